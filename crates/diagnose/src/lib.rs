@@ -1,0 +1,1 @@
+//! Names the narrow place: detectors over evidence, pure.

@@ -1,0 +1,1 @@
+//! The experiment file, its components, and the run.

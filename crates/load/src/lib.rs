@@ -1,0 +1,1 @@
+//! The load engine: models, drivers, pacing, and the validity of the generator itself.

@@ -1,0 +1,127 @@
+//! What the trials of a run say beside each other, and the outcome of it all: what reports render.
+
+use serde::{Deserialize, Serialize};
+
+use crate::evidence::RunEvidence;
+use crate::finding::Finding;
+
+/// A run with everything that was concluded from it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    /// What the run recorded.
+    pub evidence: RunEvidence,
+    /// The findings of each trial, dearest first; same order as `evidence.trials`.
+    pub findings: Vec<Vec<Finding>>,
+    /// The variants beside each other.
+    pub comparison: Comparison,
+    /// The objectives, for each trial in order.
+    pub objectives: Vec<Vec<ObjectiveResult>>,
+    /// What the run means, in one sentence.
+    pub sentence: String,
+}
+
+/// The variants of a run beside the first of them.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Comparison {
+    /// One per variant, in the experiment's order.
+    pub variants: Vec<VariantSummary>,
+    /// How far repetitions of one variant lay apart; none without repetitions.
+    pub noise: Option<NoiseFloor>,
+}
+
+/// One variant over all its repetitions.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct VariantSummary {
+    /// The variant.
+    pub variant: String,
+    /// Finished repetitions.
+    pub repetitions: u32,
+    /// Successful answers per second, median over repetitions.
+    pub rate: f64,
+    /// Mean latency from intended send, nanoseconds, median over repetitions.
+    pub mean_ns: f64,
+    /// Median latency, nanoseconds, median over repetitions.
+    pub p50_ns: f64,
+    /// 95 % latency, nanoseconds, median over repetitions.
+    pub p95_ns: f64,
+    /// 99 % latency, nanoseconds, median over repetitions.
+    pub p99_ns: f64,
+    /// Failed requests over all repetitions.
+    pub errors: u64,
+    /// Failed ÷ ended over all repetitions, 0 to 1.
+    pub error_rate: f64,
+    /// CPU of all services for each successful request, core-seconds, median over repetitions; none when not sampled.
+    pub cpu_seconds_per_request: Option<f64>,
+    /// The difference to the first variant; none for the first itself.
+    pub against_first: Option<Difference>,
+}
+
+/// How one variant differs from another.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Difference {
+    /// Throughput.
+    pub rate: Change,
+    /// Mean latency.
+    pub mean: Change,
+}
+
+/// A relative change with its 95 % interval.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Change {
+    /// New ÷ old − 1.
+    pub ratio: f64,
+    /// Lower end of the interval.
+    pub low: f64,
+    /// Upper end of the interval.
+    pub high: f64,
+    /// What it amounts to.
+    pub meaning: Meaning,
+}
+
+/// What a change amounts to, once noise is taken off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Meaning {
+    /// Larger than noise explains, upwards.
+    Higher,
+    /// Larger than noise explains, downwards.
+    Lower,
+    /// Not to be told from noise.
+    Same,
+}
+
+/// How far repetitions of one variant lay apart: the largest over the variants of (largest − smallest) ÷ median.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct NoiseFloor {
+    /// Of throughput.
+    pub rate: f64,
+    /// Of mean latency.
+    pub mean: f64,
+    /// Of 95 % latency.
+    pub p95: f64,
+    /// Of 99 % latency.
+    pub p99: f64,
+}
+
+/// One objective against one trial.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ObjectiveResult {
+    /// As the experiment file has it.
+    pub text: String,
+    /// What was measured, as people read it.
+    pub measured: String,
+    /// Whether it was kept.
+    pub kept: Kept,
+}
+
+/// Whether an objective was kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kept {
+    /// Yes.
+    Yes,
+    /// No.
+    No,
+    /// Nothing was measured.
+    Unknown,
+}

@@ -1,0 +1,179 @@
+//! What a run file says about one trial, gathered once, for detectors and reports to read.
+//!
+//! Everything that needs counting over the raw rows is counted here or by the reader that fills it; detectors judge,
+//! reports draw, neither re-reads the file.
+
+use std::collections::BTreeMap;
+
+use crate::histogram::{Histogram, Quantiles};
+use crate::load::{ErrorCounts, LoadSecond};
+use crate::run::{Run, ServiceInstance, Trial, Window, WindowKind};
+use crate::series::Series;
+use crate::trace::Trace;
+
+/// All evidence of one run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunEvidence {
+    /// The run.
+    pub run: Run,
+    /// Its trials in order.
+    pub trials: Vec<TrialEvidence>,
+}
+
+/// All evidence of one trial.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TrialEvidence {
+    /// The trial.
+    pub trial: Trial,
+    /// Its windows in order.
+    pub windows: Vec<Window>,
+    /// The replicas that ran.
+    pub services: Vec<ServiceInstance>,
+    /// The load, second by second, scenarios side by side.
+    pub seconds: Vec<LoadSecond>,
+    /// What the sampler and the services measured over time.
+    pub series: Vec<Series>,
+    /// A bounded sample of the traces that began in counted windows.
+    pub traces: Vec<Trace>,
+    /// Spans in the file for this trial, all windows.
+    pub spans_total: u64,
+    /// Spans that arrived and were refused because a limit was reached.
+    pub spans_refused: u64,
+    /// Logical processors of the machine.
+    pub cores: u32,
+}
+
+/// What the load of some seconds came to.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct LoadTotals {
+    /// How long, in seconds.
+    pub seconds: f64,
+    /// Requests sent.
+    pub sent: u64,
+    /// Answers that counted as a success.
+    pub succeeded: u64,
+    /// Requests that failed, by kind.
+    pub errors: ErrorCounts,
+    /// Bytes of the answers.
+    pub bytes: u64,
+    /// From intended send, successes only.
+    pub latency: Histogram,
+    /// From actual send, successes only.
+    pub service: Histogram,
+    /// The generator's own delay, every request.
+    pub lateness: Histogram,
+}
+
+impl LoadTotals {
+    /// Successful answers per second; 0 when no time passed.
+    pub fn rate(&self) -> f64 {
+        if self.seconds > 0.0 { self.succeeded as f64 / self.seconds } else { 0.0 }
+    }
+
+    /// Failed requests ÷ all that ended; 0 when none ended.
+    pub fn error_rate(&self) -> f64 {
+        let ended = self.succeeded + self.errors.total();
+        if ended > 0 { self.errors.total() as f64 / ended as f64 } else { 0.0 }
+    }
+
+    /// Latency from intended send.
+    pub fn latency(&self) -> Quantiles {
+        self.latency.quantiles()
+    }
+
+    /// Adds one second's row. Does not touch `seconds`.
+    pub fn add(&mut self, row: &LoadSecond) {
+        self.sent += row.sent;
+        self.succeeded += row.succeeded;
+        self.errors.add(row.errors);
+        self.bytes += row.bytes;
+        self.latency.merge(&row.latency);
+        self.service.merge(&row.service);
+        self.lateness.merge(&row.lateness);
+    }
+}
+
+/// How much of something was used over the counted windows.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Usage {
+    /// Arithmetic mean of the points.
+    pub mean: f64,
+    /// Median of the points.
+    pub p50: f64,
+    /// Largest point.
+    pub max: f64,
+    /// How many points.
+    pub points: usize,
+}
+
+impl Usage {
+    /// Over these values; all zero when there are none.
+    pub fn of(mut values: Vec<f64>) -> Self {
+        if values.is_empty() {
+            return Self::default();
+        }
+        values.sort_by(f64::total_cmp);
+        let points = values.len();
+        Self {
+            mean: values.iter().sum::<f64>() / points as f64,
+            p50: values[(points - 1) / 2],
+            max: values[points - 1],
+            points,
+        }
+    }
+}
+
+impl TrialEvidence {
+    /// The windows that count: all but warm-up.
+    pub fn counted_windows(&self) -> impl Iterator<Item = &Window> {
+        self.windows.iter().filter(|window| window.kind != WindowKind::Warmup)
+    }
+
+    /// Whether an instant lies in a counted window.
+    pub fn is_counted(&self, time_ns: i64) -> bool {
+        self.counted_windows().any(|window| (window.start_ns..window.end_ns).contains(&time_ns))
+    }
+
+    /// The load of all counted windows together, warm-up left out. A second counts when its middle is in a window.
+    pub fn counted_load(&self) -> LoadTotals {
+        self.load_where(|ns| self.is_counted(ns))
+    }
+
+    /// The load of one window.
+    pub fn window_load(&self, window: &Window) -> LoadTotals {
+        self.load_where(|ns| (window.start_ns..window.end_ns).contains(&ns))
+    }
+
+    fn load_where(&self, is_in: impl Fn(i64) -> bool) -> LoadTotals {
+        let mut totals = LoadTotals::default();
+        let mut starts = std::collections::BTreeSet::new();
+        for row in self.seconds.iter().filter(|row| is_in(row.start_ns + 500_000_000)) {
+            totals.add(row);
+            starts.insert(row.start_ns);
+        }
+        totals.seconds = starts.len() as f64;
+        totals
+    }
+
+    /// The points of a series in counted windows, summed over a service's replicas at each instant.
+    pub fn counted_usage(&self, name: &str, service: &str) -> Usage {
+        let mut at: BTreeMap<i64, f64> = BTreeMap::new();
+        for series in self.series.iter().filter(|s| s.key.name == name && s.key.service == service) {
+            for point in series.points.iter().filter(|point| self.is_counted(point.time_ns)) {
+                *at.entry(point.time_ns).or_default() += point.value;
+            }
+        }
+        Usage::of(at.into_values().collect())
+    }
+
+    /// The names of the services, each once, in the order they were started.
+    pub fn service_names(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = Vec::new();
+        for instance in &self.services {
+            if !names.contains(&instance.service.as_str()) {
+                names.push(&instance.service);
+            }
+        }
+        names
+    }
+}

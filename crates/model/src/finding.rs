@@ -1,0 +1,90 @@
+//! What a detector says.
+
+use serde::{Deserialize, Serialize};
+
+/// One named cause, with everything needed to believe it, doubt it and act on it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Finding {
+    /// The detector, such as `n-plus-one`.
+    pub detector: String,
+    /// The detector's version; it rises when the rule changes.
+    pub version: u32,
+    /// What is narrow or wrong, in one line without a full stop.
+    pub title: String,
+    /// The service or resource it is about.
+    pub resource: String,
+    /// The operation it is about, if it is about one.
+    pub operation: Option<String>,
+    /// What it costs, as a share of the operation's latency or of the resource's capacity, 0 to 1.
+    pub cost_share: f64,
+    /// What `cost_share` is a share of, such as `of the latency of GET /orders`.
+    pub cost_of: String,
+    /// How sure.
+    pub confidence: Confidence,
+    /// Why so sure, in whole sentences.
+    pub reasons: Vec<String>,
+    /// The figures behind it.
+    pub numbers: Vec<Figure>,
+    /// Source text that shows it: the query, the endpoint.
+    pub evidence_text: Option<String>,
+    /// Traces and spans that show it.
+    pub exemplars: Vec<Exemplar>,
+    /// What else it could have been, and why it is not.
+    pub ruled_out: Vec<String>,
+    /// What would show that this finding is wrong.
+    pub falsified_by: String,
+    /// What to change, in words an engineer can act on.
+    pub advice: String,
+    /// What limits the reading.
+    pub caveats: Vec<String>,
+}
+
+/// How sure a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Confidence {
+    /// The signs are there, an important check was not possible.
+    Low,
+    /// The signs are there and no check speaks against them.
+    Medium,
+    /// The signs are there and independent data agree.
+    High,
+}
+
+impl Confidence {
+    /// The word used in files and tables.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Confidence::Low => "low",
+            Confidence::Medium => "medium",
+            Confidence::High => "high",
+        }
+    }
+}
+
+/// A named number.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Figure {
+    /// What it is.
+    pub name: String,
+    /// Its value.
+    pub value: f64,
+    /// Its unit, UCUM where there is one; empty for a count.
+    pub unit: String,
+}
+
+impl Figure {
+    /// A figure.
+    pub fn new(name: impl Into<String>, value: f64, unit: impl Into<String>) -> Self {
+        Self { name: name.into(), value, unit: unit.into() }
+    }
+}
+
+/// A trace to look at, and the spans in it that show the thing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exemplar {
+    /// Lower-case hexadecimal.
+    pub trace_id: String,
+    /// Lower-case hexadecimal; the first few where there are many.
+    pub span_ids: Vec<String>,
+}

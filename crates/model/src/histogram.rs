@@ -1,0 +1,246 @@
+//! A mergeable latency histogram of constant memory.
+//!
+//! Buckets are log-linear: 64 equal buckets for each power of two, so a bucket is at most 1/64 (1.6 %) wide
+//! relative to its lower bound, and a quantile, reported as its bucket's middle, is at most 0.8 % off.
+//! Values below 64 ns have a bucket each. The largest value is 2^42 − 1 ns (73 minutes); larger ones count there.
+//! Counts are kept sparse above the highest bucket used so far, exact minimum, maximum and sum beside them.
+
+use serde::{Deserialize, Serialize};
+
+const SUB_BITS: u32 = 6;
+const SUB: u64 = 1 << SUB_BITS;
+const VALUE_MAX: u64 = (1 << 42) - 1;
+
+/// Counts of values in nanoseconds.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Histogram {
+    counts: Vec<u64>,
+    count: u64,
+    sum: u128,
+    min: u64,
+    max: u64,
+}
+
+/// One non-empty bucket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bucket {
+    /// Smallest value that counts here, in nanoseconds.
+    pub lower_ns: u64,
+    /// Smallest value above that does not.
+    pub upper_ns: u64,
+    /// How many values.
+    pub count: u64,
+}
+
+/// The quantiles people read, in nanoseconds; zero when nothing was recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Quantiles {
+    /// How many values.
+    pub count: u64,
+    /// Arithmetic mean.
+    pub mean_ns: f64,
+    /// Exact smallest value.
+    pub min_ns: u64,
+    /// Median.
+    pub p50_ns: u64,
+    /// 90 % are at or below.
+    pub p90_ns: u64,
+    /// 95 % are at or below.
+    pub p95_ns: u64,
+    /// 99 % are at or below.
+    pub p99_ns: u64,
+    /// Exact largest value.
+    pub max_ns: u64,
+}
+
+impl Histogram {
+    /// An empty histogram.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Counts one value.
+    pub fn record(&mut self, value_ns: u64) {
+        self.record_n(value_ns, 1);
+    }
+
+    /// Counts a value `n` times.
+    pub fn record_n(&mut self, value_ns: u64, n: u64) {
+        if n == 0 {
+            return;
+        }
+        self.add_bucket(index_of(value_ns.min(VALUE_MAX)), n);
+        self.sum += u128::from(value_ns) * u128::from(n);
+        self.min = if self.count == n { value_ns } else { self.min.min(value_ns) };
+        self.max = self.max.max(value_ns);
+    }
+
+    fn add_bucket(&mut self, index: usize, n: u64) {
+        if index >= self.counts.len() {
+            self.counts.resize(index + 1, 0);
+        }
+        self.counts[index] += n;
+        self.count += n;
+    }
+
+    /// Adds all of another histogram's values.
+    pub fn merge(&mut self, other: &Histogram) {
+        if other.count == 0 {
+            return;
+        }
+        self.min = if self.count == 0 { other.min } else { self.min.min(other.min) };
+        self.max = self.max.max(other.max);
+        self.sum += other.sum;
+        if other.counts.len() > self.counts.len() {
+            self.counts.resize(other.counts.len(), 0);
+        }
+        for (mine, theirs) in self.counts.iter_mut().zip(&other.counts) {
+            *mine += theirs;
+        }
+        self.count += other.count;
+    }
+
+    /// How many values were counted.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The sum of all values, in nanoseconds.
+    pub fn sum_ns(&self) -> u128 {
+        self.sum
+    }
+
+    /// The exact smallest value; 0 when empty.
+    pub fn min_ns(&self) -> u64 {
+        self.min
+    }
+
+    /// The exact largest value; 0 when empty.
+    pub fn max_ns(&self) -> u64 {
+        self.max
+    }
+
+    /// The exact mean; 0 when empty.
+    pub fn mean_ns(&self) -> f64 {
+        if self.count == 0 { 0.0 } else { self.sum as f64 / self.count as f64 }
+    }
+
+    /// The smallest recorded value such that a share `q` (0 to 1) of all values is at or below it, within 0.8 %;
+    /// 0 when empty.
+    pub fn quantile_ns(&self, q: f64) -> u64 {
+        if self.count == 0 {
+            return 0;
+        }
+        let rank = ((q.clamp(0.0, 1.0) * self.count as f64).ceil() as u64).max(1);
+        let mut seen = 0;
+        for (index, count) in self.counts.iter().enumerate() {
+            seen += count;
+            if seen >= rank {
+                let (lower, upper) = bounds_of(index);
+                return (lower + (upper - lower) / 2).clamp(self.min, self.max);
+            }
+        }
+        self.max
+    }
+
+    /// The quantiles people read.
+    pub fn quantiles(&self) -> Quantiles {
+        Quantiles {
+            count: self.count,
+            mean_ns: self.mean_ns(),
+            min_ns: self.min,
+            p50_ns: self.quantile_ns(0.50),
+            p90_ns: self.quantile_ns(0.90),
+            p95_ns: self.quantile_ns(0.95),
+            p99_ns: self.quantile_ns(0.99),
+            max_ns: self.max,
+        }
+    }
+
+    /// The buckets that hold something, in rising order.
+    pub fn buckets(&self) -> impl Iterator<Item = Bucket> + '_ {
+        self.counts.iter().enumerate().filter(|(_, count)| **count > 0).map(|(index, count)| {
+            let (lower_ns, upper_ns) = bounds_of(index);
+            Bucket { lower_ns, upper_ns, count: *count }
+        })
+    }
+
+    /// Rebuilds a histogram from stored buckets and its exact figures.
+    /// A bucket is recognised by its lower bound.
+    pub fn from_buckets(buckets: impl IntoIterator<Item = (u64, u64)>, sum_ns: u128, min_ns: u64, max_ns: u64) -> Self {
+        let mut histogram = Self::new();
+        for (lower_ns, count) in buckets {
+            histogram.add_bucket(index_of(lower_ns.min(VALUE_MAX)), count);
+        }
+        histogram.sum = sum_ns;
+        histogram.min = min_ns;
+        histogram.max = max_ns;
+        histogram
+    }
+}
+
+fn index_of(value: u64) -> usize {
+    if value < SUB {
+        return value as usize;
+    }
+    let octave = 63 - value.leading_zeros();
+    let shift = octave - SUB_BITS;
+    (((u64::from(shift) + 1) << SUB_BITS) + ((value >> shift) - SUB)) as usize
+}
+
+fn bounds_of(index: usize) -> (u64, u64) {
+    let index = index as u64;
+    if index < SUB {
+        return (index, index + 1);
+    }
+    let shift = (index >> SUB_BITS) - 1;
+    let lower = (SUB + (index & (SUB - 1))) << shift;
+    (lower, lower + (1 << shift))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn every_value_lies_in_its_bucket(value in 0..=VALUE_MAX) {
+            let (lower, upper) = bounds_of(index_of(value));
+            prop_assert!(lower <= value && value < upper);
+            prop_assert!(upper - lower <= (lower / SUB).max(1));
+        }
+
+        #[test]
+        fn quantiles_are_within_one_per_cent(mut values in prop::collection::vec(1..10_000_000_000u64, 1..300), q in 0.0..1.0f64) {
+            let mut histogram = Histogram::new();
+            values.iter().for_each(|v| histogram.record(*v));
+            values.sort_unstable();
+            let rank = ((q * values.len() as f64).ceil() as usize).max(1);
+            let exact = values[rank - 1] as f64;
+            let got = histogram.quantile_ns(q) as f64;
+            prop_assert!((got - exact).abs() <= exact * 0.01 + 1.0, "exact {exact}, got {got}");
+        }
+
+        #[test]
+        fn merging_equals_recording_together(a in prop::collection::vec(0..u64::MAX / 2, 0..50), b in prop::collection::vec(0..u64::MAX / 2, 0..50)) {
+            let record = |values: &[u64]| {
+                let mut h = Histogram::new();
+                values.iter().for_each(|v| h.record(*v));
+                h
+            };
+            let mut merged = record(&a);
+            merged.merge(&record(&b));
+            let together = record(&[a, b].concat());
+            prop_assert_eq!(merged.quantiles(), together.quantiles());
+            let stored: Vec<_> = together.buckets().map(|b| (b.lower_ns, b.count)).collect();
+            let read = Histogram::from_buckets(stored, together.sum_ns(), together.min_ns(), together.max_ns());
+            prop_assert_eq!(read, together);
+        }
+    }
+
+    #[test]
+    fn an_empty_histogram_reads_zero() {
+        assert_eq!(Histogram::new().quantiles(), Quantiles::default());
+    }
+}

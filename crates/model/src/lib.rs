@@ -1,0 +1,19 @@
+//! Plain data that every part of Narrows shares: runs, load, traces, series, evidence and findings.
+//!
+//! The nouns are defined here once. An *experiment* (a file) is executed as a *run* (one run file) of
+//! *trials* (variant × repetition), each divided into *windows* (the steady part of each load step).
+//!
+//! This crate does no input or output, starts no thread and reads no clock. What it computes is
+//! arithmetic over its own types (quantiles, totals), so that no two rooms of the house compute it twice.
+//!
+//! Times are nanoseconds since the Unix epoch in fields named `*_ns`; lengths of time are `Duration`.
+
+pub mod comparison;
+pub mod evidence;
+pub mod finding;
+pub mod histogram;
+pub mod load;
+pub mod run;
+pub mod series;
+pub mod trace;
+pub mod units;

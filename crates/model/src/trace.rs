@@ -1,0 +1,163 @@
+//! Spans as OpenTelemetry defines them, with the facts that detectors read already normalised.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// Sixteen bytes; never all zero.
+pub type TraceId = [u8; 16];
+/// Eight bytes; never all zero.
+pub type SpanId = [u8; 8];
+
+/// Lower-case hexadecimal, as trace and span ids are written.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// One span.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Span {
+    /// The trace it belongs to.
+    pub trace_id: TraceId,
+    /// Its own id.
+    pub span_id: SpanId,
+    /// The span that caused it; none for a root.
+    pub parent_id: Option<SpanId>,
+    /// `service.name` of its resource.
+    pub service: String,
+    /// The instrumentation scope (library) that made it.
+    pub scope: String,
+    /// Its name.
+    pub name: String,
+    /// Its kind.
+    pub kind: SpanKind,
+    /// Start.
+    pub start_ns: i64,
+    /// End.
+    pub end_ns: i64,
+    /// Its status.
+    pub status: SpanStatus,
+    /// The status's message, often empty.
+    pub status_message: String,
+    /// What the attributes mean, whichever generation of semantic conventions they follow.
+    pub facts: SpanFacts,
+    /// The attributes as they came.
+    pub attributes: Map<String, Value>,
+    /// How many traces this one stands for: 1 ÷ the sampling rate it was chosen with.
+    pub weight: f64,
+}
+
+impl Span {
+    /// Length in nanoseconds; 0 when the clock ran backwards.
+    pub fn duration_ns(&self) -> u64 {
+        self.end_ns.saturating_sub(self.start_ns).max(0) as u64
+    }
+}
+
+/// A span's kind. OpenTelemetry's words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
+#[serde(rename_all = "lowercase")]
+pub enum SpanKind {
+    /// Within one process.
+    #[default]
+    Internal,
+    /// Answers a remote caller.
+    Server,
+    /// Calls a remote service.
+    Client,
+    /// Hands a message to a broker.
+    Producer,
+    /// Handles a message from a broker.
+    Consumer,
+}
+
+impl SpanKind {
+    /// The word used in files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            SpanKind::Internal => "internal",
+            SpanKind::Server => "server",
+            SpanKind::Client => "client",
+            SpanKind::Producer => "producer",
+            SpanKind::Consumer => "consumer",
+        }
+    }
+}
+
+/// A span's status. OpenTelemetry's words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "lowercase")]
+pub enum SpanStatus {
+    /// Nobody said.
+    #[default]
+    Unset,
+    /// Someone said it went well.
+    Ok,
+    /// It went wrong.
+    Error,
+}
+
+impl SpanStatus {
+    /// The word used in files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            SpanStatus::Unset => "unset",
+            SpanStatus::Ok => "ok",
+            SpanStatus::Error => "error",
+        }
+    }
+}
+
+/// What a span's attributes mean, in the names of OpenTelemetry's stable semantic conventions.
+/// A field is none when no generation's attribute for it was there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub struct SpanFacts {
+    /// `http.request.method`.
+    pub http_method: Option<String>,
+    /// `http.route`.
+    pub http_route: Option<String>,
+    /// `http.response.status_code`.
+    pub http_status: Option<u16>,
+    /// `url.full`, or path and query of a server span; without secrets' values.
+    pub url: Option<String>,
+    /// `db.system.name`.
+    pub db_system: Option<String>,
+    /// `db.namespace`.
+    pub db_namespace: Option<String>,
+    /// `db.query.text`.
+    pub db_query: Option<String>,
+    /// `db.operation.name`.
+    pub db_operation: Option<String>,
+    /// `db.response.status_code`.
+    pub db_status: Option<String>,
+    /// `server.address`.
+    pub server_address: Option<String>,
+    /// `server.port`.
+    pub server_port: Option<u16>,
+    /// `error.type`.
+    pub error_type: Option<String>,
+}
+
+/// All spans of one trace that arrived, in order of start.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trace {
+    /// Its id.
+    pub id: TraceId,
+    /// Its spans by start time, at least one.
+    pub spans: Vec<Span>,
+    /// How many traces it stands for.
+    pub weight: f64,
+}
+
+impl Trace {
+    /// The span without a parent among the trace's own spans; the earliest if there are several.
+    pub fn root(&self) -> Option<&Span> {
+        self.spans
+            .iter()
+            .find(|span| span.parent_id.is_none_or(|parent| !self.spans.iter().any(|s| s.span_id == parent)))
+    }
+
+    /// The children of a span, by start time.
+    pub fn children(&self, parent: SpanId) -> impl Iterator<Item = &Span> {
+        self.spans.iter().filter(move |span| span.parent_id == Some(parent))
+    }
+}

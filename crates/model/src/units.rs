@@ -1,0 +1,90 @@
+//! Numbers as people read them: three significant digits and the unit that fits.
+
+/// A length of time: `870 ns`, `12.3 µs`, `4.56 ms`, `1.20 s`, `2 min 5 s`.
+pub fn duration(ns: f64) -> String {
+    match ns {
+        n if n < 1e3 => format!("{n:.0} ns"),
+        n if n < 1e6 => format!("{} µs", three(n / 1e3)),
+        n if n < 1e9 => format!("{} ms", three(n / 1e6)),
+        n if n < 60e9 => format!("{} s", three(n / 1e9)),
+        n => {
+            let seconds = (n / 1e9).round() as u64;
+            format!("{} min {} s", seconds / 60, seconds % 60)
+        }
+    }
+}
+
+/// A count with thousands separated: `1,234,567`.
+pub fn count(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A rate: `12.3/s`, `4,560/s`.
+pub fn rate(per_second: f64) -> String {
+    if per_second >= 1000.0 {
+        format!("{}/s", count(per_second.round() as u64))
+    } else {
+        format!("{}/s", three(per_second))
+    }
+}
+
+/// An amount of memory in binary units: `512 B`, `34.5 MiB`.
+pub fn bytes(n: f64) -> String {
+    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let mut value = n;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 { format!("{value:.0} B") } else { format!("{} {}", three(value), UNITS[unit]) }
+}
+
+/// A share of one as per cent: `4.2 %`, `87 %`.
+pub fn percent(share: f64) -> String {
+    let value = share * 100.0;
+    if value == 0.0 || value.abs() >= 10.0 { format!("{value:.0} %") } else { format!("{value:.1} %") }
+}
+
+/// A plain number with three significant digits, and all digits before the point.
+pub fn three(value: f64) -> String {
+    match value.abs() {
+        v if v >= 99.95 || v == 0.0 => format!("{value:.0}"),
+        v if v >= 9.995 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_as_people_write_them() {
+        let cases = [
+            (duration(870.0), "870 ns"),
+            (duration(12_345.0), "12.3 µs"),
+            (duration(4_560_000.0), "4.56 ms"),
+            (duration(125e9), "2 min 5 s"),
+            (count(0), "0"),
+            (count(999), "999"),
+            (count(1_234_567), "1,234,567"),
+            (rate(4560.4), "4,560/s"),
+            (rate(12.34), "12.3/s"),
+            (bytes(36_175_872.0), "34.5 MiB"),
+            (percent(0.042), "4.2 %"),
+            (percent(0.87), "87 %"),
+        ];
+        for (got, expected) in cases {
+            assert_eq!(got, expected);
+        }
+    }
+}

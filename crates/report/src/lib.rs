@@ -1,0 +1,1 @@
+//! Text and HTML renderings of what a run found.

@@ -1,0 +1,46 @@
+//! Telemetry of a run: OTLP in, process sampling, and the run file that keeps it all.
+//!
+//! Everything that arrives goes through one door, [`Store`], so that receivers and samplers do not know how a run is
+//! kept and can be tested without a file.
+
+pub mod normalise;
+pub mod otlp;
+pub mod run_file;
+pub mod sampler;
+
+use narrows_model::series::{LogLine, Point, SeriesKey};
+use narrows_model::trace::Span;
+
+/// Where telemetry is kept. Calls never block for long: they queue, and the receipt resolves once the records are
+/// committed, so that a sender is told "accepted" only for what survives a crash.
+pub trait Store: Send + Sync + 'static {
+    /// Keeps spans, in the trial that is under way.
+    fn spans(&self, spans: Vec<Span>) -> Receipt;
+    /// Keeps points of series, in the trial that is under way.
+    fn points(&self, points: Vec<(SeriesKey, Point)>) -> Receipt;
+    /// Keeps log lines, in the trial that is under way.
+    fn logs(&self, lines: Vec<LogLine>) -> Receipt;
+}
+
+/// Resolves when the records are committed or refused. Dropping it does not undo anything.
+pub type Receipt = tokio::sync::oneshot::Receiver<Result<Kept, Refused>>;
+
+/// How many records of a call were kept, and how many were refused because a limit was reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Kept {
+    /// Committed.
+    pub kept: u64,
+    /// Not kept: the trial's ceiling is reached, or no trial is under way.
+    pub over_limit: u64,
+}
+
+/// Why records were not kept.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// The queue is full: the sender should try again later.
+    #[error("the run file's queue is full")]
+    Busy,
+    /// The run file is closed or could not be written.
+    #[error("the run file cannot be written: {0}")]
+    Broken(String),
+}

@@ -1,0 +1,1 @@
+//! Span builder, fakes, and the tests that keep the house tidy.
