@@ -1,1 +1,34 @@
-fn main() {}
+//! The `narrows` binary: a table of contents. Each subcommand is a file in `commands/`.
+
+mod args;
+mod commands;
+mod exit;
+mod live;
+mod runs_folder;
+mod signals;
+
+use clap::Parser;
+
+use args::{Args, Command};
+use exit::Exit;
+
+fn main() -> std::process::ExitCode {
+    // A reader that went away is not a fault: `narrows schema | head` ends quietly.
+    let exit = match Args::parse().command {
+        Command::Run(arguments) => commands::run::execute(&arguments),
+        Command::Load(arguments) => commands::load::execute(&arguments),
+        Command::Diagnose(arguments) => commands::diagnose::execute(&arguments),
+        Command::Report(arguments) => commands::report::execute(&arguments),
+        Command::Init(arguments) => commands::init::execute(&arguments),
+        Command::Check(arguments) => commands::check::execute(&arguments),
+        Command::Schema => commands::schema::execute(),
+        Command::Doctor => commands::doctor::execute(),
+        Command::Completions(arguments) => commands::completions::execute(&arguments),
+        Command::Man(arguments) => commands::man::execute(&arguments),
+        Command::Guard => commands::guard::execute(),
+    };
+    exit.unwrap_or_else(|failure| failure.print()).into()
+}
+
+/// What a subcommand returns.
+type Outcome = Result<Exit, exit::Failure>;

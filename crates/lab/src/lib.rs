@@ -1,1 +1,22 @@
-//! The experiment file, its components, and the run.
+//! The lab: reads an experiment file, starts what it describes, puts it under load and keeps everything in a run file.
+//!
+//! This is the one place where load, telemetry and diagnosis meet. Everything here runs on the caller's thread, which
+//! must live as long as the run (a service is killed by the kernel when the thread that started it dies). The lab
+//! prints nothing: what happens is told to a [`progress::Progress`].
+
+pub mod cgroup;
+pub mod components;
+pub mod conclude;
+pub mod doctor;
+pub mod environment;
+pub mod error;
+pub mod experiment;
+pub mod guard;
+pub mod plan;
+pub mod ports;
+pub mod progress;
+pub mod run;
+mod setup;
+mod trial;
+
+pub use error::Error;

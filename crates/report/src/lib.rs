@@ -1,1 +1,13 @@
-//! Text and HTML renderings of what a run found.
+//! Text, JSON and HTML renderings of what a run found.
+//!
+//! Everything here turns model types into a `String` (or a JSON value) and nothing else: no file is opened, nothing is
+//! printed, no clock is read, and no judgement is made. What is counted on the way, such as the lines of a chart, is
+//! layout: scenarios laid on top of each other, replicas summed, points thinned to what a screen can show.
+
+mod figures;
+#[cfg(test)]
+mod fixture;
+pub mod html;
+pub mod json;
+mod recurring;
+pub mod text;

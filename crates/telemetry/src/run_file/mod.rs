@@ -1,1 +1,74 @@
-//! x
+//! A run on disk: one SQLite file, from the first trial to the last conclusion.
+//!
+//! [`RunFile`] makes or takes up a file and ends it; [`Recorder`] is the handle everything is written through, one
+//! thread behind it owning the connection; [`Reader`] answers what a file says, while it is written and after.
+//!
+//! The decisions: one writer and group commit, so that a receipt costs no commit of its own; a write-ahead log while the
+//! run lasts, so that what was acknowledged survives the process and others can read meanwhile; a plain single file at
+//! the end. Tables are for writing, views are for people (`docs/reference/run-file.md`). A reader never writes.
+//!
+//! Nothing here decides which spans are worth keeping: up to the ceilings of [`Limits`] everything is kept, beyond them
+//! it is counted.
+
+mod calls;
+mod counts;
+mod error;
+mod evidence;
+mod file;
+mod intern;
+mod owner;
+mod queue;
+mod reader;
+mod recorder;
+mod rows;
+mod secrets;
+#[cfg(test)]
+mod tests;
+mod trace_choice;
+mod words;
+mod writer;
+
+pub use counts::{Count, Counts};
+pub use error::{Error, Result};
+pub use evidence::TraceLimit;
+pub use file::RunFile;
+pub use reader::Reader;
+pub use recorder::Recorder;
+
+/// The newest schema that this program writes and reads.
+pub const SCHEMA_VERSION: i64 = 1;
+
+/// `PRAGMA application_id` of every run file: "NRRW".
+pub const APPLICATION_ID: i64 = 0x4e52_5257;
+
+const SCHEMA: &str = include_str!("schema.sql");
+
+/// How many records of each kind a trial may keep, and how many may wait. Past a ceiling records are counted as refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Spans of one trial.
+    pub spans: u64,
+    /// Points of all series of one trial.
+    pub points: u64,
+    /// Series of one trial; points of further ones are refused.
+    pub series: u64,
+    /// Log lines of one trial.
+    pub logs: u64,
+    /// Sampled requests of one trial.
+    pub samples: u64,
+    /// Records that may wait to be written, all kinds together.
+    pub queued: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            spans: 2_000_000,
+            points: 2_000_000,
+            series: 10_000,
+            logs: 100_000,
+            samples: 1_000_000,
+            queued: 65_536,
+        }
+    }
+}

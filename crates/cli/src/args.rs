@@ -1,0 +1,50 @@
+//! The command line. Help, man page and completions are all made from these definitions.
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+
+use crate::commands::{check, completions, diagnose, init, load, man, report, run};
+
+/// Puts a distributed service under load, watches every hop, and names the place that holds it back.
+#[derive(Debug, Parser)]
+#[command(name = "narrows", version, propagate_version = true, max_term_width = 100)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run an experiment: start its services, put them under load, say what is wrong with them
+    Run(run::Arguments),
+    /// Put load on one URL, with hey's flags and their meaning
+    Load(load::Arguments),
+    /// Say again what a run showed: table, findings, one sentence
+    Diagnose(diagnose::Arguments),
+    /// Write a run as one self-contained HTML page, or as JSON
+    Report(report::Arguments),
+    /// Write a first experiment file
+    Init(init::Arguments),
+    /// Report every mistake in an experiment file, with its place
+    Check(check::Arguments),
+    /// Print the JSON Schema of experiment files
+    Schema,
+    /// Say what this machine allows and what it lacks
+    Doctor,
+    /// Print a completion script for a shell
+    Completions(completions::Arguments),
+    /// Write the man pages
+    Man(man::Arguments),
+    /// End what a killed run left (started by `run`; listens on standard input)
+    #[command(hide = true)]
+    Guard,
+}
+
+/// `RUN`: which run file a command reads.
+#[derive(Debug, clap::Args)]
+pub(crate) struct RunArgument {
+    /// A run file, or its name in the runs folder [default: the newest]
+    #[arg(value_name = "RUN")]
+    pub(crate) run: Option<PathBuf>,
+}

@@ -1,0 +1,44 @@
+//! `narrows check FILE`: every mistake at once.
+
+use std::path::PathBuf;
+
+use narrows_lab::experiment::ExperimentError;
+
+use crate::Outcome;
+use crate::exit::{Exit, Failure};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// The experiment file
+    #[arg(default_value = "experiment.yaml")]
+    file: PathBuf,
+}
+
+pub(crate) fn execute(arguments: &Arguments) -> Outcome {
+    let file = arguments.file.display();
+    match narrows_lab::experiment::read(&arguments.file) {
+        Ok(experiment) => super::print(&format!(
+            "{file}: no mistake; experiment `{}`, {}, {}\n",
+            experiment.name,
+            plural(experiment.services.len(), "service"),
+            plural(experiment.variants.len(), "variant"),
+        )),
+        Err(ExperimentError::Mistakes(mistakes)) => {
+            let mut text = String::new();
+            for mistake in &mistakes {
+                text.push_str(&format!("{mistake}\n"));
+                if let Some(hint) = &mistake.hint {
+                    text.push_str(&format!("  hint: {hint}\n"));
+                }
+            }
+            text.push_str(&format!("{file}: {}\n", plural(mistakes.len(), "mistake")));
+            super::print(&text)?;
+            Ok(Exit::VerdictFailed)
+        }
+        Err(error) => Err(Failure::new(error).hint("`narrows init` writes a first experiment file")),
+    }
+}
+
+fn plural(n: usize, noun: &str) -> String {
+    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
+}

@@ -1,0 +1,69 @@
+//! The subcommands, one file each: its arguments and what it does.
+
+pub(crate) mod check;
+pub(crate) mod completions;
+pub(crate) mod diagnose;
+pub(crate) mod doctor;
+pub(crate) mod guard;
+pub(crate) mod init;
+pub(crate) mod load;
+pub(crate) mod man;
+pub(crate) mod report;
+pub(crate) mod run;
+pub(crate) mod schema;
+
+use std::io::{IsTerminal, Write};
+
+use narrows_report::text::{Color, Style};
+
+use crate::Outcome;
+use crate::exit::{Exit, Failure};
+
+/// Writes a result to standard output. A reader that went away is no failure.
+fn print(text: &str) -> Outcome {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Failure::new(format!("cannot write to standard output: {error}")))
+        }
+        _ => Ok(Exit::Fine),
+    }
+}
+
+/// Writes a file, or standard output for `-`.
+fn write_to(path: &std::path::Path, text: &str) -> Outcome {
+    if path.as_os_str() == "-" {
+        return print(text);
+    }
+    std::fs::write(path, text).map_err(|error| Failure::new(format!("cannot write {}: {error}", path.display())))?;
+    Ok(Exit::Fine)
+}
+
+/// How text should look on standard output: as wide as the terminal, coloured only on one.
+fn style() -> Style {
+    const WIDTH_MIN: usize = 80;
+    const WIDTH_MAX: usize = 120;
+    let is_terminal = std::io::stdout().is_terminal();
+    let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    let width = crate::live::terminal_width().or(columns).unwrap_or(100).clamp(WIDTH_MIN, WIDTH_MAX);
+    let color = if is_terminal && std::env::var_os("NO_COLOR").is_none() { Color::Always } else { Color::Never };
+    Style { width, color }
+}
+
+/// Reads an experiment file; all its mistakes become one failure.
+fn read_experiment(path: &std::path::Path) -> Result<narrows_lab::experiment::Experiment, Failure> {
+    use narrows_lab::experiment::ExperimentError;
+    narrows_lab::experiment::read(path).map_err(|error| match error {
+        ExperimentError::Mistakes(mistakes) => {
+            for mistake in &mistakes {
+                eprintln!("{mistake}");
+                if let Some(hint) = &mistake.hint {
+                    eprintln!("  hint: {hint}");
+                }
+            }
+            let n = mistakes.len();
+            Failure::new(format!("{} has {n} mistake{}", path.display(), if n == 1 { "" } else { "s" }))
+        }
+        other => Failure::new(other).hint("`narrows init` writes a first experiment file"),
+    })
+}

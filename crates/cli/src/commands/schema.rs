@@ -1,0 +1,7 @@
+//! `narrows schema`: the JSON Schema of experiment files, for editors.
+
+use crate::Outcome;
+
+pub(crate) fn execute() -> Outcome {
+    super::print(&format!("{:#}\n", narrows_lab::experiment::json_schema()))
+}

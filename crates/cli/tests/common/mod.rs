@@ -1,0 +1,149 @@
+//! What the tests of the real binary share: folders of their own, experiment files, and a look at `/proc`.
+
+#![allow(dead_code, reason = "each test binary uses its own part")]
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use rusqlite::{Connection, OpenFlags};
+
+/// The longest a test waits for anything.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A folder of the test's own, with an experiment in it.
+pub struct Bench {
+    folder: tempfile::TempDir,
+}
+
+impl Bench {
+    pub fn new(experiment: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("experiment.yaml"), experiment).unwrap();
+        std::fs::create_dir(folder.path().join("tmp")).unwrap();
+        Self { folder }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// The binary, in this folder, deaf to the environment's settings.
+    pub fn narrows(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_narrows"));
+        command
+            .args(arguments)
+            .current_dir(self.folder.path())
+            .env("TMPDIR", self.path("tmp"))
+            .env_remove("NARROWS_RUNS")
+            .env_remove("NARROWS_RUN_ID")
+            .env_remove("COLUMNS")
+            .env("NO_COLOR", "1")
+            .stdin(Stdio::null());
+        command
+    }
+
+    pub fn run(&self, arguments: &[&str]) -> Output {
+        self.narrows(arguments).output().unwrap()
+    }
+
+    /// Starts it and waits until standard error has a line with this text.
+    pub fn start_until(&self, arguments: &[&str], text: &str) -> (Child, BufReader<ChildStderr>) {
+        let mut child = self.narrows(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap());
+        let mut line = String::new();
+        let mut seen = String::new();
+        while !line.contains(text) {
+            line.clear();
+            assert!(lines.read_line(&mut line).unwrap() > 0, "ended before it said `{text}`:\n{seen}");
+            seen.push_str(&line);
+        }
+        (child, lines)
+    }
+
+    /// What lies in the scratch space that runs use.
+    pub fn scratch(&self) -> Vec<PathBuf> {
+        std::fs::read_dir(self.path("tmp")).unwrap().map(|entry| entry.unwrap().path()).collect()
+    }
+}
+
+/// One value of a run file, as text.
+pub fn ask(run: &Path, sql: &str) -> String {
+    let connection = Connection::open_with_flags(run, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
+    let value: rusqlite::types::Value = connection.query_row(sql, [], |row| row.get(0)).unwrap();
+    match value {
+        rusqlite::types::Value::Text(text) => text,
+        rusqlite::types::Value::Integer(n) => n.to_string(),
+        other => format!("{other:?}"),
+    }
+}
+
+/// The ids of processes that carry a run's mark.
+pub fn marked(run_id: &str) -> Vec<i32> {
+    let needle = format!("NARROWS_RUN_ID={run_id}").into_bytes();
+    let carries = |pid: &i32| {
+        std::fs::read(format!("/proc/{pid}/environ"))
+            .is_ok_and(|environ| environ.split(|byte| *byte == 0).any(|variable| variable == needle))
+    };
+    std::fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok())
+        .filter(carries)
+        .collect()
+}
+
+/// Control groups that carry a run's id in their name.
+pub fn cgroups(run_id: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut todo = vec![PathBuf::from("/sys/fs/cgroup")];
+    while let Some(folder) = todo.pop() {
+        for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                if entry.file_name().to_string_lossy().contains(run_id) {
+                    found.push(entry.path());
+                }
+                todo.push(entry.path());
+            }
+        }
+    }
+    found
+}
+
+/// Asks again and again until it is so, for a bounded time.
+pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < deadline, "{what} did not happen within {PATIENCE:?}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+pub fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A file server that every machine with Python has, under a light load, twice.
+pub const TWO_FILE_SERVERS: &str = r#"
+experiment: file-server
+parameters: { level: "1" }
+system:
+  services:
+    files:
+      run: [python3, -m, http.server, "${port}", --bind, 127.0.0.1]
+      cwd: tmp
+      ready: "GET /"
+      env: { LEVEL: "${level}" }
+load:
+  target: files
+  scenarios:
+    browse:
+      model: constant-vus
+      vus: 2
+      duration: 4s
+      think_time: 20ms
+      request: "GET /"
+variants:
+  - { name: first }
+  - { name: second, from: first, level: "2" }
+"#;

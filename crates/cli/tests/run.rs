@@ -1,0 +1,82 @@
+//! `narrows run` on a program that every machine has.
+
+mod common;
+
+use common::{Bench, TWO_FILE_SERVERS, ask, text};
+
+#[test]
+fn a_run_ends_with_a_table_and_a_sentence_and_one_plain_file() {
+    let bench = Bench::new(TWO_FILE_SERVERS);
+    let run = bench.run(&["run", "--out", "run.narrows", "--time-scale", "0.5"]);
+    let said = text(&run.stdout);
+    assert!(run.status.success(), "{}", text(&run.stderr));
+    assert!(said.contains("first") && said.contains("second"), "{said}");
+    let file = bench.path("run.narrows");
+    assert_eq!(ask(&file, "select state from run"), "complete");
+    assert_eq!(ask(&file, "select count(*) from spans"), "0");
+    let counted = ask(&file, "select sum(succeeded) from load_seconds");
+    assert_eq!(ask(&file, "select cast(round(sum(weight)) as integer) from samples"), counted);
+    assert_eq!(ask(&file, "select sum(count) from load_latency where measure = 'latency'"), counted);
+    assert_ne!(ask(&file, "select count(*) from metrics where service = 'files' and name = 'process.memory.rss'"), "0");
+    assert_ne!(ask(&file, "select count(*) from logs where service = 'files'"), "0");
+    assert!(!bench.path("run.narrows-wal").exists());
+}
+
+#[test]
+fn the_same_variant_twice_is_no_difference_and_no_finding() {
+    let bench = Bench::new(TWO_FILE_SERVERS);
+    let run = bench.run(&["run", "--repeat", "2", "--out", "run.narrows"]);
+    let said = text(&run.stdout);
+    assert!(run.status.success(), "{}", text(&run.stderr));
+    assert!(said.to_lowercase().contains("noise floor"), "{said}");
+    assert_eq!(ask(&bench.path("run.narrows"), "select count(*) from trials where state = 'done'"), "4");
+    assert_eq!(ask(&bench.path("run.narrows"), "select count(*) from findings"), "0", "{said}");
+    let json = bench.run(&["diagnose", "run.narrows", "--json"]);
+    let outcome: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    let second = &outcome["comparison"]["variants"][1]["against_first"];
+    assert_eq!(second["rate"]["meaning"], "same", "{second}");
+}
+
+#[test]
+fn one_variant_can_be_chosen_and_an_unknown_one_is_an_error() {
+    let bench = Bench::new(TWO_FILE_SERVERS);
+    let run = bench.run(&["run", "--variant", "second", "--time-scale", "0.5", "--out", "run.narrows"]);
+    assert!(run.status.success(), "{}", text(&run.stderr));
+    assert_eq!(ask(&bench.path("run.narrows"), "select group_concat(variant) from trials"), "second");
+
+    let wrong = bench.run(&["run", "--variant", "third"]);
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(text(&wrong.stderr).contains("no variant is named `third`; the experiment has `first`, `second`"));
+}
+
+#[test]
+fn a_missed_objective_is_exit_code_1() {
+    let bench = Bench::new(&format!("{TWO_FILE_SERVERS}objectives: [\"rate >= 1000000/s\"]\n"));
+    let run = bench.run(&["run", "--variant", "first", "--time-scale", "0.5"]);
+    assert_eq!(run.status.code(), Some(1), "{}", text(&run.stderr));
+    assert!(text(&run.stdout).contains("rate >= 1000000/s"));
+}
+
+#[test]
+fn a_report_is_one_page_without_outside_resources() {
+    let bench = Bench::new(TWO_FILE_SERVERS);
+    assert!(bench.run(&["run", "--variant", "first", "--time-scale", "0.5", "--out", "run.narrows"]).status.success());
+    let report = bench.run(&["report", "run.narrows", "--html", "out.html"]);
+    assert!(report.status.success(), "{}", text(&report.stderr));
+    let page = std::fs::read_to_string(bench.path("out.html")).unwrap();
+    assert!(page.starts_with("<!doctype html>") || page.starts_with("<!DOCTYPE html>"));
+    assert!(page.contains("<svg") && page.contains("file-server"));
+    for outside in ["src=\"http", "href=\"http", "@import", "url(http"] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+}
+
+#[test]
+fn run_files_that_are_none_get_an_error() {
+    let bench = Bench::new(TWO_FILE_SERVERS);
+    for arguments in [&["diagnose", "experiment.yaml"][..], &["diagnose", "absent.narrows"], &["diagnose"]] {
+        let said = bench.run(arguments);
+        assert_eq!(said.status.code(), Some(2), "{arguments:?}");
+        assert!(text(&said.stderr).starts_with("error: "), "{}", text(&said.stderr));
+    }
+}

@@ -1,0 +1,471 @@
+//! `cpu-saturation`: a service that uses all the CPU it may or can use.
+//!
+//! Three limits are looked at, per replica and stretch of load: the cap in force, one core for the busiest thread (an
+//! event loop, an interpreter lock), and, for a service without a cap, the whole machine. When no single service is at a
+//! limit but the host is, the host is named with its largest consumers. Medians over stretches count, so a peak or a
+//! start does not; and where another stretch carried as much load with clearly less CPU, the CPU was not the limit.
+//!
+//! Use of CPU alone does not prove that CPU is what holds the throughput back: confidence is high only when throughput
+//! stopped growing with users, or when Little's law shows that requests queue.
+
+use narrows_model::evidence::TrialEvidence;
+use narrows_model::finding::{Confidence, Figure, Finding};
+use narrows_model::run::ServiceInstance;
+use narrows_model::series::names;
+use narrows_model::units;
+
+use crate::Detector;
+use crate::stretches::{Stretch, stretches};
+use crate::thresholds::Thresholds;
+
+/// See the module.
+#[derive(Debug)]
+pub struct CpuSaturation;
+
+/// Another stretch refutes a limit when it carried as much with less than this share of the threshold.
+const REFUTING_SHARE: f64 = 0.9;
+/// A replica is limited by one thread when all others together use no more than this share of its CPU.
+const OTHER_THREADS_SHARE: f64 = 0.25;
+/// Users must have grown by this factor between two stretches before their throughputs are compared.
+const USERS_GROWTH_MIN: f64 = 1.25;
+const CONSUMERS_MAX: usize = 3;
+
+impl Detector for CpuSaturation {
+    fn id(&self) -> &'static str {
+        "cpu-saturation"
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn detect(&self, trial: &TrialEvidence, thresholds: &Thresholds) -> Vec<Finding> {
+        let scene = Scene { trial, thresholds, stretches: stretches(trial) };
+        let services = trial.service_names().into_iter().filter_map(|service| scene.of_service(service));
+        let found: Vec<Saturation<'_>> = services.collect();
+        let host = scene.of_host().filter(|_| found.is_empty());
+        found.into_iter().chain(host).map(|saturation| scene.finding(self, &saturation)).collect()
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Limit {
+    Cap(f64),
+    Thread,
+    Machine,
+    Host,
+}
+
+struct Saturation<'a> {
+    service: &'a str,
+    limit: Limit,
+    /// Share of the limit, 0 to about 1.
+    level: f64,
+    at: usize,
+    replicas: (usize, usize),
+}
+
+struct Scene<'a> {
+    trial: &'a TrialEvidence,
+    thresholds: &'a Thresholds,
+    stretches: Vec<Stretch>,
+}
+
+impl<'a> Scene<'a> {
+    fn cores_of(&self, name: &str, service: &str, replica: u32, stretch: &Stretch) -> Option<f64> {
+        stretch.median_of(self.trial, (name, service, replica), self.thresholds)
+    }
+
+    fn service_cores(&self, service: &str, stretch: &Stretch) -> Option<f64> {
+        let replicas = self.trial.services.iter().filter(|instance| instance.service == service);
+        replicas.map(|instance| self.cores_of(names::CPU_CORES, service, instance.replica, stretch)).sum()
+    }
+
+    /// The replica closest to its limit speaks for the service.
+    fn of_service(&self, service: &'a str) -> Option<Saturation<'a>> {
+        let replicas: Vec<&ServiceInstance> = self.trial.services.iter().filter(|i| i.service == service).collect();
+        let mut found: Vec<Saturation<'a>> = replicas.iter().filter_map(|i| self.of_replica(service, i)).collect();
+        let count = found.len();
+        found.sort_by(|a, b| b.level.total_cmp(&a.level));
+        let worst = found.into_iter().next().map(|worst| Saturation { replicas: (count, replicas.len()), ..worst });
+        worst.or_else(|| self.of_machine(service, replicas.len()))
+    }
+
+    fn of_replica(&self, service: &'a str, instance: &ServiceInstance) -> Option<Saturation<'a>> {
+        let cpu = |stretch: &Stretch| self.cores_of(names::CPU_CORES, service, instance.replica, stretch);
+        let thread = |stretch: &Stretch| self.cores_of(names::BUSIEST_THREAD_CORES, service, instance.replica, stretch);
+        let cap = instance.cpu_limit_cores.filter(|cap| *cap > 0.0);
+        let by_cap = cap.and_then(|cap| self.saturated(|s| Some(cpu(s)? / cap), self.thresholds.cpu_limit_share));
+        let by_thread = self.saturated(thread, self.thresholds.cpu_thread_share);
+        let is_one_thread = |at: usize, level: f64| {
+            cpu(&self.stretches[at]).is_none_or(|cores| cores - level <= OTHER_THREADS_SHARE * cores)
+        };
+        let (limit, at, level) = match (by_cap, by_thread, cap) {
+            (Some(_), Some((at, level)), _) if is_one_thread(at, level) => (Limit::Thread, at, level),
+            (Some((at, level)), _, Some(cap)) => (Limit::Cap(cap), at, level),
+            (_, Some((at, level)), _) => (Limit::Thread, at, level),
+            _ => return None,
+        };
+        Some(Saturation { service, limit, level, at, replicas: (1, 1) })
+    }
+
+    fn of_machine(&self, service: &'a str, replicas: usize) -> Option<Saturation<'a>> {
+        let cores = f64::from(self.trial.cores.max(1));
+        let share = |stretch: &Stretch| Some(self.service_cores(service, stretch)? / cores);
+        let (at, level) = self.saturated(share, self.thresholds.cpu_limit_share)?;
+        Some(Saturation { service, limit: Limit::Machine, level, at, replicas: (replicas, replicas) })
+    }
+
+    fn of_host(&self) -> Option<Saturation<'a>> {
+        let share = |stretch: &Stretch| self.host_share(stretch);
+        let (at, level) = self.saturated(share, self.thresholds.cpu_host_share)?;
+        Some(Saturation { service: "host", limit: Limit::Host, level, at, replicas: (1, 1) })
+    }
+
+    fn host_share(&self, stretch: &Stretch) -> Option<f64> {
+        self.cores_of(names::HOST_CPU_UTILIZATION, "", 0, stretch)
+    }
+
+    /// The saturated stretch of the most users, the later of equals, unless another stretch refutes it.
+    fn saturated(&self, level: impl Fn(&Stretch) -> Option<f64>, threshold: f64) -> Option<(usize, f64)> {
+        let levels: Vec<Option<f64>> = self.stretches.iter().map(level).collect();
+        let known = || levels.iter().enumerate().filter_map(|(at, level)| Some((at, (*level)?)));
+        let is_refuted = |at: usize| {
+            known().any(|(other, level)| {
+                level < REFUTING_SHARE * threshold && self.stretches[other].rate >= self.stretches[at].rate
+            })
+        };
+        known()
+            .filter(|(at, level)| *level >= threshold && !is_refuted(*at))
+            .max_by_key(|(at, _)| (self.stretches[*at].vus, *at))
+    }
+
+    fn finding(&self, detector: &CpuSaturation, saturation: &Saturation<'_>) -> Finding {
+        let stretch = &self.stretches[saturation.at];
+        let proof = self.proof(saturation.at);
+        let confidence = if proof.is_some() { Confidence::High } else { Confidence::Medium };
+        let words = Words { scene: self, saturation, stretch };
+        let mut reasons = vec![words.observation()];
+        reasons.push(proof.unwrap_or_else(|| {
+            "Whether more CPU would carry more load is not shown: no lighter steady load was measured beside it.".into()
+        }));
+        Finding {
+            detector: detector.id().into(),
+            version: detector.version(),
+            title: words.title(),
+            resource: saturation.service.into(),
+            operation: None,
+            cost_share: saturation.level.min(1.0),
+            cost_of: words.cost_of(),
+            confidence,
+            reasons,
+            numbers: words.numbers(),
+            evidence_text: None,
+            exemplars: Vec::new(),
+            ruled_out: words.ruled_out(),
+            falsified_by: words.falsified_by(),
+            advice: words.advice(),
+            caveats: words.caveats(),
+        }
+    }
+
+    /// What shows that requests wait for CPU, in a sentence.
+    fn proof(&self, at: usize) -> Option<String> {
+        let here = self.stretches.get(at).filter(|stretch| stretch.is_steady)?;
+        let fewer = |other: &&Stretch| {
+            other.is_steady && other.rate > 0.0 && f64::from(here.vus) >= USERS_GROWTH_MIN * f64::from(other.vus.max(1))
+        };
+        let below = self.stretches.iter().filter(fewer).max_by_key(|other| other.vus)?;
+        let lightest = self.stretches.iter().filter(fewer).min_by_key(|other| other.vus)?;
+        self.flat_against(here, below).or_else(|| self.queueing_against(here, lightest))
+    }
+
+    fn flat_against(&self, here: &Stretch, below: &Stretch) -> Option<String> {
+        let users = f64::from(here.vus) / f64::from(below.vus.max(1)) - 1.0;
+        let rate = here.rate / below.rate - 1.0;
+        (rate < self.thresholds.flat_growth_share * users).then(|| {
+            format!(
+                "Throughput no longer follows the users: from {} to {} users it went from {} to {}.",
+                below.vus,
+                here.vus,
+                units::rate(below.rate),
+                units::rate(here.rate)
+            )
+        })
+    }
+
+    /// Little's law: users = throughput × latency while nobody thinks.
+    fn queueing_against(&self, here: &Stretch, lightest: &Stretch) -> Option<String> {
+        let in_flight = here.rate * here.latency_ns / 1e9;
+        let is_little = (in_flight / f64::from(here.vus.max(1)) - 1.0).abs() <= self.thresholds.little_tolerance;
+        let is_longer = here.latency_ns >= self.thresholds.queueing_latency_factor * lightest.latency_ns;
+        (is_little && is_longer && lightest.latency_ns > 0.0).then(|| {
+            format!(
+                "Requests queue: all {} users wait at any time ({} × {}), each {} times as long as under {} users.",
+                here.vus,
+                units::rate(here.rate),
+                units::duration(here.latency_ns),
+                units::three(here.latency_ns / lightest.latency_ns),
+                lightest.vus
+            )
+        })
+    }
+
+    /// Name and cores of whoever used most in a stretch, the generator among them.
+    fn consumers(&self, stretch: &Stretch) -> Vec<(String, f64)> {
+        let generator = self.cores_of(names::CPU_CORES, names::GENERATOR, 0, stretch);
+        let services = self.trial.service_names().into_iter();
+        let mut consumers: Vec<(String, f64)> = services
+            .filter_map(|service| Some((service.to_owned(), self.service_cores(service, stretch)?)))
+            .chain(generator.map(|cores| ("the load generator".to_owned(), cores)))
+            .collect();
+        consumers.sort_by(|a, b| b.1.total_cmp(&a.1));
+        consumers.truncate(CONSUMERS_MAX);
+        consumers
+    }
+}
+
+struct Words<'a> {
+    scene: &'a Scene<'a>,
+    saturation: &'a Saturation<'a>,
+    stretch: &'a Stretch,
+}
+
+impl Words<'_> {
+    fn title(&self) -> String {
+        let (service, level) = (self.saturation.service, units::percent(self.saturation.level));
+        match self.saturation.limit {
+            Limit::Cap(cap) => format!("{service} uses up its CPU limit: {level} of {} cores", units::three(cap)),
+            Limit::Thread => format!("{service} is held by one thread, which uses {level} of a core"),
+            Limit::Machine => format!("{service} fills the machine: {level} of {} cores", self.scene.trial.cores),
+            Limit::Host => format!("the machine's CPU is full: {level} of {} cores", self.scene.trial.cores),
+        }
+    }
+
+    fn cost_of(&self) -> String {
+        let service = self.saturation.service;
+        match self.saturation.limit {
+            Limit::Cap(cap) => format!("of the CPU limit of {service} ({} cores)", units::three(cap)),
+            Limit::Thread => format!("of one core, by the busiest thread of {service}"),
+            Limit::Machine | Limit::Host => format!("of the machine's {} cores", self.scene.trial.cores),
+        }
+    }
+
+    fn observation(&self) -> String {
+        let (hot, all) = self.saturation.replicas;
+        let replicas = if all > 1 { format!(" ({hot} of {all} replicas)") } else { String::new() };
+        format!(
+            "Half of the time or more in {} it stood at {} or above{replicas}.",
+            self.stretch.label,
+            units::percent(self.saturation.level)
+        )
+    }
+
+    fn numbers(&self) -> Vec<Figure> {
+        let mut numbers = vec![
+            Figure::new("share of the limit, median", self.saturation.level * 100.0, "%"),
+            Figure::new("users at that time", f64::from(self.stretch.vus), ""),
+            Figure::new("throughput at that time", self.stretch.rate, "/s"),
+            Figure::new("mean latency at that time", self.stretch.latency_ns, "ns"),
+        ];
+        if let Some(cores) = self.scene.service_cores(self.saturation.service, self.stretch).filter(|c| *c > 0.0) {
+            numbers.push(Figure::new("CPU, all replicas, median", cores, "{cores}"));
+            if self.stretch.rate > 0.0 {
+                numbers.push(Figure::new("CPU for each request", cores / self.stretch.rate, "s"));
+            }
+        }
+        if self.saturation.limit == Limit::Host {
+            let consumers = self.scene.consumers(self.stretch).into_iter();
+            numbers
+                .extend(consumers.map(|(name, cores)| Figure::new(format!("CPU of {name}, median"), cores, "{cores}")));
+        }
+        numbers
+    }
+
+    fn ruled_out(&self) -> Vec<String> {
+        let generator = self.scene.cores_of(names::CPU_CORES, names::GENERATOR, 0, self.stretch);
+        let mut ruled_out = vec![
+            "A peak or a start: the median over a stretch of counted load is meant, not the largest value.".to_owned(),
+            "Idle CPU at the same load: no other stretch carried as much with clearly less.".to_owned(),
+        ];
+        if let Some(cores) = generator.filter(|_| self.saturation.limit != Limit::Host) {
+            ruled_out.push(format!("The load generator: it used {} cores.", units::three(cores)));
+        }
+        ruled_out
+    }
+
+    fn falsified_by(&self) -> String {
+        let service = self.saturation.service;
+        match self.saturation.limit {
+            Limit::Cap(_) => format!("A higher CPU limit for {service} does not raise throughput."),
+            Limit::Thread => format!("Another worker process or replica of {service} does not raise throughput."),
+            Limit::Machine => format!("A machine with more cores does not raise the throughput of {service}."),
+            Limit::Host => "The same load on a larger machine is no faster.".into(),
+        }
+    }
+
+    fn advice(&self) -> String {
+        let service = self.saturation.service;
+        match self.saturation.limit {
+            Limit::Cap(cap) => format!(
+                "Take work out of the request in {service} first; then raise its limit of {} cores or add a replica.",
+                units::three(cap)
+            ),
+            Limit::Thread => format!(
+                "Take work out of the request in {service} first; then spread it over more threads: more worker processes or \
+                 replicas, and no long computation on an event loop or under an interpreter lock. A larger machine or a \
+                 higher limit will not help."
+            ),
+            Limit::Machine => {
+                format!("Take work out of the request in {service} first; then give it more cores or machines.")
+            }
+            Limit::Host => format!(
+                "Give the services more cores, or move one of the largest consumers elsewhere: {}.",
+                self.consumer_list()
+            ),
+        }
+    }
+
+    fn consumer_list(&self) -> String {
+        let consumers = self.scene.consumers(self.stretch);
+        if consumers.is_empty() {
+            return "which they are was not sampled".into();
+        }
+        let each = consumers.iter().map(|(name, cores)| format!("{name} ({} cores)", units::three(*cores)));
+        each.collect::<Vec<_>>().join(", ")
+    }
+
+    fn caveats(&self) -> Vec<String> {
+        let host = self.scene.host_share(self.stretch).filter(|_| self.saturation.limit != Limit::Host);
+        host.filter(|share| *share >= self.scene.thresholds.cpu_host_share)
+            .map(|share| {
+                format!(
+                    "The machine itself was {} busy, so what one gains another may lose: {}.",
+                    units::percent(share),
+                    self.consumer_list()
+                )
+            })
+            .into_iter()
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use narrows_model::run::WindowKind;
+    use narrows_testkit::trial::{Load, TrialBuilder};
+
+    use super::*;
+
+    fn load(vus: u32, rate: f64, latency_ms: f64) -> Load {
+        Load { vus, rate, latency_ms }
+    }
+
+    fn detect(trial: TrialBuilder) -> Vec<Finding> {
+        CpuSaturation.detect(&trial.build(), &Thresholds::default())
+    }
+
+    /// Three steps of ten seconds in which throughput stops growing.
+    fn steps(cap: Option<f64>) -> TrialBuilder {
+        let trial = TrialBuilder::new("a").service("shop", cap).warmup(10, load(1, 50.0, 20.0));
+        trial.steady(10, load(1, 50.0, 20.0)).steady(10, load(4, 100.0, 40.0)).steady(10, load(8, 101.0, 79.0))
+    }
+
+    #[test]
+    fn a_cap_that_is_used_up_is_named() {
+        let findings = detect(steps(Some(0.5)).cpu("shop", 0, |second| if second < 20 { 0.25 } else { 0.49 }));
+        let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
+        assert_eq!(finding.title, "shop uses up its CPU limit: 98 % of 0.50 cores");
+        assert_eq!(finding.confidence, Confidence::High);
+        assert!(finding.reasons[1].contains("from 4 to 8 users it went from 100/s to 101/s"), "{:?}", finding.reasons);
+        assert_eq!(finding.cost_share, 0.98);
+    }
+
+    #[test]
+    fn one_busy_thread_is_named_with_and_without_a_cap() {
+        for cap in [None, Some(1.0)] {
+            let trial = steps(cap).cpu("shop", 0, |_| 1.0).busiest_thread("shop", 0, |_| 0.97);
+            let findings = detect(trial);
+            assert_eq!(findings.len(), 1);
+            assert_eq!(findings[0].title, "shop is held by one thread, which uses 97 % of a core");
+        }
+    }
+
+    #[test]
+    fn many_busy_threads_under_a_cap_are_the_cap() {
+        let findings = detect(steps(Some(2.0)).cpu("shop", 0, |_| 1.95).busiest_thread("shop", 0, |_| 0.95));
+        assert_eq!(findings[0].title, "shop uses up its CPU limit: 98 % of 2.00 cores");
+    }
+
+    #[test]
+    fn a_service_without_a_cap_can_fill_the_machine() {
+        let findings = detect(steps(None).cpu("shop", 0, |_| 3.6).host_cpu(|_| 0.95));
+        assert_eq!(findings.len(), 1);
+        assert_eq!(findings[0].title, "shop fills the machine: 90 % of 4 cores");
+        assert!(findings[0].caveats[0].contains("95 % busy"));
+    }
+
+    #[test]
+    fn a_full_host_names_its_consumers() {
+        let trial = steps(None).service("stock", None).host_cpu(|_| 0.97);
+        let findings = detect(trial.cpu("shop", 0, |_| 1.5).cpu("stock", 0, |_| 1.2).cpu(names::GENERATOR, 0, |_| 0.9));
+        assert_eq!(findings.len(), 1);
+        assert_eq!(findings[0].resource, "host");
+        assert!(findings[0].advice.contains("shop (1.50 cores), stock (1.20 cores), the load generator (0.90 cores)"));
+    }
+
+    #[test]
+    fn one_hot_replica_of_two_is_said() {
+        let trial = steps(Some(0.5)).service("shop", Some(0.5));
+        let findings = detect(trial.cpu("shop", 0, |_| 0.49).cpu("shop", 1, |_| 0.1));
+        assert!(findings[0].reasons[0].ends_with("(1 of 2 replicas)."), "{:?}", findings[0].reasons);
+    }
+
+    #[test]
+    fn the_end_of_a_ramp_is_seen() {
+        let ramp = (0..40).map(|s| (50.0 + f64::from(s), 20.0));
+        let trial = TrialBuilder::new("a").service("shop", Some(0.5)).window(WindowKind::Ramp, 40, ramp);
+        let findings = detect(trial.cpu("shop", 0, |second| 0.5 * f64::from(second + 1) / 40.0));
+        assert_eq!(findings.len(), 1);
+        assert_eq!(findings[0].confidence, Confidence::Medium);
+        assert!(findings[0].reasons[0].contains("part 4 of 4"), "{:?}", findings[0].reasons);
+    }
+
+    #[test]
+    fn queueing_is_proof_where_throughput_still_grows_a_little() {
+        let trial = TrialBuilder::new("a").service("shop", Some(0.5)).steady(10, load(1, 20.0, 50.0));
+        let findings =
+            detect(trial.steady(10, load(4, 46.0, 87.0)).cpu("shop", 0, |s| if s < 10 { 0.2 } else { 0.48 }));
+        assert_eq!(findings[0].confidence, Confidence::High);
+        assert!(findings[0].reasons[1].starts_with("Requests queue"), "{:?}", findings[0].reasons);
+    }
+
+    #[test]
+    fn one_load_level_is_no_proof() {
+        let trial = TrialBuilder::new("a").service("shop", Some(0.5)).steady(30, load(4, 50.0, 80.0));
+        assert_eq!(detect(trial.cpu("shop", 0, |_| 0.49))[0].confidence, Confidence::Medium);
+    }
+
+    #[test]
+    fn healthy_and_unknown_are_silent() {
+        let few = TrialBuilder::new("a").service("shop", Some(0.5)).steady(4, load(4, 50.0, 80.0));
+        let cases = [
+            ("room to spare", steps(Some(0.5)).cpu("shop", 0, |_| 0.4).busiest_thread("shop", 0, |_| 0.3)),
+            ("peaks", steps(Some(0.5)).cpu("shop", 0, |second| if second % 3 == 0 { 0.5 } else { 0.2 })),
+            ("warm-up", steps(Some(0.5)).cpu("shop", 0, |second| if second < 10 { 0.5 } else { 0.2 })),
+            ("a start that later load refutes", steps(Some(0.5)).cpu("shop", 0, |s| if s < 20 { 0.5 } else { 0.3 })),
+            ("no series", steps(Some(0.5))),
+            ("too few points", few.cpu("shop", 0, |_| 0.5)),
+            (
+                "several threads on a large machine",
+                steps(None).cpu("shop", 0, |_| 2.0).busiest_thread("shop", 0, |_| 0.6),
+            ),
+            ("a busy host with room", steps(None).cpu("shop", 0, |_| 2.0).host_cpu(|_| 0.7)),
+            ("the generator's own thread", steps(None).busiest_thread(names::GENERATOR, 0, |_| 0.99)),
+            ("no windows", TrialBuilder::new("a").service("shop", Some(0.5))),
+        ];
+        for (name, trial) in cases {
+            assert_eq!(detect(trial), [], "with {name}");
+        }
+    }
+}

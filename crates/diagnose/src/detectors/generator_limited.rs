@@ -1,0 +1,238 @@
+//! `generator-limited`: the load generator, not the system, shaped the numbers.
+//!
+//! A finding on the experiment. Four signs are read: the generator's own verdict; the part of the mean latency that
+//! requests spent waiting to be sent; the CPU of its busiest load thread; its part of a full machine. Confidence is high
+//! when a sign says that the figures are invalid, medium when they are to be read with care; the ranking relies on it.
+
+use narrows_model::evidence::TrialEvidence;
+use narrows_model::finding::{Confidence, Figure, Finding};
+use narrows_model::run::Verdict;
+use narrows_model::series::names;
+use narrows_model::units;
+
+use crate::Detector;
+use crate::stretches::{Stretch, stretches};
+use crate::thresholds::Thresholds;
+
+/// See the module.
+#[derive(Debug)]
+pub struct GeneratorLimited;
+
+impl Detector for GeneratorLimited {
+    fn id(&self) -> &'static str {
+        "generator-limited"
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn detect(&self, trial: &TrialEvidence, thresholds: &Thresholds) -> Vec<Finding> {
+        let stretches = stretches(trial);
+        let signs: Vec<Sign> = [
+            verdict(trial),
+            lateness(trial, thresholds),
+            busiest_thread(trial, &stretches, thresholds),
+            full_host(trial, &stretches, thresholds),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        if signs.is_empty() { Vec::new() } else { vec![finding(self, signs, late_share(trial))] }
+    }
+}
+
+/// One thing that speaks against the generator.
+struct Sign {
+    verdict: Verdict,
+    reason: String,
+    /// A number to show, and the share of the figures or of a resource that it stands for.
+    figure: Option<(Figure, f64, &'static str)>,
+}
+
+fn verdict(trial: &TrialEvidence) -> Option<Sign> {
+    let validity = &trial.trial.validity;
+    let reason =
+        || format!("The generator calls its own figures {}. {}", word(validity.verdict), validity.reasons.join(" "));
+    (validity.verdict != Verdict::Valid).then(|| Sign {
+        verdict: validity.verdict,
+        reason: reason().trim_end().to_owned(),
+        figure: None,
+    })
+}
+
+fn word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Valid => "valid",
+        Verdict::Doubtful => "doubtful",
+        Verdict::Invalid => "invalid",
+    }
+}
+
+fn judged(value: f64, doubtful: f64, invalid: f64) -> Option<Verdict> {
+    match value {
+        v if v >= invalid => Some(Verdict::Invalid),
+        v if v >= doubtful => Some(Verdict::Doubtful),
+        _ => None,
+    }
+}
+
+/// The part of the mean latency that passed before sending, 0 to 1; 0 without load.
+fn late_share(trial: &TrialEvidence) -> f64 {
+    let load = trial.counted_load();
+    if load.latency.mean_ns() > 0.0 { (load.lateness.mean_ns() / load.latency.mean_ns()).min(1.0) } else { 0.0 }
+}
+
+fn lateness(trial: &TrialEvidence, thresholds: &Thresholds) -> Option<Sign> {
+    let load = trial.counted_load();
+    let (late_ns, latency_ns) = (load.lateness.mean_ns(), load.latency.mean_ns());
+    if late_ns < thresholds.generator_lateness_ns_min || latency_ns <= 0.0 {
+        return None;
+    }
+    let share = late_ns / latency_ns;
+    let verdict = judged(share, thresholds.generator_lateness_doubtful, thresholds.generator_lateness_invalid)?;
+    Some(Sign {
+        verdict,
+        reason: format!(
+            "Requests left {} late on average, which is {} of the mean latency of {}.",
+            units::duration(late_ns),
+            units::percent(share),
+            units::duration(latency_ns)
+        ),
+        figure: Some((Figure::new("delay before sending, mean", late_ns, "ns"), share.min(1.0), "of the mean latency")),
+    })
+}
+
+fn busiest_thread(trial: &TrialEvidence, stretches: &[Stretch], thresholds: &Thresholds) -> Option<Sign> {
+    let key = (names::BUSIEST_THREAD_CORES, names::GENERATOR, 0);
+    let busy = stretches.iter().filter_map(|s| Some((s, s.median_of(trial, key, thresholds)?)));
+    let (stretch, cores) = busy.max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let verdict = judged(cores, thresholds.generator_thread_doubtful, thresholds.generator_thread_invalid)?;
+    Some(Sign {
+        verdict,
+        reason: format!("Its busiest thread used {} of a core in {}.", units::percent(cores), stretch.label),
+        figure: Some((
+            Figure::new("busiest load thread, median", cores * 100.0, "%"),
+            cores.min(1.0),
+            "of one core, by the generator's busiest thread",
+        )),
+    })
+}
+
+fn full_host(trial: &TrialEvidence, stretches: &[Stretch], thresholds: &Thresholds) -> Option<Sign> {
+    let shares = stretches.iter().filter_map(|stretch| {
+        let host = stretch.median_of(trial, (names::HOST_CPU_UTILIZATION, "", 0), thresholds)?;
+        let cores = stretch.median_of(trial, (names::CPU_CORES, names::GENERATOR, 0), thresholds)?;
+        let share = cores / (host * f64::from(trial.cores.max(1)));
+        (host >= thresholds.cpu_host_share && share >= thresholds.generator_host_share).then_some((stretch, share))
+    });
+    let (stretch, share) = shares.max_by(|a, b| a.1.total_cmp(&b.1))?;
+    Some(Sign {
+        verdict: Verdict::Doubtful,
+        reason: format!(
+            "In {} the machine's CPU was full and the generator took {} of what was used.",
+            stretch.label,
+            units::percent(share)
+        ),
+        figure: Some((
+            Figure::new("the generator's part of the CPU in use", share * 100.0, "%"),
+            share.min(1.0),
+            "of the CPU in use on a full machine",
+        )),
+    })
+}
+
+fn finding(detector: &GeneratorLimited, signs: Vec<Sign>, late_share: f64) -> Finding {
+    let worst = signs.iter().map(|sign| sign.verdict).max().unwrap_or_default();
+    let dearest = signs.iter().filter_map(|sign| sign.figure.as_ref()).max_by(|a, b| a.1.total_cmp(&b.1));
+    let (cost_share, cost_of) = dearest.map_or((late_share, "of the mean latency"), |(_, share, of)| (*share, *of));
+    let (title, confidence) = match worst {
+        Verdict::Invalid => {
+            ("the load generator was the limit, so this trial says little about the system", Confidence::High)
+        }
+        _ => ("the load generator had a part in the figures", Confidence::Medium),
+    };
+    Finding {
+        detector: detector.id().into(),
+        version: detector.version(),
+        title: title.into(),
+        resource: names::GENERATOR.into(),
+        operation: None,
+        cost_share,
+        cost_of: cost_of.into(),
+        confidence,
+        reasons: signs.iter().map(|sign| sign.reason.clone()).collect(),
+        numbers: signs.into_iter().filter_map(|sign| Some(sign.figure?.0)).collect(),
+        evidence_text: None,
+        exemplars: Vec::new(),
+        ruled_out: Vec::new(),
+        falsified_by: "The same load from a generator with more CPU of its own gives the same figures.".into(),
+        advice: "Send less, give the generator more threads or a machine of its own, and run this trial again before acting \
+                 on its other findings."
+            .into(),
+        caveats: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use narrows_testkit::trial::{Load, TrialBuilder};
+
+    use super::*;
+
+    const LOAD: Load = Load { vus: 8, rate: 100.0, latency_ms: 20.0 };
+
+    fn trial() -> TrialBuilder {
+        TrialBuilder::new("a").warmup(10, LOAD).steady(20, LOAD)
+    }
+
+    fn detect(trial: TrialBuilder) -> Vec<Finding> {
+        GeneratorLimited.detect(&trial.build(), &Thresholds::default())
+    }
+
+    #[test]
+    fn each_sign_fires_as_strongly_as_it_is() {
+        let cases = [
+            ("its verdict", trial().verdict(Verdict::Invalid, "Sends were late."), Confidence::High, 0.0005),
+            ("its doubt", trial().verdict(Verdict::Doubtful, "Sends were late."), Confidence::Medium, 0.0005),
+            ("much lateness", trial().lateness_ms(12.0), Confidence::High, 0.6),
+            ("some lateness", trial().lateness_ms(4.0), Confidence::Medium, 0.2),
+            ("a full thread", trial().busiest_thread(names::GENERATOR, 0, |_| 0.97), Confidence::High, 0.97),
+            ("a busy thread", trial().busiest_thread(names::GENERATOR, 0, |_| 0.84), Confidence::Medium, 0.84),
+            ("a full host", trial().host_cpu(|_| 1.0).cpu(names::GENERATOR, 0, |_| 1.6), Confidence::Medium, 0.4),
+        ];
+        for (name, trial, confidence, cost_share) in cases {
+            let findings = detect(trial);
+            assert_eq!(findings.len(), 1, "with {name}");
+            assert_eq!(findings[0].confidence, confidence, "with {name}");
+            assert!((findings[0].cost_share - cost_share).abs() < 1e-9, "with {name}: {}", findings[0].cost_share);
+        }
+    }
+
+    #[test]
+    fn several_signs_are_one_finding() {
+        let findings = detect(trial().lateness_ms(4.0).busiest_thread(names::GENERATOR, 0, |_| 0.99));
+        assert_eq!(findings.len(), 1);
+        assert_eq!((findings[0].confidence, findings[0].reasons.len()), (Confidence::High, 2));
+    }
+
+    #[test]
+    fn a_healthy_generator_is_not_mentioned() {
+        let fast = Load { latency_ms: 0.1, ..LOAD };
+        let cases = [
+            ("nothing", trial()),
+            ("room to spare", trial().busiest_thread(names::GENERATOR, 0, |_| 0.5).lateness_ms(0.5)),
+            ("lateness of a timer", TrialBuilder::new("a").steady(20, fast).lateness_ms(0.06)),
+            (
+                "a busy warm-up",
+                trial().busiest_thread(names::GENERATOR, 0, |second| if second < 10 { 1.0 } else { 0.2 }),
+            ),
+            ("a full host of others", trial().host_cpu(|_| 1.0).cpu(names::GENERATOR, 0, |_| 0.4)),
+            ("a busy service", trial().service("shop", None).busiest_thread("shop", 0, |_| 1.0)),
+            ("no load", TrialBuilder::new("a")),
+        ];
+        for (name, trial) in cases {
+            assert_eq!(detect(trial), [], "with {name}");
+        }
+    }
+}

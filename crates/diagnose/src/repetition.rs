@@ -1,0 +1,194 @@
+//! Queries that one request repeats, and the part of its time that the repetition takes.
+//!
+//! The cost of a repetition is more than the time in its queries: between two of them the program turns rows into
+//! objects, waits for a connection and builds the next statement. The rule for dividing a request's time, from the
+//! first repeated query's start to the last one's end: an instant belongs to the call that is under way, to the one
+//! that began first when several are; an instant without a call belongs to the call that ended last before it. So two
+//! repetitions that alternate share the time between them, and no instant is counted twice.
+//!
+//! A query that repeats without any values, or with the same ones each time, is no repetition in this sense (polling, a
+//! look-up without a cache), nor is one that fetches the next page or a batch.
+
+use std::collections::{BTreeMap, HashSet};
+
+use narrows_model::trace::{Span, SpanId};
+
+use crate::requests::{Query, Request};
+
+/// One statement, repeated within one request.
+#[derive(Debug)]
+pub(crate) struct Repetition<'a> {
+    /// The repeated queries in order of start.
+    pub(crate) queries: Vec<&'a Query<'a>>,
+    /// The last query of another shape before the first of them.
+    pub(crate) source: &'a Query<'a>,
+    /// Time in which at least one of them was under way, nanoseconds.
+    pub(crate) busy_ns: u64,
+    /// Time of the request that is theirs by the rule of this module, nanoseconds.
+    pub(crate) cost_ns: u64,
+    /// Whether their values are known to differ; otherwise the values are not recorded.
+    pub(crate) values_differ: bool,
+}
+
+/// The repetitions in a request: at least `queries_min` queries of one shape under one logical parent.
+pub(crate) fn repetitions<'a>(request: &'a Request<'a>, queries_min: usize) -> Vec<Repetition<'a>> {
+    let mut by_shape: BTreeMap<&str, BTreeMap<SpanId, Vec<&Query<'_>>>> = BTreeMap::new();
+    for query in &request.queries {
+        by_shape.entry(&query.shape.text).or_default().entry(query.parent).or_default().push(query);
+    }
+    let mut found = Vec::new();
+    for parents in by_shape.into_values() {
+        let mut queries: Vec<&Query<'_>> =
+            parents.into_values().filter(|queries| queries.len() >= queries_min).flatten().collect();
+        queries.sort_by_key(|query| query.span.start_ns);
+        found.extend(repetition(request, queries));
+    }
+    found
+}
+
+fn repetition<'a>(request: &'a Request<'a>, queries: Vec<&'a Query<'a>>) -> Option<Repetition<'a>> {
+    let first = queries.first()?;
+    if queries.iter().any(|query| query.shape.is_batch() || query.shape.is_page()) {
+        return None;
+    }
+    let values_differ = values_differ(&queries)?;
+    let is_source =
+        |query: &&Query<'_>| query.shape.text != first.shape.text && query.span.start_ns <= first.span.start_ns;
+    let source = request.queries.iter().rev().find(is_source)?;
+    let (busy_ns, cost_ns) = time_taken(request, &queries);
+    Some(Repetition { source, busy_ns, cost_ns, values_differ, queries })
+}
+
+/// Whether the repeated queries ask for different rows; none when it is known that they do not.
+fn values_differ(queries: &[&Query<'_>]) -> Option<bool> {
+    let values: HashSet<String> = queries.iter().map(|query| values_of(query)).collect();
+    let are_bound = queries.iter().all(|query| query.shape.placeholders > 0);
+    let are_recorded = queries.iter().all(|query| bound_values(query.span).next().is_some());
+    match values.len() {
+        1 if are_bound && !are_recorded => Some(false),
+        1 => None,
+        _ => Some(true),
+    }
+}
+
+fn values_of(query: &Query<'_>) -> String {
+    bound_values(query.span).fold(query.text.to_owned(), |text, (key, value)| format!("{text}\n{key}={value}"))
+}
+
+fn bound_values(span: &Span) -> impl Iterator<Item = (&String, String)> {
+    let is_parameter = |key: &str| key.starts_with("db.query.parameter") || key == "db.statement.parameters";
+    span.attributes.iter().filter(move |(key, _)| is_parameter(key)).map(|(key, value)| (key, value.to_string()))
+}
+
+/// Time in the repeated queries, and time that is theirs. See the module's rule.
+fn time_taken(request: &Request<'_>, repeated: &[&Query<'_>]) -> (u64, u64) {
+    let ids: HashSet<SpanId> = repeated.iter().map(|query| query.span.span_id).collect();
+    let end_ns = repeated.iter().map(|query| query.span.end_ns).max().unwrap_or(0).min(request.entry.end_ns);
+    let start_ns = repeated.first().map_or(0, |query| query.span.start_ns);
+    let mut calls: Vec<&Span> =
+        request.queries.iter().map(|query| query.span).chain(request.other_calls.iter().copied()).collect();
+    calls.sort_by_key(|call| call.start_ns);
+    let (mut cost_ns, mut now_ns, mut last_is_repeated) = (0, start_ns, true);
+    for call in calls.iter().filter(|call| call.end_ns > start_ns && call.start_ns < end_ns) {
+        let is_repeated = ids.contains(&call.span_id);
+        if call.start_ns > now_ns {
+            cost_ns += if last_is_repeated { call.start_ns - now_ns } else { 0 };
+            now_ns = call.start_ns;
+        }
+        if call.end_ns > now_ns {
+            cost_ns += if is_repeated { call.end_ns.min(end_ns) - now_ns } else { 0 };
+            now_ns = call.end_ns.min(end_ns);
+            last_is_repeated = is_repeated;
+        }
+    }
+    (union_ns(repeated), cost_ns.max(0) as u64)
+}
+
+/// The time in which at least one of these, in order of start, was under way.
+fn union_ns(queries: &[&Query<'_>]) -> u64 {
+    let (mut total_ns, mut reached_ns) = (0_i64, i64::MIN);
+    for query in queries {
+        let start_ns = query.span.start_ns.max(reached_ns);
+        total_ns += (query.span.end_ns - start_ns).max(0);
+        reached_ns = reached_ns.max(query.span.end_ns);
+    }
+    total_ns as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use narrows_testkit::spans::{Beat, SpanBuilder, client, query, run_of, server};
+
+    use super::*;
+    use crate::requests::requests;
+    use crate::thresholds::Thresholds;
+
+    const ROW: &str = "SELECT name FROM customer WHERE id = ?";
+
+    /// Count, busy and own milliseconds of each repetition.
+    fn found(children: Vec<SpanBuilder>) -> Vec<(usize, f64, f64)> {
+        let source = query("SELECT * FROM orders").at(0.0, 2.0);
+        let traces = [server("shop", "GET /orders").at(0.0, 200.0).child(source).children(children).trace(1)];
+        let requests = requests(&traces, &Thresholds::default());
+        let found = repetitions(&requests[0], 5);
+        found.iter().map(|r| (r.queries.len(), r.busy_ns as f64 / 1e6, r.cost_ns as f64 / 1e6)).collect()
+    }
+
+    fn beat(first_ms: f64, step_ms: f64, length_ms: f64) -> Beat {
+        Beat { first_ms, step_ms, length_ms }
+    }
+
+    #[test]
+    fn time_between_repeated_queries_is_theirs() {
+        assert_eq!(found(run_of(10, beat(10.0, 5.0, 3.0), |_| query(ROW))), [(10, 30.0, 48.0)]);
+    }
+
+    #[test]
+    fn another_call_in_between_keeps_its_time() {
+        let mut children = run_of(10, beat(10.0, 5.0, 3.0), |_| query(ROW));
+        // From 13.5 to 14.5 the call, from there to 15 what follows it: neither is the repetition's.
+        children.push(client("GET").at(13.5, 1.0));
+        assert_eq!(found(children), [(10, 30.0, 46.5)]);
+    }
+
+    #[test]
+    fn alternating_repetitions_share_the_time() {
+        let mut children = run_of(10, beat(10.0, 10.0, 3.0), |_| query(ROW));
+        children.extend(run_of(10, beat(15.0, 10.0, 4.0), |_| query("SELECT street FROM address WHERE id = ?")));
+        let found = found(children);
+        // 3 ms of query and 2 ms after it for the one; 4 and 1 for the other; its last is not followed by anything.
+        assert_eq!(found, [(10, 30.0, 48.0), (10, 40.0, 49.0)]);
+        assert!(found.iter().map(|(_, _, own)| own).sum::<f64>() <= 109.0);
+    }
+
+    #[test]
+    fn parallel_queries_count_their_time_once() {
+        assert_eq!(found(run_of(10, beat(10.0, 0.5, 20.0), |_| query(ROW))), [(10, 24.5, 24.5)]);
+    }
+
+    #[test]
+    fn only_different_values_repeat() {
+        let literal = |i: usize| query(&format!("SELECT name FROM customer WHERE id = {i}"));
+        assert_eq!(found(run_of(6, beat(5.0, 5.0, 1.0), literal)).len(), 1);
+        let parameter = |i: usize| query(ROW).attribute("db.query.parameter.0", i as u64);
+        assert_eq!(found(run_of(6, beat(5.0, 5.0, 1.0), parameter)).len(), 1);
+        for same in [
+            query("SELECT name FROM customer WHERE id = 7"),
+            query("SELECT count(*) FROM customer"),
+            query(ROW).attribute("db.query.parameter.0", 7),
+        ] {
+            assert!(found(run_of(6, beat(5.0, 5.0, 1.0), |_| same.clone())).is_empty());
+        }
+    }
+
+    #[test]
+    fn pages_and_batches_do_not_repeat() {
+        for text in [
+            "SELECT * FROM orders ORDER BY id LIMIT 10 OFFSET ?",
+            "SELECT * FROM customer WHERE id IN (?, ?, ?)",
+            "SELECT * FROM customer WHERE id = ANY(?)",
+        ] {
+            assert!(found(run_of(9, beat(5.0, 5.0, 1.0), |_| query(text))).is_empty(), "{text}");
+        }
+    }
+}

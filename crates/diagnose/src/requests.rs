@@ -1,0 +1,348 @@
+//! Traces cut into requests, each with the database queries that its service's code made.
+//!
+//! Between the code and the spans stand the instrumentation libraries, and they blur: stacked ones (SQLAlchemy over
+//! psycopg2, Hibernate over JDBC) report each query twice, pools add a `connect` before each query, transactions add
+//! `BEGIN`, frameworks add a span per middleware and one per repository call. Here that is undone: a query that two
+//! libraries report counts once, what is no query is set aside and counted, and each query gets the parent that its
+//! author would name.
+//!
+//! The *entry* of a request is the nearest server or consumer span above a query in the same service; without one, the
+//! topmost span of that service. The *logical parent* of a query is the nearest span above it, up to the entry, that is
+//! neither noise nor a wrapper. A wrapper is an internal span that holds one query only or that has a sibling of the
+//! same name: the call of a repository, one per row.
+//!
+//! Queries without any text are set aside, not guessed at from their span names, which often name the database only.
+
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+
+use narrows_model::trace::{Span, SpanId, SpanKind, Trace};
+
+use crate::sql_shape::SqlShape;
+use crate::thresholds::Thresholds;
+
+/// How far up the parents are followed; deeper nesting is cut off.
+const DEPTH_MAX: usize = 64;
+/// How many earlier queries a span is compared with to find its double.
+const DOUBLES_LOOK_BACK: usize = 32;
+
+/// One request as one service handled it.
+#[derive(Debug)]
+pub(crate) struct Request<'a> {
+    /// The trace it is in.
+    pub(crate) trace: &'a Trace,
+    /// The span that stands for the whole request in this service.
+    pub(crate) entry: &'a Span,
+    /// Its queries in order of start, each once.
+    pub(crate) queries: Vec<Query<'a>>,
+    /// Its other calls to the outside, in order of start, except those that queries lie below.
+    pub(crate) other_calls: Vec<&'a Span>,
+    /// Spans of connections, pools and transactions that were set aside.
+    pub(crate) housekeeping: usize,
+}
+
+/// One query as the program made it.
+#[derive(Debug)]
+pub(crate) struct Query<'a> {
+    /// The first span that reported it.
+    pub(crate) span: &'a Span,
+    /// Its text as it came: `db.query.text` or, without that, `db.query.summary`.
+    pub(crate) text: &'a str,
+    /// Its shape.
+    pub(crate) shape: Rc<SqlShape>,
+    /// The instrumentation scopes that reported it, one or more.
+    pub(crate) scopes: Vec<&'a str>,
+    /// The span that its author would name as its parent.
+    pub(crate) parent: SpanId,
+}
+
+impl Request<'_> {
+    /// The operation: method and route, or the entry's name.
+    pub(crate) fn operation(&self) -> String {
+        operation_of(self.entry)
+    }
+}
+
+/// `GET /orders/{id}`, or the span's name when it has no route.
+pub(crate) fn operation_of(span: &Span) -> String {
+    match (&span.facts.http_method, &span.facts.http_route) {
+        (Some(method), Some(route)) => format!("{method} {route}"),
+        _ => span.name.clone(),
+    }
+}
+
+/// Whether a span is a call to a database.
+pub(crate) fn is_database(span: &Span) -> bool {
+    span.facts.db_system.is_some() || span.facts.db_query.is_some()
+}
+
+/// The text of a query, or its summary; none when the span carries neither.
+pub(crate) fn query_text(span: &Span) -> Option<&str> {
+    let summary = || span.attributes.get("db.query.summary").and_then(|value| value.as_str());
+    span.facts.db_query.as_deref().or_else(summary).filter(|text| !text.trim().is_empty())
+}
+
+/// All requests of these traces, those without queries included.
+pub(crate) fn requests<'a>(traces: &'a [Trace], thresholds: &Thresholds) -> Vec<Request<'a>> {
+    let mut shapes = HashMap::new();
+    traces.iter().flat_map(|trace| Cut::new(trace, thresholds, &mut shapes).requests()).collect()
+}
+
+type Shapes<'a> = HashMap<&'a str, Rc<SqlShape>>;
+
+/// One trace while it is cut.
+struct Cut<'a, 's> {
+    trace: &'a Trace,
+    thresholds: &'s Thresholds,
+    shapes: &'s mut Shapes<'a>,
+    by_id: HashMap<SpanId, &'a Span>,
+    order: Vec<SpanId>,
+    requests: HashMap<SpanId, Request<'a>>,
+}
+
+impl<'a, 's> Cut<'a, 's> {
+    fn new(trace: &'a Trace, thresholds: &'s Thresholds, shapes: &'s mut Shapes<'a>) -> Self {
+        let by_id = trace.spans.iter().map(|span| (span.span_id, span)).collect();
+        Self { trace, thresholds, shapes, by_id, order: Vec::new(), requests: HashMap::new() }
+    }
+
+    fn requests(mut self) -> Vec<Request<'a>> {
+        let mut spans: Vec<&'a Span> = self.trace.spans.iter().collect();
+        spans.sort_by_key(|span| (span.start_ns, -span.end_ns));
+        for span in spans {
+            self.sort_in(span);
+        }
+        let mut requests: Vec<Request<'a>> = self.order.iter().filter_map(|id| self.requests.remove(id)).collect();
+        for request in &mut requests {
+            self.find_parents(request);
+        }
+        requests
+    }
+
+    fn sort_in(&mut self, span: &'a Span) {
+        if matches!(span.kind, SpanKind::Server | SpanKind::Consumer) {
+            self.request(span);
+            return;
+        }
+        let is_call = is_database(span) || matches!(span.kind, SpanKind::Client | SpanKind::Producer);
+        let Some(entry) = self.path(span).last().copied().filter(|_| is_call) else { return };
+        match self.query(span) {
+            Some(query) => self.add_query(entry, query),
+            None if is_housekeeping(span) || is_database(span) => self.request(entry).housekeeping += 1,
+            None => self.request(entry).other_calls.push(span),
+        }
+    }
+
+    fn request(&mut self, entry: &'a Span) -> &mut Request<'a> {
+        let trace = self.trace;
+        let order = &mut self.order;
+        self.requests.entry(entry.span_id).or_insert_with(|| {
+            order.push(entry.span_id);
+            Request { trace, entry, queries: Vec::new(), other_calls: Vec::new(), housekeeping: 0 }
+        })
+    }
+
+    fn query(&mut self, span: &'a Span) -> Option<Query<'a>> {
+        let text = query_text(span).filter(|_| is_database(span) && !is_housekeeping(span))?;
+        let shape = Rc::clone(self.shapes.entry(text).or_insert_with(|| Rc::new(SqlShape::of(text))));
+        let speaks_sql = span.facts.db_system.as_deref().is_none_or(|system| system != "redis");
+        if speaks_sql && shape.is_housekeeping() {
+            return None;
+        }
+        Some(Query { span, text, shape, scopes: vec![&span.scope], parent: span.span_id })
+    }
+
+    /// Adds a query, or a scope to the query that it doubles.
+    fn add_query(&mut self, entry: &'a Span, query: Query<'a>) {
+        let above: HashSet<SpanId> = self.path(query.span).iter().map(|span| span.span_id).collect();
+        let gap_ns_max = self.thresholds.duplicate_start_gap_ns;
+        let queries = &mut self.request(entry).queries;
+        let doubled = queries.iter_mut().rev().take(DOUBLES_LOOK_BACK).find(|known| {
+            known.shape.text == query.shape.text
+                && !known.scopes.contains(&query.span.scope.as_str())
+                && is_same_call(known.span, query.span, &above, gap_ns_max)
+        });
+        match doubled {
+            Some(known) => known.scopes.push(&query.span.scope),
+            None => queries.push(query),
+        }
+    }
+
+    /// The spans above this one in its service, nearest first, ending with the first server or consumer span.
+    fn path(&self, span: &Span) -> Vec<&'a Span> {
+        let mut path: Vec<&'a Span> = Vec::new();
+        let mut parent_id = span.parent_id;
+        while let Some(parent) = parent_id.and_then(|id| self.by_id.get(&id).copied()) {
+            if parent.service != span.service || path.len() == DEPTH_MAX {
+                break;
+            }
+            path.push(parent);
+            parent_id = parent.parent_id.filter(|_| !matches!(parent.kind, SpanKind::Server | SpanKind::Consumer));
+        }
+        path
+    }
+
+    fn find_parents(&self, request: &mut Request<'a>) {
+        let paths: Vec<Vec<&Span>> = request.queries.iter().map(|query| self.path(query.span)).collect();
+        let mut queries_below: HashMap<SpanId, usize> = HashMap::new();
+        for span in paths.iter().flatten() {
+            *queries_below.entry(span.span_id).or_default() += 1;
+        }
+        request.other_calls.retain(|call| !queries_below.contains_key(&call.span_id));
+        let twins = self.twins();
+        for (query, path) in request.queries.iter_mut().zip(&paths) {
+            let is_wrapper = |span: &Span| {
+                span.kind == SpanKind::Internal
+                    && (queries_below.get(&span.span_id) == Some(&1) || twins.contains(&(span.parent_id, &span.name)))
+            };
+            let is_parent = |span: &&&Span| !(is_database(span) || is_housekeeping(span) || is_wrapper(span));
+            query.parent = path.iter().find(is_parent).unwrap_or(&request.entry).span_id;
+        }
+    }
+
+    /// Parent and name of internal spans that have a sibling of the same name.
+    fn twins(&self) -> HashSet<(Option<SpanId>, &'a String)> {
+        let mut seen = HashSet::new();
+        let inner = self.trace.spans.iter().filter(|span| span.kind == SpanKind::Internal);
+        inner.map(|span| (span.parent_id, &span.name)).filter(|key| !seen.insert(*key)).collect()
+    }
+}
+
+/// Whether two spans of two libraries report one call: siblings that start together and overlap, or one inside the
+/// other.
+fn is_same_call(known: &Span, span: &Span, above: &HashSet<SpanId>, gap_ns_max: i64) -> bool {
+    let overlaps = span.start_ns < known.end_ns || span.start_ns == known.start_ns;
+    let is_sibling = known.parent_id == span.parent_id && (span.start_ns - known.start_ns).abs() <= gap_ns_max;
+    overlaps && (is_sibling || above.contains(&known.span_id))
+}
+
+/// Spans of pools, sockets and frameworks that stand between a program and its queries.
+fn is_housekeeping(span: &Span) -> bool {
+    const ENDS: [&str; 6] = ["connect", "http send", "http receive", "dns.lookup", "begin", "reset_session"];
+    const STARTS: [&str; 2] = ["middleware - ", "router - "];
+    let name = span.name.to_ascii_lowercase();
+    let is_named_so = ENDS.iter().any(|end| name.ends_with(end)) || STARTS.iter().any(|start| name.starts_with(start));
+    is_named_so && span.facts.db_query.is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use narrows_testkit::spans::{Beat, SpanBuilder, client, database, internal, query, run_of, server};
+
+    use super::*;
+
+    const BEAT: Beat = Beat { first_ms: 1.0, step_ms: 5.0, length_ms: 3.0 };
+
+    fn cut(root: SpanBuilder, check: impl FnOnce(&[Request<'_>])) {
+        let traces = [root.at(0.0, 100.0).trace(1)];
+        check(&requests(&traces, &Thresholds::default()));
+    }
+
+    fn doubled(outer: SpanBuilder, inner: SpanBuilder, count: usize) -> Vec<SpanBuilder> {
+        let inner_beat = Beat { first_ms: 1.1, length_ms: 2.8, ..BEAT };
+        let mut spans = run_of(count, BEAT, |_| outer.clone());
+        spans.extend(run_of(count, inner_beat, |_| inner.clone()));
+        spans
+    }
+
+    #[test]
+    fn stacked_libraries_count_once() {
+        let orm = query("SELECT a FROM t WHERE b = %(b)s").scope("sqlalchemy");
+        let driver = query("SELECT a FROM t WHERE b = %s").scope("psycopg2");
+        cut(server("shop", "GET /").children(doubled(orm.clone(), driver.clone(), 7)), |requests| {
+            assert_eq!(requests[0].queries.len(), 7);
+            assert!(requests[0].queries.iter().all(|query| query.scopes == ["sqlalchemy", "psycopg2"]));
+        });
+        let nested =
+            run_of(7, BEAT, |i| orm.clone().child(driver.clone().at(BEAT.first_ms + 5.0 * i as f64 + 1.5, 1.0)));
+        cut(server("shop", "GET /").children(nested), |requests| assert_eq!(requests[0].queries.len(), 7));
+    }
+
+    #[test]
+    fn parallel_queries_of_one_library_stay_apart() {
+        let same_time = Beat { step_ms: 0.1, ..BEAT };
+        cut(
+            server("shop", "GET /").children(run_of(7, same_time, |_| query("SELECT a FROM t WHERE b = ?"))),
+            |requests| {
+                assert_eq!(requests[0].queries.len(), 7);
+            },
+        );
+    }
+
+    #[test]
+    fn connections_and_transactions_are_set_aside() {
+        let root = server("shop", "GET /")
+            .child(internal("middleware - query"))
+            .child(database("pg-pool.connect").at(1.0, 1.0))
+            .child(query("BEGIN").at(2.0, 1.0))
+            .child(query("SELECT a FROM t").at(3.0, 1.0))
+            .child(client("tcp.connect").at(4.0, 1.0))
+            .child(client("GET").at(5.0, 1.0));
+        cut(root, |requests| {
+            let request = &requests[0];
+            assert_eq!((request.queries.len(), request.housekeeping, request.other_calls.len()), (1, 3, 1));
+        });
+    }
+
+    #[test]
+    fn queries_that_follow_one_another_are_two() {
+        let short = |start_ms: f64, scope: &str| query("SELECT a FROM t WHERE b = ?").scope(scope).at(start_ms, 0.2);
+        let root = server("shop", "GET /").child(short(1.0, "sqlalchemy")).child(short(1.3, "psycopg2"));
+        cut(root, |requests| assert_eq!(requests[0].queries.len(), 2));
+        let long = |start_ms: f64, scope: &str| query("SELECT a FROM t WHERE b = ?").scope(scope).at(start_ms, 9.0);
+        let root = server("shop", "GET /").child(long(1.0, "sqlalchemy")).child(long(3.0, "psycopg2"));
+        cut(root, |requests| assert_eq!(requests[0].queries.len(), 2, "two pools, side by side"));
+    }
+
+    #[test]
+    fn a_call_that_queries_lie_below_is_no_other_call() {
+        let engine = client("prisma:engine").at(1.0, 9.0).child(query("SELECT a FROM t WHERE b = ?").at(2.0, 1.0));
+        cut(server("shop", "GET /").child(engine).child(client("GET").at(20.0, 5.0)), |requests| {
+            let names: Vec<&str> = requests[0].other_calls.iter().map(|call| call.name.as_str()).collect();
+            assert_eq!(names, ["GET"]);
+        });
+    }
+
+    /// How many queries have the entry as their parent, and how many any other span.
+    fn parents(children: Vec<SpanBuilder>) -> (usize, usize) {
+        let mut counts = (0, 0);
+        cut(server("shop", "GET /").children(children), |requests| {
+            let request = &requests[0];
+            let below_entry = request.queries.iter().filter(|query| query.parent == request.entry.span_id).count();
+            counts = (below_entry, request.queries.len() - below_entry);
+        });
+        counts
+    }
+
+    #[test]
+    fn wrappers_are_no_parents_but_phases_are() {
+        let holding = |name: &str, queries: usize| {
+            internal(name).children(run_of(queries, BEAT, |_| query("SELECT a FROM t WHERE b = ?")))
+        };
+        assert_eq!(parents(vec![holding("find customer", 1), holding("find address", 1)]), (2, 0));
+        assert_eq!(parents(vec![holding("load row", 2), holding("load row", 2)]), (4, 0));
+        assert_eq!(parents(vec![holding("load", 2), holding("check", 3)]), (0, 5));
+        assert_eq!(parents(vec![holding("load", 2), query("SELECT a FROM t")]), (1, 2));
+    }
+
+    #[test]
+    fn each_service_of_a_trace_has_its_own_request() {
+        let inner = server("stock", "GET /stock").at(10.0, 20.0).child(query("SELECT a FROM t").at(11.0, 2.0));
+        let root = server("shop", "GET /orders").child(client("GET").at(9.0, 22.0).child(inner));
+        cut(root, |requests| {
+            let seen: Vec<_> = requests.iter().map(|r| (r.operation(), r.queries.len(), r.other_calls.len())).collect();
+            assert_eq!(seen, [("GET /orders".to_owned(), 0, 1), ("GET /stock".to_owned(), 1, 0)]);
+        });
+    }
+
+    #[test]
+    fn broken_traces_are_survived() {
+        let mut trace = server("shop", "GET /").child(query("SELECT a FROM t")).trace(1);
+        trace.spans[0].parent_id = Some(trace.spans[1].span_id);
+        trace.spans[0].kind = SpanKind::Internal;
+        let lonely = query("SELECT a FROM t").service("shop").trace(2);
+        let traces = [trace, lonely];
+        let requests = requests(&traces, &Thresholds::default());
+        assert!(requests.iter().all(|request| request.trace.id == traces[0].id));
+    }
+}

@@ -1,0 +1,235 @@
+//! The one sentence that says what a run means.
+//!
+//! In order of what a reader must know first: which trials not to believe; where the first variant with a finding is
+//! narrow; what the variant that gained most gained, with its figures; what holds that one back next. Only changes that
+//! noise does not explain are told.
+
+use narrows_model::comparison::{Change, Comparison, Meaning, VariantSummary};
+use narrows_model::evidence::RunEvidence;
+use narrows_model::finding::Finding;
+use narrows_model::run::{TrialState, Verdict};
+use narrows_model::units;
+
+use crate::rank::{is_about_experiment, is_invalidating};
+
+/// From this ratio on a change is told as a factor.
+const FACTOR_FROM: f64 = 3.0;
+
+/// What the run means. `findings` are those of each trial, in order.
+pub fn sentence(evidence: &RunEvidence, findings: &[Vec<Finding>], comparison: &Comparison) -> String {
+    if !evidence.trials.iter().any(|trial| trial.trial.state == TrialState::Done) {
+        return "No trial was finished, so nothing can be said.".into();
+    }
+    let story = Story { evidence, findings, comparison };
+    capitalised(&format!("{}{}.", story.distrust(), story.meaning()))
+}
+
+fn capitalised(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+}
+
+struct Story<'a> {
+    evidence: &'a RunEvidence,
+    findings: &'a [Vec<Finding>],
+    comparison: &'a Comparison,
+}
+
+impl<'a> Story<'a> {
+    /// The trials whose figures are not the system's.
+    fn distrust(&self) -> String {
+        let is_bad = |at: usize| {
+            let is_invalid = self.evidence.trials[at].trial.validity.verdict == Verdict::Invalid;
+            is_invalid || self.findings.get(at).is_some_and(|findings| findings.iter().any(is_invalidating))
+        };
+        let bad: Vec<String> = (0..self.evidence.trials.len())
+            .filter(|at| is_bad(*at))
+            .map(|at| self.evidence.trials[at].trial.label())
+            .collect();
+        if bad.is_empty() {
+            return String::new();
+        }
+        format!("Not to be relied on, for in {} the load generator, not the system, shaped the figures: ", list(&bad))
+    }
+
+    fn meaning(&self) -> String {
+        let variants = &self.comparison.variants;
+        let narrow = variants.iter().enumerate().find_map(|(at, v)| Some((at, v, self.narrowest(&v.variant)?)));
+        let Some((at, variant, finding)) = narrow else {
+            return format!("no finding: nothing held it back at this load{}", self.differences());
+        };
+        format!(
+            "in {}, {} ({} {}){}",
+            variant.variant,
+            finding.title,
+            units::percent(finding.cost_share),
+            finding.cost_of,
+            self.after(at)
+        )
+    }
+
+    /// The first finding about the system in the first finished trial of a variant that has one.
+    fn narrowest(&self, variant: &str) -> Option<&'a Finding> {
+        let trials = self.evidence.trials.iter().zip(self.findings);
+        trials
+            .filter(|(trial, _)| trial.trial.variant == variant && trial.trial.state == TrialState::Done)
+            .find_map(|(_, findings)| findings.iter().find(|finding| !is_about_experiment(finding)))
+    }
+
+    /// What the variants after the narrow one brought.
+    fn after(&self, narrow: usize) -> String {
+        let later = &self.comparison.variants[narrow + 1..];
+        let Some(first) = self.comparison.variants.first().filter(|_| !later.is_empty()) else { return String::new() };
+        let Some(best) = most_changed(later) else {
+            return "; no later variant changed that by more than noise".into();
+        };
+        let against = if narrow > 0 { format!(" against {}", first.variant) } else { String::new() };
+        let next = match self.narrowest(&best.variant) {
+            Some(finding) => format!(", and there {}", finding.title),
+            None => String::new(),
+        };
+        format!("; {} {}{against}{next}", best.variant, changes(first, best))
+    }
+
+    /// How variants differ among which none has a finding.
+    fn differences(&self) -> String {
+        let measured: Vec<&VariantSummary> = self.comparison.variants.iter().filter(|v| v.repetitions > 0).collect();
+        let [first, others @ ..] = &measured[..] else { return String::new() };
+        if others.is_empty() {
+            return String::new();
+        }
+        let names: Vec<String> = measured.iter().map(|variant| variant.variant.clone()).collect();
+        match most_changed(&self.comparison.variants) {
+            Some(best) => format!("; {} {}", best.variant, changes(first, best)),
+            None => format!("; no difference between {} that noise does not explain", list(&names)),
+        }
+    }
+}
+
+/// The variant that gained most or, when none gained, lost most; none when all are the same as the first.
+fn most_changed(variants: &[VariantSummary]) -> Option<&VariantSummary> {
+    let changed: Vec<(&VariantSummary, f64)> =
+        variants.iter().filter_map(|variant| Some((variant, gain(variant)?))).collect();
+    let best = changed.iter().filter(|(_, gain)| *gain > 0.0).max_by(|a, b| a.1.total_cmp(&b.1));
+    let worst = changed.iter().min_by(|a, b| a.1.total_cmp(&b.1));
+    best.or(worst).map(|(variant, _)| *variant)
+}
+
+/// More throughput and less latency, as logarithms; none when neither changed.
+fn gain(variant: &VariantSummary) -> Option<f64> {
+    let difference = variant.against_first.as_ref()?;
+    let told = |change: &Change| match change.meaning {
+        Meaning::Same => None,
+        _ => Some(change.ratio.ln_1p()),
+    };
+    match (told(&difference.rate), told(&difference.mean)) {
+        (None, None) => None,
+        (rate, mean) => Some(rate.unwrap_or(0.0) - mean.unwrap_or(0.0)),
+    }
+}
+
+fn changes(first: &VariantSummary, variant: &VariantSummary) -> String {
+    let Some(difference) = &variant.against_first else { return String::new() };
+    let rates = (units::rate(first.rate), units::rate(variant.rate));
+    let means = (units::duration(first.mean_ns), units::duration(variant.mean_ns));
+    let parts: Vec<String> =
+        [told("throughput", &difference.rate, &rates), told("mean latency", &difference.mean, &means)]
+            .into_iter()
+            .flatten()
+            .collect();
+    parts.join(" and ")
+}
+
+fn told(what: &str, change: &Change, (old, new): &(String, String)) -> Option<String> {
+    let size = |ratio: f64| match ratio {
+        r if r >= FACTOR_FROM - 1.0 => format!("{} times", units::three(1.0 + r)),
+        r => units::percent(r.abs()),
+    };
+    let verb = match change.meaning {
+        Meaning::Higher => "raised",
+        Meaning::Lower => "lowered",
+        Meaning::Same => return None,
+    };
+    let by = if change.ratio >= FACTOR_FROM - 1.0 { "" } else { "by " };
+    Some(format!("{verb} {what} {by}{} ({old} to {new})", size(change.ratio)))
+}
+
+fn list(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => one.clone(),
+        [head @ .., last] => format!("{} and {last}", head.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use narrows_model::evidence::TrialEvidence;
+    use narrows_testkit::spans::{Beat, query, run_of, server};
+    use narrows_testkit::trial::{Load, TrialBuilder, run_of_trials};
+
+    use crate::conclude;
+
+    use super::*;
+
+    fn trial(variant: &str, rate: f64, latency_ms: f64) -> TrialBuilder {
+        TrialBuilder::new(variant).service("shop", Some(0.5)).steady(30, Load { vus: 8, rate, latency_ms })
+    }
+
+    fn narrow(trial: TrialBuilder) -> TrialBuilder {
+        let beat = Beat { first_ms: 5.0, step_ms: 5.0, length_ms: 3.0 };
+        let orders = server("shop", "GET /orders")
+            .at(0.0, 100.0)
+            .child(query("SELECT * FROM orders").at(1.0, 2.0))
+            .children(run_of(10, beat, |_| query("SELECT name FROM customer WHERE id = ?")));
+        trial.traces((0..5).map(|number| orders.clone().trace(number)))
+    }
+
+    fn said(trials: impl IntoIterator<Item = TrialBuilder>) -> String {
+        let trials: Vec<TrialEvidence> = trials.into_iter().map(TrialBuilder::build).collect();
+        let none = vec![Vec::new(); trials.len()];
+        conclude(run_of_trials(trials), none).sentence
+    }
+
+    const NARROW: &str = "In as-is, GET /orders fetches rows one at a time: 10 queries of one shape in each request (48 % of \
+                          the latency of GET /orders)";
+
+    #[test]
+    fn the_narrow_place_and_what_the_fix_gained() {
+        let fixed = || trial("fixed", 150.0, 48.0);
+        let as_is = || narrow(trial("as-is", 100.0, 80.0));
+        let gained =
+            "; fixed raised throughput by 50 % (100/s to 150/s) and lowered mean latency by 40 % (80.0 ms to 48.0 ms)";
+        assert_eq!(said([as_is()]), format!("{NARROW}."));
+        let sentence = said([as_is(), fixed()]);
+        assert_eq!(sentence, format!("{NARROW}{gained}."));
+        assert_eq!(
+            said([as_is(), trial("fixed", 100.0, 80.0)]),
+            format!("{NARROW}; no later variant changed that by more than noise.")
+        );
+        let next = said([as_is(), trial("worse", 50.0, 90.0), fixed().cpu("shop", 0, |_| 0.49)]);
+        assert!(next.ends_with(", and there shop uses up its CPU limit: 98 % of 0.50 cores."), "{next}");
+        assert!(said([as_is(), trial("fixed", 500.0, 80.0)]).contains("raised throughput 5.00 times (100/s to 500/s)"));
+    }
+
+    #[test]
+    fn a_healthy_run_has_no_finding() {
+        let nothing = "No finding: nothing held it back at this load";
+        assert_eq!(said([trial("a", 100.0, 80.0)]), format!("{nothing}."));
+        assert_eq!(
+            said([trial("a", 100.0, 80.0), trial("b", 101.0, 79.0)]),
+            format!("{nothing}; no difference between a and b that noise does not explain.")
+        );
+        let slower = said([trial("plain", 100.0, 80.0), trial("sidecars", 60.0, 80.0)]);
+        assert_eq!(slower, format!("{nothing}; sidecars lowered throughput by 40 % (100/s to 60.0/s)."));
+    }
+
+    #[test]
+    fn what_is_not_to_be_believed_comes_first() {
+        let sentence = said([trial("a", 100.0, 80.0).verdict(Verdict::Invalid, "Late."), trial("b", 100.0, 80.0)]);
+        assert!(sentence.starts_with("Not to be relied on, for in a the load generator"), "{sentence}");
+        assert_eq!(said([]), "No trial was finished, so nothing can be said.");
+        let cut = trial("a", 100.0, 80.0).state(TrialState::Failed);
+        assert_eq!(said([cut]), "No trial was finished, so nothing can be said.");
+    }
+}

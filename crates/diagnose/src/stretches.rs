@@ -1,0 +1,124 @@
+//! Stretches of a trial in which a median over a series means something.
+//!
+//! A steady window is one stretch. A ramp is cut into four, because what saturates at its end hides in a median over
+//! all of it. A median needs a number of points over a length of time; with fewer the answer is none, not a guess.
+
+use narrows_model::evidence::TrialEvidence;
+use narrows_model::run::{Window, WindowKind};
+
+use crate::stats::median;
+use crate::thresholds::Thresholds;
+
+const RAMP_PARTS: i64 = 4;
+
+/// A part of a trial under one load, or nearly one.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Stretch {
+    /// For people, to stand after a preposition.
+    pub(crate) label: String,
+    /// Whether the load is constant in it.
+    pub(crate) is_steady: bool,
+    /// Virtual users, the most at any second of it.
+    pub(crate) vus: u32,
+    /// Successful answers per second.
+    pub(crate) rate: f64,
+    /// Mean latency from intended send, nanoseconds.
+    pub(crate) latency_ns: f64,
+    start_ns: i64,
+    end_ns: i64,
+}
+
+/// The stretches of all counted windows in order of time.
+pub(crate) fn stretches(trial: &TrialEvidence) -> Vec<Stretch> {
+    trial.counted_windows().flat_map(|window| parts_of(trial, window)).collect()
+}
+
+fn parts_of(trial: &TrialEvidence, window: &Window) -> Vec<Stretch> {
+    let bounds = bounds_of(window);
+    let parts = bounds.len();
+    let part = |(i, (start_ns, end_ns)): (usize, (i64, i64))| {
+        let of = if parts > 1 { format!("part {} of {parts} of ", i + 1) } else { String::new() };
+        stretch(trial, &Window { start_ns, end_ns, ..window.clone() }, format!("{of}“{}”", window.label))
+    };
+    bounds.into_iter().enumerate().map(part).collect()
+}
+
+/// First instant, and first instant after, of each stretch of a window.
+pub(crate) fn bounds_of(window: &Window) -> Vec<(i64, i64)> {
+    let parts = if window.kind == WindowKind::Steady { 1 } else { RAMP_PARTS };
+    let at = |i: i64| {
+        if i == parts { window.end_ns } else { window.start_ns + (window.end_ns - window.start_ns) / parts * i }
+    };
+    (0..parts).map(|i| (at(i), at(i + 1))).collect()
+}
+
+fn stretch(trial: &TrialEvidence, bounds: &Window, label: String) -> Stretch {
+    let load = trial.window_load(bounds);
+    let is_in = |start_ns: i64| (bounds.start_ns..bounds.end_ns).contains(&(start_ns + 500_000_000));
+    let vus = match bounds.kind {
+        WindowKind::Steady => bounds.vus,
+        _ => trial.seconds.iter().filter(|row| is_in(row.start_ns)).map(|row| row.vus).max().unwrap_or(bounds.vus),
+    };
+    Stretch {
+        label,
+        is_steady: bounds.kind == WindowKind::Steady,
+        vus,
+        rate: load.rate(),
+        latency_ns: load.latency.mean_ns(),
+        start_ns: bounds.start_ns,
+        end_ns: bounds.end_ns,
+    }
+}
+
+impl Stretch {
+    /// The median of one replica's series here; none when there are too few points.
+    pub(crate) fn median_of(
+        &self,
+        trial: &TrialEvidence,
+        (name, service, replica): (&str, &str, u32),
+        thresholds: &Thresholds,
+    ) -> Option<f64> {
+        let is_meant = |key: &narrows_model::series::SeriesKey| {
+            key.name == name && key.service == service && key.replica == replica
+        };
+        let series = trial.series.iter().find(|series| is_meant(&series.key))?;
+        let points: Vec<_> =
+            series.points.iter().filter(|point| (self.start_ns..self.end_ns).contains(&point.time_ns)).collect();
+        let (first, last) = (points.first()?, points.last()?);
+        // n points a step apart stand for n steps of time.
+        let gaps = points.len().saturating_sub(1).max(1) as i64;
+        let span_ns = (last.time_ns - first.time_ns) / gaps * points.len() as i64;
+        let is_enough = points.len() >= thresholds.cpu_points && span_ns >= thresholds.cpu_span_ns;
+        median(points.iter().map(|point| point.value).collect()).filter(|_| is_enough)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use narrows_model::series::names;
+    use narrows_testkit::trial::{Load, TrialBuilder};
+
+    use super::*;
+
+    const LOAD: Load = Load { vus: 4, rate: 10.0, latency_ms: 5.0 };
+
+    #[test]
+    fn a_ramp_is_cut_and_warm_up_left_out() {
+        let trial = TrialBuilder::new("a")
+            .warmup(10, LOAD)
+            .steady(10, LOAD)
+            .window(WindowKind::Ramp, 40, (0..40).map(|s| (f64::from(s), 5.0)))
+            .build();
+        let rates: Vec<f64> = stretches(&trial).iter().map(|stretch| stretch.rate).collect();
+        assert_eq!(rates, [10.0, 4.5, 14.5, 24.5, 34.5]);
+    }
+
+    #[test]
+    fn few_points_have_no_median() {
+        for (seconds, expected) in [(4, None), (5, Some(0.5))] {
+            let trial = TrialBuilder::new("a").steady(seconds, LOAD).cpu("shop", 0, |_| 0.5).build();
+            let key = (names::CPU_CORES, "shop", 0);
+            assert_eq!(stretches(&trial)[0].median_of(&trial, key, &Thresholds::default()), expected);
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! An operating-system process with its own session and process group, caps, captured output and a certain end.
+//!
+//! Three nets keep it from outliving the run: an orderly stop; the kernel, which kills it when the thread that started
+//! it dies; and the [guard](crate::guard), which finds its group and its marked descendants.
+
+use std::fs::File;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use narrows_model::series::LogStream;
+use narrows_telemetry::Store;
+use rustix::process::{Signal, set_parent_process_death_signal, setsid};
+
+use super::output::{LastLines, Source, capture};
+use crate::Error;
+use crate::cgroup::Cgroup;
+use crate::guard::{self, Guard, MARKER};
+
+const POLL: Duration = Duration::from_millis(10);
+
+/// What to start.
+#[derive(Debug)]
+pub struct Spec {
+    /// Service, or the service whose setup this is.
+    pub service: String,
+    /// The replica, from 0.
+    pub replica: u32,
+    /// Program and arguments, at least the program.
+    pub command: Vec<String>,
+    /// Where it runs.
+    pub cwd: PathBuf,
+    /// Added to this process's own environment.
+    pub env: Vec<(String, String)>,
+    /// A text in its output that someone waits for.
+    pub wanted_line: Option<String>,
+}
+
+/// A started process.
+#[derive(Debug)]
+pub struct Process {
+    name: String,
+    child: Child,
+    ended: Option<ExitStatus>,
+    last_lines: LastLines,
+    cgroup: Option<Cgroup>,
+}
+
+impl Process {
+    /// Starts it. The calling thread must live as long as the process should.
+    pub fn start(spec: &Spec, cgroup: Option<Cgroup>, run_id: &str, store: &Arc<dyn Store>, guard: &mut Guard) -> Result<Self, Error> {
+        let name = if spec.replica > 0 { format!("{}[{}]", spec.service, spec.replica) } else { spec.service.clone() };
+        let started = Self::spawn(spec, cgroup.as_ref(), run_id);
+        let mut child = match started {
+            Ok(child) => child,
+            Err(source) => {
+                if let Some(cgroup) = cgroup {
+                    cgroup.remove();
+                }
+                let program = spec.command.first().cloned().unwrap_or_default();
+                return Err(Error::Spawn { who: name, program, cwd: spec.cwd.clone(), source });
+            }
+        };
+        let last_lines = LastLines::watching(spec.wanted_line.as_deref());
+        let source = |stream| Source { service: spec.service.clone(), replica: spec.replica, stream };
+        if let Some(out) = child.stdout.take() {
+            capture(out, source(LogStream::Stdout), Arc::clone(store), last_lines.clone());
+        }
+        if let Some(err) = child.stderr.take() {
+            capture(err, source(LogStream::Stderr), Arc::clone(store), last_lines.clone());
+        }
+        let process = Self { name, child, ended: None, last_lines, cgroup };
+        guard.add_group(process.pid())?;
+        Ok(process)
+    }
+
+    fn spawn(spec: &Spec, cgroup: Option<&Cgroup>, run_id: &str) -> std::io::Result<Child> {
+        let (program, arguments) = spec.command.split_first().ok_or(std::io::ErrorKind::InvalidInput)?;
+        let doors = cgroup.map_or(Ok(Vec::new()), Cgroup::doors).map_err(std::io::Error::other)?;
+        let mut command = Command::new(program);
+        command
+            .args(arguments)
+            .current_dir(&spec.cwd)
+            .envs(spec.env.iter().map(|(name, value)| (name, value)))
+            .env(MARKER, run_id)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        bind_to_parent(&mut command, doors);
+        command.spawn()
+    }
+
+    /// Its name for people: service, and replica from the second on.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its process id, which is also its process group's.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// What it printed last.
+    pub fn last_lines(&self) -> &LastLines {
+        &self.last_lines
+    }
+
+    /// How it ended, in words, if it has.
+    pub fn ended(&mut self) -> Option<String> {
+        if self.ended.is_none() {
+            self.ended = self.child.try_wait().ok().flatten();
+        }
+        self.ended.map(describe)
+    }
+
+    /// Whether it ended with exit code 0.
+    pub fn succeeded(&self) -> bool {
+        self.ended.is_some_and(|status| status.success())
+    }
+
+    /// Asks the whole group to end, waits up to `patience`, then kills what is left of it.
+    /// Returns whether it had to be killed.
+    pub fn stop(mut self, signal: Signal, patience: Duration, guard: &mut Guard) -> Ended {
+        let deadline = Instant::now() + patience;
+        let group = self.pid() as i32;
+        let mut ended = if self.ended().is_some() { Ended::Before } else { Ended::Asked };
+        guard::kill_group(group, signal);
+        while self.ended().is_none() {
+            if Instant::now() >= deadline {
+                ended = Ended::Killed;
+                break;
+            }
+            std::thread::sleep(POLL);
+        }
+        guard::kill_group(group, Signal::KILL);
+        if self.ended.is_none() {
+            self.ended = self.child.wait().ok();
+        }
+        if let Some(cgroup) = self.cgroup.take() {
+            cgroup.remove();
+        }
+        // The guard may be gone only if someone killed it; the process itself has ended either way.
+        let _ = guard.drop_group(group as u32);
+        ended
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if self.ended().is_none() {
+            guard::kill_group(self.pid() as i32, Signal::KILL);
+            let _ = self.child.wait();
+        }
+        if let Some(cgroup) = self.cgroup.take() {
+            cgroup.remove();
+        }
+    }
+}
+
+/// How a process came to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// Before it was asked.
+    Before,
+    /// When it was asked.
+    Asked,
+    /// It did not end when asked.
+    Killed,
+}
+
+#[allow(unsafe_code, reason = "a child must leave our session, join its cgroup and tie its life to ours between fork and exec")]
+fn bind_to_parent(command: &mut Command, doors: Vec<File>) {
+    let parent = rustix::process::getpid();
+    // SAFETY: the closure only makes system calls (setsid, prctl, getppid, write); it does not allocate or take locks.
+    unsafe {
+        command.pre_exec(move || {
+            setsid()?;
+            set_parent_process_death_signal(Some(Signal::KILL))?;
+            if rustix::process::getppid() != Some(parent) {
+                return Err(std::io::ErrorKind::BrokenPipe.into());
+            }
+            for door in &doors {
+                rustix::io::write(door, b"0")?;
+            }
+            Ok(())
+        });
+    }
+}
+
+fn describe(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exited with code {code}"),
+        (None, Some(signal)) => format!("was killed by signal {signal}"),
+        (None, None) => "ended".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use narrows_model::series::{LogLine, Point, SeriesKey};
+    use narrows_model::trace::Span;
+    use narrows_telemetry::{Kept, Receipt};
+
+    use super::*;
+    use crate::cgroup::Limits;
+
+    struct Nowhere;
+
+    impl Nowhere {
+        fn kept() -> Receipt {
+            let (sender, receipt) = tokio::sync::oneshot::channel();
+            let _ = sender.send(Ok(Kept::default()));
+            receipt
+        }
+    }
+
+    impl Store for Nowhere {
+        fn spans(&self, _: Vec<Span>) -> Receipt {
+            Self::kept()
+        }
+        fn points(&self, _: Vec<(SeriesKey, Point)>) -> Receipt {
+            Self::kept()
+        }
+        fn logs(&self, _: Vec<LogLine>) -> Receipt {
+            Self::kept()
+        }
+    }
+
+    fn start(script: &str, cgroup: Option<Cgroup>, run_id: &str) -> (Process, Guard) {
+        let spec = Spec {
+            service: "svc".into(),
+            replica: 0,
+            command: vec!["sh".into(), "-c".into(), script.into()],
+            cwd: "/".into(),
+            env: vec![("GREETING".into(), "hello".into())],
+            wanted_line: Some("up".into()),
+        };
+        let store: Arc<dyn Store> = Arc::new(Nowhere);
+        let mut guard = Guard::start(&["cat".into()], run_id).unwrap();
+        let process = Process::start(&spec, cgroup, run_id, &store, &mut guard).unwrap();
+        (process, guard)
+    }
+
+    const PATIENCE: Duration = Duration::from_secs(20);
+
+    #[test]
+    fn output_is_remembered_and_an_orderly_stop_is_told_from_a_kill() {
+        let (process, mut guard) = start("echo $GREETING; echo up; exec sleep 60", None, "t1");
+        assert!(process.last_lines().saw_wanted(PATIENCE));
+        assert_eq!(process.last_lines().get(), ["hello", "up"]);
+        assert_eq!(process.stop(Signal::TERM, PATIENCE, &mut guard), Ended::Asked);
+
+        let (process, mut guard) = start("trap '' TERM; echo up; while :; do sleep 1; done", None, "t2");
+        assert!(process.last_lines().saw_wanted(PATIENCE));
+        assert_eq!(process.stop(Signal::TERM, Duration::ZERO, &mut guard), Ended::Killed);
+    }
+
+    #[test]
+    fn a_process_that_ended_says_how() {
+        let (mut process, mut guard) = start("exit 3", None, "t3");
+        let how = std::iter::repeat_with(|| process.ended()).find_map(|how| how);
+        assert_eq!(how.as_deref(), Some("exited with code 3"));
+        assert_eq!(process.stop(Signal::TERM, PATIENCE, &mut guard), Ended::Before);
+    }
+
+    #[test]
+    fn descendants_that_detached_themselves_are_found_by_their_mark() {
+        let run_id = format!("detached-{}", std::process::id());
+        let (process, mut guard) = start("setsid sh -c 'echo up; exec sleep 300' & exec sleep 60", None, &run_id);
+        assert!(process.last_lines().saw_wanted(PATIENCE));
+        process.stop(Signal::TERM, PATIENCE, &mut guard);
+        assert_eq!(crate::guard::kill_marked(&run_id), 1);
+        assert_eq!(crate::guard::kill_marked(&run_id), 0);
+    }
+
+    #[test]
+    fn a_cap_is_in_force_and_its_group_is_removed() {
+        let name = format!("narrows-test-{}", std::process::id());
+        let mut folders = Vec::new();
+        let limits = Limits { cpus: Some(0.5), memory_bytes: None };
+        // Where caps are not allowed there is nothing to test, and the run says so in a caveat.
+        let Ok(cgroup) = Cgroup::create(&name, limits, |path| folders.push(path.to_owned())) else { return };
+        let (process, mut guard) = start("cat /proc/self/cgroup; echo up; exec sleep 60", Some(cgroup), "t4");
+        assert!(process.last_lines().saw_wanted(PATIENCE));
+        assert!(process.last_lines().get().iter().any(|line| line.contains(&name)));
+        process.stop(Signal::TERM, PATIENCE, &mut guard);
+        assert!(folders.iter().all(|folder| !folder.exists()));
+    }
+}

@@ -1,0 +1,134 @@
+//! Why a run could not be made.
+
+use std::path::PathBuf;
+
+/// Why a run could not be made or go on. The message says what failed and on which value; [`Error::hint`] what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The experiment file does not bind; every mistake is listed.
+    #[error("the experiment cannot be bound:\n{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+    Experiment(Vec<crate::experiment::Mistake>),
+    /// A variant was asked for that the experiment does not have.
+    #[error("no variant is named `{name}`; the experiment has {known}")]
+    UnknownVariant {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: String,
+    },
+    /// A command could not be started.
+    #[error("{who}: cannot start `{program}` in {}: {source}", cwd.display())]
+    Spawn {
+        /// The service, or its setup.
+        who: String,
+        /// The program.
+        program: String,
+        /// Where.
+        cwd: PathBuf,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// A setup command failed.
+    #[error("{service}: setup command `{command}` {how}{}", tail(.last_lines))]
+    Setup {
+        /// The service.
+        service: String,
+        /// The command.
+        command: String,
+        /// `exited with code 1`, `took longer than 10m`.
+        how: String,
+        /// What it printed last.
+        last_lines: Vec<String>,
+    },
+    /// A service did not come up.
+    #[error("{service}: {how}{}", tail(.last_lines))]
+    NotReady {
+        /// The service and its replica.
+        service: String,
+        /// What was seen instead of readiness.
+        how: String,
+        /// What it printed last.
+        last_lines: Vec<String>,
+    },
+    /// A service died under load.
+    #[error("{service}: {how} while under load{}", tail(.last_lines))]
+    Died {
+        /// The service and its replica.
+        service: String,
+        /// `exited with code 1`.
+        how: String,
+        /// What it printed last.
+        last_lines: Vec<String>,
+    },
+    /// No port is free.
+    #[error("no free port on 127.0.0.1 between {from} and {to}")]
+    NoPort {
+        /// First port tried.
+        from: u16,
+        /// Last port tried.
+        to: u16,
+    },
+    /// The load's target is not an address.
+    #[error("the load's target `{target}` does not resolve to an address: {reason}")]
+    Target {
+        /// As the experiment has it.
+        target: String,
+        /// Why not.
+        reason: String,
+    },
+    /// The guard process could not be started or is gone.
+    #[error("cannot start the guard process that ends services should narrows be killed: {0}")]
+    Guard(std::io::Error),
+    /// A file or folder.
+    #[error("cannot {what} {}: {source}", path.display())]
+    File {
+        /// `create`, `read`.
+        what: &'static str,
+        /// Which.
+        path: PathBuf,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// Nothing to resume, or not this experiment.
+    #[error("cannot resume: {0}")]
+    Resume(String),
+    /// The load engine.
+    #[error(transparent)]
+    Load(#[from] narrows_load::Error),
+    /// The run file.
+    #[error(transparent)]
+    RunFile(#[from] narrows_telemetry::run_file::Error),
+    /// The OTLP receiver.
+    #[error(transparent)]
+    Otlp(#[from] narrows_telemetry::otlp::Error),
+    /// The sampler.
+    #[error(transparent)]
+    Sampler(#[from] narrows_telemetry::sampler::Error),
+    /// A signal asked for the end.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl Error {
+    /// What the user may do about it, where something can be said.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Error::Spawn { source, program, .. } if source.kind() == std::io::ErrorKind::NotFound => Some(format!(
+                "`{program}` is looked up in PATH, or in the service's cwd when it contains a `/`; `narrows doctor` lists missing servers"
+            )),
+            Error::NotReady { .. } => Some("a longer start can be allowed with `ready: { http: …, timeout: 2m }`".into()),
+            Error::Setup { command, .. } if command.contains("-m venv") => {
+                Some("on Debian, `python3 -m venv` needs the package python3-venv".into())
+            }
+            _ => None,
+        }
+    }
+}
+
+fn tail(lines: &[String]) -> String {
+    if lines.is_empty() {
+        return String::new();
+    }
+    let shown = lines.iter().map(|line| format!("\n    | {line}")).collect::<String>();
+    format!("; it printed last:{shown}")
+}

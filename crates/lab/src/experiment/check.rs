@@ -1,0 +1,256 @@
+//! Holds a document against the grammar and tells everything that does not fit.
+//!
+//! It judges form only: keys, types, texts, and the names in `${…}`. What one part says about another (a target that
+//! is no service, data that nobody describes) is judged where that part is read. A part that does not fit is told
+//! once and not looked into; its neighbours are.
+
+use super::kind::Kind;
+use super::mistake::{Report, Wrong, did_you_mean, listed, nearest, shortened};
+use super::names::Names;
+use super::placeholder;
+use super::shape::{Field, Map, Named, Need, Scope, Shape, Tagged, Together};
+use super::tree::{At, Form, Origin, Scalar};
+
+/// What to make of a scalar that holds `${…}`.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Pass<'a> {
+    /// Nothing is replaced yet: its names are judged, its kind cannot be.
+    Open(&'a Names<'a>),
+    /// All is replaced.
+    Bound,
+}
+
+/// Checks a part of the document and all below it.
+pub(super) fn check(at: At<'_>, shape: &'static Shape, pass: Pass<'_>, report: &mut Report) {
+    if matches!(&at.node.form, Form::Scalar(scalar) if scalar.origin == Origin::Broken) {
+        return;
+    }
+    match shape {
+        Shape::Map(map) => check_map(at, map, pass, report),
+        Shape::Tagged(tagged) => check_tagged(at, tagged, pass, report),
+        Shape::Named(named) => check_named(at, named, pass, report),
+        Shape::List { item, least, most } => check_list(at, item, *least, *most, pass, report),
+        Shape::Arguments(scope) => check_arguments(at, *scope, pass, report),
+        Shape::Either(shapes) => check_either(at, shapes, pass, report),
+        Shape::Scalar(kind, scope) => check_scalar(at, *kind, *scope, pass, report),
+        Shape::Json(scope) => check_json(at, *scope, pass, report),
+    }
+}
+
+fn tell(at: At<'_>, wrong: Wrong, report: &mut Report) {
+    report.add(at.place(), at.path(), wrong);
+}
+
+fn expected(at: At<'_>, what: &str) -> Wrong {
+    Wrong::new(format!("expected {what}, found {}", at.node.described()))
+}
+
+fn is_map(at: At<'_>) -> bool {
+    matches!(at.node.form, Form::Map(_))
+}
+
+fn check_map(at: At<'_>, map: &'static Map, pass: Pass<'_>, report: &mut Report) {
+    if !is_map(at) {
+        let keys: Vec<&str> = map.fields.iter().map(|field| field.key).collect();
+        return tell(at, expected(at, "a map").hint(format!("its keys are {}", listed(&keys))), report);
+    }
+    check_fields(at, map.fields.iter(), &[], map.others, pass, report);
+    check_together(at, map, report);
+}
+
+fn check_fields(
+    at: At<'_>,
+    fields: impl Iterator<Item = &'static Field> + Clone,
+    known_beside: &[&str],
+    others: Option<&'static Shape>,
+    pass: Pass<'_>,
+    report: &mut Report,
+) {
+    let known: Vec<&str> = fields.clone().map(|field| field.key).chain(known_beside.iter().copied()).collect();
+    let mut meant: Vec<&str> = Vec::new();
+    for (key, value) in at.entries() {
+        match (fields.clone().find(|field| field.key == key), others) {
+            (Some(field), _) => check(value, field.shape, pass, report),
+            (None, Some(shape)) => check(value, shape, pass, report),
+            (None, None) if known.contains(&key) => {}
+            (None, None) => {
+                meant.extend(nearest(key, &known));
+                report.add(value.key_place(), at.path(), Wrong::unknown("key", key, known.iter().copied()));
+            }
+        }
+    }
+    // A key that is there under a misspelt name is not missing as well.
+    for field in fields.filter(|field| field.need == Need::Required && !meant.contains(&field.key)) {
+        if at.node.get(field.key).is_none() {
+            report.add(at.key_place(), at.path(), Wrong::new(format!("`{}` is missing", field.key)));
+        }
+    }
+}
+
+fn check_together(at: At<'_>, map: &'static Map, report: &mut Report) {
+    let given = |keys: &[&'static str]| -> Vec<&'static str> {
+        keys.iter().copied().filter(|key| at.node.get(key).is_some()).collect()
+    };
+    let message = match map.together {
+        Together::AtMostOne(keys) | Together::ExactlyOne(keys) if given(keys).len() > 1 => {
+            Some(format!("{} exclude each other", listed(&given(keys))))
+        }
+        Together::ExactlyOne(keys) if given(keys).is_empty() => Some(format!("one of {} is missing", listed(keys))),
+        _ => None,
+    };
+    if let Some(message) = message {
+        return report.add(at.key_place(), at.path(), Wrong::new(message));
+    }
+    for field in map.fields {
+        if let (Need::OptionalBeside(keys), Some(value)) = (field.need, at.get(field.key))
+            && given(keys).is_empty()
+        {
+            let message = format!("`{}` says something only beside {}", field.key, listed(keys));
+            report.add(value.key_place(), at.path(), Wrong::new(message));
+        }
+    }
+}
+
+fn check_tagged(at: At<'_>, tagged: &'static Tagged, pass: Pass<'_>, report: &mut Report) {
+    if !is_map(at) {
+        return tell(at, expected(at, "a map"), report);
+    }
+    let values: Vec<&str> = tagged.cases.iter().map(|case| case.value).collect();
+    let tag = at.get(tagged.tag);
+    let case = tag.and_then(|tag| tagged.case(tag.text()?));
+    if let Some(case) = case {
+        check_fields(at, tagged.fields_of(case), &[tagged.tag], None, pass, report);
+        return check_together(at, &case.map, report);
+    }
+    let is_misspelt = at.entries().any(|(key, _)| nearest(key, &[tagged.tag]).is_some());
+    match tag {
+        None if is_misspelt => {}
+        None => {
+            let wrong = Wrong::new(format!("`{}` is missing", tagged.tag));
+            report.add(at.key_place(), at.path(), wrong.hint(format!("one of {}", listed(&values))));
+        }
+        Some(tag) => {
+            let wrong = expected(tag, &format!("one of {}", listed(&values)));
+            let hint = tag.text().and_then(|text| did_you_mean(text, &values));
+            tell(tag, Wrong { hint, ..wrong }, report);
+        }
+    }
+    // Which keys belong here is unknown without the tag, but the keys that every case has can be judged.
+    let other_keys: Vec<&str> = tagged.cases.iter().flat_map(|case| case.map.fields).map(|field| field.key).collect();
+    let beside: Vec<&str> = other_keys.into_iter().chain([tagged.tag]).collect();
+    check_fields(at, tagged.common.iter(), &beside, None, pass, report);
+}
+
+fn check_named(at: At<'_>, named: &'static Named, pass: Pass<'_>, report: &mut Report) {
+    if !is_map(at) {
+        let hint = format!("write `name: …` for each {}", named.what);
+        return tell(at, expected(at, "a map").hint(hint), report);
+    }
+    check_count(at, at.node.entries().len(), named.least, named.most, named.what, report);
+    for (key, value) in at.entries() {
+        let name = Scalar { text: key.to_owned(), origin: Origin::String };
+        let described = format!("\"{}\"", shortened(key));
+        if let Err(wrong) = named.name.check(&name, &described) {
+            report.add(value.key_place(), at.path(), wrong);
+        }
+        check(value, named.value, pass, report);
+    }
+}
+
+fn check_list(at: At<'_>, item: &'static Shape, least: usize, most: usize, pass: Pass<'_>, report: &mut Report) {
+    let Form::List(items) = &at.node.form else {
+        return tell(at, expected(at, "a list"), report);
+    };
+    check_count(at, items.len(), least, most, "item", report);
+    at.items().for_each(|at| check(at, item, pass, report));
+}
+
+fn check_count(at: At<'_>, count: usize, least: usize, most: usize, what: &str, report: &mut Report) {
+    if count < least {
+        tell(at, Wrong::new(format!("expected at least {least} {what}, found none")), report);
+    } else if count > most {
+        tell(at, Wrong::new(format!("expected at most {most} of {what}, found {count}")), report);
+    }
+}
+
+fn check_arguments(at: At<'_>, scope: Scope, pass: Pass<'_>, report: &mut Report) {
+    let Form::List(items) = &at.node.form else {
+        let wrong = expected(at, "a list of a program and its arguments");
+        let words: Vec<&str> = at.text().unwrap_or_default().split_whitespace().collect();
+        let wrong = match words.is_empty() {
+            true => wrong,
+            false => wrong.hint(format!("no shell reads it; write [{}]", quoted(&words).join(", "))),
+        };
+        return tell(at, wrong, report);
+    };
+    if items.is_empty() {
+        tell(at, Wrong::new("expected a program and its arguments, found an empty list"), report);
+    }
+    for (position, item) in at.items().enumerate() {
+        check_scalar(item, Kind::Text, scope, pass, report);
+        if position == 0 && item.text() == Some("") {
+            tell(item, Wrong::new("expected a program, found \"\""), report);
+        }
+    }
+}
+
+fn quoted(words: &[&str]) -> Vec<String> {
+    let needs_quotes = |word: &str| {
+        word.contains(['$', '{', '}', '[', ']', ',', ':', '#', '&', '*', '!', '"', '\'', '|', '>', '%', '@'])
+    };
+    words.iter().map(|word| if needs_quotes(word) { format!("{word:?}") } else { (*word).to_owned() }).collect()
+}
+
+fn check_either(at: At<'_>, shapes: &'static [Shape], pass: Pass<'_>, report: &mut Report) {
+    match Shape::choose(shapes, &at.node.form) {
+        Some(shape) => check(at, shape, pass, report),
+        None => {
+            let names: Vec<String> = shapes.iter().map(described).collect();
+            tell(at, expected(at, &names.join(", or ")), report);
+        }
+    }
+}
+
+fn described(shape: &Shape) -> String {
+    match shape {
+        Shape::Scalar(kind, _) => kind.expected(),
+        Shape::List { .. } | Shape::Arguments(_) => "a list".to_owned(),
+        Shape::Map(_) | Shape::Tagged(_) | Shape::Named(_) => "a map".to_owned(),
+        Shape::Either(shapes) => shapes.iter().map(described).collect::<Vec<_>>().join(", or "),
+        Shape::Json(_) => "anything".to_owned(),
+    }
+}
+
+fn check_scalar(at: At<'_>, kind: Kind, scope: Scope, pass: Pass<'_>, report: &mut Report) {
+    let Form::Scalar(scalar) = &at.node.form else {
+        return tell(at, expected(at, &kind.expected()), report);
+    };
+    if !check_places(at, scope, pass, report) {
+        return;
+    }
+    if let Err(wrong) = kind.check(scalar, &at.node.described()) {
+        tell(at, wrong, report);
+    } else if scalar.text.contains('\0') {
+        tell(at, Wrong::new("a NUL character, which no text here can hold"), report);
+    }
+}
+
+fn check_json(at: At<'_>, scope: Scope, pass: Pass<'_>, report: &mut Report) {
+    check_places(at, scope, pass, report);
+    at.entries().for_each(|(_, value)| check_json(value, scope, pass, report));
+    at.items().for_each(|item| check_json(item, scope, pass, report));
+}
+
+/// Judges the `${…}` of a scalar. False when its kind cannot be judged: something is still to be replaced, or wrong.
+fn check_places(at: At<'_>, scope: Scope, pass: Pass<'_>, report: &mut Report) -> bool {
+    let (Pass::Open(names), Some(text)) = (pass, at.text()) else { return true };
+    if !placeholder::is_open(text) {
+        return true;
+    }
+    let wrongs = match scope {
+        Scope::Literal => vec![Wrong::new("`${…}` is not replaced here").hint("write the value itself")],
+        _ => names.judge(text, scope),
+    };
+    wrongs.into_iter().for_each(|wrong| tell(at, wrong, report));
+    false
+}

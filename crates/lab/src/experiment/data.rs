@@ -1,0 +1,161 @@
+//! The data that `{{name}}` draws from: whole numbers, values in place, rows of a CSV file.
+//!
+//! CSV files are read when an experiment is checked and again when a trial is bound; a [`Files`] keeps one from being
+//! read for each variant.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use narrows_load::csv_rows::{self, CsvRows};
+use narrows_model::load::{DataSource, DataValues, Pick};
+
+use super::grammar::LOAD;
+use super::mistake::{Report, Wrong, listed, shortened};
+use super::tree::{At, Form};
+
+/// CSV files that were read, or why they could not be.
+#[derive(Debug, Default)]
+pub(super) struct Files {
+    read: HashMap<PathBuf, Result<Rc<CsvRows>, String>>,
+}
+
+impl Files {
+    fn get(&mut self, path: &Path) -> Result<Rc<CsvRows>, String> {
+        let read = || csv_rows::read(path).map(Rc::new).map_err(|error| with_causes(&error));
+        self.read.entry(path.to_owned()).or_insert_with(read).clone()
+    }
+}
+
+fn with_causes(error: &dyn std::error::Error) -> String {
+    match error.source() {
+        Some(source) => format!("{error}: {}", with_causes(source)),
+        None => error.to_string(),
+    }
+}
+
+/// The data sources of a load, those that are broken among them.
+#[derive(Debug, Default)]
+pub(super) struct Sources {
+    sources: Vec<Source>,
+    /// Whether the section may be there under a misspelt key.
+    is_unknown: bool,
+}
+
+#[derive(Debug)]
+struct Source {
+    name: String,
+    values: Option<DataValues>,
+    /// For each column, the first value that would break a JSON text from inside.
+    unfit_for_json: Vec<Option<String>>,
+}
+
+/// A column of a data source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct FieldIndex {
+    pub(super) source: usize,
+    pub(super) column: usize,
+}
+
+impl Sources {
+    /// Builds the sources from `load.data`, paths being relative to `dir`.
+    pub(super) fn build(load: At<'_>, dir: &Path, files: &mut Files, report: &mut Report) -> Self {
+        let Some(data) = load.get("data") else {
+            return Self { sources: Vec::new(), is_unknown: LOAD.has_strangers(load.node) };
+        };
+        let sources = data.entries().map(|(name, at)| {
+            let values = values(at, dir, files, report);
+            let unfit_for_json = values.as_ref().map(unfit_for_json).unwrap_or_default();
+            Source { name: name.to_owned(), values, unfit_for_json }
+        });
+        Self { sources: sources.collect(), is_unknown: !matches!(data.node.form, Form::Map(_)) }
+    }
+
+    /// The column that `{{name}}` or `{{name.column}}` means; none when its source is broken.
+    pub(super) fn find(&self, name: &str, column: Option<&str>) -> Result<Option<FieldIndex>, Wrong> {
+        let Some(index) = self.sources.iter().position(|source| source.name == name) else {
+            return if self.is_unknown { Ok(None) } else { Err(self.unknown(name)) };
+        };
+        let field = |column| Ok(Some(FieldIndex { source: index, column }));
+        let columns = match &self.sources[index].values {
+            None => return Ok(None),
+            Some(DataValues::Rows { columns, .. }) => columns.as_slice(),
+            Some(DataValues::Integers { .. }) => &[],
+        };
+        let names: Vec<&str> = columns.iter().map(String::as_str).collect();
+        match column {
+            None if columns.len() < 2 => field(0),
+            None => {
+                let wrong = Wrong::new(format!("`{{{{{name}}}}}` has several columns: {}", listed(&names)));
+                Err(wrong.hint(format!("name one: `{{{{{name}.{}}}}}`", names[0])))
+            }
+            Some(column) if columns.is_empty() => {
+                Err(Wrong::new(format!("`{name}` has no columns, so no `{}`", shortened(column)))
+                    .hint(format!("write `{{{{{name}}}}}`")))
+            }
+            Some(column) => match columns.iter().position(|known| known == column) {
+                Some(position) => field(position),
+                None => Err(Wrong::unknown(&format!("column of `{name}`:"), column, names)),
+            },
+        }
+    }
+
+    fn unknown(&self, name: &str) -> Wrong {
+        let wrong = Wrong::unknown("data", name, self.sources.iter().map(|source| source.name.as_str()));
+        if self.sources.is_empty() { wrong.hint("describe it under `load.data`") } else { wrong }
+    }
+
+    /// Values are put into a JSON text as they are, so none may hold a quote, a backslash or a control character.
+    pub(super) fn check_for_json(&self, field: FieldIndex) -> Result<(), Wrong> {
+        let source = &self.sources[field.source];
+        match source.unfit_for_json.get(field.column).and_then(Option::as_ref) {
+            None => Ok(()),
+            Some(value) => {
+                let value = shortened(value);
+                Err(Wrong::new(format!("the value {value:?} of `{}` would break the JSON it is put into", source.name))
+                    .hint("values for `json` must not hold quotes, backslashes or control characters"))
+            }
+        }
+    }
+
+    /// The sources for the plan, in the order that [`FieldIndex::source`] counts.
+    pub(super) fn into_plan(self) -> Vec<DataSource> {
+        let whole = self.sources.into_iter().filter_map(|source| Some((source.name, source.values?)));
+        whole.map(|(name, values)| DataSource { name, values }).collect()
+    }
+}
+
+fn values(at: At<'_>, dir: &Path, files: &mut Files, report: &mut Report) -> Option<DataValues> {
+    if let Some(integers) = at.get("integers") {
+        let bound = |key: &str| integers.get(key).and_then(|at| at.text()?.parse::<i64>().ok());
+        let (from, to) = (bound("from")?, bound("to")?);
+        if from > to {
+            let wrong = Wrong::new(format!("expected `from` to be `to` or less, found {from} and {to}"));
+            report.add(integers.key_place(), integers.path(), wrong);
+        }
+        return Some(DataValues::Integers { from, to });
+    }
+    let pick = match at.get("pick").and_then(|pick| pick.text()) {
+        Some("sequential") => Pick::Sequential,
+        _ => Pick::Random,
+    };
+    if let Some(values) = at.get("values") {
+        let rows = values.items().map(|value| Some(vec![value.text()?.to_owned()])).collect::<Option<Vec<_>>>()?;
+        return (!rows.is_empty()).then_some(DataValues::Rows { columns: Vec::new(), rows, pick });
+    }
+    let csv = at.get("csv")?;
+    match files.get(&dir.join(csv.text()?)) {
+        Ok(file) => Some(DataValues::Rows { columns: file.columns.clone(), rows: file.rows.clone(), pick }),
+        Err(message) => {
+            report.add(csv.place(), csv.path(), Wrong::new(message));
+            None
+        }
+    }
+}
+
+fn unfit_for_json(values: &DataValues) -> Vec<Option<String>> {
+    let DataValues::Rows { rows, .. } = values else { return Vec::new() };
+    let is_unfit = |cell: &&String| cell.contains(|c: char| c == '"' || c == '\\' || c < ' ');
+    let columns = rows.first().map_or(0, Vec::len);
+    (0..columns).map(|column| rows.iter().filter_map(|row| row.get(column)).find(is_unfit).cloned()).collect()
+}

@@ -1,0 +1,276 @@
+//! The kinds of single values: how each is recognised, what is said when something else was found, and its schema.
+
+use serde_json::{Value, json};
+
+use super::mistake::{Wrong, did_you_mean, listed, shortened};
+use super::quantity;
+use super::request;
+use super::tree::{Origin, Scalar};
+use super::{address, objective};
+
+/// Longer names are refused: they end up in tables and file names.
+const NAME_LENGTH_MAX: usize = 64;
+
+/// What a single value looks like.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Kind {
+    /// Any text; numbers and booleans count as the text they are written as.
+    Text,
+    /// An experiment's name: `[a-z0-9-]+`.
+    ExperimentName,
+    /// A name that `${…}` or `{{…}}` can hold.
+    Name,
+    /// A variant's name: as [`Kind::Name`], with dots and pluses.
+    VariantName,
+    /// The name of an environment variable.
+    EnvironmentName,
+    /// The name of an HTTP header.
+    HeaderName,
+    /// One of these words.
+    Word(&'static [&'static str]),
+    /// `true` or `false`.
+    Boolean,
+    /// A whole number from the first to the second.
+    Whole(u64, u64),
+    /// A whole number, perhaps negative.
+    Integer,
+    /// A number of processor cores above 0.
+    Cores,
+    /// A number from 0 to 1.
+    Share,
+    /// A length of time, 0 included.
+    Duration,
+    /// A length of time above 0.
+    PositiveDuration,
+    /// An amount of memory above 0.
+    Memory,
+    /// `METHOD /path`.
+    Request,
+    /// `tcp`, or `METHOD /path`.
+    Probe,
+    /// The path of a request.
+    RequestPath,
+    /// `metric < bound`.
+    Objective,
+    /// A service's name or `http://host:port`.
+    Target,
+}
+
+impl Kind {
+    /// Whether a text reads as this kind.
+    pub(super) fn fits(self, text: &str) -> bool {
+        self.reads(text).is_ok()
+    }
+
+    /// What a value of this kind is, to follow "expected".
+    pub(super) fn expected(self) -> String {
+        match self {
+            Kind::Text => "a text".into(),
+            Kind::ExperimentName => "a name of lower-case letters, digits and hyphens".into(),
+            Kind::Name => "a name of letters, digits, `_` and `-`".into(),
+            Kind::VariantName => "a name of letters, digits, `_`, `-`, `.` and `+`".into(),
+            Kind::EnvironmentName => "the name of an environment variable".into(),
+            Kind::HeaderName => "the name of a header".into(),
+            Kind::Word(words) => format!("one of {}", listed(words)),
+            Kind::Boolean => "`true` or `false`".into(),
+            Kind::Whole(least, u64::MAX) => format!("a whole number of {least} or more"),
+            Kind::Whole(least, most) => format!("a whole number from {least} to {most}"),
+            Kind::Integer => "a whole number".into(),
+            Kind::Cores => "a number of cores above 0".into(),
+            Kind::Share => "a number from 0 to 1".into(),
+            Kind::Duration => "a length of time such as `30s` or `1m30s`".into(),
+            Kind::PositiveDuration => "a length of time above 0 such as `30s` or `1m30s`".into(),
+            Kind::Memory => "an amount of memory such as `256MiB`".into(),
+            Kind::Request => "a request such as `GET /orders`".into(),
+            Kind::Probe => "`tcp` or a request such as `GET /health`".into(),
+            Kind::RequestPath => "a path such as `/orders`".into(),
+            Kind::Objective => "an objective such as `p95 < 300ms`".into(),
+            Kind::Target => "the name of a service or `http://host:port`".into(),
+        }
+    }
+
+    /// Whether a scalar of the file is of this kind, both its YAML type and its text.
+    pub(super) fn check(self, scalar: &Scalar, described: &str) -> Result<(), Wrong> {
+        let expected = || Wrong::new(format!("expected {}, found {described}", self.expected()));
+        if !self.takes(scalar) {
+            let is_only_quoted = scalar.origin == Origin::String && self.reads(&scalar.text).is_ok();
+            return Err(if is_only_quoted { expected().hint("write it without quotes") } else { expected() });
+        }
+        self.reads(&scalar.text).map_err(|wrong| wrong.unwrap_or_else(|| self.with_advice(expected(), &scalar.text)))
+    }
+
+    fn takes(self, scalar: &Scalar) -> bool {
+        use Origin::{Boolean, Bound, Broken, Integer, Null, Number, String};
+        match (self, scalar.origin) {
+            (_, Bound | Broken) => true,
+            (_, Null) => false,
+            (Kind::Text, _) => true,
+            (Kind::Boolean, origin) => origin == Boolean,
+            (Kind::Whole(..) | Kind::Integer, origin) => origin == Integer,
+            (Kind::Cores | Kind::Share, origin) => matches!(origin, Integer | Number),
+            (Kind::Duration | Kind::PositiveDuration | Kind::Memory, origin) => matches!(origin, Integer | String),
+            (_, origin) => origin == String,
+        }
+    }
+
+    /// Whether a text reads as this kind; the error may know better words than "expected …".
+    fn reads(self, text: &str) -> Result<(), Option<Wrong>> {
+        let holds = |condition: bool| if condition { Ok(()) } else { Err(None) };
+        match self {
+            Kind::Text => Ok(()),
+            Kind::ExperimentName => holds(is_name(text, |b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')),
+            Kind::Name => holds(is_name(text, is_name_byte) && !text.starts_with('-')),
+            Kind::VariantName => {
+                let begins_well = text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+                holds(begins_well && is_name(text, |b| is_name_byte(b) || b == b'.' || b == b'+'))
+            }
+            Kind::EnvironmentName => holds(!text.is_empty() && !text.contains(['=', '\0'])),
+            Kind::HeaderName => request::header_name(text).map_err(Some),
+            Kind::Word(words) => holds(words.contains(&text)),
+            Kind::Boolean => holds(boolean(text).is_some()),
+            Kind::Whole(least, most) => holds(text.parse().is_ok_and(|n: u64| (least..=most).contains(&n))),
+            Kind::Integer => holds(text.parse::<i64>().is_ok()),
+            Kind::Cores => holds(number(text).is_some_and(|n| n > 0.0 && n <= 1024.0)),
+            Kind::Share => holds(number(text).is_some_and(|n| (0.0..=1.0).contains(&n))),
+            Kind::Duration => holds(quantity::duration(text).is_some()),
+            Kind::PositiveDuration => holds(quantity::duration(text).is_some_and(|d| !d.is_zero())),
+            Kind::Memory => holds(quantity::bytes(text).is_some_and(|n| n > 0)),
+            Kind::Request => request::line(text).map(drop).map_err(Some),
+            Kind::Probe if text == "tcp" => Ok(()),
+            Kind::Probe => {
+                request::line(text).map(drop).map_err(|wrong| if text.contains('/') { Some(wrong) } else { None })
+            }
+            Kind::RequestPath => request::path(text).map_err(Some),
+            Kind::Objective => objective::parse(text).map(drop).map_err(Some),
+            Kind::Target if text.contains(':') || text.contains('/') => address::parse(text).map(drop).map_err(Some),
+            Kind::Target => Kind::Name.reads(text),
+        }
+    }
+
+    fn with_advice(self, wrong: Wrong, text: &str) -> Wrong {
+        match self {
+            Kind::Duration | Kind::PositiveDuration if number(text).is_some_and(|n| n > 0.0) => {
+                wrong.hint(format!("add a unit: `{0}s`, `{0}ms`", shortened(text)))
+            }
+            Kind::Word(words) => Wrong { hint: did_you_mean(text, words), ..wrong },
+            _ => wrong,
+        }
+    }
+
+    /// The JSON Schema of this kind.
+    pub(super) fn schema(self) -> Value {
+        let text = |pattern: &str| json!({ "type": "string", "pattern": pattern });
+        let name = |pattern: &str| json!({ "type": "string", "pattern": pattern, "maxLength": NAME_LENGTH_MAX });
+        match self {
+            Kind::Text => json!({ "type": ["string", "number", "boolean"] }),
+            Kind::ExperimentName => name("^[a-z0-9-]+$"),
+            Kind::Name => name("^[A-Za-z0-9_][A-Za-z0-9_-]*$"),
+            Kind::VariantName => name("^[A-Za-z0-9_][A-Za-z0-9_.+-]*$"),
+            Kind::EnvironmentName => text("^[^=]+$"),
+            Kind::HeaderName => text(request::HEADER_NAME_PATTERN),
+            Kind::Word(words) => json!({ "type": "string", "enum": words }),
+            Kind::Boolean => json!({ "type": "boolean" }),
+            Kind::Whole(least, u64::MAX) => json!({ "type": "integer", "minimum": least }),
+            Kind::Whole(least, most) => json!({ "type": "integer", "minimum": least, "maximum": most }),
+            Kind::Integer => json!({ "type": "integer" }),
+            Kind::Cores => json!({ "type": "number", "exclusiveMinimum": 0, "maximum": 1024 }),
+            Kind::Share => json!({ "type": "number", "minimum": 0, "maximum": 1 }),
+            Kind::Duration => json!({ "anyOf": [text(quantity::DURATION_PATTERN), { "const": 0 }] }),
+            Kind::PositiveDuration => {
+                json!({ "type": "string", "pattern": quantity::DURATION_PATTERN, "not": { "pattern": "^[0.hmsuµ]*$" } })
+            }
+            Kind::Memory => json!({ "anyOf": [
+                { "type": "string", "pattern": quantity::BYTES_PATTERN, "not": { "pattern": "^[0.]*[A-Za-z]*$" } },
+                { "type": "integer", "minimum": 1 },
+            ] }),
+            Kind::Request => text(&request::line_pattern()),
+            Kind::Probe => json!({ "anyOf": [{ "const": "tcp" }, text(&request::line_pattern())] }),
+            Kind::RequestPath => text(request::PATH_PATTERN),
+            Kind::Objective => text(&objective::pattern()),
+            Kind::Target => text("^([A-Za-z0-9_][A-Za-z0-9_-]*|http://[^/]+/?)$"),
+        }
+    }
+}
+
+fn is_name(text: &str, is_allowed: impl Fn(u8) -> bool) -> bool {
+    !text.is_empty() && text.len() <= NAME_LENGTH_MAX && text.bytes().all(is_allowed)
+}
+
+fn is_name_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'
+}
+
+/// `true` or `false` as YAML writes them.
+pub(super) fn boolean(text: &str) -> Option<bool> {
+    text.to_ascii_lowercase().parse().ok()
+}
+
+/// A finite number as YAML writes it.
+pub(super) fn number(text: &str) -> Option<f64> {
+    text.parse::<f64>().ok().filter(|n| n.is_finite())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::mistake::Report;
+    use crate::experiment::tree::{Form, parse};
+
+    fn said(kind: Kind, yaml: &str) -> String {
+        let node = parse(yaml, &mut Report::new("e.yaml")).unwrap();
+        let Form::Scalar(scalar) = &node.form else { panic!("{yaml} is no scalar") };
+        match kind.check(scalar, &node.described()) {
+            Ok(()) => "fine".to_owned(),
+            Err(Wrong { message, hint: None }) => message,
+            Err(Wrong { message, hint: Some(hint) }) => format!("{message} ({hint})"),
+        }
+    }
+
+    #[test]
+    fn each_kind_says_what_it_expected_and_what_it_found() {
+        let words = Kind::Word(&["keep-alive", "per-request"]);
+        let vus = Kind::Whole(1, 100);
+        let cases = [
+            (Kind::Text, "1.50", "fine"),
+            (Kind::Text, "~", "expected a text, found nothing"),
+            (Kind::ExperimentName, "my-test", "fine"),
+            (
+                Kind::ExperimentName,
+                "My test",
+                "expected a name of lower-case letters, digits and hyphens, found \"My test\"",
+            ),
+            (Kind::Name, "a.b", "expected a name of letters, digits, `_` and `-`, found \"a.b\""),
+            (Kind::VariantName, "3-nodes+retry", "fine"),
+            (
+                words,
+                "keepalive",
+                "expected one of `keep-alive`, `per-request`, found \"keepalive\" (did you mean `keep-alive`?)",
+            ),
+            (Kind::Boolean, "yes", "expected `true` or `false`, found \"yes\""),
+            (vus, "many", "expected a whole number from 1 to 100, found \"many\""),
+            (vus, "0", "expected a whole number from 1 to 100, found 0"),
+            (vus, "1.5", "expected a whole number from 1 to 100, found 1.5"),
+            (vus, "\"8\"", "expected a whole number from 1 to 100, found \"8\" (write it without quotes)"),
+            (Kind::Whole(1, u64::MAX), "-1", "expected a whole number of 1 or more, found -1"),
+            (Kind::Cores, "0.25", "fine"),
+            (Kind::Cores, "0", "expected a number of cores above 0, found 0"),
+            (Kind::Share, "10", "expected a number from 0 to 1, found 10"),
+            (Kind::Duration, "0", "fine"),
+            (
+                Kind::Duration,
+                "10",
+                "expected a length of time such as `30s` or `1m30s`, found 10 (add a unit: `10s`, `10ms`)",
+            ),
+            (Kind::PositiveDuration, "0s", "expected a length of time above 0 such as `30s` or `1m30s`, found \"0s\""),
+            (Kind::Memory, "256MiB", "fine"),
+            (Kind::Memory, "256M", "expected an amount of memory such as `256MiB`, found \"256M\""),
+            (Kind::Probe, "tcp", "fine"),
+            (Kind::Probe, "udp", "expected `tcp` or a request such as `GET /health`, found \"udp\""),
+            (Kind::Target, "orders", "fine"),
+            (Kind::Target, "http://10.0.0.1:8080", "fine"),
+        ];
+        for (kind, yaml, expected) in cases {
+            assert_eq!(said(kind, yaml), expected, "{kind:?} {yaml}");
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! What is wrong with an experiment file, and where.
+//!
+//! Mistakes are collected, never thrown: a reader of the file goes on past each of them, so that one look at the file
+//! shows all. A [`Report`] keeps each fault once, however many passes stumble over it.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fmt;
+use std::path::PathBuf;
+
+/// So many mistakes are kept; a file with more is not the kind that is corrected line by line.
+const MISTAKES_MAX: usize = 1000;
+
+/// Why an experiment file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ExperimentError {
+    /// The file cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// The file was read and is wrong. At least one mistake, in the order of the file.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+    Mistakes(Vec<Mistake>),
+}
+
+/// One fault of an experiment file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mistake {
+    /// The file's name as it was given.
+    pub file: String,
+    /// The line, from 1.
+    pub line: usize,
+    /// The column in characters, from 1.
+    pub column: usize,
+    /// Where in the document, such as `load.scenarios.list.vus`; empty for the document itself.
+    pub path: String,
+    /// What was found and what was expected.
+    pub message: String,
+    /// What to do about it, when something can be said.
+    pub hint: Option<String>,
+}
+
+impl fmt::Display for Mistake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}: ", self.file, self.line, self.column)?;
+        if !self.path.is_empty() {
+            write!(f, "{}: ", self.path)?;
+        }
+        f.write_str(&self.message)
+    }
+}
+
+/// A message and perhaps a hint, still without a place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Wrong {
+    pub(super) message: String,
+    pub(super) hint: Option<String>,
+}
+
+impl Wrong {
+    pub(super) fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), hint: None }
+    }
+
+    pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// For a name that is not among those known: the nearest one, or all of them.
+    pub(super) fn unknown<'a>(what: &str, name: &str, known: impl IntoIterator<Item = &'a str>) -> Self {
+        let known: Vec<&str> = known.into_iter().collect();
+        let wrong = Self::new(format!("unknown {what} `{}`", shortened(name)));
+        match did_you_mean(name, &known) {
+            Some(hint) => wrong.hint(hint),
+            None if known.is_empty() => wrong,
+            None => wrong.hint(format!("known: {}", listed(&known))),
+        }
+    }
+}
+
+/// A hint at the one known name that is nearest, if it is near.
+pub(super) fn did_you_mean(name: &str, known: &[&str]) -> Option<String> {
+    nearest(name, known).map(|near| format!("did you mean `{near}`?"))
+}
+
+/// The one known name that a name was probably meant to be.
+pub(super) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+    const LENGTH_MAX: usize = 64;
+    if name.len() > LENGTH_MAX {
+        return None;
+    }
+    let distance_to = |candidate: &str| strsim::damerau_levenshtein(name, candidate);
+    let (distance, near) = known.iter().map(|candidate| (distance_to(candidate), *candidate)).min()?;
+    if known.iter().filter(|candidate| distance_to(candidate) == distance).count() > 1 {
+        return None;
+    }
+    let is_near =
+        distance <= 2 && distance < near.len().min(name.chars().count()) || strsim::jaro_winkler(name, near) > 0.85;
+    is_near.then_some(near)
+}
+
+/// `a`, `b` and `c` in backquotes; a long list is cut short.
+pub(super) fn listed(names: &[&str]) -> String {
+    const SHOWN: usize = 20;
+    let mut shown: Vec<String> = names.iter().take(SHOWN).map(|name| format!("`{name}`")).collect();
+    if names.len() > SHOWN {
+        shown.push("…".to_owned());
+    }
+    shown.join(", ")
+}
+
+/// Text as it may appear in a message: its first 60 characters.
+pub(super) fn shortened(text: &str) -> String {
+    const SHOWN: usize = 60;
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// The mistakes found so far.
+#[derive(Debug)]
+pub(super) struct Report {
+    file: String,
+    mistakes: Vec<Mistake>,
+    seen: HashSet<(usize, usize, String)>,
+}
+
+impl Report {
+    pub(super) fn new(file: &str) -> Self {
+        Self { file: file.to_owned(), mistakes: Vec::new(), seen: HashSet::new() }
+    }
+
+    /// Another report about the same file.
+    pub(super) fn sibling(&self) -> Self {
+        Self::new(&self.file)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.mistakes.is_empty()
+    }
+
+    /// Writes a mistake down unless it is already known or the report is full.
+    pub(super) fn add(&mut self, (line, column): (usize, usize), path: String, wrong: Wrong) {
+        let Wrong { message, hint } = wrong;
+        if self.mistakes.len() < MISTAKES_MAX && self.seen.insert((line, column, message.clone())) {
+            self.mistakes.push(Mistake { file: self.file.clone(), line, column, path, message, hint });
+        }
+    }
+
+    /// Takes over what was found for each variant. What is wrong for every variant is wrong with the file and is told
+    /// once; the rest names its variant.
+    pub(super) fn absorb(&mut self, reports: Vec<(&str, Report)>) {
+        let mut variants_of: BTreeMap<(usize, usize, String), usize> = BTreeMap::new();
+        let total = reports.len();
+        for mistake in reports.iter().flat_map(|(_, report)| &report.mistakes) {
+            *variants_of.entry((mistake.line, mistake.column, mistake.message.clone())).or_default() += 1;
+        }
+        for (variant, report) in reports {
+            for mistake in report.mistakes {
+                let key = (mistake.line, mistake.column, mistake.message);
+                if self.seen.contains(&key) {
+                    continue;
+                }
+                let is_everywhere = variants_of.get(&key) == Some(&total);
+                let (line, column, message) = key;
+                let message = if is_everywhere { message } else { format!("{message} (in variant `{variant}`)") };
+                self.add((line, column), mistake.path, Wrong { message, hint: mistake.hint });
+            }
+        }
+    }
+
+    /// The mistakes in the order of the file.
+    pub(super) fn into_mistakes(mut self) -> Vec<Mistake> {
+        self.mistakes.sort_by_key(|mistake| (mistake.line, mistake.column));
+        self.mistakes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_near_name_is_proposed_and_a_far_one_gets_the_list() {
+        let cases = [
+            ("think_tiem", Some("did you mean `think_time`?")),
+            ("thinktime", Some("did you mean `think_time`?")),
+            ("xyz", Some("known: `think_time`, `vus`")),
+            ("users", Some("known: `think_time`, `vus`")),
+        ];
+        for (name, hint) in cases {
+            assert_eq!(Wrong::unknown("key", name, ["think_time", "vus"]).hint.as_deref(), hint, "{name}");
+        }
+        assert_eq!(Wrong::unknown("key", "a", []).hint, None);
+    }
+
+    #[test]
+    fn a_fault_is_kept_once_and_faults_of_single_variants_name_them() {
+        let mut report = Report::new("e.yaml");
+        report.add((3, 1), "a".into(), Wrong::new("known"));
+        let of_variant = |messages: &[&str]| {
+            let mut inner = report.sibling();
+            messages.iter().for_each(|message| inner.add((3, 1), "a".into(), Wrong::new(*message)));
+            inner
+        };
+        let reports = vec![("one", of_variant(&["known", "all"])), ("two", of_variant(&["known", "all", "two only"]))];
+        report.absorb(reports);
+        let messages: Vec<String> = report.into_mistakes().into_iter().map(|mistake| mistake.message).collect();
+        assert_eq!(messages, ["known", "all", "two only (in variant `two`)"]);
+    }
+
+    #[test]
+    fn a_report_is_bounded() {
+        let mut report = Report::new("e.yaml");
+        (0..2 * MISTAKES_MAX).for_each(|line| report.add((line, 1), String::new(), Wrong::new("x")));
+        assert_eq!(report.into_mistakes().len(), MISTAKES_MAX);
+    }
+}

@@ -1,0 +1,255 @@
+//! The experiment file: what to start, what to send, what to keep to, and which variants to compare.
+//!
+//! The file is YAML. Reading goes through it in layers, each a file here: `tree` (the document with its places),
+//! `check` (the document against `grammar`, which is data), and the sections' own files, which read what has been
+//! checked and judge what one part says about another. A trial is the same document once more with every `${…}`
+//! replaced (`complete`), so a value is judged by the same rules whether it was written or bound. Every mistake of a
+//! file is told at once with line and column.
+//!
+//! Nothing is started and nothing is sent here; the only files read are the experiment and its CSV data.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+mod address;
+mod bound;
+mod check;
+mod complete;
+mod data;
+mod grammar;
+mod kind;
+mod load;
+mod mistake;
+mod names;
+mod objective;
+mod placeholder;
+mod quantity;
+mod read;
+mod request;
+mod schema;
+mod service;
+mod shape;
+mod tree;
+mod variant;
+
+pub use bound::{Bindings, BoundService, BoundTrial, Ready, Replica};
+pub use mistake::{ExperimentError, Mistake};
+pub use objective::{Metric, Objective, Op};
+pub use schema::json_schema;
+pub use variant::Variant;
+
+use check::Pass;
+use data::Files;
+use mistake::{Report, Wrong};
+use names::{Names, Values};
+use tree::{At, Node};
+
+/// Larger experiment files are refused, in bytes.
+const FILE_BYTES_MAX: usize = 1 << 20;
+
+/// An experiment file that has no mistakes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Experiment {
+    /// The experiment's name.
+    pub name: String,
+    /// The absolute path of the folder that relative paths start from.
+    pub dir: PathBuf,
+    /// The file's text, to the byte.
+    pub source: String,
+    /// The parameters as the file gives them, before any variant.
+    pub parameters: BTreeMap<String, String>,
+    /// The names of the services in the order they are started.
+    pub services: Vec<String>,
+    /// What of the load is the same in all variants.
+    pub load: Load,
+    /// What the system must keep to.
+    pub objectives: Vec<Objective>,
+    /// The variants, at least one.
+    pub variants: Vec<Variant>,
+    /// The seed of everything random in a run.
+    pub seed: u64,
+    file: String,
+    root: Node,
+}
+
+/// What of the load is the same in all variants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Load {
+    /// A service's name or `http://host:port`.
+    pub target: String,
+}
+
+/// Reads an experiment file. Relative paths in it start from the folder it lies in.
+///
+/// # Errors
+/// When the file cannot be read, and with all its mistakes when it has any.
+pub fn read(path: &Path) -> Result<Experiment, ExperimentError> {
+    let io = |source| ExperimentError::Io { path: path.to_owned(), source };
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path).map_err(io)?;
+    file.take(FILE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).map_err(io)?;
+    let name = path.to_string_lossy();
+    let source = text(bytes, &name).map_err(ExperimentError::Mistakes)?;
+    parse(&source, &name, path.parent().unwrap_or(Path::new(""))).map_err(ExperimentError::Mistakes)
+}
+
+fn text(bytes: Vec<u8>, file: &str) -> Result<String, Vec<Mistake>> {
+    String::from_utf8(bytes).map_err(|error| {
+        let good = String::from_utf8_lossy(&error.as_bytes()[..error.utf8_error().valid_up_to()]).into_owned();
+        let line = good.matches('\n').count() + 1;
+        let column = good.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+        let mut report = Report::new(file);
+        report.add((line, column), String::new(), Wrong::new("a byte that is not UTF-8 text"));
+        report.into_mistakes()
+    })
+}
+
+/// Reads an experiment from its text. `file` is how mistakes name it; relative paths in it start from `dir`.
+///
+/// # Errors
+/// With all mistakes, in the order of the text.
+pub fn parse(source: &str, file: &str, dir: &Path) -> Result<Experiment, Vec<Mistake>> {
+    let mut report = Report::new(file);
+    let dir = std::path::absolute(dir.join(".")).unwrap_or_else(|_| dir.to_owned());
+    let experiment = parse_into(source, file, dir, &mut report);
+    match experiment {
+        Some(experiment) if report.is_empty() => Ok(experiment),
+        _ => Err(report.into_mistakes()),
+    }
+}
+
+fn parse_into(source: &str, file: &str, dir: PathBuf, report: &mut Report) -> Option<Experiment> {
+    if source.len() > FILE_BYTES_MAX {
+        report.add((1, 1), String::new(), Wrong::new(format!("the file is larger than {FILE_BYTES_MAX} bytes")));
+        return None;
+    }
+    let root = tree::parse(source, report)?;
+    let at = At::root(&root);
+    check::check(at, &grammar::EXPERIMENT, Pass::Open(&Names::of(&root)), report);
+    check_service_names(at, report);
+    let parameters = variant::parameters(at, report);
+    let variants = variant::variants(at, &parameters, report);
+    check_variants(at, &variants, &dir, report);
+    let objectives =
+        at.get("objectives").iter().flat_map(At::items).filter_map(|at| objective::parse(at.text()?).ok()).collect();
+    Some(Experiment {
+        name: read::text(at, "experiment")?,
+        services: Names::of(&root).services()?.iter().map(|name| (*name).to_owned()).collect(),
+        load: Load { target: read::text(at.get("load")?, "target")? },
+        seed: seed(&root)?,
+        dir,
+        source: source.to_owned(),
+        parameters,
+        objectives,
+        variants,
+        file: file.to_owned(),
+        root,
+    })
+}
+
+fn seed(root: &Node) -> Option<u64> {
+    let values = Values { parameters: &BTreeMap::new(), bindings: None, replica: None };
+    let whole = complete::complete(root, &grammar::EXPERIMENT, &values);
+    read::whole(At::root(&whole), "seed")
+}
+
+fn check_service_names(root: At<'_>, report: &mut Report) {
+    let Some(system) = root.get("system") else { return };
+    let Some(services) = system.get("services") else { return };
+    for (name, at) in services.entries().filter(|(name, _)| names::RESERVED_FOR_SERVICES.contains(name)) {
+        let wrong = Wrong::new(format!("a service cannot be called `{name}`, which means something else in `${{…}}`"));
+        report.add(at.key_place(), services.path(), wrong);
+    }
+}
+
+/// Binds every variant to made-up addresses, which shows what only bound values show. One replica of each service is
+/// enough for that.
+fn check_variants(root: At<'_>, variants: &[Variant], dir: &Path, report: &mut Report) {
+    let mut files = Files::default();
+    let mut reports = Vec::new();
+    for variant in variants {
+        let mut of_variant = report.sibling();
+        let values = Values { parameters: &variant.parameters, bindings: None, replica: None };
+        let replicas = service::replicas(root, &values, &mut of_variant);
+        let first = replicas.into_iter().filter(|(_, replica, _)| *replica == 0);
+        let bindings = Bindings {
+            ports: first.map(|(name, replica, port)| (name, replica, port.unwrap_or(8080))).collect(),
+            otlp_endpoint: "http://127.0.0.1:4318".to_owned(),
+            trial_dir: PathBuf::from("/tmp/narrows"),
+            seed: 1,
+            time_scale: 1.0,
+        };
+        assemble(root, &variant.parameters, &bindings, (dir, &mut files), &mut of_variant);
+        reports.push((variant.name.as_str(), of_variant));
+    }
+    report.absorb(reports);
+}
+
+fn assemble(
+    root: At<'_>,
+    parameters: &BTreeMap<String, String>,
+    bindings: &Bindings,
+    (dir, files): (&Path, &mut Files),
+    report: &mut Report,
+) -> Option<BoundTrial> {
+    let values = Values { parameters, bindings: Some(bindings), replica: None };
+    let services = service::build(root, &values, bindings, dir, report);
+    let load = load::build(root, &values, bindings, (dir, files), report)?;
+    Some(BoundTrial { services, load })
+}
+
+impl Experiment {
+    /// The replicas of a variant, which need ports, in the order they are started.
+    ///
+    /// # Errors
+    /// When the variant's parameters do not fit; never for a variant of this experiment.
+    pub fn replicas(&self, variant: &Variant) -> Result<Vec<Replica>, Vec<Mistake>> {
+        let mut report = Report::new(&self.file);
+        let values = Values { parameters: &variant.parameters, bindings: None, replica: None };
+        let replicas = service::replicas(At::root(&self.root), &values, &mut report);
+        if report.is_empty() { Ok(replicas) } else { Err(report.into_mistakes()) }
+    }
+
+    /// Replaces every `${…}` and says what a trial of the variant starts and sends.
+    ///
+    /// # Errors
+    /// With all mistakes: a value that does not fit its place, a CSV file that is gone, a replica without a port.
+    pub fn bind(&self, variant: &Variant, bindings: &Bindings) -> Result<BoundTrial, Vec<Mistake>> {
+        let root = At::root(&self.root);
+        let mut report = Report::new(&self.file);
+        for (service, replica, _) in self.replicas(variant)? {
+            if !bindings.ports.iter().any(|(name, number, _)| *name == service && *number == replica) {
+                let wrong = Wrong::new(format!("replica {replica} of `{service}` was handed no port"));
+                report.add(root.place(), "system.services".to_owned(), wrong);
+            }
+        }
+        let mut files = Files::default();
+        match assemble(root, &variant.parameters, bindings, (&self.dir, &mut files), &mut report) {
+            Some(trial) if report.is_empty() => Ok(trial),
+            _ => Err(report.into_mistakes()),
+        }
+    }
+}
+
+/// The objectives in an experiment's text, as far as they can be read: for texts that a run file carries, which may
+/// come from elsewhere and whose data files need not be here.
+pub fn objectives(source: &str) -> Vec<Objective> {
+    let Some(root) = tree::parse(source, &mut Report::new("")) else { return Vec::new() };
+    let at = At::root(&root);
+    let items = at.get("objectives");
+    items.iter().flat_map(At::items).filter_map(|at| objective::parse(at.text()?).ok()).collect()
+}
+
+/// A length of time as experiment files have it, such as `250ms`, `1.5s`, `1m30s`; none when it is not one.
+pub fn parse_duration(text: &str) -> Option<std::time::Duration> {
+    quantity::duration(text)
+}
+
+/// A commented experiment file to start from.
+pub fn template() -> &'static str {
+    include_str!("template.yaml")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,188 @@
+//! The names that `${…}` may use, and what they stand for in a trial.
+
+use std::collections::BTreeMap;
+
+use super::bound::Bindings;
+use super::grammar::EXPERIMENT;
+use super::mistake::Wrong;
+use super::placeholder::{self, TrialPiece};
+use super::shape::Scope;
+use super::tree::{Form, Node};
+
+/// What can be said about each service: `${orders.port}`.
+const SERVICE_FACTS: [&str; 4] = ["host", "port", "url", "urls"];
+
+/// What can be said about the trial.
+const TRIAL_NAMES: [&str; 3] = ["otlp.endpoint", "seed", "trial.dir"];
+
+/// What can be said about a replica, in its own service.
+const REPLICA_NAMES: [&str; 2] = ["port", "replica"];
+
+/// Words that no parameter may be called: built-in names, and keys that variants have or may come to have.
+pub(super) const RESERVED_FOR_PARAMETERS: [&str; 12] = [
+    "description",
+    "from",
+    "load",
+    "name",
+    "objectives",
+    "otlp",
+    "parameters",
+    "port",
+    "replica",
+    "seed",
+    "system",
+    "trial",
+];
+
+/// Words that no service may be called: `${otlp.endpoint}` would mean two things.
+pub(super) const RESERVED_FOR_SERVICES: [&str; 2] = ["otlp", "trial"];
+
+/// Services listen on loopback.
+pub(super) const HOST: &str = "127.0.0.1";
+
+/// The names of an experiment. Those of a section that is itself broken are unknown, and any name is let pass there.
+#[derive(Debug)]
+pub(super) struct Names<'a> {
+    parameters: Option<Vec<&'a str>>,
+    services: Option<Vec<&'a str>>,
+}
+
+impl<'a> Names<'a> {
+    /// Reads the names off a document that has not been checked yet.
+    pub(super) fn of(root: &'a Node) -> Self {
+        let services = match root.get("system") {
+            Some(system) => system.get("services").and_then(keys),
+            None => absent(root),
+        };
+        Self { parameters: root.get("parameters").map_or_else(|| absent(root), keys), services }
+    }
+
+    /// The parameters; none when they are unknown.
+    pub(super) fn parameters(&self) -> Option<&[&'a str]> {
+        self.parameters.as_deref()
+    }
+
+    /// The services in the order they are started; none when that is unknown.
+    pub(super) fn services(&self) -> Option<&[&'a str]> {
+        self.services.as_deref()
+    }
+
+    /// What is wrong with the `${…}` of a text, each name once.
+    pub(super) fn judge(&self, text: &str, scope: Scope) -> Vec<Wrong> {
+        let pieces = match placeholder::trial_pieces(text) {
+            Ok(pieces) => pieces,
+            Err(wrong) => return vec![wrong],
+        };
+        let mut names: Vec<&str> = Vec::new();
+        for piece in pieces {
+            if let TrialPiece::Name(name) = piece
+                && !names.contains(&name)
+            {
+                names.push(name);
+            }
+        }
+        names.into_iter().filter_map(|name| self.judge_name(name, scope)).collect()
+    }
+
+    fn judge_name(&self, name: &str, scope: Scope) -> Option<Wrong> {
+        if self.is_known(name, scope) {
+            return None;
+        }
+        if self.is_known(name, Scope::Replica) {
+            let place =
+                if REPLICA_NAMES.contains(&name) { "in a service's own run, cwd, env and ready" } else { "in texts" };
+            return Some(
+                Wrong::new(format!("`${{{name}}}` is not known here")).hint(format!("it can be used {place}")),
+            );
+        }
+        let known = self.all(scope);
+        let mut wrong = Wrong::unknown("name", name, known.iter().map(String::as_str));
+        wrong.message = format!("unknown name in `${{{name}}}`");
+        Some(wrong)
+    }
+
+    fn is_known(&self, name: &str, scope: Scope) -> bool {
+        let in_trial = matches!(scope, Scope::Trial | Scope::Replica);
+        let is_parameter = self.parameters.as_ref().is_none_or(|known| known.contains(&name)) && !name.contains('.');
+        let is_built_in =
+            in_trial && TRIAL_NAMES.contains(&name) || scope == Scope::Replica && REPLICA_NAMES.contains(&name);
+        let is_service_fact = in_trial
+            && name.split_once('.').is_some_and(|(service, fact)| {
+                SERVICE_FACTS.contains(&fact) && self.services.as_ref().is_none_or(|known| known.contains(&service))
+            });
+        is_parameter || is_built_in || is_service_fact
+    }
+
+    fn all(&self, scope: Scope) -> Vec<String> {
+        let mut all: Vec<String> = self.parameters.iter().flatten().map(|name| (*name).to_owned()).collect();
+        if scope == Scope::Replica {
+            all.extend(REPLICA_NAMES.map(str::to_owned));
+        }
+        if matches!(scope, Scope::Trial | Scope::Replica) {
+            let services = self.services.iter().flatten();
+            all.extend(services.flat_map(|service| SERVICE_FACTS.map(|fact| format!("{service}.{fact}"))));
+            all.extend(TRIAL_NAMES.map(str::to_owned));
+        }
+        all
+    }
+}
+
+fn keys(section: &Node) -> Option<Vec<&str>> {
+    match &section.form {
+        Form::Map(entries) => Some(entries.iter().map(|entry| entry.key.as_str()).collect()),
+        _ => None,
+    }
+}
+
+/// The names of a section that is not there: none, or unknown when its key may be misspelt.
+fn absent<'a>(root: &Node) -> Option<Vec<&'a str>> {
+    if EXPERIMENT.has_strangers(root) { None } else { Some(Vec::new()) }
+}
+
+/// What the names stand for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Values<'a> {
+    pub(super) parameters: &'a BTreeMap<String, String>,
+    /// None as long as only parameters are known.
+    pub(super) bindings: Option<&'a Bindings>,
+    /// The replica's number and port, inside its service.
+    pub(super) replica: Option<(u32, u16)>,
+}
+
+impl Values<'_> {
+    /// The text for a name; none when it has none here.
+    pub(super) fn get(&self, name: &str) -> Option<String> {
+        match (name, self.replica) {
+            ("replica", Some((replica, _))) => return Some(replica.to_string()),
+            ("port", Some((_, port))) => return Some(port.to_string()),
+            _ => {}
+        }
+        match self.parameters.get(name) {
+            Some(value) => Some(value.clone()),
+            None => self.of_trial(name),
+        }
+    }
+
+    fn of_trial(&self, name: &str) -> Option<String> {
+        let bindings = self.bindings?;
+        match name {
+            "otlp.endpoint" => return Some(bindings.otlp_endpoint.clone()),
+            "trial.dir" => return Some(bindings.trial_dir.to_string_lossy().into_owned()),
+            "seed" => return Some(bindings.seed.to_string()),
+            _ => {}
+        }
+        let (service, fact) = name.split_once('.')?;
+        let mut ports = bindings.ports_of(service);
+        match fact {
+            "host" => Some(HOST.to_owned()),
+            "port" => ports.next().map(|port| port.to_string()),
+            "url" => ports.next().map(url),
+            "urls" => Some(ports.map(url).collect::<Vec<_>>().join(",")),
+            _ => None,
+        }
+    }
+}
+
+fn url(port: u16) -> String {
+    format!("http://{HOST}:{port}")
+}

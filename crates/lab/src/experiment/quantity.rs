@@ -1,0 +1,147 @@
+//! Lengths of time and amounts of memory as an experiment file writes them: `1m30s`, `250ms`, `1.5s`; `256MiB`, `1GB`.
+
+use std::time::Duration;
+
+/// The units of time, longer spellings first where one begins another.
+const TIME_UNITS: [(&str, u64); 6] = [
+    ("ms", 1_000_000),
+    ("us", 1_000),
+    ("µs", 1_000),
+    ("h", 3_600_000_000_000),
+    ("m", 60_000_000_000),
+    ("s", 1_000_000_000),
+];
+
+const MEMORY_UNITS: [(&str, u64); 7] = [
+    ("KiB", 1 << 10),
+    ("MiB", 1 << 20),
+    ("GiB", 1 << 30),
+    ("kB", 1_000),
+    ("MB", 1_000_000),
+    ("GB", 1_000_000_000),
+    ("B", 1),
+];
+
+/// The longest time a file may ask for: 30 days.
+pub(super) const DURATION_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// What [`duration`] accepts, as a regular expression.
+pub(super) const DURATION_PATTERN: &str = r"^([0-9]+(\.[0-9]+)?(h|m|s|ms|us|µs))+$";
+
+/// What [`bytes`] accepts, as a regular expression.
+pub(super) const BYTES_PATTERN: &str = r"^([0-9]+|[0-9]+(\.[0-9]+)?(B|kB|KiB|MB|MiB|GB|GiB))$";
+
+/// One or more numbers with units, added up; `0` needs no unit. None for anything else and above [`DURATION_MAX`].
+pub(super) fn duration(text: &str) -> Option<Duration> {
+    if text == "0" {
+        return Some(Duration::ZERO);
+    }
+    let mut rest = text;
+    let mut sum_ns = 0u64;
+    while !rest.is_empty() {
+        let (number, after) = decimal(rest)?;
+        let (unit, factor) = TIME_UNITS.iter().find(|(unit, _)| after.starts_with(unit))?;
+        sum_ns = sum_ns.checked_add(times(number, *factor)?)?;
+        rest = &after[unit.len()..];
+    }
+    let sum = Duration::from_nanos(sum_ns);
+    (!text.is_empty() && sum <= DURATION_MAX).then_some(sum)
+}
+
+/// A whole number of bytes, or a number with a unit. None for anything else.
+pub(super) fn bytes(text: &str) -> Option<u64> {
+    let (number, unit) = decimal(text)?;
+    if unit.is_empty() && number.fract() != 0.0 {
+        return None;
+    }
+    let (_, factor) = MEMORY_UNITS.iter().find(|(known, _)| unit == *known || (unit.is_empty() && *known == "B"))?;
+    times(number, *factor)
+}
+
+/// Splits a plain decimal number off the front: digits, perhaps a point and digits.
+fn decimal(text: &str) -> Option<(f64, &str)> {
+    let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
+    let mut end = digits(text);
+    if end == 0 {
+        return None;
+    }
+    if let Some(fraction) = text[end..].strip_prefix('.') {
+        match digits(fraction) {
+            0 => return None,
+            more => end += 1 + more,
+        }
+    }
+    Some((text[..end].parse().ok()?, &text[end..]))
+}
+
+fn times(number: f64, factor: u64) -> Option<u64> {
+    // Beyond 2^53 a double no longer holds every whole number, and no honest quantity is that large.
+    const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
+    let product = (number * factor as f64).round();
+    (product <= EXACT_MAX).then_some(product as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn lengths_of_time() {
+        let ms = |n| Some(Duration::from_millis(n));
+        let cases = [
+            ("250ms", ms(250)),
+            ("1.5s", ms(1_500)),
+            ("1m30s", ms(90_000)),
+            ("8m", ms(480_000)),
+            ("2h", ms(7_200_000)),
+            ("50us", Some(Duration::from_micros(50))),
+            ("50µs", Some(Duration::from_micros(50))),
+            ("0", ms(0)),
+            ("0s", ms(0)),
+            ("10", None),
+            ("", None),
+            ("s", None),
+            ("1.s", None),
+            (".5s", None),
+            ("-1s", None),
+            ("1 s", None),
+            ("1d", None),
+            ("721h", None),
+            ("99999999999999999999h", None),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(duration(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn amounts_of_memory() {
+        let cases = [
+            ("1048576", Some(1 << 20)),
+            ("256MiB", Some(256 << 20)),
+            ("1.5GiB", Some(3 << 29)),
+            ("64kB", Some(64_000)),
+            ("2GB", Some(2_000_000_000)),
+            ("10B", Some(10)),
+            ("256 MiB", None),
+            ("256M", None),
+            ("1.5", None),
+            ("256mib", None),
+            ("MiB", None),
+            ("-1", None),
+            ("99999999999GiB", None),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(bytes(text), expected, "{text:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics_and_milliseconds_come_back(text in "\\PC{0,12}", ms in 0..1_000_000_000u64) {
+            let _ = (duration(&text), bytes(&text));
+            prop_assert_eq!(duration(&format!("{ms}ms")), Some(Duration::from_millis(ms)));
+        }
+    }
+}

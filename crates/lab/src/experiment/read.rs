@@ -1,0 +1,27 @@
+//! Reads single values off a checked part of the document. What does not read has been told by the check.
+
+use std::time::Duration;
+
+use super::tree::At;
+use super::{kind, quantity};
+
+pub(super) fn text(at: At<'_>, key: &str) -> Option<String> {
+    at.get(key)?.text().map(str::to_owned)
+}
+
+pub(super) fn duration(at: At<'_>, key: &str) -> Option<Duration> {
+    quantity::duration(at.get(key)?.text()?)
+}
+
+pub(super) fn whole<T: TryFrom<u64>>(at: At<'_>, key: &str) -> Option<T> {
+    let number: u64 = at.get(key)?.text()?.parse().ok()?;
+    T::try_from(number).ok()
+}
+
+pub(super) fn number(at: At<'_>, key: &str) -> Option<f64> {
+    kind::number(at.get(key)?.text()?)
+}
+
+pub(super) fn bytes(at: At<'_>, key: &str) -> Option<u64> {
+    quantity::bytes(at.get(key)?.text()?)
+}

@@ -1,0 +1,223 @@
+//! The request of a scenario: `GET /orders?limit={{limit}}`, or a map with method, path, headers and body.
+
+use narrows_model::load::{RequestTemplate, Segment, Template};
+use serde_json::Value;
+
+use super::data::Sources;
+use super::mistake::{Report, Wrong, shortened};
+use super::placeholder::{self, RequestPiece};
+use super::tree::{At, Form, Node, Origin};
+
+/// The methods a request can have.
+pub(super) const METHODS: &[&str] = &["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+
+/// What [`header_name`] accepts, as a regular expression, but for the two names that it refuses.
+pub(super) const HEADER_NAME_PATTERN: &str = "^[A-Za-z0-9!#$%&'*+.^_`|~-]+$";
+
+/// What [`path`] accepts, as a regular expression.
+pub(super) const PATH_PATTERN: &str = r"^/((\{\{[^}]*\}\})|\S)*$";
+
+/// What [`line`] accepts, as a regular expression.
+pub(super) fn line_pattern() -> String {
+    format!("^({}) +{}", METHODS.join("|"), PATH_PATTERN.trim_start_matches('^'))
+}
+
+/// Takes `METHOD /path` apart.
+pub(super) fn line(text: &str) -> Result<(&str, &str), Wrong> {
+    let expected = || Wrong::new(format!("expected a request such as `GET /orders`, found \"{}\"", shortened(text)));
+    if text.starts_with('/') {
+        return Err(expected().hint(format!("write the method first: `GET {}`", shortened(text))));
+    }
+    let (method, rest) = text.split_once(' ').ok_or_else(expected)?;
+    if !METHODS.contains(&method) {
+        let upper = method.to_ascii_uppercase();
+        let is_known = METHODS.contains(&upper.as_str());
+        return Err(if is_known { expected().hint(format!("write `{upper}`")) } else { expected() });
+    }
+    let rest = rest.trim_start_matches(' ');
+    path(rest)?;
+    Ok((method, rest))
+}
+
+/// Checks a path with its query.
+pub(super) fn path(text: &str) -> Result<(), Wrong> {
+    let expected = |problem: &str| Wrong::new(format!("{problem} in the path \"{}\"", shortened(text)));
+    if !text.starts_with('/') {
+        return Err(Wrong::new(format!("expected a path that begins with `/`, found \"{}\"", shortened(text))));
+    }
+    let plain = placeholder::request_pieces(text)?;
+    let has_blank = plain.iter().any(
+        |piece| matches!(piece, RequestPiece::Text(text) if text.contains(|c: char| c.is_whitespace() || c.is_control())),
+    );
+    if !has_blank {
+        return Ok(());
+    }
+    let is_version = text.ends_with(" HTTP/1.1") || text.ends_with(" HTTP/1.0");
+    Err(expected("a blank").hint(if is_version { "leave out the protocol version" } else { "write a space as `%20`" }))
+}
+
+/// Checks the name of a header.
+pub(super) fn header_name(text: &str) -> Result<(), Wrong> {
+    let is_token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
+    if text.is_empty() || !text.bytes().all(is_token) {
+        return Err(Wrong::new(format!("expected the name of a header, found \"{}\"", shortened(text))));
+    }
+    match text.to_ascii_lowercase().as_str() {
+        "content-length" | "transfer-encoding" => {
+            Err(Wrong::new(format!("the header `{text}` is set by Narrows, which knows the body")).hint("leave it out"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Where in a request a text stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Plain,
+    Json,
+}
+
+/// Builds a request from its checked part of the file. `host` is the value of its `Host` header.
+pub(super) fn build(at: At<'_>, host: &str, sources: &Sources, report: &mut Report) -> Option<RequestTemplate> {
+    if let Some(text) = at.text() {
+        let (method, path) = line(text).ok()?;
+        let path = template(at, path, Part::Plain, sources, report)?;
+        return Some(RequestTemplate {
+            method: method.into(),
+            path,
+            headers: Vec::new(),
+            body: None,
+            host: host.into(),
+        });
+    }
+    let method = at.get("method")?.text()?.to_owned();
+    let path_at = at.get("path")?;
+    let path = template(path_at, path_at.text()?, Part::Plain, sources, report);
+    let mut headers = headers(at, sources, report);
+    let body = body(at, sources, report);
+    let has_type = headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type"));
+    if at.get("json").is_some() && !has_type {
+        headers.push(("Content-Type".to_owned(), Template::text("application/json")));
+    }
+    Some(RequestTemplate { method, path: path?, headers, body, host: host.into() })
+}
+
+fn headers(at: At<'_>, sources: &Sources, report: &mut Report) -> Vec<(String, Template)> {
+    let Some(at) = at.get("headers") else { return Vec::new() };
+    let mut headers = Vec::new();
+    for (name, value) in at.entries() {
+        let Some(text) = value.text() else { continue };
+        if text.contains(|c: char| c.is_control() && c != '\t') {
+            report.add(value.place(), value.path(), Wrong::new("a control character, which headers cannot hold"));
+        } else if let Some(template) = template(value, text, Part::Plain, sources, report) {
+            headers.push((name.to_owned(), template));
+        }
+    }
+    headers
+}
+
+fn body(at: At<'_>, sources: &Sources, report: &mut Report) -> Option<Template> {
+    if let Some(body) = at.get("body") {
+        return template(body, body.text()?, Part::Plain, sources, report);
+    }
+    let json = at.get("json")?;
+    template(json, &to_json(json.node), Part::Json, sources, report)
+}
+
+/// A part of the file as JSON, keys in their order. Text that was put together with `${…}` stays text.
+pub(super) fn to_json(node: &Node) -> String {
+    match &node.form {
+        Form::List(items) => format!("[{}]", joined(items.iter().map(to_json))),
+        Form::Map(entries) => {
+            let entries = entries.iter().map(|entry| format!("{}:{}", json_text(&entry.key), to_json(&entry.value)));
+            format!("{{{}}}", joined(entries))
+        }
+        Form::Scalar(scalar) => match scalar.origin {
+            Origin::Null => "null".to_owned(),
+            Origin::Boolean => scalar.text.to_ascii_lowercase(),
+            Origin::Integer => integer(&scalar.text).to_string(),
+            Origin::Number => Value::from(scalar.text.parse::<f64>().unwrap_or_default()).to_string(),
+            Origin::String | Origin::Bound | Origin::Broken => json_text(&scalar.text),
+        },
+    }
+}
+
+fn joined(parts: impl Iterator<Item = String>) -> String {
+    parts.collect::<Vec<_>>().join(",")
+}
+
+fn json_text(text: &str) -> String {
+    Value::from(text).to_string()
+}
+
+fn integer(text: &str) -> i128 {
+    let radix = |prefix, radix| text.strip_prefix(prefix).and_then(|digits| i128::from_str_radix(digits, radix).ok());
+    radix("0x", 16).or_else(|| radix("0o", 8)).or_else(|| text.parse().ok()).unwrap_or_default()
+}
+
+fn template(at: At<'_>, text: &str, part: Part, sources: &Sources, report: &mut Report) -> Option<Template> {
+    let built = placeholder::request_pieces(text).and_then(|pieces| segments(pieces, part, sources));
+    match built {
+        Ok(segments) => segments.map(|segments| Template { segments }),
+        Err(wrong) => {
+            report.add(at.place(), at.path(), wrong);
+            None
+        }
+    }
+}
+
+/// None when a source is meant whose fault has been told already.
+fn segments(pieces: Vec<RequestPiece<'_>>, part: Part, sources: &Sources) -> Result<Option<Vec<Segment>>, Wrong> {
+    let mut segments = Vec::new();
+    let mut is_whole = true;
+    for piece in pieces {
+        match piece {
+            RequestPiece::Text(text) => segments.push(Segment::Text(text.into_owned())),
+            RequestPiece::Field(name, column) => match sources.find(name, column)? {
+                None => is_whole = false,
+                Some(field) => {
+                    if part == Part::Json {
+                        sources.check_for_json(field)?;
+                    }
+                    segments.push(Segment::Field { source: field.source, column: field.column });
+                }
+            },
+        }
+    }
+    Ok(is_whole.then_some(segments))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_a_method_and_a_path() {
+        assert_eq!(line("GET  /a?x={{ user.name }}").unwrap(), ("GET", "/a?x={{ user.name }}"));
+        let cases = [
+            (
+                "/orders",
+                "expected a request such as `GET /orders`, found \"/orders\"",
+                Some("write the method first: `GET /orders`"),
+            ),
+            ("get /", "expected a request such as `GET /orders`, found \"get /\"", Some("write `GET`")),
+            ("FETCH /", "expected a request such as `GET /orders`, found \"FETCH /\"", None),
+            ("GET", "expected a request such as `GET /orders`, found \"GET\"", None),
+            ("GET orders", "expected a path that begins with `/`, found \"orders\"", None),
+            ("GET / HTTP/1.1", "a blank in the path \"/ HTTP/1.1\"", Some("leave out the protocol version")),
+            ("GET /a b", "a blank in the path \"/a b\"", Some("write a space as `%20`")),
+            ("GET /{{a", "`{{` without `}}` in \"{{a\"", Some("`{{{{` is a plain `{{`")),
+        ];
+        for (text, message, hint) in cases {
+            let wrong = line(text).unwrap_err();
+            assert_eq!((wrong.message.as_str(), wrong.hint.as_deref()), (message, hint), "{text}");
+        }
+    }
+
+    #[test]
+    fn headers_that_frame_the_body_are_refused() {
+        assert!(header_name("X-Tenant").is_ok());
+        assert!(header_name("Content-length").unwrap_err().message.contains("set by Narrows"));
+        assert_eq!(header_name("a b").unwrap_err().message, "expected the name of a header, found \"a b\"");
+    }
+}

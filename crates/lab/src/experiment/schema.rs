@@ -1,0 +1,341 @@
+//! The JSON Schema (draft 2020-12) of the experiment file, for editors: completion, descriptions, squiggles.
+//!
+//! It says what can be said of form. References between parts, and what `${…}` turns out to be, are for
+//! `narrows check`, which is stricter; whatever it accepts, the schema accepts too.
+
+use serde_json::{Map as Object, Value, json};
+
+use super::complete::default_of;
+use super::grammar::EXPERIMENT;
+use super::kind::Kind;
+use super::request::to_json;
+use super::shape::{Field, Map, Named, Need, Scope, Shape, Tagged, Together};
+
+/// The JSON Schema of the experiment file.
+pub fn json_schema() -> Value {
+    let mut schema = Object::new();
+    schema.insert("$schema".into(), json!("https://json-schema.org/draft/2020-12/schema"));
+    schema.insert("title".into(), json!("Narrows experiment"));
+    if let Value::Object(experiment) = of_shape(&EXPERIMENT) {
+        schema.extend(experiment);
+    }
+    Value::Object(schema)
+}
+
+fn of_shape(shape: &'static Shape) -> Value {
+    match shape {
+        Shape::Map(map) => of_map(map.fields.iter(), map, None),
+        Shape::Tagged(tagged) => of_tagged(tagged),
+        Shape::Named(named) => of_named(named),
+        Shape::List { item, least, most } => of_list(of_shape(item), *least, *most),
+        Shape::Arguments(_) => of_list(Kind::Text.schema(), 1, usize::MAX),
+        Shape::Either(shapes) => json!({ "anyOf": shapes.iter().map(of_shape).collect::<Vec<_>>() }),
+        Shape::Scalar(kind, scope) => of_scalar(*kind, *scope),
+        Shape::Json(_) => json!({}),
+    }
+}
+
+fn of_scalar(kind: Kind, scope: Scope) -> Value {
+    if scope == Scope::Literal || kind == Kind::Text {
+        return kind.schema();
+    }
+    json!({ "anyOf": [kind.schema(), { "type": "string", "pattern": r"\$\{" }] })
+}
+
+fn of_list(item: Value, least: usize, most: usize) -> Value {
+    let mut schema = json!({ "type": "array", "items": item });
+    if least > 0 {
+        schema["minItems"] = json!(least);
+    }
+    if most < usize::MAX {
+        schema["maxItems"] = json!(most);
+    }
+    schema
+}
+
+fn of_named(named: &'static Named) -> Value {
+    let mut schema = json!({
+        "type": "object",
+        "propertyNames": named.name.schema(),
+        "additionalProperties": of_shape(named.value),
+        "maxProperties": named.most,
+    });
+    if named.least > 0 {
+        schema["minProperties"] = json!(named.least);
+    }
+    schema
+}
+
+fn of_map(fields: impl Iterator<Item = &'static Field> + Clone, map: &'static Map, tag: Option<(&str, &str)>) -> Value {
+    let mut properties: Object<String, Value> =
+        fields.clone().map(|field| (field.key.into(), of_field(field))).collect();
+    let mut required: Vec<&str> = fields.clone().filter(|f| f.need == Need::Required).map(|f| f.key).collect();
+    if let Some((tag, value)) = tag {
+        properties.insert(tag.into(), json!({ "const": value }));
+        required.push(tag);
+    }
+    let mut schema = json!({
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": map.others.map_or(json!(false), of_shape),
+    });
+    let having = |key: &&str| json!({ "required": [key] });
+    match map.together {
+        Together::Free => {}
+        Together::ExactlyOne(keys) => schema["oneOf"] = keys.iter().map(having).collect(),
+        Together::AtMostOne(keys) => schema["not"] = json!({ "required": keys }),
+    }
+    for field in fields {
+        if let Need::OptionalBeside(keys) = field.need {
+            schema["dependentSchemas"][field.key] = json!({ "anyOf": keys.iter().map(having).collect::<Vec<_>>() });
+        }
+    }
+    schema
+}
+
+fn of_field(field: &'static Field) -> Value {
+    let mut schema = of_shape(field.shape);
+    schema["description"] = json!(field.doc);
+    if let Some(default) = default_of(field) {
+        schema["default"] = serde_json::from_str(&to_json(&default)).unwrap_or_default();
+    }
+    schema
+}
+
+fn of_tagged(tagged: &'static Tagged) -> Value {
+    let values: Vec<&str> = tagged.cases.iter().map(|case| case.value).collect();
+    let cases =
+        tagged.cases.iter().map(|case| of_map(tagged.fields_of(case), &case.map, Some((tagged.tag, case.value))));
+    json!({
+        "type": "object",
+        "properties": { tagged.tag: { "enum": values, "description": tagged.doc } },
+        "required": [tagged.tag],
+        "oneOf": cases.collect::<Vec<_>>(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use regex_lite::Regex;
+
+    use super::super::mistake::Report;
+    use super::super::tree::parse;
+    use super::*;
+
+    /// Whether a value is valid: the keywords that our schema uses, by JSON Schema 2020-12. Panics at any other.
+    fn is_valid(value: &Value, schema: &Value) -> bool {
+        let Value::Object(keywords) = schema else { return schema == &json!(true) };
+        keywords.iter().all(|(keyword, operand)| holds(value, keyword, operand, schema))
+    }
+
+    fn holds(value: &Value, keyword: &str, operand: &Value, schema: &Value) -> bool {
+        let any = |wanted: &dyn Fn(usize) -> bool| {
+            wanted(operand.as_array().unwrap().iter().filter(|schema| is_valid(value, schema)).count())
+        };
+        let number =
+            |test: &dyn Fn(f64, f64) -> bool| value.as_f64().is_none_or(|n| test(n, operand.as_f64().unwrap()));
+        let text = |test: &dyn Fn(&str) -> bool| value.as_str().is_none_or(test);
+        let object = |test: &dyn Fn(&Object<String, Value>) -> bool| value.as_object().is_none_or(test);
+        let count = operand.as_u64().unwrap_or_default() as usize;
+        match keyword {
+            "$schema" | "title" | "description" | "default" => true,
+            "type" => match operand {
+                Value::Array(types) => types.iter().any(|one| has_type(value, one)),
+                one => has_type(value, one),
+            },
+            "const" => value == operand,
+            "enum" => operand.as_array().unwrap().contains(value),
+            "anyOf" => any(&|valid| valid > 0),
+            "oneOf" => any(&|valid| valid == 1),
+            "not" => !is_valid(value, operand),
+            "minimum" => number(&|n, least| n >= least),
+            "exclusiveMinimum" => number(&|n, least| n > least),
+            "maximum" => number(&|n, most| n <= most),
+            "maxLength" => text(&|text| text.chars().count() <= count),
+            "pattern" => text(&|text| Regex::new(operand.as_str().unwrap()).unwrap().is_match(text)),
+            "items" => value.as_array().is_none_or(|items| items.iter().all(|item| is_valid(item, operand))),
+            "minItems" => value.as_array().is_none_or(|items| items.len() >= count),
+            "maxItems" => value.as_array().is_none_or(|items| items.len() <= count),
+            "minProperties" => object(&|map| map.len() >= count),
+            "maxProperties" => object(&|map| map.len() <= count),
+            "required" => {
+                object(&|map| operand.as_array().unwrap().iter().all(|key| map.contains_key(key.as_str().unwrap())))
+            }
+            "propertyNames" => object(&|map| map.keys().all(|key| is_valid(&json!(key), operand))),
+            "properties" => {
+                object(&|map| map.iter().all(|(k, v)| operand.get(k).is_none_or(|schema| is_valid(v, schema))))
+            }
+            "additionalProperties" => object(&|map| {
+                let others = map.iter().filter(|(key, _)| schema["properties"].get(key).is_none());
+                others.into_iter().all(|(_, value)| is_valid(value, operand))
+            }),
+            "dependentSchemas" => {
+                let depends = operand.as_object().unwrap();
+                object(&|map| depends.iter().all(|(key, schema)| !map.contains_key(key) || is_valid(value, schema)))
+            }
+            other => panic!("the schema uses `{other}`, which this test does not know"),
+        }
+    }
+
+    fn has_type(value: &Value, name: &Value) -> bool {
+        match name.as_str().unwrap() {
+            "object" => value.is_object(),
+            "array" => value.is_array(),
+            "string" => value.is_string(),
+            "boolean" => value.is_boolean(),
+            "number" => value.is_number(),
+            "integer" => value.is_i64() || value.is_u64(),
+            other => panic!("type {other}"),
+        }
+    }
+
+    fn schema_accepts(source: &str) -> bool {
+        let node = parse(source, &mut Report::new("e.yaml")).unwrap();
+        is_valid(&serde_json::from_str(&to_json(&node)).unwrap(), &json_schema())
+    }
+
+    fn check_accepts(source: &str) -> bool {
+        super::super::parse(source, "e.yaml", Path::new("/lab")).is_ok()
+    }
+
+    const SMALL: &str = "\
+experiment: small
+parameters: { n: 1 }
+system: { services: { web: { run: [web], SERVICE } } }
+load:
+  target: web
+  LOAD
+  scenarios: { main: { request: GET /, SCENARIO } }
+";
+
+    fn document(service: &str, load: &str, scenario: &str) -> String {
+        let scenario = if scenario.contains("model") {
+            scenario.to_owned()
+        } else {
+            format!("model: constant-vus, vus: 1, duration: 1s, {scenario}")
+        };
+        SMALL.replace("SERVICE", service).replace("LOAD", load).replace("SCENARIO", &scenario)
+    }
+
+    #[test]
+    fn schema_and_check_agree_on_form() {
+        let service = |text: &str| document(text, "", "");
+        let load = |text: &str| document("", text, "");
+        let scenario = |text: &str| document("", "", text);
+        let cases = [
+            (service(""), true),
+            (service("cpus: 0.5, memory: 1.5GiB, replicas: 3, ready: tcp"), true),
+            (service("cpus: 2, memory: 4096, ready: GET /health, env: { A: 1, B: true, C: x }"), true),
+            (service("ready: { log: up, timeout: 1m30s }, stop: { signal: INT }"), true),
+            (service("ready: { timeout: 1.5s }, setup: [[make, 1]], port: 80"), true),
+            (service("cpus: \"${n}\", replicas: \"${n}\", env: { P: \"${port}\" }"), true),
+            (service("cpus: 0"), false),
+            (service("cpus: many"), false),
+            (service("cpus: \"1\""), false),
+            (service("memory: 0"), false),
+            (service("memory: 0MiB"), false),
+            (service("memory: 1G"), false),
+            (service("replicas: 0"), false),
+            (service("replicas: 1.5"), false),
+            (service("port: 70000"), false),
+            (service("ready: { log: up, http: GET / }"), false),
+            (service("ready: udp"), false),
+            (service("ready: [tcp]"), false),
+            (service("ready: ~"), false),
+            (service("setup: make"), false),
+            (service("setup: [[]]"), false),
+            (service("stop: { signal: KIL }"), false),
+            (service("restart: always"), false),
+            (service("env: { A: [1] }"), false),
+            (load("warmup: 0"), true),
+            (load("warmup: 0s\n  tracing: false\n  connections: per-request\n  threads: 2"), true),
+            (load("tracing: { sample: 0.1 }\n  drain: \"${n}s\""), true),
+            (load("data: { d: { integers: { from: -1, to: 1 } } }"), true),
+            (load("data: { d: { values: [a, 1], pick: sequential } }"), true),
+            (load("warmup: 10"), false),
+            (load("timeout: 0s"), false),
+            (load("tracing: { sample: 2 }"), false),
+            (load("tracing: some"), false),
+            (load("connections: close"), false),
+            (load("data: { d: { values: [a], csv: b } }"), false),
+            (load("data: { d: { integers: { from: 1, to: 2 }, pick: random } }"), false),
+            (load("data: { d: { pick: random } }"), false),
+            (load("data: { \"a b\": { values: [1] } }"), false),
+            (scenario("think_time: 1ms, pace: 20us"), true),
+            (scenario("model: ramping-vus, stages: [{ duration: 1m, target: 0 }]"), true),
+            (scenario("model: ramping-vus, start_vus: 0, stages: [{ duration: 1m, target: 4 }]"), true),
+            (scenario("model: ramping-vus, steps: { from: 1, add: 4, every: 45s, to: 40 }"), true),
+            (scenario("model: shared-iterations, vus: 2, iterations: 100"), true),
+            (scenario("model: ramping-vus, start_vus: 1, steps: { from: 1, add: 4, every: 45s, to: 40 }"), false),
+            (scenario("model: ramping-vus"), false),
+            (scenario("model: ramping-vus, stages: []"), false),
+            (scenario("model: constant-vus, vus: 1"), false),
+            (scenario("model: constant-vus, vus: 1, duration: 1s, iterations: 3"), false),
+            (scenario("model: constant, vus: 1, duration: 1s"), false),
+            (scenario("").replace("GET /,", "/,"), false),
+            (scenario("").replace("GET /,", "FETCH /,"), false),
+            (scenario("").replace("GET /,", "{ path: /, json: { a: [1] } },"), true),
+            (scenario("").replace("GET /,", "{ method: PUT, path: /, body: a, headers: { X-A: 1 } },"), true),
+            (scenario("").replace("GET /,", "{ method: put, path: / },"), false),
+            (scenario("").replace("GET /,", "{ path: / , body: a, json: 1 },"), false),
+            (scenario("").replace("GET /,", "{ path: / , headers: { a b: 1 } },"), false),
+            (service("") + "objectives: [p95 < 300ms, error_rate == 0, error_rate < 1%, rate >= 100/s]", true),
+            (service("") + "objectives: [p96 < 300ms]", false),
+            (service("") + "objectives: [p95 < 300]", false),
+            (service("") + "objectives: fast", false),
+            (service("") + "variants: [{ name: v1.2 }, { name: b, from: v1.2, n: 2 }]", true),
+            (service("") + "variants: [{ from: a }]", false),
+            (service("") + "variants: [{ name: a, n: [1] }]", false),
+            (service("") + "variants: []", false),
+            (service("") + "seed: -1", false),
+            (service("").replace("small", "Small"), false),
+            (service("").replace("target: web", "target: http://localhost:80"), true),
+            (service("").replace("target: web", "target: https://localhost"), false),
+            (service("").replace("run: [web]", "run: web"), false),
+            (service("").replace("run: [web]", "run: []"), false),
+        ];
+        for (source, expected) in cases {
+            assert_eq!(check_accepts(&source), expected, "check:\n{source}");
+            assert_eq!(schema_accepts(&source), expected, "schema:\n{source}");
+        }
+        assert!(schema_accepts(super::super::template()));
+    }
+
+    #[test]
+    fn every_key_has_a_description_and_every_default_fits_its_key() {
+        let schema = json_schema();
+        let mut keys = 0;
+        walk(&schema, &mut |key, property| {
+            keys += 1;
+            assert!(property["description"].is_string() || property["const"].is_string(), "{key}");
+            if let Some(default) = property.get("default") {
+                assert!(is_valid(default, property), "{key}: {default}");
+            }
+        });
+        assert!(keys > 50, "{keys} keys");
+    }
+
+    fn walk(schema: &Value, visit: &mut dyn FnMut(&str, &Value)) {
+        let children: Vec<&Value> = match schema {
+            Value::Object(keywords) => keywords.values().collect(),
+            Value::Array(items) => items.iter().collect(),
+            _ => return,
+        };
+        for (key, property) in schema["properties"].as_object().into_iter().flatten() {
+            visit(key, property);
+        }
+        children.into_iter().for_each(|child| walk(child, visit));
+    }
+
+    #[test]
+    fn every_key_is_in_the_reference() {
+        let reference = include_str!("../../../../docs/reference/experiment.md");
+        walk(&json_schema(), &mut |key, _| {
+            let is_named = reference.contains(&format!("`{key}`")) || reference.contains(&format!(".{key}`"));
+            assert!(is_named, "docs/reference/experiment.md does not describe `{key}`");
+        });
+    }
+}

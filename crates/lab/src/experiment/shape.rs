@@ -1,0 +1,162 @@
+//! The closed set of shapes that a part of an experiment file can have.
+//!
+//! `grammar.rs` describes the whole file once in these words. The check of a file, the defaults, the scope of `${…}`
+//! and the published JSON Schema all come from that one description, so they cannot say different things. A shape
+//! knows nothing of what a key means; that is for the modules that read the checked tree.
+
+use super::kind::Kind;
+use super::tree::{Form, Node};
+
+/// What a part of the file looks like.
+#[derive(Debug)]
+pub(super) enum Shape {
+    /// A map with known keys.
+    Map(Map),
+    /// A map with known keys, which keys depending on the value of one of them.
+    Tagged(Tagged),
+    /// A map from names of the user's choice to values of one shape.
+    Named(Named),
+    /// A list of values of one shape.
+    List {
+        /// The shape of each.
+        item: &'static Shape,
+        /// Fewest items.
+        least: usize,
+        /// Most items.
+        most: usize,
+    },
+    /// A program and its arguments: a list of texts, never one text for a shell to take apart.
+    Arguments(Scope),
+    /// One of several shapes, told apart by being a scalar, a list or a map.
+    Either(&'static [Shape]),
+    /// A single value.
+    Scalar(Kind, Scope),
+    /// Anything: it is sent as JSON.
+    Json(Scope),
+}
+
+/// A map with known keys.
+#[derive(Debug)]
+pub(super) struct Map {
+    pub(super) fields: &'static [Field],
+    pub(super) together: Together,
+    /// The shape of values under any other key; without it, other keys are mistakes.
+    pub(super) others: Option<&'static Shape>,
+}
+
+/// Which of a map's keys go together.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Together {
+    /// Any.
+    Free,
+    /// At most one of these is given.
+    AtMostOne(&'static [&'static str]),
+    /// Exactly one of these is given.
+    ExactlyOne(&'static [&'static str]),
+}
+
+/// A map whose key `tag` says which further keys it has.
+#[derive(Debug)]
+pub(super) struct Tagged {
+    pub(super) tag: &'static str,
+    pub(super) doc: &'static str,
+    pub(super) common: &'static [Field],
+    pub(super) cases: &'static [Case],
+}
+
+/// What a [`Tagged`] map has for one value of its tag.
+#[derive(Debug)]
+pub(super) struct Case {
+    pub(super) value: &'static str,
+    pub(super) map: Map,
+}
+
+/// A map from names to values.
+#[derive(Debug)]
+pub(super) struct Named {
+    /// What a name stands for, such as `service`.
+    pub(super) what: &'static str,
+    /// What a name looks like.
+    pub(super) name: Kind,
+    pub(super) value: &'static Shape,
+    pub(super) least: usize,
+    pub(super) most: usize,
+}
+
+/// A key of a map.
+#[derive(Debug)]
+pub(super) struct Field {
+    pub(super) key: &'static str,
+    pub(super) shape: &'static Shape,
+    pub(super) need: Need,
+    /// One or two sentences for the JSON Schema.
+    pub(super) doc: &'static str,
+}
+
+/// Whether a key must be given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Need {
+    /// It must.
+    Required,
+    /// Without it, there is none.
+    Optional,
+    /// As [`Need::Optional`], and it says something only beside one of these keys.
+    OptionalBeside(&'static [&'static str]),
+    /// Without it, this YAML stands.
+    Default(&'static str),
+}
+
+/// Which names `${…}` may use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scope {
+    /// None: the text is taken as it is, and `${` in it is a mistake.
+    Literal,
+    /// The experiment's parameters.
+    Parameters,
+    /// Parameters and what is known about the trial: services' addresses, the OTLP endpoint, the trial's folder.
+    Trial,
+    /// All of those and the replica's own number and port.
+    Replica,
+}
+
+impl Shape {
+    /// Whether a part of the document has keys that this shape does not know. One of them may be a known key
+    /// misspelt, so a key that is not there may have been meant to be.
+    pub(super) fn has_strangers(&self, node: &Node) -> bool {
+        match self {
+            Shape::Map(map) => node.entries().iter().any(|entry| map.fields.iter().all(|field| field.key != entry.key)),
+            _ => false,
+        }
+    }
+
+    /// The shape among several that is a scalar, a list or a map as this part is.
+    pub(super) fn choose(shapes: &'static [Shape], form: &Form) -> Option<&'static Shape> {
+        shapes.iter().find(|shape| {
+            matches!(
+                (form, shape),
+                (Form::Map(_), Shape::Map(_) | Shape::Named(_) | Shape::Tagged(_))
+                    | (Form::List(_), Shape::List { .. } | Shape::Arguments(_))
+                    | (Form::Scalar(_), Shape::Scalar(..))
+            )
+        })
+    }
+}
+
+impl Map {
+    /// A map in which any keys go together and no others are known.
+    pub(super) const fn of(fields: &'static [Field]) -> Self {
+        Self { fields, together: Together::Free, others: None }
+    }
+}
+
+impl Tagged {
+    /// The case with this value of the tag.
+    pub(super) fn case(&self, value: &str) -> Option<&'static Case> {
+        self.cases.iter().find(|case| case.value == value)
+    }
+
+    /// The keys of a case, those common to all included.
+    pub(super) fn fields_of(&self, case: &'static Case) -> impl Iterator<Item = &'static Field> + Clone {
+        self.common.iter().chain(case.map.fields)
+    }
+}

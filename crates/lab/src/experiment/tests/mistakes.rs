@@ -1,0 +1,335 @@
+//! What is said about files that are wrong.
+
+use insta::assert_snapshot;
+use proptest::prelude::*;
+
+use super::*;
+
+#[test]
+fn five_mistakes_are_five_lines() {
+    let source = "\
+experiment: orders
+system:
+  services:
+    web:
+      run: node server.js
+      env: { LEVEL: \"${levl}\" }
+parameters: { level: 1 }
+load:
+  target: wbe
+  scenarios:
+    main:
+      model: constant-vus
+      vus: many
+      duration: 10
+      request: GET /
+";
+    assert_snapshot!(told(source), @r#"
+    e.yaml:5:12: system.services.web.run: expected a list of a program and its arguments, found "node server.js"
+      hint: no shell reads it; write [node, server.js]
+    e.yaml:6:21: system.services.web.env.LEVEL: unknown name in `${levl}`
+      hint: did you mean `level`?
+    e.yaml:9:11: load.target: unknown service `wbe`
+      hint: did you mean `web`?
+    e.yaml:13:12: load.scenarios.main.vus: expected a whole number from 1 to 100000, found "many"
+    e.yaml:14:17: load.scenarios.main.duration: expected a length of time above 0 such as `30s` or `1m30s`, found 10
+      hint: add a unit: `10s`, `10ms`
+    "#);
+}
+
+#[test]
+fn each_section_says_what_is_wrong_with_it() {
+    let cases = [
+        ("experiment: small", "experiment: Small test"),
+        ("experiment: small", "exp: small"),
+        ("parameters: { n: 1 }", "parameters: [n]"),
+        ("parameters: { n: 1 }", "parameters: { n: ~, m: [1], port: 2, \"a.b\": 3, o: \"${n}\" }"),
+        ("  services:", "  service:"),
+        ("    web:", "    otlp:"),
+        ("run: [web, --port, \"${port}\"]", "run: []"),
+        ("run: [web, --port, \"${port}\"]", "run: [\"\", [1], ~]"),
+        ("run: [web, --port, \"${port}\"]", "run: web --port ${port}"),
+        (
+            "run: [web, --port, \"${port}\"]",
+            "run: [web]\n      setup: make all\n      replicas: 0\n      cpus: 0\n      memory: 1G",
+        ),
+        ("run: [web, --port, \"${port}\"]", "run: [web]\n      setup: [[echo, \"${n}\"]]\n      port: \"${port}\""),
+        ("run: [web, --port, \"${port}\"]", "run: [web]\n      port: 80\n      replicas: 2"),
+        ("run: [web, --port, \"${port}\"]", "run: [web, \"${prot}\", \"${web.prot}\", \"${n\"]"),
+        (
+            "run: [web, --port, \"${port}\"]",
+            "run: [web]\n      ready: { http: GET /, log: up }\n      stop: { signal: KIL }",
+        ),
+        ("run: [web, --port, \"${port}\"]", "run: [web]\n      ready: [tcp]\n      stop: now"),
+        ("target: web", "target: https://example"),
+        ("target: web", "target: web\n  tracing: { sample: 2 }\n  connections: close\n  threads: 0\n  drain: soon"),
+        ("    main:", "    main one:"),
+        ("model: constant-vus", "model: constant-vu"),
+        ("model: constant-vus", "mode: constant-vus"),
+        ("model: constant-vus", "model: ramping-vus"),
+        ("      vus: 1\n", "      vus: \"1\"\n      vus: 2\n"),
+        ("      duration: 1s\n", ""),
+        (
+            "model: constant-vus\n      vus: 1\n      duration: 1s",
+            "model: ramping-vus\n      start_vus: 0\n      stages: [{ duration: 1s, target: 0 }]",
+        ),
+        (
+            "model: constant-vus\n      vus: 1\n      duration: 1s",
+            "model: ramping-vus\n      start_vus: 1\n      steps: { from: 5, add: 1, every: 1s, to: 2 }",
+        ),
+        (
+            "model: constant-vus\n      vus: 1\n      duration: 1s",
+            "model: ramping-vus\n      steps: { from: 1, add: 1, every: 1s, to: 2000 }",
+        ),
+        ("request: GET /", "request: GET /{{who}}"),
+        (
+            "request: GET /",
+            "request: { method: get, path: x, body: a, json: {}, headers: { \"a b\": 1, Content-Length: 3 } }",
+        ),
+        (
+            "request: GET /",
+            "request: GET /{{d}}/{{d.x}}\n  data: { d: { integers: { from: 3, to: 1 }, pick: random } }",
+        ),
+        ("request: GET /", "request: GET /{{d}}\n  data: { d: { values: [], csv: a.csv } }"),
+        ("request: GET /", "request: GET /{{d}}\n  data: { d: { csv: none.csv } }"),
+        ("request: GET /", "request: { path: /, json: [\"{{d}}\"] }\n  data: { d: { values: [fine, 'say \"hi\"'] } }"),
+        ("request: GET /", "request: GET /\nobjectives: [p95 < 300, eror_rate == 0, fast]"),
+        (
+            "request: GET /",
+            "request: GET /\nvariants: [{ name: a, from: b }, { name: b, m: 1 }, { name: a }, { n: 2 }, { name: c, from: x y }]",
+        ),
+        ("request: GET /", "request: GET /\nvariants: []\nseed: -1"),
+    ];
+    let all: String = cases.iter().map(|(line, other)| format!("--- {other}\n{}", told(&with(line, other)))).collect();
+    assert_snapshot!(all, @r#"
+    --- experiment: Small test
+    e.yaml:1:13: experiment: expected a name of lower-case letters, digits and hyphens, found "Small test"
+    --- exp: small
+    e.yaml:1:1: unknown key `exp`
+      hint: known: `experiment`, `parameters`, `system`, `load`, `objectives`, `variants`, `seed`
+    e.yaml:1:1: `experiment` is missing
+    --- parameters: [n]
+    e.yaml:2:13: parameters: expected a map, found a list
+      hint: write `name: …` for each parameter
+    --- parameters: { n: ~, m: [1], port: 2, "a.b": 3, o: "${n}" }
+    e.yaml:2:18: parameters.n: expected a text, found nothing
+    e.yaml:2:24: parameters.m: expected a text, found a list
+    e.yaml:2:29: parameters: a parameter cannot be called `port`, which means something else
+      hint: give it a longer name
+    e.yaml:2:38: parameters: expected a name of letters, digits, `_` and `-`, found "a.b"
+    e.yaml:2:51: parameters.o: `${…}` is not replaced here
+      hint: write the value itself
+    ---   service:
+    e.yaml:4:3: system: unknown key `service`
+      hint: did you mean `services`?
+    ---     otlp:
+    e.yaml:5:5: system.services: a service cannot be called `otlp`, which means something else in `${…}`
+    e.yaml:8:11: load.target: unknown service `web`
+      hint: known: `otlp`
+    --- run: []
+    e.yaml:6:12: system.services.web.run: expected a program and its arguments, found an empty list
+    --- run: ["", [1], ~]
+    e.yaml:6:13: system.services.web.run[0]: expected a program, found ""
+    e.yaml:6:17: system.services.web.run[1]: expected a text, found a list
+    e.yaml:6:22: system.services.web.run[2]: expected a text, found nothing
+    --- run: web --port ${port}
+    e.yaml:6:12: system.services.web.run: expected a list of a program and its arguments, found "web --port ${port}"
+      hint: no shell reads it; write [web, --port, "${port}"]
+    --- run: [web]
+          setup: make all
+          replicas: 0
+          cpus: 0
+          memory: 1G
+    e.yaml:7:14: system.services.web.setup: expected a list, found "make all"
+    e.yaml:8:17: system.services.web.replicas: expected a whole number from 1 to 100, found 0
+    e.yaml:9:13: system.services.web.cpus: expected a number of cores above 0, found 0
+    e.yaml:10:15: system.services.web.memory: expected an amount of memory such as `256MiB`, found "1G"
+    --- run: [web]
+          setup: [[echo, "${n}"]]
+          port: "${port}"
+    e.yaml:7:22: system.services.web.setup[0][1]: `${…}` is not replaced here
+      hint: write the value itself
+    e.yaml:8:13: system.services.web.port: `${port}` is not known here
+      hint: it can be used in a service's own run, cwd, env and ready
+    --- run: [web]
+          port: 80
+          replicas: 2
+    e.yaml:7:13: system.services.web.port: a fixed port has room for one replica, found 2 replicas
+      hint: without `port`, each replica is handed its own
+    --- run: [web, "${prot}", "${web.prot}", "${n"]
+    e.yaml:6:18: system.services.web.run[1]: unknown name in `${prot}`
+      hint: did you mean `port`?
+    e.yaml:6:29: system.services.web.run[2]: unknown name in `${web.prot}`
+      hint: did you mean `web.port`?
+    e.yaml:6:44: system.services.web.run[3]: `${` without `}` in "${n"
+      hint: `$$` is a plain `$`
+    --- run: [web]
+          ready: { http: GET /, log: up }
+          stop: { signal: KIL }
+    e.yaml:7:7: system.services.web.ready: `http`, `log` exclude each other
+    e.yaml:8:23: system.services.web.stop.signal: expected one of `TERM`, `INT`, `QUIT`, `HUP`, `KILL`, found "KIL"
+      hint: did you mean `KILL`?
+    --- run: [web]
+          ready: [tcp]
+          stop: now
+    e.yaml:7:14: system.services.web.ready: expected `tcp` or a request such as `GET /health`, or a map, found a list
+    e.yaml:8:13: system.services.web.stop: expected a map, found "now"
+      hint: its keys are `signal`, `timeout`
+    --- target: https://example
+    e.yaml:8:11: load.target: expected `http://host:port`, found "https://example"
+      hint: load is sent over plain http only
+    --- target: web
+      tracing: { sample: 2 }
+      connections: close
+      threads: 0
+      drain: soon
+    e.yaml:9:22: load.tracing.sample: expected a number from 0 to 1, found 2
+    e.yaml:10:16: load.connections: expected one of `keep-alive`, `per-request`, found "close"
+    e.yaml:11:12: load.threads: expected a whole number from 1 to 1024, found 0
+    e.yaml:12:10: load.drain: expected a length of time such as `30s` or `1m30s`, found "soon"
+    ---     main one:
+    e.yaml:10:5: load.scenarios: expected a name of letters, digits, `_` and `-`, found "main one"
+    --- model: constant-vu
+    e.yaml:11:14: load.scenarios.main.model: expected one of `constant-vus`, `ramping-vus`, `shared-iterations`, found "constant-vu"
+      hint: did you mean `constant-vus`?
+    --- mode: constant-vus
+    e.yaml:11:7: load.scenarios.main: unknown key `mode`
+      hint: did you mean `model`?
+    --- model: ramping-vus
+    e.yaml:10:5: load.scenarios.main: one of `stages`, `steps` is missing
+    e.yaml:12:7: load.scenarios.main: unknown key `vus`
+      hint: known: `request`, `think_time`, `pace`, `start_vus`, `stages`, `steps`, `model`
+    e.yaml:13:7: load.scenarios.main: unknown key `duration`
+      hint: known: `request`, `think_time`, `pace`, `start_vus`, `stages`, `steps`, `model`
+    ---       vus: "1"
+          vus: 2
+
+    e.yaml:12:12: load.scenarios.main.vus: expected a whole number from 1 to 100000, found "1"
+      hint: write it without quotes
+    e.yaml:13:7: load.scenarios.main: `vus` is given twice, first in line 12
+    --- 
+    e.yaml:10:5: load.scenarios.main: `duration` is missing
+    --- model: ramping-vus
+          start_vus: 0
+          stages: [{ duration: 1s, target: 0 }]
+    e.yaml:13:7: load.scenarios.main.stages: expected a user in at least one stage, found none
+    --- model: ramping-vus
+          start_vus: 1
+          steps: { from: 5, add: 1, every: 1s, to: 2 }
+    e.yaml:12:7: load.scenarios.main: `start_vus` says something only beside `stages`
+    e.yaml:13:7: load.scenarios.main.steps: expected `from` to be `to` or less, found 5 and 2
+    --- model: ramping-vus
+          steps: { from: 1, add: 1, every: 1s, to: 2000 }
+    e.yaml:12:7: load.scenarios.main.steps: expected at most 1000 steps, found 2000
+    --- request: GET /{{who}}
+    e.yaml:14:16: load.scenarios.main.request: unknown data `who`
+      hint: describe it under `load.data`
+    --- request: { method: get, path: x, body: a, json: {}, headers: { "a b": 1, Content-Length: 3 } }
+    e.yaml:14:7: load.scenarios.main.request: `body`, `json` exclude each other
+    e.yaml:14:26: load.scenarios.main.request.method: expected one of `GET`, `HEAD`, `POST`, `PUT`, `PATCH`, `DELETE`, `OPTIONS`, found "get"
+    e.yaml:14:37: load.scenarios.main.request.path: expected a path that begins with `/`, found "x"
+    e.yaml:14:70: load.scenarios.main.request.headers: expected the name of a header, found "a b"
+    e.yaml:14:80: load.scenarios.main.request.headers: the header `Content-Length` is set by Narrows, which knows the body
+      hint: leave it out
+    --- request: GET /{{d}}/{{d.x}}
+      data: { d: { integers: { from: 3, to: 1 }, pick: random } }
+    e.yaml:14:16: load.scenarios.main.request: `d` has no columns, so no `x`
+      hint: write `{{d}}`
+    e.yaml:15:16: load.data.d.integers: expected `from` to be `to` or less, found 3 and 1
+    e.yaml:15:46: load.data.d: `pick` says something only beside `values`, `csv`
+    --- request: GET /{{d}}
+      data: { d: { values: [], csv: a.csv } }
+    e.yaml:15:11: load.data.d: `values`, `csv` exclude each other
+    e.yaml:15:24: load.data.d.values: expected at least 1 item, found none
+    --- request: GET /{{d}}
+      data: { d: { csv: none.csv } }
+    e.yaml:15:21: load.data.d.csv: cannot read data file /lab/none.csv: No such file or directory (os error 2)
+    --- request: { path: /, json: ["{{d}}"] }
+      data: { d: { values: [fine, 'say "hi"'] } }
+    e.yaml:14:33: load.scenarios.main.request.json: the value "say \"hi\"" of `d` would break the JSON it is put into
+      hint: values for `json` must not hold quotes, backslashes or control characters
+    --- request: GET /
+    objectives: [p95 < 300, eror_rate == 0, fast]
+    e.yaml:15:14: objectives[0]: expected a length of time such as `300ms` as the bound, found "300"
+    e.yaml:15:25: objectives[1]: unknown metric `eror_rate`
+      hint: did you mean `error_rate`?
+    e.yaml:15:41: objectives[2]: expected an objective such as `p95 < 300ms`, found "fast"
+      hint: a metric, `<`, `<=`, `>`, `>=` or `==`, and a bound
+    --- request: GET /
+    variants: [{ name: a, from: b }, { name: b, m: 1 }, { name: a }, { n: 2 }, { name: c, from: x y }]
+    e.yaml:15:29: variants[0].from: `b` is not listed before this variant
+      hint: a variant starts from an earlier one
+    e.yaml:15:45: variants[1]: unknown parameter `m`
+      hint: known: `n`
+    e.yaml:15:61: variants[2].name: `a` is the name of two variants, the first in line 15
+    e.yaml:15:66: variants[3]: `name` is missing
+    e.yaml:15:93: variants[4].from: expected a name of letters, digits, `_`, `-`, `.` and `+`, found "x y"
+    --- request: GET /
+    variants: []
+    seed: -1
+    e.yaml:15:11: variants: expected at least 1 item, found none
+    e.yaml:16:7: seed: expected a whole number of 0 or more, found -1
+    "#);
+}
+
+#[test]
+fn a_file_that_is_no_map_is_told() {
+    assert_snapshot!(told("just text"), @r#"
+    e.yaml:1:1: expected a map, found "just text"
+      hint: its keys are `experiment`, `parameters`, `system`, `load`, `objectives`, `variants`, `seed`
+    "#);
+    assert_snapshot!(told("a: [1\n"), @"e.yaml:2:1: not YAML: while parsing a flow sequence, expected ',' or ']'");
+}
+
+#[test]
+fn a_value_that_is_wrong_in_one_variant_names_it() {
+    let source = with("vus: 1", "vus: \"${n}\"") + "variants: [{ name: one }, { name: none, n: none }]\n";
+    assert_snapshot!(told(&source), @r#"e.yaml:12:12: load.scenarios.main.vus: expected a whole number from 1 to 100000, found "none" (in variant `none`)"#);
+    let source = source.replace("n: 1", "n: some").replace(", n: none", "");
+    assert_snapshot!(told(&source), @r#"
+    e.yaml:12:12: load.scenarios.main.vus: expected a whole number from 1 to 100000, found "some"
+    e.yaml:13:17: load.scenarios.main.duration: expected a length of time above 0 such as `30s` or `1m30s`, found "somes"
+    "#);
+}
+
+#[test]
+fn files_that_cannot_be_read_are_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("e.yaml");
+    assert!(matches!(read(&file).unwrap_err(), ExperimentError::Io { .. }));
+    std::fs::write(&file, b"experiment: a\nx: \xff\n").unwrap();
+    let ExperimentError::Mistakes(mistakes) = read(&file).unwrap_err() else { panic!("expected mistakes") };
+    assert_eq!((mistakes[0].line, mistakes[0].column), (2, 4));
+    std::fs::write(&file, "#".repeat(FILE_BYTES_MAX + 1)).unwrap();
+    assert!(read(&file).unwrap_err().to_string().ends_with("the file is larger than 1048576 bytes"));
+}
+
+proptest! {
+    #[test]
+    fn no_text_panics(source in "\\PC{0,200}") {
+        let _ = parsed(&source);
+    }
+
+    /// Lines of a good file lost, doubled, indented or swapped for each other's.
+    #[test]
+    fn no_mangled_file_panics_or_repeats_itself(edits in prop::collection::vec((0..90usize, 0..90usize, 0..5u8), 1..6)) {
+        let mut lines: Vec<String> = WHOLE.lines().map(str::to_owned).collect();
+        for (at, other, how) in edits {
+            let (at, other) = (at % lines.len(), other % lines.len());
+            match how {
+                0 => { lines.remove(at); }
+                1 => lines.insert(at, lines[other].clone()),
+                2 => lines[at].insert_str(0, "  "),
+                3 => lines[at] = lines[at].replacen(char::is_alphanumeric, "", 1),
+                _ => lines.swap(at, other),
+            }
+        }
+        if let Err(mistakes) = parsed(&lines.join("\n")) {
+            prop_assert!(!mistakes.is_empty());
+            let mut seen: Vec<_> = mistakes.iter().map(|m| (m.line, m.column, &m.message)).collect();
+            seen.sort();
+            seen.dedup();
+            prop_assert_eq!(seen.len(), mistakes.len());
+        }
+    }
+}

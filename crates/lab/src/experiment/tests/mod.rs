@@ -1,0 +1,103 @@
+//! The experiment file as a whole; its parts are tested where they are.
+
+use super::*;
+
+mod mistakes;
+mod trials;
+
+/// A file in which every section is present.
+const WHOLE: &str = r#"
+experiment: fastapi-orders
+parameters: { eager: "0", vus: 8, cap: 0.25, path: "/orders?limit={{limit}}" }
+system:
+  services:
+    db:
+      run: [postgres, -p, "${port}"]
+      port: 5432
+    orders:
+      setup: [[python3, -m, venv, .venv], [.venv/bin/pip, install, -r, requirements.txt]]
+      run: [.venv/bin/uvicorn, "orders:app", --port, "${port}", --db, "${db.host}:${db.port}"]
+      cwd: app
+      env: { EAGER: "${eager}", PRICE: "$$5", WHO: "${replica}@${trial.dir}", OTLP: "${otlp.endpoint}", N: 3 }
+      ready: { http: "GET /health", timeout: 1m }
+      replicas: 2
+      cpus: "${cap}"
+      memory: 256MiB
+      stop: { signal: INT }
+load:
+  target: orders
+  warmup: 5s
+  tracing: { sample: 0.1 }
+  connections: per-request
+  threads: 1
+  scenarios:
+    list:
+      model: constant-vus
+      vus: "${vus}"
+      duration: 20s
+      think_time: 10ms
+      pace: 100ms
+      request: "GET ${path}"
+    create:
+      model: ramping-vus
+      stages: [{ duration: 8m, target: 40 }]
+      request:
+        method: POST
+        path: /orders
+        headers: { X-Peers: "${orders.urls}" }
+        json: { owner: "{{owner}}", n: 3, tags: [a, true, null, 1.5] }
+    climb:
+      model: ramping-vus
+      steps: { from: 1, add: 4, every: 10s, to: 10 }
+      request: "DELETE /orders/{{owner}}"
+    exact:
+      model: shared-iterations
+      vus: 2
+      iterations: 1000
+      request: { path: /, body: "seed {{{{${seed}}}" }
+  data:
+    limit: { integers: { from: 10, to: 50 } }
+    owner: { values: [a, b, 3], pick: sequential }
+objectives: ["p95 < 300ms", "error_rate == 0", "rate >= 100/s"]
+variants:
+  - { name: as-is }
+  - { name: fixed, from: as-is, eager: "1" }
+  - { name: wide, from: fixed, cap: 2, vus: 16 }
+seed: 7
+"#;
+
+fn parsed(source: &str) -> Result<Experiment, Vec<Mistake>> {
+    parse(source, "e.yaml", Path::new("/lab"))
+}
+
+/// The mistakes of a file as `narrows check` prints them.
+fn told(source: &str) -> String {
+    let mistakes = parsed(source).err().unwrap_or_default();
+    let lines = mistakes.iter().map(|mistake| match &mistake.hint {
+        Some(hint) => format!("{mistake}\n  hint: {hint}\n"),
+        None => format!("{mistake}\n"),
+    });
+    lines.collect()
+}
+
+/// A small good file with one line changed.
+fn with(line: &str, replacement: &str) -> String {
+    const SMALL: &str = "\
+experiment: small
+parameters: { n: 1 }
+system:
+  services:
+    web:
+      run: [web, --port, \"${port}\"]
+load:
+  target: web
+  scenarios:
+    main:
+      model: constant-vus
+      vus: 1
+      duration: 1s
+      request: GET /
+";
+    assert!(SMALL.contains(line), "{line}");
+    SMALL.replacen(line, replacement, 1)
+}

@@ -1,0 +1,92 @@
+//! The variants of an experiment and the parameters each of them binds.
+
+use std::collections::BTreeMap;
+
+use super::kind::Kind;
+use super::mistake::{Report, Wrong};
+use super::names::{Names, RESERVED_FOR_PARAMETERS};
+use super::tree::At;
+
+/// The name of the one variant of an experiment that lists none.
+const BASELINE: &str = "baseline";
+
+/// One version of the system.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Variant {
+    /// Its name, unique in the experiment.
+    pub name: String,
+    /// Every parameter of the experiment with the value it has in this variant.
+    pub parameters: BTreeMap<String, String>,
+}
+
+/// The parameters as the experiment gives them, before any variant.
+pub(super) fn parameters(root: At<'_>, report: &mut Report) -> BTreeMap<String, String> {
+    let Some(section) = root.get("parameters") else { return BTreeMap::new() };
+    for (name, at) in section.entries() {
+        if RESERVED_FOR_PARAMETERS.contains(&name) {
+            let wrong = Wrong::new(format!("a parameter cannot be called `{name}`, which means something else"));
+            report.add(at.key_place(), section.path(), wrong.hint("give it a longer name"));
+        }
+    }
+    section.entries().filter_map(|(name, at)| Some((name.to_owned(), at.text()?.to_owned()))).collect()
+}
+
+/// The variants in their order; the one of an experiment that lists none.
+pub(super) fn variants(root: At<'_>, parameters: &BTreeMap<String, String>, report: &mut Report) -> Vec<Variant> {
+    let listed = root.get("variants");
+    let mut variants: Vec<Variant> = Vec::new();
+    let mut lines: Vec<usize> = Vec::new();
+    for at in listed.iter().flat_map(At::items) {
+        let Some(name) = at.get("name") else { continue };
+        let Some(text) = name.text() else { continue };
+        if let Some(first) = variants.iter().position(|variant| variant.name == text) {
+            let message = format!("`{text}` is the name of two variants, the first in line {}", lines[first]);
+            report.add(name.place(), name.path(), Wrong::new(message));
+            continue;
+        }
+        let mut resolved = base(at, &variants, root, report).unwrap_or_else(|| parameters.clone());
+        set(at, root, &mut resolved, report);
+        variants.push(Variant { name: text.to_owned(), parameters: resolved });
+        lines.push(name.place().0);
+    }
+    if variants.is_empty() {
+        variants.push(Variant { name: BASELINE.to_owned(), parameters: parameters.clone() });
+    }
+    variants
+}
+
+/// What the variant starts from, when it says so.
+fn base(at: At<'_>, earlier: &[Variant], root: At<'_>, report: &mut Report) -> Option<BTreeMap<String, String>> {
+    let from = at.get("from")?;
+    let text = from.text()?;
+    if let Some(variant) = earlier.iter().find(|variant| variant.name == text) {
+        return Some(variant.parameters.clone());
+    }
+    if !Kind::VariantName.fits(text) {
+        return None;
+    }
+    let list = root.get("variants")?;
+    let is_listed = list.items().any(|at| at.get("name").and_then(|name| name.text()) == Some(text));
+    let wrong = if is_listed {
+        Wrong::new(format!("`{text}` is not listed before this variant")).hint("a variant starts from an earlier one")
+    } else {
+        Wrong::unknown("variant", text, earlier.iter().map(|variant| variant.name.as_str()))
+    };
+    report.add(from.place(), from.path(), wrong);
+    None
+}
+
+/// The variant's own values. A key that is no parameter is a mistake, unless the parameters are unknown.
+fn set(at: At<'_>, root: At<'_>, resolved: &mut BTreeMap<String, String>, report: &mut Report) {
+    let names = Names::of(root.node);
+    let Some(known) = names.parameters() else { return };
+    for (key, value) in at.entries().filter(|(key, _)| !matches!(*key, "name" | "from")) {
+        if known.contains(&key) {
+            resolved.extend(value.text().map(|text| (key.to_owned(), text.to_owned())));
+        } else {
+            let wrong = Wrong::unknown("parameter", key, known.iter().copied());
+            let wrong = if known.is_empty() { wrong.hint("give it a first value under `parameters`") } else { wrong };
+            report.add(value.key_place(), at.path(), wrong);
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! What a run tells while it lasts. The lab says what happens; how it looks is the teller's business.
+
+use std::path::Path;
+use std::time::Duration;
+
+use narrows_model::load::LoadSecond;
+use narrows_model::run::Trial;
+
+/// Something happened.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// The run file is there and trials will follow.
+    RunStarted {
+        /// The run file.
+        path: &'a Path,
+        /// Trials still to do.
+        trials: usize,
+        /// Trials that an earlier, interrupted run did.
+        already_done: usize,
+    },
+    /// A trial begins.
+    TrialStarted {
+        /// The trial.
+        trial: &'a Trial,
+        /// Its place among those to do, from 1.
+        position: usize,
+        /// How many there are.
+        of: usize,
+    },
+    /// A setup command begins; these may take minutes.
+    SettingUp {
+        /// The service.
+        service: &'a str,
+        /// The command.
+        command: &'a str,
+    },
+    /// A replica was started and is being waited for.
+    Starting {
+        /// The service.
+        service: &'a str,
+        /// The replica, from 0.
+        replica: u32,
+    },
+    /// All replicas answer; the load begins.
+    LoadStarted {
+        /// How long it will last.
+        duration: Duration,
+    },
+    /// A second of load is over.
+    Second {
+        /// Since the load began.
+        elapsed: Duration,
+        /// How long it will last.
+        duration: Duration,
+        /// The second, once per scenario.
+        rows: &'a [LoadSecond],
+    },
+    /// The load is over; services are being stopped.
+    Stopping,
+    /// A trial is over.
+    TrialEnded {
+        /// The trial as it ended.
+        trial: &'a Trial,
+    },
+    /// Something a person should know and that is also kept as a caveat.
+    Caveat(&'a str),
+}
+
+/// Someone who is told.
+pub trait Progress {
+    /// Is called on the thread of the run; must return soon.
+    fn tell(&mut self, event: &Event<'_>);
+}
+
+/// Nobody.
+#[derive(Debug)]
+pub struct Silent;
+
+impl Progress for Silent {
+    fn tell(&mut self, _: &Event<'_>) {}
+}

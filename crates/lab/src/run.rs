@@ -1,0 +1,216 @@
+//! A run: its trials in turn, into one file, with an orderly end whatever happens.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use narrows_model::run::{Run, RunState, Trial, TrialState};
+use narrows_telemetry::Store;
+use narrows_telemetry::otlp::{Receiver, Weights};
+use narrows_telemetry::run_file::{Recorder, RunFile};
+use narrows_telemetry::sampler::{Sampler, SamplerConfig};
+
+use crate::experiment::Experiment;
+use crate::guard::Guard;
+use crate::ports::Ports;
+use crate::progress::{Event, Progress};
+use crate::setup::Setups;
+use crate::trial::Bench;
+use crate::{Error, conclude, environment, plan};
+
+/// What to run and how.
+#[derive(Debug)]
+pub struct Options<'a> {
+    /// The experiment.
+    pub experiment: &'a Experiment,
+    /// The variants to run; all when empty.
+    pub variants: Vec<String>,
+    /// Repetitions of each variant, 1 or more.
+    pub repetitions: u32,
+    /// Factor on the load's durations, above 0.
+    pub time_scale: f64,
+    /// The run file: to create, or to go on with.
+    pub path: PathBuf,
+    /// Whether the run file is new.
+    pub begin: Begin,
+    /// The command whose standard input reaches [`crate::guard::watch`].
+    pub guard_command: Vec<String>,
+}
+
+/// Whether a run starts or goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Begin {
+    /// A new run file is made.
+    Fresh,
+    /// An interrupted run goes on at its first unfinished trial.
+    Resume,
+}
+
+/// How a run ended. The run file is closed and whole in each case.
+#[derive(Debug)]
+pub struct Ended {
+    /// The state written into the file.
+    pub state: RunState,
+    /// What stopped it, when it is not complete.
+    pub error: Option<Error>,
+}
+
+/// Runs the experiment. `stop` ends it early, in order: the trial under way becomes `interrupted`.
+/// Errors only when the run could not begin; what happens later is in [`Ended`].
+pub fn run(options: &Options<'_>, stop: &AtomicBool, progress: &mut dyn Progress) -> Result<Ended, Error> {
+    let (file, run, mut trials) = open(options)?;
+    let todo: Vec<usize> = (0..trials.len()).filter(|i| trials[*i].state != TrialState::Done).collect();
+    progress.tell(&Event::RunStarted { path: &options.path, trials: todo.len(), already_done: trials.len() - todo.len() });
+    let result = run_trials(options, &file, &run, &mut trials, &todo, stop, progress);
+    let concluded = result.and_then(|()| conclude::write(&options.path, &file.recorder(), options.experiment));
+    let state = match &concluded {
+        Ok(()) => RunState::Complete,
+        Err(Error::Interrupted) => RunState::Interrupted,
+        Err(_) => RunState::Failed,
+    };
+    file.finish(state)?;
+    Ok(Ended { state, error: concluded.err() })
+}
+
+fn open(options: &Options<'_>) -> Result<(RunFile, Run, Vec<Trial>), Error> {
+    match options.begin {
+        Begin::Fresh => {
+            let variants = plan::select(options.experiment, &options.variants)?;
+            let trials = plan::trials(&variants, options.repetitions);
+            let run = new_run(options);
+            if let Some(folder) = options.path.parent() {
+                std::fs::create_dir_all(folder)
+                    .map_err(|source| Error::File { what: "create", path: folder.to_owned(), source })?;
+            }
+            let file = RunFile::create(&options.path, &run)?;
+            let recorder = file.recorder();
+            trials.iter().try_for_each(|trial| recorder.put_trial(trial))?;
+            Ok((file, run, trials))
+        }
+        Begin::Resume => {
+            let (file, run, trials) = RunFile::resume(&options.path)?;
+            if run.experiment_source != options.experiment.source {
+                file.finish(RunState::Interrupted)?;
+                return Err(Error::Resume(format!(
+                    "the experiment file has changed since {} was begun; put the old one back or start a new run",
+                    options.path.display()
+                )));
+            }
+            for trial in trials.iter().filter(|trial| trial.state != TrialState::Done) {
+                file.restart_trial(trial.id)?;
+            }
+            Ok((file, run, trials))
+        }
+    }
+}
+
+fn new_run(options: &Options<'_>) -> Run {
+    Run {
+        id: format!("{:016x}", environment::random_u64()),
+        experiment: options.experiment.name.clone(),
+        narrows_version: env!("CARGO_PKG_VERSION").to_owned(),
+        started_ns: environment::now_ns(),
+        ended_ns: None,
+        state: RunState::Running,
+        seed: options.experiment.seed,
+        time_scale: options.time_scale,
+        repetitions: options.repetitions,
+        experiment_source: options.experiment.source.clone(),
+        environment: environment::fingerprint(),
+    }
+}
+
+fn run_trials(
+    options: &Options<'_>,
+    file: &RunFile,
+    run: &Run,
+    trials: &mut [Trial],
+    todo: &[usize],
+    stop: &AtomicBool,
+    progress: &mut dyn Progress,
+) -> Result<(), Error> {
+    let recorder = file.recorder();
+    let store: Arc<dyn Store> = Arc::new(recorder.clone());
+    let weights = Weights::default();
+    let receiver = Receiver::start(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), Arc::clone(&store), weights.clone())?;
+    let sampler = Sampler::start(SamplerConfig::default(), Arc::clone(&store))?;
+    let mut bench = Bench {
+        experiment: options.experiment,
+        run_id: &run.id,
+        seed: run.seed,
+        time_scale: run.time_scale,
+        otlp_endpoint: format!("http://{}", receiver.local_addr()),
+        recorder: recorder.clone(),
+        store,
+        weights,
+        sampler: &sampler,
+        guard: Guard::start(&options.guard_command, &run.id)?,
+        ports: Ports::new(),
+        setups: Setups::default(),
+        stop,
+    };
+    let mut result = Ok(());
+    for (position, index) in (1..).zip(todo) {
+        let trial = &mut trials[*index];
+        progress.tell(&Event::TrialStarted { trial, position, of: todo.len() });
+        result = one_trial(&mut bench, &recorder, trial, progress);
+        progress.tell(&Event::TrialEnded { trial });
+        if result.is_err() {
+            break;
+        }
+    }
+    bench.guard.done();
+    sampler.stop();
+    receiver.stop();
+    result
+}
+
+fn one_trial(bench: &mut Bench<'_>, recorder: &Recorder, trial: &mut Trial, progress: &mut dyn Progress) -> Result<(), Error> {
+    if bench.stop.load(Ordering::Relaxed) {
+        return Err(Error::Interrupted);
+    }
+    let variant = bench
+        .experiment
+        .variants
+        .iter()
+        .find(|variant| variant.name == trial.variant)
+        .ok_or_else(|| Error::Resume(format!("the experiment has no variant `{}` any more", trial.variant)))?;
+    trial.state = TrialState::Running;
+    trial.started_ns = Some(environment::now_ns());
+    recorder.put_trial(trial)?;
+    recorder.set_trial(Some(trial.id));
+    let result = bench.trial(variant, trial, progress);
+    recorder.set_trial(None);
+    trial.ended_ns = Some(environment::now_ns());
+    trial.state = match &result {
+        Ok(()) => TrialState::Done,
+        Err(Error::Interrupted) => TrialState::Interrupted,
+        Err(error) => {
+            trial.error = Some(error.to_string());
+            TrialState::Failed
+        }
+    };
+    recorder.put_trial(trial)?;
+    result
+}
+
+/// The newest run file of an experiment in a folder that can be resumed.
+/// Errors when there is none.
+pub fn newest_unfinished(folder: &Path, experiment: &str) -> Result<PathBuf, Error> {
+    let none = || Error::Resume(format!("{} holds no unfinished run of `{experiment}`", folder.display()));
+    let entries = std::fs::read_dir(folder).map_err(|_| none())?;
+    let mut found: Vec<(i64, PathBuf)> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|extension| extension == "narrows"))
+        .filter_map(|path| Some((unfinished_since(&path, experiment)?, path)))
+        .collect();
+    found.sort();
+    found.pop().map(|(_, path)| path).ok_or_else(none)
+}
+
+fn unfinished_since(path: &Path, experiment: &str) -> Option<i64> {
+    let run = narrows_telemetry::run_file::Reader::open(path).ok()?.run().ok()?;
+    let is_it = run.experiment == experiment && matches!(run.state, RunState::Interrupted | RunState::Failed);
+    is_it.then_some(run.started_ns)
+}

@@ -1,0 +1,126 @@
+//! Joins what the load threads report into one stream of seconds, each once, in order.
+//!
+//! A second is handed over when every thread has reported it or has finished. When nobody listens any more, the
+//! threads are told to stop and their reports are still added up, so that the totals stay right.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender};
+
+use narrows_model::evidence::LoadTotals;
+use narrows_model::load::{LoadBatch, LoadSecond};
+
+use crate::recorder::{Message, ThreadSecond};
+
+/// See the module.
+pub(crate) struct Collector<'run> {
+    out: &'run SyncSender<LoadBatch>,
+    /// Set when nobody listens any more.
+    deserted: &'run AtomicBool,
+    /// For each thread the first second it has not reported.
+    reported: Vec<u64>,
+    pending: BTreeMap<u64, LoadBatch>,
+    totals: LoadTotals,
+}
+
+impl<'run> Collector<'run> {
+    pub(crate) fn new(out: &'run SyncSender<LoadBatch>, deserted: &'run AtomicBool, threads: usize) -> Self {
+        let reported = vec![0; threads];
+        Self { out, deserted, reported, pending: BTreeMap::new(), totals: LoadTotals::default() }
+    }
+
+    /// Works until every thread has hung up, then gives the sum of all seconds.
+    pub(crate) fn run(mut self, reports: &Receiver<Message>) -> LoadTotals {
+        for message in reports {
+            match message {
+                Message::Second(second) => self.add(second),
+                Message::Finished { thread } => self.reported[thread] = u64::MAX,
+            }
+            self.hand_over();
+        }
+        self.totals
+    }
+
+    fn add(&mut self, second: ThreadSecond) {
+        self.reported[second.thread] = second.number + 1;
+        let batch = self.pending.entry(second.number).or_default();
+        batch.samples.extend(second.samples);
+        if batch.seconds.is_empty() {
+            batch.seconds = second.rows;
+        } else {
+            batch.seconds.iter_mut().zip(&second.rows).for_each(|(sum, row)| merge(sum, row));
+        }
+    }
+
+    fn hand_over(&mut self) {
+        let complete = self.reported.iter().copied().min().unwrap_or(u64::MAX);
+        while let Some(entry) = self.pending.first_entry().filter(|entry| *entry.key() < complete) {
+            let batch = entry.remove();
+            batch.seconds.iter().for_each(|row| self.totals.add(row));
+            if !self.deserted.load(Ordering::Relaxed) && self.out.send(batch).is_err() {
+                self.deserted.store(true, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+fn merge(sum: &mut LoadSecond, row: &LoadSecond) {
+    sum.vus += row.vus;
+    sum.sent += row.sent;
+    sum.succeeded += row.succeeded;
+    sum.errors.add(row.errors);
+    sum.bytes += row.bytes;
+    sum.latency.merge(&row.latency);
+    sum.service.merge(&row.service);
+    sum.lateness.merge(&row.lateness);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::sync_channel;
+
+    fn second(thread: usize, number: u64, sent: u64) -> Message {
+        let row = LoadSecond { vus: 1, sent, start_ns: number as i64, ..LoadSecond::default() };
+        Message::Second(ThreadSecond { thread, number, rows: vec![row], samples: Vec::new() })
+    }
+
+    fn collect(messages: Vec<Message>) -> (Vec<(i64, u32, u64)>, u64) {
+        let (out, batches) = sync_channel(16);
+        let (report, reports) = sync_channel(16);
+        messages.into_iter().for_each(|message| report.send(message).unwrap());
+        drop(report);
+        let deserted = AtomicBool::new(false);
+        let totals = Collector::new(&out, &deserted, 2).run(&reports);
+        drop(out);
+        let rows = batches.iter().flat_map(|b| b.seconds).map(|s| (s.start_ns, s.vus, s.sent)).collect();
+        (rows, totals.sent)
+    }
+
+    #[test]
+    fn seconds_wait_for_every_thread_and_come_once_in_order() {
+        let messages = vec![second(0, 0, 1), second(0, 1, 10), second(1, 0, 100), second(0, 2, 5)];
+        assert_eq!(collect(messages), (vec![(0, 2, 101)], 101));
+    }
+
+    #[test]
+    fn a_finished_thread_is_not_waited_for() {
+        let finished = |thread| Message::Finished { thread };
+        let messages = vec![second(1, 0, 7), finished(1), second(0, 0, 1), second(0, 1, 2), finished(0)];
+        assert_eq!(collect(messages), (vec![(0, 2, 8), (1, 1, 2)], 10));
+    }
+
+    #[test]
+    fn without_a_listener_the_load_is_told_to_stop_and_still_added_up() {
+        let (out, batches) = sync_channel(1);
+        drop(batches);
+        let (report, reports) = sync_channel(16);
+        for number in 0..3 {
+            report.send(second(0, number, 1)).unwrap();
+        }
+        drop(report);
+        let deserted = AtomicBool::new(false);
+        assert_eq!(Collector::new(&out, &deserted, 1).run(&reports).sent, 3);
+        assert!(deserted.load(Ordering::Relaxed));
+    }
+}

@@ -1,0 +1,112 @@
+//! The values that `{{name}}` stands for, drawn per request: one row of each source a request uses.
+
+use std::io::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use narrows_model::load::{DataSource, DataValues, Pick};
+
+use crate::random::Random;
+
+/// The plan's data sources, shared by all threads.
+pub(crate) struct Sources<'plan> {
+    all: Vec<Source<'plan>>,
+}
+
+struct Source<'plan> {
+    values: &'plan DataValues,
+    next: AtomicU64,
+}
+
+/// What was drawn from one source: a row's number, or the bits of a whole number.
+pub(crate) type Draw = u64;
+
+impl<'plan> Sources<'plan> {
+    pub(crate) fn new(sources: &'plan [DataSource]) -> Self {
+        Self { all: sources.iter().map(|s| Source { values: &s.values, next: AtomicU64::new(0) }).collect() }
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Draws a row. The source has to exist.
+    pub(crate) fn draw(&self, source: usize, random: &mut Random) -> Draw {
+        let source = &self.all[source];
+        match source.values {
+            DataValues::Integers { from, to } => random.between(*from, *to) as u64,
+            DataValues::Rows { rows, pick: Pick::Random, .. } => random.below(rows.len() as u64),
+            DataValues::Rows { rows, pick: Pick::Sequential, .. } => {
+                source.next.fetch_add(1, Ordering::Relaxed) % (rows.len() as u64).max(1)
+            }
+        }
+    }
+
+    /// Hands a drawn row's cell to `take`.
+    pub(crate) fn with_cell(&self, source: usize, column: usize, draw: Draw, take: impl FnOnce(&[u8])) {
+        match self.all[source].values {
+            DataValues::Integers { .. } => {
+                let mut digits = [0u8; 20];
+                let mut rest = &mut digits[..];
+                // 20 bytes hold every i64, so this cannot fail.
+                let _ = write!(rest, "{}", draw as i64);
+                let left = rest.len();
+                take(&digits[..20 - left]);
+            }
+            DataValues::Rows { rows, .. } => {
+                take(rows.get(draw as usize).and_then(|row| row.get(column)).map_or(b"", |cell| cell.as_bytes()));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(pick: Pick) -> DataSource {
+        let rows = (0..5).map(|i| vec![format!("a{i}"), format!("b{i}")]).collect();
+        DataSource {
+            name: "owner".into(),
+            values: DataValues::Rows { columns: vec!["a".into(), "b".into()], rows, pick },
+        }
+    }
+
+    fn cell(sources: &Sources<'_>, column: usize, draw: Draw) -> String {
+        let mut text = String::new();
+        sources.with_cell(0, column, draw, |bytes| text = String::from_utf8(bytes.to_vec()).unwrap());
+        text
+    }
+
+    #[test]
+    fn sequential_rows_come_in_order_and_again() {
+        let data = [rows(Pick::Sequential)];
+        let sources = Sources::new(&data);
+        let mut random = Random::new(0, 0);
+        let cells: Vec<String> = (0..7).map(|_| cell(&sources, 1, sources.draw(0, &mut random))).collect();
+        assert_eq!(cells, ["b0", "b1", "b2", "b3", "b4", "b0", "b1"]);
+    }
+
+    #[test]
+    fn random_rows_are_all_drawn_and_columns_belong_together() {
+        let data = [rows(Pick::Random)];
+        let sources = Sources::new(&data);
+        let mut random = Random::new(0, 0);
+        let mut seen = [0; 5];
+        for _ in 0..1000 {
+            let draw = sources.draw(0, &mut random);
+            seen[draw as usize] += 1;
+            assert_eq!(cell(&sources, 0, draw)[1..], cell(&sources, 1, draw)[1..]);
+        }
+        assert!(seen.iter().all(|n| *n > 100), "{seen:?}");
+    }
+
+    #[test]
+    fn the_widest_integers_are_written_whole() {
+        let data = [DataSource { name: "n".into(), values: DataValues::Integers { from: i64::MIN, to: i64::MAX } }];
+        let sources = Sources::new(&data);
+        for n in [i64::MIN, -1, 0, i64::MAX] {
+            assert_eq!(cell(&sources, 0, n as u64), n.to_string());
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! HTTP/1.1 without TLS: the hot path.
+//!
+//! Each load thread owns its users and shares nothing with other threads per request. In the steady state of a kept
+//! connection a request costs one `send` and one `recv`; sockets are registered with epoll once, request bytes come
+//! from a reused buffer, answers are parsed where they lie, and two readings of the clock stand for four events.
+//!
+//! Not here: TLS, HTTP/2, pipelining, redirects, cookies. Names are resolved by whoever makes the plan.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use narrows_model::load::{ErrorKind, LoadPlan};
+use rustix::thread::set_current_timer_slack;
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::clock::{Clock, nanos};
+use crate::data::Sources;
+use crate::outcome::ThreadUse;
+use crate::random::Random;
+use crate::recorder::{Cause, Recorder, ThreadTotals};
+use crate::request::{Request, Scratch};
+use crate::schedule::Schedule;
+
+mod exchange;
+mod head;
+mod poller;
+mod population;
+mod response;
+mod timers;
+mod user;
+
+use poller::Poller;
+use population::Population;
+use timers::Timers;
+use user::User;
+
+/// The number of users, the end of the load and the wish to stop are looked at this often.
+const TICK_NS: i64 = 20_000_000;
+/// After a wish to stop, answers are waited for no longer than this.
+const STOP_DRAIN: Duration = Duration::from_secs(1);
+/// Timeouts are looked for no more often than this.
+const DEADLINE_STEP_NS: i64 = 1_000_000;
+const RECEIVE_BYTES: usize = 64 * 1024;
+
+/// What all threads of a load share.
+pub(crate) struct Shared<'run> {
+    pub(crate) plan: &'run LoadPlan,
+    pub(crate) clock: Clock,
+    pub(crate) start_ns: i64,
+    pub(crate) sources: &'run Sources<'run>,
+    /// One per scenario, in the plan's order.
+    pub(crate) requests: &'run [Request],
+    /// One per scenario, in the plan's order.
+    pub(crate) schedules: &'run [Schedule],
+    pub(crate) threads: usize,
+    /// The caller's wish to stop.
+    pub(crate) stop: &'run AtomicBool,
+    /// Nobody listens to the results any more.
+    pub(crate) deserted: &'run AtomicBool,
+}
+
+/// What is left of a thread when its load is over.
+#[derive(Debug)]
+pub(crate) struct ThreadReport {
+    pub(crate) totals: ThreadTotals,
+    pub(crate) usage: ThreadUse,
+    /// In Unix nanoseconds.
+    pub(crate) ended_ns: i64,
+}
+
+/// How far the load is, as one thread sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    /// Users send.
+    Sending,
+    /// Nobody sends any more; answers are waited for until then.
+    Draining { until_ns: i64 },
+    /// As before, because the load was told to stop.
+    Stopping { until_ns: i64 },
+}
+
+/// One load thread.
+pub(crate) struct Worker<'run> {
+    shared: &'run Shared<'run>,
+    thread: usize,
+    poller: Poller,
+    users: Vec<User>,
+    populations: Vec<Population>,
+    timers: Timers,
+    recorder: Recorder,
+    random: Random,
+    scratch: Scratch,
+    received: Vec<u8>,
+    progress: Progress,
+    busy: usize,
+    next_tick_ns: i64,
+    /// No request's time is up before then.
+    next_deadline_ns: i64,
+    timeout_ns: i64,
+    begun: u64,
+}
+
+impl<'run> Worker<'run> {
+    /// Prepares a thread's users.
+    ///
+    /// # Errors
+    /// When the kernel gives no epoll descriptor.
+    pub(crate) fn new(
+        shared: &'run Shared<'run>,
+        thread: usize,
+        recorder: Recorder,
+    ) -> Result<Self, rustix::io::Errno> {
+        let mut users = Vec::new();
+        let populations = (0..shared.schedules.len()).map(|s| Population::settle(shared, thread, s, &mut users));
+        let populations: Vec<Population> = populations.collect();
+        Ok(Self {
+            shared,
+            thread,
+            poller: Poller::new()?,
+            timers: Timers::with_capacity(users.len()),
+            users,
+            populations,
+            recorder,
+            random: Random::new(shared.plan.seed, 2 * thread as u64),
+            scratch: Scratch::default(),
+            received: vec![0; RECEIVE_BYTES],
+            progress: Progress::Sending,
+            busy: 0,
+            next_tick_ns: shared.start_ns,
+            next_deadline_ns: i64::MAX,
+            timeout_ns: nanos(shared.plan.timeout),
+            begun: 0,
+        })
+    }
+
+    /// Runs this thread's part of the load to its end.
+    pub(crate) fn run(mut self) -> ThreadReport {
+        let begun_ns = self.shared.clock.now_ns();
+        let cpu_before = thread_cpu();
+        // Without this the kernel lets every timer be 50 µs late; where it refuses, they are.
+        let _ = set_current_timer_slack(std::num::NonZeroU64::new(1));
+        loop {
+            let now = self.now();
+            if now >= self.next_tick_ns {
+                self.tick(now);
+            }
+            if now >= self.next_deadline_ns {
+                self.expire(now);
+            }
+            if self.progress != Progress::Sending && (self.busy == 0 || now >= self.drained_ns()) {
+                break;
+            }
+            let now = self.fire(now);
+            let wait_ns = self.wake_ns() - now;
+            for index in 0..self.poller.wait(wait_ns) {
+                self.serve(self.poller.ready(index));
+            }
+        }
+        self.finish(begun_ns, cpu_before)
+    }
+
+    /// When there is something to do even if no socket is ready.
+    fn wake_ns(&self) -> i64 {
+        let timers_ns = if self.progress == Progress::Sending { self.timers.next_ns() } else { i64::MAX };
+        self.next_tick_ns.min(self.next_deadline_ns).min(self.drained_ns()).min(timers_ns)
+    }
+
+    fn drained_ns(&self) -> i64 {
+        match self.progress {
+            Progress::Sending => i64::MAX,
+            Progress::Draining { until_ns } | Progress::Stopping { until_ns } => until_ns,
+        }
+    }
+
+    /// The time, after closing the seconds that are over.
+    fn now(&mut self) -> i64 {
+        let now = self.shared.clock.now_ns();
+        while now >= self.recorder.second_end_ns() {
+            self.close_second();
+        }
+        now
+    }
+
+    fn close_second(&mut self) {
+        let (from_ns, to_ns) = (self.recorder.second_start_ns(), self.recorder.second_end_ns());
+        let vus = self.populations.iter().map(|population| {
+            let vus = population.vus_between(self.shared, from_ns, to_ns);
+            population.active_or_busy(self.shared, self.thread, vus, &self.users)
+        });
+        let vus: Vec<u32> = vus.collect();
+        self.recorder.close_second(&vus);
+    }
+
+    fn is_first_tick(&self) -> bool {
+        self.next_tick_ns == self.shared.start_ns
+    }
+
+    /// Follows the number of users and sees whether the load is over.
+    fn tick(&mut self, now: i64) {
+        let elapsed_ns = now - self.shared.start_ns;
+        // The load's first users are due at its start, however late the thread is.
+        let begin_ns = if self.is_first_tick() { self.shared.start_ns } else { now };
+        self.next_tick_ns = now + TICK_NS;
+        let stop = self.shared.stop.load(Ordering::Relaxed) || self.shared.deserted.load(Ordering::Relaxed);
+        let mut over = true;
+        for index in 0..self.populations.len() {
+            let schedule = &self.shared.schedules[index];
+            let population = &mut self.populations[index];
+            if stop || schedule.is_used_up() {
+                population.end_at(now);
+            }
+            let end_ns = population.end_ns();
+            if now < end_ns {
+                over = false;
+                self.next_tick_ns = self.next_tick_ns.min(end_ns);
+            }
+            let vus = if now < end_ns { schedule.vus_at(elapsed_ns) } else { 0 };
+            self.populate(index, vus, begin_ns);
+        }
+        if stop && !matches!(self.progress, Progress::Stopping { .. }) {
+            let drain_ns = nanos(self.shared.plan.drain.min(STOP_DRAIN));
+            self.progress = Progress::Stopping { until_ns: self.drained_ns().min(now + drain_ns) };
+        } else if over && self.progress == Progress::Sending {
+            self.progress = Progress::Draining { until_ns: now + nanos(self.shared.plan.drain) };
+        }
+    }
+
+    /// Begins the requests whose time has come, and says what time it is then.
+    fn fire(&mut self, now: i64) -> i64 {
+        if self.progress != Progress::Sending || self.timers.next_ns() > now {
+            return now;
+        }
+        while let Some((due_ns, slot)) = self.timers.pop(now) {
+            if self.may_send(slot, now) {
+                self.begin(slot, due_ns);
+            } else {
+                self.rest(slot);
+            }
+        }
+        self.now()
+    }
+
+    /// Ends the requests that have taken too long.
+    fn expire(&mut self, now: i64) {
+        for slot in 0..self.users.len() {
+            if self.users[slot].is_busy() && self.users[slot].deadline_ns <= now {
+                self.fail(slot, ErrorKind::Timeout, Cause::Text("no whole answer in time"));
+            }
+        }
+        let busy = self.users.iter().filter(|user| user.is_busy());
+        let earliest_ns = busy.map(|user| user.deadline_ns).min().unwrap_or(i64::MAX);
+        self.next_deadline_ns = earliest_ns.max(now + DEADLINE_STEP_NS);
+    }
+
+    fn finish(mut self, begun_ns: i64, cpu_before: Duration) -> ThreadReport {
+        let now = self.now();
+        for slot in 0..self.users.len() {
+            if !self.users[slot].is_busy() {
+                continue;
+            }
+            if matches!(self.progress, Progress::Stopping { .. }) {
+                self.recorder.totals.abandoned += 1;
+            } else {
+                self.fail(slot, ErrorKind::Timeout, Cause::Text("no whole answer by the end of the drain"));
+            }
+        }
+        let second_ns = self.recorder.second_start_ns();
+        let is_planned = self.populations.iter().any(|population| second_ns < population.end_ns());
+        if is_planned || self.recorder.has_counted() {
+            self.close_second();
+        }
+        let usage = ThreadUse {
+            cpu: thread_cpu().saturating_sub(cpu_before),
+            wall: Duration::from_nanos((now - begun_ns).max(0) as u64),
+        };
+        let ended_ns = self.ended_ns(now);
+        ThreadReport { totals: self.recorder.finish(), usage, ended_ns }
+    }
+
+    /// When this thread's part of the load was over. A load of so many requests ends with the last of them, not when
+    /// the thread notices.
+    fn ended_ns(&self, now: i64) -> i64 {
+        if matches!(self.progress, Progress::Stopping { .. }) {
+            return now;
+        }
+        let in_time = self.populations.iter().zip(self.shared.schedules).filter_map(|(population, schedule)| {
+            let scheduled_ns = self.shared.start_ns + schedule.end_ns();
+            (population.end_ns() == scheduled_ns).then_some(scheduled_ns)
+        });
+        in_time.fold(self.recorder.totals.last_done_ns, i64::max)
+    }
+}
+
+fn thread_cpu() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.max(0) as u64, time.tv_nsec as u32)
+}

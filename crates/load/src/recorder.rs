@@ -1,0 +1,200 @@
+//! What one load thread writes down: the current second of each scenario, and figures of the whole load.
+//!
+//! A second that is over goes to the collector, empty or not, so that every thread reports every second in order.
+//! Nothing is kept per request but the bounded sample.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::mpsc::SyncSender;
+
+use narrows_model::load::{ErrorKind, LoadSecond, Sample};
+
+use crate::outcome::Phases;
+use crate::random::Random;
+use crate::sampling::{Ended, Sampler};
+
+pub(crate) const SECOND_NS: i64 = 1_000_000_000;
+const STATUSES: usize = 1000;
+
+/// A thread's word to the collector.
+#[derive(Debug)]
+pub(crate) enum Message {
+    /// A second is over.
+    Second(ThreadSecond),
+    /// The thread has reported its last second.
+    Finished {
+        /// Its number.
+        thread: usize,
+    },
+}
+
+/// One second as one thread saw it.
+#[derive(Debug)]
+pub(crate) struct ThreadSecond {
+    pub(crate) thread: usize,
+    /// The second's number, from 0.
+    pub(crate) number: u64,
+    /// One row per scenario, in the plan's order.
+    pub(crate) rows: Vec<LoadSecond>,
+    pub(crate) samples: Vec<Sample>,
+}
+
+/// Figures of one thread over the whole load.
+#[derive(Debug)]
+pub(crate) struct ThreadTotals {
+    /// Whole answers by status.
+    pub(crate) statuses: Vec<u64>,
+    pub(crate) causes: BTreeMap<(ErrorKind, Cause), u64>,
+    pub(crate) phases: Phases,
+    pub(crate) body_bytes: u64,
+    pub(crate) ticks_missed: u64,
+    pub(crate) reconnects: u64,
+    pub(crate) abandoned: u64,
+    /// When the last request ended, in Unix nanoseconds; 0 when none did.
+    pub(crate) last_done_ns: i64,
+}
+
+/// What exactly went wrong: the kernel's error number or the engine's words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Cause {
+    Os(i32),
+    Text(&'static str),
+}
+
+impl From<rustix::io::Errno> for Cause {
+    fn from(errno: rustix::io::Errno) -> Self {
+        Cause::Os(errno.raw_os_error())
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Cause::Os(number) => write!(f, "{}", std::io::Error::from_raw_os_error(*number)),
+            Cause::Text(text) => f.write_str(text),
+        }
+    }
+}
+
+/// See the module.
+pub(crate) struct Recorder {
+    thread: usize,
+    start_ns: i64,
+    number: u64,
+    names: Vec<String>,
+    rows: Vec<LoadSecond>,
+    samplers: Vec<Sampler>,
+    random: Random,
+    out: SyncSender<Message>,
+    pub(crate) totals: ThreadTotals,
+}
+
+impl Recorder {
+    pub(crate) fn new(
+        thread: usize,
+        start_ns: i64,
+        names: Vec<String>,
+        random: Random,
+        out: SyncSender<Message>,
+    ) -> Self {
+        let mut recorder = Self {
+            thread,
+            start_ns,
+            number: 0,
+            rows: Vec::new(),
+            samplers: names.iter().map(|_| Sampler::default()).collect(),
+            names,
+            random,
+            out,
+            totals: ThreadTotals {
+                statuses: vec![0; STATUSES],
+                causes: BTreeMap::new(),
+                phases: Phases::default(),
+                body_bytes: 0,
+                ticks_missed: 0,
+                reconnects: 0,
+                abandoned: 0,
+                last_done_ns: 0,
+            },
+        };
+        recorder.rows = recorder.empty_rows();
+        recorder
+    }
+
+    /// The current second's first instant, in Unix nanoseconds.
+    pub(crate) fn second_start_ns(&self) -> i64 {
+        self.start_ns + self.number as i64 * SECOND_NS
+    }
+
+    /// The first instant after the current second.
+    pub(crate) fn second_end_ns(&self) -> i64 {
+        self.second_start_ns() + SECOND_NS
+    }
+
+    /// Counts a request that has just been sent.
+    pub(crate) fn sent(&mut self, scenario: usize, lateness_ns: u64) {
+        let row = &mut self.rows[scenario];
+        row.sent += 1;
+        row.lateness.record(lateness_ns);
+    }
+
+    /// Counts a request that has just ended with a whole answer.
+    pub(crate) fn answered(&mut self, scenario: usize, ended: Ended) {
+        if let Some(count) = self.totals.statuses.get_mut(usize::from(ended.status)) {
+            *count += 1;
+        }
+        self.totals.last_done_ns = ended.done_ns;
+        let row = &mut self.rows[scenario];
+        row.bytes += ended.bytes;
+        match ended.error {
+            None => {
+                row.succeeded += 1;
+                row.latency.record(ended.latency_ns());
+                row.service.record(ended.service_ns());
+            }
+            Some(kind) => *row.errors.of_mut(kind) += 1,
+        }
+        self.samplers[scenario].offer(ended, &mut self.random);
+    }
+
+    /// Counts a request that has just ended without a whole answer.
+    pub(crate) fn failed(&mut self, scenario: usize, ended: Ended, kind: ErrorKind, cause: Cause) {
+        *self.totals.causes.entry((kind, cause)).or_default() += 1;
+        self.totals.last_done_ns = ended.done_ns;
+        let row = &mut self.rows[scenario];
+        row.bytes += ended.bytes;
+        *row.errors.of_mut(kind) += 1;
+        self.samplers[scenario].offer(Ended { error: Some(kind), ..ended }, &mut self.random);
+    }
+
+    /// Hands over the current second, with the users of each scenario at its end, and begins the next.
+    pub(crate) fn close_second(&mut self, vus: &[u32]) {
+        self.number += 1;
+        let empty = self.empty_rows();
+        let mut rows = std::mem::replace(&mut self.rows, empty);
+        let mut samples = Vec::new();
+        for (scenario, row) in rows.iter_mut().enumerate() {
+            row.vus = vus[scenario];
+            samples.append(&mut self.samplers[scenario].take(&self.names[scenario]));
+        }
+        let second = ThreadSecond { thread: self.thread, number: self.number - 1, rows, samples };
+        // The collector outlives the load threads; if it is gone all the same, nobody is left to tell.
+        let _ = self.out.send(Message::Second(second));
+    }
+
+    /// Whether anything was counted in the current second.
+    pub(crate) fn has_counted(&self) -> bool {
+        self.rows.iter().any(|row| row.sent + row.succeeded + row.errors.total() > 0)
+    }
+
+    /// Says that no second follows.
+    pub(crate) fn finish(self) -> ThreadTotals {
+        let _ = self.out.send(Message::Finished { thread: self.thread });
+        self.totals
+    }
+
+    fn empty_rows(&self) -> Vec<LoadSecond> {
+        let start_ns = self.second_start_ns();
+        self.names.iter().map(|name| LoadSecond { scenario: name.clone(), start_ns, ..LoadSecond::default() }).collect()
+    }
+}

@@ -1,0 +1,392 @@
+//! From a request template to the bytes on the wire.
+//!
+//! A template is compiled once into pieces: constant bytes, joined as far as they go, and the few places that differ
+//! per request. Rendering copies pieces into a reused buffer and allocates nothing once the buffer has grown.
+//!
+//! What comes out is one well-formed HTTP/1.1 request whatever the data holds: values in the path are percent-encoded
+//! (RFC 3986: all but unreserved characters), control characters in header values are left out, so that data cannot
+//! add headers, and the length of the body is always computed. Bodies are sent as they are.
+
+use narrows_model::load::{Connections, LoadPlan, RequestTemplate, Segment, Template};
+
+use crate::Error;
+use crate::data::{Draw, Sources};
+use crate::encoding::{Encoding, is_header_byte, percent_encode};
+use crate::random::Random;
+use crate::trace_context::TraceContext;
+
+const USER_AGENT: &str = concat!("narrows/", env!("CARGO_PKG_VERSION"));
+
+/// A compiled request template.
+#[derive(Debug)]
+pub(crate) struct Request {
+    head: Vec<Piece>,
+    body: Vec<Piece>,
+    sources_used: Vec<usize>,
+    /// Whether the answer has a head only.
+    pub(crate) answer: AnswerForm,
+}
+
+/// What the answer to a request looks like, by the request's method.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AnswerForm {
+    /// A head, and a body unless the status has none.
+    WithBody,
+    /// A head only: the answer to `HEAD`.
+    HeadOnly,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Piece {
+    Bytes(Vec<u8>),
+    Field { source: usize, column: usize, encoding: Encoding },
+    Traceparent,
+    ContentLength,
+}
+
+/// Buffers of one thread that rendering needs.
+#[derive(Debug, Default)]
+pub(crate) struct Scratch {
+    draws: Vec<Draw>,
+    body: Vec<u8>,
+}
+
+impl Request {
+    /// Compiles a scenario's template. `place` is how errors name it.
+    ///
+    /// # Errors
+    /// [`Error::Plan`] when the method or a header is not well-formed, or a place names data that is not there.
+    pub(crate) fn compile(template: &RequestTemplate, plan: &LoadPlan, place: &str) -> Result<Self, Error> {
+        let mut compiler = Compiler { plan, place, pieces: Vec::new(), sources_used: Vec::new() };
+        if !is_token(&template.method) {
+            return Err(compiler.refuse("method", format!("{:?} is not an HTTP method", template.method)));
+        }
+        let body = match &template.body {
+            Some(body) => {
+                compiler.template("body", body, Encoding::Body)?;
+                std::mem::take(&mut compiler.pieces)
+            }
+            None => Vec::new(),
+        };
+        compiler.head(template)?;
+        let answer = if template.method == "HEAD" { AnswerForm::HeadOnly } else { AnswerForm::WithBody };
+        Ok(Self { head: compiler.pieces, body, sources_used: compiler.sources_used, answer })
+    }
+
+    /// Renders one request into `out`, replacing what was there.
+    pub(crate) fn render(
+        &self,
+        sources: &Sources<'_>,
+        trace: &TraceContext,
+        random: &mut Random,
+        scratch: &mut Scratch,
+        out: &mut Vec<u8>,
+    ) {
+        scratch.draws.resize(sources.len(), 0);
+        for source in &self.sources_used {
+            scratch.draws[*source] = sources.draw(*source, random);
+        }
+        scratch.body.clear();
+        append(&self.body, sources, &scratch.draws, trace, 0, &mut scratch.body);
+        out.clear();
+        append(&self.head, sources, &scratch.draws, trace, scratch.body.len(), out);
+        out.extend_from_slice(&scratch.body);
+    }
+}
+
+fn append(
+    pieces: &[Piece],
+    sources: &Sources<'_>,
+    draws: &[Draw],
+    trace: &TraceContext,
+    body_bytes: usize,
+    out: &mut Vec<u8>,
+) {
+    for piece in pieces {
+        match piece {
+            Piece::Bytes(bytes) => out.extend_from_slice(bytes),
+            Piece::Field { source, column, encoding } => {
+                sources.with_cell(*source, *column, draws[*source], |cell| encoding.append(cell, out));
+            }
+            Piece::Traceparent => trace.write(out),
+            Piece::ContentLength => {
+                use std::io::Write;
+                // Writing to a vector cannot fail.
+                let _ = write!(out, "{body_bytes}");
+            }
+        }
+    }
+}
+
+fn is_token(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
+}
+
+struct Compiler<'plan> {
+    plan: &'plan LoadPlan,
+    place: &'plan str,
+    pieces: Vec<Piece>,
+    sources_used: Vec<usize>,
+}
+
+impl Compiler<'_> {
+    fn head(&mut self, template: &RequestTemplate) -> Result<(), Error> {
+        self.bytes(template.method.as_bytes());
+        self.bytes(b" ");
+        self.path(&template.path)?;
+        self.bytes(b" HTTP/1.1\r\n");
+        let given = |name: &str| template.headers.iter().any(|(given, _)| given.eq_ignore_ascii_case(name));
+        if !given("host") {
+            self.header("Host", &Template::text(&template.host))?;
+        }
+        for (name, value) in &template.headers {
+            if name.eq_ignore_ascii_case("transfer-encoding") {
+                return Err(self.refuse("header Transfer-Encoding", "bodies are sent with a Content-Length".into()));
+            }
+            if !name.eq_ignore_ascii_case("content-length") {
+                self.header(name, value)?;
+            }
+        }
+        if !given("user-agent") {
+            self.header("User-Agent", &Template::text(USER_AGENT))?;
+        }
+        if !given("accept") {
+            self.header("Accept", &Template::text("*/*"))?;
+        }
+        if self.plan.connections == Connections::PerRequest && !given("connection") {
+            self.header("Connection", &Template::text("close"))?;
+        }
+        if self.plan.tracing.is_some() && !given("traceparent") {
+            self.computed(b"traceparent: ", Piece::Traceparent);
+        }
+        if template.body.is_some() || matches!(template.method.as_str(), "POST" | "PUT" | "PATCH") {
+            self.length(template);
+        }
+        self.bytes(b"\r\n");
+        Ok(())
+    }
+
+    fn path(&mut self, path: &Template) -> Result<(), Error> {
+        let begins_well = match path.segments.first() {
+            Some(Segment::Text(text)) => text.starts_with('/') || text == "*",
+            _ => false,
+        };
+        if !begins_well {
+            return Err(self.refuse("path", "it has to begin with \"/\"".into()));
+        }
+        self.template("path", path, Encoding::Path)
+    }
+
+    fn header(&mut self, name: &str, value: &Template) -> Result<(), Error> {
+        if !is_token(name) {
+            return Err(self.refuse("headers", format!("{name:?} is not a header's name")));
+        }
+        self.bytes(name.as_bytes());
+        self.bytes(b": ");
+        self.template(&format!("header {name}"), value, Encoding::Header)?;
+        self.bytes(b"\r\n");
+        Ok(())
+    }
+
+    fn computed(&mut self, name: &[u8], value: Piece) {
+        self.bytes(name);
+        self.pieces.push(value);
+        self.bytes(b"\r\n");
+    }
+
+    fn length(&mut self, template: &RequestTemplate) {
+        let segments = template.body.iter().flat_map(|body| &body.segments);
+        let constant: Option<usize> =
+            segments.map(|s| if let Segment::Text(text) = s { Some(text.len()) } else { None }).sum();
+        match constant {
+            Some(length) => self.bytes(format!("Content-Length: {length}\r\n").as_bytes()),
+            None => self.computed(b"Content-Length: ", Piece::ContentLength),
+        }
+    }
+
+    fn template(&mut self, what: &str, template: &Template, encoding: Encoding) -> Result<(), Error> {
+        for segment in &template.segments {
+            match segment {
+                Segment::Text(text) => self.text(what, text, encoding)?,
+                Segment::Field { source, column } => self.field(what, *source, *column, encoding)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn text(&mut self, what: &str, text: &str, encoding: Encoding) -> Result<(), Error> {
+        match encoding {
+            Encoding::Header if !text.bytes().all(is_header_byte) => {
+                return Err(self.refuse(what, format!("control character in {text:?}")));
+            }
+            Encoding::Path => {
+                let mut encoded = Vec::with_capacity(text.len());
+                percent_encode(text.as_bytes(), |byte| byte.is_ascii_graphic(), &mut encoded);
+                self.bytes(&encoded);
+            }
+            Encoding::Header | Encoding::Body => self.bytes(text.as_bytes()),
+        }
+        Ok(())
+    }
+
+    fn field(&mut self, what: &str, source: usize, column: usize, encoding: Encoding) -> Result<(), Error> {
+        use narrows_model::load::DataValues;
+        let columns = match self.plan.data.get(source).map(|s| &s.values) {
+            None => return Err(self.refuse(what, format!("data source {source} does not exist"))),
+            Some(DataValues::Integers { .. }) => 1,
+            Some(DataValues::Rows { rows, .. }) => rows.iter().map(Vec::len).min().unwrap_or(0),
+        };
+        if column >= columns {
+            let name = &self.plan.data[source].name;
+            return Err(self.refuse(what, format!("column {column} of data source {name} does not exist")));
+        }
+        if !self.sources_used.contains(&source) {
+            self.sources_used.push(source);
+        }
+        self.pieces.push(Piece::Field { source, column, encoding });
+        Ok(())
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        match self.pieces.last_mut() {
+            Some(Piece::Bytes(last)) => last.extend_from_slice(bytes),
+            _ => self.pieces.push(Piece::Bytes(bytes.to_vec())),
+        }
+    }
+
+    fn refuse(&self, what: &str, problem: String) -> Error {
+        Error::plan(format!("{}: {what}", self.place), problem)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{constant_plan, rows};
+    use narrows_model::load::{DataSource, DataValues, Pick, Tracing};
+    use proptest::prelude::*;
+
+    fn field(source: usize, column: usize) -> Segment {
+        Segment::Field { source, column }
+    }
+
+    fn text(text: &str) -> Segment {
+        Segment::Text(text.into())
+    }
+
+    fn template(segments: impl Into<Vec<Segment>>) -> Template {
+        Template { segments: segments.into() }
+    }
+
+    fn compiled(plan: &LoadPlan) -> Result<Request, String> {
+        Request::compile(&plan.scenarios[0].request, plan, "scenario a").map_err(|e| e.to_string())
+    }
+
+    fn rendered(plan: &LoadPlan) -> String {
+        let request = compiled(plan).unwrap();
+        let sources = Sources::new(&plan.data);
+        let mut random = Random::new(1, 0);
+        let trace = plan.tracing.map_or_else(TraceContext::default, |t| TraceContext::draw(t, &mut random));
+        let mut out = b"left over".to_vec();
+        request.render(&sources, &trace, &mut random, &mut Scratch::default(), &mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn a_constant_request_is_one_piece_with_default_headers() {
+        let plan = constant_plan();
+        assert_eq!(compiled(&plan).unwrap().head.len(), 1);
+        let version = env!("CARGO_PKG_VERSION");
+        let expected = format!("GET / HTTP/1.1\r\nHost: test\r\nUser-Agent: narrows/{version}\r\nAccept: */*\r\n\r\n");
+        assert_eq!(rendered(&plan), expected);
+    }
+
+    #[test]
+    fn given_headers_replace_the_defaults_but_not_the_length() {
+        let mut plan = constant_plan();
+        plan.connections = Connections::PerRequest;
+        let request = &mut plan.scenarios[0].request;
+        request.method = "POST".into();
+        for (name, value) in [("user-agent", "me"), ("ACCEPT", "a/b"), ("host", "h"), ("content-length", "99")] {
+            request.headers.push((name.into(), Template::text(value)));
+        }
+        assert_eq!(
+            rendered(&plan),
+            "POST / HTTP/1.1\r\nuser-agent: me\r\nACCEPT: a/b\r\nhost: h\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+        );
+    }
+
+    #[test]
+    fn values_are_encoded_for_the_place_they_stand_in() {
+        let mut plan = constant_plan();
+        plan.data = vec![rows(&[&["a b/ü&\r\nX: y", "second"]], Pick::Sequential)];
+        let request = &mut plan.scenarios[0].request;
+        request.path = template([text("/ü?q= "), field(0, 0), text("&s="), field(0, 1)]);
+        request.headers.push(("X-Value".into(), template([field(0, 0)])));
+        request.body = Some(template([text("{"), field(0, 0), text("}")]));
+        let out = rendered(&plan);
+        assert!(out.starts_with("GET /%C3%BC?q=%20a%20b%2F%C3%BC%26%0D%0AX%3A%20y&s=second HTTP/1.1\r\n"), "{out}");
+        assert!(out.contains("\r\nX-Value: a b/ü&X: y\r\n"), "{out}");
+        assert!(out.ends_with("\r\nContent-Length: 15\r\n\r\n{a b/ü&\r\nX: y}"), "{out}");
+    }
+
+    #[test]
+    fn a_trace_is_carried_unless_the_user_gives_one() {
+        let mut plan = constant_plan();
+        plan.tracing = Some(Tracing { sample: 1.0, tag: [1, 2, 3, 4] });
+        assert!(rendered(&plan).contains("\r\ntraceparent: 00-01020304"));
+        plan.scenarios[0].request.headers.push(("Traceparent".into(), Template::text("mine")));
+        let out = rendered(&plan);
+        assert!(out.contains("Traceparent: mine") && !out.contains("00-01020304"), "{out}");
+    }
+
+    #[test]
+    fn mistakes_name_their_place() {
+        type Change = fn(&mut LoadPlan);
+        let cases: [(Change, &str); 6] = [
+            (|p| p.scenarios[0].request.method = "G T".into(), "method: \"G T\" is not an HTTP method"),
+            (|p| p.scenarios[0].request.path = Template::text("x"), "path: it has to begin with \"/\""),
+            (|p| p.scenarios[0].request.host = "a\r\nb".into(), "header Host: control character in \"a\\r\\nb\""),
+            (
+                |p| p.scenarios[0].request.headers.push(("a b".into(), Template::default())),
+                "headers: \"a b\" is not a header's name",
+            ),
+            (|p| p.scenarios[0].request.body = Some(template([field(0, 0)])), "body: data source 0 does not exist"),
+            (
+                |p| {
+                    p.data.push(rows(&[&["x"]], Pick::Random));
+                    p.scenarios[0].request.body = Some(template([field(0, 1)]));
+                },
+                "body: column 1 of data source owner does not exist",
+            ),
+        ];
+        for (change, expected) in cases {
+            let mut plan = constant_plan();
+            change(&mut plan);
+            assert_eq!(compiled(&plan).unwrap_err(), format!("load plan: scenario a: {expected}"));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_value_can_add_a_header_or_break_the_request_line(value in any::<String>(), n: i64) {
+            let mut plan = constant_plan();
+            plan.data = vec![
+                rows(&[&[&value]], Pick::Random),
+                DataSource { name: "n".into(), values: DataValues::Integers { from: n, to: n } },
+            ];
+            let request = &mut plan.scenarios[0].request;
+            request.path = template([text("/"), field(0, 0)]);
+            request.headers.push(("X-A".into(), template([field(0, 0)])));
+            request.headers.push(("X-N".into(), template([field(1, 0)])));
+            request.body = Some(template([field(0, 0)]));
+            let out = rendered(&plan);
+            let (head, body) = out.split_once("\r\n\r\n").unwrap();
+            prop_assert_eq!(body, &value);
+            prop_assert_eq!(head.split("\r\n").count(), 7);
+            prop_assert_eq!(head.lines().next().unwrap().split(' ').count(), 3);
+            let (n, length) = (format!("X-N: {n}\r\n"), format!("Content-Length: {}", value.len()));
+            prop_assert!(head.contains(&n) && head.ends_with(&length));
+        }
+    }
+}

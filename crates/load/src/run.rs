@@ -1,0 +1,174 @@
+//! Runs a plan: checks it, spreads its users over threads, joins what they report.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread::{Builder, ScopedJoinHandle};
+
+use narrows_model::evidence::LoadTotals;
+use narrows_model::load::{ErrorCause, LoadBatch, LoadPlan};
+use narrows_model::run::Validity;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::Error;
+use crate::check::check;
+use crate::clock::Clock;
+use crate::collector::Collector;
+use crate::data::Sources;
+use crate::drivers::http1::{Shared, ThreadReport, Worker};
+use crate::outcome::{LoadOutcome, Phases};
+use crate::random::Random;
+use crate::recorder::{Message, Recorder};
+use crate::request::Request;
+use crate::schedule::Schedule;
+use crate::validity::{Measured, judge};
+
+/// Seconds that a load thread may be ahead of whoever reads the batches, before it has to wait.
+const SECONDS_AHEAD: usize = 64;
+/// Threads are given this long to start before the load does.
+const LEAD_NS: i64 = 2_000_000;
+/// Open files beside the connections: epoll, standard streams, the run file, listeners.
+const FILES_BESIDE: u64 = 64;
+
+/// Sends the plan's load and blocks until it is over and its answers are in.
+///
+/// Seconds go to `out` while the load lasts, each (scenario, second) exactly once and in order; `out` should be read
+/// by another thread, and a reader that falls more than a minute behind holds the load up. When the reader is gone,
+/// or `stop` is set, no further request is sent and outstanding answers are waited for at most one second.
+///
+/// A request that a kept connection broke under before any byte of the answer came is sent once more, whatever its
+/// method. Raises the process's soft limit of open files if the users need it.
+///
+/// # Errors
+/// [`Error::Plan`] when the plan cannot be run, [`Error::OpenFiles`] when it has more users than the process may open
+/// connections, [`Error::System`] when the kernel gives no thread or epoll descriptor. What becomes of requests is
+/// never an error, it is in the outcome.
+pub fn run(
+    plan: &LoadPlan,
+    clock: Clock,
+    stop: &AtomicBool,
+    out: &SyncSender<LoadBatch>,
+) -> Result<LoadOutcome, Error> {
+    check(plan)?;
+    let requests = compile(plan)?;
+    let schedules: Vec<Schedule> = plan.scenarios.iter().map(Schedule::new).collect();
+    let users = schedules.iter().map(|schedule| u64::from(schedule.vus_max())).sum();
+    allow_open_files(users)?;
+    let sources = Sources::new(&plan.data);
+    let deserted = AtomicBool::new(false);
+    let shared = Shared {
+        plan,
+        clock,
+        start_ns: clock.now_ns() + LEAD_NS,
+        sources: &sources,
+        requests: &requests,
+        schedules: &schedules,
+        threads: plan.threads.clamp(1, users.max(1) as usize),
+        stop,
+        deserted: &deserted,
+    };
+    let (totals, reports) = run_threads(&shared, out)?;
+    Ok(sum_up(shared.start_ns, totals, reports))
+}
+
+fn compile(plan: &LoadPlan) -> Result<Vec<Request>, Error> {
+    let compiled = plan
+        .scenarios
+        .iter()
+        .map(|scenario| Request::compile(&scenario.request, plan, &format!("scenario {}", scenario.name)));
+    compiled.collect()
+}
+
+fn allow_open_files(users: u64) -> Result<(), Error> {
+    let needed = users + FILES_BESIDE;
+    let limits = getrlimit(Resource::Nofile);
+    if limits.current.is_none_or(|soft| soft >= needed) {
+        return Ok(());
+    }
+    if let Some(limit) = limits.maximum.filter(|hard| *hard < needed) {
+        return Err(Error::OpenFiles { users, needed, limit });
+    }
+    let raised = Rlimit { current: Some(needed), maximum: limits.maximum };
+    setrlimit(Resource::Nofile, raised).map_err(|errno| Error::system("raise the limit of open files", errno))
+}
+
+fn run_threads(shared: &Shared<'_>, out: &SyncSender<LoadBatch>) -> Result<(LoadTotals, Vec<ThreadReport>), Error> {
+    let (report, reports) = sync_channel::<Message>(SECONDS_AHEAD * shared.threads);
+    let names: Vec<String> = shared.plan.scenarios.iter().map(|scenario| scenario.name.clone()).collect();
+    let mut workers = Vec::with_capacity(shared.threads);
+    for thread in 0..shared.threads {
+        let random = Random::new(shared.plan.seed, 2 * thread as u64 + 1);
+        let recorder = Recorder::new(thread, shared.start_ns, names.clone(), random, report.clone());
+        let worker = Worker::new(shared, thread, recorder);
+        workers.push(worker.map_err(|errno| Error::system("create an epoll descriptor", errno))?);
+    }
+    drop(report);
+    std::thread::scope(|scope| {
+        let mut running: Vec<ScopedJoinHandle<'_, ThreadReport>> = Vec::with_capacity(workers.len());
+        let mut refused = None;
+        for (thread, worker) in workers.into_iter().enumerate() {
+            match Builder::new().name(format!("load-{thread}")).spawn_scoped(scope, move || worker.run()) {
+                Ok(handle) => running.push(handle),
+                Err(source) => {
+                    shared.deserted.store(true, std::sync::atomic::Ordering::Relaxed);
+                    refused = Some(Error::System { action: "start a load thread", source });
+                    break;
+                }
+            }
+        }
+        let totals = Collector::new(out, shared.deserted, shared.threads).run(&reports);
+        let ended = running.into_iter().map(|handle| handle.join().unwrap_or_else(|p| std::panic::resume_unwind(p)));
+        let ended: Vec<ThreadReport> = ended.collect();
+        refused.map_or(Ok((totals, ended)), Err)
+    })
+}
+
+fn sum_up(started_ns: i64, mut totals: LoadTotals, reports: Vec<ThreadReport>) -> LoadOutcome {
+    let ended_ns = reports.iter().map(|report| report.ended_ns).fold(started_ns, i64::max);
+    totals.seconds = (ended_ns - started_ns) as f64 / 1e9;
+    let mut outcome = LoadOutcome {
+        started_ns,
+        ended_ns,
+        totals,
+        body_bytes: 0,
+        statuses: Default::default(),
+        causes: Vec::new(),
+        phases: Phases::default(),
+        ticks_missed: 0,
+        reconnects: 0,
+        abandoned: 0,
+        threads: Vec::with_capacity(reports.len()),
+        validity: Validity::default(),
+    };
+    for report in reports {
+        add(&mut outcome, report);
+    }
+    outcome.causes.sort_by_key(|cause| std::cmp::Reverse(cause.count));
+    outcome.validity = judge(&Measured {
+        ended: outcome.totals.succeeded + outcome.totals.errors.total(),
+        succeeded: outcome.totals.succeeded,
+        lateness_p99_ns: outcome.totals.lateness.quantile_ns(0.99),
+        latency_p50_ns: outcome.totals.latency.quantile_ns(0.5),
+        busiest_thread: outcome.threads.iter().map(|thread| thread.share()).fold(0.0, f64::max),
+    });
+    outcome
+}
+
+fn add(outcome: &mut LoadOutcome, report: ThreadReport) {
+    let totals = report.totals;
+    for (status, count) in totals.statuses.iter().enumerate().filter(|(_, count)| **count > 0) {
+        *outcome.statuses.entry(status as u16).or_default() += count;
+    }
+    for ((kind, cause), count) in totals.causes {
+        let text = cause.to_string();
+        match outcome.causes.iter_mut().find(|known| known.kind == kind && known.text == text) {
+            Some(known) => known.count += count,
+            None => outcome.causes.push(ErrorCause { kind, text, count }),
+        }
+    }
+    outcome.phases.merge(&totals.phases);
+    outcome.body_bytes += totals.body_bytes;
+    outcome.ticks_missed += totals.ticks_missed;
+    outcome.reconnects += totals.reconnects;
+    outcome.abandoned += totals.abandoned;
+    outcome.threads.push(report.usage);
+}

@@ -1,0 +1,175 @@
+//! Which requests of a second are kept whole: the slowest, some errors, and an even sample of the rest.
+//!
+//! Each kept request carries the number it stands for, and these weights add up to all requests that ended, so that
+//! counts over samples stay unbiased. The rest is sampled by reservoir (Vitter 1985, "Random sampling with a
+//! reservoir", algorithm R), which needs no knowledge of how many will come.
+
+use narrows_model::load::{ErrorKind, Sample};
+use narrows_model::trace::TraceId;
+
+use crate::random::Random;
+
+const SLOWEST_MAX: usize = 4;
+const ERRORS_MAX: usize = 4;
+const REST_MAX: usize = 24;
+
+/// A request that has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Ended {
+    pub(crate) vu: u32,
+    pub(crate) intended_ns: i64,
+    pub(crate) sent_ns: i64,
+    pub(crate) done_ns: i64,
+    pub(crate) status: u16,
+    pub(crate) error: Option<ErrorKind>,
+    pub(crate) bytes: u64,
+    pub(crate) trace_id: Option<TraceId>,
+}
+
+impl Ended {
+    /// From intended send to the end, in nanoseconds.
+    pub(crate) fn latency_ns(&self) -> u64 {
+        self.done_ns.saturating_sub(self.intended_ns).max(0) as u64
+    }
+
+    /// From actual send to the end, in nanoseconds.
+    pub(crate) fn service_ns(&self) -> u64 {
+        self.done_ns.saturating_sub(self.sent_ns).max(0) as u64
+    }
+}
+
+/// The sample of one second of one scenario on one thread.
+#[derive(Debug, Default)]
+pub(crate) struct Sampler {
+    slowest: Vec<Ended>,
+    errors: Reservoir<ERRORS_MAX>,
+    rest: Reservoir<REST_MAX>,
+}
+
+impl Sampler {
+    /// Takes note of a request.
+    pub(crate) fn offer(&mut self, ended: Ended, random: &mut Random) {
+        if ended.error.is_some() {
+            self.errors.offer(ended, random);
+            return;
+        }
+        if self.slowest.len() < SLOWEST_MAX {
+            self.slowest.push(ended);
+            return;
+        }
+        let fastest = (0..SLOWEST_MAX).min_by_key(|i| self.slowest[*i].latency_ns()).unwrap_or(0);
+        let mut other = ended;
+        if ended.latency_ns() > self.slowest[fastest].latency_ns() {
+            other = std::mem::replace(&mut self.slowest[fastest], ended);
+        }
+        self.rest.offer(other, random);
+    }
+
+    /// Hands over the sample, weights set, and begins anew.
+    pub(crate) fn take(&mut self, scenario: &str) -> Vec<Sample> {
+        let mut samples = Vec::with_capacity(self.slowest.len() + self.errors.kept.len() + self.rest.kept.len());
+        samples.extend(self.slowest.drain(..).map(|ended| sample(ended, scenario, 1.0)));
+        self.errors.take(scenario, &mut samples);
+        self.rest.take(scenario, &mut samples);
+        samples
+    }
+}
+
+#[derive(Debug, Default)]
+struct Reservoir<const MAX: usize> {
+    kept: Vec<Ended>,
+    offered: u64,
+}
+
+impl<const MAX: usize> Reservoir<MAX> {
+    fn offer(&mut self, ended: Ended, random: &mut Random) {
+        self.offered += 1;
+        if self.kept.len() < MAX {
+            self.kept.push(ended);
+        } else if let Some(place) = self.kept.get_mut(random.below(self.offered) as usize) {
+            *place = ended;
+        }
+    }
+
+    fn take(&mut self, scenario: &str, samples: &mut Vec<Sample>) {
+        let weight = self.offered as f64 / self.kept.len().max(1) as f64;
+        samples.extend(self.kept.drain(..).map(|ended| sample(ended, scenario, weight)));
+        self.offered = 0;
+    }
+}
+
+fn sample(ended: Ended, scenario: &str, weight: f64) -> Sample {
+    Sample {
+        scenario: scenario.to_owned(),
+        vu: ended.vu,
+        intended_ns: ended.intended_ns,
+        sent_ns: ended.sent_ns,
+        done_ns: ended.done_ns,
+        status: ended.status,
+        error: ended.error,
+        bytes: ended.bytes,
+        trace_id: ended.trace_id,
+        weight,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn ended(latency_ns: i64, error: Option<ErrorKind>) -> Ended {
+        Ended {
+            vu: 0,
+            intended_ns: 1_000,
+            sent_ns: 1_000,
+            done_ns: 1_000 + latency_ns,
+            status: 200,
+            error,
+            bytes: 1,
+            trace_id: None,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn weights_add_up_and_the_slowest_are_there(
+            latencies in proptest::collection::vec((0i64..1_000, proptest::bool::weighted(0.1)), 0..400),
+            seed: u64,
+        ) {
+            let mut random = Random::new(seed, 0);
+            let mut sampler = Sampler::default();
+            for (latency, failed) in &latencies {
+                sampler.offer(ended(*latency, failed.then_some(ErrorKind::Reset)), &mut random);
+            }
+            let samples = sampler.take("a");
+            let weight = |failed: bool| {
+                samples.iter().filter(|s| s.error.is_some() == failed).map(|s| s.weight).sum::<f64>()
+            };
+            let count = |failed: bool| latencies.iter().filter(|l| l.1 == failed).count() as f64;
+            prop_assert!((weight(true) - count(true)).abs() < 1e-6);
+            prop_assert!((weight(false) - count(false)).abs() < 1e-6);
+            prop_assert!(samples.len() <= SLOWEST_MAX + ERRORS_MAX + REST_MAX);
+            let mut sorted: Vec<i64> = latencies.iter().filter(|l| !l.1).map(|l| l.0).collect();
+            sorted.sort_unstable_by(|a, b| b.cmp(a));
+            let mut slowest: Vec<i64> = samples[..sorted.len().min(SLOWEST_MAX)].iter().map(|s| s.done_ns - 1_000).collect();
+            slowest.sort_unstable_by(|a, b| b.cmp(a));
+            prop_assert_eq!(&slowest[..], &sorted[..slowest.len()]);
+            prop_assert_eq!(sampler.take("a"), []);
+        }
+    }
+
+    #[test]
+    fn the_rest_is_sampled_evenly() {
+        let mut random = Random::new(3, 0);
+        let mut early = 0;
+        for _ in 0..1_000 {
+            let mut sampler = Sampler::default();
+            for i in 0..200 {
+                sampler.offer(ended(i, None), &mut random);
+            }
+            early += sampler.take("a")[SLOWEST_MAX..].iter().filter(|s| s.done_ns < 1_098).count();
+        }
+        assert!((11_400..12_600).contains(&early), "{early} of 24,000 from the first half");
+    }
+}

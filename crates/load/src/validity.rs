@@ -1,0 +1,140 @@
+//! Whether the generator's own numbers can be trusted.
+//!
+//! Pure arithmetic over what the generator measured of itself. A closed loop against a fast server fills its thread
+//! legitimately; the verdict is invalid all the same, because then the generator sets the rate and not the system.
+
+use narrows_model::run::{Validity, Verdict};
+use narrows_model::units;
+
+/// What the generator measured of itself.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Measured {
+    /// Requests that ended, well or not.
+    pub ended: u64,
+    /// Requests that ended well.
+    pub succeeded: u64,
+    /// 99 % of all sends were at most this late, in nanoseconds.
+    pub lateness_p99_ns: u64,
+    /// The median latency, in nanoseconds.
+    pub latency_p50_ns: u64,
+    /// CPU time ÷ wall time of the busiest load thread, 0 to 1.
+    pub busiest_thread: f64,
+}
+
+/// Lateness that is never held against the generator, and the part of the median latency that is not either.
+const LATE_DOUBTFUL: (u64, f64) = (1_000_000, 0.10);
+const LATE_INVALID: (u64, f64) = (10_000_000, 0.50);
+const BUSY_DOUBTFUL: f64 = 0.80;
+const BUSY_INVALID: f64 = 0.95;
+
+/// The verdict: the worst of all reasons, and every reason in a whole sentence with its figures.
+pub fn judge(measured: &Measured) -> Validity {
+    let mut validity = Validity::default();
+    let found = [succeeded(measured), lateness(measured), busy(measured)];
+    for (verdict, reason) in found.into_iter().flatten() {
+        validity.verdict = validity.verdict.max(verdict);
+        validity.reasons.push(reason);
+    }
+    validity
+}
+
+fn succeeded(measured: &Measured) -> Option<(Verdict, String)> {
+    if measured.succeeded > 0 {
+        return None;
+    }
+    let reason = match measured.ended {
+        0 => "No request ended, so there is nothing to measure.".into(),
+        1 => "The only request failed, so there is no latency to measure.".into(),
+        n => format!("All {} requests failed, so there is no latency to measure.", units::count(n)),
+    };
+    Some((Verdict::Invalid, reason))
+}
+
+fn lateness(measured: &Measured) -> Option<(Verdict, String)> {
+    let late = measured.lateness_p99_ns as f64;
+    let median = measured.latency_p50_ns as f64;
+    let above = |(least, part): (u64, f64)| late > (least as f64).max(part * median);
+    let verdict = if above(LATE_INVALID) {
+        Verdict::Invalid
+    } else if above(LATE_DOUBTFUL) {
+        Verdict::Doubtful
+    } else {
+        return None;
+    };
+    let reason = format!(
+        "1 % of the requests were sent {} or more after their time, beside a median latency of {}, so the generator's \
+         own delay is part of the numbers.",
+        units::duration(late),
+        units::duration(median)
+    );
+    Some((verdict, reason))
+}
+
+fn busy(measured: &Measured) -> Option<(Verdict, String)> {
+    let share = units::percent(measured.busiest_thread);
+    if measured.busiest_thread >= BUSY_INVALID {
+        let reason = format!(
+            "The generator was the bottleneck: its busiest thread used {share} of a core, so the system was not asked \
+             for more."
+        );
+        Some((Verdict::Invalid, reason))
+    } else if measured.busiest_thread >= BUSY_DOUBTFUL {
+        let reason = format!("The generator was near its limit: its busiest thread used {share} of a core.");
+        Some((Verdict::Doubtful, reason))
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Verdict::{Doubtful, Invalid, Valid};
+
+    const MS: u64 = 1_000_000;
+    const FINE: Measured =
+        Measured { ended: 10, succeeded: 9, lateness_p99_ns: 0, latency_p50_ns: 5 * MS, busiest_thread: 0.5 };
+
+    #[test]
+    fn each_limit_is_where_it_says() {
+        let late = |late_ns, median_ns| Measured { lateness_p99_ns: late_ns, latency_p50_ns: median_ns, ..FINE };
+        let busy = |share| Measured { busiest_thread: share, ..FINE };
+        let cases = [
+            (FINE, Valid),
+            (late(MS, 5 * MS), Valid),
+            (late(MS + 1, 5 * MS), Doubtful),
+            (late(10 * MS, 100 * MS), Valid),
+            (late(10 * MS + 1, 100 * MS), Doubtful),
+            (late(10 * MS, 5 * MS), Doubtful),
+            (late(10 * MS + 1, 5 * MS), Invalid),
+            (late(50 * MS + 1, 100 * MS), Invalid),
+            (busy(0.79), Valid),
+            (busy(0.80), Doubtful),
+            (busy(0.95), Invalid),
+            (Measured { succeeded: 0, ..FINE }, Invalid),
+            (Measured { succeeded: 0, ended: 0, ..FINE }, Invalid),
+        ];
+        for (measured, expected) in cases {
+            let validity = judge(&measured);
+            assert_eq!(validity.verdict, expected, "{measured:?}");
+            assert_eq!(validity.reasons.is_empty(), expected == Valid, "{measured:?}");
+        }
+    }
+
+    #[test]
+    fn reasons_are_sentences_with_figures_and_the_worst_counts() {
+        let measured = Measured { ended: 1_200, succeeded: 0, lateness_p99_ns: 2 * MS, busiest_thread: 0.97, ..FINE };
+        let validity = judge(&measured);
+        assert_eq!(validity.verdict, Invalid);
+        assert_eq!(
+            validity.reasons,
+            [
+                "All 1,200 requests failed, so there is no latency to measure.",
+                "1 % of the requests were sent 2.00 ms or more after their time, beside a median latency of 5.00 ms, \
+                 so the generator's own delay is part of the numbers.",
+                "The generator was the bottleneck: its busiest thread used 97 % of a core, so the system was not \
+                 asked for more.",
+            ]
+        );
+    }
+}

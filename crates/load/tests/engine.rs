@@ -1,0 +1,363 @@
+//! The engine against a real server on loopback: everything that was asked for is sent, and all of it is accounted for.
+
+#![allow(clippy::unwrap_used, reason = "what fails in a test's surroundings fails the test")]
+
+mod server;
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::sync_channel;
+use std::time::Duration;
+
+use narrows_load::{Clock, Error, LoadOutcome, run};
+use narrows_model::load::{
+    Connections, DataSource, DataValues, ErrorCounts, ErrorKind, LoadBatch, LoadModel, LoadPlan, LoadSecond, Pick,
+    RequestTemplate, Sample, Scenario, Segment, Stage, StageShape, Template, Tracing,
+};
+use narrows_model::run::Verdict;
+use server::{Reply, Server, ok};
+
+struct Ran {
+    outcome: LoadOutcome,
+    seconds: Vec<LoadSecond>,
+    samples: Vec<Sample>,
+}
+
+fn plan(server: &Server, model: LoadModel) -> LoadPlan {
+    let request = RequestTemplate {
+        method: "GET".into(),
+        path: Template::text("/"),
+        headers: Vec::new(),
+        body: None,
+        host: "test".into(),
+    };
+    let scenario =
+        Scenario { name: "a".into(), model, warmup: Duration::ZERO, request, think_time: Duration::ZERO, pace: None };
+    LoadPlan {
+        targets: vec![server.address],
+        scenarios: vec![scenario],
+        data: Vec::new(),
+        tracing: None,
+        timeout: Duration::from_secs(20),
+        drain: Duration::from_secs(20),
+        seed: 1,
+        threads: 1,
+        connections: Connections::KeepAlive,
+    }
+}
+
+fn iterations(vus: u32, iterations: u64) -> LoadModel {
+    LoadModel::SharedIterations { vus, iterations, max_duration: None }
+}
+
+fn run_with(plan: &LoadPlan, stop: &AtomicBool) -> Ran {
+    let (out, batches) = sync_channel::<LoadBatch>(1);
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(move || batches.into_iter().collect::<Vec<_>>());
+        let outcome = run(plan, Clock::new(), stop, &out).unwrap();
+        drop(out);
+        let batches = reader.join().unwrap();
+        let seconds = batches.iter().flat_map(|batch| batch.seconds.clone()).collect();
+        let samples = batches.into_iter().flat_map(|batch| batch.samples).collect();
+        Ran { outcome, seconds, samples }
+    })
+}
+
+/// Runs a plan and checks what holds for every load.
+fn run_whole(plan: &LoadPlan) -> Ran {
+    let ran = run_with(plan, &AtomicBool::new(false));
+    assert_consistent(plan, &ran);
+    ran
+}
+
+fn assert_consistent(plan: &LoadPlan, ran: &Ran) {
+    let totals = &ran.outcome.totals;
+    let ended = totals.succeeded + totals.errors.total();
+    let sum = |of: fn(&LoadSecond) -> u64| ran.seconds.iter().map(of).sum::<u64>();
+    assert_eq!(sum(|s| s.sent), totals.sent);
+    assert_eq!(sum(|s| s.succeeded + s.errors.total()), ended);
+    assert_eq!(sum(|s| s.latency.count()), totals.succeeded);
+    assert_eq!(totals.service.count(), totals.succeeded);
+    assert_eq!(totals.lateness.count(), totals.sent);
+    let answered = totals.succeeded + totals.errors.status;
+    assert_eq!(ran.outcome.statuses.values().sum::<u64>(), answered);
+    assert_eq!(ran.outcome.causes.iter().map(|cause| cause.count).sum::<u64>(), ended - answered);
+    let start_ns = ran.outcome.started_ns;
+    let rows: Vec<(i64, &str)> = ran.seconds.iter().map(|s| (s.start_ns, s.scenario.as_str())).collect();
+    let seconds = ran.seconds.len() / plan.scenarios.len();
+    let names = plan.scenarios.iter().map(|scenario| scenario.name.as_str());
+    let expected: Vec<(i64, &str)> =
+        (0..seconds as i64).flat_map(|k| names.clone().map(move |name| (start_ns + k * 1_000_000_000, name))).collect();
+    assert_eq!(rows, expected);
+    for second in &ran.seconds {
+        let end_ns = second.start_ns + 1_000_000_000;
+        let of_second = |s: &&Sample| s.scenario == second.scenario && (second.start_ns..end_ns).contains(&s.done_ns);
+        let weight: f64 = ran.samples.iter().filter(of_second).map(|s| s.weight).sum();
+        assert!((weight - (second.succeeded + second.errors.total()) as f64).abs() < 1e-6, "{weight}: {second:?}");
+    }
+    for sample in &ran.samples {
+        assert!(
+            start_ns <= sample.intended_ns && sample.intended_ns <= sample.sent_ns && sample.sent_ns <= sample.done_ns
+        );
+    }
+}
+
+#[test]
+fn exactly_the_iterations_asked_for_are_sent_over_one_connection_per_user() {
+    let server = Server::start(|_| Reply::Keep(ok("hello")));
+    let mut plan = plan(&server, iterations(8, 1_000));
+    plan.threads = 3;
+    let ran = run_whole(&plan);
+    let totals = &ran.outcome.totals;
+    assert_eq!((totals.sent, totals.succeeded, totals.errors), (1_000, 1_000, ErrorCounts::default()));
+    assert_eq!(totals.bytes, 1_000 * ok("hello").len() as u64);
+    assert_eq!((ran.outcome.body_bytes, ran.outcome.reconnects, ran.outcome.threads.len()), (5_000, 0, 3));
+    assert_eq!(ran.outcome.statuses.into_iter().collect::<Vec<_>>(), [(200, 1_000)]);
+    assert_eq!((server.asked().len(), ran.seconds[0].vus), (1_000, 8));
+    assert_eq!(ran.outcome.phases.connect.count, 8);
+    assert!(ran.outcome.phases.wait.count > 0 && ran.outcome.phases.wait.max_ns > 0);
+}
+
+#[test]
+fn connections_that_are_not_kept_are_as_many_as_requests() {
+    let server = Server::start(|_| Reply::Close(ok("")));
+    let mut plan = plan(&server, iterations(4, 100));
+    plan.connections = Connections::PerRequest;
+    let ran = run_whole(&plan);
+    assert_eq!((ran.outcome.totals.succeeded, ran.outcome.phases.connect.count), (100, 100));
+    let asked = server.asked();
+    assert!(asked.iter().all(|asked| asked.position == 0 && asked.header("connection") == Some("close")));
+}
+
+#[test]
+fn every_form_of_answer_is_read_to_its_end() {
+    let chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nX: y\r\n\r\n".to_vec();
+    let continued = [b"HTTP/1.1 100 Continue\r\n\r\n".to_vec(), ok("abc")].concat();
+    let until_close = b"HTTP/1.1 200 OK\r\n\r\nabc".to_vec();
+    let large = ok(&"x".repeat(3_000_000));
+    let cases = [(chunked, 3), (continued, 3), (until_close, 3), (large, 3_000_000)];
+    for (bytes, body_bytes) in cases {
+        let closes = !bytes.windows(6).any(|w| w.eq_ignore_ascii_case(b"length") || w.eq_ignore_ascii_case(b"chunke"));
+        let reply = bytes.clone();
+        let server =
+            Server::start(move |_| if closes { Reply::Close(reply.clone()) } else { Reply::Keep(reply.clone()) });
+        let ran = run_whole(&plan(&server, iterations(2, 10)));
+        assert_eq!(ran.outcome.totals.succeeded, 10, "{}", bytes[..40.min(bytes.len())].escape_ascii());
+        assert_eq!((ran.outcome.body_bytes, ran.outcome.totals.bytes), (10 * body_bytes, 10 * bytes.len() as u64));
+    }
+}
+
+#[test]
+fn every_failure_is_counted_by_its_kind_and_every_iteration_ends() {
+    let cases: [(&'static [u8], ErrorKind); 4] = [
+        (b"HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n", ErrorKind::Status),
+        (b"SSH-2.0-OpenSSH_9.2\r\n", ErrorKind::Protocol),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf", ErrorKind::Reset),
+        (b"", ErrorKind::Reset),
+    ];
+    for (bytes, kind) in cases {
+        let server = Server::start(move |_| Reply::Close(bytes.to_vec()));
+        let mut plan = plan(&server, iterations(3, 30));
+        plan.threads = 2;
+        let ran = run_whole(&plan);
+        assert_eq!(ran.outcome.totals.errors.of(kind), 30, "{kind:?}: {:?}", ran.outcome.causes);
+        assert_eq!((ran.outcome.totals.errors.total(), ran.outcome.totals.succeeded), (30, 0));
+        assert_eq!(ran.outcome.validity.verdict, Verdict::Invalid);
+        assert!(ran.samples.iter().all(|sample| sample.error == Some(kind)));
+    }
+}
+
+#[test]
+fn a_kept_connection_that_the_server_gave_up_is_replaced_unseen() {
+    let server =
+        Server::start(|asked| if asked.position == 0 { Reply::Keep(ok("")) } else { Reply::Close(Vec::new()) });
+    let ran = run_whole(&plan(&server, iterations(1, 10)));
+    assert_eq!((ran.outcome.totals.succeeded, ran.outcome.totals.sent, ran.outcome.reconnects), (10, 10, 9));
+    assert_eq!(server.asked().len(), 19);
+}
+
+#[test]
+fn a_refused_connection_is_an_error_of_its_own() {
+    let address = Server::start(|_| Reply::Silence).address;
+    let server = Server::start(|_| Reply::Silence);
+    let mut plan = plan(&server, iterations(2, 6));
+    plan.targets = vec![address];
+    let ran = run_whole(&plan);
+    assert_eq!((ran.outcome.totals.errors.connect, ran.outcome.totals.sent), (6, 0));
+    assert_eq!(ran.outcome.causes[0].text, "Connection refused (os error 111)");
+}
+
+#[test]
+fn an_answer_that_does_not_come_times_out() {
+    let server = Server::start(|_| Reply::Silence);
+    let mut plan = plan(&server, iterations(3, 6));
+    plan.timeout = Duration::from_millis(30);
+    let ran = run_whole(&plan);
+    assert_eq!((ran.outcome.totals.errors.timeout, ran.outcome.totals.sent), (6, 6));
+    assert!(ran.samples.iter().all(|s| s.done_ns - s.intended_ns >= 30_000_000));
+}
+
+#[test]
+fn what_is_outstanding_when_the_drain_ends_has_timed_out() {
+    let server = Server::start(|_| Reply::Silence);
+    let mut plan = plan(&server, LoadModel::ConstantVus { vus: 5, duration: Duration::from_millis(50) });
+    plan.drain = Duration::from_millis(10);
+    let ran = run_whole(&plan);
+    assert_eq!((ran.outcome.totals.errors.timeout, ran.outcome.totals.sent, ran.outcome.abandoned), (5, 5, 0));
+}
+
+#[test]
+fn a_wish_to_stop_ends_the_load_and_abandons_what_is_outstanding() {
+    static STOP: AtomicBool = AtomicBool::new(false);
+    let server = Server::start(|_| {
+        STOP.store(true, Ordering::Relaxed);
+        Reply::Silence
+    });
+    let mut plan = plan(&server, LoadModel::ConstantVus { vus: 1, duration: Duration::from_secs(3_600) });
+    plan.drain = Duration::from_millis(10);
+    let ran = run_with(&plan, &STOP);
+    assert_eq!((ran.outcome.abandoned, ran.outcome.totals.sent, ran.outcome.totals.errors.total()), (1, 1, 0));
+}
+
+#[test]
+fn a_load_that_nobody_listens_to_stops_and_is_added_up() {
+    let server = Server::start(|_| Reply::Keep(ok("")));
+    let plan = plan(&server, LoadModel::ConstantVus { vus: 1, duration: Duration::from_secs(3_600) });
+    let (out, batches) = sync_channel(1);
+    drop(batches);
+    let outcome = run(&plan, Clock::new(), &AtomicBool::new(false), &out).unwrap();
+    assert!(outcome.totals.succeeded > 0);
+}
+
+#[test]
+fn every_second_has_a_row_for_every_scenario_even_if_nothing_happened() {
+    let server = Server::start(|_| Reply::Keep(ok("")));
+    let mut plan = plan(&server, LoadModel::ConstantVus { vus: 2, duration: Duration::from_millis(1_200) });
+    plan.scenarios[0].pace = Some(Duration::from_millis(20));
+    let mut idle = plan.scenarios[0].clone();
+    idle.name = "b".into();
+    idle.pace = Some(Duration::from_secs(1_000_000));
+    plan.scenarios.push(idle);
+    plan.threads = 2;
+    let ran = run_whole(&plan);
+    assert_eq!(
+        ran.seconds[..4].iter().map(|s| (s.scenario.as_str(), s.vus)).collect::<Vec<_>>(),
+        [("a", 2), ("b", 2), ("a", 2), ("b", 2)]
+    );
+    assert!(ran.seconds[0].sent > 0);
+}
+
+#[test]
+fn a_pace_is_never_exceeded_and_missed_ticks_are_counted() {
+    let server = Server::start(|_| Reply::Keep(ok("")));
+    let mut paced = plan(&server, LoadModel::ConstantVus { vus: 1, duration: Duration::from_millis(200) });
+    paced.scenarios[0].pace = Some(Duration::from_millis(10));
+    let ran = run_whole(&paced);
+    assert!((1..=20).contains(&ran.outcome.totals.sent), "{}", ran.outcome.totals.sent);
+
+    let slow = Server::start(|_| {
+        std::thread::sleep(Duration::from_millis(35));
+        Reply::Keep(ok(""))
+    });
+    let mut late = plan(&slow, iterations(1, 3));
+    late.scenarios[0].pace = Some(Duration::from_millis(10));
+    let ran = run_whole(&late);
+    assert_eq!(ran.outcome.totals.succeeded, 3);
+    assert!(ran.outcome.ticks_missed >= 4, "{}", ran.outcome.ticks_missed);
+}
+
+#[test]
+fn users_come_and_go_with_the_stages() {
+    let server = Server::start(|_| Reply::Keep(ok("")));
+    let stage = |ms, target, shape| Stage { duration: Duration::from_millis(ms), target, shape };
+    let stages =
+        vec![stage(100, 2, StageShape::Step), stage(300, 6, StageShape::Linear), stage(700, 1, StageShape::Step)];
+    let mut plan = plan(&server, LoadModel::RampingVus { start_vus: 0, stages });
+    plan.scenarios[0].think_time = Duration::from_millis(5);
+    plan.threads = 2;
+    let ran = run_whole(&plan);
+    assert_eq!(ran.seconds[0].vus, 1);
+    let connections: BTreeSet<usize> = server.asked().iter().map(|asked| asked.connection).collect();
+    assert!((3..=6).contains(&connections.len()), "{connections:?}");
+    let late = ran.samples.iter().filter(|s| s.intended_ns > ran.outcome.started_ns + 450_000_000);
+    assert!(late.clone().count() > 0 && late.clone().all(|s| s.vu == 0));
+}
+
+#[test]
+fn users_are_spread_over_the_targets() {
+    let servers: Vec<Server> = (0..2).map(|_| Server::start(|_| Reply::Keep(ok("")))).collect();
+    let mut plan = plan(&servers[0], LoadModel::ConstantVus { vus: 4, duration: Duration::from_millis(50) });
+    plan.targets = servers.iter().map(|server| server.address).collect();
+    run_whole(&plan);
+    for server in &servers {
+        let connections: BTreeSet<usize> = server.asked().iter().map(|asked| asked.connection).collect();
+        assert_eq!(connections.len(), 2);
+    }
+}
+
+#[test]
+fn data_is_bound_per_request_and_a_large_body_is_sent_whole() {
+    let server = Server::start(|_| Reply::Keep(ok("")));
+    let mut plan = plan(&server, iterations(3, 40));
+    plan.threads = 2;
+    plan.data = vec![DataSource {
+        name: "owner".into(),
+        values: DataValues::Rows {
+            columns: vec!["id".into(), "name".into()],
+            rows: (0..40).map(|i| vec![format!("o {i}"), "x".repeat(200_000 + i)]).collect(),
+            pick: Pick::Sequential,
+        },
+    }];
+    let request = &mut plan.scenarios[0].request;
+    request.method = "POST".into();
+    request.path.segments = vec![Segment::Text("/".into()), Segment::Field { source: 0, column: 0 }];
+    request.body = Some(Template { segments: vec![Segment::Field { source: 0, column: 1 }; 10] });
+    assert_eq!(run_whole(&plan).outcome.totals.succeeded, 40);
+    let mut asked: Vec<(String, usize)> = server.asked().into_iter().map(|a| (a.line, a.body.len())).collect();
+    asked.sort_by_key(|(_, length)| *length);
+    let expected: Vec<(String, usize)> =
+        (0..40).map(|i| (format!("POST /o%20{i} HTTP/1.1"), 10 * (200_000 + i))).collect();
+    assert_eq!(asked, expected);
+}
+
+#[test]
+fn every_request_carries_a_trace_and_samples_name_the_sampled_ones() {
+    let server = Server::start(|_| Reply::Keep(ok("")));
+    let mut plan = plan(&server, iterations(4, 400));
+    plan.tracing = Some(Tracing { sample: 0.5, tag: [0xca, 0xfe, 0xba, 0xbe] });
+    let ran = run_whole(&plan);
+    let asked = server.asked();
+    let traces: Vec<&str> = asked.iter().map(|asked| asked.header("traceparent").unwrap()).collect();
+    assert!(traces.iter().all(|trace| trace.starts_with("00-cafebabe") && trace.len() == 55));
+    let flagged: BTreeSet<&str> = traces.iter().filter(|t| t.ends_with("-01")).map(|t| &t[3..35]).collect();
+    assert!((120..280).contains(&flagged.len()), "{}", flagged.len());
+    assert_eq!(traces.iter().collect::<BTreeSet<_>>().len(), 400);
+    for sample in ran.samples {
+        assert!(sample.trace_id.is_none_or(|id| flagged.contains(narrows_model::trace::hex(&id).as_str())));
+    }
+}
+
+#[test]
+fn the_warm_up_comes_on_top_of_the_iterations() {
+    let server = Server::start(|_| Reply::Keep(ok("")));
+    let mut plan = plan(&server, iterations(1, 20));
+    plan.scenarios[0].warmup = Duration::from_millis(50);
+    // So few requests that every one of them is in the sample.
+    plan.scenarios[0].think_time = Duration::from_millis(10);
+    let ran = run_whole(&plan);
+    let warm_until_ns = ran.outcome.started_ns + 50_000_000;
+    let counted = ran.samples.iter().filter(|s| s.sent_ns >= warm_until_ns).count();
+    assert_eq!((counted, ran.samples.len()), (20, server.asked().len()));
+    assert!((21..=26).contains(&server.asked().len()), "{}", server.asked().len());
+}
+
+#[test]
+fn a_plan_that_cannot_be_run_is_refused_before_anything_is_sent() {
+    let server = Server::start(|_| Reply::Keep(ok("")));
+    let mut plan = plan(&server, iterations(1, 1));
+    plan.scenarios[0].request.path = Template::text("no slash");
+    let (out, _batches) = sync_channel(1);
+    let error = run(&plan, Clock::new(), &AtomicBool::new(false), &out).unwrap_err();
+    assert!(matches!(error, Error::Plan { .. }), "{error}");
+    assert!(server.asked().is_empty());
+}

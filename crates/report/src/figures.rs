@@ -1,0 +1,132 @@
+//! How single values are written, so that text and page never disagree: changes with their intervals, a finding's
+//! figures by their UCUM unit, instants.
+//!
+//! Builds on `narrows_model::units`; adds only what needs a model type to know how it is to be read.
+
+use jiff::Timestamp;
+use narrows_model::comparison::{Change, Meaning};
+use narrows_model::finding::Figure;
+use narrows_model::units;
+
+/// From this ratio on a change reads as a factor: `×12.5` says more than `+1150 %`.
+const FACTOR_FROM: f64 = 4.0;
+
+/// A change in short: `+21 %`, `−41 %`, `×12.5`, or `same`.
+pub(crate) fn change(change: &Change) -> String {
+    match change.meaning {
+        Meaning::Same => "same".to_owned(),
+        Meaning::Higher | Meaning::Lower => signed(change.ratio, change.ratio),
+    }
+}
+
+/// A change's 95 % interval: `+18 to +24 %`.
+pub(crate) fn interval(change: &Change) -> String {
+    let (low, high) = (signed(change.low, change.ratio), signed(change.high, change.ratio));
+    let low = if high.ends_with(" %") { low.trim_end_matches(" %") } else { &low };
+    format!("{low} to {high}")
+}
+
+fn signed(ratio: f64, style_of: f64) -> String {
+    if !ratio.is_finite() {
+        return "unknown".to_owned();
+    }
+    if style_of >= FACTOR_FROM {
+        return format!("×{}", units::three(1.0 + ratio));
+    }
+    let sign = match ratio {
+        r if r > 0.0 => "+",
+        r if r < 0.0 => "−",
+        _ => "±",
+    };
+    format!("{sign}{}", units::percent(ratio.abs()))
+}
+
+/// A finding's figure with its unit.
+pub(crate) fn figure(figure: &Figure) -> String {
+    let value = figure.value;
+    if !value.is_finite() {
+        return "unknown".to_owned();
+    }
+    match figure.unit.as_str() {
+        "ns" => units::duration(value),
+        "us" => units::duration(value * 1e3),
+        "ms" => units::duration(value * 1e6),
+        "s" => units::duration(value * 1e9),
+        "By" => units::bytes(value),
+        "%" => units::percent(value / 100.0),
+        "/s" | "1/s" => units::rate(value),
+        "" | "1" => number(value),
+        unit => format!("{} {}", number(value), unit.trim_start_matches('{').replace('}', "")),
+    }
+}
+
+/// A plain number: whole ones with thousands separated, others with three significant digits.
+pub(crate) fn number(value: f64) -> String {
+    if value >= 1000.0 || (value >= 0.0 && value.fract() == 0.0) {
+        units::count(value.round() as u64)
+    } else {
+        units::three(value)
+    }
+}
+
+/// Core-seconds for each request, as a length of time; a dash when it was not sampled.
+pub(crate) fn cpu_per_request(core_seconds: Option<f64>) -> String {
+    core_seconds.map_or_else(|| "–".to_owned(), |seconds| units::duration(seconds * 1e9))
+}
+
+/// An instant as `2025-11-21 12:30 UTC`.
+pub(crate) fn instant(time_ns: i64) -> String {
+    match Timestamp::from_nanosecond(i128::from(time_ns)) {
+        Ok(time) => time.strftime("%Y-%m-%d %H:%M UTC").to_string(),
+        Err(_) => "unknown".to_owned(),
+    }
+}
+
+/// `1 trial`, `3 trials`.
+pub(crate) fn plural(n: usize, one: &str, many: &str) -> String {
+    format!("{} {}", units::count(n as u64), if n == 1 { one } else { many })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_say_what_they_amount_to() {
+        let of = |ratio, low, high, meaning| Change { ratio, low, high, meaning };
+        let cases = [
+            (of(0.21, 0.18, 0.24, Meaning::Higher), "+21 %", "+18 to +24 %"),
+            (of(-0.41, -0.45, -0.379, Meaning::Lower), "−41 %", "−45 to −38 %"),
+            (of(11.5, 11.0, 12.0, Meaning::Higher), "×12.5", "×12.0 to ×13.0"),
+            (of(0.01, -0.02, 0.04, Meaning::Same), "same", "−2.0 to +4.0 %"),
+            (of(f64::NAN, 0.0, f64::INFINITY, Meaning::Higher), "unknown", "±0 % to unknown"),
+        ];
+        for (input, short, long) in cases {
+            assert_eq!((change(&input).as_str(), interval(&input).as_str()), (short, long));
+        }
+    }
+
+    #[test]
+    fn figures_follow_their_unit() {
+        let cases = [
+            (25.0, "", "25"),
+            (24.6, "", "24.6"),
+            (3_500_000.0, "ns", "3.50 ms"),
+            (0.25, "s", "250 ms"),
+            (1536.0, "By", "1.50 KiB"),
+            (87.0, "%", "87 %"),
+            (1200.0, "/s", "1,200/s"),
+            (1.5, "{cores}", "1.50 cores"),
+            (12.0, "{RU}/s", "12 RU/s"),
+            (f64::NAN, "s", "unknown"),
+        ];
+        for (value, unit, expected) in cases {
+            assert_eq!(figure(&Figure::new("x", value, unit)), expected);
+        }
+    }
+
+    #[test]
+    fn instants_are_utc() {
+        assert_eq!(instant(1_763_728_200_000_000_000), "2025-11-21 12:30 UTC");
+    }
+}

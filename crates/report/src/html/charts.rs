@@ -1,0 +1,242 @@
+//! Line charts as inline SVG.
+//!
+//! A chart is drawn once at a fixed size and scaled by the page. Lines carry their name at their right end; the ends
+//! are moved apart so that names do not overlap. What the page's script shows on hover it reads back from the geometry
+//! and the `data-` attributes, so no value is in the page twice.
+
+use super::axis::{Axis, Scale};
+use super::escape::{Esc, cut};
+use super::thin::{Xy, thin};
+
+const WIDTH: f64 = 560.0;
+const HEIGHT: f64 = 230.0;
+const LEFT: f64 = 60.0;
+const RIGHT: f64 = 470.0;
+const TOP: f64 = 26.0;
+const BOTTOM: f64 = 200.0;
+/// Least distance between two names at line ends.
+const NAME_HEIGHT: f64 = 15.5;
+/// Longest name at a line end.
+const NAME_CHARS_MAX: usize = 13;
+/// Longest name on a level.
+const LEVEL_CHARS_MAX: usize = 40;
+
+/// A chart to draw.
+pub(super) struct Chart<'a> {
+    pub(super) title: &'a str,
+    pub(super) x: &'a Axis,
+    pub(super) left: &'a Axis,
+    /// What stands above the left axis.
+    pub(super) left_name: &'a str,
+    pub(super) right: Option<(&'a Axis, &'a str)>,
+    pub(super) lines: Vec<Line<'a>>,
+    /// Stretches of time that are shaded, with what they are.
+    pub(super) shaded: &'a [Xy],
+    /// Dashed levels: value on the left axis, colour class, what it is.
+    pub(super) levels: Vec<(f64, &'a str, String)>,
+    /// Points of each line at most.
+    pub(super) points_max: usize,
+}
+
+/// A line of a chart.
+pub(super) struct Line<'a> {
+    pub(super) name: &'a str,
+    pub(super) class: &'a str,
+    pub(super) points: &'a [Xy],
+    pub(super) side: Side,
+}
+
+/// The axis a line belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Side {
+    Left,
+    Right,
+}
+
+/// The chart as a `<figure>`.
+pub(super) fn figure(chart: &Chart<'_>) -> String {
+    let mut svg = String::new();
+    for (from, to) in chart.shaded {
+        let (from, to) = (x_of(chart.x, *from), x_of(chart.x, *to));
+        svg += &format!(
+            "<rect class=\"shade\" x=\"{from:.1}\" y=\"{TOP}\" width=\"{:.1}\" height=\"{}\"><title>warm-up, not \
+             counted</title></rect><text class=\"shade-name\" x=\"{:.1}\" y=\"{}\">warm-up</text>",
+            to - from,
+            BOTTOM - TOP,
+            from + 2.0,
+            TOP - 6.0
+        );
+    }
+    svg += &axes(chart);
+    for (value, class, name) in &chart.levels {
+        let y = y_of(chart.left, *value);
+        svg += &format!(
+            "<line class=\"level {class}\" x1=\"{LEFT}\" x2=\"{RIGHT}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/><text \
+             class=\"level-name end {class}\" x=\"{}\" y=\"{:.1}\">{}</text>",
+            RIGHT - 3.0,
+            y - 4.0,
+            Esc(cut(name, LEVEL_CHARS_MAX))
+        );
+    }
+    chart.lines.iter().for_each(|line| svg += &path(chart, line));
+    if chart.right.is_none() {
+        svg += &names(chart);
+    }
+    format!(
+        "<figure class=\"chart\"><figcaption>{}</figcaption><svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" \
+         aria-label=\"{}\" data-x=\"{LEFT} {RIGHT} {}\" data-y=\"{TOP} {BOTTOM}\">{svg}</svg></figure>\n",
+        Esc(chart.title),
+        Esc(chart.title),
+        chart.x.high
+    )
+}
+
+fn x_of(axis: &Axis, value: f64) -> f64 {
+    LEFT + axis.position(value) * (RIGHT - LEFT)
+}
+
+fn y_of(axis: &Axis, value: f64) -> f64 {
+    BOTTOM - axis.position(value) * (BOTTOM - TOP)
+}
+
+fn axes(chart: &Chart<'_>) -> String {
+    let mut out = String::new();
+    for tick in &chart.left.ticks {
+        let y = y_of(chart.left, *tick);
+        out += &format!(
+            "<path class=\"grid\" d=\"M{LEFT} {y:.1}H{RIGHT}\"/><text class=\"tick end\" x=\"{}\" y=\"{:.1}\">{}</text>",
+            LEFT - 7.0,
+            y + 4.0,
+            chart.left.label(*tick)
+        );
+    }
+    for tick in &chart.x.ticks {
+        let x = x_of(chart.x, *tick);
+        out += &format!(
+            "<path class=\"grid\" d=\"M{x:.1} {BOTTOM}v4\"/><text class=\"tick mid\" x=\"{x:.1}\" y=\"{}\">{}</text>",
+            BOTTOM + 18.0,
+            chart.x.label(*tick)
+        );
+    }
+    let axis_class = |side| chart.lines.iter().find(|line| line.side == side).map_or("", |line| line.class);
+    let left_class = if chart.right.is_some() { axis_class(Side::Left) } else { "" };
+    out += &format!("<text class=\"axis {left_class}\" x=\"4\" y=\"14\">{}</text>", Esc(chart.left_name));
+    if let Some((axis, name)) = chart.right {
+        for tick in &axis.ticks {
+            let y = y_of(axis, *tick) + 4.0;
+            out += &format!("<text class=\"tick\" x=\"{}\" y=\"{y:.1}\">{}</text>", RIGHT + 7.0, axis.label(*tick));
+        }
+        let class = axis_class(Side::Right);
+        out += &format!("<text class=\"axis end {class}\" x=\"{}\" y=\"14\">{}</text>", WIDTH - 4.0, Esc(name));
+    }
+    out
+}
+
+fn axis_of<'a>(chart: &'a Chart<'_>, line: &Line<'_>) -> &'a Axis {
+    match (line.side, chart.right) {
+        (Side::Right, Some((axis, _))) => axis,
+        _ => chart.left,
+    }
+}
+
+fn path(chart: &Chart<'_>, line: &Line<'_>) -> String {
+    let axis = axis_of(chart, line);
+    let mut d = String::new();
+    let mut pen_down = false;
+    for (x, value) in thin(line.points, chart.points_max) {
+        if value.is_nan() {
+            pen_down = false;
+            continue;
+        }
+        let lead = if pen_down { " " } else { "M" };
+        d += &format!("{lead}{:.1},{:.1}", x_of(chart.x, x), y_of(axis, value));
+        pen_down = true;
+    }
+    let scale = match axis.scale {
+        Scale::Linear => "linear",
+        Scale::Log => "log",
+    };
+    format!(
+        "<path class=\"line {}\" d=\"{d}\" data-name=\"{}\" data-unit=\"{}\" data-scale=\"{scale}\" data-low=\"{}\" \
+         data-high=\"{}\"/>",
+        line.class,
+        Esc(line.name),
+        axis.unit.as_str(),
+        axis.low,
+        axis.high
+    )
+}
+
+/// The names at the lines' right ends, from top to bottom, moved apart.
+fn names(chart: &Chart<'_>) -> String {
+    let end = |line: &Line<'_>| {
+        let last = line.points.iter().rev().find(|point| !point.1.is_nan())?;
+        Some(y_of(axis_of(chart, line), last.1))
+    };
+    let mut ends: Vec<(f64, &Line<'_>)> = chart.lines.iter().filter_map(|line| end(line).map(|y| (y, line))).collect();
+    ends.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let wanted: Vec<f64> = ends.iter().map(|(y, _)| *y).collect();
+    let mut out = String::new();
+    for (y, (_, line)) in apart(&wanted, NAME_HEIGHT, BOTTOM).into_iter().zip(&ends) {
+        out += &format!(
+            "<text class=\"name {}\" x=\"{}\" y=\"{:.1}\">{}</text>",
+            line.class,
+            RIGHT + 7.0,
+            y + 4.0,
+            Esc(cut(line.name, NAME_CHARS_MAX))
+        );
+    }
+    out
+}
+
+/// Rising positions, each at least `gap` below the one before, pushed up from `bottom` where there is no room.
+fn apart(wanted: &[f64], gap: f64, bottom: f64) -> Vec<f64> {
+    let mut placed: Vec<f64> = Vec::with_capacity(wanted.len());
+    for y in wanted {
+        placed.push(placed.last().map_or(*y, |above| y.max(above + gap)));
+    }
+    let mut floor = bottom;
+    for y in placed.iter_mut().rev() {
+        *y = y.min(floor);
+        floor = *y - gap;
+    }
+    placed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::axis::Unit;
+    use super::*;
+
+    #[test]
+    fn names_at_line_ends_are_moved_apart() {
+        let cases: [(&[f64], &[f64]); 3] = [
+            (&[10.0, 50.0], &[10.0, 50.0]),
+            (&[10.0, 12.0, 14.0], &[10.0, 25.0, 40.0]),
+            (&[190.0, 199.0, 200.0], &[170.0, 185.0, 200.0]),
+        ];
+        for (wanted, expected) in cases {
+            assert_eq!(apart(wanted, 15.0, 200.0), expected);
+        }
+    }
+
+    #[test]
+    fn gaps_lift_the_pen_and_names_are_escaped() {
+        let (x, left) = (Axis::clock(10.0), Axis::linear(2.0, Unit::Count));
+        let points = [(0.0, 0.0), (5.0, 2.0), (6.0, f64::NAN), (10.0, 1.0)];
+        let line = Line { name: "<script>", class: "c0", points: &points, side: Side::Left };
+        let svg = figure(&Chart {
+            title: "<b>",
+            x: &x,
+            left: &left,
+            left_name: "n",
+            right: None,
+            lines: vec![line],
+            shaded: &[],
+            levels: Vec::new(),
+            points_max: 600,
+        });
+        assert!(svg.contains("d=\"M60.0,200.0 265.0,26.0M470.0,113.0\""), "{svg}");
+        assert!(!svg.contains("<script>") && !svg.contains("<b>"), "{svg}");
+    }
+}

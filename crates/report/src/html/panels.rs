@@ -1,0 +1,242 @@
+//! The charts of a run: a row for each question, a column for each trial shown, all of one row on the same scales.
+//!
+//! Two trials stand side by side; which two, the reader chooses. Without the script every trial is shown.
+
+use narrows_model::comparison::Outcome;
+use narrows_model::series::names;
+
+use super::axis::{Axis, Unit};
+use super::charts::{Chart, Line, Side, figure};
+use super::escape::Esc;
+use super::palette::Palette;
+use super::thin::Xy;
+use super::timeline::{self, ServiceLine, Timeline};
+
+/// Trials drawn at most; later ones are in the run file.
+const TRIALS_MAX: usize = 24;
+/// Points of one line at most.
+const POINTS_MAX: usize = 600;
+/// Points of one line however many lines there are.
+const POINTS_MIN: usize = 60;
+/// Points of all lines of the page together, about.
+const POINTS_TOTAL: usize = 32_000;
+/// Room above the highest line, so that it does not lie on the frame.
+const HEADROOM: f64 = 1.06;
+/// A limit further above its line than this factor is not drawn: it would press the line flat.
+const LIMIT_SHOWN_TIMES: f64 = 3.0;
+
+/// One trial with its lines.
+struct Panel {
+    label: String,
+    timeline: Timeline,
+}
+
+/// The axes all trials share.
+struct Axes {
+    time: Axis,
+    users: Axis,
+    rate: Axis,
+    latency: Axis,
+    cpu: Axis,
+    memory: Axis,
+    errors: Axis,
+}
+
+/// The section with all charts; empty when nothing was measured.
+pub(super) fn section(outcome: &Outcome, palette: &Palette) -> String {
+    let measured: Vec<Panel> = outcome
+        .evidence
+        .trials
+        .iter()
+        .map(|evidence| Panel { label: evidence.trial.label(), timeline: timeline::of(evidence, palette) })
+        .filter(|panel| panel.timeline.length_s > 0.0)
+        .collect();
+    let panels = &measured[..measured.len().min(TRIALS_MAX)];
+    if panels.is_empty() {
+        return String::new();
+    }
+    let axes = axes(panels);
+    let points_max = (POINTS_TOTAL / (panels.len() * 16)).clamp(POINTS_MIN, POINTS_MAX);
+    let draw = Draw { axes: &axes, palette, points_max };
+    let mut out =
+        format!("<section id=\"charts\"><h2>Over time</h2>{}", chooser(panels, default_pair(outcome, panels)));
+    out += &draw.rows(panels, default_pair(outcome, panels));
+    if measured.len() > panels.len() {
+        out += &format!("<p class=\"note\">{} more trials are not drawn.</p>", measured.len() - panels.len());
+    }
+    out + "</section>\n"
+}
+
+/// The first trial, and the first one of the last variant.
+fn default_pair(outcome: &Outcome, panels: &[Panel]) -> [usize; 2] {
+    let last = outcome.comparison.variants.last().map_or("", |variant| variant.variant.as_str());
+    let other = panels.iter().position(|panel| panel.label == last).unwrap_or(panels.len() - 1);
+    [0, other]
+}
+
+/// Two lists to choose the trials from; nothing when there is no choice.
+fn chooser(panels: &[Panel], pair: [usize; 2]) -> String {
+    if panels.len() < 2 {
+        return format!("<p class=\"note\">Trial {}</p>", Esc(&panels[0].label));
+    }
+    let list = |side: usize| {
+        let options: String = panels
+            .iter()
+            .enumerate()
+            .map(|(n, panel)| {
+                let selected = if n == pair[side] { " selected" } else { "" };
+                format!("<option value=\"{n}\"{selected}>{}</option>", Esc(&panel.label))
+            })
+            .collect();
+        let name = ["left trial", "right trial"][side];
+        format!("<select aria-label=\"{name}\" data-side=\"{side}\">{options}</select>")
+    };
+    format!("<div class=\"chooser\">{}{}</div>", list(0), list(1))
+}
+
+fn peak<'a>(lines: impl Iterator<Item = &'a [Xy]>) -> f64 {
+    lines.flatten().map(|point| point.1).filter(|value| value.is_finite()).fold(0.0, f64::max)
+}
+
+fn axes(panels: &[Panel]) -> Axes {
+    let timelines = || panels.iter().map(|panel| &panel.timeline);
+    let latencies = || timelines().flat_map(|t| t.latency.iter().map(Vec::as_slice));
+    let fastest = latencies().flatten().map(|point| point.1).filter(|v| *v > 0.0).fold(f64::INFINITY, f64::min);
+    let with_limits = |lines: fn(&Timeline) -> &Vec<ServiceLine>| {
+        let all = || timelines().flat_map(lines);
+        let limits = all().filter_map(shown_limit).fold(0.0, f64::max);
+        peak(all().map(|line| line.points.as_slice())).max(limits)
+    };
+    Axes {
+        time: Axis::clock(timelines().map(|timeline| timeline.length_s).fold(0.0, f64::max)),
+        users: Axis::linear(peak(timelines().map(|t| t.users.as_slice())) * HEADROOM, Unit::Count),
+        rate: Axis::linear(peak(timelines().map(|t| t.rate.as_slice())), Unit::Count),
+        latency: Axis::for_range(fastest, peak(latencies()), Unit::Duration),
+        cpu: Axis::linear(with_limits(|t| &t.cpu) * HEADROOM, Unit::Cores),
+        memory: Axis::linear(with_limits(|t| &t.memory) * HEADROOM, Unit::Bytes),
+        errors: Axis::linear(peak(timelines().map(|t| t.errors.as_slice())), Unit::Count),
+    }
+}
+
+fn shown_limit(line: &ServiceLine) -> Option<f64> {
+    let most = peak(std::iter::once(line.points.as_slice()));
+    line.limit.filter(|limit| *limit <= most * LIMIT_SHOWN_TIMES)
+}
+
+struct Draw<'a> {
+    axes: &'a Axes,
+    palette: &'a Palette,
+    points_max: usize,
+}
+
+impl Draw<'_> {
+    fn rows(&self, panels: &[Panel], pair: [usize; 2]) -> String {
+        type Drawn<'a> = fn(&Draw<'a>, &Panel) -> String;
+        let mut rows: Vec<Drawn<'_>> = vec![|d, p| d.load(p), |d, p| d.latency(p)];
+        let any = |has: fn(&Timeline) -> bool| panels.iter().any(|panel| has(&panel.timeline));
+        if any(|t| t.errors.iter().any(|point| point.1 > 0.0)) {
+            rows.push(|d, p| d.errors(p));
+        }
+        if any(|t| !t.cpu.is_empty()) {
+            rows.push(|d, p| d.resource(p, "CPU", &p.timeline.cpu, &d.axes.cpu, "cores"));
+        }
+        if any(|t| !t.memory.is_empty()) {
+            rows.push(|d, p| d.resource(p, "Memory", &p.timeline.memory, &d.axes.memory, "memory"));
+        }
+        let alone = if panels.len() == 1 { " alone" } else { "" };
+        let mut out = format!("<div class=\"panels{alone}\">");
+        for (row, drawn) in rows.iter().enumerate() {
+            for (n, panel) in panels.iter().enumerate() {
+                let hidden = if pair.contains(&n) { "" } else { " hidden" };
+                let order = row * 2 + usize::from(n == pair[1] && pair[0] != pair[1]);
+                let figure = drawn(self, panel);
+                out += &format!(
+                    "<div class=\"panel\" data-trial=\"{n}\" data-row=\"{row}\" style=\"order:{order}\"{hidden}>{figure}</div>"
+                );
+            }
+        }
+        out + "</div>"
+    }
+
+    fn chart<'a>(&'a self, title: &'a str, left: &'a Axis, left_name: &'a str, panel: &'a Panel) -> Chart<'a> {
+        Chart {
+            title,
+            x: &self.axes.time,
+            left,
+            left_name,
+            right: None,
+            lines: Vec::new(),
+            shaded: &panel.timeline.warmups,
+            levels: Vec::new(),
+            points_max: self.points_max,
+        }
+    }
+
+    fn load(&self, panel: &Panel) -> String {
+        let title = format!("Users and throughput · {}", panel.label);
+        let mut chart = self.chart(&title, &self.axes.users, "users", panel);
+        chart.right = Some((&self.axes.rate, "answers/s"));
+        let line = |name, class, points, side| Line { name, class, points, side };
+        chart.lines.push(line("users", "users", &panel.timeline.users, Side::Left));
+        chart.lines.push(line("answers/s", "rate", &panel.timeline.rate, Side::Right));
+        figure(&chart)
+    }
+
+    fn latency(&self, panel: &Panel) -> String {
+        let title = format!("Latency · {}", panel.label);
+        let mut chart = self.chart(&title, &self.axes.latency, "latency", panel);
+        let names = [("p50", "p50"), ("p95", "p95"), ("p99", "p99")];
+        for ((name, class), points) in names.into_iter().zip(&panel.timeline.latency) {
+            chart.lines.push(Line { name, class, points, side: Side::Left });
+        }
+        figure(&chart)
+    }
+
+    fn errors(&self, panel: &Panel) -> String {
+        let title = format!("Errors · {}", panel.label);
+        let mut chart = self.chart(&title, &self.axes.errors, "errors/s", panel);
+        chart.lines.push(Line { name: "errors/s", class: "bad", points: &panel.timeline.errors, side: Side::Left });
+        figure(&chart)
+    }
+
+    fn resource(&self, panel: &Panel, what: &str, lines: &[ServiceLine], axis: &Axis, axis_name: &str) -> String {
+        let title = format!("{what} · {}", panel.label);
+        let mut chart = self.chart(&title, axis, axis_name, panel);
+        for line in lines {
+            let class = self.palette.class(&line.service);
+            let name = if line.service == names::GENERATOR { "generator" } else { &line.service };
+            chart.lines.push(Line { name, class, points: &line.points, side: Side::Left });
+            if let Some(limit) = shown_limit(line) {
+                let label = axis.label(limit);
+                chart.levels.push((limit, class, format!("limit of {name}, {label}")));
+            }
+        }
+        figure(&chart)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn trials_of_one_row_share_their_scale() {
+        let outcome = fixture::outcome();
+        let html = section(&outcome, &Palette::of(&outcome.evidence));
+        let latencies: Vec<&str> = html.split("data-name=\"p99\"").skip(1).map(|rest| &rest[..80]).collect();
+        assert_eq!(latencies.len(), 2);
+        assert_eq!(latencies[0], latencies[1]);
+        assert_eq!(html.matches("data-name=\"errors/s\"").count(), 2);
+    }
+
+    #[test]
+    fn nothing_measured_draws_nothing() {
+        let mut outcome = fixture::outcome();
+        for trial in &mut outcome.evidence.trials {
+            trial.windows.clear();
+            trial.seconds.clear();
+        }
+        assert_eq!(section(&outcome, &Palette::of(&outcome.evidence)), "");
+    }
+}

@@ -1,0 +1,142 @@
+//! What happened in one trial second by second, ready to be drawn: scenarios laid on top of each other, replicas
+//! summed, times counted from the start of the load.
+
+use std::collections::BTreeMap;
+
+use narrows_model::evidence::TrialEvidence;
+use narrows_model::histogram::Histogram;
+use narrows_model::load::LoadSecond;
+use narrows_model::run::{ServiceInstance, WindowKind};
+use narrows_model::series::names;
+
+use super::palette::Palette;
+use super::thin::Xy;
+
+/// One trial over time.
+#[derive(Debug, Default)]
+pub(super) struct Timeline {
+    /// From the start of the load to its end.
+    pub(super) length_s: f64,
+    /// Warm-up windows, first and last instant.
+    pub(super) warmups: Vec<Xy>,
+    pub(super) users: Vec<Xy>,
+    /// Successful answers in each second.
+    pub(super) rate: Vec<Xy>,
+    pub(super) errors: Vec<Xy>,
+    /// Nanoseconds: p50, p95, p99 of each second; a gap where nothing succeeded.
+    pub(super) latency: [Vec<Xy>; 3],
+    pub(super) cpu: Vec<ServiceLine>,
+    pub(super) memory: Vec<ServiceLine>,
+}
+
+/// A resource of one service over time.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct ServiceLine {
+    pub(super) service: String,
+    pub(super) points: Vec<Xy>,
+    /// The cap of all its replicas together.
+    pub(super) limit: Option<f64>,
+}
+
+/// Gathers a trial's lines. Services past the palette are summed as one.
+pub(super) fn of(evidence: &TrialEvidence, palette: &Palette) -> Timeline {
+    let Some((start_ns, end_ns)) = extent(evidence) else { return Timeline::default() };
+    let at = |time_ns: i64| time_ns.saturating_sub(start_ns) as f64 / 1e9;
+    let warmups = evidence.windows.iter().filter(|window| window.kind == WindowKind::Warmup);
+    let mut timeline = Timeline {
+        length_s: at(end_ns),
+        warmups: warmups.map(|window| (at(window.start_ns), at(window.end_ns))).collect(),
+        cpu: lines(evidence, palette, names::CPU_CORES, &at, |s| s.cpu_limit_cores),
+        memory: lines(evidence, palette, names::MEMORY_BYTES, &at, |s| s.memory_limit_bytes.map(|b| b as f64)),
+        ..Timeline::default()
+    };
+    let mut seconds: BTreeMap<i64, Vec<&LoadSecond>> = BTreeMap::new();
+    evidence.seconds.iter().for_each(|row| seconds.entry(row.start_ns).or_default().push(row));
+    for (second_ns, rows) in seconds {
+        timeline.add_second(at(second_ns) + 0.5, &rows);
+    }
+    for line in timeline.cpu.iter_mut().chain(&mut timeline.memory) {
+        line.points.retain(|(x, _)| (0.0..=timeline.length_s).contains(x));
+    }
+    timeline
+}
+
+impl Timeline {
+    fn add_second(&mut self, x: f64, rows: &[&LoadSecond]) {
+        let sum = |value: fn(&LoadSecond) -> u64| rows.iter().map(|row| value(row)).sum::<u64>() as f64;
+        self.users.push((x, sum(|row| u64::from(row.vus))));
+        self.rate.push((x, sum(|row| row.succeeded)));
+        self.errors.push((x, sum(|row| row.errors.total())));
+        let mut latency = Histogram::new();
+        rows.iter().for_each(|row| latency.merge(&row.latency));
+        for (line, share) in self.latency.iter_mut().zip([0.50, 0.95, 0.99]) {
+            let value = if latency.count() > 0 { latency.quantile_ns(share) as f64 } else { f64::NAN };
+            line.push((x, value));
+        }
+    }
+}
+
+/// First and last instant of the load.
+fn extent(evidence: &TrialEvidence) -> Option<(i64, i64)> {
+    let windows = evidence.windows.iter().map(|window| (window.start_ns, window.end_ns));
+    let seconds = evidence.seconds.iter().map(|row| (row.start_ns, row.start_ns.saturating_add(1_000_000_000)));
+    windows.chain(seconds).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))).filter(|(start, end)| start < end)
+}
+
+fn lines(
+    evidence: &TrialEvidence,
+    palette: &Palette,
+    name: &str,
+    at: &impl Fn(i64) -> f64,
+    cap: fn(&ServiceInstance) -> Option<f64>,
+) -> Vec<ServiceLine> {
+    let mut sums: BTreeMap<&str, BTreeMap<i64, f64>> = BTreeMap::new();
+    for series in evidence.series.iter().filter(|s| s.key.name == name && !s.key.service.is_empty()) {
+        let sum = sums.entry(palette.shown_as(&series.key.service)).or_default();
+        for point in series.points.iter().filter(|point| point.value.is_finite()) {
+            *sum.entry(point.time_ns).or_default() += point.value;
+        }
+    }
+    let line = |(service, sum): (&str, BTreeMap<i64, f64>)| ServiceLine {
+        service: service.to_owned(),
+        points: sum.into_iter().map(|(time_ns, value)| (at(time_ns), value)).collect(),
+        limit: limit(evidence, service, cap),
+    };
+    let mut lines: Vec<ServiceLine> = sums.into_iter().map(line).collect();
+    lines.sort_by_key(|line| palette.index(&line.service));
+    lines
+}
+
+/// All caps of a service's replicas together; none when one of them is not capped.
+fn limit(evidence: &TrialEvidence, service: &str, cap: fn(&ServiceInstance) -> Option<f64>) -> Option<f64> {
+    let caps: Option<Vec<f64>> = evidence.services.iter().filter(|s| s.service == service).map(cap).collect();
+    caps.filter(|caps| !caps.is_empty()).map(|caps| caps.iter().sum())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn replicas_and_scenarios_are_laid_on_top_of_each_other() {
+        let mut outcome = fixture::outcome();
+        let evidence = &mut outcome.evidence.trials[0];
+        let mut second = evidence.services[0].clone();
+        second.replica = 1;
+        evidence.services.push(second);
+        let mut sister = evidence.series[0].clone();
+        sister.key.replica = 1;
+        evidence.series.push(sister);
+        let mut row = evidence.seconds[20].clone();
+        row.scenario = "other".to_owned();
+        evidence.seconds.push(row);
+        let before = of(&fixture::outcome().evidence.trials[0], &Palette::of(&outcome.evidence));
+        let after = of(&outcome.evidence.trials[0], &Palette::of(&outcome.evidence));
+        assert_eq!(after.cpu[0].points[7].1, 2.0 * before.cpu[0].points[7].1);
+        assert_eq!((before.cpu[0].limit, after.cpu[0].limit), (Some(0.5), Some(1.0)));
+        assert_eq!(after.rate[20].1, 2.0 * before.rate[20].1);
+        assert_eq!(after.rate.len(), before.rate.len());
+        assert_eq!((after.length_s, &after.warmups[..]), (70.0, &[(0.0, 10.0)][..]));
+    }
+}

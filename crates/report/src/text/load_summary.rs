@@ -1,0 +1,299 @@
+//! The summary of a one-shot load, in the words and the order of `hey`, so that its users read it at once.
+//!
+//! Two things differ on purpose: latency counts from the intended send (a generator that stalls does not hide it), and
+//! a line at the end says whether the generator's own numbers can be trusted. Below a millisecond, seconds get six
+//! decimals.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use narrows_model::histogram::Histogram;
+use narrows_model::load::{ErrorCause, ErrorKind, Spread};
+use narrows_model::run::{Validity, Verdict};
+use narrows_model::units;
+
+use super::paint::clean;
+
+/// Rows of the response time histogram: the fastest, then ten equal steps up to the slowest.
+const ROWS: usize = 11;
+/// Columns of its longest bar.
+const BAR_WIDTH: u64 = 40;
+/// The shares of the latency distribution, as `hey` prints them.
+const SHARES: [u32; 7] = [10, 25, 50, 75, 90, 95, 99];
+
+/// What a one-shot load came to.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct LoadSummary {
+    /// What was requested.
+    pub url: String,
+    /// From the first send to the last answer.
+    pub total: Duration,
+    /// From intended send to the answer's last byte, every whole answer.
+    pub latency: Histogram,
+    /// Bytes of the bodies of all whole answers.
+    pub bytes: u64,
+    /// Opening a connection; once per connection.
+    pub dialup: Spread,
+    /// Writing the request.
+    pub request_write: Spread,
+    /// From the request's last byte to the answer's first.
+    pub response_wait: Spread,
+    /// From the answer's first byte to its last.
+    pub response_read: Spread,
+    /// Answers by HTTP status.
+    pub statuses: BTreeMap<u16, u64>,
+    /// What went wrong without a whole answer.
+    pub causes: Vec<ErrorCause>,
+    /// The generator's judgement on its own measurements.
+    pub validity: Validity,
+}
+
+/// The summary as text. Ends with a line feed.
+pub fn load_summary(summary: &LoadSummary) -> String {
+    let sections = [
+        totals(summary),
+        histogram(&summary.latency),
+        distribution(&summary.latency),
+        details(summary),
+        statuses(&summary.statuses),
+        errors(&summary.causes),
+        validity(&summary.validity),
+    ];
+    let sections: Vec<String> = sections.into_iter().filter(|section| !section.is_empty()).collect();
+    sections.join("\n")
+}
+
+fn totals(summary: &LoadSummary) -> String {
+    let answers: u64 = summary.statuses.values().sum();
+    let total = summary.total.as_secs_f64();
+    let rate = if total > 0.0 { answers as f64 / total } else { 0.0 };
+    let each = summary.bytes.checked_div(answers).unwrap_or(0);
+    let decimals = decimals(&summary.latency);
+    format!(
+        "Summary:\n  URL:          {}\n  Total:        {total:.4} secs\n  Slowest:      {} secs\n  Fastest:      {} secs\n  Average:      \
+         {} secs\n  Requests/sec: {rate:.4}\n\n  Total data:   {} bytes ({})\n  Size/request: {each} bytes\n",
+        clean(&summary.url),
+        seconds(summary.latency.max_ns() as f64, decimals),
+        seconds(summary.latency.min_ns() as f64, decimals),
+        seconds(summary.latency.mean_ns(), decimals),
+        summary.bytes,
+        units::bytes(summary.bytes as f64)
+    )
+}
+
+/// Four decimals as `hey` has them, six when half of the values are below a millisecond.
+fn decimals(histogram: &Histogram) -> usize {
+    if histogram.quantile_ns(0.5) < 1_000_000 { 6 } else { 4 }
+}
+
+fn seconds(ns: f64, decimals: usize) -> String {
+    format!("{:.decimals$}", ns / 1e9)
+}
+
+/// Upper bound (nanoseconds) and count of each row; together the counts are all values. The first row holds the
+/// fastest value alone unless others share its bucket's middle.
+fn rows(histogram: &Histogram) -> Vec<(f64, u64)> {
+    let (low, high) = (histogram.min_ns() as f64, histogram.max_ns() as f64);
+    let step = (high - low) / (ROWS - 1) as f64;
+    let mut rows: Vec<(f64, u64)> = (0..ROWS).map(|row| (low + step * row as f64, 0)).collect();
+    for bucket in histogram.buckets() {
+        let middle = ((bucket.lower_ns + bucket.upper_ns) as f64 / 2.0).clamp(low, high);
+        let row = if step > 0.0 { ((middle - low) / step).ceil() as usize } else { 0 };
+        rows[row.min(ROWS - 1)].1 += bucket.count;
+    }
+    if rows[0].1 == 0
+        && let Some((_, count)) = rows.iter_mut().skip(1).find(|(_, count)| *count > 0)
+    {
+        *count -= 1;
+        rows[0].1 = 1;
+    }
+    rows
+}
+
+fn histogram(latency: &Histogram) -> String {
+    if latency.count() == 0 {
+        return String::new();
+    }
+    let rows = rows(latency);
+    let most = rows.iter().map(|(_, count)| *count).max().unwrap_or(0).max(1);
+    let digits = most.to_string().len() + 2;
+    let decimals = decimals(latency).max(4) - 1;
+    let mut out = "Response time histogram:\n".to_owned();
+    for (upper, count) in rows {
+        let bar = "■".repeat(((count * BAR_WIDTH * 2 / most).div_ceil(2)) as usize);
+        let count = format!("[{count}]");
+        out += format!("  {} {count:<digits$} |{bar}", seconds(upper, decimals)).trim_end();
+        out.push('\n');
+    }
+    out
+}
+
+fn distribution(latency: &Histogram) -> String {
+    if latency.count() == 0 {
+        return String::new();
+    }
+    let decimals = decimals(latency);
+    let mut out = "Latency distribution:\n".to_owned();
+    for share in SHARES {
+        let at = latency.quantile_ns(f64::from(share) / 100.0) as f64;
+        out += &format!("  {share}% in {} secs\n", seconds(at, decimals));
+    }
+    out
+}
+
+fn details(summary: &LoadSummary) -> String {
+    let parts = [
+        ("DNS+dialup:", &summary.dialup),
+        ("req write:", &summary.request_write),
+        ("resp wait:", &summary.response_wait),
+        ("resp read:", &summary.response_read),
+    ];
+    let mut out = "Details (average, fastest, slowest):\n".to_owned();
+    for (name, part) in parts {
+        let values = [part.mean_ns(), part.min_ns as f64, part.max_ns as f64].map(|ns| seconds(ns, 6));
+        out += &format!("  {name:<12} {} secs, {} secs, {} secs\n", values[0], values[1], values[2]);
+    }
+    out
+}
+
+fn statuses(statuses: &BTreeMap<u16, u64>) -> String {
+    if statuses.is_empty() {
+        return String::new();
+    }
+    let mut out = "Status code distribution:\n".to_owned();
+    statuses.iter().for_each(|(status, count)| out += &format!("  [{status}] {count} responses\n"));
+    out
+}
+
+fn errors(causes: &[ErrorCause]) -> String {
+    if causes.is_empty() {
+        return String::new();
+    }
+    let mut out = "Error distribution:\n".to_owned();
+    for cause in causes {
+        out += &format!("  [{}] {}: {}\n", cause.count, in_words(cause.kind), clean(&cause.text));
+    }
+    out
+}
+
+fn in_words(kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::Connect => "no connection could be opened",
+        ErrorKind::Reset => "the connection broke before the answer was whole",
+        ErrorKind::Timeout => "no whole answer in time",
+        ErrorKind::Protocol => "the answer was not HTTP",
+        ErrorKind::Status => "a status of 400 or above",
+    }
+}
+
+fn validity(validity: &Validity) -> String {
+    let verdict = match validity.verdict {
+        Verdict::Valid => return "Validity: valid. Nothing speaks against these numbers.\n".to_owned(),
+        Verdict::Doubtful => "doubtful",
+        Verdict::Invalid => "INVALID",
+    };
+    format!("Validity: {verdict}. {}\n", clean(&validity.reasons.join(" ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn histogram_of(values_us: impl IntoIterator<Item = u64>) -> Histogram {
+        let mut histogram = Histogram::new();
+        values_us.into_iter().for_each(|us| histogram.record(us * 1000));
+        histogram
+    }
+
+    fn spread_of(values_us: impl IntoIterator<Item = i64>) -> Spread {
+        let mut spread = Spread::default();
+        values_us.into_iter().for_each(|us| spread.add(0, us * 1000));
+        spread
+    }
+
+    fn summary() -> LoadSummary {
+        LoadSummary {
+            url: "http://127.0.0.1:8080/orders".to_owned(),
+            total: Duration::from_millis(2000),
+            latency: histogram_of((0..1000).map(|n| 2_000 + n * n / 50)),
+            bytes: 2_400_000,
+            dialup: spread_of([90, 110, 130]),
+            request_write: spread_of([4, 5, 9]),
+            response_wait: spread_of([1_900, 2_500]),
+            response_read: spread_of([20, 40]),
+            statuses: BTreeMap::from([(200, 990), (503, 10)]),
+            causes: vec![ErrorCause { kind: ErrorKind::Timeout, text: "nothing came".to_owned(), count: 3 }],
+            validity: Validity::default(),
+        }
+    }
+
+    #[test]
+    fn reads_like_hey() {
+        insta::assert_snapshot!(load_summary(&summary()), @r"
+        Summary:
+          URL:          http://127.0.0.1:8080/orders
+          Total:        2.0000 secs
+          Slowest:      0.0220 secs
+          Fastest:      0.0020 secs
+          Average:      0.0087 secs
+          Requests/sec: 500.0000
+
+          Total data:   2400000 bytes (2.29 MiB)
+          Size/request: 2400 bytes
+
+        Response time histogram:
+          0.002 [1]   |
+          0.004 [316] |■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■
+          0.006 [129] |■■■■■■■■■■■■■■■■
+          0.008 [102] |■■■■■■■■■■■■■
+          0.010 [83]  |■■■■■■■■■■■
+          0.012 [74]  |■■■■■■■■■
+          0.014 [71]  |■■■■■■■■■
+          0.016 [61]  |■■■■■■■■
+          0.018 [60]  |■■■■■■■■
+          0.020 [50]  |■■■■■■
+          0.022 [53]  |■■■■■■■
+
+        Latency distribution:
+          10% in 0.0022 secs
+          25% in 0.0032 secs
+          50% in 0.0070 secs
+          75% in 0.0132 secs
+          90% in 0.0182 secs
+          95% in 0.0201 secs
+          99% in 0.0216 secs
+
+        Details (average, fastest, slowest):
+          DNS+dialup:  0.000110 secs, 0.000090 secs, 0.000130 secs
+          req write:   0.000006 secs, 0.000004 secs, 0.000009 secs
+          resp wait:   0.002200 secs, 0.001900 secs, 0.002500 secs
+          resp read:   0.000030 secs, 0.000020 secs, 0.000040 secs
+
+        Status code distribution:
+          [200] 990 responses
+          [503] 10 responses
+
+        Error distribution:
+          [3] no whole answer in time: nothing came
+
+        Validity: valid. Nothing speaks against these numbers.
+        ");
+    }
+
+    #[test]
+    fn every_answer_is_in_one_row() {
+        for latency in [summary().latency, histogram_of([7]), histogram_of([1, 1, 1]), histogram_of([0, 5_000_000])] {
+            assert_eq!(rows(&latency).iter().map(|(_, count)| count).sum::<u64>(), latency.count());
+        }
+    }
+
+    #[test]
+    fn nothing_answered_is_said_plainly() {
+        let causes = vec![ErrorCause { kind: ErrorKind::Connect, text: "Connection refused".to_owned(), count: 12 }];
+        let validity = Validity { verdict: Verdict::Invalid, reasons: vec!["No request was answered.".to_owned()] };
+        let text = load_summary(&LoadSummary { causes, validity, ..LoadSummary::default() });
+        assert!(!text.contains("NaN") && !text.contains("histogram"), "{text}");
+        assert!(text.contains("[12] no connection could be opened: Connection refused"), "{text}");
+        assert!(text.ends_with("Validity: INVALID. No request was answered.\n"), "{text}");
+    }
+}

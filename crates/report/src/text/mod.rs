@@ -1,0 +1,319 @@
+//! The text at the end of a run, and of a one-shot load.
+//!
+//! One column of plain text, built for 80 to 120 columns, in the order a reader needs it: what ran, what was measured,
+//! what may be doubted, what was found, and the sentence last, where the eye rests when the terminal stops scrolling.
+
+mod findings;
+mod load_summary;
+mod paint;
+mod table;
+
+use narrows_model::comparison::Outcome;
+use narrows_model::run::{Run, RunState, TrialState, Verdict};
+use narrows_model::units;
+
+pub use load_summary::{LoadSummary, load_summary};
+
+use crate::figures::{instant, plural};
+use paint::{Paint, clean, hanging, wrap};
+
+/// Narrower than this nothing is laid out; the text is then wider than asked for.
+const WIDTH_MIN: usize = 40;
+
+/// How text is laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Style {
+    /// Columns to fill, at least 40; meant for 80 to 120. Tables break cells rather than exceed it.
+    pub width: usize,
+    /// Whether ANSI colours are used.
+    pub color: Color,
+}
+
+/// Whether ANSI colours are used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Color {
+    /// Always, whatever it is written to.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// The text a run ends with. Ends with a line feed.
+pub fn outcome(outcome: &Outcome, style: Style) -> String {
+    let width = style.width.max(WIDTH_MIN);
+    let paint = Paint(style.color);
+    let sections = [
+        header(outcome, paint, width),
+        table::variants(&outcome.comparison, paint, width),
+        table::objectives(outcome, paint, width),
+        validity(outcome, paint, width),
+        findings::all(outcome, paint, width),
+        caveats(outcome, paint, width),
+        sentence(outcome, paint, width),
+    ];
+    let sections: Vec<String> = sections.into_iter().filter(|section| !section.is_empty()).collect();
+    sections.join("\n")
+}
+
+fn header(outcome: &Outcome, paint: Paint, width: usize) -> String {
+    let run = &outcome.evidence.run;
+    let mut facts = vec![trials(outcome)];
+    if run.time_scale != 1.0 {
+        facts.push(format!("time scale {}", run.time_scale));
+    }
+    facts.push(instant(run.started_ns));
+    facts.push(format!("run {}", run.id));
+    let machine = &run.environment;
+    let machine = [
+        machine.cpu_model.clone(),
+        plural(machine.cores as usize, "core", "cores"),
+        units::bytes(machine.memory_bytes as f64),
+        machine.kernel.clone(),
+    ];
+    let mut out = format!("{} · {}\n", paint.bold(&clean(&run.experiment)), state(run, paint));
+    for line in [facts.join(" · "), machine.join(" · ")] {
+        wrap(&clean(&line), width).iter().for_each(|line| out += &format!("{}\n", paint.dim(line)));
+    }
+    out + &progress(outcome, width)
+}
+
+fn trials(outcome: &Outcome) -> String {
+    let trials = outcome.evidence.trials.len();
+    match outcome.evidence.run.repetitions {
+        0 | 1 => plural(trials, "trial", "trials"),
+        n => format!("{} ({n} repetitions of each variant)", plural(trials, "trial", "trials")),
+    }
+}
+
+fn state(run: &Run, paint: Paint) -> String {
+    match run.state {
+        RunState::Complete => paint.green("complete"),
+        RunState::Running => paint.yellow("running"),
+        RunState::Interrupted => paint.yellow("interrupted"),
+        RunState::Failed => paint.red("failed"),
+    }
+}
+
+/// Which trials are done and which are not, unless all are.
+fn progress(outcome: &Outcome, width: usize) -> String {
+    let states = [
+        (TrialState::Done, "done"),
+        (TrialState::Running, "running"),
+        (TrialState::Interrupted, "cut short"),
+        (TrialState::Failed, "failed"),
+        (TrialState::Planned, "not begun"),
+    ];
+    let trials = || outcome.evidence.trials.iter().map(|evidence| &evidence.trial);
+    if outcome.evidence.run.state == RunState::Complete && trials().all(|trial| trial.state == TrialState::Done) {
+        return String::new();
+    }
+    let mut out = String::new();
+    for (state, word) in states {
+        let labels: Vec<String> = trials().filter(|trial| trial.state == state).map(|trial| trial.label()).collect();
+        if !labels.is_empty() {
+            out += &hanging(word, word, &labels.join(", "), 0, width);
+        }
+    }
+    for trial in trials() {
+        if let Some(error) = &trial.error {
+            out += &hanging("", "", &format!("{}: {error}", trial.label()), 0, width);
+        }
+    }
+    out
+}
+
+/// The generator's doubts about its own numbers, in words.
+fn validity(outcome: &Outcome, paint: Paint, width: usize) -> String {
+    let mut out = String::new();
+    for trial in outcome.evidence.trials.iter().map(|evidence| &evidence.trial) {
+        let (word, painted) = match trial.validity.verdict {
+            Verdict::Valid => continue,
+            Verdict::Doubtful => ("doubtful", paint.yellow("doubtful")),
+            Verdict::Invalid => ("INVALID", paint.red("INVALID")),
+        };
+        let reasons = trial.validity.reasons.join(" ");
+        out += &hanging(word, &painted, &format!("{}: {reasons}", trial.label()), 0, width);
+    }
+    out
+}
+
+fn caveats(outcome: &Outcome, paint: Paint, width: usize) -> String {
+    let mut out = String::new();
+    for evidence in &outcome.evidence.trials {
+        let label = evidence.trial.label();
+        let mut caveats: Vec<String> = evidence.trial.caveats.iter().map(|text| format!("{label}: {text}")).collect();
+        if evidence.spans_refused > 0 {
+            caveats.push(format!(
+                "{label}: {} spans came after a limit was reached",
+                units::count(evidence.spans_refused)
+            ));
+        }
+        caveats.iter().for_each(|text| out += &hanging("caveat", &paint.dim("caveat"), text, 0, width));
+    }
+    out
+}
+
+fn sentence(outcome: &Outcome, paint: Paint, width: usize) -> String {
+    wrap(&clean(&outcome.sentence), width).iter().map(|line| format!("{}\n", paint.bold(line))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    fn at(width: usize) -> Style {
+        Style { width, color: Color::Never }
+    }
+
+    #[test]
+    fn the_end_of_a_run() {
+        insta::assert_snapshot!(outcome(&fixture::outcome(), at(100)), @r"
+        orders · complete
+        2 trials · time scale 0.1 · 2025-11-21 12:30 UTC · run 00112233aabbccdd
+        AMD EPYC 7B13 · 2 cores · 8.00 GiB · Linux 6.1.0
+
+        variant     rate     mean      p50      p95      p99  errors  CPU/req
+        ─────────────────────────────────────────────────────────────────────
+        as-is      245/s  32.1 ms  31.0 ms  54.2 ms  88.0 ms       8  7.43 ms
+        fixed    1,020/s  7.89 ms  7.60 ms  13.9 ms  21.6 ms       0  1.49 ms
+
+        variant  rate vs as-is            mean vs as-is
+        ──────────────────────────────────────────────────────
+        fixed    +316 % (+298 to +334 %)  −75 % (−77 to −74 %)
+
+        variant  objective        measured  kept
+        ────────────────────────────────────────
+        as-is    p95 < 20ms       54.2 ms   ✗
+        as-is    error_rate == 0  0.1 %     ✗
+        fixed    p95 < 20ms       13.9 ms   ✓
+        fixed    error_rate == 0  0 %       ✓
+
+        doubtful    fixed: The generator sent 3.1 % of the requests more than 1 ms late.
+
+        as-is: 2 findings
+
+        1  orders sends one query for each row of another, 24 times in each GET /orders
+           costs       67 % of the latency of GET /orders
+           confidence  high. Every sampled trace has it, and the number of queries follows the number of
+                       rows. The queries run one after the other, never two at once.
+           measured    queries in each request: 24
+                       time in them: 20.8 ms
+                       traces that show it: 100 %
+           │ SELECT name, tier FROM customers WHERE id = $1
+           traces      014b4b4b4b4b4b4b4b4b4b4b4b4b4b00
+           ruled out   Duplicate spans of stacked libraries: each query has one span.
+                       A slow database: each query takes 0.8 ms.
+           wrong if    A trace in which the rows differ and the number of queries does not.
+           caveat      Traces are a sample of 1 in 40 requests.
+           try         Fetch the customers together: join them to the orders, or ask once with WHERE id =
+                       ANY($1).
+
+        2  orders has used up its CPU
+           costs       12 % of the capacity of orders
+           confidence  medium. Its CPU stood at 0.92 of 1 core while throughput no longer rose.
+           measured    CPU, mean: 0.92 cores
+           ruled out   The generator: it used 0.06 cores.
+           wrong if    More throughput at the same CPU limit and code.
+           try         Take work out of the request first; then raise the limit or add a replica.
+
+        fixed: no finding
+
+        caveat      as-is: the CPU cap of orders could not be set
+
+        One joined query instead of 25 makes fixed answer 4.2 times as many requests as as-is, at a quarter
+        of the latency.
+        ");
+    }
+
+    #[test]
+    fn an_interrupted_run_says_what_is_done() {
+        let mut run = fixture::outcome();
+        run.evidence.run.state = RunState::Interrupted;
+        run.evidence.trials[1].trial.state = TrialState::Planned;
+        run.comparison.variants.truncate(1);
+        run.findings[0].truncate(1);
+        insta::assert_snapshot!(outcome(&run, at(80)), @r"
+        orders · interrupted
+        2 trials · time scale 0.1 · 2025-11-21 12:30 UTC · run 00112233aabbccdd
+        AMD EPYC 7B13 · 2 cores · 8.00 GiB · Linux 6.1.0
+        done        as-is
+        not begun   fixed
+
+        variant   rate     mean      p50      p95      p99  errors  CPU/req
+        ───────────────────────────────────────────────────────────────────
+        as-is    245/s  32.1 ms  31.0 ms  54.2 ms  88.0 ms       8  7.43 ms
+
+        variant  objective        measured  kept
+        ────────────────────────────────────────
+        as-is    p95 < 20ms       54.2 ms   ✗
+        as-is    error_rate == 0  0.1 %     ✗
+        fixed    p95 < 20ms       13.9 ms   ✓
+        fixed    error_rate == 0  0 %       ✓
+
+        doubtful    fixed: The generator sent 3.1 % of the requests more than 1 ms late.
+
+        as-is: 1 finding
+
+        1  orders sends one query for each row of another, 24 times in each GET /orders
+           costs       67 % of the latency of GET /orders
+           confidence  high. Every sampled trace has it, and the number of queries
+                       follows the number of rows. The queries run one after the other,
+                       never two at once.
+           measured    queries in each request: 24
+                       time in them: 20.8 ms
+                       traces that show it: 100 %
+           │ SELECT name, tier FROM customers WHERE id = $1
+           traces      014b4b4b4b4b4b4b4b4b4b4b4b4b4b00
+           ruled out   Duplicate spans of stacked libraries: each query has one span.
+                       A slow database: each query takes 0.8 ms.
+           wrong if    A trace in which the rows differ and the number of queries does
+                       not.
+           caveat      Traces are a sample of 1 in 40 requests.
+           try         Fetch the customers together: join them to the orders, or ask
+                       once with WHERE id = ANY($1).
+
+        fixed: not measured
+
+        caveat      as-is: the CPU cap of orders could not be set
+
+        One joined query instead of 25 makes fixed answer 4.2 times as many requests as
+        as-is, at a quarter of the latency.
+        ");
+    }
+
+    #[test]
+    fn no_line_is_wider_than_asked() {
+        let mut outcome = fixture::outcome();
+        outcome.evidence.run.repetitions = 3;
+        for width in [80, 100, 120] {
+            let text = super::outcome(&outcome, at(width));
+            let widest = text.lines().map(|line| line.chars().count()).max();
+            assert!(widest <= Some(width), "{widest:?} at {width}:\n{text}");
+        }
+    }
+
+    #[test]
+    fn escapes_only_when_colour_is_asked_for_and_never_from_data() {
+        let mut outcome = fixture::outcome();
+        outcome.evidence.run.experiment = "evil\x1b]0;title\x07".to_owned();
+        outcome.findings[0][0].evidence_text = Some("SELECT \x1b[2J".to_owned());
+        outcome.findings[0][0].title = "\x1b[2J".to_owned();
+        outcome.comparison.variants[0].variant = "\x1b[2J".to_owned();
+        outcome.evidence.trials[0].trial.variant = "\x1b[2J".to_owned();
+        outcome.objectives[0][0].text = "\x1b[2J".to_owned();
+        assert!(!super::outcome(&outcome, at(100)).contains('\x1b'));
+        let colored = super::outcome(&outcome, Style { width: 100, color: Color::Always });
+        assert!(colored.contains("\x1b[1m") && !colored.contains("\x1b[2J") && !colored.contains("\x1b]"));
+    }
+
+    #[test]
+    fn an_empty_outcome_is_text_too() {
+        let mut outcome = fixture::outcome();
+        outcome.evidence.trials.clear();
+        outcome.findings.clear();
+        outcome.objectives.clear();
+        outcome.comparison = Default::default();
+        assert!(super::outcome(&outcome, at(0)).contains("0 trials"));
+    }
+}

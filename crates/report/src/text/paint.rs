@@ -1,0 +1,118 @@
+//! Colour, wrapping and the removal of what a terminal would obey.
+//!
+//! Names, queries and messages come from the system under test, so every control character in them is replaced before
+//! it can reach a terminal. Width is counted in characters.
+
+use super::Color;
+
+/// Puts ANSI colours around text, or does not.
+#[derive(Clone, Copy)]
+pub(super) struct Paint(pub(super) Color);
+
+impl Paint {
+    pub(super) fn bold(self, text: &str) -> String {
+        self.around("1", text)
+    }
+
+    pub(super) fn dim(self, text: &str) -> String {
+        self.around("2", text)
+    }
+
+    pub(super) fn red(self, text: &str) -> String {
+        self.around("31", text)
+    }
+
+    pub(super) fn green(self, text: &str) -> String {
+        self.around("32", text)
+    }
+
+    pub(super) fn yellow(self, text: &str) -> String {
+        self.around("33", text)
+    }
+
+    fn around(self, code: &str, text: &str) -> String {
+        match self.0 {
+            Color::Always => format!("\x1b[{code}m{text}\x1b[0m"),
+            Color::Never => text.to_owned(),
+        }
+    }
+}
+
+/// Text on one line, without control characters.
+pub(super) fn clean(text: &str) -> String {
+    text.chars()
+        .map(|c| match c {
+            '\n' | '\t' => ' ',
+            c if c.is_control() => '\u{fffd}',
+            c => c,
+        })
+        .collect()
+}
+
+/// Breaks text at spaces so that no line is wider than `width`; a word wider than that is cut. At least one line.
+pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
+    let width = width.max(1);
+    let mut lines = vec![String::new()];
+    let mut used = 0;
+    for word in text.split(' ').filter(|word| !word.is_empty()) {
+        let mut rest: Vec<char> = word.chars().collect();
+        if used > 0 && used + 1 + rest.len() > width {
+            lines.push(String::new());
+            used = 0;
+        }
+        while rest.len() > width {
+            let tail = rest.split_off(width);
+            push(&mut lines, &rest, 0);
+            lines.push(String::new());
+            rest = tail;
+        }
+        push(&mut lines, &rest, used);
+        used += rest.len() + usize::from(used > 0);
+    }
+    lines
+}
+
+fn push(lines: &mut [String], word: &[char], used: usize) {
+    if let Some(line) = lines.last_mut() {
+        if used > 0 {
+            line.push(' ');
+        }
+        line.extend(word);
+    }
+}
+
+/// Wrapped text behind a label, later lines under the first: `Try        Fetch them together …`.
+pub(super) fn hanging(label: &str, painted_label: &str, text: &str, indent: usize, width: usize) -> String {
+    let gutter = indent + LABEL_WIDTH;
+    let pad = " ".repeat(LABEL_WIDTH.saturating_sub(label.chars().count()));
+    let lines = wrap(&clean(text), width.saturating_sub(gutter));
+    let between = format!("\n{}", " ".repeat(gutter));
+    format!("{}{painted_label}{pad}{}\n", " ".repeat(indent), lines.join(&between))
+}
+
+/// The column in which the text behind a label begins.
+const LABEL_WIDTH: usize = 12;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wraps_at_spaces_and_cuts_long_words() {
+        let cases: [(&str, usize, &[&str]); 5] = [
+            ("", 10, &[""]),
+            ("one two three", 7, &["one two", "three"]),
+            ("abcdefghij", 4, &["abcd", "efgh", "ij"]),
+            ("a abcdefgh b", 4, &["a", "abcd", "efgh", "b"]),
+            ("x", 0, &["x"]),
+        ];
+        for (text, width, expected) in cases {
+            assert_eq!(wrap(text, width), expected, "{text:?} at {width}");
+        }
+    }
+
+    #[test]
+    fn control_characters_do_not_survive() {
+        assert_eq!(clean("a\x1b[31mb\nc\u{9b}d"), "a\u{fffd}[31mb c\u{fffd}d");
+    }
+}

@@ -1,0 +1,103 @@
+//! What a span's attributes mean, whichever generation of OpenTelemetry's semantic conventions they follow.
+//!
+//! Both generations arrive mixed, even inside one process (a Java agent sends HTTP by the stable names and JDBC by the
+//! old ones), so names are never looked at one generation at a time: for each fact the stable name is tried first, then
+//! the names it replaced, in the order of [`RENAMED`]. This is the only place of Narrows that knows attribute names.
+//!
+//! It does not rewrite attributes (they are kept as they came, but for secrets, see [`secrets`]) and does not interpret
+//! queries: grouping statements that differ in their literals is diagnosis.
+
+mod names;
+pub mod secrets;
+
+use narrows_model::trace::SpanFacts;
+use serde_json::{Map, Value};
+
+pub use names::{DB_SYSTEMS_RENAMED, RENAMED, Renamed};
+
+/// Attributes that only a server span of the old conventions carries. Its `net.peer.*` are the caller's address and
+/// ephemeral port, not the server's.
+const SERVER_SIDE: &[&str] = &["net.host.name", "net.host.port", "net.host.ip", "http.server_name", "client.address"];
+
+/// Reads the facts off a span's attributes. A number may come as a string and the other way round; a value of any
+/// other type, or a number out of its range, counts as absent.
+pub fn facts(attributes: &Map<String, Value>) -> SpanFacts {
+    let seen = Attributes { map: attributes, is_server: SERVER_SIDE.iter().any(|name| attributes.contains_key(*name)) };
+    SpanFacts {
+        http_method: seen.text("http.request.method"),
+        http_route: seen.text("http.route"),
+        http_status: seen.number("http.response.status_code"),
+        url: seen.url(),
+        db_system: seen.text("db.system.name").map(stable_system),
+        db_namespace: seen.text("db.namespace"),
+        db_query: seen.text("db.query.text"),
+        db_operation: seen.text("db.operation.name"),
+        db_status: seen.text("db.response.status_code"),
+        server_address: seen.text("server.address"),
+        server_port: seen.number("server.port"),
+        error_type: seen.text("error.type"),
+    }
+}
+
+struct Attributes<'a> {
+    map: &'a Map<String, Value>,
+    is_server: bool,
+}
+
+impl Attributes<'_> {
+    /// The first of the stable name and those it replaced whose value `read` accepts.
+    fn first<T>(&self, new: &str, read: impl Fn(&Value) -> Option<T>) -> Option<T> {
+        let old = RENAMED.iter().filter(|renamed| renamed.new == new).map(|renamed| renamed.old);
+        std::iter::once(new)
+            .chain(old)
+            .filter(|name| !(self.is_server && name.starts_with("net.peer.")))
+            .find_map(|name| self.map.get(name).and_then(&read))
+    }
+
+    fn text(&self, new: &str) -> Option<String> {
+        self.first(new, as_text)
+    }
+
+    fn number(&self, new: &str) -> Option<u16> {
+        self.first(new, as_number)
+    }
+
+    /// The whole URL, else path and query of a server span; values that are secrets blanked.
+    fn url(&self) -> Option<String> {
+        let target = || {
+            let path = self.text("url.path")?;
+            Some(match self.text("url.query") {
+                Some(query) => format!("{path}?{query}"),
+                None => path,
+            })
+        };
+        self.text("url.full").or_else(target).or_else(|| as_text(self.map.get("http.target")?)).map(secrets::redact_url)
+    }
+}
+
+fn as_text(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) if !text.is_empty() => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    }
+}
+
+fn as_number(value: &Value) -> Option<u16> {
+    let number = match value {
+        Value::Number(number) => number.as_u64()?,
+        Value::String(text) => text.trim().parse().ok()?,
+        _ => return None,
+    };
+    u16::try_from(number).ok().filter(|number| *number > 0)
+}
+
+fn stable_system(name: String) -> String {
+    match DB_SYSTEMS_RENAMED.iter().find(|renamed| renamed.old == name) {
+        Some(renamed) => renamed.new.to_owned(),
+        None => name,
+    }
+}
+
+#[cfg(test)]
+mod tests;

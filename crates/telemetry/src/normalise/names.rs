@@ -1,0 +1,59 @@
+//! Names that OpenTelemetry's semantic conventions replaced on their way to stability (HTTP 1.23, database 1.33).
+//!
+//! Source: "HTTP semantic convention stability migration guide" and "Database semantic convention stability migration
+//! guide" of the OpenTelemetry specification. Only names that a fact is read from stand here.
+
+/// An old name and the stable one that replaced it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Renamed {
+    /// What older instrumentation sends.
+    pub old: &'static str,
+    /// What it is called now.
+    pub new: &'static str,
+}
+
+const fn renamed(old: &'static str, new: &'static str) -> Renamed {
+    Renamed { old, new }
+}
+
+/// Attribute names. Where several old names became one, the earlier row wins.
+pub const RENAMED: &[Renamed] = &[
+    renamed("http.method", "http.request.method"),
+    renamed("http.status_code", "http.response.status_code"),
+    renamed("http.url", "url.full"),
+    renamed("net.host.name", "server.address"),
+    renamed("net.peer.name", "server.address"),
+    renamed("net.sock.peer.name", "server.address"),
+    renamed("http.server_name", "server.address"),
+    renamed("net.peer.ip", "server.address"),
+    renamed("net.sock.peer.addr", "server.address"),
+    renamed("net.host.port", "server.port"),
+    renamed("net.peer.port", "server.port"),
+    renamed("net.sock.peer.port", "server.port"),
+    renamed("db.system", "db.system.name"),
+    renamed("db.name", "db.namespace"),
+    renamed("db.cassandra.keyspace", "db.namespace"),
+    renamed("db.redis.database_index", "db.namespace"),
+    renamed("db.statement", "db.query.text"),
+    renamed("db.operation", "db.operation.name"),
+    renamed("db.cosmosdb.status_code", "db.response.status_code"),
+];
+
+/// Values of `db.system` that are spelt differently as values of `db.system.name`.
+pub const DB_SYSTEMS_RENAMED: &[Renamed] = &[
+    renamed("adabas", "softwareag.adabas"),
+    renamed("cosmosdb", "azure.cosmosdb"),
+    renamed("db2", "ibm.db2"),
+    renamed("dynamodb", "aws.dynamodb"),
+    renamed("firebird", "firebirdsql"),
+    renamed("h2", "h2database"),
+    renamed("hanadb", "sap.hana"),
+    renamed("informix", "ibm.informix"),
+    renamed("ingres", "actian.ingres"),
+    renamed("maxdb", "sap.maxdb"),
+    renamed("mssql", "microsoft.sql_server"),
+    renamed("netezza", "ibm.netezza"),
+    renamed("oracle", "oracle.db"),
+    renamed("redshift", "aws.redshift"),
+    renamed("spanner", "gcp.spanner"),
+];

@@ -1,0 +1,168 @@
+//! Facts of attribute sets as real instrumentation sends them.
+
+use super::*;
+use serde_json::json;
+
+fn facts_of(attributes: Value) -> SpanFacts {
+    facts(attributes.as_object().expect("an object"))
+}
+
+fn text(value: &str) -> Option<String> {
+    Some(value.to_owned())
+}
+
+#[test]
+fn fastapi_server_span_by_the_old_names() {
+    let got = facts_of(json!({
+        "http.scheme": "http", "http.host": "127.0.0.1:8000", "net.host.port": 8000, "http.flavor": "1.1",
+        "http.target": "/cars/7", "http.url": "http://127.0.0.1:8000/cars/7", "http.method": "GET",
+        "http.server_name": "127.0.0.1:8000", "http.user_agent": "curl", "net.peer.ip": "10.1.2.3",
+        "net.peer.port": 43210, "http.route": "/cars/{mode}", "http.status_code": 200,
+    }));
+    let expected = SpanFacts {
+        http_method: text("GET"),
+        http_route: text("/cars/{mode}"),
+        http_status: Some(200),
+        url: text("http://127.0.0.1:8000/cars/7"),
+        server_address: text("127.0.0.1:8000"),
+        server_port: Some(8000),
+        ..SpanFacts::default()
+    };
+    assert_eq!(got, expected);
+}
+
+#[test]
+fn fastapi_server_span_by_the_new_names() {
+    let got = facts_of(json!({
+        "url.scheme": "http", "server.address": "127.0.0.1", "server.port": 8000, "network.protocol.version": "1.1",
+        "url.path": "/cars/7", "url.query": "full=1&token=abc", "http.request.method": "GET", "client.address": "10.1.2.3",
+        "client.port": 43210, "http.route": "/cars/{mode}", "http.response.status_code": 500, "error.type": "500",
+    }));
+    let expected = SpanFacts {
+        http_method: text("GET"),
+        http_route: text("/cars/{mode}"),
+        http_status: Some(500),
+        url: text("/cars/7?full=1&token=REDACTED"),
+        server_address: text("127.0.0.1"),
+        server_port: Some(8000),
+        error_type: text("500"),
+        ..SpanFacts::default()
+    };
+    assert_eq!(got, expected);
+}
+
+#[test]
+fn sqlalchemy_query_span() {
+    let got = facts_of(json!({
+        "db.system": "postgresql", "net.peer.name": "127.0.0.1", "net.peer.port": 5432, "db.name": "cars",
+        "db.user": "joe", "db.statement": "SELECT * FROM cars WHERE id = %(id)s",
+    }));
+    let expected = SpanFacts {
+        db_system: text("postgresql"),
+        db_namespace: text("cars"),
+        db_query: text("SELECT * FROM cars WHERE id = %(id)s"),
+        server_address: text("127.0.0.1"),
+        server_port: Some(5432),
+        ..SpanFacts::default()
+    };
+    assert_eq!(got, expected);
+}
+
+#[test]
+fn node_pg_query_and_throttled_undici_call() {
+    let query = facts_of(json!({
+        "db.system.name": "postgresql", "db.namespace": "postgres", "server.address": "127.0.0.1", "server.port": 5432,
+        "db.query.text": "SELECT * FROM item WHERE id = $1", "db.operation.name": "SELECT",
+    }));
+    assert_eq!((query.db_operation, query.db_namespace), (text("SELECT"), text("postgres")));
+    let call = facts_of(json!({
+        "http.request.method": "GET", "http.request.method_original": "GET", "url.full": "http://127.0.0.1:9000/limited",
+        "url.path": "/limited", "url.query": "", "url.scheme": "http", "server.address": "127.0.0.1", "server.port": 9000,
+        "network.peer.address": "127.0.0.1", "network.peer.port": 9000, "http.response.status_code": 429, "error.type": "429",
+    }));
+    assert_eq!((call.http_status, call.error_type), (Some(429), text("429")));
+    assert_eq!(call.url, text("http://127.0.0.1:9000/limited"));
+}
+
+#[test]
+fn node_server_span_by_the_old_names_is_not_its_callers_address() {
+    let got = facts_of(json!({
+        "http.url": "http://shop.local:8080/a", "http.host": "shop.local:8080", "net.host.name": "shop.local",
+        "http.method": "GET", "http.target": "/a", "net.host.ip": "::1", "net.host.port": 8080, "net.peer.ip": "::2",
+        "net.peer.port": 51234, "http.status_code": 200, "http.route": "/a",
+    }));
+    assert_eq!((got.server_address, got.server_port), (text("shop.local"), Some(8080)));
+}
+
+#[test]
+fn spring_petclinic_mixes_generations() {
+    let jdbc = facts_of(json!({
+        "thread.id": 52, "thread.name": "http-nio-8080-exec-1", "db.system": "h2", "db.name": "petclinic",
+        "db.operation": "SELECT", "db.sql.table": "owners", "db.connection_string": "h2:mem:", "db.user": "sa",
+        "db.statement": "select o1_0.id from owners o1_0 where o1_0.id=?",
+    }));
+    assert_eq!((jdbc.db_system, jdbc.db_operation), (text("h2database"), text("SELECT")));
+    assert_eq!(jdbc.db_query, text("select o1_0.id from owners o1_0 where o1_0.id=?"));
+    let http = facts_of(json!({
+        "http.request.method": "GET", "http.response.status_code": 200, "http.route": "/owners/{ownerId}",
+        "url.path": "/owners/6", "url.scheme": "http", "server.address": "localhost", "server.port": 8080,
+        "client.address": "127.0.0.1", "network.peer.address": "127.0.0.1", "network.peer.port": 44444,
+    }));
+    assert_eq!((http.url, http.http_route), (text("/owners/6"), text("/owners/{ownerId}")));
+}
+
+#[test]
+fn cosmos_db_of_both_generations() {
+    let new = facts_of(json!({
+        "db.system.name": "azure.cosmosdb", "db.namespace": "deliveries", "db.operation.name": "query_items",
+        "db.response.status_code": "429", "azure.cosmosdb.response.sub_status_code": 3200,
+        "azure.cosmosdb.operation.request_charge": 29.2, "server.address": "docstore", "error.type": "429",
+    }));
+    let old = facts_of(json!({
+        "db.system": "cosmosdb", "db.name": "deliveries", "db.operation": "query_items", "db.cosmosdb.status_code": 429,
+        "db.cosmosdb.sub_status_code": 3200, "db.cosmosdb.request_charge": 29.2, "net.peer.name": "docstore",
+        "error.type": "429",
+    }));
+    assert_eq!(new.db_status, text("429"));
+    assert_eq!(new, old);
+}
+
+#[test]
+fn each_old_name_reads_as_its_new_one_and_yields_to_it() {
+    for renamed in RENAMED {
+        let alone = facts_of(json!({ renamed.old: "17" }));
+        assert_ne!(alone, SpanFacts::default(), "{} is read by nothing", renamed.old);
+        assert_eq!(alone, facts_of(json!({ renamed.new: "17" })), "{}", renamed.old);
+        assert_eq!(alone, facts_of(json!({ renamed.new: "17", renamed.old: "99" })), "{}", renamed.old);
+    }
+}
+
+#[test]
+fn each_name_was_renamed_once() {
+    for table in [RENAMED, DB_SYSTEMS_RENAMED] {
+        let old: std::collections::BTreeSet<_> = table.iter().map(|renamed| renamed.old).collect();
+        assert_eq!(old.len(), table.len());
+        assert!(table.iter().all(|renamed| !old.contains(renamed.new)), "a new name is also an old one");
+    }
+}
+
+#[test]
+fn numbers_may_be_strings_and_nonsense_counts_as_absent() {
+    let cases = [
+        (json!(404), Some(404)),
+        (json!("404"), Some(404)),
+        (json!(" 404 "), Some(404)),
+        (json!("4o4"), None),
+        (json!(-1), None),
+        (json!(70_000), None),
+        (json!(0), None),
+        (json!(404.5), None),
+        (json!(["404"]), None),
+        (json!(null), None),
+    ];
+    for (value, expected) in cases {
+        assert_eq!(facts_of(json!({ "http.response.status_code": value })).http_status, expected, "{value}");
+    }
+    let fallen_back = facts_of(json!({ "http.response.status_code": "?", "http.status_code": 503 }));
+    assert_eq!(fallen_back.http_status, Some(503));
+}

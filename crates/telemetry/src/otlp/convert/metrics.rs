@@ -1,0 +1,137 @@
+//! Metric data points.
+
+use std::collections::BTreeMap;
+
+use narrows_model::series::{Point, SeriesKey};
+use opentelemetry_proto::tonic::common::v1::KeyValue;
+use opentelemetry_proto::tonic::metrics::v1 as otlp;
+use otlp::number_data_point::Value;
+
+use super::{Converted, Origin, instant, shortened, values};
+use crate::otlp::wire::{METRICS, Malformed, each_record};
+
+/// The most labels of a point; which stay is decided by their names, in order, so that it is the same each time.
+pub const LABELS_MAX: usize = 32;
+
+/// The points of an `ExportMetricsServiceRequest`.
+///
+/// - A gauge and a sum give one point under the metric's own name, with the value as it came: a cumulative sum stays
+///   cumulative, a delta a delta.
+/// - A histogram gives `NAME.count`, `NAME.sum` and, where the sender says it, `NAME.max`; its buckets are not kept.
+/// - An exponential histogram gives `NAME.count` and `NAME.sum`, a summary too.
+///
+/// Labels are the data point's attributes. `received_ns` is the time of points that say none. Points flagged "no
+/// recorded value" are skipped; values that are not finite are left out and counted as malformed.
+///
+/// # Errors
+/// When the bytes are not such a message.
+pub fn points(request: &[u8], received_ns: i64) -> Result<Converted<(SeriesKey, Point)>, Malformed> {
+    let mut converted = Converted::new();
+    each_record(METRICS, request, |origin, bytes| {
+        if let Some(metric) = converted.decode::<otlp::Metric>(bytes)? {
+            let (name, unit) = (shortened(metric.name), shortened(metric.unit));
+            Sink { origin, name, unit, received_ns, out: &mut converted }.take(metric.data);
+        }
+        Ok(())
+    })?;
+    Ok(converted)
+}
+
+struct Sink<'a> {
+    origin: &'a Origin,
+    name: String,
+    unit: String,
+    received_ns: i64,
+    out: &'a mut Converted<(SeriesKey, Point)>,
+}
+
+/// What all kinds of data points have in common.
+struct Common {
+    labels: BTreeMap<String, String>,
+    time_ns: Option<i64>,
+}
+
+impl Sink<'_> {
+    fn take(&mut self, data: Option<otlp::metric::Data>) {
+        use otlp::metric::Data;
+        match data {
+            Some(Data::Gauge(gauge)) => gauge.data_points.into_iter().for_each(|point| self.number(point)),
+            Some(Data::Sum(sum)) => sum.data_points.into_iter().for_each(|point| self.number(point)),
+            Some(Data::Histogram(histogram)) => {
+                histogram.data_points.into_iter().for_each(|point| self.histogram(point));
+            }
+            Some(Data::ExponentialHistogram(histogram)) => {
+                histogram.data_points.into_iter().for_each(|point| self.exponential(point));
+            }
+            Some(Data::Summary(summary)) => summary.data_points.into_iter().for_each(|point| self.summary(point)),
+            None => {}
+        }
+    }
+
+    fn number(&mut self, point: otlp::NumberDataPoint) {
+        let Some(common) = common(point.attributes, point.time_unix_nano, point.flags) else { return };
+        match point.value {
+            Some(Value::AsDouble(value)) => self.push("", common, value),
+            Some(Value::AsInt(value)) => self.push("", common, value as f64),
+            None => {}
+        }
+    }
+
+    fn histogram(&mut self, point: otlp::HistogramDataPoint) {
+        let parts = [(".sum", point.sum), (".max", point.max)];
+        self.distribution(common(point.attributes, point.time_unix_nano, point.flags), point.count, &parts);
+    }
+
+    fn exponential(&mut self, point: otlp::ExponentialHistogramDataPoint) {
+        let parts = [(".sum", point.sum)];
+        self.distribution(common(point.attributes, point.time_unix_nano, point.flags), point.count, &parts);
+    }
+
+    fn summary(&mut self, point: otlp::SummaryDataPoint) {
+        let parts = [(".sum", Some(point.sum))];
+        self.distribution(common(point.attributes, point.time_unix_nano, point.flags), point.count, &parts);
+    }
+
+    fn distribution(&mut self, common: Option<Common>, count: u64, parts: &[(&str, Option<f64>)]) {
+        let Some(common) = common else { return };
+        for (suffix, value) in parts {
+            if let Some(value) = value {
+                self.push(suffix, Common { labels: common.labels.clone(), ..common }, *value);
+            }
+        }
+        self.push(".count", common, count as f64);
+    }
+
+    fn push(&mut self, suffix: &str, common: Common, value: f64) {
+        if !value.is_finite() {
+            let (name, service) = (&self.name, &self.origin.service);
+            self.out.leave_out(|| format!("metric {name:?} of {service}: its value {value} is not finite"));
+            return;
+        }
+        let key = SeriesKey {
+            name: format!("{}{suffix}", self.name),
+            unit: if suffix == ".count" { String::new() } else { self.unit.clone() },
+            service: self.origin.service.clone(),
+            replica: self.origin.replica,
+            labels: common.labels,
+        };
+        self.out.push((key, Point { time_ns: common.time_ns.unwrap_or(self.received_ns), value }));
+    }
+}
+
+/// None for a point that is flagged as being without a value.
+fn common(attributes: Vec<KeyValue>, unix_nano: u64, flags: u32) -> Option<Common> {
+    const NO_RECORDED_VALUE: u32 = 1;
+    (flags & NO_RECORDED_VALUE == 0).then(|| Common { labels: labels(attributes), time_ns: instant(unix_nano) })
+}
+
+fn labels(attributes: Vec<KeyValue>) -> BTreeMap<String, String> {
+    let mut labels: BTreeMap<_, _> = attributes
+        .into_iter()
+        .map(|attribute| (shortened(attribute.key), shortened(values::text(attribute.value))))
+        .collect();
+    while labels.len() > LABELS_MAX {
+        labels.pop_last();
+    }
+    labels
+}

@@ -1,0 +1,88 @@
+//! Spans.
+
+use narrows_model::trace::{Span, SpanKind, SpanStatus};
+use opentelemetry_proto::tonic::trace::v1 as otlp;
+
+use super::{Converted, Origin, id, instant, shortened, values};
+use crate::normalise::{self, secrets};
+use crate::otlp::weights::{Rule, Weights};
+use crate::otlp::wire::{Malformed, TRACES, each_record};
+
+/// The spans of an `ExportTraceServiceRequest`.
+///
+/// A span without a valid trace id, span id or start is left out and counted as malformed, as is one whose parent id
+/// is neither empty nor eight bytes. An end before the start is kept: clocks do run backwards.
+///
+/// # Errors
+/// When the bytes are not such a message.
+pub fn spans(request: &[u8], weights: &Weights) -> Result<Converted<Span>, Malformed> {
+    let rule = weights.rule();
+    let mut converted = Converted::new();
+    each_record(TRACES, request, |origin, bytes| {
+        if let Some(span) = converted.decode::<otlp::Span>(bytes)? {
+            match checked(&span) {
+                Ok(ids) => converted.push(convert(origin, rule, ids, span)),
+                Err(what) => converted.leave_out(|| format!("span {:?} of {}: {what}", span.name, origin.service)),
+            }
+        }
+        Ok(())
+    })?;
+    Ok(converted)
+}
+
+struct Checked {
+    trace_id: [u8; 16],
+    span_id: [u8; 8],
+    parent_id: Option<[u8; 8]>,
+    start_ns: i64,
+}
+
+fn checked(span: &otlp::Span) -> Result<Checked, &'static str> {
+    let parent = &span.parent_span_id;
+    if !matches!(parent.len(), 0 | 8) {
+        return Err("its parent id is not eight bytes");
+    }
+    Ok(Checked {
+        trace_id: id(&span.trace_id).ok_or("its trace id is not sixteen bytes, or all zero")?,
+        span_id: id(&span.span_id).ok_or("its span id is not eight bytes, or all zero")?,
+        parent_id: id(parent),
+        start_ns: instant(span.start_time_unix_nano).ok_or("its start is not a time")?,
+    })
+}
+
+fn convert(origin: &Origin, rule: Rule, ids: Checked, span: otlp::Span) -> Span {
+    let mut attributes = values::object(span.attributes);
+    secrets::redact(&mut attributes);
+    let status = span.status.unwrap_or_default();
+    Span {
+        trace_id: ids.trace_id,
+        span_id: ids.span_id,
+        parent_id: ids.parent_id,
+        service: origin.service.clone(),
+        scope: origin.scope.clone(),
+        name: shortened(span.name),
+        kind: kind(span.kind),
+        start_ns: ids.start_ns,
+        end_ns: i64::try_from(span.end_time_unix_nano).unwrap_or(i64::MAX),
+        status: match status.code {
+            1 => SpanStatus::Ok,
+            2 => SpanStatus::Error,
+            _ => SpanStatus::Unset,
+        },
+        status_message: status.message,
+        facts: normalise::facts(&attributes),
+        attributes,
+        weight: rule.weigh(&ids.trace_id, &span.trace_state),
+    }
+}
+
+/// OTLP's numbers; an unknown one is internal, as the specification has it for "unspecified".
+fn kind(number: i32) -> SpanKind {
+    match number {
+        2 => SpanKind::Server,
+        3 => SpanKind::Client,
+        4 => SpanKind::Producer,
+        5 => SpanKind::Consumer,
+        _ => SpanKind::Internal,
+    }
+}

@@ -1,0 +1,253 @@
+//! The rows that are written by calls that wait: trials and what is known of them, load, and conclusions.
+
+use narrows_model::finding::Finding;
+use narrows_model::histogram::Histogram;
+use narrows_model::load::{ErrorKind, LoadBatch, LoadSecond, Sample};
+use narrows_model::run::{ServiceInstance, Trial, Window};
+use rusqlite::{Connection, params};
+
+use super::error::{Error, Result};
+use super::intern::Strings;
+use super::rows::Rows;
+use super::words::{json, signed, word};
+use crate::Kept;
+
+/// What deletes every row of a trial, children before parents.
+const DELETE_TRIAL: [&str; 10] = [
+    "DELETE FROM windows WHERE trial = ?1",
+    "DELETE FROM services WHERE trial = ?1",
+    "DELETE FROM load_latency_rows WHERE second IN (SELECT id FROM load_second_rows WHERE trial = ?1)",
+    "DELETE FROM load_second_rows WHERE trial = ?1",
+    "DELETE FROM sample_rows WHERE trial = ?1",
+    "DELETE FROM span_rows WHERE trial = ?1",
+    "DELETE FROM points WHERE series IN (SELECT id FROM series WHERE trial = ?1)",
+    "DELETE FROM series WHERE trial = ?1",
+    "DELETE FROM log_rows WHERE trial = ?1",
+    "DELETE FROM findings WHERE trial = ?1",
+];
+
+impl Rows {
+    pub(super) fn put_trial(&mut self, trial: &Trial) -> Result<()> {
+        let sql = "INSERT INTO trials (id, variant, repetition, state, started_ns, ended_ns, parameters, validity, \
+                   validity_reasons, error, caveats) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) \
+                   ON CONFLICT (id) DO UPDATE SET variant = excluded.variant, repetition = excluded.repetition, \
+                   state = excluded.state, started_ns = excluded.started_ns, ended_ns = excluded.ended_ns, \
+                   parameters = excluded.parameters, validity = excluded.validity, \
+                   validity_reasons = excluded.validity_reasons, error = excluded.error, caveats = excluded.caveats";
+        let columns = params![
+            trial.id,
+            trial.variant,
+            trial.repetition,
+            word(trial.state),
+            trial.started_ns,
+            trial.ended_ns,
+            json(&trial.parameters),
+            word(trial.validity.verdict),
+            json(&trial.validity.reasons),
+            trial.error,
+            json(&trial.caveats),
+        ];
+        self.connection.prepare_cached(sql).and_then(|mut insert| insert.execute(columns)).map_err(self.wrap())?;
+        Ok(())
+    }
+
+    pub(super) fn put_windows(&mut self, trial: i64, windows: &[Window]) -> Result<()> {
+        self.enter(trial)?;
+        replace_windows(&self.connection, trial, windows).map_err(self.wrap())
+    }
+
+    pub(super) fn put_service(&mut self, trial: i64, service: &ServiceInstance) -> Result<()> {
+        self.enter(trial)?;
+        let sql = "INSERT INTO services (trial, service, replica, pid, port, command, cpu_limit_cores, \
+                   memory_limit_bytes) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) \
+                   ON CONFLICT (trial, service, replica) DO UPDATE SET pid = excluded.pid, port = excluded.port, \
+                   command = excluded.command, cpu_limit_cores = excluded.cpu_limit_cores, \
+                   memory_limit_bytes = excluded.memory_limit_bytes";
+        let columns = params![
+            trial,
+            service.service,
+            service.replica,
+            service.pid,
+            service.port,
+            json(&service.command),
+            service.cpu_limit_cores,
+            service.memory_limit_bytes.map(signed),
+        ];
+        self.connection.prepare_cached(sql).and_then(|mut insert| insert.execute(columns)).map_err(self.wrap())?;
+        Ok(())
+    }
+
+    pub(super) fn put_load(&mut self, trial: i64, batch: &LoadBatch) -> Result<Kept> {
+        self.enter(trial)?;
+        for second in &batch.seconds {
+            insert_second(&self.connection, &mut self.strings, trial, second).map_err(self.wrap())?;
+        }
+        self.keep(
+            trial,
+            &batch.samples,
+            |limits| limits.samples,
+            |counts| &mut counts.samples,
+            |connection, strings, sample| insert_sample(connection, strings, trial, sample),
+        )
+    }
+
+    pub(super) fn put_findings(&mut self, trial: i64, findings: &[Finding]) -> Result<()> {
+        self.enter(trial)?;
+        let bodies: Vec<String> = findings.iter().map(body_of).collect::<Result<_>>()?;
+        replace_findings(&self.connection, trial, findings, &bodies).map_err(self.wrap())
+    }
+
+    pub(super) fn put_conclusion(&mut self, key: &str, value: &str) -> Result<()> {
+        let sql = "INSERT INTO conclusions (key, value) VALUES (?1, ?2) \
+                   ON CONFLICT (key) DO UPDATE SET value = excluded.value";
+        self.connection.execute(sql, [key, value]).map_err(self.wrap())?;
+        Ok(())
+    }
+
+    /// Deletes all rows of a trial and sets it back to `planned`.
+    pub(super) fn restart_trial(&mut self, trial: i64) -> Result<()> {
+        self.enter(trial)?;
+        self.forget_trial(trial);
+        for sql in DELETE_TRIAL {
+            self.connection.execute(sql, [trial]).map_err(self.wrap())?;
+        }
+        let sql = "UPDATE trials SET state = 'planned', started_ns = NULL, ended_ns = NULL, validity = 'valid', \
+                   validity_reasons = '[]', error = NULL, caveats = '[]', spans_stored = 0, spans_refused = 0, \
+                   points_stored = 0, points_refused = 0, logs_stored = 0, logs_refused = 0, samples_stored = 0, \
+                   samples_refused = 0 WHERE id = ?1";
+        self.connection.execute(sql, [trial]).map_err(self.wrap())?;
+        Ok(())
+    }
+}
+
+fn replace_windows(connection: &Connection, trial: i64, windows: &[Window]) -> rusqlite::Result<()> {
+    connection.execute("DELETE FROM windows WHERE trial = ?1", [trial])?;
+    let mut insert = connection.prepare_cached(
+        "INSERT OR REPLACE INTO windows (trial, position, kind, label, start_ns, end_ns, vus) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+    )?;
+    for window in windows {
+        let Window { index, kind, label, start_ns, end_ns, vus } = window;
+        insert.execute(params![trial, index, word(kind), label, start_ns, end_ns, vus])?;
+    }
+    Ok(())
+}
+
+fn insert_second(
+    connection: &Connection,
+    strings: &mut Strings,
+    trial: i64,
+    second: &LoadSecond,
+) -> rusqlite::Result<()> {
+    let mut insert = connection.prepare_cached(
+        "INSERT INTO load_second_rows (trial, scenario, start_ns, vus, sent, succeeded, errors_connect, errors_reset, \
+         errors_timeout, errors_protocol, errors_status, bytes, latency_sum_ns, latency_min_ns, latency_max_ns, \
+         service_sum_ns, service_min_ns, service_max_ns, lateness_sum_ns, lateness_min_ns, lateness_max_ns) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)",
+    )?;
+    let error = |kind| signed(second.errors.of(kind));
+    let [latency, service, lateness] = [&second.latency, &second.service, &second.lateness].map(exact_figures);
+    let id = insert.insert(params![
+        trial,
+        strings.id(connection, &second.scenario)?,
+        second.start_ns,
+        second.vus,
+        signed(second.sent),
+        signed(second.succeeded),
+        error(ErrorKind::Connect),
+        error(ErrorKind::Reset),
+        error(ErrorKind::Timeout),
+        error(ErrorKind::Protocol),
+        error(ErrorKind::Status),
+        signed(second.bytes),
+        latency[0],
+        latency[1],
+        latency[2],
+        service[0],
+        service[1],
+        service[2],
+        lateness[0],
+        lateness[1],
+        lateness[2],
+    ])?;
+    for (measure, histogram) in [&second.latency, &second.service, &second.lateness].into_iter().enumerate() {
+        insert_buckets(connection, id, measure as i64, histogram)?;
+    }
+    Ok(())
+}
+
+/// Sum, smallest and largest value. A sum beyond SQLite's integers (292 years) is stored as the largest one.
+fn exact_figures(histogram: &Histogram) -> [i64; 3] {
+    let sum = i64::try_from(histogram.sum_ns()).unwrap_or(i64::MAX);
+    [sum, signed(histogram.min_ns()), signed(histogram.max_ns())]
+}
+
+fn insert_buckets(connection: &Connection, second: i64, measure: i64, histogram: &Histogram) -> rusqlite::Result<()> {
+    let mut insert = connection.prepare_cached(
+        "INSERT INTO load_latency_rows (second, measure, lower_ns, upper_ns, count) VALUES (?1, ?2, ?3, ?4, ?5)",
+    )?;
+    for bucket in histogram.buckets() {
+        let (lower, upper) = (signed(bucket.lower_ns), signed(bucket.upper_ns));
+        insert.execute(params![second, measure, lower, upper, signed(bucket.count)])?;
+    }
+    Ok(())
+}
+
+fn insert_sample(
+    connection: &Connection,
+    strings: &mut Strings,
+    trial: i64,
+    sample: &Sample,
+) -> rusqlite::Result<usize> {
+    let mut insert = connection.prepare_cached(
+        "INSERT INTO sample_rows (trial, scenario, vu, intended_ns, sent_ns, done_ns, status, error, bytes, trace_id, \
+         weight) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+    )?;
+    insert.execute(params![
+        trial,
+        strings.id(connection, &sample.scenario)?,
+        sample.vu,
+        sample.intended_ns,
+        sample.sent_ns,
+        sample.done_ns,
+        sample.status,
+        sample.error.map(ErrorKind::as_str),
+        signed(sample.bytes),
+        sample.trace_id,
+        if sample.weight.is_finite() && sample.weight > 0.0 { sample.weight } else { 1.0 },
+    ])
+}
+
+/// The finding as JSON. JSON has no word for a number that is not finite, and would not read back.
+fn body_of(finding: &Finding) -> Result<String> {
+    let is_finite = finding.cost_share.is_finite() && finding.numbers.iter().all(|figure| figure.value.is_finite());
+    is_finite.then(|| json(finding)).ok_or_else(|| Error::NotFinite(format!("finding {}", finding.detector)))
+}
+
+fn replace_findings(
+    connection: &Connection,
+    trial: i64,
+    findings: &[Finding],
+    bodies: &[String],
+) -> rusqlite::Result<()> {
+    connection.execute("DELETE FROM findings WHERE trial = ?1", [trial])?;
+    let mut insert = connection.prepare_cached(
+        "INSERT INTO findings (trial, rank, detector, version, title, resource, operation, cost_share, confidence, \
+         body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+    )?;
+    for (rank, (finding, body)) in (1_i64..).zip(findings.iter().zip(bodies)) {
+        insert.execute(params![
+            trial,
+            rank,
+            finding.detector,
+            finding.version,
+            finding.title,
+            finding.resource,
+            finding.operation,
+            finding.cost_share,
+            finding.confidence.as_str(),
+            body,
+        ])?;
+    }
+    Ok(())
+}

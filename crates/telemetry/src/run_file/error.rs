@@ -1,0 +1,115 @@
+//! What can go wrong with a run file, said so that a user knows which file and what to do.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rusqlite::ErrorCode;
+
+/// Why a run file could not be made, written or read.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Error {
+    /// The file system said no.
+    #[error("cannot open run file {path}: {source}", path = path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: Arc<std::io::Error>,
+    },
+    /// A file of that name is there already.
+    #[error("cannot create run file {}: it exists already", .0.display())]
+    Exists(PathBuf),
+    /// Some other file: not SQLite, or SQLite of another program.
+    #[error("{} is not a Narrows run file", .0.display())]
+    NotARunFile(PathBuf),
+    /// The schema is newer than this program.
+    #[error(
+        "{path} was written by a newer version (schema {found}; this narrows reads up to {supported})",
+        path = path.display()
+    )]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its schema.
+        found: i64,
+        /// The newest schema that can be read.
+        supported: i64,
+    },
+    /// A run file whose content is not whole.
+    #[error("run file {path} is damaged: {detail}", path = path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What was found.
+        detail: String,
+    },
+    /// The file has a write-ahead log that cannot be read where it lies.
+    #[error(
+        "cannot read run file {}: its run was cut short, so its write-ahead log must be read first, \
+         and that needs a writable directory; copy it there together with its -wal file",
+        .0.display()
+    )]
+    DirectoryReadOnly(PathBuf),
+    /// The run has ended: nothing is left to resume.
+    #[error("run file {} is complete: nothing is left to resume", .0.display())]
+    Complete(PathBuf),
+    /// Another process writes the file.
+    #[error("run file {path} is being written by process {pid}", path = path.display())]
+    InUse {
+        /// The file.
+        path: PathBuf,
+        /// The writer.
+        pid: u32,
+    },
+    /// A trial that was never put into the file.
+    #[error("trial {0} is not in the run file")]
+    UnknownTrial(i64),
+    /// A value that the file cannot hold, such as a number that is not finite.
+    #[error("cannot keep {0} in the run file: a number in it is not finite")]
+    NotFinite(String),
+    /// A run cannot end in the state `running`.
+    #[error("a run cannot end in the state running")]
+    EndsRunning,
+    /// The file was finished, or its writer thread has gone.
+    #[error("the run file is closed")]
+    Closed,
+    /// Anything else that SQLite reports.
+    #[error("run file {path}: {source}", path = path.display())]
+    Database {
+        /// The file.
+        path: PathBuf,
+        /// What SQLite said.
+        source: Arc<rusqlite::Error>,
+    },
+}
+
+/// The result of working with a run file.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    pub(super) fn io(path: &Path, source: std::io::Error) -> Self {
+        Error::Io { path: path.to_owned(), source: Arc::new(source) }
+    }
+
+    pub(super) fn damaged(path: &Path, detail: impl Into<String>) -> Self {
+        Error::Damaged { path: path.to_owned(), detail: detail.into() }
+    }
+
+    /// Sorts what SQLite reports by what a user can do about it.
+    pub(super) fn sqlite(path: &Path, source: rusqlite::Error) -> Self {
+        use rusqlite::Error as Sqlite;
+        match source.sqlite_error_code() {
+            Some(ErrorCode::NotADatabase) => return Error::NotARunFile(path.to_owned()),
+            Some(ErrorCode::DatabaseCorrupt) => return Error::damaged(path, source.to_string()),
+            _ => {}
+        }
+        match source {
+            Sqlite::InvalidColumnType(..)
+            | Sqlite::IntegralValueOutOfRange(..)
+            | Sqlite::FromSqlConversionFailure(..)
+            | Sqlite::Utf8Error(..)
+            | Sqlite::QueryReturnedNoRows => Error::damaged(path, source.to_string()),
+            source => Error::Database { path: path.to_owned(), source: Arc::new(source) },
+        }
+    }
+}

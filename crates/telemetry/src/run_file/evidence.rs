@@ -1,0 +1,249 @@
+//! Gathers what a run file says about each trial, for detectors and reports.
+
+use std::collections::HashMap;
+
+use narrows_model::evidence::{RunEvidence, TrialEvidence};
+use narrows_model::histogram::Histogram;
+use narrows_model::load::{ErrorCounts, LoadSecond};
+use narrows_model::run::{Run, Trial};
+use narrows_model::series::{Point, Series, SeriesKey};
+use narrows_model::trace::{Span, SpanFacts, Trace, TraceId};
+use rusqlite::types::FromSqlError;
+use rusqlite::{Connection, Row, params};
+
+use super::error::{Error, Result};
+use super::reader::{Reader, rows};
+use super::trace_choice::{Choice, Chosen, stand_for};
+use super::words::{Count, Json, kind_of, status_of};
+
+/// Requests that one bucket of one second can hold: more than any machine sends, and safe to add up.
+const BUCKET_COUNT_MAX: u64 = 1 << 40;
+
+/// How many traces of each trial are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TraceLimit {
+    /// Traces of one trial, chosen evenly over its counted windows.
+    pub traces: usize,
+    /// Spans of all these traces together; no further trace is read once it is reached.
+    pub spans: usize,
+}
+
+impl Default for TraceLimit {
+    fn default() -> Self {
+        Self { traces: 1_000, spans: 200_000 }
+    }
+}
+
+impl Reader {
+    /// Everything about every trial, as of one instant, also while the run lasts.
+    ///
+    /// Of the traces, those are read whose root began in a counted window, at most as many as `limit` says; the same
+    /// ones each time. A trace's weight is its root's weight × the traces of its window it was chosen from.
+    pub fn evidence(&self, limit: TraceLimit) -> Result<RunEvidence> {
+        // Ends with the function, by a rollback that has nothing to take back.
+        let _snapshot = self.connection.unchecked_transaction().map_err(|error| Error::sqlite(&self.path, error))?;
+        let run = self.run()?;
+        let trials = self.trials()?.into_iter().map(|trial| self.trial_evidence(&run, trial, limit));
+        Ok(RunEvidence { trials: trials.collect::<Result<_>>()?, run })
+    }
+
+    fn trial_evidence(&self, run: &Run, trial: Trial, limit: TraceLimit) -> Result<TrialEvidence> {
+        let id = trial.id;
+        let spans = self.counts(id)?.spans;
+        let mut evidence = TrialEvidence {
+            windows: self.windows(id)?,
+            services: self.services(id)?,
+            seconds: self.query(|connection| seconds_of(connection, id))?,
+            series: self.query(|connection| series_of(connection, id))?,
+            traces: Vec::new(),
+            spans_total: spans.stored,
+            spans_refused: spans.refused,
+            cores: run.environment.cores,
+            trial,
+        };
+        evidence.traces = self.query(|connection| traces_of(connection, &evidence, limit))?;
+        Ok(evidence)
+    }
+
+    /// One trace, up to its first 200,000 spans; none when the trial has no span of it.
+    pub fn trace(&self, trial: i64, id: TraceId) -> Result<Option<Trace>> {
+        let spans_max = TraceLimit::default().spans;
+        let spans = self.query(|connection| spans_of(connection, &mut HashMap::new(), trial, &id, spans_max))?;
+        Ok(trace_from(id, spans, 1.0))
+    }
+}
+
+fn seconds_of(connection: &Connection, trial: i64) -> rusqlite::Result<Vec<LoadSecond>> {
+    let sql = "SELECT (SELECT text FROM strings WHERE id = s.scenario) AS scenario_name, s.* \
+               FROM load_second_rows AS s WHERE s.trial = ?1 ORDER BY s.start_ns, s.id";
+    rows(connection, sql, [trial], |row| {
+        let id: i64 = row.get("id")?;
+        let count = |name: &str| -> rusqlite::Result<u64> { Ok(row.get::<_, Count>(name)?.0) };
+        Ok(LoadSecond {
+            scenario: row.get("scenario_name")?,
+            start_ns: row.get("start_ns")?,
+            vus: row.get("vus")?,
+            sent: count("sent")?,
+            succeeded: count("succeeded")?,
+            errors: ErrorCounts {
+                connect: count("errors_connect")?,
+                reset: count("errors_reset")?,
+                timeout: count("errors_timeout")?,
+                protocol: count("errors_protocol")?,
+                status: count("errors_status")?,
+            },
+            bytes: count("bytes")?,
+            latency: histogram_of(connection, row, id, "latency", 0)?,
+            service: histogram_of(connection, row, id, "service", 1)?,
+            lateness: histogram_of(connection, row, id, "lateness", 2)?,
+        })
+    })
+}
+
+fn histogram_of(
+    connection: &Connection,
+    row: &Row<'_>,
+    second: i64,
+    measure: &str,
+    number: i64,
+) -> rusqlite::Result<Histogram> {
+    let sql = "SELECT lower_ns, count FROM load_latency_rows WHERE second = ?1 AND measure = ?2 ORDER BY lower_ns";
+    let buckets = rows(connection, sql, [second, number], |bucket| {
+        let (lower, count) = (bucket.get::<_, Count>(0)?.0, bucket.get::<_, Count>(1)?.0);
+        match count {
+            count if count <= BUCKET_COUNT_MAX => Ok((lower, count)),
+            count => Err(FromSqlError::OutOfRange(count as i64).into()),
+        }
+    })?;
+    let exact = |figure: &str| -> rusqlite::Result<u64> {
+        Ok(row.get::<_, Count>(format!("{measure}_{figure}_ns").as_str())?.0)
+    };
+    Ok(Histogram::from_buckets(buckets, u128::from(exact("sum")?), exact("min")?, exact("max")?))
+}
+
+fn series_of(connection: &Connection, trial: i64) -> rusqlite::Result<Vec<Series>> {
+    let sql = "SELECT * FROM series WHERE trial = ?1 ORDER BY id";
+    rows(connection, sql, [trial], |row| {
+        let key = SeriesKey {
+            name: row.get("name")?,
+            unit: row.get("unit")?,
+            service: row.get("service")?,
+            replica: row.get("replica")?,
+            labels: row.get::<_, Json<_>>("labels")?.0,
+        };
+        let id: i64 = row.get("id")?;
+        let sql = "SELECT time_ns, value FROM points WHERE series = ?1 ORDER BY time_ns, id";
+        let points = rows(connection, sql, [id], |point| {
+            Ok(Point { time_ns: point.get(0)?, value: point.get::<_, Option<f64>>(1)?.unwrap_or(f64::NAN) })
+        })?;
+        Ok(Series { key, points })
+    })
+}
+
+fn traces_of(connection: &Connection, trial: &TrialEvidence, limit: TraceLimit) -> rusqlite::Result<Vec<Trace>> {
+    let mut chosen = chosen_traces(connection, trial, limit.traces)?;
+    let mut texts = HashMap::new();
+    let mut read: Vec<Vec<Span>> = Vec::new();
+    let mut spans_left = limit.spans;
+    for trace in &chosen {
+        let spans = spans_of(connection, &mut texts, trial.trial.id, &trace.id, spans_left.saturating_add(1))?;
+        if spans.len() > spans_left {
+            break;
+        }
+        spans_left -= spans.len();
+        read.push(spans);
+    }
+    chosen.truncate(read.len());
+    let is_counted = |trace: &Trace| trace.root().is_some_and(|root| trial.is_counted(root.start_ns));
+    let weights = stand_for(&chosen);
+    let traces = chosen.iter().zip(read).zip(weights);
+    let traces = traces.filter_map(|((trace, spans), weight)| trace_from(trace.id, spans, weight).filter(is_counted));
+    let mut traces: Vec<Trace> = traces.collect();
+    traces.sort_by_key(|trace| (trace.spans.first().map(|span| span.start_ns), trace.id));
+    Ok(traces)
+}
+
+/// Chooses by each trace's earliest span, which an index alone can tell; the root is looked at once the trace is read.
+fn chosen_traces(connection: &Connection, trial: &TrialEvidence, places: usize) -> rusqlite::Result<Vec<Chosen>> {
+    let mut choice = Choice::new(trial.counted_windows(), places);
+    let sql = "SELECT trace_id, min(start_ns) FROM span_rows INDEXED BY span_rows_by_trace WHERE trial = ?1 \
+               GROUP BY trace_id";
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut traces = statement.query([trial.trial.id])?;
+    while let Some(row) = traces.next()? {
+        choice.see(row.get(0)?, row.get(1)?);
+    }
+    Ok(choice.chosen())
+}
+
+fn trace_from(id: TraceId, spans: Vec<Span>, stands_for: f64) -> Option<Trace> {
+    let mut trace = Trace { id, spans, weight: stands_for };
+    trace.weight *= trace.root().or(trace.spans.first())?.weight;
+    Some(trace)
+}
+
+/// Texts of the `strings` table that were read already.
+type Texts = HashMap<i64, String>;
+
+fn spans_of(
+    connection: &Connection,
+    texts: &mut Texts,
+    trial: i64,
+    trace: &TraceId,
+    spans_max: usize,
+) -> rusqlite::Result<Vec<Span>> {
+    let sql = "SELECT trace_id, span_id, parent_span_id, service, scope, name, kind, start_ns, end_ns, status, \
+               status_message, http_method, http_route, http_status, url, db_system, db_namespace, db_query, \
+               db_operation, db_status, server_address, server_port, error_type, attributes, weight \
+               FROM span_rows INDEXED BY span_rows_by_trace WHERE trial = ?1 AND trace_id = ?2 ORDER BY start_ns, id LIMIT ?3";
+    let spans_max = i64::try_from(spans_max).unwrap_or(i64::MAX);
+    rows(connection, sql, params![trial, trace, spans_max], |row| span_of(connection, texts, row))
+}
+
+fn span_of(connection: &Connection, texts: &mut Texts, row: &Row<'_>) -> rusqlite::Result<Span> {
+    let number = |at: usize| row.get::<_, i64>(at);
+    let unknown = |at: usize| rusqlite::Error::from(FromSqlError::OutOfRange(at as i64));
+    let mut text = |at: usize| -> rusqlite::Result<Option<String>> {
+        row.get::<_, Option<i64>>(at)?.map(|id| text_of(connection, texts, id)).transpose()
+    };
+    let (service, scope, name) = (text(3)?, text(4)?, text(5)?);
+    Ok(Span {
+        trace_id: row.get(0)?,
+        span_id: row.get(1)?,
+        parent_id: row.get(2)?,
+        service: service.unwrap_or_default(),
+        scope: scope.unwrap_or_default(),
+        name: name.unwrap_or_default(),
+        kind: kind_of(number(6)?).ok_or_else(|| unknown(6))?,
+        start_ns: number(7)?,
+        end_ns: number(8)?,
+        status: status_of(number(9)?).ok_or_else(|| unknown(9))?,
+        status_message: row.get(10)?,
+        facts: SpanFacts {
+            http_method: text(11)?,
+            http_route: text(12)?,
+            http_status: row.get(13)?,
+            url: row.get(14)?,
+            db_system: text(15)?,
+            db_namespace: text(16)?,
+            db_query: text(17)?,
+            db_operation: text(18)?,
+            db_status: text(19)?,
+            server_address: text(20)?,
+            server_port: row.get(21)?,
+            error_type: text(22)?,
+        },
+        attributes: row.get::<_, Json<_>>(23)?.0,
+        weight: row.get(24)?,
+    })
+}
+
+fn text_of(connection: &Connection, texts: &mut Texts, id: i64) -> rusqlite::Result<String> {
+    if let Some(text) = texts.get(&id) {
+        return Ok(text.clone());
+    }
+    let mut find = connection.prepare_cached("SELECT text FROM strings WHERE id = ?1")?;
+    let text: String = find.query_row([id], |row| row.get(0))?;
+    texts.insert(id, text.clone());
+    Ok(text)
+}

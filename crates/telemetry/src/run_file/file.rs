@@ -1,0 +1,220 @@
+//! The life of a run file: made or taken up, written, ended.
+
+use std::fs::File;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant, SystemTime};
+
+use narrows_model::run::{Run, RunState, Trial};
+use rusqlite::{Connection, OpenFlags, TransactionBehavior, params};
+
+use super::error::{Error, Result};
+use super::owner::Owner;
+use super::queue::Queue;
+use super::reader::{Reader, run_of};
+use super::recorder::Recorder;
+use super::rows::Rows;
+use super::words::{json, word};
+use super::{Limits, SCHEMA, SCHEMA_VERSION, writer};
+
+/// How long to wait for another process that holds a lock.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long [`RunFile::finish`] waits for readers to let go, so that the file can become plain.
+const PLAIN_TIMEOUT: Duration = Duration::from_secs(2);
+/// Prepared statements kept ready; more than the writer has.
+const STATEMENTS_MAX: usize = 64;
+
+/// A run file that is being written, by this process alone.
+///
+/// Dropping it without [`RunFile::finish`] ends the run as `interrupted`.
+#[derive(Debug)]
+pub struct RunFile {
+    path: PathBuf,
+    recorder: Recorder,
+    thread: Option<JoinHandle<Rows>>,
+}
+
+impl RunFile {
+    /// Makes the file, with the default [`Limits`].
+    /// Errors when there is a file of that name, or when the place cannot be written to.
+    pub fn create(path: &Path, run: &Run) -> Result<Self> {
+        Self::create_with(path, run, Limits::default())
+    }
+
+    /// Makes the file.
+    pub fn create_with(path: &Path, run: &Run, limits: Limits) -> Result<Self> {
+        match File::create_new(path) {
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => return Err(Error::Exists(path.to_owned())),
+            Err(error) => return Err(Error::io(path, error)),
+        }
+        match fill(path, run) {
+            Ok(connection) => Self::start(path, connection, limits),
+            Err(error) => {
+                // What could not be filled is of no use to anyone, and a second try would find it in its way.
+                let _ = std::fs::remove_file(path);
+                Err(Error::sqlite(path, error))
+            }
+        }
+    }
+
+    /// Takes up a run that was cut short or failed, with the default [`Limits`], and says what the file knows. Trials
+    /// that were under way are `interrupted`. Errors when the run is complete, when its writer still lives, or when the
+    /// file is not a whole run file.
+    pub fn resume(path: &Path) -> Result<(Self, Run, Vec<Trial>)> {
+        drop(Reader::open(path)?);
+        let mut connection = open(path).map_err(|error| Error::sqlite(path, error))?;
+        take_over(&mut connection, path)?;
+        let file = Self::start(path, connection, Limits::default())?;
+        let reader = Reader::open(path)?;
+        let (run, trials) = (reader.run()?, reader.trials()?);
+        Ok((file, run, trials))
+    }
+
+    fn start(path: &Path, connection: Connection, limits: Limits) -> Result<Self> {
+        let queue = Arc::new(Queue::new(limits.queued));
+        let recorder = Recorder::new(queue.clone());
+        let rows = Rows::new(connection, path, limits);
+        let thread = thread::Builder::new()
+            .name("run-file".into())
+            .spawn(move || writer::run(&queue, rows))
+            .map_err(|error| Error::io(path, error))?;
+        Ok(Self { path: path.to_owned(), recorder, thread: Some(thread) })
+    }
+
+    /// The handle to write through.
+    pub fn recorder(&self) -> Recorder {
+        self.recorder.clone()
+    }
+
+    /// Deletes all rows of a trial, which is `planned` again, before it is redone.
+    pub fn restart_trial(&self, trial: i64) -> Result<()> {
+        self.recorder.restart_trial(trial)
+    }
+
+    /// Writes what waits, ends the run and makes the file a plain one, without files beside it. Trials that are still
+    /// under way become `interrupted`. A run that is `interrupted` has no end time.
+    ///
+    /// If another process reads the file for more than two seconds, the file is whole but keeps its write-ahead log
+    /// beside it. Errors when `state` is `running`, and when the file cannot be written.
+    pub fn finish(mut self, state: RunState) -> Result<()> {
+        if state == RunState::Running {
+            return Err(Error::EndsRunning);
+        }
+        self.end(state)
+    }
+
+    fn end(&mut self, state: RunState) -> Result<()> {
+        let Some(thread) = self.thread.take() else { return Ok(()) };
+        self.recorder.close();
+        let connection = thread.join().map_err(|_| Error::Closed)?.into_connection();
+        write_end(&connection, state)
+            .and_then(|()| make_plain(connection))
+            .map_err(|error| Error::sqlite(&self.path, error))
+    }
+}
+
+impl Drop for RunFile {
+    fn drop(&mut self) {
+        let _ = self.end(RunState::Interrupted);
+    }
+}
+
+fn open(path: &Path) -> rusqlite::Result<Connection> {
+    let connection =
+        Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+    // The log is written back in larger portions than SQLite's own 1,000 pages: index pages are then written once for
+    // many insertions.
+    connection.execute_batch(
+        "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY; \
+         PRAGMA cache_size = -65536; PRAGMA wal_autocheckpoint = 8000; PRAGMA journal_size_limit = 67108864;",
+    )?;
+    Ok(connection)
+}
+
+fn fill(path: &Path, run: &Run) -> rusqlite::Result<Connection> {
+    let mut connection = open(path)?;
+    let transaction = connection.transaction()?;
+    transaction.execute_batch(SCHEMA)?;
+    let owner = Owner::this_process();
+    let sql = "INSERT INTO run (id, schema_version, experiment, narrows_version, started_ns, ended_ns, state, seed, \
+               time_scale, repetitions, experiment_source, environment, writer_pid, writer_start_ticks, \
+               writer_boot_id) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)";
+    let columns = params![
+        run.id,
+        SCHEMA_VERSION,
+        run.experiment,
+        run.narrows_version,
+        run.started_ns,
+        run.ended_ns,
+        word(run.state),
+        run.seed.to_string(),
+        run.time_scale,
+        run.repetitions,
+        run.experiment_source,
+        json(&run.environment),
+        owner.pid,
+        owner.start_ticks as i64,
+        owner.boot_id,
+    ];
+    transaction.execute(sql, columns)?;
+    transaction.commit()?;
+    Ok(connection)
+}
+
+/// Makes this process the writer, unless there is one or nothing is left to do.
+fn take_over(connection: &mut Connection, path: &Path) -> Result<()> {
+    let wrap = |error| Error::sqlite(path, error);
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(wrap)?;
+    let (run, owner) = run_of(&transaction).map_err(wrap)?;
+    match run.state {
+        RunState::Complete => return Err(Error::Complete(path.to_owned())),
+        RunState::Running if owner.is_alive() => return Err(Error::InUse { path: path.to_owned(), pid: owner.pid }),
+        _ => {}
+    }
+    let me = Owner::this_process();
+    transaction.execute("UPDATE trials SET state = 'interrupted' WHERE state = 'running'", []).map_err(wrap)?;
+    let sql = "UPDATE run SET state = 'running', ended_ns = NULL, writer_pid = ?1, writer_start_ticks = ?2, \
+               writer_boot_id = ?3";
+    transaction.execute(sql, params![me.pid, me.start_ticks as i64, me.boot_id]).map_err(wrap)?;
+    transaction.commit().map_err(wrap)
+}
+
+fn write_end(connection: &Connection, state: RunState) -> rusqlite::Result<()> {
+    let ended_ns = (state != RunState::Interrupted).then(now_ns);
+    let transaction = connection.unchecked_transaction()?;
+    transaction.execute("UPDATE trials SET state = 'interrupted' WHERE state = 'running'", [])?;
+    transaction.execute("UPDATE run SET state = ?1, ended_ns = ?2", params![word(state), ended_ns])?;
+    transaction.commit()?;
+    // So that SQLite, in whatever program people query the file with, knows which index tells more.
+    connection.execute_batch("PRAGMA analysis_limit = 1000; ANALYZE")
+}
+
+/// Writes the log back and leaves WAL mode, for which nobody else may have the file open.
+fn make_plain(connection: Connection) -> rusqlite::Result<()> {
+    connection.busy_timeout(Duration::ZERO)?;
+    let begun = Instant::now();
+    loop {
+        connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+        match connection.query_row("PRAGMA journal_mode = DELETE", [], |row| row.get::<_, String>(0)) {
+            Ok(mode) if mode == "delete" => break,
+            Ok(_) => {}
+            Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) => {}
+            Err(error) => return Err(error),
+        }
+        if begun.elapsed() > PLAIN_TIMEOUT {
+            break;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    connection.close().map_err(|(_, error)| error)
+}
+
+fn now_ns() -> i64 {
+    let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since_epoch.as_nanos()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,147 @@
+//! The handle everything is written through.
+
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use narrows_model::finding::Finding;
+use narrows_model::load::LoadBatch;
+use narrows_model::run::{ServiceInstance, Trial, Window};
+use narrows_model::series::{LogLine, Point, SeriesKey};
+use narrows_model::trace::Span;
+use tokio::sync::oneshot;
+
+use super::error::{Error, Result};
+use super::queue::{Admission, Job, Queue, Turned};
+use super::rows::Rows;
+use crate::{Kept, Receipt, Refused, Store};
+
+/// Writes into an open run file. Clones write into the same file.
+///
+/// Telemetry comes in through [`Store`], whose calls never block. The calls below block until what they were given is
+/// committed. After the file was finished every call fails with [`Error::Closed`].
+#[derive(Clone)]
+pub struct Recorder {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    queue: Arc<Queue>,
+    trial: Mutex<Option<i64>>,
+}
+
+impl Recorder {
+    pub(super) fn new(queue: Arc<Queue>) -> Self {
+        Self { shared: Arc::new(Shared { queue, trial: Mutex::new(None) }) }
+    }
+
+    /// Decides to which trial telemetry belongs from now on. Without a trial it is refused, and told so.
+    pub fn set_trial(&self, trial: Option<i64>) {
+        *self.shared.trial.lock().unwrap_or_else(PoisonError::into_inner) = trial;
+    }
+
+    /// Adds a trial, or writes its new state. What was counted for it stays.
+    pub fn put_trial(&self, trial: &Trial) -> Result<()> {
+        let trial = trial.clone();
+        self.call(1, move |rows| rows.put_trial(&trial))
+    }
+
+    /// Replaces the windows of a trial.
+    pub fn put_windows(&self, trial: i64, windows: &[Window]) -> Result<()> {
+        let windows = windows.to_vec();
+        self.call(windows.len(), move |rows| rows.put_windows(trial, &windows))
+    }
+
+    /// Adds a replica to a trial, or replaces what was said about it.
+    pub fn put_service(&self, trial: i64, service: &ServiceInstance) -> Result<()> {
+        let service = service.clone();
+        self.call(1, move |rows| rows.put_service(trial, &service))
+    }
+
+    /// Adds seconds and samples of the load. Every second is kept; says how many samples were.
+    pub fn put_load(&self, trial: i64, batch: LoadBatch) -> Result<Kept> {
+        let records = batch.seconds.len() + batch.samples.len();
+        self.call_counted(records, move |rows| rows.put_load(trial, &batch))
+    }
+
+    /// Replaces the findings of a trial; the first is the dearest.
+    /// Errors with [`Error::NotFinite`] when a number in a finding is not finite.
+    pub fn put_findings(&self, trial: i64, findings: &[Finding]) -> Result<()> {
+        let findings = findings.to_vec();
+        self.call(findings.len(), move |rows| rows.put_findings(trial, &findings))
+    }
+
+    /// Keeps what was concluded from the whole run under a name, and replaces what was there.
+    pub fn put_conclusion(&self, key: &str, value: &serde_json::Value) -> Result<()> {
+        let (key, value) = (key.to_owned(), value.to_string());
+        self.call(1, move |rows| rows.put_conclusion(&key, &value))
+    }
+
+    pub(super) fn restart_trial(&self, trial: i64) -> Result<()> {
+        self.call(1, move |rows| rows.restart_trial(trial))
+    }
+
+    pub(super) fn close(&self) {
+        self.shared.queue.close();
+    }
+
+    fn call(&self, records: usize, apply: impl FnOnce(&mut Rows) -> Result<()> + Send + 'static) -> Result<()> {
+        self.call_counted(records, move |rows| apply(rows).map(|()| Kept::default())).map(drop)
+    }
+
+    fn call_counted(
+        &self,
+        records: usize,
+        apply: impl FnOnce(&mut Rows) -> Result<Kept> + Send + 'static,
+    ) -> Result<Kept> {
+        let (tell, told) = sync_channel(1);
+        // The caller waits for the answer below, so it is always there to be told.
+        let done = move |result| drop(tell.send(result));
+        let job = Job { records, apply: Box::new(apply), done: Box::new(done) };
+        self.shared.queue.push(job, Admission::Always).map_err(|_| Error::Closed)?;
+        told.recv().unwrap_or(Err(Error::Closed))
+    }
+
+    fn store(&self, records: usize, apply: impl FnOnce(&mut Rows, i64) -> Result<Kept> + Send + 'static) -> Receipt {
+        let (tell, receipt) = oneshot::channel();
+        let trial = *self.shared.trial.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(trial) = trial else {
+            let _ = tell.send(Ok(Kept { kept: 0, over_limit: records as u64 }));
+            return receipt;
+        };
+        // A sender may drop its receipt; what it sent is kept all the same.
+        let done =
+            move |result: Result<Kept>| drop(tell.send(result.map_err(|error| Refused::Broken(error.to_string()))));
+        let job = Job { records, apply: Box::new(move |rows| apply(rows, trial)), done: Box::new(done) };
+        match self.shared.queue.push(job, Admission::IfThereIsRoom) {
+            Ok(()) => receipt,
+            Err((_, Turned::Full)) => resolved(Refused::Busy),
+            Err((_, Turned::Closed)) => resolved(Refused::Broken(Error::Closed.to_string())),
+        }
+    }
+}
+
+fn resolved(refused: Refused) -> Receipt {
+    let (tell, receipt) = oneshot::channel();
+    let _ = tell.send(Err(refused));
+    receipt
+}
+
+impl Store for Recorder {
+    fn spans(&self, spans: Vec<Span>) -> Receipt {
+        self.store(spans.len(), move |rows, trial| rows.put_spans(trial, spans))
+    }
+
+    fn points(&self, points: Vec<(SeriesKey, Point)>) -> Receipt {
+        self.store(points.len(), move |rows, trial| rows.put_points(trial, points))
+    }
+
+    fn logs(&self, lines: Vec<LogLine>) -> Receipt {
+        self.store(lines.len(), move |rows, trial| rows.put_logs(trial, lines))
+    }
+}
+
+impl std::fmt::Debug for Recorder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Recorder").field("trial", &self.shared.trial).finish_non_exhaustive()
+    }
+}

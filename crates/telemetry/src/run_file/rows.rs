@@ -1,0 +1,285 @@
+//! The tables as the writer thread sees them: transactions, ceilings, and the rows of telemetry.
+//!
+//! Run-level rows are in `calls.rs`. Counts and caches belong to the trial last written to; a rollback forgets them all,
+//! so that they never say more than the file.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use narrows_model::series::{LogLine, Point, SeriesKey};
+use narrows_model::trace::Span;
+use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
+
+use super::Limits;
+use super::counts::{Count, Counts};
+use super::error::{Error, Result};
+use super::intern::Strings;
+use super::secrets;
+use super::words::{json, kind_number, status_number};
+use crate::Kept;
+
+const INSERT_SPAN: &str = "INSERT INTO span_rows (trial, trace_id, span_id, parent_span_id, service, scope, name, kind, \
+     start_ns, end_ns, status, status_message, http_method, http_route, http_status, url, db_system, db_namespace, \
+     db_query, db_operation, db_status, server_address, server_port, error_type, attributes, weight) \
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, \
+     ?24, ?25, ?26) ON CONFLICT (trial, trace_id, span_id, kind, start_ns) DO NOTHING";
+
+/// The connection and what the writer knows of its content.
+pub(super) struct Rows {
+    pub(super) connection: Connection,
+    pub(super) strings: Strings,
+    pub(super) limits: Limits,
+    path: PathBuf,
+    current: Option<Current>,
+}
+
+/// What is known of the trial last written to.
+struct Current {
+    trial: i64,
+    counts: Counts,
+    series: HashMap<SeriesKey, i64>,
+    series_count: u64,
+}
+
+impl Rows {
+    pub(super) fn new(connection: Connection, path: &Path, limits: Limits) -> Self {
+        Self { connection, strings: Strings::default(), limits, path: path.to_owned(), current: None }
+    }
+
+    pub(super) fn into_connection(self) -> Connection {
+        self.connection
+    }
+
+    pub(super) fn begin(&self) -> Result<()> {
+        self.connection
+            .prepare_cached("BEGIN IMMEDIATE")
+            .and_then(|mut begin| begin.execute([]))
+            .map_err(self.wrap())?;
+        Ok(())
+    }
+
+    pub(super) fn commit(&mut self) -> Result<()> {
+        self.save_counts()?;
+        self.connection.prepare_cached("COMMIT").and_then(|mut commit| commit.execute([])).map_err(self.wrap())?;
+        Ok(())
+    }
+
+    /// Takes the transaction back. It may be gone already: SQLite takes it back itself after some errors.
+    pub(super) fn roll_back(&mut self) {
+        self.strings.forget();
+        self.current = None;
+        if !self.connection.is_autocommit() {
+            let _ = self.connection.execute_batch("ROLLBACK");
+        }
+    }
+
+    /// Says which file an SQLite error is about.
+    pub(super) fn wrap(&self) -> impl Fn(rusqlite::Error) -> Error + use<> {
+        let path = self.path.clone();
+        move |source| Error::sqlite(&path, source)
+    }
+
+    /// Forgets a trial without saving what was counted for it.
+    pub(super) fn forget_trial(&mut self, trial: i64) {
+        self.current = self.current.take().filter(|current| current.trial != trial);
+    }
+
+    /// Makes a trial the one that is written to. Errors, before anything is written, when it is not in the file.
+    pub(super) fn enter(&mut self, trial: i64) -> Result<()> {
+        if self.current.as_ref().is_some_and(|current| current.trial == trial) {
+            return Ok(());
+        }
+        let counts = Counts::load(&self.connection, trial).map_err(self.wrap())?.ok_or(Error::UnknownTrial(trial))?;
+        self.save_counts()?;
+        let count_series = "SELECT count(*) FROM series WHERE trial = ?1";
+        let series_count: i64 =
+            self.connection.query_row(count_series, [trial], |row| row.get(0)).map_err(self.wrap())?;
+        let series_count = series_count.unsigned_abs();
+        self.current = Some(Current { trial, counts, series: HashMap::new(), series_count });
+        Ok(())
+    }
+
+    fn save_counts(&mut self) -> Result<()> {
+        match &self.current {
+            Some(current) => current.counts.save(&self.connection, current.trial).map_err(self.wrap()),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes items one by one until the trial's ceiling, and counts. `write` says how many rows it added.
+    pub(super) fn keep<T>(
+        &mut self,
+        trial: i64,
+        items: impl IntoIterator<Item = T>,
+        ceiling: impl Fn(&Limits) -> u64,
+        count: impl Fn(&mut Counts) -> &mut Count,
+        mut write: impl FnMut(&Connection, &mut Strings, T) -> rusqlite::Result<usize>,
+    ) -> Result<Kept> {
+        self.enter(trial)?;
+        let wrap = self.wrap();
+        let ceiling = ceiling(&self.limits);
+        let mut kept = Kept::default();
+        let Some(current) = &mut self.current else { return Err(Error::UnknownTrial(trial)) };
+        let count = count(&mut current.counts);
+        for item in items {
+            if count.stored >= ceiling {
+                count.refused += 1;
+                kept.over_limit += 1;
+                continue;
+            }
+            count.stored += write(&self.connection, &mut self.strings, item).map_err(&wrap)? as u64;
+            kept.kept += 1;
+        }
+        Ok(kept)
+    }
+
+    pub(super) fn put_spans(&mut self, trial: i64, spans: Vec<Span>) -> Result<Kept> {
+        self.keep(
+            trial,
+            spans,
+            |limits| limits.spans,
+            |counts| &mut counts.spans,
+            |connection, strings, mut span| {
+                secrets::clean_span(&mut span);
+                insert_span(&mut connection.prepare_cached(INSERT_SPAN)?, connection, strings, trial, &span)
+            },
+        )
+    }
+
+    pub(super) fn put_logs(&mut self, trial: i64, lines: Vec<LogLine>) -> Result<Kept> {
+        let sql = "INSERT INTO log_rows (trial, time_ns, service, replica, stream, severity, text, trace_id) \
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+        self.keep(
+            trial,
+            lines,
+            |limits| limits.logs,
+            |counts| &mut counts.logs,
+            |connection, strings, mut line| {
+                secrets::clean_log(&mut line);
+                connection.prepare_cached(sql)?.execute(params![
+                    trial,
+                    line.time_ns,
+                    strings.id(connection, &line.service)?,
+                    line.replica,
+                    line.stream.as_str(),
+                    strings.id(connection, &line.severity)?,
+                    line.text,
+                    line.trace_id,
+                ])
+            },
+        )
+    }
+
+    pub(super) fn put_points(&mut self, trial: i64, points: Vec<(SeriesKey, Point)>) -> Result<Kept> {
+        self.enter(trial)?;
+        let wrap = self.wrap();
+        let Some(current) = &mut self.current else { return Err(Error::UnknownTrial(trial)) };
+        let mut kept = Kept::default();
+        for (key, point) in points {
+            let has_room = current.counts.points.stored < self.limits.points;
+            let series = match has_room {
+                true => current.series_id(&self.connection, key, self.limits.series).map_err(&wrap)?,
+                false => None,
+            };
+            match series {
+                Some(series) => {
+                    insert_point(&self.connection, series, point).map_err(&wrap)?;
+                    current.counts.points.stored += 1;
+                    kept.kept += 1;
+                }
+                None => {
+                    current.counts.points.refused += 1;
+                    kept.over_limit += 1;
+                }
+            }
+        }
+        Ok(kept)
+    }
+}
+
+impl Current {
+    /// The id of a series, which is added when it is new; none when the trial has as many as it may.
+    fn series_id(&mut self, connection: &Connection, key: SeriesKey, max: u64) -> rusqlite::Result<Option<i64>> {
+        if let Some(id) = self.series.get(&key) {
+            return Ok(Some(*id));
+        }
+        let mut clean = key.clone();
+        secrets::clean_series(&mut clean);
+        let columns = params![self.trial, clean.name, clean.unit, clean.service, clean.replica, json(&clean.labels)];
+        let find = "SELECT id FROM series WHERE trial = ?1 AND name = ?2 AND unit = ?3 AND service = ?4 \
+                    AND replica = ?5 AND labels = ?6";
+        let found = connection.prepare_cached(find)?.query_row(columns, |row| row.get(0)).optional()?;
+        let id = match found {
+            Some(id) => id,
+            None if self.series_count >= max => return Ok(None),
+            None => {
+                let insert = "INSERT INTO series (trial, name, unit, service, replica, labels) \
+                              VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+                self.series_count += 1;
+                connection.prepare_cached(insert)?.insert(columns)?
+            }
+        };
+        // Keys that differ in a secret only share a series, so the cache may outgrow the ceiling of series.
+        if self.series.len() as u64 > max {
+            self.series.clear();
+        }
+        self.series.insert(key, id);
+        Ok(Some(id))
+    }
+}
+
+fn insert_point(connection: &Connection, series: i64, point: Point) -> rusqlite::Result<usize> {
+    // SQLite turns "not a number" into NULL by itself.
+    let sql = "INSERT INTO points (series, time_ns, value) VALUES (?1, ?2, ?3)";
+    connection.prepare_cached(sql)?.execute(params![series, point.time_ns, point.value])
+}
+
+/// Adds a span, and says how many rows that were: 0 when it was there already.
+fn insert_span(
+    insert: &mut CachedStatement<'_>,
+    connection: &Connection,
+    strings: &mut Strings,
+    trial: i64,
+    span: &Span,
+) -> rusqlite::Result<usize> {
+    let facts = &span.facts;
+    let mut text = |text: &Option<String>| strings.optional(connection, text.as_deref());
+    let http_method = text(&facts.http_method)?;
+    let http_route = text(&facts.http_route)?;
+    let db_system = text(&facts.db_system)?;
+    let db_namespace = text(&facts.db_namespace)?;
+    let db_query = text(&facts.db_query)?;
+    let db_operation = text(&facts.db_operation)?;
+    let db_status = text(&facts.db_status)?;
+    let server_address = text(&facts.server_address)?;
+    let error_type = text(&facts.error_type)?;
+    insert.execute(params![
+        trial,
+        span.trace_id,
+        span.span_id,
+        span.parent_id,
+        strings.id(connection, &span.service)?,
+        strings.id(connection, &span.scope)?,
+        strings.id(connection, &span.name)?,
+        kind_number(span.kind),
+        span.start_ns,
+        span.end_ns,
+        status_number(span.status),
+        span.status_message,
+        http_method,
+        http_route,
+        facts.http_status,
+        facts.url,
+        db_system,
+        db_namespace,
+        db_query,
+        db_operation,
+        db_status,
+        server_address,
+        facts.server_port,
+        error_type,
+        json(&span.attributes),
+        // A weight that is not a positive number says nothing: the span stands for itself.
+        if span.weight.is_finite() && span.weight > 0.0 { span.weight } else { 1.0 },
+    ])
+}

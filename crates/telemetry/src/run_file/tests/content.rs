@@ -1,0 +1,241 @@
+//! What was written is what is read, through the reader and through the views; ceilings hold, secrets stay out.
+
+use super::*;
+
+#[test]
+fn what_was_written_is_what_is_read() {
+    let place = Place::new();
+    let (file, recorder) = started(&place.path(), Limits::default());
+    let mut expected = write_all(&recorder);
+    assert_eq!(evidence(&place.path()), expected, "while the run lasts");
+
+    let findings = vec![finding("throttling"), finding("n-plus-one")];
+    recorder.put_findings(1, &findings[..1]).unwrap();
+    recorder.put_findings(1, &findings).unwrap();
+    recorder.put_conclusion("sentence", &json!("it was the store")).unwrap();
+    let done = Trial { state: TrialState::Done, ended_ns: Some(T0 + 20 * SECOND), ..trial(1) };
+    recorder.put_trial(&done).unwrap();
+    recorder.put_trial(&trial(2)).unwrap();
+    file.finish(RunState::Complete).unwrap();
+
+    let reader = Reader::open(&place.path()).unwrap();
+    let read = reader.evidence(TraceLimit::default()).unwrap();
+    assert_eq!(reader.findings().unwrap(), [findings, vec![]]);
+    assert_eq!(reader.conclusion("sentence").unwrap(), Some(json!("it was the store")));
+    assert_eq!(reader.conclusion("objectives").unwrap(), None);
+    assert_eq!(reader.trace(1, [3; 16]).unwrap(), Some(trace(3, T0)), "also traces of the warm-up");
+    assert_eq!(reader.trace(1, [9; 16]).unwrap(), None);
+    assert!(read.run.ended_ns.is_some());
+    expected.run = Run { state: RunState::Complete, ended_ns: read.run.ended_ns, ..run() };
+    expected.trials[0].trial = done;
+    assert_eq!(read.trials[1].trial, Trial { state: TrialState::Interrupted, ..trial(2) });
+    assert_eq!(read.trials[0], expected.trials[0]);
+    assert_eq!(read.run, expected.run);
+}
+
+#[test]
+fn a_receipt_means_that_another_connection_sees_it() {
+    let place = Place::new();
+    let (_file, recorder) = started(&place.path(), Limits::default());
+    for number in 1..=20 {
+        assert_eq!(wait(recorder.spans(trace(number, T0).spans)), kept(2));
+        let seen = row(&place.path(), "SELECT count(*), (SELECT spans_stored FROM trials) FROM span_rows");
+        assert_eq!(seen, format!("{0}|{0}", 2 * u32::from(number)));
+    }
+}
+
+#[test]
+fn ceilings_hold_and_counts_are_exact() {
+    let place = Place::new();
+    let limits = Limits { spans: 5, points: 4, series: 2, logs: 1, samples: 3, ..Limits::default() };
+    let (file, recorder) = started(&place.path(), limits);
+    let spans = (1..=4).flat_map(|number| trace(number, T0).spans).collect();
+    assert_eq!(wait(recorder.spans(spans)), Ok(Kept { kept: 5, over_limit: 3 }));
+    assert_eq!(wait(recorder.spans(trace(9, T0).spans)), Ok(Kept { kept: 0, over_limit: 2 }));
+    let points = |service: &str, count: i64| -> Vec<(SeriesKey, Point)> {
+        (0..count).map(|at| (key(service), Point { time_ns: T0 + at, value: 1.0 })).collect()
+    };
+    assert_eq!(wait(recorder.points(points("a", 1))), kept(1));
+    assert_eq!(wait(recorder.points(points("b", 1))), kept(1));
+    assert_eq!(wait(recorder.points(points("c", 7))), Ok(Kept { kept: 0, over_limit: 7 }), "a third series");
+    assert_eq!(wait(recorder.points(points("a", 3))), Ok(Kept { kept: 2, over_limit: 1 }));
+    assert_eq!(wait(recorder.logs(vec![line("a"), line("b")])), Ok(Kept { kept: 1, over_limit: 1 }));
+    let batch = LoadBatch { seconds: vec![second(0)], samples: (0..5).map(sample).collect() };
+    assert_eq!(recorder.put_load(1, batch).unwrap(), Kept { kept: 3, over_limit: 2 });
+
+    recorder.set_trial(None);
+    assert_eq!(wait(recorder.logs(vec![line("a"), line("b")])), Ok(Kept { kept: 0, over_limit: 2 }));
+    recorder.put_trial(&trial(2)).unwrap();
+    recorder.set_trial(Some(2));
+    assert_eq!(wait(recorder.spans(trace(1, T0).spans)), kept(2), "each trial has its own ceiling");
+    recorder.set_trial(Some(1));
+    assert_eq!(wait(recorder.spans(trace(8, T0).spans)), Ok(Kept { kept: 0, over_limit: 2 }), "and keeps its count");
+    file.finish(RunState::Interrupted).unwrap();
+
+    let reader = Reader::open(&place.path()).unwrap();
+    let count = |stored, refused| Count { stored, refused };
+    let expected = Counts { spans: count(5, 7), points: count(4, 8), logs: count(1, 1), samples: count(3, 2) };
+    assert_eq!(reader.counts(1).unwrap(), expected);
+    assert_eq!(reader.counts(2).unwrap().spans, count(2, 0));
+    let rows = "SELECT (SELECT count(*) FROM spans WHERE trial = 1), (SELECT count(*) FROM metrics), \
+                (SELECT count(*) FROM logs), (SELECT count(*) FROM samples)";
+    assert_eq!(row(&place.path(), rows), "5|4|1|3");
+}
+
+#[test]
+fn a_batch_that_is_sent_again_is_kept_once() {
+    let place = Place::new();
+    let (_file, recorder) = started(&place.path(), Limits::default());
+    for _ in 0..2 {
+        assert_eq!(wait(recorder.spans(trace(1, T0).spans)), kept(2));
+    }
+    assert_eq!(row(&place.path(), "SELECT count(*), (SELECT spans_stored FROM trials) FROM spans"), "2|2");
+}
+
+#[test]
+fn an_unknown_trial_or_a_number_without_end_fails_alone() {
+    let place = Place::new();
+    let (_file, recorder) = started(&place.path(), Limits::default());
+    recorder.set_trial(Some(7));
+    assert_eq!(wait(recorder.spans(trace(1, T0).spans)), Err(Refused::Broken("trial 7 is not in the run file".into())));
+    assert!(matches!(recorder.put_windows(7, &windows()), Err(Error::UnknownTrial(7))));
+    let endless = Finding { cost_share: f64::NAN, ..finding("n-plus-one") };
+    let error = recorder.put_findings(1, &[endless]).unwrap_err();
+    assert_eq!(error.to_string(), "cannot keep finding n-plus-one in the run file: a number in it is not finite");
+
+    recorder.set_trial(Some(1));
+    let mut odd = trace(1, T0).spans;
+    odd[0].weight = f64::NAN;
+    assert_eq!(wait(recorder.spans(odd)), kept(2));
+    assert_eq!(wait(recorder.points(vec![(key("a"), Point { time_ns: T0, value: f64::NAN })])), kept(1));
+    let read = evidence(&place.path());
+    assert!(read.trials[0].series[0].points[0].value.is_nan());
+    assert_eq!(row(&place.path(), "SELECT weight FROM spans WHERE kind = 'server'"), "1.0");
+}
+
+#[test]
+fn a_failed_write_is_told_and_leaves_nothing_half() {
+    let place = Place::new();
+    let (file, recorder) = started(&place.path(), Limits::default());
+    // A trigger stands in for a disk that fills up.
+    let other = Connection::open(place.path()).unwrap();
+    other
+        .execute_batch("CREATE TRIGGER full BEFORE INSERT ON log_rows BEGIN SELECT RAISE(FAIL, 'disk is full'); END")
+        .unwrap();
+    drop(other);
+    let refused = wait(recorder.logs(vec![line("lost")])).unwrap_err();
+    assert!(refused.to_string().contains("disk is full"), "{refused}");
+    assert_eq!(wait(recorder.spans(trace(1, T0).spans)), kept(2), "the next one has its chance");
+    file.finish(RunState::Failed).unwrap();
+    let read = Reader::open(&place.path()).unwrap().counts(1).unwrap();
+    assert_eq!((read.logs, read.spans), (Count::default(), Count { stored: 2, refused: 0 }));
+}
+
+#[test]
+fn views_show_names_units_and_hexadecimal_ids() {
+    let place = Place::new();
+    let (file, recorder) = started(&place.path(), Limits::default());
+    write_all(&recorder);
+    file.finish(RunState::Complete).unwrap();
+    let cases = [
+        (
+            "SELECT * FROM samples WHERE vu = 1",
+            "1|invoices|1|1795262400000000000|1795262400001000000|1795262400051500000|51.5|50.5|503|status|99|\
+             abababababababababababababababab|2.5",
+        ),
+        (
+            "SELECT trial, trace_id, span_id, parent_span_id, service, scope, name, kind, duration_ms, status, \
+             status_message, http_method, http_route, http_status, url, db_system, db_namespace, db_query, \
+             db_operation, db_status, server_address, server_port, error_type, attributes, weight \
+             FROM spans WHERE trace_id = '01010101010101010101010101010101' AND kind = 'client'",
+            "1|01010101010101010101010101010101|0101000000000000|0101010101010101|gateway|db|SELECT invoices|client|\
+             12.5|error|too many requests|||||azure.cosmosdb|invoices|SELECT * FROM c WHERE c.token = 'kept'|query|\
+             429|||429|{\"db.response.status_code\":\"429\"}|4.0",
+        ),
+        ("SELECT json_extract(attributes, '$.\"http.route\"') FROM spans WHERE kind = 'server'", "/api/invoices"),
+        (
+            "SELECT * FROM requests ORDER BY timestamp LIMIT 1",
+            "2026-11-21T12:00:00.0000000Z|0303030303030303|GET /api/invoices|1|HTTP|127.0.0.1:8080|\
+             /api/invoices?ownerId=7|200|20.0|4|03030303030303030303030303030303|eeeeeeeeeeeeeeee|gateway|\
+             {\"deep\":{\"list\":[1,true,null]},\"http.route\":\"/api/invoices\",\"n\":0.1}|1|test-1",
+        ),
+        (
+            "SELECT * FROM dependencies ORDER BY timestamp LIMIT 1",
+            "2026-11-21T12:00:00.0010000Z|0301000000000000|SELECT invoices|0|azure.cosmosdb||\
+             SELECT * FROM c WHERE c.token = 'kept'|429|12.5|4|03030303030303030303030303030303|0303030303030303|\
+             gateway|{\"db.response.status_code\":\"429\"}|1|test-1",
+        ),
+        ("SELECT count(*) FROM (SELECT * FROM requests UNION ALL SELECT * FROM dependencies)", "6"),
+        (
+            "SELECT * FROM metrics WHERE service = 'docstore'",
+            "1|process.cpu.cores|{cpu}|docstore|1|{\"state\":\"user\"}|1795262400000000001|1.0",
+        ),
+        (
+            "SELECT * FROM logs WHERE text = 'world'",
+            "1|1795262400000000000|gateway|0|stderr||world|07070707070707070707070707070707",
+        ),
+        (
+            "SELECT sum(sent), sum(succeeded), sum(errors_timeout), max(latency_max_ns), sum(lateness_sum_ns), \
+             count(DISTINCT scenario) FROM load_seconds",
+            "204|200|2|106000000|9900000600|1",
+        ),
+        (
+            "SELECT scenario, measure, sum(count), min(lower_ns) <= 7000000 AND min(upper_ns) > 7000000 \
+             FROM load_latency WHERE measure = 'latency' GROUP BY 1, 2",
+            "invoices|latency|200|1",
+        ),
+    ];
+    for (sql, expected) in cases {
+        assert_eq!(row(&place.path(), sql), expected, "{sql}");
+    }
+}
+
+#[test]
+fn secrets_never_reach_the_disk() {
+    let place = Place::new();
+    let (file, recorder) = started(&place.path(), Limits::default());
+    let mut span = trace(1, T0).spans.remove(0);
+    span.facts.url = Some("/login?password=hunter2&user=ada".into());
+    span.attributes = attributes(json!({
+        "http.request.header.authorization": ["Bearer hunter2"],
+        "url.full": "https://ada:hunter2@shop/login?api_key=hunter2",
+        "db.connection_string": "Password=hunter2",
+    }));
+    assert_eq!(wait(recorder.spans(vec![span])), kept(1));
+    let mut key = key("gateway");
+    key.labels.insert("token".into(), "hunter2".into());
+    assert_eq!(wait(recorder.points(vec![(key, Point { time_ns: T0, value: 1.0 })])), kept(1));
+    for name in place.names() {
+        let bytes = std::fs::read(place.folder.path().join(&name)).unwrap();
+        assert!(!bytes.windows(7).any(|window| window == b"hunter2"), "{name}");
+    }
+    file.finish(RunState::Complete).unwrap();
+    let sql = "SELECT url, (SELECT labels FROM series) FROM spans";
+    assert_eq!(
+        row(&place.path(), sql),
+        "/login?password=REDACTED&user=ada|{\"state\":\"user\",\"token\":\"REDACTED\"}"
+    );
+}
+
+#[test]
+fn a_trace_limit_bounds_traces_and_spans() {
+    let place = Place::new();
+    let (file, recorder) = started(&place.path(), Limits::default());
+    recorder.put_windows(1, &windows()).unwrap();
+    let spans = (0..100).flat_map(|number| trace(number, T0 + 10 * SECOND + i64::from(number)).spans).collect();
+    assert_eq!(wait(recorder.spans(spans)), kept(200));
+    file.finish(RunState::Complete).unwrap();
+    let reader = Reader::open(&place.path()).unwrap();
+    for (limit, expected) in [
+        (TraceLimit { traces: 10, spans: 200 }, 10),
+        (TraceLimit { traces: 100, spans: 31 }, 15),
+        (TraceLimit { traces: 0, spans: 200 }, 0),
+        (TraceLimit::default(), 100),
+    ] {
+        let traces = reader.evidence(limit).unwrap().trials.remove(0).traces;
+        assert_eq!(traces.len(), expected, "{limit:?}");
+        assert!(traces.iter().all(|trace| trace.spans.len() == 2), "traces are whole");
+        let stood_for: f64 = traces.iter().map(|trace| trace.weight).sum();
+        assert!(traces.is_empty() || (stood_for - 400.0).abs() < 1e-6, "{stood_for}");
+    }
+}

@@ -1,0 +1,62 @@
+//! The writer thread: takes what is queued, writes it in one transaction, then tells all who wait.
+//!
+//! A job that finds its trial missing says so before it writes anything, and fails alone. When the database itself
+//! fails (a full disk), the whole transaction is taken back and every job in it is told: nothing is acknowledged that
+//! was not committed.
+
+use std::sync::Arc;
+
+use super::error::{Error, Result};
+use super::queue::{Job, Queue};
+use super::rows::Rows;
+
+/// Works until the queue is closed and empty, then gives the tables back.
+pub(super) fn run(queue: &Arc<Queue>, mut rows: Rows) -> Rows {
+    let _guard = AbandonOnPanic(queue.clone());
+    while let Some(jobs) = queue.take_batch() {
+        write(&mut rows, jobs);
+    }
+    rows
+}
+
+/// Wakes all who wait if the thread ends otherwise than by a closed queue.
+struct AbandonOnPanic(Arc<Queue>);
+
+impl Drop for AbandonOnPanic {
+    fn drop(&mut self) {
+        self.0.abandon();
+    }
+}
+
+fn write(rows: &mut Rows, jobs: Vec<Job>) {
+    let mut outcomes = Vec::with_capacity(jobs.len());
+    let mut failure = rows.begin().err();
+    for job in jobs {
+        let outcome = match &failure {
+            None => (job.apply)(rows),
+            Some(error) => Err(error.clone()),
+        };
+        if failure.is_none() {
+            failure = outcome.as_ref().err().filter(|error| is_of_database(error)).cloned();
+        }
+        outcomes.push((job.done, outcome));
+    }
+    let committed = match failure {
+        Some(error) => Err(error),
+        None => rows.commit(),
+    };
+    if committed.is_err() {
+        rows.roll_back();
+    }
+    for (done, outcome) in outcomes {
+        done(both(&committed, outcome));
+    }
+}
+
+fn both<T>(committed: &Result<()>, outcome: Result<T>) -> Result<T> {
+    committed.clone().and(outcome)
+}
+
+fn is_of_database(error: &Error) -> bool {
+    !matches!(error, Error::UnknownTrial(_) | Error::NotFinite(_))
+}

@@ -1,0 +1,217 @@
+//! What happened between two readings. Pure.
+//!
+//! CPU of a replica over an interval is, over its processes: what those in both readings used, all that those used
+//! which began in the interval, and what ended in it. The last is known from the ended processes' parents, to whose
+//! "reaped" time the kernel adds it when they wait for them; what an ended process had used up to the earlier reading
+//! is taken off, for it was counted then. So short-lived children count in full, as long as a process of the replica
+//! waits for them. What is lost is the last stretch, since the reading before, of a process that nobody waits for.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use narrows_model::series::{Point, SeriesKey, names};
+
+use super::scan::{Group, Reading, TaskId, Units};
+use super::stat::HostStat;
+
+/// The points of a reading: memory, and rates since the reading before. Without one, memory only.
+pub(super) fn points(before: Option<&Reading>, after: &Reading, units: &Units) -> Vec<(SeriesKey, Point)> {
+    let mut out = Vec::new();
+    let since = before.and_then(|before| Interval::between(before, after, units));
+    for ((service, replica), group) in after.groups.iter().filter(|(_, group)| !group.processes.is_empty()) {
+        let mut push = |name, unit, value| out.push(point(name, unit, (service, *replica), after.time_ns, value));
+        push(names::MEMORY_BYTES, "By", (group.resident_pages * units.page_bytes) as f64);
+        let earlier = before.and_then(|before| before.groups.get(&(service.clone(), *replica)));
+        if let (Some(since), Some(earlier)) = (&since, earlier.filter(|earlier| !earlier.processes.is_empty())) {
+            push(names::CPU_CORES, "{cpu}", since.cores(used(earlier, group, since.began_ticks)));
+            if let Some(ticks) = busiest(earlier, group, since.began_ticks) {
+                push(names::BUSIEST_THREAD_CORES, "{cpu}", since.cores(ticks).min(1.0));
+            }
+        }
+    }
+    if let Some(before) = before {
+        out.extend(host(before.host, after.host, after.time_ns));
+    }
+    out
+}
+
+struct Interval {
+    length: Duration,
+    /// The earlier reading's instant, as processes' start times are written.
+    began_ticks: u64,
+    ticks_per_second: u64,
+}
+
+impl Interval {
+    /// None when no time passed.
+    fn between(before: &Reading, after: &Reading, units: &Units) -> Option<Self> {
+        let length = after.since_boot.checked_sub(before.since_boot).filter(|length| !length.is_zero())?;
+        let began_ticks = before.since_boot.as_nanos() * u128::from(units.ticks_per_second) / 1_000_000_000;
+        let began_ticks = u64::try_from(began_ticks).unwrap_or(u64::MAX);
+        Some(Self { length, began_ticks, ticks_per_second: units.ticks_per_second })
+    }
+
+    fn cores(&self, ticks: u64) -> f64 {
+        ticks as f64 / self.ticks_per_second as f64 / self.length.as_secs_f64()
+    }
+}
+
+/// CPU ticks of a replica's processes since the earlier reading.
+fn used(before: &Group, after: &Group, began_ticks: u64) -> u64 {
+    let (mut own, mut reaped) = (0, 0);
+    for (id, now) in &after.processes {
+        let then = earlier(&before.processes, id, began_ticks).unwrap_or(*now);
+        own += now.own_ticks.saturating_sub(then.own_ticks);
+        reaped += now.reaped_ticks.saturating_sub(then.reaped_ticks);
+    }
+    let ended = before.processes.iter().filter(|(id, _)| !after.processes.contains_key(id));
+    let counted: u64 = ended.map(|(_, usage)| usage.own_ticks + usage.reaped_ticks).sum();
+    own + reaped.saturating_sub(counted)
+}
+
+/// CPU ticks of the thread that used most; none without threads.
+fn busiest(before: &Group, after: &Group, began_ticks: u64) -> Option<u64> {
+    let since =
+        |(id, now): (&TaskId, &u64)| now.saturating_sub(earlier(&before.threads, id, began_ticks).unwrap_or(*now));
+    after.threads.iter().map(since).max()
+}
+
+/// What a task had used at the earlier reading: nothing if it began since. None for one that was there but not seen,
+/// as when a root was changed: nothing can be said about its interval.
+fn earlier<T: Copy + Default>(before: &HashMap<TaskId, T>, id: &TaskId, began_ticks: u64) -> Option<T> {
+    let began_since = id.started_ticks >= began_ticks;
+    before.get(id).copied().or_else(|| began_since.then(T::default))
+}
+
+fn host(before: HostStat, after: HostStat, time_ns: i64) -> Vec<(SeriesKey, Point)> {
+    let total = after.total_ticks.saturating_sub(before.total_ticks);
+    if total == 0 {
+        return Vec::new();
+    }
+    // The kernel's count of time spent waiting for disks may run backwards, so shares are kept within 0 to 1.
+    let share = |now: u64, then: u64| (now.saturating_sub(then) as f64 / total as f64).min(1.0);
+    let busy = 1.0 - share(after.idle_ticks, before.idle_ticks);
+    let steal = share(after.steal_ticks, before.steal_ticks);
+    let point = |name, value| point(name, "1", ("", 0), time_ns, value);
+    vec![point(names::HOST_CPU_UTILIZATION, busy), point(names::HOST_CPU_STEAL, steal)]
+}
+
+fn point(name: &str, unit: &str, whose: (&str, u32), time_ns: i64, value: f64) -> (SeriesKey, Point) {
+    let key = SeriesKey {
+        name: name.to_owned(),
+        unit: unit.to_owned(),
+        service: whose.0.to_owned(),
+        replica: whose.1,
+        labels: BTreeMap::new(),
+    };
+    (key, Point { time_ns, value })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sampler::scan::Usage;
+
+    const UNITS: Units = Units { ticks_per_second: 100, page_bytes: 4096 };
+
+    /// The earlier reading is at tick 1,000, the later one two seconds after it.
+    fn readings(before: &Group, after: &Group) -> (Reading, Reading) {
+        let reading = |seconds, group: &Group| Reading {
+            time_ns: seconds as i64,
+            since_boot: Duration::from_secs(seconds),
+            host: HostStat::default(),
+            groups: BTreeMap::from([(("s".to_owned(), 1), group.clone())]),
+        };
+        (reading(10, before), reading(12, after))
+    }
+
+    fn id(id: u32, started_ticks: u64) -> TaskId {
+        TaskId { id, started_ticks }
+    }
+
+    /// A group of (process, own ticks, reaped ticks).
+    fn processes(rows: &[(TaskId, u64, u64)]) -> Group {
+        let usage = |(id, own_ticks, reaped_ticks): &(TaskId, u64, u64)| {
+            (*id, Usage { own_ticks: *own_ticks, reaped_ticks: *reaped_ticks })
+        };
+        Group { processes: rows.iter().map(usage).collect(), resident_pages: 2, ..Group::default() }
+    }
+
+    fn value(points: &[(SeriesKey, Point)], name: &str) -> Option<f64> {
+        points.iter().find(|(key, _)| key.name == name).map(|(_, point)| point.value)
+    }
+
+    fn cores(before: &[(TaskId, u64, u64)], after: &[(TaskId, u64, u64)]) -> Option<f64> {
+        let (before, after) = readings(&processes(before), &processes(after));
+        value(&points(Some(&before), &after, &UNITS), names::CPU_CORES)
+    }
+
+    #[test]
+    fn cpu_of_a_replica_over_two_seconds() {
+        let (root, old, young) = (id(1, 5), id(2, 900), id(3, 1100));
+        let cases: [(&str, &[_], &[_], f64); 8] = [
+            ("idle", &[(root, 50, 0)], &[(root, 50, 0)], 0.0),
+            ("one core and a half", &[(root, 50, 0)], &[(root, 350, 0)], 1.5),
+            ("a child", &[(root, 50, 0), (old, 10, 0)], &[(root, 150, 0), (old, 110, 0)], 1.0),
+            ("a child that began", &[(root, 50, 0)], &[(root, 50, 0), (young, 100, 20)], 0.6),
+            ("a child that ended and was waited for", &[(root, 50, 0), (old, 100, 0)], &[(root, 50, 140)], 0.2),
+            ("a child that began and ended", &[(root, 50, 0)], &[(root, 50, 140)], 0.7),
+            ("a child that nobody waited for", &[(root, 50, 7), (old, 100, 0)], &[(root, 90, 7)], 0.2),
+            ("a process that was there, unseen", &[(root, 50, 0)], &[(root, 50, 0), (old, 9999, 9999)], 0.0),
+        ];
+        for (what, before, after, expected) in cases {
+            assert_eq!(cores(before, after), Some(expected), "{what}");
+        }
+    }
+
+    #[test]
+    fn a_number_that_is_used_again_is_another_process() {
+        assert_eq!(cores(&[(id(1, 5), 500, 0)], &[(id(1, 1050), 40, 0)]), Some(0.2));
+    }
+
+    #[test]
+    fn nothing_is_said_about_cpu_without_two_readings() {
+        let group = processes(&[(id(1, 5), 50, 0)]);
+        assert_eq!(cores(&[], &[(id(1, 5), 50, 0)]), None);
+        assert_eq!(cores(&[(id(1, 5), 50, 0)], &[]), None);
+        let (_, after) = readings(&group, &group);
+        let first = points(None, &after, &UNITS);
+        assert_eq!(first.len(), 1);
+        assert_eq!(value(&first, names::MEMORY_BYTES), Some(8192.0));
+        assert_eq!((first[0].0.service.as_str(), first[0].0.replica, first[0].1.time_ns), ("s", 1, 12));
+        assert_eq!(value(&points(Some(&after), &after, &UNITS), names::CPU_CORES), None);
+    }
+
+    #[test]
+    fn the_busiest_thread_is_at_most_one_core() {
+        let with = |threads: &[(TaskId, u64)]| Group {
+            threads: threads.iter().copied().collect(),
+            ..processes(&[(id(1, 5), 0, 0)])
+        };
+        let busiest = |before: &[_], after: &[_]| {
+            let (before, after) = readings(&with(before), &with(after));
+            value(&points(Some(&before), &after, &UNITS), names::BUSIEST_THREAD_CORES)
+        };
+        let (a, b, young) = (id(1, 5), id(2, 6), id(3, 1100));
+        assert_eq!(busiest(&[(a, 10), (b, 500)], &[(a, 60), (b, 600)]), Some(0.5));
+        assert_eq!(busiest(&[(a, 10)], &[(a, 60), (b, 999), (young, 90)]), Some(0.45));
+        assert_eq!(busiest(&[(a, 10)], &[(a, 212)]), Some(1.0));
+        assert_eq!(busiest(&[(a, 10)], &[]), None);
+    }
+
+    #[test]
+    fn shares_of_the_host() {
+        let stat = |idle_ticks, steal_ticks, total_ticks| HostStat { idle_ticks, steal_ticks, total_ticks };
+        let cases = [
+            (stat(100, 0, 200), stat(150, 10, 300), Some((0.5, 0.1))),
+            (stat(100, 0, 200), stat(90, 0, 300), Some((1.0, 0.0))),
+            (stat(100, 0, 200), stat(300, 0, 300), Some((0.0, 0.0))),
+            (stat(100, 0, 200), stat(100, 0, 200), None),
+        ];
+        for (before, after, expected) in cases {
+            let points = host(before, after, 1);
+            let got = value(&points, names::HOST_CPU_UTILIZATION).zip(value(&points, names::HOST_CPU_STEAL));
+            assert_eq!(got, expected);
+        }
+    }
+}

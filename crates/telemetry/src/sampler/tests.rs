@@ -1,0 +1,130 @@
+//! The sampler against real processes.
+
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+
+use narrows_model::series::{LogLine, Point, SeriesKey, names};
+use narrows_model::trace::Span;
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use super::*;
+
+/// Passes points on.
+struct Tap(SyncSender<Vec<(SeriesKey, Point)>>);
+
+impl Tap {
+    fn receipt() -> Receipt {
+        tokio::sync::oneshot::channel().1
+    }
+}
+
+impl Store for Tap {
+    fn spans(&self, _: Vec<Span>) -> Receipt {
+        Self::receipt()
+    }
+
+    fn points(&self, points: Vec<(SeriesKey, Point)>) -> Receipt {
+        // The test may have seen enough.
+        let _ = self.0.try_send(points);
+        Self::receipt()
+    }
+
+    fn logs(&self, _: Vec<LogLine>) -> Receipt {
+        Self::receipt()
+    }
+}
+
+/// A shell whose whole process group is killed when the test ends, however it ends.
+struct Shell(Child);
+
+impl Shell {
+    fn start(script: &str) -> Self {
+        Self(Command::new("sh").args(["-c", script]).stdin(Stdio::piped()).process_group(0).spawn().unwrap())
+    }
+}
+
+impl Drop for Shell {
+    fn drop(&mut self) {
+        let _ = kill_process_group(Pid::from_child(&self.0), Signal::KILL);
+        let _ = self.0.wait();
+    }
+}
+
+fn start() -> (Sampler, Receiver<Vec<(SeriesKey, Point)>>) {
+    let (tap, points) = sync_channel(1000);
+    (Sampler::start(SamplerConfig { interval: INTERVAL_MIN }, Arc::new(Tap(tap))).unwrap(), points)
+}
+
+/// The first point that is wanted, within a minute.
+fn wait_for(points: &Receiver<Vec<(SeriesKey, Point)>>, wanted: impl Fn(&SeriesKey, f64) -> bool) -> f64 {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        let batch = points.recv_timeout(deadline.saturating_duration_since(Instant::now())).expect("a wanted point");
+        if let Some((_, point)) = batch.iter().find(|(key, point)| wanted(key, point.value)) {
+            return point.value;
+        }
+    }
+}
+
+#[test]
+fn a_spinning_child_of_a_watched_process_is_seen() {
+    // The watched shell waits; it is its child that spins.
+    let spinning = Shell::start("(while :; do :; done) & wait");
+    let (sampler, points) = start();
+    sampler.watch("busy", 3, spinning.0.id()).unwrap();
+    let is_busy = |key: &SeriesKey| key.service == "busy" && key.replica == 3;
+    wait_for(&points, |key, value| is_busy(key) && key.name == names::CPU_CORES && value >= 0.3);
+    wait_for(&points, |key, value| is_busy(key) && key.name == names::BUSIEST_THREAD_CORES && value >= 0.3);
+    wait_for(&points, |key, value| is_busy(key) && key.name == names::MEMORY_BYTES && value > 0.0);
+    wait_for(&points, |key, value| key.name == names::HOST_CPU_UTILIZATION && key.service.is_empty() && value > 0.0);
+    assert!(sampler.stop().readings > 1);
+}
+
+#[test]
+fn the_generator_is_always_there_and_what_is_unwatched_is_not() {
+    let child = Shell::start("read line");
+    let (sampler, points) = start();
+    sampler.watch("quiet", 0, child.0.id()).unwrap();
+    wait_for(&points, |key, _| key.service == "quiet");
+    wait_for(&points, |key, _| key.service == names::GENERATOR && key.name == names::CPU_CORES);
+    sampler.unwatch_all();
+    let is_without = |batch: &[(SeriesKey, Point)]| batch.iter().all(|(key, _)| key.service != "quiet");
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !is_without(&points.recv_timeout(deadline.saturating_duration_since(Instant::now())).unwrap()) {}
+}
+
+#[test]
+fn a_watched_process_that_does_not_exist_gives_no_points() {
+    let (sampler, points) = start();
+    sampler.watch("gone", 0, u32::MAX).unwrap();
+    for _ in 0..3 {
+        let batch = points.recv_timeout(Duration::from_secs(60)).unwrap();
+        assert!(batch.iter().all(|(key, _)| key.service != "gone"));
+    }
+    assert_eq!(sampler.stop().refused, 0);
+}
+
+#[test]
+fn what_cannot_be_done_is_an_error() {
+    let (tap, _points) = sync_channel(1);
+    let interval = Duration::from_millis(99);
+    let error = Sampler::start(SamplerConfig { interval }, Arc::new(Tap(tap))).unwrap_err();
+    assert_eq!(error.to_string(), "sampling interval is 99ms, expected 100ms or more");
+    let (sampler, _points) = start();
+    for replica in 0..WATCHED_MAX as u32 {
+        sampler.watch("s", replica, u32::MAX).unwrap();
+    }
+    sampler.watch("s", 0, u32::MAX).unwrap();
+    assert!(matches!(sampler.watch("t", 0, u32::MAX), Err(Error::TooManyWatched { .. })));
+}
+
+#[test]
+fn the_schedule_does_not_drift_and_leaves_out_what_it_missed() {
+    let start = Instant::now();
+    let ms = |n| start + Duration::from_millis(n);
+    let mut schedule = Schedule { next: start, interval: Duration::from_millis(100) };
+    for (now, next, missed) in [(3, 100, 0), (199, 200, 0), (200, 300, 0), (450, 500, 1), (1000, 1100, 5)] {
+        assert_eq!(schedule.advance(ms(now)), missed, "{now}");
+        assert_eq!(schedule.next, ms(next), "{now}");
+    }
+}

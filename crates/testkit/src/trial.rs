@@ -1,0 +1,260 @@
+//! The evidence of a trial from loads, windows and CPU curves.
+//!
+//! Windows follow one another from the trial's start. Within a second of load every request takes the same time, so
+//! that quantiles in a test can be read off its text. Series have one point in the middle of each second.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use narrows_model::evidence::{RunEvidence, TrialEvidence};
+use narrows_model::load::LoadSecond;
+use narrows_model::run::{
+    Environment, Run, RunState, ServiceInstance, Trial, TrialState, Validity, Verdict, Window, WindowKind,
+};
+use narrows_model::series::{Point, Series, SeriesKey, names};
+use narrows_model::trace::Trace;
+
+use crate::TRIAL_START_NS;
+
+const SECOND_NS: i64 = 1_000_000_000;
+/// The port of the first service added; the next has the next.
+pub const FIRST_PORT: u16 = 9000;
+
+/// A constant load.
+#[derive(Debug, Clone, Copy)]
+pub struct Load {
+    /// Virtual users.
+    pub vus: u32,
+    /// Successful answers per second.
+    pub rate: f64,
+    /// What each took.
+    pub latency_ms: f64,
+}
+
+/// Builds a [`TrialEvidence`]; starts as a finished, valid trial without windows on a machine of four cores.
+pub struct TrialBuilder {
+    evidence: TrialEvidence,
+    curves: Vec<(SeriesKey, Curve)>,
+    lateness_ms: f64,
+}
+
+type Curve = Box<dyn Fn(u32) -> f64>;
+
+impl fmt::Debug for TrialBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TrialBuilder").field("evidence", &self.evidence).finish_non_exhaustive()
+    }
+}
+
+impl TrialBuilder {
+    /// A trial of this variant.
+    pub fn new(variant: &str) -> Self {
+        let trial = Trial {
+            id: 1,
+            variant: variant.into(),
+            repetition: 1,
+            state: TrialState::Done,
+            started_ns: Some(TRIAL_START_NS),
+            ended_ns: None,
+            parameters: BTreeMap::new(),
+            validity: Validity::default(),
+            error: None,
+            caveats: Vec::new(),
+        };
+        let evidence = TrialEvidence {
+            trial,
+            windows: Vec::new(),
+            services: Vec::new(),
+            seconds: Vec::new(),
+            series: Vec::new(),
+            traces: Vec::new(),
+            spans_total: 0,
+            spans_refused: 0,
+            cores: 4,
+        };
+        Self { evidence, curves: Vec::new(), lateness_ms: 0.01 }
+    }
+
+    /// Which repetition it is, from 1.
+    pub fn repetition(mut self, repetition: u32) -> Self {
+        self.evidence.trial.repetition = repetition;
+        self
+    }
+
+    /// How far it came.
+    pub fn state(mut self, state: TrialState) -> Self {
+        self.evidence.trial.state = state;
+        self
+    }
+
+    /// The generator's verdict and its reason.
+    pub fn verdict(mut self, verdict: Verdict, reason: &str) -> Self {
+        self.evidence.trial.validity = Validity { verdict, reasons: vec![reason.into()] };
+        self
+    }
+
+    /// The machine's processors.
+    pub fn cores(mut self, cores: u32) -> Self {
+        self.evidence.cores = cores;
+        self
+    }
+
+    /// Another replica of a service, with its CPU cap in cores.
+    pub fn service(mut self, service: &str, cpu_limit_cores: Option<f64>) -> Self {
+        let position = self.evidence.services.len() as u16;
+        let replica = self.evidence.services.iter().filter(|other| other.service == service).count() as u32;
+        self.evidence.services.push(ServiceInstance {
+            service: service.into(),
+            replica,
+            pid: 1000 + u32::from(position),
+            port: FIRST_PORT + position,
+            command: vec![service.into()],
+            cpu_limit_cores,
+            memory_limit_bytes: None,
+        });
+        self
+    }
+
+    /// A window that does not count.
+    pub fn warmup(self, seconds: usize, load: Load) -> Self {
+        self.window(WindowKind::Warmup, load.vus, constant(seconds, load))
+    }
+
+    /// A window under constant load.
+    pub fn steady(self, seconds: usize, load: Load) -> Self {
+        self.window(WindowKind::Steady, load.vus, constant(seconds, load))
+    }
+
+    /// A window of any kind with the rate (per second) and the latency (milliseconds) of each of its seconds.
+    pub fn window(mut self, kind: WindowKind, vus: u32, seconds: impl IntoIterator<Item = (f64, f64)>) -> Self {
+        let start_ns = self.end_ns();
+        let mut end_ns = start_ns;
+        for (rate, latency_ms) in seconds {
+            self.evidence.seconds.push(second(end_ns, vus, rate, latency_ms));
+            end_ns += SECOND_NS;
+        }
+        let index = self.evidence.windows.len() as u32;
+        let label = format!("{vus} users");
+        self.evidence.windows.push(Window { index, kind, label, start_ns, end_ns, vus });
+        self
+    }
+
+    /// The generator's own delay before each send.
+    pub fn lateness_ms(mut self, lateness_ms: f64) -> Self {
+        self.lateness_ms = lateness_ms;
+        self
+    }
+
+    /// The CPU of a replica in cores, for each second from the trial's start.
+    pub fn cpu(self, service: &str, replica: u32, cores: impl Fn(u32) -> f64 + 'static) -> Self {
+        self.series(names::CPU_CORES, service, replica, cores)
+    }
+
+    /// The CPU of a replica's busiest thread in cores, for each second from the trial's start.
+    pub fn busiest_thread(self, service: &str, replica: u32, cores: impl Fn(u32) -> f64 + 'static) -> Self {
+        self.series(names::BUSIEST_THREAD_CORES, service, replica, cores)
+    }
+
+    /// The share of the host's CPU that was not idle, for each second from the trial's start.
+    pub fn host_cpu(self, share: impl Fn(u32) -> f64 + 'static) -> Self {
+        self.series(names::HOST_CPU_UTILIZATION, "", 0, share)
+    }
+
+    /// Any series, for each second from the trial's start.
+    pub fn series(mut self, name: &str, service: &str, replica: u32, value: impl Fn(u32) -> f64 + 'static) -> Self {
+        let key = SeriesKey { name: name.into(), service: service.into(), replica, ..SeriesKey::default() };
+        self.curves.push((key, Box::new(value)));
+        self
+    }
+
+    /// The traces.
+    pub fn traces(mut self, traces: impl IntoIterator<Item = Trace>) -> Self {
+        self.evidence.traces.extend(traces);
+        self
+    }
+
+    /// Spans that came too many.
+    pub fn spans_refused(mut self, spans: u64) -> Self {
+        self.evidence.spans_refused = spans;
+        self
+    }
+
+    /// The evidence.
+    pub fn build(mut self) -> TrialEvidence {
+        let end_ns = self.end_ns();
+        let seconds = ((end_ns - TRIAL_START_NS) / SECOND_NS) as u32;
+        for row in &mut self.evidence.seconds {
+            row.lateness.record_n((self.lateness_ms * 1e6) as u64, row.sent);
+        }
+        for (key, curve) in &self.curves {
+            let points = (0..seconds)
+                .map(|s| Point { time_ns: TRIAL_START_NS + i64::from(s) * SECOND_NS + SECOND_NS / 2, value: curve(s) })
+                .collect();
+            self.evidence.series.push(Series { key: key.clone(), points });
+        }
+        self.evidence.spans_total = self.evidence.traces.iter().map(|trace| trace.spans.len() as u64).sum();
+        self.evidence.trial.ended_ns = Some(end_ns);
+        self.evidence
+    }
+
+    fn end_ns(&self) -> i64 {
+        self.evidence.windows.last().map_or(TRIAL_START_NS, |window| window.end_ns)
+    }
+}
+
+/// A complete run of these trials.
+pub fn run_of_trials(trials: impl IntoIterator<Item = TrialEvidence>) -> RunEvidence {
+    let mut trials: Vec<TrialEvidence> = trials.into_iter().collect();
+    for (position, evidence) in trials.iter_mut().enumerate() {
+        evidence.trial.id = position as i64 + 1;
+    }
+    let run = Run {
+        id: "00000000000000aa".into(),
+        experiment: "test".into(),
+        narrows_version: "0.0.0".into(),
+        started_ns: TRIAL_START_NS,
+        ended_ns: Some(TRIAL_START_NS),
+        state: RunState::Complete,
+        seed: 1,
+        time_scale: 1.0,
+        repetitions: trials.iter().map(|evidence| evidence.trial.repetition).max().unwrap_or(1),
+        experiment_source: "experiment: test\n".into(),
+        environment: Environment { cores: 4, ..Environment::default() },
+    };
+    RunEvidence { run, trials }
+}
+
+fn constant(seconds: usize, load: Load) -> impl Iterator<Item = (f64, f64)> {
+    std::iter::repeat_n((load.rate, load.latency_ms), seconds)
+}
+
+fn second(start_ns: i64, vus: u32, rate: f64, latency_ms: f64) -> LoadSecond {
+    let succeeded = rate.round().max(0.0) as u64;
+    let mut row =
+        LoadSecond { scenario: "main".into(), start_ns, vus, sent: succeeded, succeeded, ..Default::default() };
+    row.bytes = succeeded * 200;
+    row.latency.record_n((latency_ms * 1e6) as u64, succeeded);
+    row.service.record_n((latency_ms * 1e6) as u64, succeeded);
+    row
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warm_up_does_not_count_and_load_reads_as_written() {
+        let trial = TrialBuilder::new("a")
+            .service("shop", Some(0.5))
+            .warmup(3, Load { vus: 4, rate: 1.0, latency_ms: 900.0 })
+            .steady(10, Load { vus: 4, rate: 40.0, latency_ms: 100.0 })
+            .cpu("shop", 0, |second| if second < 3 { 9.0 } else { 0.25 })
+            .build();
+        let load = trial.counted_load();
+        assert_eq!(load.rate(), 40.0);
+        assert_eq!(load.latency().max_ns, 100_000_000);
+        assert_eq!(load.lateness.count(), 400);
+        let cpu = trial.counted_usage(names::CPU_CORES, "shop");
+        assert_eq!((cpu.points, cpu.max), (10, 0.25));
+    }
+}
