@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use crate::stderr;
+
 /// How the process ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
@@ -41,9 +43,9 @@ impl Failure {
 
     /// Prints `error: …` and `hint: …` to standard error.
     pub(crate) fn print(&self) -> Exit {
-        eprintln!("error: {}", self.message);
+        stderr::say(&format!("error: {}", self.message));
         if let Some(hint) = &self.hint {
-            eprintln!("hint: {hint}");
+            stderr::say(&format!("hint: {hint}"));
         }
         Exit::CouldNotRun
     }

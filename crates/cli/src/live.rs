@@ -2,7 +2,7 @@
 //!
 //! All of it goes to standard error, so that standard output stays data.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use narrows_lab::progress::{Event, Progress};
@@ -10,6 +10,8 @@ use narrows_model::histogram::Histogram;
 use narrows_model::load::LoadSecond;
 use narrows_model::run::{Trial, TrialState};
 use narrows_model::units;
+
+use crate::stderr;
 
 const PLAIN_EVERY: Duration = Duration::from_secs(5);
 const SPARK_SECONDS: usize = 24;
@@ -39,11 +41,10 @@ impl StatusLine {
         if self.is_terminal {
             let width = terminal_width().unwrap_or(80).saturating_sub(1);
             let cut: String = line.chars().take(width).collect();
-            eprint!("\r\x1b[2K{cut}");
-            let _ = std::io::stderr().flush();
+            stderr::write(&format!("\r\x1b[2K{cut}"));
             self.is_open = true;
         } else if self.last_plain.is_none_or(|at| at.elapsed() >= PLAIN_EVERY) {
-            eprintln!("{line}");
+            stderr::say(line);
             self.last_plain = Some(Instant::now());
         }
     }
@@ -59,14 +60,14 @@ impl StatusLine {
     /// Prints a line that stays, in place of the renewed one.
     pub(crate) fn keep(&mut self, line: &str) {
         self.clear();
-        eprintln!("{line}");
+        stderr::say(line);
         self.last_plain = None;
     }
 
     /// Takes the renewed line away.
     pub(crate) fn clear(&mut self) {
         if self.is_open {
-            eprint!("\r\x1b[2K");
+            stderr::write("\r\x1b[2K");
             self.is_open = false;
         }
     }

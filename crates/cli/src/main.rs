@@ -6,6 +6,7 @@ mod exit;
 mod live;
 mod runs_folder;
 mod signals;
+mod stderr;
 
 use clap::Parser;
 

@@ -1,5 +1,7 @@
 //! The commands that need no run.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
+
 mod common;
 
 use std::io::{BufRead, BufReader, Write};
@@ -30,7 +32,9 @@ fn five_mistakes_are_five_reports() {
     let said = text(&check.stdout);
     assert_eq!(check.status.code(), Some(1), "{said}");
     assert!(said.contains("experiment.yaml: 5 mistakes"), "{said}");
-    for place in ["experiment.yaml:1:", "experiment.yaml:5:", "experiment.yaml:6:", "experiment.yaml:8:", "experiment.yaml:12:"] {
+    for place in
+        ["experiment.yaml:1:", "experiment.yaml:5:", "experiment.yaml:6:", "experiment.yaml:8:", "experiment.yaml:12:"]
+    {
         assert!(said.contains(place), "{place} is missing in\n{said}");
     }
     let run = bench.run(&["run"]);

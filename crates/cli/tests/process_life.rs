@@ -1,5 +1,7 @@
 //! Nothing outlives its run, and what was measured is kept, however the run ends.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
+
 mod common;
 
 use std::io::Read;

@@ -2,6 +2,8 @@
 //!
 //! Needs Python with venv and its package index; `NARROWS_TEST_SKIP_PYTHON=1` leaves it out, and `./test` counts that.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
+
 mod common;
 
 use std::path::{Path, PathBuf};
@@ -33,7 +35,8 @@ fn the_n_plus_one_is_named_in_the_first_variant_only() {
     assert!(!found("fixed").contains("n-plus-one"), "fixed: {}\n{said}", found("fixed"));
     assert!(said.to_lowercase().contains("select"), "the query is printed:\n{said}");
 
-    let spans = "select count(*) from spans where trace_id in (select trace_id from samples where trace_id is not null)";
+    let spans =
+        "select count(*) from spans where trace_id in (select trace_id from samples where trace_id is not null)";
     assert_ne!(ask(&bench.path("run.narrows"), spans), "0", "samples and spans meet by trace id");
     assert_eq!(ask(&bench.path("run.narrows"), "select count(distinct weight) from spans where weight > 1"), "1");
 }

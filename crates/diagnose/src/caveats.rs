@@ -34,6 +34,7 @@ pub fn caveats(trial: &TrialEvidence) -> Vec<String> {
     caveats.extend(scene.maimed_queries());
     caveats.extend(scene.unseen_database());
     caveats.extend(scene.unsampled_cpu());
+    caveats.extend(scene.crowded_host());
     caveats
 }
 
@@ -133,6 +134,21 @@ impl<'a> Scene<'a> {
             .collect()
     }
 
+    /// A full machine that was mostly not the run's.
+    fn crowded_host(&self) -> Option<String> {
+        let thresholds = Thresholds::default();
+        let stretches = stretches(self.trial);
+        let used = stretches.iter().filter_map(|stretch| stretch.host_use(self.trial, &thresholds));
+        let crowded = used.filter(|used| used.share >= thresholds.cpu_host_share && used.is_mostly_others);
+        let worst = crowded.max_by(|a, b| a.others_cores.total_cmp(&b.others_cores))?;
+        Some(format!(
+            "Programs outside this run used {} of the machine's {} cores while it was full, so figures are worse than the \
+             system's own.",
+            units::three(worst.others_cores),
+            self.trial.cores
+        ))
+    }
+
     /// Services for which CPU saturation cannot be told.
     fn unsampled_cpu(&self) -> Option<String> {
         let thresholds = Thresholds::default();
@@ -221,6 +237,20 @@ mod tests {
         let trial = trial().service("shop", None).service("postgres", None).cpu("shop", 0, |_| 0.1);
         let said = said(trial.cpu("postgres", 0, |_| 0.1).traces(traces(server("shop", "GET /"))));
         assert!(is_one_about(&said, "postgres ran, but no service sent a database span"), "{said:?}");
+    }
+
+    #[test]
+    fn a_machine_full_of_others_is_said() {
+        let shop = |cores| {
+            let trial = trial().service("shop", None).cpu("shop", 0, move |_| cores).host_cpu(|_| 1.0);
+            said(trial.traces(traces(server("shop", "GET /"))))
+        };
+        assert!(
+            is_one_about(&shop(0.4), "Programs outside this run used 3.60 of the machine's 4 cores"),
+            "{:?}",
+            shop(0.4)
+        );
+        assert_eq!(shop(2.5), [""; 0]);
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! The variants of a run beside its first, with intervals that know about noise.
 //!
 //! Seconds of one trial are not independent: queues and caches carry over. So the counted seconds are cut into about
-//! ten blocks and the blocks' means are compared (the method of batch means, Law, *Simulation Modeling and Analysis*),
-//! on a logarithmic scale, with Welch's interval; what correlation r is left between neighbouring blocks widens it:
-//! n blocks then tell as much as n (1 − r) ÷ (1 + r) independent ones. Blocks are compared within a window with the same window of the other variant, so that a load
-//! that rises in steps does not count as noise. A ramp counts as four windows.
+//! ten blocks and the blocks' means are compared (the method of batch means, Law, *Simulation Modeling and
+//! Analysis*), on a logarithmic scale, with Welch's interval; what correlation r is left between neighbouring blocks
+//! widens it: n blocks then tell as much as n (1 − r) ÷ (1 + r) independent ones. Blocks are compared within a window
+//! with the same window of the other variant, so that a load that rises in steps does not count as noise. A ramp
+//! counts as four windows.
 //!
 //! Within one trial nothing is seen of what differs from start to start. Repetitions show that, so their spread, when
 //! there is one, is the least half-width of every interval. A change is called one when its interval leaves out zero

@@ -45,8 +45,13 @@ pub fn diagnose(trial: &TrialEvidence) -> Vec<Finding> {
     rank::ranked(findings, trial)
 }
 
-/// Everything that is to be concluded from a run. `objectives` are the results for each trial, in order.
-pub fn conclude(evidence: RunEvidence, objectives: Vec<Vec<ObjectiveResult>>) -> Outcome {
+/// Everything that is to be concluded from a run. `objectives` are the results for each trial, in order. What limits
+/// the reading of a trial joins its caveats.
+pub fn conclude(mut evidence: RunEvidence, objectives: Vec<Vec<ObjectiveResult>>) -> Outcome {
+    for trial in &mut evidence.trials {
+        let found = caveats(trial);
+        trial.trial.caveats.extend(found);
+    }
     let findings: Vec<Vec<Finding>> = evidence.trials.iter().map(diagnose).collect();
     let comparison = compare(&evidence);
     let sentence = sentence(&evidence, &findings, &comparison);

@@ -117,9 +117,9 @@ mod tests {
     }
 
     #[test]
-    fn an_invalid_trial_says_so_first_and_a_doubtful_one_by_cost() {
+    fn an_invalid_trial_says_so_first_and_a_busy_generator_by_cost() {
         let cpu = || trial().cpu("mail", 0, |_| 0.49);
         assert_eq!(ranking(cpu().verdict(Verdict::Invalid, "Late."))[0], pair("generator-limited", "narrows"));
-        assert_eq!(ranking(cpu().verdict(Verdict::Doubtful, "Late."))[2], pair("generator-limited", "narrows"));
+        assert_eq!(ranking(cpu().lateness_ms(4.0))[2], pair("generator-limited", "narrows"));
     }
 }

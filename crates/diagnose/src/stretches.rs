@@ -5,6 +5,7 @@
 
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::run::{Window, WindowKind};
+use narrows_model::series::names;
 
 use crate::stats::median;
 use crate::thresholds::Thresholds;
@@ -26,6 +27,29 @@ pub(crate) struct Stretch {
     pub(crate) latency_ns: f64,
     start_ns: i64,
     end_ns: i64,
+}
+
+/// The machine's CPU in a stretch, medians.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct HostUse {
+    /// Share of all cores in use, 0 to 1.
+    pub(crate) share: f64,
+    /// Cores in use by programs that are neither a service of the trial nor the generator.
+    pub(crate) others_cores: f64,
+    /// Whether those others use more than the run does.
+    pub(crate) is_mostly_others: bool,
+}
+
+impl Stretch {
+    /// None when the host was not sampled.
+    pub(crate) fn host_use(&self, trial: &TrialEvidence, thresholds: &Thresholds) -> Option<HostUse> {
+        let share = self.median_of(trial, (names::HOST_CPU_UTILIZATION, "", 0), thresholds)?;
+        let cores = |service: &str, replica| self.median_of(trial, (names::CPU_CORES, service, replica), thresholds);
+        let services: f64 = trial.services.iter().filter_map(|i| cores(&i.service, i.replica)).sum();
+        let own = services + cores(names::GENERATOR, 0).unwrap_or(0.0);
+        let others_cores = (share * f64::from(trial.cores.max(1)) - own).max(0.0);
+        Some(HostUse { share, others_cores, is_mostly_others: others_cores > own })
+    }
 }
 
 /// The stretches of all counted windows in order of time.

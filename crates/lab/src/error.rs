@@ -116,7 +116,9 @@ impl Error {
             Error::Spawn { source, program, .. } if source.kind() == std::io::ErrorKind::NotFound => Some(format!(
                 "`{program}` is looked up in PATH, or in the service's cwd when it contains a `/`; `narrows doctor` lists missing servers"
             )),
-            Error::NotReady { .. } => Some("a longer start can be allowed with `ready: { http: …, timeout: 2m }`".into()),
+            Error::NotReady { .. } => {
+                Some("a longer start can be allowed with `ready: { http: …, timeout: 2m }`".into())
+            }
             Error::Setup { command, .. } if command.contains("-m venv") => {
                 Some("on Debian, `python3 -m venv` needs the package python3-venv".into())
             }

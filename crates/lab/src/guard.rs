@@ -34,9 +34,9 @@ pub struct Guard {
 impl Guard {
     /// Starts the guard: `command` must end up in [`watch`] with its standard input.
     pub fn start(command: &[String], run_id: &str) -> Result<Self, Error> {
-        let (program, arguments) = command
-            .split_first()
-            .ok_or_else(|| Error::Guard(std::io::Error::new(std::io::ErrorKind::InvalidInput, "no command was given")))?;
+        let (program, arguments) = command.split_first().ok_or_else(|| {
+            Error::Guard(std::io::Error::new(std::io::ErrorKind::InvalidInput, "no command was given"))
+        })?;
         let mut child = Command::new(program)
             .args(arguments)
             .env_remove(MARKER)
@@ -196,7 +196,17 @@ mod tests {
     #[test]
     fn a_guard_knows_what_it_was_told() {
         let mut watched = Watched::default();
-        for line in ["marker ab12", "group 77", "group 78", "no-group 77", "group 1", "group x", "cgroup /a b", "folder /t", "?"] {
+        for line in [
+            "marker ab12",
+            "group 77",
+            "group 78",
+            "no-group 77",
+            "group 1",
+            "group x",
+            "cgroup /a b",
+            "folder /t",
+            "?",
+        ] {
             watched.hear(line);
         }
         assert_eq!(

@@ -61,7 +61,11 @@ pub struct Ended {
 pub fn run(options: &Options<'_>, stop: &AtomicBool, progress: &mut dyn Progress) -> Result<Ended, Error> {
     let (file, run, mut trials) = open(options)?;
     let todo: Vec<usize> = (0..trials.len()).filter(|i| trials[*i].state != TrialState::Done).collect();
-    progress.tell(&Event::RunStarted { path: &options.path, trials: todo.len(), already_done: trials.len() - todo.len() });
+    progress.tell(&Event::RunStarted {
+        path: &options.path,
+        trials: todo.len(),
+        already_done: trials.len() - todo.len(),
+    });
     let result = run_trials(options, &file, &run, &mut trials, &todo, stop, progress);
     let concluded = result.and_then(|()| conclude::write(&options.path, &file.recorder(), options.experiment));
     let state = match &concluded {
@@ -80,8 +84,11 @@ fn open(options: &Options<'_>) -> Result<(RunFile, Run, Vec<Trial>), Error> {
             let trials = plan::trials(&variants, options.repetitions);
             let run = new_run(options);
             if let Some(folder) = options.path.parent() {
-                std::fs::create_dir_all(folder)
-                    .map_err(|source| Error::File { what: "create", path: folder.to_owned(), source })?;
+                std::fs::create_dir_all(folder).map_err(|source| Error::File {
+                    what: "create",
+                    path: folder.to_owned(),
+                    source,
+                })?;
             }
             let file = RunFile::create(&options.path, &run)?;
             let recorder = file.recorder();
@@ -166,7 +173,12 @@ fn run_trials(
     result
 }
 
-fn one_trial(bench: &mut Bench<'_>, recorder: &Recorder, trial: &mut Trial, progress: &mut dyn Progress) -> Result<(), Error> {
+fn one_trial(
+    bench: &mut Bench<'_>,
+    recorder: &Recorder,
+    trial: &mut Trial,
+    progress: &mut dyn Progress,
+) -> Result<(), Error> {
     if bench.stop.load(Ordering::Relaxed) {
         return Err(Error::Interrupted);
     }

@@ -35,7 +35,12 @@ pub(crate) struct Surroundings<'a> {
 
 impl Setups {
     /// Runs the service's setup commands unless this run already did.
-    pub(crate) fn ensure(&mut self, service: &BoundService, env: &[(String, String)], around: &mut Surroundings<'_>) -> Result<(), Error> {
+    pub(crate) fn ensure(
+        &mut self,
+        service: &BoundService,
+        env: &[(String, String)],
+        around: &mut Surroundings<'_>,
+    ) -> Result<(), Error> {
         if self.done.contains(&service.name) {
             return Ok(());
         }
@@ -85,7 +90,10 @@ fn run_one(
             return Err(Error::Interrupted);
         }
         if Instant::now() > deadline {
-            break format!("took longer than {}", narrows_model::units::duration(service.setup_timeout.as_nanos() as f64));
+            break format!(
+                "took longer than {}",
+                narrows_model::units::duration(service.setup_timeout.as_nanos() as f64)
+            );
         }
         std::thread::sleep(POLL);
     };

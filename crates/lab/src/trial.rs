@@ -59,7 +59,12 @@ struct Running {
 impl Bench<'_> {
     /// Makes one trial; what is learnt about it (validity, caveats) is written into `trial`.
     /// Whatever happens, nothing of the trial is left running.
-    pub(crate) fn trial(&mut self, variant: &Variant, trial: &mut Trial, progress: &mut dyn Progress) -> Result<(), Error> {
+    pub(crate) fn trial(
+        &mut self,
+        variant: &Variant,
+        trial: &mut Trial,
+        progress: &mut dyn Progress,
+    ) -> Result<(), Error> {
         let folder = self.scratch_folder(trial.id)?;
         let mut running = Vec::new();
         let result = self.start_and_load(variant, trial, &folder, &mut running, progress);
@@ -119,15 +124,15 @@ impl Bench<'_> {
         self.experiment.bind(variant, &bindings).map_err(Error::Experiment)
     }
 
-    fn start(&mut self, service: BoundService, trial: &mut Trial, progress: &mut dyn Progress) -> Result<Running, Error> {
+    fn start(
+        &mut self,
+        service: BoundService,
+        trial: &mut Trial,
+        progress: &mut dyn Progress,
+    ) -> Result<Running, Error> {
         let env = self.environment(&service);
-        let mut around = Surroundings {
-            run_id: self.run_id,
-            store: &self.store,
-            guard: &mut self.guard,
-            stop: self.stop,
-            progress,
-        };
+        let mut around =
+            Surroundings { run_id: self.run_id, store: &self.store, guard: &mut self.guard, stop: self.stop, progress };
         self.setups.ensure(&service, &env, &mut around)?;
         progress.tell(&Event::Starting { service: &service.name, replica: service.replica });
         let (cgroup, limits) = self.cap(&service, trial, progress);
@@ -157,7 +162,12 @@ impl Bench<'_> {
     }
 
     /// The caps that are in force, and the control group that holds them. A cap that cannot be set is a caveat.
-    fn cap(&mut self, service: &BoundService, trial: &mut Trial, progress: &mut dyn Progress) -> (Option<Cgroup>, Limits) {
+    fn cap(
+        &mut self,
+        service: &BoundService,
+        trial: &mut Trial,
+        progress: &mut dyn Progress,
+    ) -> (Option<Cgroup>, Limits) {
         let limits = Limits { cpus: service.cpus, memory_bytes: service.memory_bytes };
         if limits.is_none() {
             return (None, Limits::default());
@@ -193,7 +203,8 @@ impl Bench<'_> {
             ("OTEL_BSP_SCHEDULE_DELAY", SPAN_BATCH_DELAY.as_millis().to_string()),
             ("OTEL_BSP_MAX_QUEUE_SIZE", "16384".to_owned()),
         ];
-        let mut env: Vec<(String, String)> = defaults.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        let mut env: Vec<(String, String)> =
+            defaults.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         env.extend(service.env.iter().cloned());
         env
     }
@@ -228,7 +239,13 @@ impl Bench<'_> {
         resolve_url(target).map_err(|reason| Error::Target { target: target.clone(), reason })
     }
 
-    fn load(&mut self, plan: &LoadPlan, trial: &mut Trial, running: &mut [Running], progress: &mut dyn Progress) -> Result<(), Error> {
+    fn load(
+        &mut self,
+        plan: &LoadPlan,
+        trial: &mut Trial,
+        running: &mut [Running],
+        progress: &mut dyn Progress,
+    ) -> Result<(), Error> {
         let mut plan = plan.clone();
         plan.threads = plan.threads.clamp(1, cores() as usize);
         self.weights.set(plan.tracing);
@@ -305,10 +322,13 @@ impl Bench<'_> {
         for replica in running.into_iter().rev() {
             let name = replica.process.name().to_owned();
             let hurry = self.stop.load(Ordering::Relaxed);
-            let patience = if hurry { HURRIED_STOP.min(replica.service.stop_timeout) } else { replica.service.stop_timeout };
+            let patience =
+                if hurry { HURRIED_STOP.min(replica.service.stop_timeout) } else { replica.service.stop_timeout };
             let ended = replica.process.stop(replica.service.stop_signal, patience, &mut self.guard);
             if ended == Ended::Killed && !hurry {
-                trial.caveats.push(format!("{name} did not end when asked and was killed; its last spans may be missing"));
+                trial
+                    .caveats
+                    .push(format!("{name} did not end when asked and was killed; its last spans may be missing"));
             }
         }
     }

@@ -147,7 +147,7 @@ fn sum_up(started_ns: i64, mut totals: LoadTotals, reports: Vec<ThreadReport>) -
         ended: outcome.totals.succeeded + outcome.totals.errors.total(),
         succeeded: outcome.totals.succeeded,
         lateness_p99_ns: outcome.totals.lateness.quantile_ns(0.99),
-        latency_p50_ns: outcome.totals.latency.quantile_ns(0.5),
+        latency_p99_ns: outcome.totals.latency.quantile_ns(0.99),
         busiest_thread: outcome.threads.iter().map(|thread| thread.share()).fold(0.0, f64::max),
     });
     outcome

@@ -1,6 +1,6 @@
 //! The findings of a variant's repetitions, each cause told once.
 //!
-//! Two findings are one cause when detector, resource and operation agree; the dearest of them speaks for all, and the
+//! Two findings are one cause when detector, resource, operation and query agree; the dearest of them speaks for all, and the
 //! report says in how many repetitions it was seen.
 
 use narrows_model::comparison::Outcome;
@@ -12,7 +12,7 @@ pub(crate) struct VariantFindings<'a> {
     pub(crate) variant: &'a str,
     /// Trials of the variant that were measured, as indices into the outcome's trials.
     pub(crate) trials: Vec<usize>,
-    /// Dearest first.
+    /// In the order they were ranked in, by the first trial that has them.
     pub(crate) findings: Vec<Recurring<'a>>,
 }
 
@@ -39,18 +39,12 @@ pub(crate) fn by_variant(outcome: &Outcome) -> Vec<VariantFindings<'_>> {
         }
         findings.iter().for_each(|finding| variants[position].add(finding));
     }
-    for variant in &mut variants {
-        variant.findings.sort_by(|a, b| b.finding.cost_share.total_cmp(&a.finding.cost_share));
-    }
     variants
 }
 
 impl<'a> VariantFindings<'a> {
     fn add(&mut self, finding: &'a Finding) {
-        let same = |other: &Finding| {
-            (&other.detector, &other.resource, &other.operation)
-                == (&finding.detector, &finding.resource, &finding.operation)
-        };
+        let same = |other: &Finding| subject(other) == subject(finding);
         match self.findings.iter_mut().find(|known| same(known.finding)) {
             Some(known) => {
                 known.seen = (known.seen + 1).min(self.trials.len());
@@ -71,6 +65,13 @@ impl<'a> VariantFindings<'a> {
     pub(crate) fn nothing(&self) -> &'static str {
         if self.trials.is_empty() { "not measured" } else { "no finding" }
     }
+}
+
+/// What a finding is about: two findings with the same subject are one cause. Titles carry figures and are left out; of
+/// the evidence its first line counts, which is the query in its general form.
+fn subject(finding: &Finding) -> (&str, &str, Option<&str>, Option<&str>) {
+    let evidence = finding.evidence_text.as_deref().and_then(|text| text.lines().next());
+    (&finding.detector, &finding.resource, finding.operation.as_deref(), evidence)
 }
 
 #[cfg(test)]

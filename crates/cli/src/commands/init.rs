@@ -3,8 +3,8 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use crate::Outcome;
 use crate::exit::{Exit, Failure};
+use crate::{Outcome, stderr};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -17,10 +17,14 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
     let path = &arguments.file;
     let cannot = |error: std::io::Error| {
         let failure = Failure::new(format!("cannot write {}: {error}", path.display()));
-        if error.kind() == std::io::ErrorKind::AlreadyExists { failure.hint("give another name: `narrows init other.yaml`") } else { failure }
+        if error.kind() == std::io::ErrorKind::AlreadyExists {
+            failure.hint("give another name: `narrows init other.yaml`")
+        } else {
+            failure
+        }
     };
     let mut file = std::fs::File::create_new(path).map_err(cannot)?;
     file.write_all(narrows_lab::experiment::template().as_bytes()).map_err(cannot)?;
-    eprintln!("wrote {0}; next: edit it, `narrows check {0}`, `narrows run {0}`", path.display());
+    stderr::say(&format!("wrote {0}; next: edit it, `narrows check {0}`, `narrows run {0}`", path.display()));
     Ok(Exit::Fine)
 }

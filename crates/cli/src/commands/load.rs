@@ -16,7 +16,7 @@ use crate::live::{Spark, StatusLine, distinct_seconds, latency_text};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// Where to send requests: http://host[:port]/path
+    /// Where to send requests, such as http://127.0.0.1:8080/path
     url: String,
     /// Number of requests in total, exactly
     #[arg(short = 'n', value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..))]
@@ -70,7 +70,8 @@ fn rate(text: &str) -> Result<f64, String> {
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
-    narrows_lab::experiment::parse_duration(text).ok_or_else(|| "expected a duration such as 500ms, 10s, 1m30s".to_owned())
+    narrows_lab::experiment::parse_duration(text)
+        .ok_or_else(|| "expected a duration such as 500ms, 10s, 1m30s".to_owned())
 }
 
 fn header(text: &str) -> Result<(String, String), String> {
@@ -86,7 +87,8 @@ fn header(text: &str) -> Result<(String, String), String> {
 
 pub(crate) fn execute(arguments: &Arguments) -> Outcome {
     let plan = plan(arguments)?;
-    let stop = crate::signals::stop_flag().map_err(|error| Failure::new(format!("cannot listen for signals: {error}")))?;
+    let stop =
+        crate::signals::stop_flag().map_err(|error| Failure::new(format!("cannot listen for signals: {error}")))?;
     let (sender, batches) = sync_channel(64);
     let outcome = std::thread::scope(|scope| {
         let load = scope.spawn(|| {
@@ -214,9 +216,12 @@ struct Target {
 impl Target {
     fn parse(url: &str) -> Result<Self, Failure> {
         if url.starts_with("https://") {
-            return Err(Failure::new(format!("{url}: https is not supported yet")).hint("put load on the plain http port"));
+            return Err(
+                Failure::new(format!("{url}: https is not supported yet")).hint("put load on the plain http port")
+            );
         }
-        let wrong = || Failure::new(format!("`{url}` is not a URL")).hint("expected something like http://127.0.0.1:8080/path");
+        let wrong =
+            || Failure::new(format!("`{url}` is not a URL")).hint("expected something like http://127.0.0.1:8080/path");
         let rest = url.strip_prefix("http://").ok_or_else(wrong)?;
         let rest = rest.split('#').next().unwrap_or_default();
         let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
@@ -229,14 +234,21 @@ impl Target {
     }
 
     fn addresses(&self) -> Result<Vec<SocketAddr>, Failure> {
-        let has_port = self.authority.rsplit_once(':').is_some_and(|(host, port)| port.parse::<u16>().is_ok() && !host.ends_with(':'));
+        let has_port = self
+            .authority
+            .rsplit_once(':')
+            .is_some_and(|(host, port)| port.parse::<u16>().is_ok() && !host.ends_with(':'));
         let with_port = if has_port { self.authority.clone() } else { format!("{}:80", self.authority) };
         let found = with_port
             .to_socket_addrs()
             .map_err(|error| Failure::new(format!("cannot find the address of `{}`: {error}", self.authority)))?;
         // The first address only: spreading over a name's addresses would compare different machines.
         let addresses: Vec<SocketAddr> = found.take(1).collect();
-        if addresses.is_empty() { Err(Failure::new(format!("`{}` has no address", self.authority))) } else { Ok(addresses) }
+        if addresses.is_empty() {
+            Err(Failure::new(format!("`{}` has no address", self.authority)))
+        } else {
+            Ok(addresses)
+        }
     }
 }
 

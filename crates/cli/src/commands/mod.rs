@@ -16,8 +16,8 @@ use std::io::{IsTerminal, Write};
 
 use narrows_report::text::{Color, Style};
 
-use crate::Outcome;
 use crate::exit::{Exit, Failure};
+use crate::{Outcome, stderr};
 
 /// Writes a result to standard output. A reader that went away is no failure.
 fn print(text: &str) -> Outcome {
@@ -56,9 +56,9 @@ fn read_experiment(path: &std::path::Path) -> Result<narrows_lab::experiment::Ex
     narrows_lab::experiment::read(path).map_err(|error| match error {
         ExperimentError::Mistakes(mistakes) => {
             for mistake in &mistakes {
-                eprintln!("{mistake}");
+                stderr::say(&mistake.to_string());
                 if let Some(hint) = &mistake.hint {
-                    eprintln!("  hint: {hint}");
+                    stderr::say(&format!("  hint: {hint}"));
                 }
             }
             let n = mistakes.len();

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use crate::Outcome;
 use crate::args::RunArgument;
 use crate::exit::Exit;
+use crate::{Outcome, stderr};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -24,7 +24,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
     if let Some(file) = &arguments.html {
         super::write_to(file, &narrows_report::html::page(&outcome))?;
         if file.as_os_str() != "-" {
-            eprintln!("wrote {} from {}", file.display(), path.display());
+            stderr::say(&format!("wrote {} from {}", file.display(), path.display()));
         }
     }
     if let Some(file) = &arguments.json {

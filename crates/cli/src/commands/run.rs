@@ -6,10 +6,9 @@ use narrows_lab::run::{Begin, Ended, Options, newest_unfinished, run};
 use narrows_model::comparison::{Kept, Outcome as Concluded};
 use narrows_model::run::RunState;
 
-use crate::Outcome;
 use crate::exit::{Exit, Failure};
 use crate::live::Live;
-use crate::runs_folder;
+use crate::{Outcome, runs_folder, stderr};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -51,7 +50,8 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
         (None, Begin::Fresh) => runs_folder::new_path(&experiment.name),
         (None, Begin::Resume) => newest_unfinished(&runs_folder::folder(), &experiment.name)?,
     };
-    let own = std::env::current_exe().map_err(|error| Failure::new(format!("cannot find the narrows binary: {error}")))?;
+    let own =
+        std::env::current_exe().map_err(|error| Failure::new(format!("cannot find the narrows binary: {error}")))?;
     let options = Options {
         experiment: &experiment,
         variants: arguments.variant.clone(),
@@ -61,7 +61,8 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
         begin,
         guard_command: vec![own.to_string_lossy().into_owned(), "guard".to_owned()],
     };
-    let stop = crate::signals::stop_flag().map_err(|error| Failure::new(format!("cannot listen for signals: {error}")))?;
+    let stop =
+        crate::signals::stop_flag().map_err(|error| Failure::new(format!("cannot listen for signals: {error}")))?;
     let mut live = Live::new();
     let ended = run(&options, &stop, &mut live);
     live.finish();
@@ -78,11 +79,13 @@ fn conclude(arguments: &Arguments, path: &std::path::Path, ended: Ended) -> Outc
     let shown = path.display();
     match ended {
         Ended { state: RunState::Complete, .. } => {
-            eprintln!("\nrun file: {shown}\nreport:   narrows report {shown} --html report.html");
+            stderr::say(&format!("\nrun file: {shown}\nreport:   narrows report {shown} --html report.html"));
             Ok(verdict(&outcome))
         }
-        Ended { state: RunState::Interrupted, .. } => Err(Failure::new(format!("interrupted; {shown} keeps what was measured"))
-            .hint(format!("narrows run {} --resume goes on with it", arguments.file.display()))),
+        Ended { state: RunState::Interrupted, .. } => {
+            Err(Failure::new(format!("interrupted; {shown} keeps what was measured"))
+                .hint(format!("narrows run {} --resume goes on with it", arguments.file.display())))
+        }
         Ended { error, .. } => Err(error.map_or_else(|| Failure::new("the run failed"), Failure::from)),
     }
 }

@@ -1,5 +1,6 @@
 //! What the tests of the real binary share: folders of their own, experiment files, and a look at `/proc`.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
 use std::io::{BufRead, BufReader};
@@ -10,27 +11,27 @@ use std::time::{Duration, Instant};
 use rusqlite::{Connection, OpenFlags};
 
 /// The longest a test waits for anything.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A folder of the test's own, with an experiment in it.
-pub struct Bench {
+pub(crate) struct Bench {
     folder: tempfile::TempDir,
 }
 
 impl Bench {
-    pub fn new(experiment: &str) -> Self {
+    pub(crate) fn new(experiment: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("experiment.yaml"), experiment).unwrap();
         std::fs::create_dir(folder.path().join("tmp")).unwrap();
         Self { folder }
     }
 
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
     /// The binary, in this folder, deaf to the environment's settings.
-    pub fn narrows(&self, arguments: &[&str]) -> Command {
+    pub(crate) fn narrows(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_narrows"));
         command
             .args(arguments)
@@ -44,12 +45,12 @@ impl Bench {
         command
     }
 
-    pub fn run(&self, arguments: &[&str]) -> Output {
+    pub(crate) fn run(&self, arguments: &[&str]) -> Output {
         self.narrows(arguments).output().unwrap()
     }
 
     /// Starts it and waits until standard error has a line with this text.
-    pub fn start_until(&self, arguments: &[&str], text: &str) -> (Child, BufReader<ChildStderr>) {
+    pub(crate) fn start_until(&self, arguments: &[&str], text: &str) -> (Child, BufReader<ChildStderr>) {
         let mut child = self.narrows(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap());
         let mut line = String::new();
@@ -63,13 +64,13 @@ impl Bench {
     }
 
     /// What lies in the scratch space that runs use.
-    pub fn scratch(&self) -> Vec<PathBuf> {
+    pub(crate) fn scratch(&self) -> Vec<PathBuf> {
         std::fs::read_dir(self.path("tmp")).unwrap().map(|entry| entry.unwrap().path()).collect()
     }
 }
 
 /// One value of a run file, as text.
-pub fn ask(run: &Path, sql: &str) -> String {
+pub(crate) fn ask(run: &Path, sql: &str) -> String {
     let connection = Connection::open_with_flags(run, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
     let value: rusqlite::types::Value = connection.query_row(sql, [], |row| row.get(0)).unwrap();
     match value {
@@ -80,7 +81,7 @@ pub fn ask(run: &Path, sql: &str) -> String {
 }
 
 /// The ids of processes that carry a run's mark.
-pub fn marked(run_id: &str) -> Vec<i32> {
+pub(crate) fn marked(run_id: &str) -> Vec<i32> {
     let needle = format!("NARROWS_RUN_ID={run_id}").into_bytes();
     let carries = |pid: &i32| {
         std::fs::read(format!("/proc/{pid}/environ"))
@@ -94,7 +95,7 @@ pub fn marked(run_id: &str) -> Vec<i32> {
 }
 
 /// Control groups that carry a run's id in their name.
-pub fn cgroups(run_id: &str) -> Vec<PathBuf> {
+pub(crate) fn cgroups(run_id: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut todo = vec![PathBuf::from("/sys/fs/cgroup")];
     while let Some(folder) = todo.pop() {
@@ -111,7 +112,7 @@ pub fn cgroups(run_id: &str) -> Vec<PathBuf> {
 }
 
 /// Asks again and again until it is so, for a bounded time.
-pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !is_so() {
         assert!(Instant::now() < deadline, "{what} did not happen within {PATIENCE:?}");
@@ -119,12 +120,12 @@ pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-pub fn text(bytes: &[u8]) -> String {
+pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// A file server that every machine with Python has, under a light load, twice.
-pub const TWO_FILE_SERVERS: &str = r#"
+pub(crate) const TWO_FILE_SERVERS: &str = r#"
 experiment: file-server
 parameters: { level: "1" }
 system:

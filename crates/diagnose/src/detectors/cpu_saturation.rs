@@ -3,7 +3,7 @@
 //! Three limits are looked at, per replica and stretch of load: the cap in force, one core for the busiest thread (an
 //! event loop, an interpreter lock), and, for a service without a cap, the whole machine. When no single service is at a
 //! limit but the host is, the host is named with its largest consumers. Medians over stretches count, so a peak or a
-//! start does not; and where another stretch carried as much load with clearly less CPU, the CPU was not the limit.
+//! start does not; where programs outside the run use most of it, that is a caveat and not a finding; and where another stretch carried as much load with clearly less CPU, the CPU was not the limit.
 //!
 //! Use of CPU alone does not prove that CPU is what holds the throughput back: confidence is high only when throughput
 //! stopped growing with users, or when Little's law shows that requests queue.
@@ -15,7 +15,7 @@ use narrows_model::series::names;
 use narrows_model::units;
 
 use crate::Detector;
-use crate::stretches::{Stretch, stretches};
+use crate::stretches::{HostUse, Stretch, stretches};
 use crate::thresholds::Thresholds;
 
 /// See the module.
@@ -117,13 +117,13 @@ impl<'a> Scene<'a> {
     }
 
     fn of_host(&self) -> Option<Saturation<'a>> {
-        let share = |stretch: &Stretch| self.host_share(stretch);
+        let share = |stretch: &Stretch| Some(self.host_use(stretch).filter(|used| !used.is_mostly_others)?.share);
         let (at, level) = self.saturated(share, self.thresholds.cpu_host_share)?;
         Some(Saturation { service: "host", limit: Limit::Host, level, at, replicas: (1, 1) })
     }
 
-    fn host_share(&self, stretch: &Stretch) -> Option<f64> {
-        self.cores_of(names::HOST_CPU_UTILIZATION, "", 0, stretch)
+    fn host_use(&self, stretch: &Stretch) -> Option<HostUse> {
+        stretch.host_use(self.trial, self.thresholds)
     }
 
     /// The saturated stretch of the most users, the later of equals, unless another stretch refutes it.
@@ -336,7 +336,8 @@ impl Words<'_> {
     }
 
     fn caveats(&self) -> Vec<String> {
-        let host = self.scene.host_share(self.stretch).filter(|_| self.saturation.limit != Limit::Host);
+        let host =
+            self.scene.host_use(self.stretch).map(|used| used.share).filter(|_| self.saturation.limit != Limit::Host);
         host.filter(|share| *share >= self.scene.thresholds.cpu_host_share)
             .map(|share| {
                 format!(
@@ -460,6 +461,7 @@ mod tests {
                 "several threads on a large machine",
                 steps(None).cpu("shop", 0, |_| 2.0).busiest_thread("shop", 0, |_| 0.6),
             ),
+            ("a host full of others", steps(None).cpu("shop", 0, |_| 1.0).host_cpu(|_| 1.0)),
             ("a busy host with room", steps(None).cpu("shop", 0, |_| 2.0).host_cpu(|_| 0.7)),
             ("the generator's own thread", steps(None).busiest_thread(names::GENERATOR, 0, |_| 0.99)),
             ("no windows", TrialBuilder::new("a").service("shop", Some(0.5))),

@@ -1,8 +1,9 @@
 //! `n-plus-one`: a request that asks the database once for each row of an earlier answer.
 //!
-//! Repetitions are found per request and judged per operation and statement over all traces of the trial, because
-//! one odd request is no cause and because what saturates a database under load is the number of queries, even where each is fast. The cost is the share of the operation's latency that the repetition takes, the
-//! program's own work between the queries included. It is no promise: the query that replaces them takes time too.
+//! Repetitions are found per request and judged per operation and statement over all traces of the trial, because one
+//! odd request is no cause and because what saturates a database under load is the number of queries, even where each
+//! is fast. The cost is the share of the operation's latency that the repetition takes, the program's own work
+//! between the queries included. It is no promise: the query that replaces them takes time too.
 
 use std::collections::BTreeMap;
 

@@ -118,7 +118,11 @@ impl Host {
                 let mut parts = line.splitn(3, ':').skip(1);
                 let controllers = parts.next()?;
                 let path = parts.next()?.trim_start_matches('/');
-                let is_it = if controller.is_empty() { controllers.is_empty() } else { controllers.split(',').any(|c| c == controller) };
+                let is_it = if controller.is_empty() {
+                    controllers.is_empty()
+                } else {
+                    controllers.split(',').any(|c| c == controller)
+                };
                 is_it.then(|| PathBuf::from(path))
             })
         };

@@ -14,7 +14,9 @@ pub(super) fn create(
 ) -> Result<(), Denied> {
     let folder = |controller: &str| {
         let found = host.v1.iter().find(|(c, _)| c == controller);
-        found.map(|(_, base)| base.join(name)).ok_or_else(|| Denied(format!("the {controller} controller is not mounted")))
+        found
+            .map(|(_, base)| base.join(name))
+            .ok_or_else(|| Denied(format!("the {controller} controller is not mounted")))
     };
     if let Some(cpus) = limits.cpus {
         let folder = folder("cpu")?;

@@ -25,7 +25,13 @@ pub(super) fn create(
     Err(refusal.unwrap_or_else(|| Denied("no place for a control group was found".into())))
 }
 
-fn create_at(place: &Path, name: &str, limits: Limits, made: &mut Vec<PathBuf>, tell: &mut dyn FnMut(&Path)) -> Result<(), Denied> {
+fn create_at(
+    place: &Path,
+    name: &str,
+    limits: Limits,
+    made: &mut Vec<PathBuf>,
+    tell: &mut dyn FnMut(&Path),
+) -> Result<(), Denied> {
     for controller in needed(limits) {
         hand_down(place, controller)?;
     }

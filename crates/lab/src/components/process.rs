@@ -1,7 +1,7 @@
 //! An operating-system process with its own session and process group, caps, captured output and a certain end.
 //!
 //! Three nets keep it from outliving the run: an orderly stop; the kernel, which kills it when the thread that started
-//! it dies; and the [guard](crate::guard), which finds its group and its marked descendants.
+//! it dies; and the [guard], which finds its group and its marked descendants.
 
 use std::fs::File;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -50,7 +50,13 @@ pub struct Process {
 
 impl Process {
     /// Starts it. The calling thread must live as long as the process should.
-    pub fn start(spec: &Spec, cgroup: Option<Cgroup>, run_id: &str, store: &Arc<dyn Store>, guard: &mut Guard) -> Result<Self, Error> {
+    pub fn start(
+        spec: &Spec,
+        cgroup: Option<Cgroup>,
+        run_id: &str,
+        store: &Arc<dyn Store>,
+        guard: &mut Guard,
+    ) -> Result<Self, Error> {
         let name = if spec.replica > 0 { format!("{}[{}]", spec.service, spec.replica) } else { spec.service.clone() };
         let started = Self::spawn(spec, cgroup.as_ref(), run_id);
         let mut child = match started {
@@ -170,7 +176,10 @@ pub enum Ended {
     Killed,
 }
 
-#[allow(unsafe_code, reason = "a child must leave our session, join its cgroup and tie its life to ours between fork and exec")]
+#[allow(
+    unsafe_code,
+    reason = "a child must leave our session, join its cgroup and tie its life to ours between fork and exec"
+)]
 fn bind_to_parent(command: &mut Command, doors: Vec<File>) {
     let parent = rustix::process::getpid();
     // SAFETY: the closure only makes system calls (setsid, prctl, getppid, write); it does not allocate or take locks.

@@ -12,7 +12,13 @@ const POLL: Duration = Duration::from_millis(20);
 const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Waits until the process is ready or `patience` is over. `is_stopped` is asked between probes.
-pub fn wait(process: &mut Process, ready: &Ready, port: u16, patience: Duration, is_stopped: &dyn Fn() -> bool) -> Result<(), Error> {
+pub fn wait(
+    process: &mut Process,
+    ready: &Ready,
+    port: u16,
+    patience: Duration,
+    is_stopped: &dyn Fn() -> bool,
+) -> Result<(), Error> {
     let deadline = Instant::now() + patience;
     loop {
         let problem = match probe(process, ready, port) {

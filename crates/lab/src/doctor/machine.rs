@@ -22,7 +22,12 @@ fn processor() -> Check {
     let machine = environment::fingerprint();
     let detail = format!("{} × {}, {}", machine.cores, machine.cpu_model, machine.kernel);
     match machine.cores {
-        1 => check("processor", Standing::Limited, detail, Some("generator and system share one core: expect `generator-limited`")),
+        1 => check(
+            "processor",
+            Standing::Limited,
+            detail,
+            Some("generator and system share one core: expect `generator-limited`"),
+        ),
         _ => check("processor", Standing::Fine, detail, None),
     }
 }
@@ -49,7 +54,9 @@ fn ports() -> Check {
     let range = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
     let outgoing = range.split_whitespace().collect::<Vec<_>>().join("–");
     match Ports::new().take() {
-        Ok(_) => check("ports", Standing::Fine, format!("free on 127.0.0.1; outgoing connections use {outgoing}"), None),
+        Ok(_) => {
+            check("ports", Standing::Fine, format!("free on 127.0.0.1; outgoing connections use {outgoing}"), None)
+        }
         Err(why) => check("ports", Standing::Missing, why.to_string(), None),
     }
 }
@@ -57,9 +64,12 @@ fn ports() -> Check {
 fn descriptors() -> Check {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
     match limit.current {
-        Some(n) if n < DESCRIPTORS_FINE => {
-            check("open files", Standing::Limited, format!("at most {n}"), Some("`ulimit -n 65536` before a load with thousands of users"))
-        }
+        Some(n) if n < DESCRIPTORS_FINE => check(
+            "open files",
+            Standing::Limited,
+            format!("at most {n}"),
+            Some("`ulimit -n 65536` before a load with thousands of users"),
+        ),
         Some(n) => check("open files", Standing::Fine, format!("up to {n}"), None),
         None => check("open files", Standing::Fine, "no limit", None),
     }
@@ -87,6 +97,11 @@ fn noise() -> Check {
     if share < 0.02 {
         check("noise", Standing::Fine, detail, None)
     } else {
-        check("noise", Standing::Limited, detail, Some("other work shares this machine: use `--repeat 3` or more and read the noise floor"))
+        check(
+            "noise",
+            Standing::Limited,
+            detail,
+            Some("other work shares this machine: use `--repeat 3` or more and read the noise floor"),
+        )
     }
 }

@@ -15,13 +15,37 @@ struct Program {
 
 const PROGRAMS: &[Program] = &[
     Program { name: "Python", used_for: "Python services", binary: "python3", folders: &[], package: "python3" },
-    Program { name: "PostgreSQL", used_for: "database services", binary: "postgres", folders: &["/usr/lib/postgresql"], package: "postgresql" },
-    Program { name: "MariaDB", used_for: "database services", binary: "mariadbd", folders: &["/usr/sbin"], package: "mariadb-server" },
+    Program {
+        name: "PostgreSQL",
+        used_for: "database services",
+        binary: "postgres",
+        folders: &["/usr/lib/postgresql"],
+        package: "postgresql",
+    },
+    Program {
+        name: "MariaDB",
+        used_for: "database services",
+        binary: "mariadbd",
+        folders: &["/usr/sbin"],
+        package: "mariadb-server",
+    },
     Program { name: "NGINX", used_for: "proxies", binary: "nginx", folders: &["/usr/sbin"], package: "nginx" },
     Program { name: "HAProxy", used_for: "proxies", binary: "haproxy", folders: &["/usr/sbin"], package: "haproxy" },
     Program { name: "Envoy", used_for: "proxies", binary: "envoy", folders: &[], package: "" },
-    Program { name: "NATS", used_for: "messaging", binary: "nats-server", folders: &["/usr/sbin"], package: "nats-server" },
-    Program { name: "Chromium", used_for: "looking at reports without a screen", binary: "chromium", folders: &[], package: "chromium" },
+    Program {
+        name: "NATS",
+        used_for: "messaging",
+        binary: "nats-server",
+        folders: &["/usr/sbin"],
+        package: "nats-server",
+    },
+    Program {
+        name: "Chromium",
+        used_for: "looking at reports without a screen",
+        binary: "chromium",
+        folders: &[],
+        package: "chromium",
+    },
 ];
 
 /// The wsrep provider is a library, not a program.
@@ -37,9 +61,12 @@ pub(super) fn checks() -> Vec<Check> {
 fn look_for(program: &Program) -> Check {
     match find(program.binary, program.folders) {
         Some(path) => check(program.name, Standing::Fine, path.display().to_string(), None),
-        None if program.package.is_empty() => {
-            check(program.name, Standing::Missing, format!("{} ({})", program.binary, program.used_for), Some("put it on PATH; Debian has no package"))
-        }
+        None if program.package.is_empty() => check(
+            program.name,
+            Standing::Missing,
+            format!("{} ({})", program.binary, program.used_for),
+            Some("put it on PATH; Debian has no package"),
+        ),
         None => missing(program.name, &format!("{} ({})", program.binary, program.used_for), program.package),
     }
 }
@@ -78,8 +105,11 @@ fn find(binary: &str, folders: &[&str]) -> Option<PathBuf> {
 
 /// The folder itself and `bin` below its version folders, newest first: `/usr/lib/postgresql/15/bin`.
 fn with_versions(folder: &Path) -> Vec<PathBuf> {
-    let mut versions: Vec<PathBuf> =
-        std::fs::read_dir(folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path().join("bin"))).collect();
+    let mut versions: Vec<PathBuf> = std::fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| Some(entry.ok()?.path().join("bin")))
+        .collect();
     versions.sort();
     versions.reverse();
     versions.insert(0, folder.to_owned());

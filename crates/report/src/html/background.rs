@@ -52,10 +52,6 @@ fn caveats(outcome: &Outcome) -> String {
         for caveat in &evidence.trial.caveats {
             items += &format!("<li><b>{}</b> {}</li>", Esc(&label), Esc(caveat));
         }
-        if evidence.spans_refused > 0 {
-            let refused = units::count(evidence.spans_refused);
-            items += &format!("<li><b>{}</b> {refused} spans came after a limit was reached</li>", Esc(&label));
-        }
     }
     if items.is_empty() { items } else { format!("<h3>Caveats</h3><ul>{items}</ul>") }
 }

@@ -51,7 +51,10 @@ pub(super) fn of(evidence: &TrialEvidence, palette: &Palette) -> Timeline {
         ..Timeline::default()
     };
     let mut seconds: BTreeMap<i64, Vec<&LoadSecond>> = BTreeMap::new();
-    evidence.seconds.iter().for_each(|row| seconds.entry(row.start_ns).or_default().push(row));
+    // A second that the load did not fill would look like a fall.
+    let full_end_ns = evidence.windows.iter().map(|window| window.end_ns).max().unwrap_or(end_ns);
+    let is_full = |row: &&LoadSecond| row.start_ns.saturating_add(1_000_000_000) <= full_end_ns;
+    evidence.seconds.iter().filter(is_full).for_each(|row| seconds.entry(row.start_ns).or_default().push(row));
     for (second_ns, rows) in seconds {
         timeline.add_second(at(second_ns) + 0.5, &rows);
     }

@@ -141,14 +141,9 @@ fn caveats(outcome: &Outcome, paint: Paint, width: usize) -> String {
     let mut out = String::new();
     for evidence in &outcome.evidence.trials {
         let label = evidence.trial.label();
-        let mut caveats: Vec<String> = evidence.trial.caveats.iter().map(|text| format!("{label}: {text}")).collect();
-        if evidence.spans_refused > 0 {
-            caveats.push(format!(
-                "{label}: {} spans came after a limit was reached",
-                units::count(evidence.spans_refused)
-            ));
+        for caveat in &evidence.trial.caveats {
+            out += &hanging("caveat", &paint.dim("caveat"), &format!("{label}: {caveat}"), 0, width);
         }
-        caveats.iter().for_each(|text| out += &hanging("caveat", &paint.dim("caveat"), text, 0, width));
     }
     out
 }

@@ -84,7 +84,7 @@ fn change_row(variant: &VariantSummary) -> Vec<String> {
 
 fn noise_line(noise: NoiseFloor) -> String {
     format!(
-        "repetitions lie apart by up to: rate {}, mean {}, p95 {}, p99 {}",
+        "noise floor: repetitions of one variant lie apart by up to rate {}, mean {}, p95 {}, p99 {}",
         units::percent(noise.rate),
         units::percent(noise.mean),
         units::percent(noise.p95),
@@ -177,7 +177,7 @@ mod tests {
         as-is       3    245/s  32.1 ms  31.0 ms  54.2 ms  88.0 ms       8  7.43 ms
         fixed       3  1,020/s  7.89 ms  7.60 ms  13.9 ms  21.6 ms       0  1.49 ms  +316 % (+298 to +334 %)  −75 % (−77 to −74 %)
 
-        repetitions lie apart by up to: rate 2.1 %, mean 3.4 %, p95 5.0 %, p99 11 %
+        noise floor: repetitions of one variant lie apart by up to rate 2.1 %, mean 3.4 %, p95 5.0 %, p99 11 %
         ");
     }
 }

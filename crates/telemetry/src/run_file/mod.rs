@@ -62,13 +62,6 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self {
-            spans: 2_000_000,
-            points: 2_000_000,
-            series: 10_000,
-            logs: 100_000,
-            samples: 1_000_000,
-            queued: 65_536,
-        }
+        Self { spans: 2_000_000, points: 2_000_000, series: 10_000, logs: 100_000, samples: 1_000_000, queued: 65_536 }
     }
 }

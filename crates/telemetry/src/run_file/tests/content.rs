@@ -239,3 +239,28 @@ fn a_trace_limit_bounds_traces_and_spans() {
         assert!(traces.is_empty() || (stood_for - 400.0).abs() < 1e-6, "{stood_for}");
     }
 }
+
+#[test]
+fn every_column_is_on_its_reference_page() {
+    let page = include_str!("../../../../../docs/reference/run-file.md");
+    let place = Place::new();
+    drop(RunFile::create(&place.path(), &run()).unwrap());
+    let connection = Connection::open(place.path()).unwrap();
+    let sql = "SELECT o.name, c.name FROM sqlite_schema AS o, pragma_table_info(o.name) AS c WHERE o.type IN ('table', \
+               'view') AND o.name NOT LIKE '%\\_rows' ESCAPE '\\' AND o.name NOT IN ('strings', 'series', 'points') \
+               AND o.name NOT LIKE 'sqlite%'";
+    let mut statement = connection.prepare(sql).unwrap();
+    let columns: Vec<(String, String)> = statement
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))
+        .unwrap()
+        .collect::<rusqlite::Result<_>>()
+        .unwrap();
+    assert!(columns.len() > 100, "the schema has that many columns");
+    for (name, column) in columns {
+        let heading =
+            if ["requests", "dependencies"].contains(&name.as_str()) { "requests and dependencies" } else { &name };
+        let section = page.split(&format!("\n## {heading}\n")).nth(1).unwrap_or_else(|| panic!("no section {heading}"));
+        let section = section.split("\n## ").next().unwrap();
+        assert!(section.contains(&format!("`{column}`")), "{name}.{column} is not described");
+    }
+}
