@@ -102,16 +102,15 @@ impl Live {
         self.line.keep(&format!("[{position}/{of}] {}{parameters}", trial.label()));
     }
 
-    fn second(&mut self, elapsed: Duration, duration: Duration, rows: &[LoadSecond]) {
+    fn second(&mut self, elapsed: Duration, duration: Option<Duration>, rows: &[LoadSecond]) {
         let done: u64 = rows.iter().map(|row| row.succeeded).sum();
         self.requests += done;
         self.errors += rows.iter().map(|row| row.errors.total()).sum::<u64>();
         let seconds = distinct_seconds(rows).max(1);
         self.spark.add(done as f64 / seconds as f64);
         let text = format!(
-            "  load {}/{}  {:>3} users  {:>9}  {}  {} errors  {}",
-            clock(elapsed.min(duration)),
-            clock(duration),
+            "  load {}  {:>3} users  {:>9}  {}  {} errors  {}",
+            progress(elapsed, duration),
             current_vus(rows),
             units::rate(done as f64 / seconds as f64),
             latency_text(rows),
@@ -147,7 +146,9 @@ impl Progress for Live {
             Event::TrialStarted { trial, position, of } => self.trial_started(trial, *position, *of),
             Event::SettingUp { service, command } => self.line.keep(&format!("  setting up {service}: {command}")),
             Event::Starting { service, replica } => self.line.phase(&format!("  starting {service}{}", nth(*replica))),
-            Event::LoadStarted { duration } => self.line.phase(&format!("  load 0:00/{}", clock(*duration))),
+            Event::LoadStarted { duration } => {
+                self.line.phase(&format!("  load {}", progress(Duration::ZERO, *duration)))
+            }
             Event::Second { elapsed, duration, rows } => self.second(*elapsed, *duration, rows),
             Event::Stopping => self.line.phase("  stopping services"),
             Event::TrialEnded { trial } => self.trial_ended(trial),
@@ -196,6 +197,14 @@ pub(crate) fn distinct_seconds(rows: &[LoadSecond]) -> usize {
 fn current_vus(rows: &[LoadSecond]) -> u32 {
     let last = rows.iter().map(|row| row.start_ns).max();
     rows.iter().filter(|row| Some(row.start_ns) == last).map(|row| row.vus).sum()
+}
+
+/// `0:07/0:30`, or `0:07` when the end is not known.
+fn progress(elapsed: Duration, duration: Option<Duration>) -> String {
+    match duration {
+        Some(duration) => format!("{}/{}", clock(elapsed.min(duration)), clock(duration)),
+        None => clock(elapsed),
+    }
 }
 
 /// `0:07`, `12:30`.

@@ -43,15 +43,15 @@ pub enum Event<'a> {
     },
     /// All replicas answer; the load begins.
     LoadStarted {
-        /// How long it will last.
-        duration: Duration,
+        /// How long it will last, if its end is not the last request.
+        duration: Option<Duration>,
     },
     /// A second of load is over.
     Second {
         /// Since the load began.
         elapsed: Duration,
-        /// How long it will last.
-        duration: Duration,
+        /// How long it will last, if its end is not the last request.
+        duration: Option<Duration>,
         /// The second, once per scenario.
         rows: &'a [LoadSecond],
     },

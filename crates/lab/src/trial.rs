@@ -250,7 +250,7 @@ impl Bench<'_> {
         plan.threads = plan.threads.clamp(1, cores() as usize);
         self.weights.set(plan.tracing);
         let windows = narrows_load::planned_windows(&plan);
-        let duration = windows.iter().map(|window| window.end).max().unwrap_or_default();
+        let duration = windows.iter().map(|window| window.end).max().filter(|end| *end < Duration::MAX);
         progress.tell(&Event::LoadStarted { duration });
         let end_load = AtomicBool::new(false);
         let (sender, batches) = sync_channel(BATCHES_IN_FLIGHT);
@@ -275,7 +275,7 @@ impl Bench<'_> {
     fn follow(
         &self,
         batches: &Receiver<LoadBatch>,
-        duration: Duration,
+        duration: Option<Duration>,
         trial: i64,
         running: &mut [Running],
         end_load: &AtomicBool,

@@ -7,7 +7,7 @@ use narrows_model::histogram::Histogram;
 use narrows_model::load::{ErrorCounts, LoadSecond};
 use narrows_model::run::{Run, Trial};
 use narrows_model::series::{Point, Series, SeriesKey};
-use narrows_model::trace::{Span, SpanFacts, Trace, TraceId};
+use narrows_model::trace::{Span, SpanFacts, Trace, TraceId, hex};
 use rusqlite::types::FromSqlError;
 use rusqlite::{Connection, Row, params};
 
@@ -166,8 +166,8 @@ fn traces_of(connection: &Connection, trial: &TrialEvidence, limit: TraceLimit) 
 /// Chooses by each trace's earliest span, which an index alone can tell; the root is looked at once the trace is read.
 fn chosen_traces(connection: &Connection, trial: &TrialEvidence, places: usize) -> rusqlite::Result<Vec<Chosen>> {
     let mut choice = Choice::new(trial.counted_windows(), places);
-    let sql = "SELECT trace_id, min(start_ns) FROM span_rows INDEXED BY span_rows_by_trace WHERE trial = ?1 \
-               GROUP BY trace_id";
+    let sql = "SELECT unhex(trace_hex), min(start_ns) FROM span_rows INDEXED BY span_rows_by_trace \
+               WHERE trial = ?1 GROUP BY trace_hex";
     let mut statement = connection.prepare_cached(sql)?;
     let mut traces = statement.query([trial.trial.id])?;
     while let Some(row) = traces.next()? {
@@ -195,9 +195,10 @@ fn spans_of(
     let sql = "SELECT trace_id, span_id, parent_span_id, service, scope, name, kind, start_ns, end_ns, status, \
                status_message, http_method, http_route, http_status, url, db_system, db_namespace, db_query, \
                db_operation, db_status, server_address, server_port, error_type, attributes, weight \
-               FROM span_rows INDEXED BY span_rows_by_trace WHERE trial = ?1 AND trace_id = ?2 ORDER BY start_ns, id LIMIT ?3";
+               FROM span_rows INDEXED BY span_rows_by_trace WHERE trial = ?1 \
+               AND trace_hex = ?2 ORDER BY start_ns, id LIMIT ?3";
     let spans_max = i64::try_from(spans_max).unwrap_or(i64::MAX);
-    rows(connection, sql, params![trial, trace, spans_max], |row| span_of(connection, texts, row))
+    rows(connection, sql, params![trial, hex(trace), spans_max], |row| span_of(connection, texts, row))
 }
 
 fn span_of(connection: &Connection, texts: &mut Texts, row: &Row<'_>) -> rusqlite::Result<Span> {

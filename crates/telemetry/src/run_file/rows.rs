@@ -22,7 +22,7 @@ const INSERT_SPAN: &str = "INSERT INTO span_rows (trial, trace_id, span_id, pare
      start_ns, end_ns, status, status_message, http_method, http_route, http_status, url, db_system, db_namespace, \
      db_query, db_operation, db_status, server_address, server_port, error_type, attributes, weight) \
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, \
-     ?24, ?25, ?26) ON CONFLICT (trial, trace_id, span_id, kind, start_ns) DO NOTHING";
+     ?24, ?25, ?26) ON CONFLICT DO NOTHING";
 
 /// The connection and what the writer knows of its content.
 pub(super) struct Rows {

@@ -241,6 +241,26 @@ fn a_trace_limit_bounds_traces_and_spans() {
 }
 
 #[test]
+fn a_trace_is_found_through_the_views_by_index() {
+    let place = Place::new();
+    let (file, recorder) = started(&place.path(), Limits::default());
+    write_all(&recorder);
+    file.finish(RunState::Complete).unwrap();
+    let connection = Connection::open(place.path()).unwrap();
+    for sql in [
+        "SELECT name FROM spans WHERE trial = 1 AND trace_id = 'aa'",
+        "SELECT name FROM requests WHERE trial = 1 AND operation_Id = 'aa'",
+        "SELECT d.id FROM requests AS r LEFT JOIN dependencies AS d ON d.trial = r.trial \
+         AND d.operation_Id = r.operation_Id",
+    ] {
+        let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+        let steps = statement.query_map([], |row| row.get::<_, String>("detail")).unwrap();
+        let plan = steps.collect::<rusqlite::Result<Vec<_>>>().unwrap().join("; ");
+        assert!(plan.contains("span_rows_by_trace (trial=? AND trace_hex=?)"), "{sql}: {plan}");
+    }
+}
+
+#[test]
 fn every_column_is_on_its_reference_page() {
     let page = include_str!("../../../../../docs/reference/run-file.md");
     let place = Place::new();
