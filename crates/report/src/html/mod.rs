@@ -92,7 +92,7 @@ fn header(outcome: &Outcome) -> String {
     format!(
         "<header class=\"top\"><h1>{}</h1><p class=\"lead\">{}</p><p class=\"note\">{}</p></header>\n",
         Esc(&run.experiment),
-        Esc(&outcome.sentence),
+        Esc(&unbroken(&outcome.sentence)),
         Esc(facts.join(" · "))
     )
 }
@@ -134,6 +134,16 @@ fn waterfalls(requests: &[Request<'_>], palette: &Palette) -> String {
         );
     }
     out + "</section>\n"
+}
+
+/// The text with a number and its unit kept on one line.
+fn unbroken(text: &str) -> String {
+    const UNITS: [&str; 5] = [" %", " ms", " µs", " cores", " queries"];
+    let mut text = text.to_owned();
+    for unit in UNITS {
+        text = text.replace(unit, &unit.replace(' ', "\u{a0}"));
+    }
+    text
 }
 
 #[cfg(test)]
