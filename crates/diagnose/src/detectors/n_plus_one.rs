@@ -25,6 +25,8 @@ pub struct NPlusOne;
 const EXEMPLARS_MAX: usize = 3;
 const EXEMPLAR_SPANS_MAX: usize = 5;
 const TEXT_CHARS_MAX: usize = 2000;
+/// Enough of a statement to know it by; the whole of it stands in the evidence.
+const STATEMENT_CHARS_MAX: usize = 60;
 /// From this share of the operation's traces on, the pattern is how the operation works, not how some calls of it do.
 const REGULAR_TRACE_SHARE: f64 = 0.5;
 
@@ -226,11 +228,11 @@ impl<'a> Case<'a> {
 
     fn evidence_text(&self) -> String {
         let query = self.example();
-        let mut text = clipped(&query.shape.text);
-        if query.text != query.shape.text {
-            text += &format!("\n\nas sent: {}", clipped(query.text));
+        let mut text = clipped(&query.shape.text, TEXT_CHARS_MAX);
+        if !query.text.split_whitespace().eq(query.shape.text.split_whitespace()) {
+            text += &format!("\n\nas sent: {}", clipped(query.text, TEXT_CHARS_MAX));
         }
-        text + &format!("\n\nafter: {}", clipped(&self.seen[0].repetition.source.shape.text))
+        text + &format!("\n\nafter: {}", clipped(&self.seen[0].repetition.source.shape.text, TEXT_CHARS_MAX))
     }
 
     fn ruled_out(&self) -> Vec<String> {
@@ -260,7 +262,7 @@ impl<'a> Case<'a> {
 
     fn advice(&self) -> String {
         let place = format!("In the code behind {} of {}", self.operation, self.service);
-        let statement = clipped(&self.example().shape.text);
+        let statement = clipped(&self.example().shape.text, STATEMENT_CHARS_MAX);
         if self.example().shape.is_write() {
             return format!(
                 "{place}, replace the repeated `{statement}` by one statement for all rows: a multi-row INSERT, a batch \
@@ -302,9 +304,10 @@ fn exemplar(sighting: &Sighting<'_>) -> Exemplar {
     }
 }
 
-fn clipped(text: &str) -> String {
-    match text.char_indices().nth(TEXT_CHARS_MAX) {
-        Some((at, _)) => format!("{}…", &text[..at]),
+/// At most so many characters of a text, with a sign that there is more.
+fn clipped(text: &str, characters_max: usize) -> String {
+    match text.char_indices().nth(characters_max) {
+        Some((at, _)) => format!("{} …", text[..at].trim_end()),
         None => text.to_owned(),
     }
 }
