@@ -53,12 +53,26 @@ impl Failure {
 
 impl From<narrows_lab::Error> for Failure {
     fn from(error: narrows_lab::Error) -> Self {
-        Self { message: error.to_string(), hint: error.hint() }
+        Self { message: with_causes(&error), hint: error.hint() }
     }
 }
 
 impl From<narrows_telemetry::run_file::Error> for Failure {
     fn from(error: narrows_telemetry::run_file::Error) -> Self {
-        Self::new(error)
+        narrows_lab::Error::from(error).into()
     }
+}
+
+/// An error's message and those of its sources, each as far as the ones before do not say it already.
+pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut message = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let text = cause.to_string();
+        if !message.contains(&text) {
+            message.push_str(&format!(": {text}"));
+        }
+        source = cause.source();
+    }
+    message
 }

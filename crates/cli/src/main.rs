@@ -15,7 +15,7 @@ use exit::Exit;
 
 fn main() -> std::process::ExitCode {
     // A reader that went away is not a fault: `narrows schema | head` ends quietly.
-    let exit = match Args::parse().command {
+    let exit = match Args::parse_from(commands::load::with_two_dashes(std::env::args_os())).command {
         Command::Run(arguments) => commands::run::execute(&arguments),
         Command::Load(arguments) => commands::load::execute(&arguments),
         Command::Diagnose(arguments) => commands::diagnose::execute(&arguments),

@@ -8,10 +8,19 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 /// A flag that the first signal sets. A second signal ends the process with exit code 2; the guard then ends services.
 pub(crate) fn stop_flag() -> std::io::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
+    let ignored = ignored_signals();
+    // What this process was told to ignore, as by nohup or for a background job of a script, stays ignored.
+    for signal in [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| ignored & (1 << (signal - 1)) == 0) {
         // Registered first, so that it acts only once the flag is already set.
         signal_hook::flag::register_conditional_shutdown(signal, 2, Arc::clone(&stop))?;
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
     Ok(stop)
+}
+
+/// The signals this process ignores, as a bit mask: bit 0 is signal 1; none when the kernel does not say.
+fn ignored_signals() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }

@@ -7,8 +7,8 @@
 //! with the same window of the other variant, so that a load that rises in steps does not count as noise. A ramp
 //! counts as four windows.
 //!
-//! Within one trial nothing is seen of what differs from start to start. Repetitions show that, so their spread, when
-//! there is one, is the least half-width of every interval. A change is called one when its interval leaves out zero
+//! Within one trial nothing is seen of what differs from start to start. Repetitions show that: when both variants have
+//! some, the interval is at least Welch's over the repetitions, and at least as wide as their spread. A change is called one when its interval leaves out zero
 //! and it is larger than both 5 % and that spread.
 
 use narrows_model::comparison::{Change, Comparison, Difference, Meaning, NoiseFloor, VariantSummary};
@@ -118,10 +118,29 @@ type Side<'a> = (&'a [&'a TrialEvidence], &'a VariantSummary);
 fn difference(first: Side<'_>, other: Side<'_>, noise: Option<NoiseFloor>) -> Option<Difference> {
     let (old, new) = (strata(first.0), strata(other.0));
     let floor = |value: fn(&NoiseFloor) -> f64| noise.as_ref().map_or(0.0, value);
+    let width = |quantity: Quantity, of: fn(&TrialEvidence) -> f64| {
+        Some(half_width(&old, &new, quantity)?.max(between_starts(first.0, other.0, of)))
+    };
+    let rate_width = width(Quantity::Rate, |trial| trial.counted_load().rate())?;
+    let mean_width = width(Quantity::Latency, |trial| trial.counted_load().latency().mean_ns)?;
     Some(Difference {
-        rate: change(first.1.rate, other.1.rate, half_width(&old, &new, Quantity::Rate)?, floor(|n| n.rate))?,
-        mean: change(first.1.mean_ns, other.1.mean_ns, half_width(&old, &new, Quantity::Latency)?, floor(|n| n.mean))?,
+        rate: change(first.1.rate, other.1.rate, rate_width, floor(|n| n.rate))?,
+        mean: change(first.1.mean_ns, other.1.mean_ns, mean_width, floor(|n| n.mean))?,
     })
+}
+
+/// The half-width of Welch's 95 % interval of the logarithm of new ÷ old over whole repetitions; 0 when a side has one
+/// only.
+fn between_starts(old: &[&TrialEvidence], new: &[&TrialEvidence], value: fn(&TrialEvidence) -> f64) -> f64 {
+    let (mut variance, mut squares) = (0.0_f64, 0.0_f64);
+    for side in [old, new] {
+        let logarithms: Vec<f64> = side.iter().map(|trial| value(trial).max(f64::MIN_POSITIVE).ln()).collect();
+        let Some((_, spread)) = mean_and_variance(&logarithms).filter(|_| logarithms.len() > 1) else { return 0.0 };
+        let part = spread / logarithms.len() as f64;
+        variance += part;
+        squares += part.powi(2) / (logarithms.len() - 1) as f64;
+    }
+    if squares > 0.0 { student_t_975(variance.powi(2) / squares) * variance.sqrt() } else { 0.0 }
 }
 
 /// `half_width` is that of the 95 % interval of the logarithm of new ÷ old.
@@ -347,6 +366,19 @@ mod tests {
             let wrong = (0..300).filter(|seed| differs(*seed)).count();
             assert!(wrong < 15, "{wrong} of 300 with memory {memory}");
         }
+    }
+
+    #[test]
+    fn what_differs_from_start_to_start_is_not_a_change() {
+        let differs = |seed: u64| {
+            let mut starts = Noise::new(seed, 0.0);
+            let mut start =
+                |variant, repetition| steady(variant, repetition, 100.0, 40.0 * (0.1 * starts.next()).exp());
+            let run = [start("a", 1), start("b", 1), start("a", 2), start("b", 2)];
+            second_of(run).mean.meaning != Meaning::Same
+        };
+        let wrong = (0..100).filter(|seed| differs(*seed)).count();
+        assert!(wrong < 10, "{wrong} of 100");
     }
 
     #[test]

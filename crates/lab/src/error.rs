@@ -40,7 +40,17 @@ pub enum Error {
         /// What it printed last.
         last_lines: Vec<String>,
     },
-    /// A service did not come up.
+    /// A service ended instead of coming up.
+    #[error("{service}: {how} before it was ready{}", tail(.last_lines))]
+    EndedEarly {
+        /// The service and its replica.
+        service: String,
+        /// `exited with code 1`.
+        how: String,
+        /// What it printed last.
+        last_lines: Vec<String>,
+    },
+    /// A service did not come up in time.
     #[error("{service}: {how}{}", tail(.last_lines))]
     NotReady {
         /// The service and its replica.
@@ -50,13 +60,15 @@ pub enum Error {
         /// What it printed last.
         last_lines: Vec<String>,
     },
-    /// A service died under load.
-    #[error("{service}: {how} while under load{}", tail(.last_lines))]
+    /// A service ended by itself.
+    #[error("{service}: {how} {when}{}", tail(.last_lines))]
     Died {
         /// The service and its replica.
         service: String,
         /// `exited with code 1`.
         how: String,
+        /// `while under load`.
+        when: &'static str,
         /// What it printed last.
         last_lines: Vec<String>,
     },
@@ -76,7 +88,26 @@ pub enum Error {
         /// Why not.
         reason: String,
     },
-    /// The guard process could not be started or is gone.
+    /// A fixed port is in use.
+    #[error("{service}: port {port} on 127.0.0.1 is taken by another process")]
+    PortTaken {
+        /// The service.
+        service: String,
+        /// The port.
+        port: u16,
+    },
+    /// A service's folder does not exist.
+    #[error("{who}: its cwd {} is not a folder", cwd.display())]
+    NoFolder {
+        /// The service, or its setup.
+        who: String,
+        /// Where it was to run.
+        cwd: PathBuf,
+    },
+    /// The guard process has ended.
+    #[error("the guard process that ends services should narrows be killed is gone: {0}")]
+    GuardGone(std::io::Error),
+    /// The guard process could not be started.
     #[error("cannot start the guard process that ends services should narrows be killed: {0}")]
     Guard(std::io::Error),
     /// A file or folder.
@@ -116,6 +147,8 @@ impl Error {
             Error::Spawn { source, program, .. } if source.kind() == std::io::ErrorKind::NotFound => Some(format!(
                 "`{program}` is looked up in PATH, or in the service's cwd when it contains a `/`; `narrows doctor` lists missing servers"
             )),
+            Error::PortTaken { .. } => Some("without `port:` a free one is handed out as ${port}".into()),
+            Error::RunFile(error) => hint_of(error),
             Error::NotReady { .. } => {
                 Some("a longer start can be allowed with `ready: { http: …, timeout: 2m }`".into())
             }
@@ -124,6 +157,18 @@ impl Error {
             }
             _ => None,
         }
+    }
+}
+
+fn hint_of(error: &narrows_telemetry::run_file::Error) -> Option<String> {
+    use narrows_telemetry::run_file::Error::{Complete, Exists, InUse};
+    match error {
+        Exists(_) => Some("give another `--out`, or go on with that run by `--resume`".into()),
+        InUse { .. } => Some("wait for that run to end, or end it with Ctrl-C".into()),
+        Complete(_) => {
+            Some("nothing is left to do; start a new run, or look at this one with `narrows diagnose`".into())
+        }
+        _ => None,
     }
 }
 

@@ -10,15 +10,17 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, Write};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, kill_process_group, test_kill_process_group, waitpgid};
 
 use crate::Error;
 
-/// The environment variable that marks every process of a run; its value is the run's id.
+/// The environment variable that marks every process of a run. Its value begins with the run's id and differs each time
+/// the run is resumed, so that the guard of a killed process does not touch what a later one starts.
 pub const MARKER: &str = "NARROWS_RUN_ID";
 
 const KILL_PATIENCE: Duration = Duration::from_secs(5);
@@ -33,13 +35,14 @@ pub struct Guard {
 
 impl Guard {
     /// Starts the guard: `command` must end up in [`watch`] with its standard input.
-    pub fn start(command: &[String], run_id: &str) -> Result<Self, Error> {
+    pub fn start(command: &[String], mark: &str) -> Result<Self, Error> {
         let (program, arguments) = command.split_first().ok_or_else(|| {
             Error::Guard(std::io::Error::new(std::io::ErrorKind::InvalidInput, "no command was given"))
         })?;
         let mut child = Command::new(program)
             .args(arguments)
             .env_remove(MARKER)
+            .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -47,7 +50,7 @@ impl Guard {
             .map_err(Error::Guard)?;
         let pipe = child.stdin.take();
         let mut guard = Self { child, pipe };
-        guard.say(&format!("marker {run_id}"))?;
+        guard.say(&format!("marker {mark}"))?;
         Ok(guard)
     }
 
@@ -59,6 +62,16 @@ impl Guard {
     /// A process group has ended.
     pub fn drop_group(&mut self, leader: u32) -> Result<(), Error> {
         self.say(&format!("no-group {leader}"))
+    }
+
+    /// A process that detached itself from its service exists.
+    pub fn add_process(&mut self, pid: i32) -> Result<(), Error> {
+        self.say(&format!("process {pid}"))
+    }
+
+    /// A process that detached itself has ended.
+    pub fn drop_process(&mut self, pid: i32) -> Result<(), Error> {
+        self.say(&format!("no-process {pid}"))
     }
 
     /// A cgroup will exist from now on.
@@ -80,7 +93,7 @@ impl Guard {
 
     fn say(&mut self, line: &str) -> Result<(), Error> {
         let Some(pipe) = self.pipe.as_mut() else { return Ok(()) };
-        writeln!(pipe, "{line}").and_then(|()| pipe.flush()).map_err(Error::Guard)
+        writeln!(pipe, "{line}").and_then(|()| pipe.flush()).map_err(Error::GuardGone)
     }
 }
 
@@ -96,6 +109,7 @@ impl Drop for Guard {
 struct Watched {
     marker: Option<String>,
     groups: BTreeSet<i32>,
+    processes: BTreeSet<i32>,
     cgroups: Vec<PathBuf>,
     folders: Vec<PathBuf>,
     done: bool,
@@ -111,6 +125,12 @@ impl Watched {
             }
             ("no-group", Ok(group)) => {
                 self.groups.remove(&group);
+            }
+            ("process", Ok(pid)) if pid > 1 => {
+                self.processes.insert(pid);
+            }
+            ("no-process", Ok(pid)) => {
+                self.processes.remove(&pid);
             }
             ("cgroup", _) => self.cgroups.push(PathBuf::from(value)),
             ("folder", _) => self.folders.push(PathBuf::from(value)),
@@ -136,6 +156,9 @@ pub fn watch(input: impl BufRead) {
     for group in &watched.groups {
         kill_group(*group, Signal::KILL);
     }
+    for pid in watched.processes.iter().filter_map(|pid| Pid::from_raw(*pid)) {
+        let _ = kill_process(pid, Signal::KILL);
+    }
     if let Some(marker) = &watched.marker {
         kill_marked(marker);
     }
@@ -148,16 +171,24 @@ pub fn watch(input: impl BufRead) {
 }
 
 /// Sends a signal to a process group; a group that is gone is fine.
-pub fn kill_group(leader: i32, signal: Signal) {
+pub(crate) fn kill_group(leader: i32, signal: Signal) {
     if let Some(pid) = Pid::from_raw(leader) {
         let _ = kill_process_group(pid, signal);
     }
 }
 
-/// Kills every process that carries the run's marker, and waits, for at most five seconds, until none is left.
+/// Whether a process group whose leader has been waited for still has a member. Members that became this process's
+/// children and are dead are waited for.
+pub(crate) fn is_group_alive(leader: i32) -> bool {
+    let Some(group) = Pid::from_raw(leader) else { return false };
+    while let Ok(Some(_)) = waitpgid(group, WaitOptions::NOHANG) {}
+    test_kill_process_group(group).is_ok()
+}
+
+/// Kills every process that carries a mark, and waits, for at most five seconds, until none is left.
 /// Returns how many there were.
-pub fn kill_marked(run_id: &str) -> usize {
-    let needle = format!("{MARKER}={run_id}");
+pub(crate) fn kill_marked(mark: &str) -> usize {
+    let needle = format!("{MARKER}={mark}");
     let deadline = Instant::now() + KILL_PATIENCE;
     let mut seen = BTreeSet::new();
     loop {
@@ -203,6 +234,9 @@ mod tests {
             "no-group 77",
             "group 1",
             "group x",
+            "process 9",
+            "process 8",
+            "no-process 8",
             "cgroup /a b",
             "folder /t",
             "?",
@@ -214,6 +248,7 @@ mod tests {
             Watched {
                 marker: Some("ab12".into()),
                 groups: BTreeSet::from([78]),
+                processes: BTreeSet::from([9]),
                 cgroups: vec!["/a b".into()],
                 folders: vec!["/t".into()],
                 done: false

@@ -4,17 +4,19 @@
 //! must live as long as the run (a service is killed by the kernel when the thread that started it dies). The lab
 //! prints nothing: what happens is told to a [`progress::Progress`].
 
-pub mod cgroup;
-pub mod components;
+mod adopted;
+mod cgroup;
+mod components;
 pub mod conclude;
 pub mod doctor;
 pub mod environment;
 pub mod error;
 pub mod experiment;
 pub mod guard;
-pub mod plan;
-pub mod ports;
+mod plan;
+mod ports;
 pub mod progress;
+pub mod resolve;
 pub mod run;
 mod setup;
 mod trial;

@@ -1,6 +1,8 @@
 //! Which trials a run has, and in what order: repetition by repetition, so that slow drift of the machine meets all
 //! variants alike.
 
+use std::collections::BTreeMap;
+
 use narrows_model::run::{Trial, TrialState, Validity};
 
 use crate::Error;
@@ -8,7 +10,7 @@ use crate::experiment::{Experiment, Variant};
 
 /// The variants to run: all, or those named, in the experiment's order.
 /// Errors when a name is unknown.
-pub fn select<'a>(experiment: &'a Experiment, names: &[String]) -> Result<Vec<&'a Variant>, Error> {
+pub(crate) fn select<'a>(experiment: &'a Experiment, names: &[String]) -> Result<Vec<&'a Variant>, Error> {
     for name in names {
         if !experiment.variants.iter().any(|variant| variant.name == *name) {
             let known: Vec<_> = experiment.variants.iter().map(|variant| format!("`{}`", variant.name)).collect();
@@ -19,21 +21,31 @@ pub fn select<'a>(experiment: &'a Experiment, names: &[String]) -> Result<Vec<&'
 }
 
 /// The trials of a run, all planned, numbered from 1.
-pub fn trials(variants: &[&Variant], repetitions: u32) -> Vec<Trial> {
+pub(crate) fn trials(variants: &[&Variant], repetitions: u32) -> Vec<Trial> {
     let pairs = (1..=repetitions).flat_map(|repetition| variants.iter().map(move |variant| (repetition, variant)));
     pairs
         .zip(1..)
-        .map(|((repetition, variant), id)| Trial {
-            id,
-            variant: variant.name.clone(),
-            repetition,
-            state: TrialState::Planned,
-            started_ns: None,
-            ended_ns: None,
-            parameters: variant.parameters.clone(),
-            validity: Validity::default(),
-            error: None,
-            caveats: Vec::new(),
-        })
+        .map(|((repetition, variant), id)| planned(id, &variant.name, repetition, &variant.parameters))
         .collect()
+}
+
+/// A trial as it is when it begins, for the first time or again: nothing of an earlier attempt stays.
+pub(crate) fn begun(trial: &Trial, now_ns: i64) -> Trial {
+    let fresh = planned(trial.id, &trial.variant, trial.repetition, &trial.parameters);
+    Trial { state: TrialState::Running, started_ns: Some(now_ns), ..fresh }
+}
+
+fn planned(id: i64, variant: &str, repetition: u32, parameters: &BTreeMap<String, String>) -> Trial {
+    Trial {
+        id,
+        variant: variant.to_owned(),
+        repetition,
+        state: TrialState::Planned,
+        started_ns: None,
+        ended_ns: None,
+        parameters: parameters.clone(),
+        validity: Validity::default(),
+        error: None,
+        caveats: Vec::new(),
+    }
 }

@@ -11,20 +11,20 @@ const TO: u16 = 31_999;
 
 /// Hands out ports that are free on 127.0.0.1, each once.
 #[derive(Debug)]
-pub struct Ports {
+pub(crate) struct Ports {
     next: u16,
     given: BTreeSet<u16>,
 }
 
 impl Ports {
     /// Starts looking at a place that depends on the process, so that runs side by side seldom meet.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let span = u32::from(TO - FROM);
         Self { next: FROM + (std::process::id().wrapping_mul(97) % span) as u16, given: BTreeSet::new() }
     }
 
     /// A port that nothing listens on now. Errors when there is none.
-    pub fn take(&mut self) -> Result<u16, Error> {
+    pub(crate) fn take(&mut self) -> Result<u16, Error> {
         for _ in FROM..=TO {
             let port = self.next;
             self.next = if port == TO { FROM } else { port + 1 };
@@ -36,8 +36,16 @@ impl Ports {
         Err(Error::NoPort { from: FROM, to: TO })
     }
 
+    /// A port that the experiment fixes. Errors when something listens on it already: it would be measured instead.
+    pub(crate) fn claim(&mut self, port: u16, service: &str) -> Result<u16, Error> {
+        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_err() || !self.given.insert(port) {
+            return Err(Error::PortTaken { service: service.to_owned(), port });
+        }
+        Ok(port)
+    }
+
     /// Gives back all ports.
-    pub fn release_all(&mut self) {
+    pub(crate) fn release_all(&mut self) {
         self.given.clear();
     }
 }

@@ -71,11 +71,3 @@ pub trait Progress {
     /// Is called on the thread of the run; must return soon.
     fn tell(&mut self, event: &Event<'_>);
 }
-
-/// Nobody.
-#[derive(Debug)]
-pub struct Silent;
-
-impl Progress for Silent {
-    fn tell(&mut self, _: &Event<'_>) {}
-}

@@ -8,9 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use narrows_model::run::{Run, RunState, Trial, TrialState};
 use narrows_telemetry::Store;
 use narrows_telemetry::otlp::{Receiver, Weights};
-use narrows_telemetry::run_file::{Recorder, RunFile};
+use narrows_telemetry::run_file::{Reader, RunFile};
 use narrows_telemetry::sampler::{Sampler, SamplerConfig};
 
+use crate::adopted::Adopted;
 use crate::experiment::Experiment;
 use crate::guard::Guard;
 use crate::ports::Ports;
@@ -96,18 +97,15 @@ fn open(options: &Options<'_>) -> Result<(RunFile, Run, Vec<Trial>), Error> {
             Ok((file, run, trials))
         }
         Begin::Resume => {
-            let (file, run, trials) = RunFile::resume(&options.path)?;
-            if run.experiment_source != options.experiment.source {
-                file.finish(RunState::Interrupted)?;
+            // Looked at before the file is taken over: a refusal leaves it as it was.
+            let source = Reader::open(&options.path)?.run()?.experiment_source;
+            if source != options.experiment.source {
                 return Err(Error::Resume(format!(
                     "the experiment file has changed since {} was begun; put the old one back or start a new run",
                     options.path.display()
                 )));
             }
-            for trial in trials.iter().filter(|trial| trial.state != TrialState::Done) {
-                file.restart_trial(trial.id)?;
-            }
-            Ok((file, run, trials))
+            Ok(RunFile::resume(&options.path)?)
         }
     }
 }
@@ -142,9 +140,11 @@ fn run_trials(
     let weights = Weights::default();
     let receiver = Receiver::start(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), Arc::clone(&store), weights.clone())?;
     let sampler = Sampler::start(SamplerConfig::default(), Arc::clone(&store))?;
+    let mark = format!("{}-{:08x}", run.id, environment::random_u64() as u32);
+    let guard = Guard::start(&options.guard_command, &mark)?;
     let mut bench = Bench {
         experiment: options.experiment,
-        run_id: &run.id,
+        mark,
         seed: run.seed,
         time_scale: run.time_scale,
         otlp_endpoint: format!("http://{}", receiver.local_addr()),
@@ -152,16 +152,21 @@ fn run_trials(
         store,
         weights,
         sampler: &sampler,
-        guard: Guard::start(&options.guard_command, &run.id)?,
+        guard,
+        adopted: Adopted::start(),
         ports: Ports::new(),
         setups: Setups::default(),
         stop,
     };
     let mut result = Ok(());
     for (position, index) in (1..).zip(todo) {
+        if stop.load(Ordering::Relaxed) {
+            result = Err(Error::Interrupted);
+            break;
+        }
         let trial = &mut trials[*index];
         progress.tell(&Event::TrialStarted { trial, position, of: todo.len() });
-        result = one_trial(&mut bench, &recorder, trial, progress);
+        result = one_trial(&mut bench, file, trial, progress);
         progress.tell(&Event::TrialEnded { trial });
         if result.is_err() {
             break;
@@ -175,21 +180,21 @@ fn run_trials(
 
 fn one_trial(
     bench: &mut Bench<'_>,
-    recorder: &Recorder,
+    file: &RunFile,
     trial: &mut Trial,
     progress: &mut dyn Progress,
 ) -> Result<(), Error> {
-    if bench.stop.load(Ordering::Relaxed) {
-        return Err(Error::Interrupted);
-    }
     let variant = bench
         .experiment
         .variants
         .iter()
         .find(|variant| variant.name == trial.variant)
         .ok_or_else(|| Error::Resume(format!("the experiment has no variant `{}` any more", trial.variant)))?;
-    trial.state = TrialState::Running;
-    trial.started_ns = Some(environment::now_ns());
+    let recorder = file.recorder();
+    if trial.state != TrialState::Planned {
+        file.restart_trial(trial.id)?;
+    }
+    *trial = plan::begun(trial, environment::now_ns());
     recorder.put_trial(trial)?;
     recorder.set_trial(Some(trial.id));
     let result = bench.trial(variant, trial, progress);
@@ -222,7 +227,7 @@ pub fn newest_unfinished(folder: &Path, experiment: &str) -> Result<PathBuf, Err
 }
 
 fn unfinished_since(path: &Path, experiment: &str) -> Option<i64> {
-    let run = narrows_telemetry::run_file::Reader::open(path).ok()?.run().ok()?;
+    let run = Reader::open(path).ok()?.run().ok()?;
     let is_it = run.experiment == experiment && matches!(run.state, RunState::Interrupted | RunState::Failed);
     is_it.then_some(run.started_ns)
 }

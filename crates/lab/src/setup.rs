@@ -26,7 +26,7 @@ pub(crate) struct Setups {
 
 /// What a setup needs from its run.
 pub(crate) struct Surroundings<'a> {
-    pub(crate) run_id: &'a str,
+    pub(crate) mark: &'a str,
     pub(crate) store: &'a Arc<dyn Store>,
     pub(crate) guard: &'a mut Guard,
     pub(crate) stop: &'a AtomicBool,
@@ -80,7 +80,7 @@ fn run_one(
         env: env.to_vec(),
         wanted_line: None,
     };
-    let mut process = Process::start(&spec, None, around.run_id, around.store, around.guard)?;
+    let mut process = Process::start(&spec, None, around.mark, around.store, around.guard)?;
     let how = loop {
         if let Some(how) = process.ended() {
             break how;
@@ -98,7 +98,7 @@ fn run_one(
         std::thread::sleep(POLL);
     };
     let succeeded = process.succeeded();
-    let last_lines = process.last_lines().get();
+    let last_lines = process.last_lines().last_words();
     process.stop(Signal::TERM, STOP_PATIENCE, around.guard);
     if succeeded {
         return Ok(());

@@ -15,8 +15,9 @@ use crate::recorder::{Message, ThreadSecond};
 /// See the module.
 pub(crate) struct Collector<'run> {
     out: &'run SyncSender<LoadBatch>,
-    /// Set when nobody listens any more.
+    /// Tells the load threads to stop.
     deserted: &'run AtomicBool,
+    is_heard: bool,
     /// For each thread the first second it has not reported.
     reported: Vec<u64>,
     pending: BTreeMap<u64, LoadBatch>,
@@ -26,7 +27,7 @@ pub(crate) struct Collector<'run> {
 impl<'run> Collector<'run> {
     pub(crate) fn new(out: &'run SyncSender<LoadBatch>, deserted: &'run AtomicBool, threads: usize) -> Self {
         let reported = vec![0; threads];
-        Self { out, deserted, reported, pending: BTreeMap::new(), totals: LoadTotals::default() }
+        Self { out, deserted, is_heard: true, reported, pending: BTreeMap::new(), totals: LoadTotals::default() }
     }
 
     /// Works until every thread has hung up, then gives the sum of all seconds.
@@ -57,7 +58,8 @@ impl<'run> Collector<'run> {
         while let Some(entry) = self.pending.first_entry().filter(|entry| *entry.key() < complete) {
             let batch = entry.remove();
             batch.seconds.iter().for_each(|row| self.totals.add(row));
-            if !self.deserted.load(Ordering::Relaxed) && self.out.send(batch).is_err() {
+            if self.is_heard && self.out.send(batch).is_err() {
+                self.is_heard = false;
                 self.deserted.store(true, Ordering::Relaxed);
             }
         }
@@ -78,6 +80,8 @@ fn merge(sum: &mut LoadSecond, row: &LoadSecond) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::random::Random;
+    use crate::recorder::Recorder;
     use std::sync::mpsc::sync_channel;
 
     fn second(thread: usize, number: u64, sent: u64) -> Message {
@@ -108,6 +112,31 @@ mod tests {
         let finished = |thread| Message::Finished { thread };
         let messages = vec![second(1, 0, 7), finished(1), second(0, 0, 1), second(0, 1, 2), finished(0)];
         assert_eq!(collect(messages), (vec![(0, 2, 8), (1, 1, 2)], 10));
+    }
+
+    #[test]
+    fn a_thread_that_panics_ends_the_load_and_holds_no_second_back() {
+        let deserted = AtomicBool::new(false);
+        let (report, reports) = sync_channel(16);
+        let recorder =
+            |thread| Recorder::new(thread, 0, vec!["a".into()], Random::new(1, 1), report.clone(), &deserted);
+        let (mut fails, mut works) = (recorder(0), recorder(1));
+        drop(report);
+        let failed = std::thread::scope(|scope| {
+            let panics = move || {
+                fails.close_second(&[1]);
+                panic!("a defect");
+            };
+            scope.spawn(panics).join()
+        });
+        assert!(failed.is_err() && deserted.load(Ordering::Relaxed), "the other threads are told to stop");
+        (0..3).for_each(|_| works.close_second(&[2]));
+        works.finish();
+        let (out, batches) = sync_channel(16);
+        Collector::new(&out, &deserted, 2).run(&reports);
+        drop(out);
+        let vus: Vec<u32> = batches.iter().flat_map(|batch| batch.seconds).map(|second| second.vus).collect();
+        assert_eq!(vus, [3, 2, 2]);
     }
 
     #[test]

@@ -54,12 +54,13 @@ impl ThreadUse {
     }
 }
 
-/// Where the time of requests went, by whole answers. Every new connection is measured, and one request in sixteen.
+/// Where the time of requests went. Every new connection is measured, and every request with a whole answer, but for
+/// those that were answered before they were written to their end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Phases {
-    /// From opening a connection until it took the request's first byte. Names are resolved before the load.
+    /// From just before `connect` until the connection could be written to. Names are resolved before the load.
     pub connect: Spread,
-    /// Writing the request.
+    /// Writing the request; on a kept connection, making it up too.
     pub write: Spread,
     /// From the request's last byte to the answer's first.
     pub wait: Spread,

@@ -1,10 +1,12 @@
 //! What one load thread writes down: the current second of each scenario, and figures of the whole load.
 //!
 //! A second that is over goes to the collector, empty or not, so that every thread reports every second in order.
-//! Nothing is kept per request but the bounded sample.
+//! Nothing is kept per request but the bounded sample. However the thread ends, also by a panic, the collector hears that
+//! no second follows.
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
 
 use narrows_model::load::{ErrorKind, LoadSecond, Sample};
@@ -76,36 +78,59 @@ impl fmt::Display for Cause {
     }
 }
 
-/// See the module.
-pub(crate) struct Recorder {
+/// The line to the collector, which ends with [`Message::Finished`].
+struct Line<'run> {
     thread: usize,
+    out: SyncSender<Message>,
+    /// Tells the other threads to stop.
+    deserted: &'run AtomicBool,
+}
+
+impl Line<'_> {
+    fn send(&self, message: Message) {
+        // The collector outlives the load threads; if it is gone all the same, nobody is left to tell.
+        let _ = self.out.send(message);
+    }
+}
+
+impl Drop for Line<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.deserted.store(true, Ordering::Relaxed);
+        }
+        self.send(Message::Finished { thread: self.thread });
+    }
+}
+
+/// See the module.
+pub(crate) struct Recorder<'run> {
+    line: Line<'run>,
     start_ns: i64,
     number: u64,
     names: Vec<String>,
     rows: Vec<LoadSecond>,
     samplers: Vec<Sampler>,
     random: Random,
-    out: SyncSender<Message>,
     pub(crate) totals: ThreadTotals,
 }
 
-impl Recorder {
+impl<'run> Recorder<'run> {
     pub(crate) fn new(
         thread: usize,
         start_ns: i64,
         names: Vec<String>,
         random: Random,
         out: SyncSender<Message>,
+        deserted: &'run AtomicBool,
     ) -> Self {
         let mut recorder = Self {
-            thread,
+            line: Line { thread, out, deserted },
             start_ns,
             number: 0,
             rows: Vec::new(),
             samplers: names.iter().map(|_| Sampler::default()).collect(),
             names,
             random,
-            out,
             totals: ThreadTotals {
                 statuses: vec![0; STATUSES],
                 causes: BTreeMap::new(),
@@ -177,9 +202,8 @@ impl Recorder {
             row.vus = vus[scenario];
             samples.append(&mut self.samplers[scenario].take(&self.names[scenario]));
         }
-        let second = ThreadSecond { thread: self.thread, number: self.number - 1, rows, samples };
-        // The collector outlives the load threads; if it is gone all the same, nobody is left to tell.
-        let _ = self.out.send(Message::Second(second));
+        let second = ThreadSecond { thread: self.line.thread, number: self.number - 1, rows, samples };
+        self.line.send(Message::Second(second));
     }
 
     /// Whether anything was counted in the current second.
@@ -189,7 +213,6 @@ impl Recorder {
 
     /// Says that no second follows.
     pub(crate) fn finish(self) -> ThreadTotals {
-        let _ = self.out.send(Message::Finished { thread: self.thread });
         self.totals
     }
 

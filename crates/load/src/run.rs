@@ -42,6 +42,9 @@ const FILES_BESIDE: u64 = 64;
 /// [`Error::Plan`] when the plan cannot be run, [`Error::OpenFiles`] when it has more users than the process may open
 /// connections, [`Error::System`] when the kernel gives no thread or epoll descriptor. What becomes of requests is
 /// never an error, it is in the outcome.
+///
+/// # Panics
+/// When a load thread did, once the others have ended and what they measured was sent to `out`.
 pub fn run(
     plan: &LoadPlan,
     clock: Clock,
@@ -97,7 +100,7 @@ fn run_threads(shared: &Shared<'_>, out: &SyncSender<LoadBatch>) -> Result<(Load
     let mut workers = Vec::with_capacity(shared.threads);
     for thread in 0..shared.threads {
         let random = Random::new(shared.plan.seed, 2 * thread as u64 + 1);
-        let recorder = Recorder::new(thread, shared.start_ns, names.clone(), random, report.clone());
+        let recorder = Recorder::new(thread, shared.start_ns, names.clone(), random, report.clone(), shared.deserted);
         let worker = Worker::new(shared, thread, recorder);
         workers.push(worker.map_err(|errno| Error::system("create an epoll descriptor", errno))?);
     }

@@ -1,14 +1,19 @@
 //! The stretches of a load in which numbers may be averaged, known before it begins.
 //!
-//! With several scenarios the windows are those of the one that lasts longest, warm-up included, and of the first
-//! among equals: levels of different scenarios that overlap in other ways have no meaning of their own.
+//! Time is cut wherever the load of any scenario begins, changes its course or ends, and each piece is judged by all of
+//! them together: a level is one only while nobody's users change. What a scenario limited by its requests alone will
+//! take is not known beforehand, so it counts with its users to the end.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use narrows_model::load::{LoadPlan, Scenario};
 use narrows_model::run::WindowKind;
 
 use crate::models;
+
+/// A piece that is no scenario's whole window counts from this length on.
+const FRAGMENT_MIN: Duration = Duration::from_secs(1);
 
 /// A window, before anybody knows when the load begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,42 +31,94 @@ pub struct PlannedWindow {
     pub vus: u32,
 }
 
-/// The windows of a plan, in order, not overlapping: the warm-up if there is one, then one for each load level.
+/// The windows of a plan, in order, not overlapping: the warm-up if there is one, until the last scenario has warmed
+/// up, then one for each piece of time between two changes of course of any scenario. It is a ramp where the users of
+/// one scenario change, else a load level; a scenario that is over counts as 0 users.
 ///
 /// A step of 5 s or more begins to count after a fifth of it, at most 5 s: what is queued from the level before has
-/// to drain first. Between two windows there may therefore be a gap.
+/// to drain first. Pieces under a second that only come of scenarios overlapping hold no whole second of numbers and
+/// do not count either. Between two windows there may therefore be a gap.
 pub fn planned_windows(plan: &LoadPlan) -> Vec<PlannedWindow> {
-    let mut longest: Option<&Scenario> = None;
-    for scenario in &plan.scenarios {
-        if longest.is_none_or(|other| length(scenario) > length(other)) {
-            longest = Some(scenario);
-        }
-    }
-    longest.map(windows_of).unwrap_or_default()
-}
-
-fn length(scenario: &Scenario) -> Duration {
-    models::of(&scenario.model).duration().map_or(Duration::MAX, |model| model.saturating_add(scenario.warmup))
-}
-
-fn windows_of(scenario: &Scenario) -> Vec<PlannedWindow> {
-    let model = models::of(&scenario.model);
+    let courses: Vec<Course> = plan.scenarios.iter().map(Course::new).collect();
+    let warm = courses.iter().map(|course| course.warmup).max().unwrap_or_default();
     let mut windows = Vec::new();
-    if !scenario.warmup.is_zero() {
+    if !warm.is_zero() {
         windows.push(PlannedWindow {
             kind: WindowKind::Warmup,
             label: "warm-up".into(),
             start: Duration::ZERO,
-            end: scenario.warmup,
-            vus: warmup_vus(&*model),
+            end: warm,
+            vus: sum(&courses, |course| course.users_until(warm)),
         });
     }
-    windows.extend(model.windows().into_iter().map(|mut window| {
-        window.start = window.start.saturating_add(scenario.warmup);
-        window.end = window.end.saturating_add(scenario.warmup);
-        window
-    }));
+    let changes = courses.iter().flat_map(|course| &course.windows).flat_map(|window| [window.start, window.end]);
+    let cuts: BTreeSet<Duration> = changes.filter(|cut| *cut > warm).chain([warm]).collect();
+    let pieces = cuts.iter().zip(cuts.iter().skip(1));
+    windows.extend(pieces.filter_map(|(start, end)| piece(&courses, *start, *end)));
     windows
+}
+
+/// The window between two neighbouring cuts; none when a scenario settles or too little of anything is left.
+fn piece(courses: &[Course], start: Duration, end: Duration) -> Option<PlannedWindow> {
+    let mut parts = Vec::with_capacity(courses.len());
+    for course in courses.iter().filter(|course| start < course.end()) {
+        parts.push(course.windows.iter().find(|window| window.start <= start && end <= window.end)?);
+    }
+    let is_whole = parts.iter().any(|part| (part.start, part.end) == (start, end));
+    if !is_whole && end - start < FRAGMENT_MIN {
+        return None;
+    }
+    let vus = sum(courses, |course| course.users_until(end));
+    let is_ramp = parts.iter().any(|part| part.kind == WindowKind::Ramp);
+    let (kind, label) = if is_ramp {
+        let before = sum(courses, |course| course.users_from(start));
+        (WindowKind::Ramp, format!("{before} → {}", users(vus)))
+    } else {
+        (WindowKind::Steady, users(vus))
+    };
+    Some(PlannedWindow { kind, label, start, end, vus })
+}
+
+fn sum(courses: &[Course], users: impl Fn(&Course) -> u32) -> u32 {
+    courses.iter().map(users).fold(0, u32::saturating_add)
+}
+
+/// A scenario over the time of the load.
+struct Course {
+    model: Box<dyn models::Model>,
+    warmup: Duration,
+    /// Its model's windows, on the load's time.
+    windows: Vec<PlannedWindow>,
+}
+
+impl Course {
+    fn new(scenario: &Scenario) -> Self {
+        let model = models::of(&scenario.model);
+        let mut windows = model.windows();
+        for window in &mut windows {
+            window.start = window.start.saturating_add(scenario.warmup);
+            window.end = window.end.saturating_add(scenario.warmup);
+        }
+        Self { model, warmup: scenario.warmup, windows }
+    }
+
+    fn end(&self) -> Duration {
+        self.windows.last().map_or(self.warmup, |window| window.end)
+    }
+
+    /// Users from a moment on, which is not within the warm-up.
+    fn users_from(&self, t: Duration) -> u32 {
+        if t < self.end() { self.model.vus_at(t.saturating_sub(self.warmup)) } else { 0 }
+    }
+
+    /// Users just before a moment.
+    fn users_until(&self, t: Duration) -> u32 {
+        if t <= self.warmup {
+            return warmup_vus(&*self.model);
+        }
+        let ends_here = self.windows.iter().find(|window| window.end == t);
+        ends_here.map_or_else(|| self.users_from(t), |window| window.vus)
+    }
 }
 
 /// Users of the warm-up: the first load level, and at least one where there is anybody at all.
@@ -77,16 +134,33 @@ pub(crate) fn users(vus: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::nanos;
+    use crate::schedule::Schedule;
     use crate::testing::plan;
     use narrows_model::load::{LoadModel, Stage, StageShape};
+    use proptest::prelude::*;
 
     fn table(warmup: u64, model: LoadModel) -> Vec<String> {
-        let mut plan = plan(model);
-        plan.scenarios[0].warmup = Duration::from_secs(warmup);
-        planned_windows(&plan)
+        table_of(&[(warmup, model)])
+    }
+
+    /// The windows of scenarios, each given by the seconds of its warm-up and its model.
+    fn table_of(scenarios: &[(u64, LoadModel)]) -> Vec<String> {
+        planned_windows(&plan_of(scenarios))
             .iter()
             .map(|w| format!("{:?} {} {:?}..{:?} {}", w.kind, w.label, w.start, w.end, w.vus))
             .collect()
+    }
+
+    fn plan_of(scenarios: &[(u64, LoadModel)]) -> LoadPlan {
+        let mut plan = plan(scenarios[0].1.clone());
+        let first = plan.scenarios.remove(0);
+        plan.scenarios.extend(scenarios.iter().map(|(warmup, model)| Scenario {
+            warmup: Duration::from_secs(*warmup),
+            model: model.clone(),
+            ..first.clone()
+        }));
+        plan
     }
 
     fn stage(ms: u64, target: u32, shape: StageShape) -> Stage {
@@ -124,19 +198,119 @@ mod tests {
         );
     }
 
+    fn constant(vus: u32, ms: u64) -> LoadModel {
+        LoadModel::ConstantVus { vus, duration: Duration::from_millis(ms) }
+    }
+
+    fn ramping(start_vus: u32, stages: &[Stage]) -> LoadModel {
+        LoadModel::RampingVus { start_vus, stages: stages.to_vec() }
+    }
+
     #[test]
-    fn the_longest_scenario_gives_the_windows_and_the_first_among_equals() {
-        let constant = |vus, seconds| LoadModel::ConstantVus { vus, duration: Duration::from_secs(seconds) };
-        let mut plan = plan(constant(1, 10));
-        for (vus, seconds) in [(2, 20), (3, 20)] {
-            let mut scenario = plan.scenarios[0].clone();
-            scenario.model = constant(vus, seconds);
-            plan.scenarios.push(scenario);
-        }
-        assert_eq!(planned_windows(&plan)[0].label, "2 users");
-        plan.scenarios[2].model = LoadModel::SharedIterations { vus: 4, iterations: 1, max_duration: None };
-        assert_eq!(planned_windows(&plan)[0].label, "4 users");
+    fn a_level_is_one_only_while_no_scenario_changes() {
+        let ramp = ramping(2, &[stage(10_000, 12, StageShape::Linear), stage(10_000, 12, StageShape::Linear)]);
+        assert_eq!(
+            table_of(&[(0, constant(3, 30_000)), (0, ramp.clone())]),
+            ["Ramp 5 → 15 users 0ns..10s 15", "Steady 15 users 10s..20s 15", "Steady 3 users 20s..30s 3"]
+        );
+        assert_eq!(
+            table_of(&[(0, ramp), (0, constant(1, 5_000))]),
+            ["Ramp 3 → 8 users 0ns..5s 8", "Ramp 7 → 12 users 5s..10s 12", "Steady 12 users 10s..20s 12"]
+        );
+    }
+
+    #[test]
+    fn opposite_ramps_are_no_level() {
+        let line = |from, to| (0, ramping(from, &[stage(10_000, to, StageShape::Linear)]));
+        assert_eq!(table_of(&[line(0, 10), line(10, 0)]), ["Ramp 10 → 10 users 0ns..10s 10"]);
+    }
+
+    #[test]
+    fn it_is_warm_up_until_the_last_scenario_has_warmed_up() {
+        assert_eq!(
+            table_of(&[(2, constant(3, 3_000)), (8, constant(4, 10_000)), (0, constant(5, 12_000))]),
+            ["Warmup warm-up 0ns..8s 9", "Steady 9 users 8s..12s 9", "Steady 4 users 12s..18s 4"]
+        );
+        let cut = ramping(0, &[stage(10_000, 10, StageShape::Linear)]);
+        assert_eq!(
+            table_of(&[(0, cut), (4, constant(1, 1_000))]),
+            ["Warmup warm-up 0ns..4s 5", "Ramp 5 → 6 users 4s..5s 6", "Ramp 5 → 10 users 5s..10s 10"]
+        );
+    }
+
+    #[test]
+    fn requests_without_a_limit_of_time_are_the_last_window_not_the_only_one() {
+        let shared = LoadModel::SharedIterations { vus: 4, iterations: 1, max_duration: None };
+        let open = format!("{:?}", Duration::MAX);
+        let ramp = ramping(0, &[stage(10_000, 6, StageShape::Linear)]);
+        assert_eq!(
+            table_of(&[(1, shared.clone()), (0, ramp)]),
+            [
+                "Warmup warm-up 0ns..1s 5".to_owned(),
+                "Ramp 5 → 10 users 1s..10s 10".to_owned(),
+                format!("Steady 4 users 10s..{open} 4"),
+            ]
+        );
+        assert_eq!(table_of(&[(0, shared.clone())]), [format!("Steady 4 users 0ns..{open} 4")]);
+        assert_eq!(table_of(&[(0, shared.clone()), (0, shared)]), [format!("Steady 8 users 0ns..{open} 8")]);
+    }
+
+    #[test]
+    fn while_one_scenario_settles_nothing_counts() {
+        let steps = ramping(0, &[stage(10_000, 1, StageShape::Step), stage(10_000, 5, StageShape::Step)]);
+        assert_eq!(
+            table_of(&[(0, steps), (0, constant(2, 15_000))]),
+            ["Steady 3 users 2s..10s 3", "Steady 7 users 12s..15s 7", "Steady 5 users 15s..20s 5"]
+        );
+    }
+
+    #[test]
+    fn fragments_under_a_second_do_not_count_but_whole_windows_do() {
+        assert_eq!(table_of(&[(0, constant(1, 10_000)), (0, constant(2, 10_999))]), ["Steady 3 users 0ns..10s 3"]);
+        assert_eq!(table_of(&[(0, constant(1, 10_000)), (0, constant(2, 11_000))]).len(), 2);
+        assert_eq!(
+            table_of(&[(0, constant(1, 300)), (0, constant(2, 5_000))]),
+            ["Steady 3 users 0ns..300ms 3", "Steady 2 users 300ms..5s 2"]
+        );
+    }
+
+    #[test]
+    fn a_plan_without_scenarios_has_no_windows() {
+        let mut plan = plan(constant(1, 1_000));
         plan.scenarios.clear();
         assert_eq!(planned_windows(&plan), []);
+    }
+
+    fn any_scenario() -> impl Strategy<Value = (u64, LoadModel)> {
+        let any_stage = (0u64..9_000, 0u32..50, any::<bool>()).prop_map(|(ms, target, linear)| {
+            stage(ms, target, if linear { StageShape::Linear } else { StageShape::Step })
+        });
+        let stages = proptest::collection::vec(any_stage, 1..5);
+        (0u64..4, 0u32..50, stages).prop_map(|(warmup, start_vus, stages)| (warmup, ramping(start_vus, &stages)))
+    }
+
+    proptest! {
+        #[test]
+        fn windows_are_in_order_and_a_level_is_what_the_schedules_say(
+            scenarios in proptest::collection::vec(any_scenario(), 1..4),
+            at in 0.0..1.0f64,
+        ) {
+            let plan = plan_of(&scenarios);
+            let schedules: Vec<Schedule> = plan.scenarios.iter().map(Schedule::new).collect();
+            let users_at = |t: Duration| schedules.iter().map(|schedule| schedule.vus_at(nanos(t))).sum::<u32>();
+            let windows = planned_windows(&plan);
+            prop_assert!(windows.iter().all(|window| window.start < window.end));
+            prop_assert!(windows.windows(2).all(|pair| pair[0].end <= pair[1].start));
+            for window in windows {
+                let last = window.end - Duration::from_nanos(1);
+                match window.kind {
+                    WindowKind::Steady => {
+                        let within = window.start + (last - window.start).mul_f64(at);
+                        prop_assert_eq!((users_at(within), users_at(last)), (window.vus, window.vus));
+                    }
+                    _ => prop_assert!(users_at(last).abs_diff(window.vus) <= scenarios.len() as u32),
+                }
+            }
+        }
     }
 }

@@ -115,7 +115,28 @@ fn exactly_the_iterations_asked_for_are_sent_over_one_connection_per_user() {
     assert_eq!(ran.outcome.statuses.into_iter().collect::<Vec<_>>(), [(200, 1_000)]);
     assert_eq!((server.asked().len(), ran.seconds[0].vus), (1_000, 8));
     assert_eq!(ran.outcome.phases.connect.count, 8);
-    assert!(ran.outcome.phases.wait.count > 0 && ran.outcome.phases.wait.max_ns > 0);
+}
+
+/// The time from sending to the whole answer, over all requests of a load so small that every one is in the sample.
+fn service_ns(ran: &Ran) -> u64 {
+    assert_eq!(ran.samples.len() as u64, ran.outcome.totals.succeeded);
+    ran.samples.iter().map(|sample| (sample.done_ns - sample.sent_ns) as u64).sum()
+}
+
+fn phases_ns(ran: &Ran) -> u64 {
+    let phases = &ran.outcome.phases;
+    phases.write.sum_ns + phases.wait.sum_ns + phases.read.sum_ns
+}
+
+#[test]
+fn every_request_is_measured_and_its_phases_add_up() {
+    let server = Server::start(|_| Reply::Keep(ok(&"x".repeat(1_000_000))));
+    let ran = run_whole(&plan(&server, iterations(2, 20)));
+    let phases = &ran.outcome.phases;
+    assert_eq!((phases.write.count, phases.wait.count, phases.read.count), (20, 20, 20));
+    assert_eq!(phases_ns(&ran), service_ns(&ran));
+    let slowest_ns = ran.samples.iter().map(|sample| sample.done_ns - sample.intended_ns).max().unwrap() as u64;
+    assert!(phases.wait.min_ns > 0 && phases.wait.max_ns <= slowest_ns, "{phases:?}");
 }
 
 #[test]
@@ -125,6 +146,7 @@ fn connections_that_are_not_kept_are_as_many_as_requests() {
     plan.connections = Connections::PerRequest;
     let ran = run_whole(&plan);
     assert_eq!((ran.outcome.totals.succeeded, ran.outcome.phases.connect.count), (100, 100));
+    assert!(ran.outcome.phases.connect.min_ns > 0, "{:?}", ran.outcome.phases);
     let asked = server.asked();
     assert!(asked.iter().all(|asked| asked.position == 0 && asked.header("connection") == Some("close")));
 }
@@ -174,6 +196,8 @@ fn a_kept_connection_that_the_server_gave_up_is_replaced_unseen() {
     let ran = run_whole(&plan(&server, iterations(1, 10)));
     assert_eq!((ran.outcome.totals.succeeded, ran.outcome.totals.sent, ran.outcome.reconnects), (10, 10, 9));
     assert_eq!(server.asked().len(), 19);
+    assert_eq!((ran.outcome.phases.connect.count, ran.outcome.phases.write.count), (10, 10));
+    assert!(phases_ns(&ran) < service_ns(&ran), "the phases are those of the attempt that was answered");
 }
 
 #[test]

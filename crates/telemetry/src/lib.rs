@@ -37,7 +37,7 @@ pub struct Kept {
 /// Why records were not kept.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// The queue is full: the sender should try again later.
+    /// The queue is full: who can should try again later, for nobody else will.
     #[error("the run file's queue is full")]
     Busy,
     /// The run file is closed or could not be written.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use narrows_lab::experiment::ExperimentError;
 
+use super::{plural, told};
 use crate::Outcome;
 use crate::exit::{Exit, Failure};
 
@@ -24,21 +25,9 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
             plural(experiment.variants.len(), "variant"),
         )),
         Err(ExperimentError::Mistakes(mistakes)) => {
-            let mut text = String::new();
-            for mistake in &mistakes {
-                text.push_str(&format!("{mistake}\n"));
-                if let Some(hint) = &mistake.hint {
-                    text.push_str(&format!("  hint: {hint}\n"));
-                }
-            }
-            text.push_str(&format!("{file}: {}\n", plural(mistakes.len(), "mistake")));
-            super::print(&text)?;
+            super::print(&format!("{}{file}: {}\n", told(&mistakes), plural(mistakes.len(), "mistake")))?;
             Ok(Exit::VerdictFailed)
         }
         Err(error) => Err(Failure::new(error).hint("`narrows init` writes a first experiment file")),
     }
-}
-
-fn plural(n: usize, noun: &str) -> String {
-    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
 }

@@ -1,17 +1,19 @@
 //! `narrows load URL`: one-shot load with hey's flags and hey's meaning.
 
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::{Duration, Instant};
 
+use narrows_lab::resolve::resolve;
 use narrows_load::{Clock, LoadOutcome};
 use narrows_model::load::{Connections, LoadBatch, LoadModel, LoadPlan, RequestTemplate, Scenario, Template};
 use narrows_model::units;
 use narrows_report::text::{LoadSummary, load_summary};
 
 use crate::Outcome;
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, with_causes};
 use crate::live::{Spark, StatusLine, distinct_seconds, latency_text};
 
 #[derive(Debug, clap::Args)]
@@ -54,19 +56,46 @@ pub(crate) struct Arguments {
     /// Host header
     #[arg(long, value_name = "HOST")]
     host: Option<String>,
+    /// User-Agent header
+    #[arg(short = 'U', value_name = "TEXT")]
+    user_agent: Option<String>,
     /// Close the connection after each request
     #[arg(long)]
     disable_keepalive: bool,
+    /// Ask for uncompressed answers, as is always done
+    #[arg(long)]
+    disable_compression: bool,
+    /// Do not follow redirects, as is always done
+    #[arg(long)]
+    disable_redirects: bool,
 }
 
 const TIMEOUT_NONE: Duration = Duration::from_secs(365 * 24 * 3600);
 const DRAIN: Duration = Duration::from_secs(30);
 
 fn rate(text: &str) -> Result<f64, String> {
+    const LEAST: f64 = 1e-6;
+    const MOST: f64 = 1e9;
     match text.parse::<f64>() {
-        Ok(rate) if rate >= 0.0 && rate.is_finite() => Ok(rate),
-        _ => Err("expected requests per second, such as 10 or 0.5".to_owned()),
+        Ok(rate) if rate == 0.0 || (LEAST..=MOST).contains(&rate) => Ok(rate),
+        _ => Err("expected requests per second, such as 10 or 0.5; 0 is no limit".to_owned()),
     }
+}
+
+/// hey writes its long flags with one dash. They mean the same here; those that do not exist here are then refused by
+/// their name instead of being read as `-d` or `-h` and a value.
+pub(crate) fn with_two_dashes(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    const LONG: [&str; 6] =
+        ["-disable-keepalive", "-disable-compression", "-disable-redirects", "-host", "-h2", "-cpus"];
+    let mut arguments: Vec<OsString> = arguments.collect();
+    if arguments.get(1).is_some_and(|command| command == "load") {
+        for argument in &mut arguments {
+            if LONG.iter().any(|long| argument == long) {
+                *argument = OsString::from(format!("-{}", argument.to_string_lossy()));
+            }
+        }
+    }
+    arguments
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
@@ -98,10 +127,10 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
         follow(&batches);
         load.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     });
-    let outcome = outcome.map_err(Failure::new)?;
-    let is_answered = !outcome.statuses.is_empty();
+    let outcome = outcome.map_err(|error| Failure::new(with_causes(&error)))?;
+    let has_success = outcome.totals.succeeded > 0;
     super::print(&load_summary(&summary(&arguments.url, outcome)))?;
-    Ok(if is_answered { Exit::Fine } else { Exit::VerdictFailed })
+    Ok(if has_success { Exit::Fine } else { Exit::VerdictFailed })
 }
 
 fn summary(url: &str, outcome: LoadOutcome) -> LoadSummary {
@@ -156,7 +185,7 @@ fn plan(arguments: &Arguments) -> Result<LoadPlan, Failure> {
         None => LoadModel::SharedIterations { vus, iterations: arguments.requests, max_duration: None },
     };
     Ok(LoadPlan {
-        targets: target.addresses()?,
+        targets: vec![target.address()?],
         scenarios: vec![Scenario {
             name: "load".to_owned(),
             model,
@@ -194,6 +223,9 @@ fn request(arguments: &Arguments, target: &Target) -> Result<RequestTemplate, Fa
     if let Some(accept) = &arguments.accept {
         add("Accept", accept);
     }
+    if let Some(user_agent) = &arguments.user_agent {
+        add("User-Agent", user_agent);
+    }
     if body.is_some() {
         add("Content-Type", &arguments.content_type);
     }
@@ -226,6 +258,17 @@ impl Target {
         let rest = rest.split('#').next().unwrap_or_default();
         let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
         let is_sendable = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic());
+        let has_user = authority.contains('@');
+        let has_wrong_port = authority.rsplit_once(':').is_some_and(|(host, port)| {
+            !port.contains(']') && !host.is_empty() && !port.parse::<u16>().is_ok_and(|port| port > 0)
+        });
+        if has_user {
+            return Err(Failure::new(format!("`{url}` has a user in it"))
+                .hint("give it as a header: -H 'Authorization: Basic …'"));
+        }
+        if has_wrong_port {
+            return Err(Failure::new(format!("the port of `{url}` is not a number from 1 to 65535")));
+        }
         if authority.is_empty() || !is_sendable(authority) || !is_sendable(path) {
             return Err(wrong());
         }
@@ -233,22 +276,9 @@ impl Target {
         Ok(Self { authority: authority.to_owned(), path })
     }
 
-    fn addresses(&self) -> Result<Vec<SocketAddr>, Failure> {
-        let has_port = self
-            .authority
-            .rsplit_once(':')
-            .is_some_and(|(host, port)| port.parse::<u16>().is_ok() && !host.ends_with(':'));
-        let with_port = if has_port { self.authority.clone() } else { format!("{}:80", self.authority) };
-        let found = with_port
-            .to_socket_addrs()
-            .map_err(|error| Failure::new(format!("cannot find the address of `{}`: {error}", self.authority)))?;
-        // The first address only: spreading over a name's addresses would compare different machines.
-        let addresses: Vec<SocketAddr> = found.take(1).collect();
-        if addresses.is_empty() {
-            Err(Failure::new(format!("`{}` has no address", self.authority)))
-        } else {
-            Ok(addresses)
-        }
+    fn address(&self) -> Result<SocketAddr, Failure> {
+        resolve(&self.authority)
+            .map_err(|reason| Failure::new(format!("cannot find the address of `{}`: {reason}", self.authority)))
     }
 }
 
@@ -263,9 +293,30 @@ mod tests {
         assert_eq!(parse("http://a:80/x?y=1#z"), pair("a:80", "/x?y=1"));
         assert_eq!(parse("http://a"), pair("a", "/"));
         assert_eq!(parse("http://a?q"), pair("a", "/?q"));
-        for wrong in ["a", "http://", "https://a", "http://a/b c", "ftp://a"] {
+        for wrong in [
+            "a",
+            "http://",
+            "http://u:p@a/",
+            "http://a:99999/",
+            "http://a:0",
+            "http://a:b",
+            "https://a",
+            "http://a/b c",
+            "ftp://a",
+        ] {
             assert_eq!(parse(wrong), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn heys_long_flags_get_their_second_dash() {
+        let spelled = |line: &str| {
+            let words = with_two_dashes(line.split(' ').map(OsString::from));
+            words.iter().map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(spelled("narrows load -disable-keepalive -n 5 u"), "narrows load --disable-keepalive -n 5 u");
+        assert_eq!(spelled("narrows load -h2 -host a u"), "narrows load --h2 --host a u");
+        assert_eq!(spelled("narrows run -host"), "narrows run -host");
     }
 
     #[test]

@@ -55,15 +55,19 @@ fn read_experiment(path: &std::path::Path) -> Result<narrows_lab::experiment::Ex
     use narrows_lab::experiment::ExperimentError;
     narrows_lab::experiment::read(path).map_err(|error| match error {
         ExperimentError::Mistakes(mistakes) => {
-            for mistake in &mistakes {
-                stderr::say(&mistake.to_string());
-                if let Some(hint) = &mistake.hint {
-                    stderr::say(&format!("  hint: {hint}"));
-                }
-            }
-            let n = mistakes.len();
-            Failure::new(format!("{} has {n} mistake{}", path.display(), if n == 1 { "" } else { "s" }))
+            stderr::write(&told(&mistakes));
+            Failure::new(format!("{} has {}", path.display(), plural(mistakes.len(), "mistake")))
         }
         other => Failure::new(other).hint("`narrows init` writes a first experiment file"),
     })
+}
+
+/// Mistakes with their hints, a line each.
+fn told(mistakes: &[narrows_lab::experiment::Mistake]) -> String {
+    let hint = |hint: &Option<String>| hint.as_ref().map_or_else(String::new, |hint| format!("  hint: {hint}\n"));
+    mistakes.iter().map(|mistake| format!("{mistake}\n{}", hint(&mistake.hint))).collect()
+}
+
+fn plural(n: usize, noun: &str) -> String {
+    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
 }

@@ -38,7 +38,7 @@ pub(crate) struct Arguments {
 fn factor(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(factor) if factor > 0.0 && factor <= 1_000.0 => Ok(factor),
-        _ => Err("expected a number above 0, such as 0.1".to_owned()),
+        _ => Err("expected a number above 0 and up to 1000, such as 0.1".to_owned()),
     }
 }
 
@@ -84,10 +84,19 @@ fn conclude(arguments: &Arguments, path: &std::path::Path, ended: Ended) -> Outc
         }
         Ended { state: RunState::Interrupted, .. } => {
             Err(Failure::new(format!("interrupted; {shown} keeps what was measured"))
-                .hint(format!("narrows run {} --resume goes on with it", arguments.file.display())))
+                .hint(format!("{} goes on with it", resuming(arguments))))
         }
-        Ended { error, .. } => Err(error.map_or_else(|| Failure::new("the run failed"), Failure::from)),
+        Ended { error, .. } => {
+            stderr::say(&format!("\n{shown} keeps what was measured; {} goes on with it", resuming(arguments)));
+            Err(error.map_or_else(|| Failure::new("the run failed"), Failure::from))
+        }
     }
+}
+
+/// The command that resumes this run.
+fn resuming(arguments: &Arguments) -> String {
+    let out = arguments.out.as_ref().map_or_else(String::new, |path| format!(" --out {}", path.display()));
+    format!("`narrows run {} --resume{out}`", arguments.file.display())
 }
 
 /// Exit code 1 when an objective was missed in a finished trial.

@@ -3,14 +3,18 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, OpenFlags};
+use rustix::process::{Pid, Signal, kill_process};
 
-/// The longest a test waits for anything.
+/// The longest a test waits for a run to end; one with a first install of packages is among them.
+const RUN_PATIENCE: Duration = Duration::from_secs(600);
+
+/// The longest a test waits for anything else.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A folder of the test's own, with an experiment in it.
@@ -46,7 +50,28 @@ impl Bench {
     }
 
     pub(crate) fn run(&self, arguments: &[&str]) -> Output {
-        self.narrows(arguments).output().unwrap()
+        let mut child = self.narrows(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let pid = Pid::from_child(&child);
+        let (out, err) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
+        let read = |mut stream: Box<dyn Read + Send>| {
+            std::thread::spawn(move || {
+                let mut bytes = Vec::new();
+                stream.read_to_end(&mut bytes).map(|_| bytes).unwrap()
+            })
+        };
+        let (out, err) = (read(Box::new(out)), read(Box::new(err)));
+        let deadline = Instant::now() + RUN_PATIENCE;
+        while child.try_wait().unwrap().is_none() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let is_late = child.try_wait().unwrap().is_none();
+        if is_late {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+        let status = child.wait().unwrap();
+        let output = Output { status, stdout: out.join().unwrap(), stderr: err.join().unwrap() };
+        assert!(!is_late, "{arguments:?} took longer than {RUN_PATIENCE:?}:\n{}", text(&output.stderr));
+        output
     }
 
     /// Starts it and waits until standard error has a line with this text.
@@ -80,12 +105,12 @@ pub(crate) fn ask(run: &Path, sql: &str) -> String {
     }
 }
 
-/// The ids of processes that carry a run's mark.
+/// The ids of processes that carry a mark of this run, whichever process of Narrows gave it.
 pub(crate) fn marked(run_id: &str) -> Vec<i32> {
-    let needle = format!("NARROWS_RUN_ID={run_id}").into_bytes();
+    let needle = format!("NARROWS_RUN_ID={run_id}-").into_bytes();
     let carries = |pid: &i32| {
         std::fs::read(format!("/proc/{pid}/environ"))
-            .is_ok_and(|environ| environ.split(|byte| *byte == 0).any(|variable| variable == needle))
+            .is_ok_and(|environ| environ.split(|byte| *byte == 0).any(|variable| variable.starts_with(&needle)))
     };
     std::fs::read_dir("/proc")
         .unwrap()

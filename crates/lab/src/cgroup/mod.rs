@@ -13,16 +13,16 @@ use std::time::{Duration, Instant};
 
 /// The caps of one replica.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Limits {
+pub(crate) struct Limits {
     /// Cores, above 0.
-    pub cpus: Option<f64>,
+    pub(crate) cpus: Option<f64>,
     /// Bytes.
-    pub memory_bytes: Option<u64>,
+    pub(crate) memory_bytes: Option<u64>,
 }
 
 impl Limits {
     /// Whether nothing is capped.
-    pub fn is_none(self) -> bool {
+    pub(crate) fn is_none(self) -> bool {
         self.cpus.is_none() && self.memory_bytes.is_none()
     }
 }
@@ -30,18 +30,18 @@ impl Limits {
 /// Why a cap could not be set, in one sentence without a full stop.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Denied(pub String);
+pub(crate) struct Denied(pub String);
 
 /// Control groups made for one replica. Removed by [`Cgroup::remove`].
 #[derive(Debug)]
-pub struct Cgroup {
+pub(crate) struct Cgroup {
     folders: Vec<PathBuf>,
 }
 
 impl Cgroup {
     /// Makes the groups and sets the caps. `tell` hears each folder before it is made, so that someone else can remove
     /// it should this process die. On error nothing is left.
-    pub fn create(name: &str, limits: Limits, mut tell: impl FnMut(&Path)) -> Result<Self, Denied> {
+    pub(crate) fn create(name: &str, limits: Limits, mut tell: impl FnMut(&Path)) -> Result<Self, Denied> {
         let host = Host::read()?;
         let mut cgroup = Self { folders: Vec::new() };
         let made = if host.is_v1_for(limits) {
@@ -49,8 +49,8 @@ impl Cgroup {
         } else {
             v2::create(&host, name, limits, &mut cgroup.folders, &mut tell)
         };
-        match made {
-            Ok(()) => Ok(cgroup),
+        match made.and_then(|()| cgroup.doors()) {
+            Ok(_) => Ok(cgroup),
             Err(denied) => {
                 cgroup.remove();
                 Err(denied)
@@ -59,7 +59,7 @@ impl Cgroup {
     }
 
     /// Files to write `0` to in a child before it executes: it then belongs to the groups.
-    pub fn doors(&self) -> Result<Vec<File>, Denied> {
+    pub(crate) fn doors(&self) -> Result<Vec<File>, Denied> {
         self.folders
             .iter()
             .map(|folder| {
@@ -69,14 +69,22 @@ impl Cgroup {
             .collect()
     }
 
+    /// Whether the kernel killed a process in it for its memory.
+    pub(crate) fn ran_out_of_memory(&self) -> bool {
+        // Version 2 counts in memory.events, version 1 (since Linux 4.13) in memory.oom_control.
+        let files = self.folders.iter().flat_map(|f| [f.join("memory.events"), f.join("memory.oom_control")]);
+        let text: String = files.filter_map(|file| std::fs::read_to_string(file).ok()).collect();
+        text.lines().any(|line| line.strip_prefix("oom_kill ").is_some_and(|count| count.trim() != "0"))
+    }
+
     /// Kills what is still inside and removes the groups.
-    pub fn remove(&self) {
+    pub(crate) fn remove(&self) {
         self.folders.iter().for_each(|folder| empty_and_remove(folder));
     }
 }
 
 /// Kills all processes in a control group and removes it; waits at most two seconds for it to empty.
-pub fn empty_and_remove(folder: &Path) {
+pub(crate) fn empty_and_remove(folder: &Path) {
     let deadline = Instant::now() + Duration::from_secs(2);
     while folder.exists() && std::fs::remove_dir(folder).is_err() && Instant::now() < deadline {
         let inside = std::fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();

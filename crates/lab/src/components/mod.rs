@@ -1,5 +1,5 @@
 //! What an experiment can start. Today: operating-system processes; a component is one file here.
 
-pub mod output;
-pub mod process;
-pub mod ready;
+pub(crate) mod output;
+pub(crate) mod process;
+pub(crate) mod ready;

@@ -1,7 +1,7 @@
 //! What a process prints: every line goes to the store, the last ones are remembered for error messages.
 //!
-//! Lines are cut at 8 KiB. A process that prints faster than the store takes is not held up: the pipe is always
-//! drained, and lines over the limit are counted there.
+//! Longer lines than 8 KiB become several. A process that prints faster than the store takes is not held up: the pipe
+//! is always drained, and lines that the store refuses are counted there.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read};
@@ -15,10 +15,12 @@ use crate::environment::now_ns;
 
 const LINE_MAX: u64 = 8 << 10;
 const REMEMBERED: usize = 12;
+/// How long after a process's end its last lines are waited for.
+const LAST_WORDS_PATIENCE: Duration = Duration::from_millis(500);
 
 /// The last lines of a process, shared with the threads that read them.
 #[derive(Debug, Clone, Default)]
-pub struct LastLines {
+pub(crate) struct LastLines {
     inner: Arc<(Mutex<Remembered>, Condvar)>,
 }
 
@@ -27,25 +29,43 @@ struct Remembered {
     lines: VecDeque<String>,
     wanted: Option<String>,
     seen: bool,
+    /// Streams that are still being read.
+    open: usize,
 }
 
 impl LastLines {
     /// An empty memory that watches for a text, if one is given, from the first line on.
-    pub fn watching(wanted: Option<&str>) -> Self {
+    pub(crate) fn watching(wanted: Option<&str>) -> Self {
         let lines = Self::default();
         lines.lock().wanted = wanted.map(str::to_owned);
         lines
     }
 
     /// The last lines, oldest first.
-    pub fn get(&self) -> Vec<String> {
+    pub(crate) fn get(&self) -> Vec<String> {
         self.lock().lines.iter().cloned().collect()
     }
 
+    /// The last lines of a process that has ended, once all it printed has been read; a descendant that holds its
+    /// streams open is not waited for longer than half a second.
+    pub(crate) fn last_words(&self) -> Vec<String> {
+        drop(self.inner.1.wait_timeout_while(self.lock(), LAST_WORDS_PATIENCE, |memory| memory.open > 0));
+        self.get()
+    }
+
     /// Whether the watched text was printed; waits for it up to `patience`.
-    pub fn saw_wanted(&self, patience: Duration) -> bool {
+    pub(crate) fn saw_wanted(&self, patience: Duration) -> bool {
         let waited = self.inner.1.wait_timeout_while(self.lock(), patience, |memory| !memory.seen);
         waited.unwrap_or_else(PoisonError::into_inner).0.seen
+    }
+
+    fn open(&self) {
+        self.lock().open += 1;
+    }
+
+    fn close(&self) {
+        self.lock().open -= 1;
+        self.inner.1.notify_all();
     }
 
     fn add(&self, line: &str) {
@@ -67,21 +87,28 @@ impl LastLines {
 
 /// Whose output it is.
 #[derive(Debug, Clone)]
-pub struct Source {
+pub(crate) struct Source {
     /// The service.
-    pub service: String,
+    pub(crate) service: String,
     /// The replica, from 0.
-    pub replica: u32,
+    pub(crate) replica: u32,
     /// Which of its streams.
-    pub stream: LogStream,
+    pub(crate) stream: LogStream,
 }
 
 /// Reads a stream to its end on a thread of its own.
-pub fn capture(stream: impl Read + Send + 'static, source: Source, store: Arc<dyn Store>, last: LastLines) {
+pub(crate) fn capture(stream: impl Read + Send + 'static, source: Source, store: Arc<dyn Store>, last: LastLines) {
     let name = format!("log-{}", source.service);
-    let read = move || read_lines(stream, &source, &*store, &last);
-    // Without a thread the output is lost but the service still runs until its pipe is full.
-    let _ = std::thread::Builder::new().name(name).stack_size(128 << 10).spawn(read);
+    last.open();
+    let reader_last = last.clone();
+    let read = move || {
+        read_lines(stream, &source, &*store, &reader_last);
+        reader_last.close();
+    };
+    // Without a thread the pipe closes and the process is told so by the kernel when it prints.
+    if std::thread::Builder::new().name(name).stack_size(128 << 10).spawn(read).is_err() {
+        last.close();
+    }
 }
 
 fn read_lines(stream: impl Read, source: &Source, store: &dyn Store, last: &LastLines) {

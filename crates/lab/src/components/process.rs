@@ -23,24 +23,24 @@ const POLL: Duration = Duration::from_millis(10);
 
 /// What to start.
 #[derive(Debug)]
-pub struct Spec {
+pub(crate) struct Spec {
     /// Service, or the service whose setup this is.
-    pub service: String,
+    pub(crate) service: String,
     /// The replica, from 0.
-    pub replica: u32,
+    pub(crate) replica: u32,
     /// Program and arguments, at least the program.
-    pub command: Vec<String>,
+    pub(crate) command: Vec<String>,
     /// Where it runs.
-    pub cwd: PathBuf,
+    pub(crate) cwd: PathBuf,
     /// Added to this process's own environment.
-    pub env: Vec<(String, String)>,
+    pub(crate) env: Vec<(String, String)>,
     /// A text in its output that someone waits for.
-    pub wanted_line: Option<String>,
+    pub(crate) wanted_line: Option<String>,
 }
 
 /// A started process.
 #[derive(Debug)]
-pub struct Process {
+pub(crate) struct Process {
     name: String,
     child: Child,
     ended: Option<ExitStatus>,
@@ -50,20 +50,23 @@ pub struct Process {
 
 impl Process {
     /// Starts it. The calling thread must live as long as the process should.
-    pub fn start(
+    pub(crate) fn start(
         spec: &Spec,
         cgroup: Option<Cgroup>,
-        run_id: &str,
+        mark: &str,
         store: &Arc<dyn Store>,
         guard: &mut Guard,
     ) -> Result<Self, Error> {
         let name = if spec.replica > 0 { format!("{}[{}]", spec.service, spec.replica) } else { spec.service.clone() };
-        let started = Self::spawn(spec, cgroup.as_ref(), run_id);
+        let started = Self::spawn(spec, cgroup.as_ref(), mark);
         let mut child = match started {
             Ok(child) => child,
             Err(source) => {
                 if let Some(cgroup) = cgroup {
                     cgroup.remove();
+                }
+                if !spec.cwd.is_dir() {
+                    return Err(Error::NoFolder { who: name, cwd: spec.cwd.clone() });
                 }
                 let program = spec.command.first().cloned().unwrap_or_default();
                 return Err(Error::Spawn { who: name, program, cwd: spec.cwd.clone(), source });
@@ -82,7 +85,7 @@ impl Process {
         Ok(process)
     }
 
-    fn spawn(spec: &Spec, cgroup: Option<&Cgroup>, run_id: &str) -> std::io::Result<Child> {
+    fn spawn(spec: &Spec, cgroup: Option<&Cgroup>, mark: &str) -> std::io::Result<Child> {
         let (program, arguments) = spec.command.split_first().ok_or(std::io::ErrorKind::InvalidInput)?;
         let doors = cgroup.map_or(Ok(Vec::new()), Cgroup::doors).map_err(std::io::Error::other)?;
         let mut command = Command::new(program);
@@ -90,7 +93,7 @@ impl Process {
             .args(arguments)
             .current_dir(&spec.cwd)
             .envs(spec.env.iter().map(|(name, value)| (name, value)))
-            .env(MARKER, run_id)
+            .env(MARKER, mark)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
@@ -99,57 +102,63 @@ impl Process {
     }
 
     /// Its name for people: service, and replica from the second on.
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
     /// Its process id, which is also its process group's.
-    pub fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 
     /// What it printed last.
-    pub fn last_lines(&self) -> &LastLines {
+    pub(crate) fn last_lines(&self) -> &LastLines {
         &self.last_lines
     }
 
     /// How it ended, in words, if it has.
-    pub fn ended(&mut self) -> Option<String> {
+    pub(crate) fn ended(&mut self) -> Option<String> {
         if self.ended.is_none() {
             self.ended = self.child.try_wait().ok().flatten();
         }
-        self.ended.map(describe)
+        let how = describe(self.ended?);
+        let is_out_of_memory = self.cgroup.as_ref().is_some_and(Cgroup::ran_out_of_memory);
+        Some(if is_out_of_memory { format!("{how} (it reached its memory cap)") } else { how })
     }
 
     /// Whether it ended with exit code 0.
-    pub fn succeeded(&self) -> bool {
+    pub(crate) fn succeeded(&self) -> bool {
         self.ended.is_some_and(|status| status.success())
     }
 
-    /// Asks the whole group to end, waits up to `patience`, then kills what is left of it.
-    /// Returns whether it had to be killed.
-    pub fn stop(mut self, signal: Signal, patience: Duration, guard: &mut Guard) -> Ended {
-        let deadline = Instant::now() + patience;
+    /// Asks the whole group to end, waits up to `patience` until all of it has, then kills what is left.
+    pub(crate) fn stop(mut self, signal: Signal, patience: Duration, guard: &mut Guard) -> Ended {
         let group = self.pid() as i32;
-        let mut ended = if self.ended().is_some() { Ended::Before } else { Ended::Asked };
-        guard::kill_group(group, signal);
-        while self.ended().is_none() {
-            if Instant::now() >= deadline {
-                ended = Ended::Killed;
-                break;
-            }
-            std::thread::sleep(POLL);
-        }
-        guard::kill_group(group, Signal::KILL);
-        if self.ended.is_none() {
-            self.ended = self.child.wait().ok();
-        }
+        // Once the leader has been waited for, its number may be another's: what it left is found by its mark.
+        let ended = if self.ended().is_some() { Ended::Before } else { self.stop_group(group, signal, patience) };
+        self.last_lines.last_words();
         if let Some(cgroup) = self.cgroup.take() {
             cgroup.remove();
         }
         // The guard may be gone only if someone killed it; the process itself has ended either way.
         let _ = guard.drop_group(group as u32);
         ended
+    }
+
+    fn stop_group(&mut self, group: i32, signal: Signal, patience: Duration) -> Ended {
+        let deadline = Instant::now() + patience;
+        guard::kill_group(group, signal);
+        while self.ended().is_none() || guard::is_group_alive(group) {
+            if Instant::now() >= deadline {
+                guard::kill_group(group, Signal::KILL);
+                if self.ended.is_none() {
+                    self.ended = self.child.wait().ok();
+                }
+                return Ended::Killed;
+            }
+            std::thread::sleep(POLL);
+        }
+        Ended::Asked
     }
 }
 
@@ -167,7 +176,7 @@ impl Drop for Process {
 
 /// How a process came to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
+pub(crate) enum Ended {
     /// Before it was asked.
     Before,
     /// When it was asked.

@@ -11,36 +11,32 @@ use crate::experiment::Ready;
 const POLL: Duration = Duration::from_millis(20);
 const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Waits until the process is ready or `patience` is over. `is_stopped` is asked between probes.
-pub fn wait(
+/// Waits until the process is ready or `patience` is over. `meanwhile` is asked between probes; its error ends the wait.
+pub(crate) fn wait(
     process: &mut Process,
     ready: &Ready,
     port: u16,
     patience: Duration,
-    is_stopped: &dyn Fn() -> bool,
+    meanwhile: &mut dyn FnMut() -> Result<(), Error>,
 ) -> Result<(), Error> {
     let deadline = Instant::now() + patience;
     loop {
-        let problem = match probe(process, ready, port) {
-            Ok(()) => return Ok(()),
-            Err(problem) => problem,
-        };
+        let probed = probe(process, ready, port);
+        // Asked after the probe: an answer counts only if the process was there to give it.
         if let Some(how) = process.ended() {
-            return Err(not_ready(process, format!("{how} before it was ready")));
+            let last_lines = process.last_lines().last_words();
+            return Err(Error::EndedEarly { service: process.name().to_owned(), how, last_lines });
         }
-        if is_stopped() {
-            return Err(Error::Interrupted);
-        }
+        let Err(problem) = probed else { return Ok(()) };
+        meanwhile()?;
         if Instant::now() > deadline {
             let waited = narrows_model::units::duration(patience.as_nanos() as f64);
-            return Err(not_ready(process, format!("was not ready after {waited}: {problem}")));
+            let how = format!("was not ready after {waited}: {problem}");
+            let last_lines = process.last_lines().get();
+            return Err(Error::NotReady { service: process.name().to_owned(), how, last_lines });
         }
         std::thread::sleep(POLL);
     }
-}
-
-fn not_ready(process: &Process, how: String) -> Error {
-    Error::NotReady { service: process.name().to_owned(), how, last_lines: process.last_lines().get() }
 }
 
 fn probe(process: &Process, ready: &Ready, port: u16) -> Result<(), String> {
@@ -48,11 +44,10 @@ fn probe(process: &Process, ready: &Ready, port: u16) -> Result<(), String> {
     match ready {
         Ready::Tcp => connect(address).map(drop),
         Ready::Http { method, path } => http(address, method, path),
-        Ready::Log { text } if process.last_lines().saw_wanted(POLL) => {
-            let _ = text;
-            Ok(())
-        }
-        Ready::Log { text } => Err(format!("it has not printed `{text}`")),
+        Ready::Log { text } => match process.last_lines().saw_wanted(POLL) {
+            true => Ok(()),
+            false => Err(format!("it has not printed `{text}`")),
+        },
     }
 }
 
@@ -63,16 +58,33 @@ fn connect(address: SocketAddr) -> Result<TcpStream, String> {
 fn http(address: SocketAddr, method: &str, path: &str) -> Result<(), String> {
     let broken = |error: std::io::Error| format!("{method} http://{address}{path}: {error}");
     let mut stream = connect(address)?;
-    stream.set_read_timeout(Some(PROBE_TIMEOUT)).map_err(broken)?;
     let request = format!("{method} {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).map_err(broken)?;
-    let mut head = Vec::new();
-    stream.take(64).read_to_end(&mut head).map_err(broken)?;
-    match status(&head) {
+    match status(&read_start(&mut stream).map_err(broken)?) {
         Some(status) if status < 400 => Ok(()),
         Some(status) => Err(format!("{method} http://{address}{path} answered {status}")),
         None => Err(format!("{method} http://{address}{path} did not answer in HTTP")),
     }
+}
+
+/// The first bytes of an answer: enough for its status line, read within the probe's time however slowly they come.
+fn read_start(stream: &mut TcpStream) -> std::io::Result<Vec<u8>> {
+    const ENOUGH: usize = 16;
+    let deadline = Instant::now() + PROBE_TIMEOUT;
+    let mut start = Vec::new();
+    let mut buffer = [0; ENOUGH];
+    while start.len() < ENOUGH {
+        let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+        stream.set_read_timeout(Some(left))?;
+        match stream.read(&mut buffer)? {
+            0 => break,
+            n => start.extend_from_slice(&buffer[..n]),
+        }
+        if Instant::now() > deadline {
+            return Err(std::io::ErrorKind::TimedOut.into());
+        }
+    }
+    Ok(start)
 }
 
 fn status(head: &[u8]) -> Option<u16> {

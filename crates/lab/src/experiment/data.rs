@@ -12,6 +12,7 @@ use narrows_model::load::{DataSource, DataValues, Pick};
 
 use super::grammar::LOAD;
 use super::mistake::{Report, Wrong, listed, shortened};
+use super::read;
 use super::tree::{At, Form};
 
 /// CSV files that were read, or why they could not be.
@@ -73,8 +74,11 @@ impl Sources {
 
     /// The column that `{{name}}` or `{{name.column}}` means; none when its source is broken.
     pub(super) fn find(&self, name: &str, column: Option<&str>) -> Result<Option<FieldIndex>, Wrong> {
-        let Some(index) = self.sources.iter().position(|source| source.name == name) else {
-            return if self.is_unknown { Ok(None) } else { Err(self.unknown(name)) };
+        let named = |name: &str| self.sources.iter().position(|source| source.name == name);
+        let Some(index) = named(name) else {
+            // A source whose name has a point in it has been told as such.
+            let is_told = column.is_some_and(|column| named(&format!("{name}.{column}")).is_some());
+            return if is_told || self.is_unknown { Ok(None) } else { Err(self.unknown(name)) };
         };
         let field = |column| Ok(Some(FieldIndex { source: index, column }));
         let columns = match &self.sources[index].values {
@@ -101,7 +105,10 @@ impl Sources {
     }
 
     fn unknown(&self, name: &str) -> Wrong {
-        let wrong = Wrong::unknown("data", name, self.sources.iter().map(|source| source.name.as_str()));
+        let mut wrong = Wrong::unknown("data", name, self.sources.iter().map(|source| source.name.as_str()));
+        if name.is_empty() {
+            wrong.message = "a `{{…}}` that names no data".to_owned();
+        }
         if self.sources.is_empty() { wrong.hint("describe it under `load.data`") } else { wrong }
     }
 
@@ -144,7 +151,7 @@ fn values(at: At<'_>, dir: &Path, files: &mut Files, report: &mut Report) -> Opt
         return (!rows.is_empty()).then_some(DataValues::Rows { columns: Vec::new(), rows, pick });
     }
     let csv = at.get("csv")?;
-    match files.get(&dir.join(csv.text()?)) {
+    match files.get(&read::path(dir, csv.text()?)) {
         Ok(file) => Some(DataValues::Rows { columns: file.columns.clone(), rows: file.rows.clone(), pick }),
         Err(message) => {
             report.add(csv.place(), csv.path(), Wrong::new(message));

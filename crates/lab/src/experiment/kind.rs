@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::mistake::{Wrong, did_you_mean, listed, shortened};
 use super::quantity;
 use super::request;
-use super::tree::{Origin, Scalar};
+use super::tree::{Form, Node, Origin, Scalar};
 use super::{address, objective};
 
 /// Longer names are refused: they end up in tables and file names.
@@ -57,9 +57,9 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// Whether a text reads as this kind.
-    pub(super) fn fits(self, text: &str) -> bool {
-        self.reads(text).is_ok()
+    /// Whether a part of the file is a scalar of this kind.
+    pub(super) fn is_met_by(self, node: &Node) -> bool {
+        matches!(&node.form, Form::Scalar(scalar) if self.takes(scalar) && self.reads(&scalar.text).is_ok())
     }
 
     /// What a value of this kind is, to follow "expected".
@@ -93,8 +93,11 @@ impl Kind {
     pub(super) fn check(self, scalar: &Scalar, described: &str) -> Result<(), Wrong> {
         let expected = || Wrong::new(format!("expected {}, found {described}", self.expected()));
         if !self.takes(scalar) {
-            let is_only_quoted = scalar.origin == Origin::String && self.reads(&scalar.text).is_ok();
-            return Err(if is_only_quoted { expected().hint("write it without quotes") } else { expected() });
+            return Err(match (self.reads(&scalar.text), scalar.origin) {
+                (Err(_), _) | (_, Origin::Null) => expected(),
+                (Ok(()), Origin::String) => expected().hint("write it without quotes"),
+                (Ok(()), _) => expected().hint(format!("put it in quotes: `\"{}\"`", shortened(&scalar.text))),
+            });
         }
         self.reads(&scalar.text).map_err(|wrong| wrong.unwrap_or_else(|| self.with_advice(expected(), &scalar.text)))
     }
@@ -152,6 +155,7 @@ impl Kind {
             Kind::Duration | Kind::PositiveDuration if number(text).is_some_and(|n| n > 0.0) => {
                 wrong.hint(format!("add a unit: `{0}s`, `{0}ms`", shortened(text)))
             }
+            Kind::Duration | Kind::PositiveDuration => Wrong { hint: quantity::advice(text), ..wrong },
             Kind::Word(words) => Wrong { hint: did_you_mean(text, words), ..wrong },
             _ => wrong,
         }
@@ -214,7 +218,7 @@ pub(super) fn number(text: &str) -> Option<f64> {
 mod tests {
     use super::*;
     use crate::experiment::mistake::Report;
-    use crate::experiment::tree::{Form, parse};
+    use crate::experiment::tree::parse;
 
     fn said(kind: Kind, yaml: &str) -> String {
         let node = parse(yaml, &mut Report::new("e.yaml")).unwrap();
@@ -239,6 +243,11 @@ mod tests {
                 "My test",
                 "expected a name of lower-case letters, digits and hyphens, found \"My test\"",
             ),
+            (
+                Kind::ExperimentName,
+                "7",
+                "expected a name of lower-case letters, digits and hyphens, found 7 (put it in quotes: `\"7\"`)",
+            ),
             (Kind::Name, "a.b", "expected a name of letters, digits, `_` and `-`, found \"a.b\""),
             (Kind::VariantName, "3-nodes+retry", "fine"),
             (
@@ -260,6 +269,16 @@ mod tests {
                 Kind::Duration,
                 "10",
                 "expected a length of time such as `30s` or `1m30s`, found 10 (add a unit: `10s`, `10ms`)",
+            ),
+            (
+                Kind::Duration,
+                "31d",
+                "expected a length of time such as `30s` or `1m30s`, found \"31d\" (`d` is no unit; those are `h`, `m`, `s`, `ms`, `us`)",
+            ),
+            (
+                Kind::PositiveDuration,
+                "800h",
+                "expected a length of time above 0 such as `30s` or `1m30s`, found \"800h\" (the longest is 30 days, `720h`)",
             ),
             (Kind::PositiveDuration, "0s", "expected a length of time above 0 such as `30s` or `1m30s`, found \"0s\""),
             (Kind::Memory, "256MiB", "fine"),

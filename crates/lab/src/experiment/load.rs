@@ -73,7 +73,7 @@ fn target(load: At<'_>, root: At<'_>, bindings: &Bindings, report: &mut Report) 
     }
     let names = Names::of(root.node);
     let services = names.services()?;
-    if kind::Kind::Target.fits(text) && !services.contains(&text) {
+    if kind::Kind::Target.is_met_by(at.node) && !services.contains(&text) {
         let wrong = Wrong::unknown("service", text, services.iter().copied());
         let wrong = if services.is_empty() { wrong.hint("describe it under `system.services`") } else { wrong };
         report.add(at.place(), at.path(), wrong);

@@ -6,7 +6,8 @@
 //! replaced (`complete`), so a value is judged by the same rules whether it was written or bound. Every mistake of a
 //! file is told at once with line and column.
 //!
-//! Nothing is started and nothing is sent here; the only files read are the experiment and its CSV data.
+//! Nothing is started and nothing is sent here; the only files read are the experiment and its CSV data. Of the folders
+//! that services are started in, it is looked up whether they exist.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -180,6 +181,7 @@ fn check_variants(root: At<'_>, variants: &[Variant], dir: &Path, report: &mut R
             seed: 1,
             time_scale: 1.0,
         };
+        service::check_folders(root, &values, dir, &mut of_variant);
         assemble(root, &variant.parameters, &bindings, (dir, &mut files), &mut of_variant);
         reports.push((variant.name.as_str(), of_variant));
     }

@@ -103,11 +103,11 @@ impl<'a> Names<'a> {
 
     fn is_known(&self, name: &str, scope: Scope) -> bool {
         let in_trial = matches!(scope, Scope::Trial | Scope::Replica);
-        let is_parameter = self.parameters.as_ref().is_none_or(|known| known.contains(&name)) && !name.contains('.');
+        let is_parameter = self.parameters.as_ref().map_or(!name.contains('.'), |known| known.contains(&name));
         let is_built_in =
             in_trial && TRIAL_NAMES.contains(&name) || scope == Scope::Replica && REPLICA_NAMES.contains(&name);
         let is_service_fact = in_trial
-            && name.split_once('.').is_some_and(|(service, fact)| {
+            && name.rsplit_once('.').is_some_and(|(service, fact)| {
                 SERVICE_FACTS.contains(&fact) && self.services.as_ref().is_none_or(|known| known.contains(&service))
             });
         is_parameter || is_built_in || is_service_fact
@@ -171,7 +171,7 @@ impl Values<'_> {
             "seed" => return Some(bindings.seed.to_string()),
             _ => {}
         }
-        let (service, fact) = name.split_once('.')?;
+        let (service, fact) = name.rsplit_once('.')?;
         let mut ports = bindings.ports_of(service);
         match fact {
             "host" => Some(HOST.to_owned()),

@@ -112,7 +112,11 @@ impl Metric {
             }
             _ => (quantity::duration(text).map(|d| d.as_nanos() as f64), "a length of time such as `300ms`"),
         };
-        found.ok_or_else(|| Wrong::new(format!("expected {expected} as the bound, found \"{}\"", shortened(text))))
+        found.ok_or_else(|| {
+            let wrong = Wrong::new(format!("expected {expected} as the bound, found \"{}\"", shortened(text)));
+            let is_time = !matches!(self, Metric::ErrorRate | Metric::Rate);
+            Wrong { hint: quantity::advice(text).filter(|_| is_time), ..wrong }
+        })
     }
 
     fn measured(self, load: &LoadTotals) -> Option<f64> {
@@ -245,6 +249,8 @@ mod tests {
         for (text, message) in cases {
             assert_eq!(parse(text).unwrap_err().message, message);
         }
+        assert_eq!(parse("max < 800h").unwrap_err().hint.unwrap(), "the longest is 30 days, `720h`");
+        assert_eq!(parse("rate > 1d").unwrap_err().hint, None);
         assert_eq!(parse("eror_rate < 1%").unwrap_err().hint.unwrap(), "did you mean `error_rate`?");
     }
 }

@@ -56,8 +56,9 @@ fn push<'a>(pieces: &mut Vec<TrialPiece<'a>>, piece: TrialPiece<'a>) {
     }
 }
 
-/// Takes `{{name}}`, `{{name.column}}` and `{{{{` (a literal `{{`) apart.
-pub(super) fn request_pieces(text: &str) -> Result<Vec<RequestPiece<'_>>, Wrong> {
+/// Takes `{{name}}`, `{{name.column}}` and `{{{{` (a literal `{{`) apart. With a `{{` that is never closed, the pieces
+/// are those before it.
+pub(super) fn request_pieces(text: &str) -> (Vec<RequestPiece<'_>>, Result<(), Wrong>) {
     let mut pieces = Vec::new();
     let mut plain = String::new();
     let mut rest = text;
@@ -69,7 +70,9 @@ pub(super) fn request_pieces(text: &str) -> Result<Vec<RequestPiece<'_>>, Wrong>
             rest = after;
             continue;
         }
-        let end = inside.find("}}").ok_or_else(|| unclosed("{{", "}}", &rest[at..], "`{{{{` is a plain `{{`"))?;
+        let Some(end) = inside.find("}}") else {
+            return (pieces, Err(unclosed("{{", "}}", &rest[at..], "`{{{{` is a plain `{{`")));
+        };
         if !plain.is_empty() {
             pieces.push(RequestPiece::Text(Cow::Owned(std::mem::take(&mut plain))));
         }
@@ -84,7 +87,7 @@ pub(super) fn request_pieces(text: &str) -> Result<Vec<RequestPiece<'_>>, Wrong>
     if !plain.is_empty() {
         pieces.push(RequestPiece::Text(Cow::Owned(plain)));
     }
-    Ok(pieces)
+    (pieces, Ok(()))
 }
 
 fn unclosed(opening: &str, closing: &str, text: &str, hint: &str) -> Wrong {
@@ -106,7 +109,8 @@ mod tests {
     }
 
     fn request(text: &str) -> String {
-        let pieces = request_pieces(text).unwrap();
+        let (pieces, end) = request_pieces(text);
+        assert_eq!(end, Ok(()), "{text}");
         let shown = pieces.iter().map(|piece| match piece {
             RequestPiece::Text(text) => text.to_string(),
             RequestPiece::Field(source, None) => format!("<{source}>"),
@@ -142,7 +146,9 @@ mod tests {
         for (text, expected) in cases {
             assert_eq!(request(text), expected);
         }
-        assert_eq!(request_pieces("/{{x}").unwrap_err().hint.as_deref(), Some("`{{{{` is a plain `{{`"));
+        let (pieces, end) = request_pieces("/{{x}}/{{y}");
+        assert_eq!(pieces[1..], [RequestPiece::Field("x", None)]);
+        assert_eq!(end.unwrap_err().hint.as_deref(), Some("`{{{{` is a plain `{{`"));
     }
 
     proptest! {

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-/// The units of time, longer spellings first where one begins another.
+use super::mistake::shortened;
+
+/// The units of time.
 const TIME_UNITS: [(&str, u64); 6] = [
     ("ms", 1_000_000),
     ("us", 1_000),
@@ -31,21 +33,48 @@ pub(super) const DURATION_PATTERN: &str = r"^([0-9]+(\.[0-9]+)?(h|m|s|ms|us|µs)
 /// What [`bytes`] accepts, as a regular expression.
 pub(super) const BYTES_PATTERN: &str = r"^([0-9]+|[0-9]+(\.[0-9]+)?(B|kB|KiB|MB|MiB|GB|GiB))$";
 
+/// Why a text is no length of time.
+enum NoDuration<'a> {
+    NoNumber,
+    NoUnit(&'a str),
+    TooLong,
+}
+
 /// One or more numbers with units, added up; `0` needs no unit. None for anything else and above [`DURATION_MAX`].
 pub(super) fn duration(text: &str) -> Option<Duration> {
+    sum(text).ok()
+}
+
+/// What to say of a text that is no [`duration`], when more can be said than that.
+pub(super) fn advice(text: &str) -> Option<String> {
+    match sum(text) {
+        Err(NoDuration::TooLong) => Some("the longest is 30 days, `720h`".to_owned()),
+        Err(NoDuration::NoUnit(unit)) if !unit.is_empty() => {
+            Some(format!("`{}` is no unit; those are `h`, `m`, `s`, `ms`, `us`", shortened(unit)))
+        }
+        _ => None,
+    }
+}
+
+fn sum(text: &str) -> Result<Duration, NoDuration<'_>> {
     if text == "0" {
-        return Some(Duration::ZERO);
+        return Ok(Duration::ZERO);
     }
     let mut rest = text;
-    let mut sum_ns = 0u64;
+    let mut sum_ns = Some(0u64);
     while !rest.is_empty() {
-        let (number, after) = decimal(rest)?;
-        let (unit, factor) = TIME_UNITS.iter().find(|(unit, _)| after.starts_with(unit))?;
-        sum_ns = sum_ns.checked_add(times(number, *factor)?)?;
-        rest = &after[unit.len()..];
+        let (number, after) = decimal(rest).ok_or(NoDuration::NoNumber)?;
+        let end = after.find(|c: char| !c.is_alphabetic()).unwrap_or(after.len());
+        let (unit, behind) = after.split_at(end);
+        let (_, factor) = TIME_UNITS.iter().find(|(known, _)| *known == unit).ok_or(NoDuration::NoUnit(unit))?;
+        sum_ns = sum_ns.zip(times(number, *factor)).and_then(|(sum, more)| sum.checked_add(more));
+        rest = behind;
     }
-    let sum = Duration::from_nanos(sum_ns);
-    (!text.is_empty() && sum <= DURATION_MAX).then_some(sum)
+    match sum_ns.map(Duration::from_nanos) {
+        _ if text.is_empty() => Err(NoDuration::NoNumber),
+        Some(sum) if sum <= DURATION_MAX => Ok(sum),
+        _ => Err(NoDuration::TooLong),
+    }
 }
 
 /// A whole number of bytes, or a number with a unit. None for anything else.
@@ -112,6 +141,20 @@ mod tests {
         ];
         for (text, expected) in cases {
             assert_eq!(duration(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn units_and_the_limit_are_explained() {
+        let limit = Some("the longest is 30 days, `720h`");
+        let units = |unit: &str| Some(format!("`{unit}` is no unit; those are `h`, `m`, `s`, `ms`, `us`"));
+        assert_eq!(advice("800h").as_deref(), limit);
+        assert_eq!(advice("99999999999999999999h1s").as_deref(), limit);
+        assert_eq!(advice("31d"), units("d"));
+        assert_eq!(advice("1h5min"), units("min"));
+        assert_eq!(duration("720h"), Some(DURATION_MAX));
+        for text in ["", "x", "10", "1 s", "30s"] {
+            assert_eq!(advice(text), None, "{text}");
         }
     }
 

@@ -1,5 +1,6 @@
 //! Reads single values off a checked part of the document. What does not read has been told by the check.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::tree::At;
@@ -7,6 +8,11 @@ use super::{kind, quantity};
 
 pub(super) fn text(at: At<'_>, key: &str) -> Option<String> {
     at.get(key)?.text().map(str::to_owned)
+}
+
+/// A path of the file, which starts from `dir`, without the `./` in it.
+pub(super) fn path(dir: &Path, text: &str) -> PathBuf {
+    dir.join(text).components().collect()
 }
 
 pub(super) fn duration(at: At<'_>, key: &str) -> Option<Duration> {

@@ -45,8 +45,9 @@ pub(super) fn path(text: &str) -> Result<(), Wrong> {
     if !text.starts_with('/') {
         return Err(Wrong::new(format!("expected a path that begins with `/`, found \"{}\"", shortened(text))));
     }
-    let plain = placeholder::request_pieces(text)?;
-    let has_blank = plain.iter().any(
+    let (pieces, end) = placeholder::request_pieces(text);
+    end?;
+    let has_blank = pieces.iter().any(
         |piece| matches!(piece, RequestPiece::Text(text) if text.contains(|c: char| c.is_whitespace() || c.is_control())),
     );
     if !has_blank {
@@ -80,25 +81,26 @@ enum Part {
 /// Builds a request from its checked part of the file. `host` is the value of its `Host` header.
 pub(super) fn build(at: At<'_>, host: &str, sources: &Sources, report: &mut Report) -> Option<RequestTemplate> {
     if let Some(text) = at.text() {
-        let (method, path) = line(text).ok()?;
-        let path = template(at, path, Part::Plain, sources, report)?;
+        // A line that is no request may still draw from data that nobody describes.
+        let (_, rest) = text.split_once(' ')?;
+        let path = template(at, rest.trim_start_matches(' '), Part::Plain, sources, report);
+        let (method, _) = line(text).ok()?;
         return Some(RequestTemplate {
             method: method.into(),
-            path,
+            path: path?,
             headers: Vec::new(),
             body: None,
             host: host.into(),
         });
     }
-    let method = at.get("method")?.text()?.to_owned();
-    let path_at = at.get("path")?;
-    let path = template(path_at, path_at.text()?, Part::Plain, sources, report);
+    let path = at.get("path").and_then(|path| template(path, path.text()?, Part::Plain, sources, report));
     let mut headers = headers(at, sources, report);
     let body = body(at, sources, report);
     let has_type = headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type"));
     if at.get("json").is_some() && !has_type {
         headers.push(("Content-Type".to_owned(), Template::text("application/json")));
     }
+    let method = at.get("method")?.text()?.to_owned();
     Some(RequestTemplate { method, path: path?, headers, body, host: host.into() })
 }
 
@@ -156,35 +158,35 @@ fn integer(text: &str) -> i128 {
 }
 
 fn template(at: At<'_>, text: &str, part: Part, sources: &Sources, report: &mut Report) -> Option<Template> {
-    let built = placeholder::request_pieces(text).and_then(|pieces| segments(pieces, part, sources));
-    match built {
-        Ok(segments) => segments.map(|segments| Template { segments }),
-        Err(wrong) => {
-            report.add(at.place(), at.path(), wrong);
-            None
+    let mut tell = |wrong| report.add(at.place(), at.path(), wrong);
+    let (pieces, end) = placeholder::request_pieces(text);
+    let mut segments = Vec::new();
+    let mut is_whole = end.map_err(&mut tell).is_ok();
+    for piece in pieces {
+        match segment(piece, part, sources) {
+            Ok(Some(segment)) => segments.push(segment),
+            Ok(None) => is_whole = false,
+            Err(wrong) => {
+                is_whole = false;
+                tell(wrong);
+            }
         }
     }
+    is_whole.then_some(Template { segments })
 }
 
 /// None when a source is meant whose fault has been told already.
-fn segments(pieces: Vec<RequestPiece<'_>>, part: Part, sources: &Sources) -> Result<Option<Vec<Segment>>, Wrong> {
-    let mut segments = Vec::new();
-    let mut is_whole = true;
-    for piece in pieces {
-        match piece {
-            RequestPiece::Text(text) => segments.push(Segment::Text(text.into_owned())),
-            RequestPiece::Field(name, column) => match sources.find(name, column)? {
-                None => is_whole = false,
-                Some(field) => {
-                    if part == Part::Json {
-                        sources.check_for_json(field)?;
-                    }
-                    segments.push(Segment::Field { source: field.source, column: field.column });
-                }
-            },
+fn segment(piece: RequestPiece<'_>, part: Part, sources: &Sources) -> Result<Option<Segment>, Wrong> {
+    match piece {
+        RequestPiece::Text(text) => Ok(Some(Segment::Text(text.into_owned()))),
+        RequestPiece::Field(name, column) => {
+            let Some(field) = sources.find(name, column)? else { return Ok(None) };
+            if part == Part::Json {
+                sources.check_for_json(field)?;
+            }
+            Ok(Some(Segment::Field { source: field.source, column: field.column }))
         }
     }
-    Ok(is_whole.then_some(segments))
 }
 
 #[cfg(test)]

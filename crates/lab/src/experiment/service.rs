@@ -45,6 +45,31 @@ pub(super) fn replicas(root: At<'_>, values: &Values<'_>, report: &mut Report) -
     replicas
 }
 
+/// Checks that the folders which services are started in exist, as far as parameters alone tell which those are: what
+/// stands in the trial's folder, or in one named after a port, may come to be. So may any once a setup has run.
+pub(super) fn check_folders(root: At<'_>, values: &Values<'_>, dir: &Path, report: &mut Report) {
+    let Some(system) = root.get("system") else { return };
+    let Some(services) = system.get("services") else { return };
+    for (_, at) in services.entries() {
+        if at.node.get("cwd").is_some() {
+            check_folder(at.with(&complete(at.node, &SERVICE, values)), dir, report);
+        }
+        if at.get("setup").is_some_and(|setup| setup.items().next().is_some()) {
+            return;
+        }
+    }
+}
+
+fn check_folder(service: At<'_>, dir: &Path, report: &mut Report) {
+    let Some(at) = service.get("cwd") else { return };
+    let Some(text) = at.text() else { return };
+    let folder = read::path(dir, text);
+    if !folder.is_dir() {
+        let wrong = Wrong::new(format!("expected a folder, found none at {}", folder.display()));
+        report.add(at.place(), at.path(), wrong.hint("it is relative to the experiment file's folder"));
+    }
+}
+
 /// All replicas, whole.
 pub(super) fn build(
     root: At<'_>,
@@ -74,7 +99,7 @@ fn build_one(
     report: &mut Report,
 ) -> Option<BoundService> {
     check(at, &SERVICE, Pass::Bound, report);
-    let cwd = dir.join(at.get("cwd")?.text()?);
+    let cwd = read::path(dir, at.get("cwd")?.text()?);
     let setup =
         at.get("setup").map_or_else(|| Some(Vec::new()), |setup| setup.items().map(|one| command(one, &cwd)).collect());
     let (ready, ready_timeout) = ready(at.get("ready")?)?;
@@ -101,7 +126,7 @@ fn command(at: At<'_>, cwd: &Path) -> Option<Vec<String>> {
     let mut words: Vec<String> = at.items().map(|item| item.text().map(str::to_owned)).collect::<Option<_>>()?;
     let program = words.first_mut()?;
     if program.contains('/') {
-        *program = cwd.join(&*program).to_string_lossy().into_owned();
+        *program = read::path(cwd, program).to_string_lossy().into_owned();
     }
     Some(words)
 }

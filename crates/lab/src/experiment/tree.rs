@@ -57,7 +57,7 @@ pub(super) enum Origin {
     String,
     /// Written with `${…}`, which is replaced now: its type is whatever its text reads as.
     Bound,
-    /// Written with a `${…}` that cannot be replaced; the fault has been told.
+    /// Written with a `${…}` that cannot be replaced, or a map that has no text as a key; the fault has been told.
     Broken,
 }
 
@@ -102,7 +102,10 @@ pub(super) fn parse(source: &str, report: &mut Report) -> Option<Node> {
     match builder.build(source, report) {
         Ok(()) => {}
         Err((place, wrong)) => {
-            report.add(place, String::new(), wrong);
+            // What follows an unquoted `{{name}}` in its line is no news.
+            if builder.bad_key_line != Some(place.0) {
+                report.add(place, String::new(), wrong);
+            }
             return None;
         }
     }
@@ -119,6 +122,8 @@ struct Builder {
     root: Option<Node>,
     open: Vec<Open>,
     documents: usize,
+    /// The last line in which a key was no text.
+    bad_key_line: Option<usize>,
 }
 
 /// A list or map whose end has not been seen.
@@ -129,7 +134,13 @@ struct Open {
 
 enum Contents {
     List(Vec<Node>),
-    Map { entries: Vec<Entry>, first: HashMap<String, Place>, key: Option<(String, Place)> },
+    Map {
+        entries: Vec<Entry>,
+        first: HashMap<String, Place>,
+        key: Option<(String, Place)>,
+    },
+    /// A map that had a list or a map as a key: nothing of it is used.
+    Broken,
 }
 
 impl Builder {
@@ -138,7 +149,7 @@ impl Builder {
         while let Some(event) = parser.next_event() {
             let (event, span) = event.map_err(|error| {
                 let marker = error.marker();
-                ((marker.line(), marker.col() + 1), Wrong::new(format!("not YAML: {}", error.info())))
+                not_yaml(source, (marker.line(), marker.col() + 1), error.info())
             })?;
             self.take(event, span, report)?;
         }
@@ -184,9 +195,6 @@ impl Builder {
         if self.open.len() >= DEPTH_MAX {
             return Err((place, Wrong::new(format!("nested deeper than {DEPTH_MAX} levels"))));
         }
-        if let Some(Open { contents: Contents::Map { key: None, .. }, .. }) = self.open.last() {
-            return Err((place, Wrong::new("a key that is a list or a map, expected a text")));
-        }
         self.open.push(Open { place, contents });
         Ok(())
     }
@@ -196,23 +204,30 @@ impl Builder {
         let form = match contents {
             Contents::List(items) => Form::List(items),
             Contents::Map { entries, .. } => Form::Map(entries),
+            Contents::Broken => Form::Scalar(Scalar { text: String::new(), origin: Origin::Broken }),
         };
         self.close_value(Node { place, form }, report)
     }
 
     /// Puts a finished part where it belongs: it is the root, an item, a key or a key's value.
     fn close_value(&mut self, node: Node, report: &mut Report) -> Result<(), Fatal> {
-        let Some(Open { contents, .. }) = self.open.last_mut() else {
+        let Some(Open { place, contents }) = self.open.last_mut() else {
             self.root = Some(node);
             return Ok(());
         };
         match contents {
+            Contents::Broken => {}
             Contents::List(items) => items.push(node),
-            Contents::Map { key: key @ None, .. } => {
-                if let Form::Scalar(scalar) = node.form {
-                    *key = Some((scalar.text, node.place));
+            Contents::Map { key: key @ None, .. } => match node.form {
+                Form::Scalar(Scalar { origin: Origin::Broken, .. }) => *contents = Contents::Broken,
+                Form::Scalar(Scalar { text, .. }) => *key = Some((text, node.place)),
+                _ => {
+                    let (place, wrong) = bad_key(&node, *place);
+                    *contents = Contents::Broken;
+                    self.bad_key_line = Some(place.0);
+                    report.add(place, self.path(), wrong);
                 }
-            }
+            },
             Contents::Map { entries, first, key } => {
                 let Some((key, key_place)) = key.take() else { return Ok(()) };
                 if let Some((line, _)) = first.get(&key) {
@@ -233,13 +248,50 @@ impl Builder {
         for open in &self.open[..self.open.len().saturating_sub(1)] {
             match &open.contents {
                 Contents::List(items) => path.push_str(&format!("[{}]", items.len())),
-                Contents::Map { key, .. } => {
-                    let key = key.as_ref().map_or("", |(key, _)| key);
-                    push_key(&mut path, key);
-                }
+                Contents::Map { key: Some((key, _)), .. } => push_key(&mut path, key),
+                Contents::Map { key: None, .. } | Contents::Broken => {}
             }
         }
         path
+    }
+}
+
+/// What is wrong with a text that the parser refuses, and where.
+fn not_yaml(source: &str, place: Place, info: &str) -> Fatal {
+    let lines = || source.lines().zip(1..).skip(place.0.saturating_sub(1));
+    // The parser may stop at the end of the line before.
+    let tab = lines().find_map(|(line, number)| Some((number, tab_in_indentation(line)?)));
+    if let (true, Some(tab)) = (info.contains("tab"), tab) {
+        let hint = "YAML does not allow tabs for indentation; use spaces";
+        return (tab, Wrong::new("a tab in the indentation").hint(hint));
+    }
+    let wrong = Wrong::new(format!("not YAML: {info}"));
+    let line = lines().next().map_or("", |(line, _)| line);
+    let opening = line.find("{{").or_else(|| line.find("${"));
+    match opening {
+        Some(at) if !line[..at].contains(['"', '\'']) => {
+            (place, wrong.hint("a value with `{{…}}` or `${…}` in it needs quotes"))
+        }
+        _ => (place, wrong),
+    }
+}
+
+/// The column of the first tab that a line's text stands behind.
+fn tab_in_indentation(line: &str) -> Option<usize> {
+    let text = line.find(|c: char| !c.is_whitespace())?;
+    Some(line[..text].find('\t')? + 1)
+}
+
+/// What to say of a key that is no text, and where: `{{name}}` is, to YAML, a map with a map as its key.
+fn bad_key(key: &Node, map: Place) -> Fatal {
+    let wrong = Wrong::new("a key that is a list or a map, expected a text");
+    match (&key.form, key.entries()) {
+        (Form::Map(_), [Entry { key: name, value: Node { form: Form::Scalar(value), .. }, .. }])
+            if value.origin == Origin::Null && (map.0, map.1 + 1) == key.place =>
+        {
+            (map, wrong.hint(format!("put the value in quotes, such as `\"{{{{{}}}}}\"`", shortened(name))))
+        }
+        _ => (key.place, wrong),
     }
 }
 
@@ -371,10 +423,42 @@ mod tests {
             ("a: !secret x\n", "e.yaml:1:4: a tag (`!name`), which experiment files do not have"),
             ("? [a]\n: 1\n", "e.yaml:1:3: a key that is a list or a map, expected a text"),
             ("a:\n  b: 1\n  c: 2\n  b: 3\n", "e.yaml:4:3: a: `b` is given twice, first in line 2"),
+            ("a:\n  b: {{u}}\n", "e.yaml:2:6: a.b: a key that is a list or a map, expected a text"),
+            ("a: [1, { {u}: 2 }]\n", "e.yaml:1:10: a[1]: a key that is a list or a map, expected a text"),
+            ("a: {{u}}/{{v}}\n", "e.yaml:1:4: a: a key that is a list or a map, expected a text"),
+            ("a: x\n\tb: 1\n", "e.yaml:2:1: a tab in the indentation"),
+            ("a:\n  b: 1\n\n \tc: 2\n", "e.yaml:4:2: a tab in the indentation"),
             (&deep, "e.yaml:1:33: nested deeper than 32 levels"),
         ];
         for (source, expected) in cases {
             assert_eq!(mistakes(source), [expected], "{source}");
+        }
+    }
+
+    #[test]
+    fn a_map_with_a_bad_key_is_told_beside_other_mistakes() {
+        let said = mistakes("a: { x: {{u}}, y: {{v}}, {[w]: 1}: 2 }\nb: 1\nb: 2\n");
+        let places: Vec<&str> = said.iter().map(|said| said.split(' ').next().unwrap()).collect();
+        assert_eq!(places, ["e.yaml:1:9:", "e.yaml:1:19:", "e.yaml:1:27:", "e.yaml:3:1:"]);
+    }
+
+    #[test]
+    fn broken_yaml_says_what_to_do_when_that_is_known() {
+        let hint = |source| {
+            let mut report = Report::new("e.yaml");
+            parse(source, &mut report);
+            report.into_mistakes().remove(0).hint
+        };
+        let cases = [
+            ("a: b\n\tc: d\n", Some("YAML does not allow tabs for indentation; use spaces")),
+            ("a: {{user.name}}\n", Some("put the value in quotes, such as `\"{{user.name}}\"`")),
+            ("a: { b: GET /{{u}} }\n", Some("a value with `{{…}}` or `${…}` in it needs quotes")),
+            ("a: { b: ${u} }\n", Some("a value with `{{…}}` or `${…}` in it needs quotes")),
+            ("a: [\"{{u}}\"\nb: 1\n", None),
+            ("? [a]\n: 1\n", None),
+        ];
+        for (source, expected) in cases {
+            assert_eq!(hint(source).as_deref(), expected, "{source}");
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::kind::Kind;
-use super::mistake::{Report, Wrong};
+use super::mistake::{Report, Wrong, nearest};
 use super::names::{Names, RESERVED_FOR_PARAMETERS};
 use super::tree::At;
 
@@ -37,6 +37,8 @@ pub(super) fn variants(root: At<'_>, parameters: &BTreeMap<String, String>, repo
     let mut variants: Vec<Variant> = Vec::new();
     let mut lines: Vec<usize> = Vec::new();
     for at in listed.iter().flat_map(At::items) {
+        let mut resolved = base(at, &variants, root, report).unwrap_or_else(|| parameters.clone());
+        set(at, root, &mut resolved, report);
         let Some(name) = at.get("name") else { continue };
         let Some(text) = name.text() else { continue };
         if let Some(first) = variants.iter().position(|variant| variant.name == text) {
@@ -44,8 +46,6 @@ pub(super) fn variants(root: At<'_>, parameters: &BTreeMap<String, String>, repo
             report.add(name.place(), name.path(), Wrong::new(message));
             continue;
         }
-        let mut resolved = base(at, &variants, root, report).unwrap_or_else(|| parameters.clone());
-        set(at, root, &mut resolved, report);
         variants.push(Variant { name: text.to_owned(), parameters: resolved });
         lines.push(name.place().0);
     }
@@ -62,7 +62,7 @@ fn base(at: At<'_>, earlier: &[Variant], root: At<'_>, report: &mut Report) -> O
     if let Some(variant) = earlier.iter().find(|variant| variant.name == text) {
         return Some(variant.parameters.clone());
     }
-    if !Kind::VariantName.fits(text) {
+    if !Kind::VariantName.is_met_by(from.node) {
         return None;
     }
     let list = root.get("variants")?;
@@ -85,7 +85,11 @@ fn set(at: At<'_>, root: At<'_>, resolved: &mut BTreeMap<String, String>, report
             resolved.extend(value.text().map(|text| (key.to_owned(), text.to_owned())));
         } else {
             let wrong = Wrong::unknown("parameter", key, known.iter().copied());
-            let wrong = if known.is_empty() { wrong.hint("give it a first value under `parameters`") } else { wrong };
+            let wrong = match nearest(key, &["name", "from"]) {
+                Some(meant) if at.node.get(meant).is_none() => wrong.hint(format!("did you mean `{meant}`?")),
+                _ if known.is_empty() => wrong.hint("give it a first value under `parameters`"),
+                _ => wrong,
+            };
             report.add(value.key_place(), at.path(), wrong);
         }
     }

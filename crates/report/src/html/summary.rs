@@ -36,6 +36,10 @@ fn row(variant: &VariantSummary, all: &[VariantSummary], repeated: bool, compare
     if repeated {
         out += &format!("<td class=\"n\">{}</td>", variant.repetitions);
     }
+    if variant.repetitions == 0 {
+        let cells = if compared { 9 } else { 7 };
+        return out + &"<td class=\"n\">–</td>".repeat(cells) + "</tr>";
+    }
     let barred = |of: fn(&VariantSummary) -> f64, text: String| {
         let most = all.iter().map(of).fold(0.0, f64::max);
         let share = if most > 0.0 { of(variant) / most * 100.0 } else { 0.0 };

@@ -69,13 +69,18 @@ fn totals(summary: &LoadSummary) -> String {
     let rate = if total > 0.0 { answers as f64 / total } else { 0.0 };
     let each = summary.bytes.checked_div(answers).unwrap_or(0);
     let decimals = decimals(&summary.latency);
+    // Without a success there is no latency, not one of zero.
+    let time = |ns: f64| match summary.latency.count() {
+        0 => "–".to_owned(),
+        _ => format!("{} secs", seconds(ns, decimals)),
+    };
     format!(
-        "Summary:\n  URL:          {}\n  Total:        {total:.4} secs\n  Slowest:      {} secs\n  Fastest:      {} secs\n  Average:      \
-         {} secs\n  Requests/sec: {rate:.4}\n\n  Total data:   {} bytes ({})\n  Size/request: {each} bytes\n",
+        "Summary:\n  URL:          {}\n  Total:        {total:.4} secs\n  Slowest:      {}\n  Fastest:      {}\n  \
+         Average:      {}\n  Requests/sec: {rate:.4}\n\n  Total data:   {} bytes ({})\n  Size/request: {each} bytes\n",
         clean(&summary.url),
-        seconds(summary.latency.max_ns() as f64, decimals),
-        seconds(summary.latency.min_ns() as f64, decimals),
-        seconds(summary.latency.mean_ns(), decimals),
+        time(summary.latency.max_ns() as f64),
+        time(summary.latency.min_ns() as f64),
+        time(summary.latency.mean_ns()),
         summary.bytes,
         units::bytes(summary.bytes as f64)
     )

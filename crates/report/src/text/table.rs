@@ -15,6 +15,9 @@ const RULE: char = '─';
 /// Columns between two columns of a table.
 const GAP: u16 = 2;
 
+/// Columns of measured numbers.
+const MEASURED: usize = 7;
+
 /// How the text of a column stands.
 #[derive(Clone, Copy)]
 enum Align {
@@ -64,6 +67,11 @@ fn number_row(variant: &VariantSummary, repeated: bool) -> Vec<String> {
     let mut row = vec![clean(&variant.variant)];
     if repeated {
         row.push(variant.repetitions.to_string());
+    }
+    if variant.repetitions == 0 {
+        // Nothing was measured to the end: a zero would be a lie.
+        row.extend(std::iter::repeat_n("–".to_owned(), MEASURED));
+        return row;
     }
     row.push(units::rate(variant.rate));
     row.extend([variant.mean_ns, variant.p50_ns, variant.p95_ns, variant.p99_ns].map(units::duration));
@@ -162,6 +170,13 @@ fn render(header: &[(String, Align)], rows: &[Vec<String>], paint: Paint, width:
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn a_variant_without_a_finished_trial_has_no_numbers() {
+        let row = super::number_row(&narrows_model::comparison::VariantSummary::default(), false);
+        assert_eq!(row.len(), super::number_header(false).len());
+        assert!(row[1..].iter().all(|cell| cell == "–"), "{row:?}");
+    }
+
     use super::*;
     use crate::fixture;
     use crate::text::Color;

@@ -4,11 +4,10 @@
 //! old ones), so names are never looked at one generation at a time: for each fact the stable name is tried first, then
 //! the names it replaced, in the order of [`RENAMED`]. This is the only place of Narrows that knows attribute names.
 //!
-//! It does not rewrite attributes (they are kept as they came, but for secrets, see [`secrets`]) and does not interpret
-//! queries: grouping statements that differ in their literals is diagnosis.
+//! It does not rewrite attributes and does not interpret queries: grouping statements that differ in their literals is
+//! diagnosis. Secrets are the run file's business, whose door nothing gets past.
 
 mod names;
-pub mod secrets;
 
 use narrows_model::trace::SpanFacts;
 use serde_json::{Map, Value};
@@ -23,6 +22,7 @@ const SERVER_SIDE: &[&str] = &["net.host.name", "net.host.port", "net.host.ip", 
 /// other type, or a number out of its range, counts as absent.
 pub fn facts(attributes: &Map<String, Value>) -> SpanFacts {
     let seen = Attributes { map: attributes, is_server: SERVER_SIDE.iter().any(|name| attributes.contains_key(*name)) };
+    let (server_address, port_beside) = seen.text("server.address").map(split_port).unzip();
     SpanFacts {
         http_method: seen.text("http.request.method"),
         http_route: seen.text("http.route"),
@@ -33,8 +33,8 @@ pub fn facts(attributes: &Map<String, Value>) -> SpanFacts {
         db_query: seen.text("db.query.text"),
         db_operation: seen.text("db.operation.name"),
         db_status: seen.text("db.response.status_code"),
-        server_address: seen.text("server.address"),
-        server_port: seen.number("server.port"),
+        server_address,
+        server_port: seen.number("server.port").or(port_beside.flatten()),
         error_type: seen.text("error.type"),
     }
 }
@@ -62,7 +62,7 @@ impl Attributes<'_> {
         self.first(new, as_number)
     }
 
-    /// The whole URL, else path and query of a server span; values that are secrets blanked.
+    /// The whole URL, else path and query of a server span.
     fn url(&self) -> Option<String> {
         let target = || {
             let path = self.text("url.path")?;
@@ -71,7 +71,7 @@ impl Attributes<'_> {
                 None => path,
             })
         };
-        self.text("url.full").or_else(target).or_else(|| as_text(self.map.get("http.target")?)).map(secrets::redact_url)
+        self.text("url.full").or_else(target).or_else(|| as_text(self.map.get("http.target")?))
     }
 }
 
@@ -90,6 +90,17 @@ fn as_number(value: &Value) -> Option<u16> {
         _ => return None,
     };
     u16::try_from(number).ok().filter(|number| *number > 0)
+}
+
+/// Parts `127.0.0.1:8000` and `[::1]:8000`, which Python's ASGI instrumentation sends as an address, at the port.
+fn split_port(address: String) -> (String, Option<u16>) {
+    let Some((host, port)) = address.rsplit_once(':') else { return (address, None) };
+    let bracketed = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    let is_plain = !host.is_empty() && !host.contains(':');
+    match (bracketed.or(is_plain.then_some(host)), port.parse()) {
+        (Some(host), Ok(port)) if port > 0 => (host.to_owned(), Some(port)),
+        _ => (address, None),
+    }
 }
 
 fn stable_system(name: String) -> String {

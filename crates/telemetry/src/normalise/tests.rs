@@ -24,7 +24,7 @@ fn fastapi_server_span_by_the_old_names() {
         http_route: text("/cars/{mode}"),
         http_status: Some(200),
         url: text("http://127.0.0.1:8000/cars/7"),
-        server_address: text("127.0.0.1:8000"),
+        server_address: text("127.0.0.1"),
         server_port: Some(8000),
         ..SpanFacts::default()
     };
@@ -42,7 +42,7 @@ fn fastapi_server_span_by_the_new_names() {
         http_method: text("GET"),
         http_route: text("/cars/{mode}"),
         http_status: Some(500),
-        url: text("/cars/7?full=1&token=REDACTED"),
+        url: text("/cars/7?full=1&token=abc"),
         server_address: text("127.0.0.1"),
         server_port: Some(8000),
         error_type: text("500"),
@@ -125,6 +125,26 @@ fn cosmos_db_of_both_generations() {
     }));
     assert_eq!(new.db_status, text("429"));
     assert_eq!(new, old);
+}
+
+#[test]
+fn a_port_inside_the_address_is_parted_from_it() {
+    let cases = [
+        (json!({ "server.address": "127.0.0.1:8000" }), "127.0.0.1", Some(8000)),
+        (json!({ "server.address": "127.0.0.1:8000", "server.port": 9000 }), "127.0.0.1", Some(9000)),
+        (json!({ "server.address": "[::1]:8000" }), "::1", Some(8000)),
+        (json!({ "server.address": "::1" }), "::1", None),
+        (json!({ "server.address": "fe80::1:8000" }), "fe80::1:8000", None),
+        (json!({ "server.address": "shop:http" }), "shop:http", None),
+        (json!({ "server.address": "shop:0" }), "shop:0", None),
+        (json!({ "server.address": "shop:80000" }), "shop:80000", None),
+        (json!({ "server.address": ":80" }), ":80", None),
+        (json!({ "server.address": "/run/shop.sock" }), "/run/shop.sock", None),
+    ];
+    for (attributes, address, port) in cases {
+        let got = facts_of(attributes);
+        assert_eq!((got.server_address, got.server_port), (text(address), port), "{address}");
+    }
 }
 
 #[test]

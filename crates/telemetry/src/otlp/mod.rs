@@ -104,12 +104,12 @@ impl Receiver {
         self.local_addr
     }
 
-    /// What arrived so far.
-    pub fn stats(&self) -> ReceiverStats {
+    fn stats(&self) -> ReceiverStats {
         self.stats.read()
     }
 
-    /// Takes no new connection, lets requests in flight end for at most 1.5 seconds, and ends the threads.
+    /// Takes no new connection, lets requests in flight end for at most 1.5 seconds, ends the threads, and says what
+    /// arrived since the start.
     pub fn stop(mut self) -> ReceiverStats {
         self.end();
         self.stats()

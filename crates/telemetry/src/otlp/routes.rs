@@ -1,4 +1,8 @@
 //! The three export routes: from a request to the store's receipt to an answer.
+//!
+//! The wait for a receipt has no limit of its own: what is queued will be committed, so a "try again" in the meantime
+//! would have log lines and points stored twice. The store answers every call, and requests in flight are bounded. A
+//! sender that gives up by itself (SDKs do after 10 seconds) and sends again is not helped by this.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -21,8 +25,6 @@ use crate::{Kept, Receipt, Refused, Store};
 pub(super) const IN_FLIGHT_MAX: usize = 64;
 /// The longest a body may take to arrive.
 const BODY_PATIENCE: Duration = Duration::from_secs(10);
-/// The longest wait for the store's receipt; SDKs give up after 10 seconds by default.
-const RECEIPT_PATIENCE: Duration = Duration::from_secs(9);
 
 pub(super) const EXPECTS_PROTOBUF: &str =
     "expected content type application/x-protobuf; OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf sets it";
@@ -174,12 +176,11 @@ fn unreadable(error: Unreadable) -> Refusal {
 }
 
 async fn resolved(receipt: Receipt) -> Result<Kept, Refusal> {
-    match tokio::time::timeout(RECEIPT_PATIENCE, receipt).await {
-        Ok(Ok(Ok(kept))) => Ok(kept),
-        Ok(Ok(Err(refused @ Refused::Busy))) => Err(unavailable(refused.to_string())),
-        Ok(Ok(Err(refused @ Refused::Broken(_)))) => Err((StatusCode::INTERNAL_SERVER_ERROR, refused.to_string())),
-        Ok(Err(_)) => Err((StatusCode::INTERNAL_SERVER_ERROR, "the run file was closed".to_owned())),
-        Err(_) => Err(unavailable(format!("the run file took longer than {RECEIPT_PATIENCE:?}"))),
+    match receipt.await {
+        Ok(Ok(kept)) => Ok(kept),
+        Ok(Err(refused @ Refused::Busy)) => Err(unavailable(refused.to_string())),
+        Ok(Err(refused @ Refused::Broken(_))) => Err((StatusCode::INTERNAL_SERVER_ERROR, refused.to_string())),
+        Err(_) => Err((StatusCode::INTERNAL_SERVER_ERROR, "the run file was left unwritten".to_owned())),
     }
 }
 
@@ -204,4 +205,24 @@ fn verdict(over_limit: u64, malformed: u64, complaint: Option<String>) -> Respon
 fn now_ns() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_receipt_is_waited_for_however_late_it_comes() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+        let kept = Kept { kept: 1, over_limit: 0 };
+        let answer = runtime.block_on(async {
+            let (tell, receipt) = tokio::sync::oneshot::channel();
+            let waiting = tokio::spawn(resolved(receipt));
+            // An hour of the paused clock, which takes no time.
+            tokio::time::sleep(Duration::from_secs(3600)).await;
+            tell.send(Ok(kept)).unwrap();
+            waiting.await.unwrap()
+        });
+        assert_eq!(answer, Ok(kept));
+    }
 }

@@ -9,7 +9,7 @@ use super::words::{self, signed};
 pub struct Count {
     /// In the file.
     pub stored: u64,
-    /// Arrived beyond the trial's ceiling.
+    /// Arrived beyond the trial's ceiling, or found the queue full and do not come again.
     pub refused: u64,
 }
 

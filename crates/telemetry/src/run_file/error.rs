@@ -9,7 +9,7 @@ use rusqlite::ErrorCode;
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
     /// The file system said no.
-    #[error("cannot open run file {path}: {source}", path = path.display())]
+    #[error("cannot open run file {path}", path = path.display())]
     Io {
         /// The file.
         path: PathBuf,
@@ -70,16 +70,19 @@ pub enum Error {
     /// A run cannot end in the state `running`.
     #[error("a run cannot end in the state running")]
     EndsRunning,
-    /// The file was finished, or its writer thread has gone.
+    /// The file was finished.
     #[error("the run file is closed")]
     Closed,
-    /// Anything else that SQLite reports.
-    #[error("run file {path}: {source}", path = path.display())]
+    /// The thread that writes the file panicked; what was acknowledged is kept.
+    #[error("the run file takes nothing more: the thread that writes it failed")]
+    WriterFailed,
+    /// Anything else that SQLite reports. Its error is part of the message, not a source: its own sources repeat it.
+    #[error("run file {path}: {reason}", path = path.display())]
     Database {
         /// The file.
         path: PathBuf,
         /// What SQLite said.
-        source: Arc<rusqlite::Error>,
+        reason: Arc<rusqlite::Error>,
     },
 }
 
@@ -109,7 +112,7 @@ impl Error {
             | Sqlite::FromSqlConversionFailure(..)
             | Sqlite::Utf8Error(..)
             | Sqlite::QueryReturnedNoRows => Error::damaged(path, source.to_string()),
-            source => Error::Database { path: path.to_owned(), source: Arc::new(source) },
+            source => Error::Database { path: path.to_owned(), reason: Arc::new(source) },
         }
     }
 }

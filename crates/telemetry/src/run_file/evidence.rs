@@ -64,13 +64,6 @@ impl Reader {
         evidence.traces = self.query(|connection| traces_of(connection, &evidence, limit))?;
         Ok(evidence)
     }
-
-    /// One trace, up to its first 200,000 spans; none when the trial has no span of it.
-    pub fn trace(&self, trial: i64, id: TraceId) -> Result<Option<Trace>> {
-        let spans_max = TraceLimit::default().spans;
-        let spans = self.query(|connection| spans_of(connection, &mut HashMap::new(), trial, &id, spans_max))?;
-        Ok(trace_from(id, spans, 1.0))
-    }
 }
 
 fn seconds_of(connection: &Connection, trial: i64) -> rusqlite::Result<Vec<LoadSecond>> {

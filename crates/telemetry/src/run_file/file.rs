@@ -37,14 +37,14 @@ pub struct RunFile {
 }
 
 impl RunFile {
-    /// Makes the file, with the default [`Limits`].
+    /// Makes the file.
     /// Errors when there is a file of that name, or when the place cannot be written to.
     pub fn create(path: &Path, run: &Run) -> Result<Self> {
         Self::create_with(path, run, Limits::default())
     }
 
-    /// Makes the file.
-    pub fn create_with(path: &Path, run: &Run, limits: Limits) -> Result<Self> {
+    /// As [`RunFile::create`], with other ceilings.
+    pub(super) fn create_with(path: &Path, run: &Run, limits: Limits) -> Result<Self> {
         match File::create_new(path) {
             Ok(_) => {}
             Err(error) if error.kind() == ErrorKind::AlreadyExists => return Err(Error::Exists(path.to_owned())),
@@ -60,9 +60,9 @@ impl RunFile {
         }
     }
 
-    /// Takes up a run that was cut short or failed, with the default [`Limits`], and says what the file knows. Trials
-    /// that were under way are `interrupted`. Errors when the run is complete, when its writer still lives, or when the
-    /// file is not a whole run file.
+    /// Takes up a run that was cut short or failed, and says what the file knows. Trials that were under way are
+    /// `interrupted`. Errors when the run is complete, when its writer still lives, or when the file is not a whole run
+    /// file.
     pub fn resume(path: &Path) -> Result<(Self, Run, Vec<Trial>)> {
         drop(Reader::open(path)?);
         let mut connection = open(path).map_err(|error| Error::sqlite(path, error))?;
@@ -109,7 +109,7 @@ impl RunFile {
     fn end(&mut self, state: RunState) -> Result<()> {
         let Some(thread) = self.thread.take() else { return Ok(()) };
         self.recorder.close();
-        let connection = thread.join().map_err(|_| Error::Closed)?.into_connection();
+        let connection = thread.join().map_err(|_| Error::WriterFailed)?.into_connection();
         write_end(&connection, state)
             .and_then(|()| make_plain(connection))
             .map_err(|error| Error::sqlite(&self.path, error))

@@ -7,11 +7,12 @@
 //! run lasts, so that what was acknowledged survives the process and others can read meanwhile; a plain single file at
 //! the end. Tables are for writing, views are for people (`docs/reference/run-file.md`). A reader never writes.
 //!
-//! Nothing here decides which spans are worth keeping: up to the ceilings of [`Limits`] everything is kept, beyond them
-//! it is counted.
+//! Nothing here decides which spans are worth keeping: up to a trial's ceilings everything is kept, beyond them it is
+//! counted.
 
 mod calls;
 mod counts;
+mod door;
 mod error;
 mod evidence;
 mod file;
@@ -44,24 +45,31 @@ pub const APPLICATION_ID: i64 = 0x4e52_5257;
 const SCHEMA: &str = include_str!("schema.sql");
 
 /// How many records of each kind a trial may keep, and how many may wait. Past a ceiling records are counted as refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+#[derive(Debug, Clone, Copy)]
+struct Limits {
     /// Spans of one trial.
-    pub spans: u64,
+    spans: u64,
     /// Points of all series of one trial.
-    pub points: u64,
+    points: u64,
     /// Series of one trial; points of further ones are refused.
-    pub series: u64,
+    series: u64,
     /// Log lines of one trial.
-    pub logs: u64,
+    logs: u64,
     /// Sampled requests of one trial.
-    pub samples: u64,
-    /// Records that may wait to be written, all kinds together.
-    pub queued: usize,
+    samples: u64,
+    /// What may wait to be written, all kinds together.
+    queued: queue::Size,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { spans: 2_000_000, points: 2_000_000, series: 10_000, logs: 100_000, samples: 1_000_000, queued: 65_536 }
+        Self {
+            spans: 2_000_000,
+            points: 2_000_000,
+            series: 10_000,
+            logs: 100_000,
+            samples: 1_000_000,
+            queued: queue::Size { records: 65_536, bytes: 256 << 20 },
+        }
     }
 }

@@ -12,12 +12,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use narrows_model::finding::Finding;
 use narrows_model::run::{Run, RunState, ServiceInstance, Trial, TrialState, Validity, Window};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row};
 use rustix::fs::Access;
-use serde_json::Value;
 
 use super::counts::Counts;
 use super::error::{Error, Result};
@@ -81,21 +79,6 @@ impl Reader {
     /// How many records of a trial are in the file, and how many were refused.
     pub fn counts(&self, trial: i64) -> Result<Counts> {
         self.query(|connection| Counts::load(connection, trial))?.ok_or(Error::UnknownTrial(trial))
-    }
-
-    /// The findings of each trial, dearest first; the trials in order.
-    pub fn findings(&self) -> Result<Vec<Vec<Finding>>> {
-        let sql = "SELECT body FROM findings WHERE trial = ?1 ORDER BY rank";
-        let of_trial = |trial: &Trial| {
-            self.query(|connection| rows(connection, sql, [trial.id], |row| Ok(row.get::<_, Json<Finding>>(0)?.0)))
-        };
-        self.trials()?.iter().map(of_trial).collect()
-    }
-
-    /// What was concluded under a name; none when nothing was.
-    pub fn conclusion(&self, key: &str) -> Result<Option<Value>> {
-        let sql = "SELECT value FROM conclusions WHERE key = ?1";
-        self.query(|connection| connection.query_row(sql, [key], |row| Ok(row.get::<_, Json<Value>>(0)?.0)).optional())
     }
 
     pub(super) fn query<T>(&self, read: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {

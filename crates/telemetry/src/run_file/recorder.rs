@@ -10,15 +10,21 @@ use narrows_model::series::{LogLine, Point, SeriesKey};
 use narrows_model::trace::Span;
 use tokio::sync::oneshot;
 
+use super::door::Record;
 use super::error::{Error, Result};
-use super::queue::{Admission, Job, Queue, Turned};
+use super::queue::{Admission, Job, Lost, Queue, Size, Turned};
 use super::rows::Rows;
 use crate::{Kept, Receipt, Refused, Store};
 
 /// Writes into an open run file. Clones write into the same file.
 ///
 /// Telemetry comes in through [`Store`], whose calls never block. The calls below block until what they were given is
-/// committed. After the file was finished every call fails with [`Error::Closed`].
+/// committed. After the file was finished every call fails with [`Error::Closed`], and with [`Error::WriterFailed`]
+/// should the thread behind it have panicked.
+///
+/// Secrets are blanked and long texts are cut at this door. Sampled points and lines of output that find the queue full
+/// are counted as refused for their trial, since nobody brings them again; what came by OTLP is not, since
+/// [`Refused::Busy`] makes its sender send it again.
 #[derive(Clone)]
 pub struct Recorder {
     shared: Arc<Shared>,
@@ -84,7 +90,11 @@ impl Recorder {
         self.shared.queue.close();
     }
 
-    fn call(&self, records: usize, apply: impl FnOnce(&mut Rows) -> Result<()> + Send + 'static) -> Result<()> {
+    pub(super) fn call(
+        &self,
+        records: usize,
+        apply: impl FnOnce(&mut Rows) -> Result<()> + Send + 'static,
+    ) -> Result<()> {
         self.call_counted(records, move |rows| apply(rows).map(|()| Kept::default())).map(drop)
     }
 
@@ -96,28 +106,50 @@ impl Recorder {
         let (tell, told) = sync_channel(1);
         // The caller waits for the answer below, so it is always there to be told.
         let done = move |result| drop(tell.send(result));
-        let job = Job { records, apply: Box::new(apply), done: Box::new(done) };
-        self.shared.queue.push(job, Admission::Always).map_err(|_| Error::Closed)?;
-        told.recv().unwrap_or(Err(Error::Closed))
+        // Its bytes are the caller's own, who waits with them.
+        let job = Job { size: Size { records, bytes: 0 }, apply: Box::new(apply), done: Box::new(done) };
+        self.shared.queue.push(job, Admission::Always).map_err(why_closed)?;
+        // A job is dropped unanswered only when the writer panics over it or one beside it.
+        told.recv().unwrap_or(Err(Error::WriterFailed))
     }
 
-    fn store(&self, records: usize, apply: impl FnOnce(&mut Rows, i64) -> Result<Kept> + Send + 'static) -> Receipt {
+    fn store<R: Record>(
+        &self,
+        mut records: Vec<R>,
+        apply: impl FnOnce(&mut Rows, i64, Vec<R>) -> Result<Kept> + Send + 'static,
+    ) -> Receipt {
         let (tell, receipt) = oneshot::channel();
         let trial = *self.shared.trial.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(trial) = trial else {
-            let _ = tell.send(Ok(Kept { kept: 0, over_limit: records as u64 }));
+            let _ = tell.send(Ok(Kept { kept: 0, over_limit: records.len() as u64 }));
             return receipt;
         };
+        let (mut size, mut or_lost) = (Size::default(), Lost::default());
+        for record in &mut records {
+            record.clean();
+            size += Size { records: 1, bytes: record.bytes() };
+            or_lost += record.lost();
+        }
         // A sender may drop its receipt; what it sent is kept all the same.
-        let done =
-            move |result: Result<Kept>| drop(tell.send(result.map_err(|error| Refused::Broken(error.to_string()))));
-        let job = Job { records, apply: Box::new(move |rows| apply(rows, trial)), done: Box::new(done) };
-        match self.shared.queue.push(job, Admission::IfThereIsRoom) {
+        let done = move |result: Result<Kept>| drop(tell.send(result.map_err(|error| broken(&error))));
+        let job = Job { size, apply: Box::new(move |rows| apply(rows, trial, records)), done: Box::new(done) };
+        match self.shared.queue.push(job, Admission::IfThereIsRoom { trial, or_lost }) {
             Ok(()) => receipt,
-            Err((_, Turned::Full)) => resolved(Refused::Busy),
-            Err((_, Turned::Closed)) => resolved(Refused::Broken(Error::Closed.to_string())),
+            Err(Turned::Full) => resolved(Refused::Busy),
+            Err(closed) => resolved(broken(&why_closed(closed))),
         }
     }
+}
+
+fn why_closed(turned: Turned) -> Error {
+    match turned {
+        Turned::WriterFailed => Error::WriterFailed,
+        Turned::Closed | Turned::Full => Error::Closed,
+    }
+}
+
+fn broken(error: &Error) -> Refused {
+    Refused::Broken(error.to_string())
 }
 
 fn resolved(refused: Refused) -> Receipt {
@@ -128,15 +160,15 @@ fn resolved(refused: Refused) -> Receipt {
 
 impl Store for Recorder {
     fn spans(&self, spans: Vec<Span>) -> Receipt {
-        self.store(spans.len(), move |rows, trial| rows.put_spans(trial, spans))
+        self.store(spans, Rows::put_spans)
     }
 
     fn points(&self, points: Vec<(SeriesKey, Point)>) -> Receipt {
-        self.store(points.len(), move |rows, trial| rows.put_points(trial, points))
+        self.store(points, Rows::put_points)
     }
 
     fn logs(&self, lines: Vec<LogLine>) -> Receipt {
-        self.store(lines.len(), move |rows, trial| rows.put_logs(trial, lines))
+        self.store(lines, Rows::put_logs)
     }
 }
 

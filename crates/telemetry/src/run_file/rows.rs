@@ -3,7 +3,7 @@
 //! Run-level rows are in `calls.rs`. Counts and caches belong to the trial last written to; a rollback forgets them all,
 //! so that they never say more than the file.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use narrows_model::series::{LogLine, Point, SeriesKey};
@@ -14,7 +14,7 @@ use super::Limits;
 use super::counts::{Count, Counts};
 use super::error::{Error, Result};
 use super::intern::Strings;
-use super::secrets;
+use super::queue::Lost;
 use super::words::{json, kind_number, status_number};
 use crate::Kept;
 
@@ -106,6 +106,21 @@ impl Rows {
         }
     }
 
+    /// Counts what was turned away before it came here, as refused. Of a trial that is not in the file nothing is said.
+    pub(super) fn count_lost(&mut self, lost: &BTreeMap<i64, Lost>) -> Result<()> {
+        for (trial, lost) in lost {
+            match self.enter(*trial) {
+                Err(Error::UnknownTrial(_)) => continue,
+                entered => entered?,
+            }
+            if let Some(current) = &mut self.current {
+                current.counts.points.refused += lost.points;
+                current.counts.logs.refused += lost.logs;
+            }
+        }
+        Ok(())
+    }
+
     /// Writes items one by one until the trial's ceiling, and counts. `write` says how many rows it added.
     pub(super) fn keep<T>(
         &mut self,
@@ -139,8 +154,7 @@ impl Rows {
             spans,
             |limits| limits.spans,
             |counts| &mut counts.spans,
-            |connection, strings, mut span| {
-                secrets::clean_span(&mut span);
+            |connection, strings, span| {
                 insert_span(&mut connection.prepare_cached(INSERT_SPAN)?, connection, strings, trial, &span)
             },
         )
@@ -154,8 +168,7 @@ impl Rows {
             lines,
             |limits| limits.logs,
             |counts| &mut counts.logs,
-            |connection, strings, mut line| {
-                secrets::clean_log(&mut line);
+            |connection, strings, line| {
                 connection.prepare_cached(sql)?.execute(params![
                     trial,
                     line.time_ns,
@@ -203,9 +216,7 @@ impl Current {
         if let Some(id) = self.series.get(&key) {
             return Ok(Some(*id));
         }
-        let mut clean = key.clone();
-        secrets::clean_series(&mut clean);
-        let columns = params![self.trial, clean.name, clean.unit, clean.service, clean.replica, json(&clean.labels)];
+        let columns = params![self.trial, key.name, key.unit, key.service, key.replica, json(&key.labels)];
         let find = "SELECT id FROM series WHERE trial = ?1 AND name = ?2 AND unit = ?3 AND service = ?4 \
                     AND replica = ?5 AND labels = ?6";
         let found = connection.prepare_cached(find)?.query_row(columns, |row| row.get(0)).optional()?;
@@ -219,10 +230,6 @@ impl Current {
                 connection.prepare_cached(insert)?.insert(columns)?
             }
         };
-        // Keys that differ in a secret only share a series, so the cache may outgrow the ceiling of series.
-        if self.series.len() as u64 > max {
-            self.series.clear();
-        }
         self.series.insert(key, id);
         Ok(Some(id))
     }

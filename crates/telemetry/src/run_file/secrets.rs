@@ -1,220 +1,244 @@
-//! What never reaches the disk: credentials in attributes and in addresses, and text without end.
+//! What counts as a secret, and how addresses lose theirs. The only such table of Narrows.
 //!
-//! An attribute is secret by the last part of its key (`http.request.header.authorization`, `enduser.api-key`), whatever
-//! its value is. In attributes that hold an address, the values of secret query keys and the user part are replaced, by
-//! the rules of [`crate::normalise::secrets`]; here they hold for every record, whoever hands it over. Everything else, the text of database queries above all, is left as it came: diagnosis reads it, and a pattern that
-//! guesses at secrets in free text would be wrong both ways.
+//! A name decides, never a value's look: a pattern that guesses at secrets in free text would be wrong both ways. A name
+//! is secret by its last words (`app.db_password`, `X-Api-Key`, `userToken`), where `.`, `-`, `_` and a capital letter
+//! begin a word: `messaging.token_count` is none. In the query part of addresses a few more names are secret that mean
+//! other things elsewhere.
 
-use narrows_model::series::{LogLine, SeriesKey};
-use narrows_model::trace::Span;
-use serde_json::{Map, Value};
+use std::borrow::Cow;
 
-use crate::normalise::secrets::{REDACTED, redact_url};
+/// What stands where a secret stood. The word of OpenTelemetry's conventions for `url.full`.
+pub(super) const REDACTED: &str = "REDACTED";
 
-/// Longest text of a span, attribute or label, in bytes; the rest is cut off.
-pub(super) const TEXT_BYTES_MAX: usize = 4 << 10;
-/// Longest log line, in bytes.
-pub(super) const LOG_BYTES_MAX: usize = 16 << 10;
-/// Longest database query, in bytes.
-pub(super) const QUERY_BYTES_MAX: usize = 64 << 10;
-
-/// Last parts of attribute keys, `-` written as `_`.
-const SECRET_KEYS: [&str; 20] = [
-    "access_token",
-    "api_key",
+/// Last words of secret names, in lower case, the words written together.
+const LAST_WORDS: &[&str] = &[
+    "accesskey",
+    "accesskeyid",
+    "accesstoken",
+    "accountkey",
     "apikey",
+    "apitoken",
+    "authkey",
     "authorization",
-    "client_secret",
-    "connection_string",
+    "authtoken",
+    "bearer",
+    "clientsecret",
+    "connectionstring",
     "cookie",
-    "id_token",
+    "cookies",
+    "credential",
+    "credentials",
+    "csrfmiddlewaretoken",
+    "csrftoken",
+    "encryptionkey",
+    "functionskey",
+    "idtoken",
+    "jwt",
+    "passphrase",
     "passwd",
     "password",
-    "private_key",
-    "proxy_authorization",
-    "refresh_token",
+    "privatekey",
+    "pwd",
+    "refreshtoken",
     "secret",
-    "set_cookie",
+    "secretkey",
+    "securitytoken",
+    "sessiontoken",
+    "sharedaccesssignature",
+    "signingkey",
+    "subscriptionkey",
     "token",
-    "x_amz_security_token",
-    "x_api_key",
-    "x_auth_token",
-    "x_functions_key",
+    "xsrftoken",
 ];
 
-/// Attributes that hold an address, besides `url.query`.
-const URL_KEYS: [&str; 5] =
-    ["http.request.header.referer", "http.response.header.location", "http.target", "http.url", "url.full"];
+/// Whole names that are secret in the query part of an address, besides those above.
+const PARAMETERS: &[&str] = &["auth", "code", "key", "sessionid", "sig"];
+/// Last words that are secret there, besides those above.
+const PARAMETER_LAST_WORDS: &[&str] = &["signature"];
 
-/// Attributes that hold the text of a database query.
-const QUERY_TEXT_KEYS: [&str; 2] = ["db.query.text", "db.statement"];
-
-/// Cleans a span.
-pub(super) fn clean_span(span: &mut Span) {
-    clean_attributes(&mut span.attributes);
-    for text in [&mut span.service, &mut span.scope, &mut span.name, &mut span.status_message] {
-        truncate(text, TEXT_BYTES_MAX);
-    }
-    let facts = &mut span.facts;
-    if let Some(url) = &mut facts.url {
-        clean_url(url);
-    }
-    if let Some(query) = &mut facts.db_query {
-        truncate(query, QUERY_BYTES_MAX);
-    }
-    let short = [
-        &mut facts.http_method,
-        &mut facts.http_route,
-        &mut facts.url,
-        &mut facts.db_system,
-        &mut facts.db_namespace,
-        &mut facts.db_operation,
-        &mut facts.db_status,
-        &mut facts.server_address,
-        &mut facts.error_type,
-    ];
-    short.into_iter().flatten().for_each(|text| truncate(text, TEXT_BYTES_MAX));
+/// Whether a name of an attribute, a label or a header says that its value is a secret.
+pub(super) fn is_secret_key(key: &str) -> bool {
+    LAST_WORDS.iter().any(|words| ends_in(key, words))
 }
 
-/// Cleans what a series is about.
-pub(super) fn clean_series(key: &mut SeriesKey) {
-    for text in [&mut key.name, &mut key.unit, &mut key.service] {
-        truncate(text, TEXT_BYTES_MAX);
+/// An address, or a path with a query, without its user part and without the values of secret parameters, those after a
+/// `#` included.
+pub(super) fn redact_url(url: &mut String) {
+    redact_user(url);
+    if let Some(at) = url.find(['?', '#']) {
+        let mut query = url.split_off(at + 1);
+        redact_query(&mut query);
+        url.push_str(&query);
     }
-    for (label, value) in &mut key.labels {
-        clean_text(label, value);
-    }
-}
-
-/// Cleans a log line.
-pub(super) fn clean_log(line: &mut LogLine) {
-    truncate(&mut line.text, LOG_BYTES_MAX);
-    truncate(&mut line.service, TEXT_BYTES_MAX);
-    truncate(&mut line.severity, TEXT_BYTES_MAX);
-}
-
-fn clean_attributes(attributes: &mut Map<String, Value>) {
-    for (key, value) in attributes {
-        clean_value(key, value);
-    }
-}
-
-fn clean_value(key: &str, value: &mut Value) {
-    match value {
-        Value::String(text) => clean_text(key, text),
-        _ if is_secret_key(key) => *value = Value::String(REDACTED.into()),
-        Value::Array(items) => items.iter_mut().for_each(|item| clean_value(key, item)),
-        Value::Object(fields) => clean_attributes(fields),
-        _ => {}
-    }
-}
-
-fn clean_text(key: &str, text: &mut String) {
-    if is_secret_key(key) {
-        text.clear();
-        text.push_str(REDACTED);
-    } else if URL_KEYS.contains(&key) {
-        clean_url(text);
-        truncate(text, TEXT_BYTES_MAX);
-    } else if key == "url.query" {
-        clean_query(text);
-        truncate(text, TEXT_BYTES_MAX);
-    } else {
-        truncate(text, if QUERY_TEXT_KEYS.contains(&key) { QUERY_BYTES_MAX } else { TEXT_BYTES_MAX });
-    }
-}
-
-fn is_secret_key(key: &str) -> bool {
-    let last = key.rsplit('.').next().unwrap_or(key);
-    SECRET_KEYS.iter().any(|secret| is_same_key(last, secret))
-}
-
-/// Equal but for case and for `-` instead of `_`.
-fn is_same_key(key: &str, lower: &str) -> bool {
-    key.len() == lower.len()
-        && key.bytes().zip(lower.bytes()).all(|(a, b)| a.eq_ignore_ascii_case(&b) || (a == b'-' && b == b'_'))
-}
-
-fn clean_url(url: &mut String) {
-    *url = redact_url(std::mem::take(url));
 }
 
 /// What follows the `?` of an address.
-fn clean_query(query: &mut String) {
-    let url = redact_url(format!("?{query}"));
-    *query = url.strip_prefix('?').unwrap_or(&url).to_owned();
+pub(super) fn redact_query(query: &mut String) {
+    *query = query.split_inclusive(['&', '#']).map(redacted_pair).collect();
 }
 
-/// Cuts text at a character boundary.
-fn truncate(text: &mut String, bytes_max: usize) {
-    if text.len() > bytes_max {
-        let end = (0..=bytes_max).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-        text.truncate(end);
+/// A `name=value`, with the separator that ends it if there is one.
+fn redacted_pair(pair: &str) -> Cow<'_, str> {
+    match pair.split_once('=') {
+        Some((name, value)) if is_secret_parameter(name) => {
+            let separator = if value.ends_with(['&', '#']) { &value[value.len() - 1..] } else { "" };
+            format!("{name}={REDACTED}{separator}").into()
+        }
+        _ => pair.into(),
     }
+}
+
+fn is_secret_parameter(name: &str) -> bool {
+    is_secret_key(name)
+        || PARAMETERS.iter().any(|words| before(name, words).is_some_and(|rest| rest.iter().all(is_separator)))
+        || PARAMETER_LAST_WORDS.iter().any(|words| ends_in(name, words))
+}
+
+/// `https://user:password@host/` becomes `https://REDACTED:REDACTED@host/`.
+fn redact_user(url: &mut String) {
+    let Some(scheme_end) = url.find("://") else { return };
+    let start = scheme_end + 3;
+    let length = url[start..].find(['/', '?', '#']).unwrap_or(url.len() - start);
+    if let Some(at) = url[start..start + length].rfind('@') {
+        url.replace_range(start..start + at, &format!("{REDACTED}:{REDACTED}"));
+    }
+}
+
+/// Whether a name's last words, written together, are these.
+fn ends_in(name: &str, words: &str) -> bool {
+    before(name, words).is_some_and(|rest| begins_word(name.as_bytes(), rest.len()))
+}
+
+/// What stands before these words, when a name ends in them but for case and separators.
+fn before<'a>(name: &'a str, words: &str) -> Option<&'a [u8]> {
+    let mut rest = name.as_bytes();
+    for expected in words.bytes().rev() {
+        while let Some((_, less)) = rest.split_last().filter(|(last, _)| is_separator(last)) {
+            rest = less;
+        }
+        let (last, less) = rest.split_last()?;
+        if last.to_ascii_lowercase() != expected {
+            return None;
+        }
+        rest = less;
+    }
+    Some(rest)
+}
+
+/// Whether the byte at this place begins a word.
+fn begins_word(name: &[u8], at: usize) -> bool {
+    let Some(before) = at.checked_sub(1).map(|at| name[at]) else { return true };
+    // `userToken`, and the T of `CSRFToken`.
+    let is_capital = name[at].is_ascii_uppercase()
+        && (!before.is_ascii_uppercase() || name.get(at + 1).is_some_and(u8::is_ascii_lowercase));
+    is_separator(&before) || is_capital
+}
+
+fn is_separator(byte: &u8) -> bool {
+    b".-_ /?:[]$".contains(byte)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use proptest::prelude::*;
 
     #[test]
-    fn secret_attributes_are_replaced_whatever_their_value_is() {
-        let Value::Object(mut attributes) = json!({
-            "http.request.header.authorization": ["Bearer abc"],
-            "http.request.header.Cookie": "sid=1",
-            "http.response.header.set-cookie": ["sid=1", "b=2"],
-            "http.request.header.x-api-key": "k",
-            "db.connection_string": "Server=db;Password=p",
-            "nested": { "password": 1234, "user": "ada" },
-            "db.query.text": "SELECT * FROM t WHERE password = 'x' AND token = 'y'",
-            "messaging.token_count": 3,
-            "session.id": "s",
-        }) else {
-            unreachable!()
-        };
-        clean_attributes(&mut attributes);
-        let expected = json!({
-            "http.request.header.authorization": REDACTED,
-            "http.request.header.Cookie": REDACTED,
-            "http.response.header.set-cookie": REDACTED,
-            "http.request.header.x-api-key": REDACTED,
-            "db.connection_string": REDACTED,
-            "nested": { "password": REDACTED, "user": "ada" },
-            "db.query.text": "SELECT * FROM t WHERE password = 'x' AND token = 'y'",
-            "messaging.token_count": 3,
-            "session.id": "s",
-        });
-        assert_eq!(Value::Object(attributes), expected);
-    }
-
-    #[test]
-    fn addresses_lose_secret_values_in_every_attribute_that_holds_one() {
-        let cases = [
-            ("url.full", "https://h/a?sv=1&sig=a%2Bb", "https://h/a?sv=1&sig=REDACTED"),
-            ("http.target", "/a?x=1&API-Key=abc&y=2", "/a?x=1&API-Key=REDACTED&y=2"),
-            ("url.query", "password=p&a=b", "password=REDACTED&a=b"),
-            ("url.query", "", ""),
-            ("http.request.header.referer", "/a?token=abc", "/a?token=REDACTED"),
-            ("note", "/a?token=abc", "/a?token=abc"),
-        ];
-        for (key, text, expected) in cases {
-            let mut got = text.to_owned();
-            clean_text(key, &mut got);
-            assert_eq!(got, expected, "{key} {text}");
+    fn a_key_is_secret_by_its_last_words() {
+        for key in [
+            "password",
+            "app.db_password",
+            "user_token",
+            "userToken",
+            "aws_secret_access_key",
+            "AWSAccessKeyId",
+            "http.request.header.authorization",
+            "http.request.header.proxy-authorization",
+            "http.request.header.Cookie",
+            "http.response.header.set-cookie",
+            "http.request.header.x_api_key",
+            "X-CSRFToken",
+            "x-csrf-token",
+            "rpc.grpc.request.metadata.x-amz-security-token",
+            "Ocp-Apim-Subscription-Key",
+            "x-functions-key",
+            "db.connection_string",
+            "ConnectionString",
+            "enduser.api-key",
+            "client_secret",
+        ] {
+            assert!(is_secret_key(key), "{key}");
+        }
+        for key in [
+            "",
+            "token_count",
+            "messaging.token_count",
+            "gen_ai.usage.output_tokens",
+            "password_changed",
+            "monkey",
+            "sort_key",
+            "key",
+            "code",
+            "session.id",
+            "nontoken",
+            "http.response.header.retry-after",
+            "clé",
+        ] {
+            assert!(!is_secret_key(key), "{key}");
         }
     }
 
     #[test]
-    fn long_text_is_cut_at_a_character() {
-        let mut text = "é".repeat(TEXT_BYTES_MAX);
-        clean_text("note", &mut text);
-        assert_eq!(text.len(), TEXT_BYTES_MAX);
-        let mut odd = format!("a{}", "é".repeat(TEXT_BYTES_MAX));
-        clean_text("note", &mut odd);
-        assert_eq!(odd.len(), TEXT_BYTES_MAX - 1);
-        let mut query = "x".repeat(TEXT_BYTES_MAX + 1);
-        clean_text("db.statement", &mut query);
-        assert_eq!(query.len(), TEXT_BYTES_MAX + 1);
+    fn every_entry_of_the_table_can_match() {
+        for words in LAST_WORDS {
+            assert!(words.bytes().all(|byte| byte.is_ascii_lowercase()), "{words}");
+            assert!(is_secret_key(words) && is_secret_key(&format!("a.{words}")), "{words}");
+        }
+    }
+
+    #[test]
+    fn addresses_lose_their_secrets_and_nothing_else() {
+        let cases = [
+            ("/api/invoices?ownerId=o1&year=2020", "/api/invoices?ownerId=o1&year=2020"),
+            ("https://h:8443/a?token=t0p&x=1#part", "https://h:8443/a?token=REDACTED&x=1#part"),
+            ("https://h/back#access_token=abc&x=1", "https://h/back#access_token=REDACTED&x=1"),
+            ("/a?token=b?c=d&e?f=g#h", "/a?token=REDACTED&e?f=g#h"),
+            ("https://h/#/reset?token=abc", "https://h/#/reset?token=REDACTED"),
+            ("https://joe:pw@h/a", "https://REDACTED:REDACTED@h/a"),
+            ("https://joe:p@w@h?sig=1", "https://REDACTED:REDACTED@h?sig=REDACTED"),
+            ("/mail?to=joe@h://x@y", "/mail?to=joe@h://REDACTED:REDACTED@y"),
+            ("/a?API-Key=1&Access_Token=2&tokens=3", "/a?API-Key=REDACTED&Access_Token=REDACTED&tokens=3"),
+            ("/a?reset_token=1&zip_code=2&code=3", "/a?reset_token=REDACTED&zip_code=2&code=REDACTED"),
+            ("/a?X-Amz-Signature=1&X-Amz-Date=2", "/a?X-Amz-Signature=REDACTED&X-Amz-Date=2"),
+            ("/a?sv=1&sig=a%2Bb", "/a?sv=1&sig=REDACTED"),
+            ("/a?token", "/a?token"),
+            ("", ""),
+        ];
+        for (url, expected) in cases {
+            let mut got = url.to_owned();
+            redact_url(&mut got);
+            assert_eq!(got, expected);
+        }
+        let mut query = "password=p&a=b".to_owned();
+        redact_query(&mut query);
+        assert_eq!(query, "password=REDACTED&a=b");
+    }
+
+    proptest! {
+        #[test]
+        fn redacting_twice_changes_nothing_more(url in "(https?://)?[a-z:@é/?#&=]{0,40}(token=[a-z]{0,5}&?){0,3}") {
+            let mut once = url;
+            redact_url(&mut once);
+            let mut twice = once.clone();
+            redact_url(&mut twice);
+            prop_assert_eq!(twice, once);
+        }
+
+        #[test]
+        fn any_key_may_precede_a_secret_word(key in any::<String>(), separator in "[._-]") {
+            let (secret, plain) = (format!("{key}{separator}password"), format!("{key}{separator}count"));
+            prop_assert!(is_secret_key(&secret));
+            prop_assert!(!is_secret_key(&plain));
+        }
     }
 }

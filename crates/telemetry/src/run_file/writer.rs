@@ -2,7 +2,8 @@
 //!
 //! A job that finds its trial missing says so before it writes anything, and fails alone. When the database itself
 //! fails (a full disk), the whole transaction is taken back and every job in it is told: nothing is acknowledged that
-//! was not committed.
+//! was not committed. What the queue had to turn away is added to the counts of the same transaction; there always is one
+//! more, since a queue is full only while a job waits in it.
 
 use std::sync::Arc;
 
@@ -14,23 +15,26 @@ use super::rows::Rows;
 pub(super) fn run(queue: &Arc<Queue>, mut rows: Rows) -> Rows {
     let _guard = AbandonOnPanic(queue.clone());
     while let Some(jobs) = queue.take_batch() {
-        write(&mut rows, jobs);
+        write(&mut rows, queue, jobs);
     }
     rows
 }
 
-/// Wakes all who wait if the thread ends otherwise than by a closed queue.
+/// Wakes all who wait if the thread panics.
 struct AbandonOnPanic(Arc<Queue>);
 
 impl Drop for AbandonOnPanic {
     fn drop(&mut self) {
-        self.0.abandon();
+        if std::thread::panicking() {
+            self.0.abandon();
+        }
     }
 }
 
-fn write(rows: &mut Rows, jobs: Vec<Job>) {
+fn write(rows: &mut Rows, queue: &Queue, jobs: Vec<Job>) {
     let mut outcomes = Vec::with_capacity(jobs.len());
-    let mut failure = rows.begin().err();
+    let lost = queue.take_lost();
+    let mut failure = rows.begin().and_then(|()| rows.count_lost(&lost)).err();
     for job in jobs {
         let outcome = match &failure {
             None => (job.apply)(rows),
@@ -47,6 +51,7 @@ fn write(rows: &mut Rows, jobs: Vec<Job>) {
     };
     if committed.is_err() {
         rows.roll_back();
+        queue.put_back_lost(lost);
     }
     for (done, outcome) in outcomes {
         done(both(&committed, outcome));

@@ -136,15 +136,10 @@ impl Sampler {
         lock(&self.watched).clear();
     }
 
-    /// What it did so far.
-    pub fn stats(&self) -> SamplerStats {
-        *lock(&self.stats)
-    }
-
-    /// Ends the thread, after the reading under way if there is one.
+    /// Ends the thread, after the reading under way if there is one, and says what it did since the start.
     pub fn stop(mut self) -> SamplerStats {
         self.end();
-        self.stats()
+        *lock(&self.stats)
     }
 
     fn end(&mut self) {

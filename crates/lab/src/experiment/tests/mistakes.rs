@@ -293,6 +293,109 @@ fn a_value_that_is_wrong_in_one_variant_names_it() {
 }
 
 #[test]
+fn all_faults_of_a_request_are_told() {
+    let data = "\n  data: { item: { integers: { from: 1, to: 9 } }, user: { values: [a] }, x.y: { values: [b] } }";
+    let line = "request: GET /{{itme}}/{{}}/{{x.y}}/{{item}}/{{usr}} HTTP/1.1";
+    let map = "request: { path: [], headers: { A: \"{{itme}}{{usr}}\" }, body: \"{{a}}-{{\" }";
+    let told = [line, map].map(|request| told(&with("request: GET /", &format!("{request}{data}"))));
+    assert_snapshot!(told.join("---\n"), @r#"
+    e.yaml:14:16: load.scenarios.main.request: a blank in the path "/{{itme}}/{{}}/{{x.y}}/{{item}}/{{usr}} HTTP/1.1"
+      hint: leave out the protocol version
+    e.yaml:14:16: load.scenarios.main.request: unknown data `itme`
+      hint: did you mean `item`?
+    e.yaml:14:16: load.scenarios.main.request: a `{{…}}` that names no data
+      hint: known: `item`, `user`, `x.y`
+    e.yaml:14:16: load.scenarios.main.request: unknown data `usr`
+      hint: did you mean `user`?
+    e.yaml:15:74: load.data: expected a name of letters, digits, `_` and `-`, found "x.y"
+    ---
+    e.yaml:14:24: load.scenarios.main.request.path: expected a path such as `/orders`, found a list
+    e.yaml:14:42: load.scenarios.main.request.headers.A: unknown data `itme`
+      hint: did you mean `item`?
+    e.yaml:14:42: load.scenarios.main.request.headers.A: unknown data `usr`
+      hint: did you mean `user`?
+    e.yaml:14:69: load.scenarios.main.request.body: `{{` without `}}` in "{{"
+      hint: `{{{{` is a plain `{{`
+    e.yaml:14:69: load.scenarios.main.request.body: unknown data `a`
+      hint: known: `item`, `user`, `x.y`
+    e.yaml:15:74: load.data: expected a name of letters, digits, `_` and `-`, found "x.y"
+    "#);
+}
+
+#[test]
+fn braces_without_quotes_are_told_beside_other_mistakes() {
+    let source =
+        with("request: GET /", "request: { path: /, json: { id: {{u}}, n: \"{{v}}\" } }").replace("vus: 1", "vus: x");
+    assert_snapshot!(told(&source), @r#"
+    e.yaml:12:12: load.scenarios.main.vus: expected a whole number from 1 to 100000, found "x"
+    e.yaml:14:33: load.scenarios.main.request.json: unknown data `v`
+      hint: describe it under `load.data`
+    e.yaml:14:39: load.scenarios.main.request.json.id: a key that is a list or a map, expected a text
+      hint: put the value in quotes, such as `"{{u}}"`
+    "#);
+    assert_snapshot!(told(&with("request: GET /", "request: {{x}}")), @r#"
+    e.yaml:14:16: load.scenarios.main.request: a key that is a list or a map, expected a text
+      hint: put the value in quotes, such as `"{{x}}"`
+    "#);
+    assert_snapshot!(told(&with("request: GET /", "request: { path: /{{x}} }")), @"
+    e.yaml:14:25: not YAML: while parsing a flow mapping, did not find expected ',' or '}'
+      hint: a value with `{{…}}` or `${…}` in it needs quotes
+    ");
+}
+
+#[test]
+fn a_variant_without_a_name_is_looked_into() {
+    let variants = "variants: [{ from: c, d: 3s }, { nam: b, n: 2 }, { name: c }, { name: d, from: 7 }]";
+    assert_snapshot!(told(&with("request: GET /", &format!("request: GET /\n{variants}"))), @r#"
+    e.yaml:15:12: variants[0]: `name` is missing
+    e.yaml:15:20: variants[0].from: `c` is not listed before this variant
+      hint: a variant starts from an earlier one
+    e.yaml:15:23: variants[0]: unknown parameter `d`
+      hint: known: `n`
+    e.yaml:15:32: variants[1]: `name` is missing
+    e.yaml:15:34: variants[1]: unknown parameter `nam`
+      hint: did you mean `name`?
+    e.yaml:15:80: variants[3].from: expected a name of letters, digits, `_`, `-`, `.` and `+`, found 7
+      hint: put it in quotes: `"7"`
+    "#);
+}
+
+#[test]
+fn a_fault_is_told_once() {
+    assert_snapshot!(told(&with("target: web", "target: 7")), @r#"
+    e.yaml:8:11: load.target: expected the name of a service or `http://host:port`, found 7
+      hint: put it in quotes: `"7"`
+    "#);
+    let dots = with("    web:", "    a.b:").replace("run: [web,", "run: [web, \"${a.b.url}\", \"${c.d}\", \"${c.e}\",");
+    assert_snapshot!(told(&dots.replace("{ n: 1 }", "{ c.d: 1 }")), @r#"
+    e.yaml:2:15: parameters: expected a name of letters, digits, `_` and `-`, found "c.d"
+    e.yaml:5:5: system.services: expected a name of letters, digits, `_` and `-`, found "a.b"
+    e.yaml:6:42: system.services.a.b.run[3]: unknown name in `${c.e}`
+      hint: did you mean `c.d`?
+    e.yaml:8:11: load.target: unknown service `web`
+      hint: did you mean `a.b`?
+    "#);
+}
+
+#[test]
+fn a_folder_that_is_not_there_is_told_if_nothing_can_make_it() {
+    let web = |lines: &str| told(&with("      run: [web,", &format!("{lines}\n      run: [web,")));
+    assert_snapshot!(web("      cwd: nowhere"), @"
+    e.yaml:6:12: system.services.web.cwd: expected a folder, found none at /lab/nowhere
+      hint: it is relative to the experiment file's folder
+    ");
+    assert_snapshot!(web("      cwd: \"src/${n}\""), @"
+    e.yaml:6:12: system.services.web.cwd: expected a folder, found none at /lab/src/1
+      hint: it is relative to the experiment file's folder
+    ");
+    for cwd in ["src", "./src/experiment", "/", "${trial.dir}/data", "node-${port}", "${web.port}"] {
+        assert_eq!(web(&format!("      cwd: \"{cwd}\"")), "", "{cwd}");
+    }
+    let made_by_setup = "      setup: [[mkdir, made]]\n      run: [a]\n    second:\n      cwd: made";
+    assert_eq!(web(made_by_setup), "");
+}
+
+#[test]
 fn files_that_cannot_be_read_are_told() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("e.yaml");

@@ -17,7 +17,7 @@ system:
     orders:
       setup: [[python3, -m, venv, .venv], [.venv/bin/pip, install, -r, requirements.txt]]
       run: [.venv/bin/uvicorn, "orders:app", --port, "${port}", --db, "${db.host}:${db.port}"]
-      cwd: app
+      cwd: ./src
       env: { EAGER: "${eager}", PRICE: "$$5", WHO: "${replica}@${trial.dir}", OTLP: "${otlp.endpoint}", N: 3 }
       ready: { http: "GET /health", timeout: 1m }
       replicas: 2
@@ -66,8 +66,11 @@ variants:
 seed: 7
 "#;
 
+/// A folder that exists; texts that are compared call it `/lab`.
+const LAB: &str = env!("CARGO_MANIFEST_DIR");
+
 fn parsed(source: &str) -> Result<Experiment, Vec<Mistake>> {
-    parse(source, "e.yaml", Path::new("/lab"))
+    parse(source, "e.yaml", Path::new(LAB))
 }
 
 /// The mistakes of a file as `narrows check` prints them.
@@ -77,7 +80,7 @@ fn told(source: &str) -> String {
         Some(hint) => format!("{mistake}\n  hint: {hint}\n"),
         None => format!("{mistake}\n"),
     });
-    lines.collect()
+    lines.collect::<String>().replace(LAB, "/lab")
 }
 
 /// A small good file with one line changed.

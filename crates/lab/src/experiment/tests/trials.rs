@@ -51,20 +51,20 @@ fn services_are_bound() {
     assert_eq!(trial.services.len(), 3);
     assert_eq!(trial.services[0].ready, Ready::Tcp);
     assert_eq!(trial.services[0].ready_timeout, Duration::from_secs(30));
-    assert_snapshot!(format!("{:#?}", trial.services[2]), @r#"
+    assert_snapshot!(format!("{:#?}", trial.services[2]).replace(LAB, "/lab"), @r#"
     BoundService {
         name: "orders",
         replica: 1,
         port: 9002,
         command: [
-            "/lab/app/.venv/bin/uvicorn",
+            "/lab/src/.venv/bin/uvicorn",
             "orders:app",
             "--port",
             "9002",
             "--db",
             "127.0.0.1:5432",
         ],
-        cwd: "/lab/app",
+        cwd: "/lab/src",
         env: [
             (
                 "EAGER",
@@ -95,7 +95,7 @@ fn services_are_bound() {
                 ".venv",
             ],
             [
-                "/lab/app/.venv/bin/pip",
+                "/lab/src/.venv/bin/pip",
                 "install",
                 "-r",
                 "requirements.txt",
@@ -118,6 +118,19 @@ fn services_are_bound() {
     }
     "#);
     assert_eq!(bound(2).services[1].cpus, Some(2.0));
+}
+
+#[test]
+fn paths_have_no_dots_that_mean_nothing() {
+    let source = with("run: [web,", "run: [./bin/web,");
+    let trial = |source: &str| {
+        let experiment = parsed(source).unwrap();
+        experiment.bind(&experiment.variants[0], &bindings(&[("web", 0, 1)])).unwrap()
+    };
+    let web = trial(&source).services.remove(0);
+    assert_eq!((web.command[0].as_str(), web.cwd.to_str().unwrap()), (&*format!("{LAB}/bin/web"), LAB));
+    let web = trial(&source.replace("run:", "cwd: ./src/..\n      run:")).services.remove(0);
+    assert_eq!(web.command[0], format!("{LAB}/src/../bin/web"));
 }
 
 #[test]
@@ -229,7 +242,10 @@ fn csv_columns_are_found_by_name() {
     assert_eq!(fields.collect::<Vec<_>>(), [(0, 1), (0, 0)]);
     std::fs::write(&file, with("request: GET /", &request.replace(".full name", "").replace(".id", ".ids"))).unwrap();
     let messages = read(&file).unwrap_err().to_string().replace(&*dir.path().to_string_lossy(), "DIR");
-    assert_snapshot!(messages, @"DIR/experiment.yaml:14:16: load.scenarios.main.request: `{{user}}` has several columns: `id`, `full name`");
+    assert_snapshot!(messages, @"
+    DIR/experiment.yaml:14:16: load.scenarios.main.request: `{{user}}` has several columns: `id`, `full name`
+    DIR/experiment.yaml:14:16: load.scenarios.main.request: unknown column of `user`: `ids`
+    ");
 }
 
 #[test]

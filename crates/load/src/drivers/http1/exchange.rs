@@ -1,7 +1,8 @@
 //! One request and its answer, from the moment a user is due to the moment its next request has a time.
 //!
-//! Connecting and writing are one thing here: a new socket is written to at once, which on loopback succeeds, and
-//! watched for room only when it does not take the bytes.
+//! A new socket is written to at once, which on loopback succeeds, and watched for room only when it does not take the
+//! bytes. The clock is read before `connect` and before each such try, so a connection counts as made at the try that
+//! succeeds.
 
 use narrows_model::load::{Connections, ErrorKind};
 use rustix::event::epoll::EventFlags;
@@ -21,8 +22,6 @@ use crate::trace_context::TraceContext;
 /// The pause of a user after a refused connection doubles from the first to the second.
 const BACK_OFF_NS_MIN: i64 = 10_000_000;
 const BACK_OFF_NS_MAX: i64 = 1_000_000_000;
-/// One request in so many has its phases measured.
-const MEASURE_EVERY: u64 = 16;
 /// Reads from one socket before others get their turn.
 const READS_MAX: usize = 16;
 /// What the status of a failed answer begins at.
@@ -49,36 +48,39 @@ impl Worker<'_> {
         user.attempt = Attempt::First;
         user.written = 0;
         (user.intended_ns, user.begun_ns) = (intended_ns, begun_ns);
-        (user.sent_ns, user.written_ns, user.first_byte_ns) = (0, 0, 0);
+        (user.sent_ns, user.writing_ns, user.written_ns, user.first_byte_ns) = (0, 0, 0, 0);
         user.deadline_ns = begun_ns + self.timeout_ns;
         self.next_deadline_ns = self.next_deadline_ns.min(user.deadline_ns);
         self.busy += 1;
-        self.begun += 1;
         self.attempt(slot, begun_ns);
     }
 
     /// Sends the current request from its first byte, on a new connection if there is none.
     fn attempt(&mut self, slot: usize, now: i64) {
-        if self.users[slot].connection.is_none()
-            && let Err(errno) = self.connect(slot, now)
-        {
+        if self.users[slot].connection.is_some() {
+            return self.write(slot, now);
+        }
+        if let Err(errno) = self.connect(slot) {
             return self.fail(slot, ErrorKind::Connect, errno.into());
         }
+        // The kernel may have made the whole connection within the call, and says "in progress" all the same.
+        let now = self.now();
         self.write(slot, now);
     }
 
-    fn connect(&mut self, slot: usize, now: i64) -> Result<(), Errno> {
+    fn connect(&mut self, slot: usize) -> Result<(), Errno> {
         let user = &mut self.users[slot];
         let family = if user.target.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let socket = socket_with(family, SocketType::STREAM, flags, None)?;
         set_tcp_nodelay(&socket, true)?;
+        let opened_ns = self.shared.clock.now_ns();
         match connect(&socket, &user.target) {
             Ok(()) | Err(Errno::INPROGRESS | Errno::INTR) => {}
             Err(errno) => return Err(errno),
         }
         user.generation = user.generation.wrapping_add(1);
-        user.connection = Some(Connection::new(socket, now));
+        user.connection = Some(Connection::new(socket, opened_ns));
         Ok(())
     }
 
@@ -138,15 +140,16 @@ impl Worker<'_> {
             user.sent_ns = now;
             self.recorder.sent(user.scenario, (user.begun_ns - user.intended_ns).max(0) as u64);
         }
+        if user.writing_ns == 0 {
+            user.writing_ns = now;
+        }
         if let Some(connection) = user.connection.as_mut().filter(|connection| !connection.is_proven) {
             connection.is_proven = true;
             self.recorder.totals.phases.connect.add(connection.opened_ns, now);
         }
         if user.written == user.request.len() {
             user.activity = Activity::Receiving;
-            if self.begun % MEASURE_EVERY == 1 {
-                user.written_ns = self.shared.clock.now_ns();
-            }
+            user.written_ns = self.shared.clock.now_ns();
         }
     }
 
@@ -228,7 +231,7 @@ impl Worker<'_> {
         user.attempt = Attempt::Second;
         user.activity = Activity::Sending;
         user.written = 0;
-        user.written_ns = 0;
+        (user.writing_ns, user.written_ns) = (0, 0);
         self.recorder.totals.reconnects += 1;
         self.disconnect(slot);
         let now = self.now();
@@ -242,7 +245,7 @@ impl Worker<'_> {
         let totals = &mut self.recorder.totals;
         totals.body_bytes += answer.body_bytes;
         if user.written_ns != 0 {
-            totals.phases.write.add(user.sent_ns, user.written_ns);
+            totals.phases.write.add(user.writing_ns, user.written_ns);
             totals.phases.wait.add(user.written_ns, user.first_byte_ns);
             totals.phases.read.add(user.first_byte_ns, now);
         }

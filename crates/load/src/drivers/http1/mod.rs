@@ -2,7 +2,7 @@
 //!
 //! Each load thread owns its users and shares nothing with other threads per request. In the steady state of a kept
 //! connection a request costs one `send` and one `recv`; sockets are registered with epoll once, request bytes come
-//! from a reused buffer, answers are parsed where they lie, and two readings of the clock stand for four events.
+//! from a reused buffer, answers are parsed where they lie, and three readings of the clock stand for five events.
 //!
 //! Not here: TLS, HTTP/2, pipelining, redirects, cookies. Names are resolved by whoever makes the plan.
 
@@ -55,7 +55,7 @@ pub(crate) struct Shared<'run> {
     pub(crate) threads: usize,
     /// The caller's wish to stop.
     pub(crate) stop: &'run AtomicBool,
-    /// Nobody listens to the results any more.
+    /// Nobody listens to the results any more, or one of the threads failed.
     pub(crate) deserted: &'run AtomicBool,
 }
 
@@ -87,7 +87,7 @@ pub(crate) struct Worker<'run> {
     users: Vec<User>,
     populations: Vec<Population>,
     timers: Timers,
-    recorder: Recorder,
+    recorder: Recorder<'run>,
     random: Random,
     scratch: Scratch,
     received: Vec<u8>,
@@ -97,7 +97,6 @@ pub(crate) struct Worker<'run> {
     /// No request's time is up before then.
     next_deadline_ns: i64,
     timeout_ns: i64,
-    begun: u64,
 }
 
 impl<'run> Worker<'run> {
@@ -108,7 +107,7 @@ impl<'run> Worker<'run> {
     pub(crate) fn new(
         shared: &'run Shared<'run>,
         thread: usize,
-        recorder: Recorder,
+        recorder: Recorder<'run>,
     ) -> Result<Self, rustix::io::Errno> {
         let mut users = Vec::new();
         let populations = (0..shared.schedules.len()).map(|s| Population::settle(shared, thread, s, &mut users));
@@ -129,7 +128,6 @@ impl<'run> Worker<'run> {
             next_tick_ns: shared.start_ns,
             next_deadline_ns: i64::MAX,
             timeout_ns: nanos(shared.plan.timeout),
-            begun: 0,
         })
     }
 

@@ -36,7 +36,7 @@ pub(super) struct Connection {
     pub(super) socket: OwnedFd,
     /// Answers it has brought.
     pub(super) answers: u64,
-    /// When it was opened, in Unix nanoseconds.
+    /// Just before the call that opened it, in Unix nanoseconds.
     pub(super) opened_ns: i64,
     /// Whether it took any byte, which shows that it is connected.
     pub(super) is_proven: bool,
@@ -87,7 +87,9 @@ pub(super) struct User {
     pub(super) begun_ns: i64,
     pub(super) sent_ns: i64,
     pub(super) first_byte_ns: i64,
-    /// When the request was written whole, for the requests whose phases are measured.
+    /// When the connection first took bytes of the current attempt.
+    pub(super) writing_ns: i64,
+    /// When the request was written whole.
     pub(super) written_ns: i64,
     pub(super) deadline_ns: i64,
     /// The last time that its pace said "send".
@@ -114,6 +116,7 @@ impl User {
             begun_ns: 0,
             sent_ns: 0,
             first_byte_ns: 0,
+            writing_ns: 0,
             written_ns: 0,
             deadline_ns: i64::MAX,
             tick_ns: 0,

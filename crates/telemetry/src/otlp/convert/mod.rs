@@ -3,7 +3,7 @@
 //! A request whose bytes are not protobuf is refused as a whole, with the place of the mistake. A record that is
 //! protobuf but makes no sense (a span without a valid id) is left out and counted, so that one bad instrumentation
 //! does not cost the records beside it. Names that are repeated in every record are cut to a fixed length, so that a
-//! short request cannot become a long one in memory. Values of secrets are blanked ([`crate::normalise::secrets`]).
+//! short request cannot become a long one in memory. Secrets pass: whoever keeps records blanks them.
 //!
 //! Events, links and exemplars are not kept.
 

@@ -4,7 +4,7 @@ use narrows_model::trace::{Span, SpanKind, SpanStatus};
 use opentelemetry_proto::tonic::trace::v1 as otlp;
 
 use super::{Converted, Origin, id, instant, shortened, values};
-use crate::normalise::{self, secrets};
+use crate::normalise;
 use crate::otlp::weights::{Rule, Weights};
 use crate::otlp::wire::{Malformed, TRACES, each_record};
 
@@ -51,8 +51,7 @@ fn checked(span: &otlp::Span) -> Result<Checked, &'static str> {
 }
 
 fn convert(origin: &Origin, rule: Rule, ids: Checked, span: otlp::Span) -> Span {
-    let mut attributes = values::object(span.attributes);
-    secrets::redact(&mut attributes);
+    let attributes = values::object(span.attributes);
     let status = span.status.unwrap_or_default();
     Span {
         trace_id: ids.trace_id,

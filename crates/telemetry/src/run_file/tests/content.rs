@@ -20,11 +20,12 @@ fn what_was_written_is_what_is_read() {
 
     let reader = Reader::open(&place.path()).unwrap();
     let read = reader.evidence(TraceLimit::default()).unwrap();
-    assert_eq!(reader.findings().unwrap(), [findings, vec![]]);
-    assert_eq!(reader.conclusion("sentence").unwrap(), Some(json!("it was the store")));
-    assert_eq!(reader.conclusion("objectives").unwrap(), None);
-    assert_eq!(reader.trace(1, [3; 16]).unwrap(), Some(trace(3, T0)), "also traces of the warm-up");
-    assert_eq!(reader.trace(1, [9; 16]).unwrap(), None);
+    let bodies = row(&place.path(), "SELECT json_group_array(json(body)) FROM (SELECT * FROM findings ORDER BY rank)");
+    assert_eq!(serde_json::from_str::<Vec<Finding>>(&bodies).unwrap(), findings);
+    let conclusions = row(&place.path(), "SELECT group_concat(key || ' ' || value) FROM conclusions");
+    assert_eq!(conclusions, "sentence \"it was the store\"");
+    let of_warmup = "SELECT count(*) FROM spans WHERE trace_id = '03030303030303030303030303030303'";
+    assert_eq!(row(&place.path(), of_warmup), "2", "traces of the warm-up are kept as well");
     assert!(read.run.ended_ns.is_some());
     expected.run = Run { state: RunState::Complete, ended_ns: read.run.ended_ns, ..run() };
     expected.trials[0].trial = done;
@@ -80,6 +81,70 @@ fn ceilings_hold_and_counts_are_exact() {
     let rows = "SELECT (SELECT count(*) FROM spans WHERE trial = 1), (SELECT count(*) FROM metrics), \
                 (SELECT count(*) FROM logs), (SELECT count(*) FROM samples)";
     assert_eq!(row(&place.path(), rows), "5|4|1|3");
+}
+
+/// Holds the writer up until the sender is dropped; returns once it does.
+fn hold_up(recorder: &Recorder) -> (std::sync::mpsc::SyncSender<()>, std::thread::JoinHandle<()>) {
+    let (release, released) = std::sync::mpsc::sync_channel::<()>(0);
+    let (reach, reached) = std::sync::mpsc::sync_channel(0);
+    let recorder = recorder.clone();
+    let held = std::thread::spawn(move || {
+        let wait = move |_: &mut rows::Rows| {
+            reach.send(()).unwrap();
+            let _ = released.recv();
+            Ok(())
+        };
+        recorder.call(1, wait).unwrap();
+    });
+    reached.recv().unwrap();
+    (release, held)
+}
+
+#[test]
+fn what_finds_the_queue_full_is_counted_unless_it_comes_again() {
+    let place = Place::new();
+    let limits = Limits { queued: queue::Size { records: 3, bytes: usize::MAX }, ..Limits::default() };
+    let (file, recorder) = started(&place.path(), limits);
+    recorder.put_trial(&trial(2)).unwrap();
+    let by_otlp = LogLine { stream: LogStream::Otlp, ..line("sent again") };
+    let point = Point { time_ns: T0, value: 1.0 };
+    let reported = SeriesKey { name: "jvm.memory.used".into(), ..key("a") };
+
+    let (release, held) = hold_up(&recorder);
+    let queued = recorder.logs(vec![line("a"), line("b"), line("c")]);
+    for _ in 0..2 {
+        assert_eq!(wait(recorder.logs(vec![line("d"), line("e")])), Err(Refused::Busy));
+    }
+    assert_eq!(wait(recorder.logs(vec![by_otlp])), Err(Refused::Busy));
+    assert_eq!(wait(recorder.spans(trace(1, T0).spans)), Err(Refused::Busy));
+    assert_eq!(wait(recorder.points(vec![(key("a"), point), (reported, point)])), Err(Refused::Busy));
+    recorder.set_trial(Some(2));
+    assert_eq!(wait(recorder.logs(vec![line("f")])), Err(Refused::Busy));
+    drop(release);
+    held.join().unwrap();
+    assert_eq!(wait(queued), kept(3));
+
+    let done = Trial { state: TrialState::Done, ..trial(1) };
+    recorder.put_trial(&done).unwrap();
+    let counts = "SELECT logs_stored, logs_refused, points_refused, spans_refused FROM trials WHERE id = ";
+    assert_eq!(row(&place.path(), &format!("{counts}1")), "3|4|1|0", "with the next commit");
+    file.finish(RunState::Complete).unwrap();
+    assert_eq!(row(&place.path(), &format!("{counts}2")), "0|1|0|0");
+}
+
+#[test]
+fn a_queue_is_full_of_few_long_lines_once_they_are_cut() {
+    let place = Place::new();
+    let limits = Limits { queued: queue::Size { records: 1000, bytes: 100 << 10 }, ..Limits::default() };
+    let (_file, recorder) = started(&place.path(), limits);
+    let (release, held) = hold_up(&recorder);
+    let long = "x".repeat(1 << 20);
+    let receipts: Vec<Receipt> = (0..10).map(|_| recorder.logs(vec![line(&long)])).collect();
+    drop(release);
+    held.join().unwrap();
+    let kept = receipts.into_iter().map(wait).filter(|outcome| outcome.is_ok()).count();
+    assert_eq!(kept, 6, "sixteen kibibytes each, and a little");
+    assert_eq!(row(&place.path(), "SELECT max(length(text)) FROM logs"), "16384");
 }
 
 #[test]
@@ -200,10 +265,14 @@ fn secrets_never_reach_the_disk() {
         "http.request.header.authorization": ["Bearer hunter2"],
         "url.full": "https://ada:hunter2@shop/login?api_key=hunter2",
         "db.connection_string": "Password=hunter2",
+        "app.db_password": "hunter2",
+        "aws_secret_access_key": "hunter2",
+        "http.request.header.x-csrf-token": ["hunter2"],
+        "http.response.header.location": ["/next?user_token=hunter2"],
     }));
     assert_eq!(wait(recorder.spans(vec![span])), kept(1));
     let mut key = key("gateway");
-    key.labels.insert("token".into(), "hunter2".into());
+    key.labels.insert("user_token".into(), "hunter2".into());
     assert_eq!(wait(recorder.points(vec![(key, Point { time_ns: T0, value: 1.0 })])), kept(1));
     for name in place.names() {
         let bytes = std::fs::read(place.folder.path().join(&name)).unwrap();
@@ -213,7 +282,7 @@ fn secrets_never_reach_the_disk() {
     let sql = "SELECT url, (SELECT labels FROM series) FROM spans";
     assert_eq!(
         row(&place.path(), sql),
-        "/login?password=REDACTED&user=ada|{\"state\":\"user\",\"token\":\"REDACTED\"}"
+        "/login?password=REDACTED&user=ada|{\"state\":\"user\",\"user_token\":\"REDACTED\"}"
     );
 }
 

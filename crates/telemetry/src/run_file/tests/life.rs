@@ -76,6 +76,18 @@ fn a_finished_run_is_one_plain_file() {
 }
 
 #[test]
+fn a_writer_that_panics_is_named_as_the_reason() {
+    let place = Place::new();
+    let (file, recorder) = started(&place.path(), Limits::default());
+    let error = recorder.call(1, |_| panic!("a defect")).unwrap_err();
+    assert!(matches!(error, Error::WriterFailed), "{error}");
+    let failed = "the run file takes nothing more: the thread that writes it failed";
+    assert_eq!(recorder.put_trial(&trial(1)).unwrap_err().to_string(), failed);
+    assert_eq!(wait(recorder.spans(vec![])), Err(Refused::Broken(failed.into())));
+    assert_eq!(file.finish(RunState::Complete).unwrap_err().to_string(), failed);
+}
+
+#[test]
 fn a_run_never_overwrites_a_file_and_never_ends_running() {
     let place = Place::new();
     std::fs::write(place.path(), "mine").unwrap();
@@ -83,7 +95,9 @@ fn a_run_never_overwrites_a_file_and_never_ends_running() {
     assert!(error.to_string().ends_with("checkout 100%?.narrows: it exists already"), "{error}");
     assert_eq!(std::fs::read(place.path()).unwrap(), b"mine");
     let nowhere = place.folder.path().join("no/such/folder.narrows");
-    assert!(matches!(RunFile::create(&nowhere, &run()), Err(Error::Io { .. })));
+    let error = RunFile::create(&nowhere, &run()).unwrap_err();
+    let reason = std::error::Error::source(&error).unwrap().to_string();
+    assert!(matches!(&error, Error::Io { .. }) && !error.to_string().contains(&reason), "{error}: {reason}");
 
     let other = place.folder.path().join("other.narrows");
     let file = RunFile::create(&other, &run()).unwrap();

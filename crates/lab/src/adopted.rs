@@ -1,0 +1,82 @@
+//! Processes that detached themselves from their service: a daemon that forked twice, left its session and wiped its
+//! environment, so that neither its group nor its mark leads to it.
+//!
+//! This process is a child subreaper, so such an orphan becomes its child. The kernel lists children; those that nobody
+//! here started were adopted. They are told to the guard while they live and are ended with the trial.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, waitpid};
+
+use crate::Error;
+use crate::guard::Guard;
+
+const KILL_PATIENCE: Duration = Duration::from_secs(5);
+const POLL: Duration = Duration::from_millis(20);
+
+/// The adopted children that are known of.
+#[derive(Debug)]
+pub(crate) struct Adopted {
+    /// Children that are not a trial's: those there were at the beginning, the guard among them.
+    own: BTreeSet<i32>,
+    known: BTreeSet<i32>,
+}
+
+impl Adopted {
+    /// Makes this process adopt orphans from now on. Children there are now are never touched.
+    pub(crate) fn start() -> Self {
+        // Where the kernel refuses, orphans go elsewhere; the mark then finds those that kept their environment.
+        let _ = set_child_subreaper(Some(getpid()));
+        Self { own: children(), known: BTreeSet::new() }
+    }
+
+    /// Looks for orphans and tells the guard. `started` are the processes that the trial itself started.
+    pub(crate) fn look(&mut self, started: &[u32], guard: &mut Guard) -> Result<(), Error> {
+        for pid in self.strangers(started) {
+            if self.known.insert(pid) {
+                guard.add_process(pid)?;
+            }
+        }
+        let gone: Vec<i32> = self.known.iter().copied().filter(|pid| is_reaped(*pid)).collect();
+        for pid in gone {
+            self.known.remove(&pid);
+            guard.drop_process(pid)?;
+        }
+        Ok(())
+    }
+
+    /// Kills all orphans, and those that these leave behind, until none is left; for at most five seconds.
+    /// Every process that the trial itself started must have been waited for.
+    pub(crate) fn end_all(&mut self, guard: &mut Guard) -> Result<(), Error> {
+        let deadline = Instant::now() + KILL_PATIENCE;
+        loop {
+            self.look(&[], guard)?;
+            if self.known.is_empty() || Instant::now() > deadline {
+                return Ok(());
+            }
+            for pid in self.known.iter().filter_map(|pid| Pid::from_raw(*pid)) {
+                let _ = kill_process(pid, Signal::KILL);
+            }
+            std::thread::sleep(POLL);
+        }
+    }
+
+    fn strangers(&self, started: &[u32]) -> Vec<i32> {
+        let is_strange = |pid: &i32| !self.own.contains(pid) && !started.contains(&(*pid as u32));
+        children().into_iter().filter(is_strange).collect()
+    }
+}
+
+/// All children of this process, dead ones that were not waited for included.
+fn children() -> BTreeSet<i32> {
+    let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let lists = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
+    lists.flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<i32>>()).collect()
+}
+
+/// Waits for a child without blocking; whether it is gone.
+fn is_reaped(pid: i32) -> bool {
+    let Some(pid) = Pid::from_raw(pid) else { return true };
+    !matches!(waitpid(Some(pid), WaitOptions::NOHANG), Ok(None))
+}

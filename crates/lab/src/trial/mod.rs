@@ -1,0 +1,141 @@
+//! One trial: start the services, wait until they answer, put them under load, stop them.
+//!
+//! `services` knows how replicas begin and end, `under_load` what happens in between. Everything runs on the thread of
+//! the run.
+
+mod services;
+mod under_load;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use narrows_model::run::Trial;
+use narrows_telemetry::Store;
+use narrows_telemetry::otlp::Weights;
+use narrows_telemetry::run_file::Recorder;
+use narrows_telemetry::sampler::Sampler;
+
+use crate::Error;
+use crate::adopted::Adopted;
+use crate::experiment::{Bindings, BoundTrial, Experiment, Variant};
+use crate::guard::{Guard, kill_marked};
+use crate::ports::Ports;
+use crate::progress::{Event, Progress};
+use crate::setup::Setups;
+use services::Running;
+
+/// How long services are asked to collect spans before they send them.
+const SPAN_BATCH_DELAY: Duration = Duration::from_millis(500);
+const SPAN_GRACE: Duration = Duration::from_millis(500);
+const WATCH_INTERVAL: Duration = Duration::from_millis(100);
+
+/// What every trial of a run shares.
+pub(crate) struct Bench<'a> {
+    pub(crate) experiment: &'a Experiment,
+    /// Names what this process starts and makes, and nothing that an earlier process of the same run did: what is left
+    /// of that may still be being removed.
+    pub(crate) mark: String,
+    pub(crate) seed: u64,
+    pub(crate) time_scale: f64,
+    pub(crate) otlp_endpoint: String,
+    pub(crate) recorder: Recorder,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) weights: Weights,
+    pub(crate) sampler: &'a Sampler,
+    pub(crate) guard: Guard,
+    pub(crate) adopted: Adopted,
+    pub(crate) ports: Ports,
+    pub(crate) setups: Setups,
+    pub(crate) stop: &'a AtomicBool,
+}
+
+impl Bench<'_> {
+    /// Makes one trial; what is learnt about it (validity, caveats) is written into `trial`.
+    /// Whatever happens, nothing of the trial is left running.
+    pub(crate) fn trial(
+        &mut self,
+        variant: &Variant,
+        trial: &mut Trial,
+        progress: &mut dyn Progress,
+    ) -> Result<(), Error> {
+        let folder = self.scratch_folder(trial.id)?;
+        let mut running = Vec::new();
+        let result = self.start_and_load(variant, trial, &folder, &mut running, progress);
+        progress.tell(&Event::Stopping);
+        if result.is_ok() {
+            self.await_last_spans();
+        }
+        self.sampler.unwatch_all();
+        self.stop_all(running, trial);
+        kill_marked(&self.mark);
+        let ended = self.adopted.end_all(&mut self.guard);
+        self.ports.release_all();
+        let _ = std::fs::remove_dir_all(&folder);
+        // A stop that was hurried may have cost spans, so the trial is not whole.
+        result.and(ended).and_then(|()| self.go_on())
+    }
+
+    /// Errors once a signal came.
+    fn go_on(&self) -> Result<(), Error> {
+        signalled(self.stop)
+    }
+
+    fn scratch_folder(&mut self, trial: i64) -> Result<PathBuf, Error> {
+        let path = std::env::temp_dir().join(format!("narrows-{}-{trial}", self.mark));
+        self.guard.add_folder(&path)?;
+        std::fs::create_dir_all(&path).map_err(|source| Error::File { what: "create", path: path.clone(), source })?;
+        Ok(path)
+    }
+
+    fn start_and_load(
+        &mut self,
+        variant: &Variant,
+        trial: &mut Trial,
+        folder: &Path,
+        running: &mut Vec<Running>,
+        progress: &mut dyn Progress,
+    ) -> Result<(), Error> {
+        let BoundTrial { services, mut load } = self.bind(variant, folder)?;
+        for service in services {
+            let replica = self.start(service, trial, progress)?;
+            running.push(replica);
+            self.await_ready(running)?;
+        }
+        self.watch(running)?;
+        load.targets = self.targets(&load, running)?;
+        self.load(load, trial, running, progress)
+    }
+
+    fn bind(&mut self, variant: &Variant, folder: &Path) -> Result<BoundTrial, Error> {
+        let mut ports = Vec::new();
+        for (service, replica, fixed) in self.experiment.replicas(variant).map_err(Error::Experiment)? {
+            let port = match fixed {
+                Some(port) => self.ports.claim(port, &service)?,
+                None => self.ports.take()?,
+            };
+            ports.push((service, replica, port));
+        }
+        let bindings = Bindings {
+            ports,
+            otlp_endpoint: self.otlp_endpoint.clone(),
+            trial_dir: folder.to_owned(),
+            seed: self.seed,
+            time_scale: self.time_scale,
+        };
+        self.experiment.bind(variant, &bindings).map_err(Error::Experiment)
+    }
+
+    /// Gives services the time to send what they batch: many end without flushing when asked to end.
+    fn await_last_spans(&self) {
+        let end = Instant::now() + SPAN_BATCH_DELAY + SPAN_GRACE;
+        while Instant::now() < end && self.go_on().is_ok() {
+            std::thread::sleep(WATCH_INTERVAL);
+        }
+    }
+}
+
+fn signalled(stop: &AtomicBool) -> Result<(), Error> {
+    if stop.load(Ordering::Relaxed) { Err(Error::Interrupted) } else { Ok(()) }
+}

@@ -1,0 +1,197 @@
+//! How the replicas of a trial begin and end.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use narrows_model::load::LoadPlan;
+use narrows_model::run::{ServiceInstance, Trial};
+
+use super::{Bench, SPAN_BATCH_DELAY, signalled};
+use crate::Error;
+use crate::cgroup::{Cgroup, Limits};
+use crate::components::process::{Ended, Process, Spec};
+use crate::components::ready;
+use crate::experiment::{BoundService, Ready};
+use crate::progress::{Event, Progress};
+use crate::resolve::resolve;
+use crate::setup::Surroundings;
+
+const HURRIED_STOP: Duration = Duration::from_secs(2);
+
+/// A running replica and how to end it.
+pub(super) struct Running {
+    pub(super) process: Process,
+    pub(super) service: BoundService,
+}
+
+impl Bench<'_> {
+    /// Starts a replica, after its service's setup if that is still to be done.
+    pub(super) fn start(
+        &mut self,
+        service: BoundService,
+        trial: &mut Trial,
+        progress: &mut dyn Progress,
+    ) -> Result<Running, Error> {
+        let env = self.environment(&service);
+        let mut around =
+            Surroundings { mark: &self.mark, store: &self.store, guard: &mut self.guard, stop: self.stop, progress };
+        self.setups.ensure(&service, &env, &mut around)?;
+        progress.tell(&Event::Starting { service: &service.name, replica: service.replica });
+        let (cgroup, limits) = self.cap(&service, trial, progress);
+        let spec = Spec {
+            service: service.name.clone(),
+            replica: service.replica,
+            command: resolve_own_name(&service.command),
+            cwd: service.cwd.clone(),
+            env,
+            wanted_line: match &service.ready {
+                Ready::Log { text } => Some(text.clone()),
+                _ => None,
+            },
+        };
+        let process = Process::start(&spec, cgroup, &self.mark, &self.store, &mut self.guard)?;
+        let instance = ServiceInstance {
+            service: service.name.clone(),
+            replica: service.replica,
+            pid: process.pid(),
+            port: service.port,
+            command: spec.command,
+            cpu_limit_cores: limits.cpus,
+            memory_limit_bytes: limits.memory_bytes,
+        };
+        self.recorder.put_service(trial.id, &instance)?;
+        Ok(Running { process, service })
+    }
+
+    /// The caps that are in force, and the control group that holds them. A cap that cannot be set is a caveat.
+    fn cap(
+        &mut self,
+        service: &BoundService,
+        trial: &mut Trial,
+        progress: &mut dyn Progress,
+    ) -> (Option<Cgroup>, Limits) {
+        let limits = Limits { cpus: service.cpus, memory_bytes: service.memory_bytes };
+        if limits.is_none() {
+            return (None, Limits::default());
+        }
+        let name = format!("narrows-{}-{}-{}", self.mark, service.name, service.replica);
+        let guard = &mut self.guard;
+        match Cgroup::create(&name, limits, |path| drop(guard.add_cgroup(path))) {
+            Ok(cgroup) => (Some(cgroup), limits),
+            Err(reason) => {
+                let caveat = format!("{} runs without its CPU and memory caps: {reason}", service.name);
+                if !trial.caveats.contains(&caveat) {
+                    progress.tell(&Event::Caveat(&caveat));
+                    trial.caveats.push(caveat);
+                }
+                (None, Limits::default())
+            }
+        }
+    }
+
+    /// Where telemetry goes and who is speaking; the experiment's own values win.
+    fn environment(&self, service: &BoundService) -> Vec<(String, String)> {
+        let attributes = format!("narrows.replica={0},service.instance.id={1}-{0}", service.replica, service.name);
+        let defaults = [
+            ("PORT", service.port.to_string()),
+            ("OTEL_EXPORTER_OTLP_ENDPOINT", self.otlp_endpoint.clone()),
+            ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf".to_owned()),
+            ("OTEL_SERVICE_NAME", service.name.clone()),
+            ("OTEL_RESOURCE_ATTRIBUTES", attributes),
+            ("OTEL_TRACES_EXPORTER", "otlp".to_owned()),
+            ("OTEL_METRICS_EXPORTER", "otlp".to_owned()),
+            ("OTEL_LOGS_EXPORTER", "otlp".to_owned()),
+            ("OTEL_METRIC_EXPORT_INTERVAL", "5000".to_owned()),
+            ("OTEL_BSP_SCHEDULE_DELAY", SPAN_BATCH_DELAY.as_millis().to_string()),
+            ("OTEL_BSP_MAX_QUEUE_SIZE", "16384".to_owned()),
+        ];
+        let mut env: Vec<(String, String)> =
+            defaults.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        env.extend(service.env.iter().cloned());
+        env
+    }
+
+    /// Waits for the replica that was started last, with an eye on the others.
+    pub(super) fn await_ready(&mut self, running: &mut [Running]) -> Result<(), Error> {
+        let started = pids(running);
+        let Some((last, earlier)) = running.split_last_mut() else { return Ok(()) };
+        let mut meanwhile = || {
+            self.adopted.look(&started, &mut self.guard)?;
+            no_death(earlier, "while another service was being started")?;
+            signalled(self.stop)
+        };
+        let service = &last.service;
+        ready::wait(&mut last.process, &service.ready, service.port, service.ready_timeout, &mut meanwhile)
+    }
+
+    pub(super) fn watch(&self, running: &[Running]) -> Result<(), Error> {
+        for replica in running {
+            self.sampler.watch(&replica.service.name, replica.service.replica, replica.process.pid())?;
+        }
+        Ok(())
+    }
+
+    /// The addresses of the target's replicas, or of the URL.
+    pub(super) fn targets(&self, load: &LoadPlan, running: &[Running]) -> Result<Vec<SocketAddr>, Error> {
+        if !load.targets.is_empty() {
+            return Ok(load.targets.clone());
+        }
+        let target = &self.experiment.load.target;
+        let of_service: Vec<SocketAddr> = running
+            .iter()
+            .filter(|replica| replica.service.name == *target)
+            .map(|replica| SocketAddr::from((Ipv4Addr::LOCALHOST, replica.service.port)))
+            .collect();
+        if !of_service.is_empty() {
+            return Ok(of_service);
+        }
+        // The experiment's check has seen that it is `http://` and a host, perhaps with a port.
+        let authority = target.trim_start_matches("http://").trim_end_matches('/');
+        let address = resolve(authority).map_err(|reason| Error::Target { target: target.clone(), reason })?;
+        Ok(vec![address])
+    }
+
+    /// Stops the replicas, last started first, so that callers end before those they call.
+    pub(super) fn stop_all(&mut self, running: Vec<Running>, trial: &mut Trial) {
+        for replica in running.into_iter().rev() {
+            let name = replica.process.name().to_owned();
+            let service = &replica.service;
+            let patience =
+                if self.go_on().is_ok() { service.stop_timeout } else { HURRIED_STOP.min(service.stop_timeout) };
+            let ended = replica.process.stop(service.stop_signal, patience, &mut self.guard);
+            if ended == Ended::Killed {
+                let after = narrows_model::units::duration(patience.as_nanos() as f64);
+                trial.caveats.push(format!(
+                    "{name} had not ended {after} after it was asked to and was killed; its last spans may be missing."
+                ));
+            }
+        }
+    }
+}
+
+/// The root processes of replicas.
+pub(super) fn pids(running: &[Running]) -> Vec<u32> {
+    running.iter().map(|replica| replica.process.pid()).collect()
+}
+
+/// Errors when a replica has ended by itself.
+pub(super) fn no_death(running: &mut [Running], when: &'static str) -> Result<(), Error> {
+    for replica in running {
+        if let Some(how) = replica.process.ended() {
+            let last_lines = replica.process.last_lines().last_words();
+            return Err(Error::Died { service: replica.process.name().to_owned(), how, when, last_lines });
+        }
+    }
+    Ok(())
+}
+
+/// `narrows` as a service's program means this very binary, wherever it lies.
+fn resolve_own_name(command: &[String]) -> Vec<String> {
+    let mut command = command.to_vec();
+    if command.first().is_some_and(|program| program == "narrows")
+        && let Ok(own) = std::env::current_exe()
+    {
+        command[0] = own.to_string_lossy().into_owned();
+    }
+    command
+}

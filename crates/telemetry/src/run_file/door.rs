@@ -1,0 +1,272 @@
+//! What happens to telemetry before it is queued, whoever hands it over: secrets are blanked, texts are cut, what it
+//! weighs is added up.
+//!
+//! It happens here and not in the writer, because the queue holds what has passed: cut texts make its bound in bytes
+//! tight, and the thread that hands over pays, not the one that writes. The text of database queries and log lines is
+//! left as it came: diagnosis reads it.
+
+use narrows_model::series::{LogLine, LogStream, Point, SeriesKey, names};
+use narrows_model::trace::Span;
+use serde_json::{Map, Value};
+
+use super::queue::Lost;
+use super::secrets::{REDACTED, is_secret_key, redact_query, redact_url};
+
+/// Longest text of a span, attribute or label, in bytes; the rest is cut off.
+const TEXT_BYTES_MAX: usize = 4 << 10;
+/// Longest log line, in bytes.
+const LOG_BYTES_MAX: usize = 16 << 10;
+/// Longest database query, in bytes.
+const QUERY_BYTES_MAX: usize = 64 << 10;
+
+/// Attributes that hold an address, besides `url.query`.
+const URL_KEYS: [&str; 6] = [
+    "http.request.header.referer",
+    "http.response.header.location",
+    "http.target",
+    "http.url",
+    "url.full",
+    "url.original",
+];
+
+/// Attributes that hold the text of a database query.
+const QUERY_TEXT_KEYS: [&str; 2] = ["db.query.text", "db.statement"];
+
+/// What a map's entry takes beside its key's and value's bytes, roughly.
+const ENTRY_BYTES: usize = 48;
+
+/// The names of the points that Narrows samples itself.
+const SAMPLED: [&str; 5] = [
+    names::CPU_CORES,
+    names::BUSIEST_THREAD_CORES,
+    names::MEMORY_BYTES,
+    names::HOST_CPU_UTILIZATION,
+    names::HOST_CPU_STEAL,
+];
+
+/// A record of telemetry at the door.
+pub(super) trait Record: Send + 'static {
+    /// Blanks secrets and cuts texts.
+    fn clean(&mut self);
+
+    /// What it takes in memory, roughly.
+    fn bytes(&self) -> usize;
+
+    /// What is lost for good when it is turned away. Nothing, when it came by OTLP: its sender sends it again.
+    fn lost(&self) -> Lost;
+}
+
+impl Record for Span {
+    fn clean(&mut self) {
+        clean_attributes(&mut self.attributes);
+        for text in [&mut self.service, &mut self.scope, &mut self.name, &mut self.status_message] {
+            truncate(text, TEXT_BYTES_MAX);
+        }
+        let facts = &mut self.facts;
+        if let Some(url) = &mut facts.url {
+            redact_url(url);
+        }
+        if let Some(query) = &mut facts.db_query {
+            truncate(query, QUERY_BYTES_MAX);
+        }
+        let short = [
+            &mut facts.http_method,
+            &mut facts.http_route,
+            &mut facts.url,
+            &mut facts.db_system,
+            &mut facts.db_namespace,
+            &mut facts.db_operation,
+            &mut facts.db_status,
+            &mut facts.server_address,
+            &mut facts.error_type,
+        ];
+        short.into_iter().flatten().for_each(|text| truncate(text, TEXT_BYTES_MAX));
+    }
+
+    fn bytes(&self) -> usize {
+        let facts = &self.facts;
+        let optional = [
+            &facts.http_method,
+            &facts.http_route,
+            &facts.url,
+            &facts.db_system,
+            &facts.db_namespace,
+            &facts.db_query,
+            &facts.db_operation,
+            &facts.db_status,
+            &facts.server_address,
+            &facts.error_type,
+        ];
+        let texts = [&self.service, &self.scope, &self.name, &self.status_message];
+        let texts = texts.into_iter().chain(optional.into_iter().flatten());
+        size_of::<Self>() + texts.map(String::len).sum::<usize>() + attributes_bytes(&self.attributes)
+    }
+
+    fn lost(&self) -> Lost {
+        Lost::default()
+    }
+}
+
+impl Record for (SeriesKey, Point) {
+    fn clean(&mut self) {
+        let key = &mut self.0;
+        for text in [&mut key.name, &mut key.unit, &mut key.service] {
+            truncate(text, TEXT_BYTES_MAX);
+        }
+        for (label, value) in &mut key.labels {
+            clean_text(label, value);
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        let key = &self.0;
+        let labels = key.labels.iter().map(|(label, value)| ENTRY_BYTES + label.len() + value.len());
+        size_of::<Self>() + key.name.len() + key.unit.len() + key.service.len() + labels.sum::<usize>()
+    }
+
+    fn lost(&self) -> Lost {
+        Lost { points: u64::from(SAMPLED.contains(&self.0.name.as_str())), logs: 0 }
+    }
+}
+
+impl Record for LogLine {
+    fn clean(&mut self) {
+        truncate(&mut self.text, LOG_BYTES_MAX);
+        truncate(&mut self.service, TEXT_BYTES_MAX);
+        truncate(&mut self.severity, TEXT_BYTES_MAX);
+    }
+
+    fn bytes(&self) -> usize {
+        size_of::<Self>() + self.text.len() + self.service.len() + self.severity.len()
+    }
+
+    fn lost(&self) -> Lost {
+        Lost { points: 0, logs: u64::from(self.stream != LogStream::Otlp) }
+    }
+}
+
+fn clean_attributes(attributes: &mut Map<String, Value>) {
+    for (key, value) in attributes {
+        clean_value(key, value);
+    }
+}
+
+fn clean_value(key: &str, value: &mut Value) {
+    match value {
+        Value::String(text) => clean_text(key, text),
+        _ if is_secret_key(key) => *value = Value::String(REDACTED.into()),
+        Value::Array(items) => items.iter_mut().for_each(|item| clean_value(key, item)),
+        Value::Object(fields) => clean_attributes(fields),
+        _ => {}
+    }
+}
+
+fn clean_text(key: &str, text: &mut String) {
+    if is_secret_key(key) {
+        *text = REDACTED.into();
+        return;
+    }
+    if URL_KEYS.contains(&key) {
+        redact_url(text);
+    } else if key == "url.query" {
+        redact_query(text);
+    }
+    truncate(text, if QUERY_TEXT_KEYS.contains(&key) { QUERY_BYTES_MAX } else { TEXT_BYTES_MAX });
+}
+
+/// Cuts text at a character boundary, and gives back what it took.
+fn truncate(text: &mut String, bytes_max: usize) {
+    if text.len() > bytes_max {
+        let end = (0..=bytes_max).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+        text.truncate(end);
+        text.shrink_to_fit();
+    }
+}
+
+fn attributes_bytes(attributes: &Map<String, Value>) -> usize {
+    attributes.iter().map(|(key, value)| ENTRY_BYTES + key.len() + value_bytes(value)).sum()
+}
+
+fn value_bytes(value: &Value) -> usize {
+    let content = match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(value_bytes).sum(),
+        Value::Object(fields) => attributes_bytes(fields),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    };
+    size_of::<Value>() + content
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn secret_attributes_are_replaced_whatever_their_value_is() {
+        let Value::Object(mut attributes) = json!({
+            "http.request.header.authorization": ["Bearer abc"],
+            "http.response.header.set-cookie": ["sid=1", "b=2"],
+            "http.request.header.referer": ["/a?token=abc"],
+            "app.db_password": "p",
+            "user_token": 17,
+            "nested": { "password": 1234, "user": "ada" },
+            "db.query.text": "SELECT * FROM t WHERE password = 'x' AND token = 'y'",
+            "messaging.token_count": 3,
+            "session.id": "s",
+            "note": "/a?token=abc",
+        }) else {
+            unreachable!()
+        };
+        clean_attributes(&mut attributes);
+        let expected = json!({
+            "http.request.header.authorization": REDACTED,
+            "http.response.header.set-cookie": REDACTED,
+            "http.request.header.referer": ["/a?token=REDACTED"],
+            "app.db_password": REDACTED,
+            "user_token": REDACTED,
+            "nested": { "password": REDACTED, "user": "ada" },
+            "db.query.text": "SELECT * FROM t WHERE password = 'x' AND token = 'y'",
+            "messaging.token_count": 3,
+            "session.id": "s",
+            "note": "/a?token=abc",
+        });
+        assert_eq!(Value::Object(attributes), expected);
+    }
+
+    #[test]
+    fn addresses_are_cleaned_in_every_attribute_that_holds_one() {
+        for key in URL_KEYS {
+            let mut address = "/a?x=1&API-Key=abc&y=2".to_owned();
+            clean_text(key, &mut address);
+            assert_eq!(address, "/a?x=1&API-Key=REDACTED&y=2", "{key}");
+        }
+        let mut query = "password=p&a=b".to_owned();
+        clean_text("url.query", &mut query);
+        assert_eq!(query, "password=REDACTED&a=b");
+    }
+
+    #[test]
+    fn long_text_is_cut_at_a_character_and_weighs_no_more() {
+        let mut text = "é".repeat(TEXT_BYTES_MAX);
+        clean_text("note", &mut text);
+        assert_eq!(text.len(), TEXT_BYTES_MAX);
+        let mut odd = format!("a{}", "é".repeat(TEXT_BYTES_MAX));
+        clean_text("note", &mut odd);
+        assert_eq!((odd.len(), odd.capacity()), (TEXT_BYTES_MAX - 1, TEXT_BYTES_MAX - 1));
+        let mut query = "x".repeat(TEXT_BYTES_MAX + 1);
+        clean_text("db.statement", &mut query);
+        assert_eq!(query.len(), TEXT_BYTES_MAX + 1);
+    }
+
+    #[test]
+    fn every_text_of_an_attribute_weighs() {
+        let weight = |value: Value| value_bytes(&value);
+        let text = "x".repeat(1000);
+        let empty = json!({ "a": [""] });
+        assert_eq!(weight(json!({ "a": [text] })) - weight(empty.clone()), 1000);
+        let mut keyed = empty.clone();
+        keyed[&text] = Value::Null;
+        assert!(weight(keyed) - weight(empty) > 1000);
+    }
+}
