@@ -149,9 +149,7 @@ impl Error {
             )),
             Error::PortTaken { .. } => Some("without `port:` a free one is handed out as ${port}".into()),
             Error::RunFile(error) => hint_of(error),
-            Error::NotReady { .. } => {
-                Some("a longer start can be allowed with `ready: { http: …, timeout: 2m }`".into())
-            }
+            Error::NotReady { .. } => Some("a longer start can be allowed in `ready:` with `timeout: 2m`".into()),
             Error::Setup { command, .. } if command.contains("-m venv") => {
                 Some("on Debian, `python3 -m venv` needs the package python3-venv".into())
             }

@@ -147,7 +147,7 @@ fn run_trials(
         mark,
         seed: run.seed,
         time_scale: run.time_scale,
-        otlp_endpoint: format!("http://{}", receiver.local_addr()),
+        receiver: &receiver,
         recorder: recorder.clone(),
         store,
         weights,

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use narrows_model::run::Trial;
 use narrows_telemetry::Store;
-use narrows_telemetry::otlp::Weights;
+use narrows_telemetry::otlp::{Receiver, ReceiverStats, Weights};
 use narrows_telemetry::run_file::Recorder;
 use narrows_telemetry::sampler::Sampler;
 
@@ -39,7 +39,7 @@ pub(crate) struct Bench<'a> {
     pub(crate) mark: String,
     pub(crate) seed: u64,
     pub(crate) time_scale: f64,
-    pub(crate) otlp_endpoint: String,
+    pub(crate) receiver: &'a Receiver,
     pub(crate) recorder: Recorder,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) weights: Weights,
@@ -61,6 +61,7 @@ impl Bench<'_> {
         progress: &mut dyn Progress,
     ) -> Result<(), Error> {
         let folder = self.scratch_folder(trial.id)?;
+        let heard_before = self.receiver.stats();
         let mut running = Vec::new();
         let result = self.start_and_load(variant, trial, &folder, &mut running, progress);
         progress.tell(&Event::Stopping);
@@ -72,6 +73,7 @@ impl Bench<'_> {
         kill_marked(&self.mark);
         let ended = self.adopted.end_all(&mut self.guard);
         self.ports.release_all();
+        trial.caveats.extend(unheard(heard_before, self.receiver.stats()));
         let _ = std::fs::remove_dir_all(&folder);
         // A stop that was hurried may have cost spans, so the trial is not whole.
         result.and(ended).and_then(|()| self.go_on())
@@ -119,12 +121,16 @@ impl Bench<'_> {
         }
         let bindings = Bindings {
             ports,
-            otlp_endpoint: self.otlp_endpoint.clone(),
+            otlp_endpoint: self.otlp_endpoint(),
             trial_dir: folder.to_owned(),
             seed: self.seed,
             time_scale: self.time_scale,
         };
         self.experiment.bind(variant, &bindings).map_err(Error::Experiment)
+    }
+
+    fn otlp_endpoint(&self) -> String {
+        format!("http://{}", self.receiver.local_addr())
     }
 
     /// Gives services the time to send what they batch: many end without flushing when asked to end.
@@ -136,6 +142,47 @@ impl Bench<'_> {
     }
 }
 
+/// What services tried to tell and could not, in sentences.
+fn unheard(before: ReceiverStats, after: ReceiverStats) -> Vec<String> {
+    let mut caveats = Vec::new();
+    let malformed = after.malformed_requests - before.malformed_requests;
+    if malformed > 0 {
+        caveats.push(format!(
+            "{malformed} telemetry requests were refused because they were not OTLP in protobuf over HTTP; a service that sends \
+             JSON or gRPC needs OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf, which Narrows sets and its own settings may override."
+        ));
+    }
+    let unserved = after.unserved_requests - before.unserved_requests;
+    if unserved > 0 {
+        caveats.push(format!(
+            "{unserved} telemetry requests came faster than they could be kept and were sent back; what their senders did not \
+             repeat is missing. A lower `tracing: {{ sample: … }}` helps."
+        ));
+    }
+    let senseless = after.malformed_records - before.malformed_records;
+    if senseless > 0 {
+        caveats.push(format!(
+            "{senseless} spans, points or log records made no sense, such as spans without an id, and were left out."
+        ));
+    }
+    caveats
+}
+
 fn signalled(stop: &AtomicBool) -> Result<(), Error> {
     if stop.load(Ordering::Relaxed) { Err(Error::Interrupted) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_went_wrong_in_the_trial_is_said() {
+        let before = ReceiverStats { malformed_requests: 3, ..ReceiverStats::default() };
+        assert_eq!(unheard(before, before), Vec::<String>::new());
+        let after = ReceiverStats { malformed_requests: 5, unserved_requests: 1, malformed_records: 7, ..before };
+        let said = unheard(before, after);
+        assert!(said[0].starts_with("2 telemetry requests were refused") && said[0].contains("http/protobuf"));
+        assert!(said[1].starts_with("1 telemetry requests") && said[2].starts_with("7 spans"));
+    }
 }

@@ -94,7 +94,7 @@ impl Bench<'_> {
         let attributes = format!("narrows.replica={0},service.instance.id={1}-{0}", service.replica, service.name);
         let defaults = [
             ("PORT", service.port.to_string()),
-            ("OTEL_EXPORTER_OTLP_ENDPOINT", self.otlp_endpoint.clone()),
+            ("OTEL_EXPORTER_OTLP_ENDPOINT", self.otlp_endpoint()),
             ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf".to_owned()),
             ("OTEL_SERVICE_NAME", service.name.clone()),
             ("OTEL_RESOURCE_ATTRIBUTES", attributes),

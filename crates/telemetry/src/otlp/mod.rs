@@ -104,7 +104,8 @@ impl Receiver {
         self.local_addr
     }
 
-    fn stats(&self) -> ReceiverStats {
+    /// What arrived so far.
+    pub fn stats(&self) -> ReceiverStats {
         self.stats.read()
     }
 
