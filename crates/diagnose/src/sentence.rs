@@ -56,7 +56,9 @@ impl<'a> Story<'a> {
         let variants = &self.comparison.variants;
         let narrow = variants.iter().enumerate().find_map(|(at, v)| Some((at, v, self.narrowest(&v.variant)?)));
         let Some((at, variant, finding)) = narrow else {
-            return format!("no finding: nothing held it back at this load{}", self.differences());
+            let is_known = self.evidence.trials.iter().all(|trial| trial.trial.caveats.is_empty());
+            let extent = if is_known { "" } else { ", as far as the caveats let us see" };
+            return format!("no finding: nothing held it back at this load{extent}{}", self.differences());
         };
         format!(
             "in {}, {} ({} {}){}",
@@ -212,15 +214,26 @@ mod tests {
         assert!(said([as_is(), trial("fixed", 500.0, 80.0)]).contains("raised throughput 5.00 times (100/s to 500/s)"));
     }
 
+    /// A trial in which all was seen and nothing was wrong.
+    fn healthy(variant: &str, rate: f64) -> TrialBuilder {
+        trial(variant, rate, 80.0).cpu("shop", 0, |_| 0.1).traces([server("shop", "GET /").at(0.0, 5.0).trace(0)])
+    }
+
+    #[test]
+    fn what_could_not_be_seen_is_not_called_healthy() {
+        let unseen = said([trial("a", 100.0, 80.0)]);
+        assert_eq!(unseen, "No finding: nothing held it back at this load, as far as the caveats let us see.");
+    }
+
     #[test]
     fn a_healthy_run_has_no_finding() {
         let nothing = "No finding: nothing held it back at this load";
-        assert_eq!(said([trial("a", 100.0, 80.0)]), format!("{nothing}."));
+        assert_eq!(said([healthy("a", 100.0)]), format!("{nothing}."));
         assert_eq!(
-            said([trial("a", 100.0, 80.0), trial("b", 101.0, 79.0)]),
+            said([healthy("a", 100.0), healthy("b", 101.0)]),
             format!("{nothing}; no difference between a and b that noise does not explain.")
         );
-        let slower = said([trial("plain", 100.0, 80.0), trial("sidecars", 60.0, 80.0)]);
+        let slower = said([healthy("plain", 100.0), healthy("sidecars", 60.0)]);
         assert_eq!(slower, format!("{nothing}; sidecars lowered throughput by 40 % (100/s to 60.0/s)."));
     }
 

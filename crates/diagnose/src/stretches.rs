@@ -3,7 +3,10 @@
 //! A steady window is one stretch. A ramp is cut into four, because what saturates at its end hides in a median over
 //! all of it. A median needs a number of points over a length of time; with fewer the answer is none, not a guess.
 
+use std::collections::BTreeMap;
+
 use narrows_model::evidence::TrialEvidence;
+use narrows_model::load::LoadSecond;
 use narrows_model::run::{Window, WindowKind};
 use narrows_model::series::names;
 
@@ -76,12 +79,21 @@ pub(crate) fn bounds_of(window: &Window) -> Vec<(i64, i64)> {
     (0..parts).map(|i| (at(i), at(i + 1))).collect()
 }
 
+/// The most users of all scenarios together in any second.
+fn most_users<'a>(rows: impl Iterator<Item = &'a LoadSecond>) -> Option<u32> {
+    let mut users: BTreeMap<i64, u32> = BTreeMap::new();
+    for row in rows {
+        *users.entry(row.start_ns).or_default() += row.vus;
+    }
+    users.into_values().max()
+}
+
 fn stretch(trial: &TrialEvidence, bounds: &Window, label: String) -> Stretch {
     let load = trial.window_load(bounds);
     let is_in = |start_ns: i64| (bounds.start_ns..bounds.end_ns).contains(&(start_ns + 500_000_000));
     let vus = match bounds.kind {
         WindowKind::Steady => bounds.vus,
-        _ => trial.seconds.iter().filter(|row| is_in(row.start_ns)).map(|row| row.vus).max().unwrap_or(bounds.vus),
+        _ => most_users(trial.seconds.iter().filter(|row| is_in(row.start_ns))).unwrap_or(bounds.vus),
     };
     Stretch {
         label,
@@ -119,6 +131,13 @@ impl Stretch {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn users_of_scenarios_that_run_side_by_side_are_added() {
+        let row = |start_ns, vus| super::LoadSecond { start_ns, vus, ..Default::default() };
+        assert_eq!(super::most_users([row(0, 5), row(0, 3), row(1, 6)].iter()), Some(8));
+        assert_eq!(super::most_users([].iter()), None);
+    }
+
     use narrows_model::series::names;
     use narrows_testkit::trial::{Load, TrialBuilder};
 

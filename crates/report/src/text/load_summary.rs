@@ -147,6 +147,9 @@ fn distribution(latency: &Histogram) -> String {
 }
 
 fn details(summary: &LoadSummary) -> String {
+    if summary.statuses.is_empty() {
+        return String::new();
+    }
     let parts = [
         ("DNS+dialup:", &summary.dialup),
         ("req write:", &summary.request_write),

@@ -7,7 +7,7 @@ use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, pre
 use narrows_model::comparison::{Change, Comparison, Difference, Kept, NoiseFloor, Outcome, VariantSummary};
 use narrows_model::units;
 
-use super::paint::{Paint, clean};
+use super::paint::{Paint, clean, wrap};
 use crate::figures::{change, cpu_per_request, interval};
 
 /// What the line under the header is made of.
@@ -49,7 +49,8 @@ pub(super) fn variants(comparison: &Comparison, paint: Paint, width: usize) -> S
         }
     };
     if let Some(noise) = comparison.noise {
-        out += &format!("\n{}\n", paint.dim(&noise_line(noise)));
+        out.push('\n');
+        wrap(&noise_line(noise), width).iter().for_each(|line| out += &format!("{}\n", paint.dim(line)));
     }
     out
 }
