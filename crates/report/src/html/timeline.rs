@@ -51,15 +51,16 @@ pub(super) fn of(evidence: &TrialEvidence, palette: &Palette) -> Timeline {
         ..Timeline::default()
     };
     let mut seconds: BTreeMap<i64, Vec<&LoadSecond>> = BTreeMap::new();
-    // A second that the load did not fill would look like a fall.
+    // What lies beyond the load, in part or as a whole, would look like a fall.
     let full_end_ns = evidence.windows.iter().map(|window| window.end_ns).max().unwrap_or(end_ns);
     let is_full = |row: &&LoadSecond| row.start_ns.saturating_add(1_000_000_000) <= full_end_ns;
     evidence.seconds.iter().filter(is_full).for_each(|row| seconds.entry(row.start_ns).or_default().push(row));
     for (second_ns, rows) in seconds {
         timeline.add_second(at(second_ns) + 0.5, &rows);
     }
+    let full_s = at(full_end_ns);
     for line in timeline.cpu.iter_mut().chain(&mut timeline.memory) {
-        line.points.retain(|(x, _)| (0.0..=timeline.length_s).contains(x));
+        line.points.retain(|(x, _)| (0.0..=full_s).contains(x));
     }
     timeline
 }
