@@ -36,6 +36,9 @@ pub(crate) enum Command {
     Completions(completions::Arguments),
     /// Write the man pages
     Man(man::Arguments),
+    /// Run a server that reference systems are made of
+    #[cfg(feature = "reference-systems")]
+    Engine(crate::commands::engine::Arguments),
     /// End what a killed run left (started by `run`; listens on standard input)
     #[command(hide = true)]
     Guard,

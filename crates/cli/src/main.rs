@@ -26,6 +26,8 @@ fn main() -> std::process::ExitCode {
         Command::Doctor => commands::doctor::execute(),
         Command::Completions(arguments) => commands::completions::execute(&arguments),
         Command::Man(arguments) => commands::man::execute(&arguments),
+        #[cfg(feature = "reference-systems")]
+        Command::Engine(arguments) => commands::engine::execute(&arguments),
         Command::Guard => commands::guard::execute(),
     };
     exit.unwrap_or_else(|failure| failure.print()).into()

@@ -65,6 +65,26 @@ fn generated_texts() {
     assert!(doctor.status.success() && text(&doctor.stdout).contains("caps (cgroups)"));
 }
 
+#[cfg(feature = "reference-systems")]
+#[test]
+fn the_document_store_is_a_service_like_any_other() {
+    let bench = Bench::new(
+        r#"
+experiment: store
+system:
+  services:
+    store: { run: [narrows, engine, docstore, --port, "${port}", --throughput, "90"], ready: "GET /" }
+load:
+  target: store
+  scenarios:
+    ranges: { model: constant-vus, vus: 2, duration: 2s, think_time: 20ms, request: "GET /dbs/dronedelivery/colls/utilization/pkranges" }
+objectives: ["error_rate == 0"]
+"#,
+    );
+    let run = bench.run(&["run"]);
+    assert!(run.status.success(), "{}{}", text(&run.stdout), text(&run.stderr));
+}
+
 /// Answers every request on every connection with `hello`; counts them.
 fn server() -> (String, std::sync::Arc<std::sync::atomic::AtomicU64>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

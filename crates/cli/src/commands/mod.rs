@@ -4,6 +4,8 @@ pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod diagnose;
 pub(crate) mod doctor;
+#[cfg(feature = "reference-systems")]
+pub(crate) mod engine;
 pub(crate) mod guard;
 pub(crate) mod init;
 pub(crate) mod load;

@@ -1,0 +1,135 @@
+//! The settings of one store. Every container gets the same ones: the store plays one database at a time.
+
+use std::time::Duration;
+
+use crate::Error;
+
+/// The most physical partitions a container may have.
+const MAX_PARTITIONS: u32 = 1_000;
+/// Cosmos DB's own ceiling of one physical partition, in RU/s.
+const MAX_RU_PER_SECOND_OF_PARTITION: u32 = 10_000;
+/// About 4 GiB of text and index: what one machine should carry beside the system it measures.
+const MAX_DOCUMENTS: u32 = 2_000_000;
+const MAX_CONTAINERS: usize = 64;
+const MAX_NAME_BYTES: usize = 255;
+const MAX_DELAY: Duration = Duration::from_secs(60);
+
+/// The settings of a store; [`Config::default`] is the one of the drone delivery case study: 900 RU/s on 9 partitions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// The port on 127.0.0.1; 0 lets the system choose.
+    pub port: u16,
+    /// The name of the one database.
+    pub database: String,
+    /// The names of its containers, 1 to 64, each seeded alike.
+    pub containers: Vec<String>,
+    /// The top-level property that is the partition key, without the slash.
+    pub partition_key: String,
+    /// Physical partitions per container, 1 to 1 000.
+    pub partitions: u32,
+    /// Provisioned throughput per container in RU/s, split evenly over the partitions; at most 10 000 for each.
+    pub throughput_ru_per_second: u32,
+    /// Utilisation documents each container starts with, up to 2 000 000.
+    pub documents_per_container: u32,
+    /// Time every request waits before it is looked at, up to 60 s: it stands for the network and the service's own work.
+    pub delay: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            port: 8081,
+            database: "dronedelivery".to_owned(),
+            containers: vec!["utilization".to_owned()],
+            partition_key: "ownerId".to_owned(),
+            partitions: 9,
+            throughput_ru_per_second: 900,
+            documents_per_container: 11_000,
+            delay: Duration::ZERO,
+        }
+    }
+}
+
+impl Config {
+    /// Checks every setting.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Setting`] names the first setting outside its range.
+    pub fn validate(&self) -> Result<(), Error> {
+        within("partitions", self.partitions, 1, MAX_PARTITIONS)?;
+        let most = self.partitions * MAX_RU_PER_SECOND_OF_PARTITION;
+        within("throughput_ru_per_second", self.throughput_ru_per_second, self.partitions, most)?;
+        within("documents_per_container", self.documents_per_container, 0, MAX_DOCUMENTS)?;
+        if self.delay > MAX_DELAY {
+            return Err(refused("delay", format!("{:?}", self.delay), format!("at most {MAX_DELAY:?}")));
+        }
+        if self.containers.is_empty() || self.containers.len() > MAX_CONTAINERS {
+            let expected = format!("1 to {MAX_CONTAINERS} names");
+            return Err(refused("containers", format!("{} names", self.containers.len()), expected));
+        }
+        name("database", &self.database)?;
+        name("partition_key", &self.partition_key)?;
+        for (index, container) in self.containers.iter().enumerate() {
+            name("containers", container)?;
+            if self.containers[..index].contains(container) {
+                return Err(refused("containers", format!("{container:?} twice"), "each name once".to_owned()));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn within(setting: &'static str, value: u32, least: u32, most: u32) -> Result<(), Error> {
+    if (least..=most).contains(&value) {
+        return Ok(());
+    }
+    Err(refused(setting, value.to_string(), format!("{least} to {most}")))
+}
+
+fn name(setting: &'static str, value: &str) -> Result<(), Error> {
+    let usable = !value.is_empty() && value.len() <= MAX_NAME_BYTES && !value.contains(['/', '\\', '?', '#']);
+    if usable {
+        return Ok(());
+    }
+    Err(refused(setting, format!("{value:?}"), format!("1 to {MAX_NAME_BYTES} bytes without / \\ ? #")))
+}
+
+fn refused(setting: &'static str, value: String, expected: String) -> Error {
+    Error::Setting { setting, value, expected }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_is_valid() {
+        Config::default().validate().unwrap();
+    }
+
+    #[test]
+    fn a_setting_out_of_range_is_named_with_its_range() {
+        let base = Config::default;
+        let cases = [
+            (Config { partitions: 0, ..base() }, "partitions is 0, expected 1 to 1000"),
+            (
+                Config { throughput_ru_per_second: 90_001, ..base() },
+                "throughput_ru_per_second is 90001, expected 9 to 90000",
+            ),
+            (Config { containers: vec![], ..base() }, "containers is 0 names, expected 1 to 64 names"),
+            (
+                Config { containers: vec!["a".into(), "a".into()], ..base() },
+                "containers is \"a\" twice, expected each name once",
+            ),
+            (
+                Config { database: "a/b".into(), ..base() },
+                "database is \"a/b\", expected 1 to 255 bytes without / \\ ? #",
+            ),
+            (Config { delay: Duration::from_secs(61), ..base() }, "delay is 61s, expected at most 60s"),
+        ];
+        for (config, expected) in cases {
+            assert_eq!(config.validate().unwrap_err().to_string(), expected);
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! What can keep the store from starting or serving. Errors of a single request are answers, not values of this type.
+
+use std::io;
+
+/// Why the store could not start or had to stop.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A setting is outside its range.
+    #[error("{setting} is {value}, expected {expected}")]
+    Setting {
+        /// The field of [`Config`](crate::Config).
+        setting: &'static str,
+        /// The value found.
+        value: String,
+        /// The values that would do.
+        expected: String,
+    },
+    /// The port on the loopback interface is not to be had.
+    #[error("cannot listen on 127.0.0.1:{port}")]
+    Bind {
+        /// The port asked for.
+        port: u16,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The listener failed while serving.
+    #[error("the document store stopped serving")]
+    Serve(#[source] io::Error),
+}

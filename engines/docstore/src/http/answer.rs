@@ -1,0 +1,158 @@
+//! Answers: a status, a JSON text and the headers every client reads, first of all `x-ms-request-charge`.
+//!
+//! Failures are answers in Cosmos DB's shape, `{"code", "message"}`, with its sub-status where it has one.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::header::{CONTENT_TYPE, ETAG};
+use axum::http::{HeaderName, HeaderValue, Method, Response, StatusCode};
+use serde_json::{Value, json};
+
+use crate::charge::Charge;
+
+/// "Request rate is large."
+const SUB_STATUS_THROTTLED: u32 = 3200;
+/// "The partition is full."
+const SUB_STATUS_FULL: u32 = 1014;
+
+/// Numbers the answers of this process, for `x-ms-activity-id`.
+static ANSWERS: AtomicU64 = AtomicU64::new(1);
+
+/// An answer in the making.
+#[derive(Debug)]
+pub(super) struct Answer {
+    status: StatusCode,
+    charge: Charge,
+    body: String,
+    headers: Vec<(HeaderName, String)>,
+}
+
+impl Answer {
+    pub(super) fn new(status: StatusCode, charge: Charge, body: String) -> Self {
+        Self { status, charge, body, headers: Vec::new() }
+    }
+
+    /// A description: 200 with its nominal charge.
+    pub(super) fn description(body: &Value) -> Self {
+        Self::new(StatusCode::OK, Charge::DESCRIPTION, body.to_string())
+    }
+
+    pub(super) fn with(mut self, name: &'static str, value: impl ToString) -> Self {
+        self.headers.push((HeaderName::from_static(name), value.to_string()));
+        self
+    }
+
+    pub(super) fn with_etag(mut self, etag: &str) -> Self {
+        self.headers.push((ETAG, etag.to_owned()));
+        self
+    }
+
+    /// The session token of a partition: its range and its log sequence number.
+    pub(super) fn with_session(self, range: u32, lsn: u64) -> Self {
+        self.with("x-ms-session-token", format!("{range}:-1#{lsn}"))
+    }
+
+    pub(super) fn into_response(self) -> Response<Body> {
+        let number = ANSWERS.fetch_add(1, Ordering::Relaxed) & 0xFFFF_FFFF_FFFF;
+        let answer = self.with("x-ms-activity-id", format!("00000000-0000-4000-8000-{number:012x}"));
+        let mut response = Response::new(Body::from(answer.body));
+        *response.status_mut() = answer.status;
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        for (name, value) in answer.headers {
+            if let Ok(value) = HeaderValue::try_from(value) {
+                headers.insert(name, value);
+            }
+        }
+        if let Ok(charge) = HeaderValue::try_from(answer.charge.to_string()) {
+            headers.insert("x-ms-request-charge", charge);
+        }
+        response
+    }
+}
+
+/// A request that was not done, and why.
+#[derive(Debug)]
+pub(super) struct Failure {
+    status: StatusCode,
+    code: &'static str,
+    message: String,
+    sub_status: Option<u32>,
+    retry_after: Option<Duration>,
+    charge: Charge,
+}
+
+impl Failure {
+    fn new(status: StatusCode, code: &'static str, message: String) -> Self {
+        Self { status, code, message, sub_status: None, retry_after: None, charge: Charge::ZERO }
+    }
+
+    pub(super) fn bad_request(message: &str) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "BadRequest", message.to_owned())
+    }
+
+    pub(super) fn not_found(what: &str) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "NotFound", format!("{what} does not exist"))
+    }
+
+    pub(super) fn conflict(id: &str) -> Self {
+        Self::new(StatusCode::CONFLICT, "Conflict", format!("a document with id {id:?} exists already"))
+    }
+
+    pub(super) fn full() -> Self {
+        let message = "the partition holds as much as it may".to_owned();
+        Self::new(StatusCode::FORBIDDEN, "Forbidden", message).with_sub_status(SUB_STATUS_FULL)
+    }
+
+    pub(super) fn method(found: &Method, expected: &Method) -> Self {
+        let message = format!("method {found} is not served here, expected {expected}");
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message)
+    }
+
+    pub(super) fn too_large(limit_bytes: usize) -> Self {
+        let message = format!("the body is cut off or too large, expected at most {limit_bytes} bytes");
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", message)
+    }
+
+    pub(super) fn slow_body(patience: Duration) -> Self {
+        let message = format!("the body did not arrive within {patience:?}");
+        Self::new(StatusCode::REQUEST_TIMEOUT, "RequestTimeout", message)
+    }
+
+    /// The partition's second is used up; nothing was done and nothing is charged.
+    pub(super) fn throttled(retry_after: Duration) -> Self {
+        let message = "request rate is large, the partition's request units of this second are used up".to_owned();
+        let failure = Self::new(StatusCode::TOO_MANY_REQUESTS, "429", message).with_sub_status(SUB_STATUS_THROTTLED);
+        Self { retry_after: Some(retry_after), ..failure }
+    }
+
+    pub(super) fn with_sub_status(self, sub_status: u32) -> Self {
+        Self { sub_status: Some(sub_status), ..self }
+    }
+
+    pub(super) fn with_charge(self, charge: Charge) -> Self {
+        Self { charge, ..self }
+    }
+
+    #[cfg(test)]
+    pub(super) fn status(&self) -> StatusCode {
+        self.status
+    }
+}
+
+impl From<Failure> for Answer {
+    fn from(failure: Failure) -> Self {
+        let body = json!({ "code": failure.code, "message": failure.message }).to_string();
+        let mut answer = Self::new(failure.status, failure.charge, body);
+        if let Some(sub_status) = failure.sub_status {
+            answer = answer.with("x-ms-substatus", sub_status);
+        }
+        if let Some(wait) = failure.retry_after {
+            // Rounded up: a client that waits exactly this long must find the next second begun.
+            answer = answer.with("x-ms-retry-after-ms", wait.as_nanos().div_ceil(1_000_000));
+        }
+        answer
+    }
+}

@@ -1,0 +1,122 @@
+//! The store behind HTTP: from a request to a route, from a route to an answer.
+//!
+//! Paths are taken apart by hand because clients put slashes at their ends or not and address a container by name or by
+//! resource id. Everything that comes in is bounded: the body by [`MAX_BODY_BYTES`], its arrival by [`BODY_PATIENCE`],
+//! and the connections by [`MAX_CONNECTIONS`].
+
+mod answer;
+mod connections;
+mod descriptions;
+mod documents;
+mod headers;
+mod route;
+#[cfg(test)]
+mod tests;
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, Response};
+use tokio::net::TcpListener;
+
+use self::answer::{Answer, Failure};
+use self::connections::Bounded;
+use self::route::Route;
+use crate::clock::Monotonic;
+use crate::store::Store;
+use crate::{Config, Error};
+
+/// Connections open at a time; with one request on each, also the requests in flight.
+const MAX_CONNECTIONS: usize = 4_096;
+/// Cosmos DB's limit of a document.
+const MAX_BODY_BYTES: usize = 2 << 20;
+/// How long a body may take to arrive.
+const BODY_PATIENCE: Duration = Duration::from_secs(30);
+
+/// Listens on the loopback interface at the port of `config`.
+///
+/// # Errors
+///
+/// [`Error::Bind`] if the port is not to be had.
+pub async fn bind(config: &Config) -> Result<TcpListener, Error> {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, config.port))
+        .await
+        .map_err(|source| Error::Bind { port: config.port, source })
+}
+
+/// Seeds the store and answers requests until the future is dropped. Connections that arrive meanwhile wait.
+///
+/// # Errors
+///
+/// [`Error::Setting`] for a setting outside its range, [`Error::Serve`] if the listener fails.
+pub async fn serve(listener: TcpListener, config: Config) -> Result<(), Error> {
+    config.validate()?;
+    let address = listener.local_addr().map_err(Error::Serve)?;
+    let delay = config.delay;
+    let seeding = tokio::task::spawn_blocking(move || Store::open(&config, Monotonic::start()));
+    let store = seeding.await.map_err(|panicked| Error::Serve(panicked.into()))?;
+    let service = Arc::new(Service { store, endpoint: format!("http://{address}/"), delay });
+    let router = Router::new().fallback(handle).with_state(service);
+    axum::serve(Bounded::new(listener, MAX_CONNECTIONS), router).await.map_err(Error::Serve)
+}
+
+/// The store and what surrounds it on the wire.
+struct Service {
+    store: Store,
+    /// The address clients are told to use next.
+    endpoint: String,
+    delay: Duration,
+}
+
+async fn handle(State(service): State<Arc<Service>>, request: Request) -> Response<Body> {
+    service.respond(request).await
+}
+
+impl Service {
+    async fn respond(&self, request: Request) -> Response<Body> {
+        if !self.delay.is_zero() {
+            tokio::time::sleep(self.delay).await;
+        }
+        self.answer(request).await.unwrap_or_else(Answer::from).into_response()
+    }
+
+    async fn answer(&self, request: Request) -> Result<Answer, Failure> {
+        let (head, body) = request.into_parts();
+        let route = Route::of(&head.method, head.uri.path())?;
+        let body = read(body).await?;
+        self.dispatch(&route, &head.headers, &body)
+    }
+
+    fn dispatch(&self, route: &Route, headers: &HeaderMap, body: &Bytes) -> Result<Answer, Failure> {
+        let Some(database) = route.database() else { return Ok(descriptions::account(&self.endpoint)) };
+        if !self.store.is_database(database) {
+            return Err(Failure::not_found(&format!("database {database:?}")));
+        }
+        let Some(name) = route.container() else { return Ok(descriptions::database(&self.store)) };
+        let container = self
+            .store
+            .container(name)
+            .ok_or_else(|| Failure::not_found(&format!("container {name:?} in database {database:?}")))?;
+        match route {
+            Route::Ranges { .. } => Ok(descriptions::ranges(&self.store, container, headers)),
+            Route::Documents { .. } => documents::post(&self.store, container, headers, body),
+            Route::Document { id, .. } => documents::read(&self.store, container, headers, id),
+            Route::Account | Route::Database { .. } | Route::Container { .. } => {
+                Ok(descriptions::container(&self.store, container))
+            }
+        }
+    }
+}
+
+async fn read(body: Body) -> Result<Bytes, Failure> {
+    match tokio::time::timeout(BODY_PATIENCE, to_bytes(body, MAX_BODY_BYTES)).await {
+        Ok(Ok(bytes)) => Ok(bytes),
+        // The only error this body has besides the limit is a connection that is gone, where nobody reads the answer.
+        Ok(Err(_)) => Err(Failure::too_large(MAX_BODY_BYTES)),
+        Err(_) => Err(Failure::slow_body(BODY_PATIENCE)),
+    }
+}
