@@ -6,7 +6,7 @@ mod common;
 
 use std::path::{Path, PathBuf};
 
-use common::{Bench, TWO_FILE_SERVERS, ask, cgroups, eventually, marked, text};
+use common::{Bench, TWO_FILE_SERVERS, ask, cgroups, eventually, has_python, marked, text};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Starts a run with caps, lets it write down some of its second trial's load, sends a signal, and gives the run file.
@@ -51,6 +51,9 @@ fn resume_completes(bench: &Bench, run: &Path) {
 
 #[test]
 fn ctrl_c_ends_the_run_in_order() {
+    if !has_python() {
+        return;
+    }
     let bench = Bench::new(&capped());
     let (code, run) = end_in_second_trial(&bench, Signal::INT);
     assert_eq!(code, Some(2));
@@ -65,6 +68,9 @@ fn ctrl_c_ends_the_run_in_order() {
 
 #[test]
 fn kill_9_leaves_nothing_and_loses_nothing() {
+    if !has_python() {
+        return;
+    }
     let bench = Bench::new(&capped());
     let (code, run) = end_in_second_trial(&bench, Signal::KILL);
     assert_eq!(code, None);
@@ -77,6 +83,9 @@ fn kill_9_leaves_nothing_and_loses_nothing() {
 
 #[test]
 fn a_run_that_resumes_at_once_is_not_touched_by_what_cleans_up_after_the_killed_one() {
+    if !has_python() {
+        return;
+    }
     let bench = Bench::new(&capped());
     let (_, run) = end_in_second_trial(&bench, Signal::KILL);
     resume_completes(&bench, &run);
@@ -84,6 +93,9 @@ fn a_run_that_resumes_at_once_is_not_touched_by_what_cleans_up_after_the_killed_
 
 #[test]
 fn a_signal_while_a_service_is_set_up_ends_the_setup() {
+    if !has_python() {
+        return;
+    }
     let slow = TWO_FILE_SERVERS.replace("      cwd: tmp\n", "      cwd: tmp\n      setup: [[sleep, \"300\"]]\n");
     let bench = Bench::new(&slow);
     let (mut child, _lines) = bench.start_until(&["run", "--out", "run.narrows"], "setting up");
@@ -117,6 +129,9 @@ http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_
 
 #[test]
 fn a_service_that_dies_under_load_ends_the_run_with_its_last_words() {
+    if !has_python() {
+        return;
+    }
     let mortal = TWO_FILE_SERVERS
         .replace("[python3, -m, http.server, \"${port}\", --bind, 127.0.0.1]", "[python3, mortal.py, \"${port}\"]")
         .replace("cwd: tmp", "cwd: .");
@@ -132,6 +147,9 @@ fn a_service_that_dies_under_load_ends_the_run_with_its_last_words() {
 
 #[test]
 fn a_service_that_never_comes_up_is_named() {
+    if !has_python() {
+        return;
+    }
     let wrong = TWO_FILE_SERVERS.replace("python3, -m, http.server,", "python3, -m, no_such_module,");
     let bench = Bench::new(&wrong);
     let ended = bench.run(&["run", "--out", "run.narrows"]);
@@ -159,6 +177,9 @@ fn a_port_that_someone_else_has_is_refused_and_not_measured() {
 
 #[test]
 fn a_daemon_that_wiped_its_environment_ends_with_the_trial() {
+    if !has_python() {
+        return;
+    }
     let script =
         "setsid env -i sh -c 'sleep 3141 & echo $! > daemon.pid' && exec python3 -m http.server $PORT --bind 127.0.0.1";
     let daemon = TWO_FILE_SERVERS

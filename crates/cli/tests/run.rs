@@ -4,10 +4,13 @@
 
 mod common;
 
-use common::{Bench, TWO_FILE_SERVERS, ask, text};
+use common::{Bench, TWO_FILE_SERVERS, ask, has_python, text};
 
 #[test]
 fn a_run_ends_with_a_table_and_a_sentence_and_one_plain_file() {
+    if !has_python() {
+        return;
+    }
     let bench = Bench::new(TWO_FILE_SERVERS);
     let run = bench.run(&["run", "--out", "run.narrows", "--time-scale", "0.5"]);
     let said = text(&run.stdout);
@@ -26,6 +29,9 @@ fn a_run_ends_with_a_table_and_a_sentence_and_one_plain_file() {
 
 #[test]
 fn one_variant_can_be_chosen_and_an_unknown_one_is_an_error() {
+    if !has_python() {
+        return;
+    }
     let bench = Bench::new(TWO_FILE_SERVERS);
     let run = bench.run(&["run", "--variant", "second", "--time-scale", "0.5", "--out", "run.narrows"]);
     assert!(run.status.success(), "{}", text(&run.stderr));
@@ -38,6 +44,9 @@ fn one_variant_can_be_chosen_and_an_unknown_one_is_an_error() {
 
 #[test]
 fn a_missed_objective_is_exit_code_1() {
+    if !has_python() {
+        return;
+    }
     let bench = Bench::new(&format!("{TWO_FILE_SERVERS}objectives: [\"rate >= 1000000/s\"]\n"));
     let run = bench.run(&["run", "--variant", "first", "--time-scale", "0.5"]);
     assert_eq!(run.status.code(), Some(1), "{}", text(&run.stderr));
@@ -46,6 +55,9 @@ fn a_missed_objective_is_exit_code_1() {
 
 #[test]
 fn a_report_is_one_page_without_outside_resources() {
+    if !has_python() {
+        return;
+    }
     let bench = Bench::new(TWO_FILE_SERVERS);
     assert!(bench.run(&["run", "--variant", "first", "--time-scale", "0.5", "--out", "run.narrows"]).status.success());
     let report = bench.run(&["report", "run.narrows", "--html", "out.html"]);

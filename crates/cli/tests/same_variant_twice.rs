@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Bench, ask, text};
+use common::{Bench, ask, has_python, text};
 
 /// A healthy service: every answer takes 20 ms, none of it on the CPU.
 const HEALTHY: &str = r#"
@@ -50,6 +50,9 @@ http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_
 
 #[test]
 fn the_same_variant_twice_is_no_difference_and_no_finding() {
+    if !has_python() {
+        return;
+    }
     let bench = Bench::new(HEALTHY);
     std::fs::write(bench.path("server.py"), SERVER).unwrap();
     let run = bench.run(&["run", "--repeat", "2", "--out", "run.narrows"]);

@@ -94,6 +94,16 @@ impl Bench {
     }
 }
 
+/// Whether services in Python can be started here. Without it their tests have nothing to test; `./test` counts that.
+pub(crate) fn has_python() -> bool {
+    Command::new("python3")
+        .arg("--version")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|s| s.success())
+}
+
 /// One value of a run file, as text.
 pub(crate) fn ask(run: &Path, sql: &str) -> String {
     let connection = Connection::open_with_flags(run, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();

@@ -1,7 +1,7 @@
 //! An operating-system process with its own session and process group, caps, captured output and a certain end.
 //!
-//! Three nets keep it from outliving the run: an orderly stop; the kernel, which kills it when the thread that started
-//! it dies; and the [guard], which finds its group and its marked descendants.
+//! What keeps it from outliving the run: an orderly stop; the kernel, which kills it when the thread that started it
+//! dies; adoption, for descendants that detached themselves; and the [guard], which finds its group and its mark.
 
 use std::fs::File;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
