@@ -78,6 +78,8 @@ fn summary(variant: &str, trials: &[&TrialEvidence]) -> VariantSummary {
         errors: errors.total(),
         error_rate: if ended > 0 { errors.total() as f64 / ended as f64 } else { 0.0 },
         cpu_seconds_per_request: median(cpu.collect()),
+        services: Vec::new(),
+        operations: Vec::new(),
         against_first: None,
     }
 }

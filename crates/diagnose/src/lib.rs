@@ -19,6 +19,7 @@ pub mod thresholds;
 use narrows_model::comparison::{ObjectiveResult, Outcome};
 use narrows_model::evidence::{RunEvidence, TrialEvidence};
 use narrows_model::finding::Finding;
+use narrows_model::published::Notes;
 
 pub use caveats::caveats;
 pub use compare::compare;
@@ -45,9 +46,9 @@ pub fn diagnose(trial: &TrialEvidence) -> Vec<Finding> {
     rank::ranked(findings, trial)
 }
 
-/// Everything that is to be concluded from a run. `objectives` are the results for each trial, in order. What limits
-/// the reading of a trial joins its caveats.
-pub fn conclude(mut evidence: RunEvidence, objectives: Vec<Vec<ObjectiveResult>>) -> Outcome {
+/// Everything that is to be concluded from a run. `objectives` are the results for each trial, in order, `notes` what
+/// the experiment says for its readers. What limits the reading of a trial joins its caveats.
+pub fn conclude(mut evidence: RunEvidence, objectives: Vec<Vec<ObjectiveResult>>, notes: Notes) -> Outcome {
     for trial in &mut evidence.trials {
         let found = caveats(trial);
         trial.trial.caveats.extend(found);
@@ -55,7 +56,8 @@ pub fn conclude(mut evidence: RunEvidence, objectives: Vec<Vec<ObjectiveResult>>
     let findings: Vec<Vec<Finding>> = evidence.trials.iter().map(diagnose).collect();
     let comparison = compare(&evidence);
     let sentence = sentence(&evidence, &findings, &comparison);
-    Outcome { evidence, findings, comparison, objectives, sentence }
+    let beside = Vec::new();
+    Outcome { evidence, findings, comparison, objectives, notes, beside, sentence }
 }
 
 #[cfg(test)]
@@ -67,7 +69,7 @@ mod tests {
     #[test]
     fn an_outcome_has_findings_for_each_trial() {
         let run = run_of_trials([TrialBuilder::new("a").build(), TrialBuilder::new("b").build()]);
-        let outcome = conclude(run, vec![Vec::new(), Vec::new()]);
+        let outcome = conclude(run, vec![Vec::new(), Vec::new()], Notes::default());
         assert_eq!(outcome.findings, [vec![], vec![]]);
         assert_eq!(outcome.comparison.variants.len(), 2);
         assert!(!outcome.sentence.is_empty());

@@ -190,7 +190,7 @@ mod tests {
     fn said(trials: impl IntoIterator<Item = TrialBuilder>) -> String {
         let trials: Vec<TrialEvidence> = trials.into_iter().map(TrialBuilder::build).collect();
         let none = vec![Vec::new(); trials.len()];
-        conclude(run_of_trials(trials), none).sentence
+        conclude(run_of_trials(trials), none, Default::default()).sentence
     }
 
     const NARROW: &str = "In as-is, GET /orders fetches rows one at a time: 10 queries of one shape in each request (48 % of \

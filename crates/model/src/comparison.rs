@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::evidence::RunEvidence;
 use crate::finding::Finding;
+use crate::operation::OperationSummary;
+use crate::published::{Beside, Notes};
 
 /// A run with everything that was concluded from it.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,6 +18,10 @@ pub struct Outcome {
     pub comparison: Comparison,
     /// The objectives, for each trial in order.
     pub objectives: Vec<Vec<ObjectiveResult>>,
+    /// What the experiment file says for its readers.
+    pub notes: Notes,
+    /// Published figures beside the measured ones; empty when the experiment names none.
+    pub beside: Vec<Beside>,
     /// What the run means, in one sentence.
     pub sentence: String,
 }
@@ -52,8 +58,29 @@ pub struct VariantSummary {
     pub error_rate: f64,
     /// CPU of all services for each successful request, core-seconds, median over repetitions; none when not sampled.
     pub cpu_seconds_per_request: Option<f64>,
+    /// The services that ran, in the order they were started.
+    pub services: Vec<ServiceSummary>,
+    /// The operations of these services, by service and name.
+    pub operations: Vec<OperationSummary>,
     /// The difference to the first variant; none for the first itself.
     pub against_first: Option<Difference>,
+}
+
+/// What one service used while the load counted, all replicas together; medians over repetitions, maxima over all.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct ServiceSummary {
+    /// The service.
+    pub service: String,
+    /// CPU, mean, cores.
+    pub cpu_mean: f64,
+    /// CPU, most at any sample, cores.
+    pub cpu_max: f64,
+    /// Resident memory, mean, bytes.
+    pub memory_mean: f64,
+    /// Resident memory, most at any sample, bytes.
+    pub memory_max: f64,
+    /// CPU for each successful request of the load, core-seconds; none when nothing succeeded.
+    pub cpu_seconds_per_request: Option<f64>,
 }
 
 /// How one variant differs from another.

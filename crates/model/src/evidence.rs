@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 
 use crate::histogram::{Histogram, Quantiles};
 use crate::load::{ErrorCounts, LoadSecond};
+use crate::operation::OperationEvidence;
 use crate::run::{Run, ServiceInstance, Trial, Window, WindowKind};
-use crate::series::Series;
+use crate::series::{Point, Series, names};
 use crate::trace::Trace;
 
 /// All evidence of one run.
@@ -33,6 +34,8 @@ pub struct TrialEvidence {
     pub seconds: Vec<LoadSecond>,
     /// What the sampler and the services measured over time.
     pub series: Vec<Series>,
+    /// The operations of its services, over all spans that began in counted windows; by service and name.
+    pub operations: Vec<OperationEvidence>,
     /// A bounded sample of the traces that began in counted windows.
     pub traces: Vec<Trace>,
     /// Spans in the file for this trial, all windows.
@@ -123,7 +126,40 @@ impl Usage {
     }
 }
 
+/// What one physical partition of a store with provisioned throughput spent.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PartitionThroughput {
+    /// The service that reported it.
+    pub service: String,
+    /// The partition.
+    pub partition: String,
+    /// What it may spend each second; none when the store does not say.
+    pub provisioned: Option<f64>,
+    /// What it spent each second, in order of time, all windows.
+    pub consumed: Vec<Point>,
+}
+
 impl TrialEvidence {
+    /// The physical partitions of the stores of this trial that report their throughput, in order of their series.
+    pub fn throughput(&self) -> Vec<PartitionThroughput> {
+        let of_name = |name: &'static str| self.series.iter().filter(move |series| series.key.name == name);
+        of_name(names::THROUGHPUT_CONSUMED)
+            .map(|consumed| {
+                let is_same = |other: &&Series| {
+                    (&other.key.service, other.key.replica, &other.key.labels)
+                        == (&consumed.key.service, consumed.key.replica, &consumed.key.labels)
+                };
+                let provisioned = of_name(names::THROUGHPUT_PROVISIONED).find(is_same);
+                PartitionThroughput {
+                    service: consumed.key.service.clone(),
+                    partition: consumed.key.labels.get(names::PARTITION).cloned().unwrap_or_default(),
+                    provisioned: provisioned.and_then(|series| series.points.last()).map(|point| point.value),
+                    consumed: consumed.rates(),
+                }
+            })
+            .collect()
+    }
+
     /// The windows that count: all but warm-up.
     pub fn counted_windows(&self) -> impl Iterator<Item = &Window> {
         self.windows.iter().filter(|window| window.kind != WindowKind::Warmup)

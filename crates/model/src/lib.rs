@@ -13,6 +13,8 @@ pub mod evidence;
 pub mod finding;
 pub mod histogram;
 pub mod load;
+pub mod operation;
+pub mod published;
 pub mod run;
 pub mod series;
 pub mod trace;

@@ -31,6 +31,13 @@ pub mod names {
     pub const HOST_CPU_UTILIZATION: &str = "host.cpu.utilization";
     /// Share of the host's CPU time that the hypervisor took, 0 to 1.
     pub const HOST_CPU_STEAL: &str = "host.cpu.steal";
+    /// What a store has spent of its provisioned throughput since it started, in its own units (request units): a
+    /// cumulative counter, one series per physical partition, labelled [`PARTITION`]. Reported by the store itself.
+    pub const THROUGHPUT_CONSUMED: &str = "db.throughput.consumed";
+    /// What the store may spend each second, in the same units: a gauge with the same labels.
+    pub const THROUGHPUT_PROVISIONED: &str = "db.throughput.provisioned";
+    /// The label that tells physical partitions apart.
+    pub const PARTITION: &str = "db.partition.id";
     /// The service name under which the generator's own process stands.
     pub const GENERATOR: &str = "narrows";
 }
@@ -51,6 +58,22 @@ pub struct Series {
     pub key: SeriesKey,
     /// Its points.
     pub points: Vec<Point>,
+}
+
+impl Series {
+    /// The increase per second between neighbouring points of a cumulative series, each at the later point's time. A
+    /// value that falls is a counter that began anew. Points of one instant are passed over.
+    pub fn rates(&self) -> Vec<Point> {
+        let pairs = self.points.windows(2).filter(|pair| pair[1].time_ns > pair[0].time_ns);
+        pairs
+            .map(|pair| {
+                let grown = pair[1].value - pair[0].value;
+                let grown = if grown < 0.0 { pair[1].value } else { grown };
+                let seconds = (pair[1].time_ns - pair[0].time_ns) as f64 / 1e9;
+                Point { time_ns: pair[1].time_ns, value: grown / seconds }
+            })
+            .collect()
+    }
 }
 
 /// A line that a service printed or a log record that it sent.
@@ -92,5 +115,18 @@ impl LogStream {
             LogStream::Stderr => "stderr",
             LogStream::Otlp => "otlp",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_counter_that_begins_anew_has_no_negative_rate() {
+        let point = |time_ms: i64, value| Point { time_ns: time_ms * 1_000_000, value };
+        let points = vec![point(0, 10.0), point(500, 20.0), point(500, 21.0), point(1500, 5.0)];
+        let rates = Series { key: SeriesKey::default(), points }.rates();
+        assert_eq!(rates, [point(500, 20.0), point(1500, 5.0)]);
     }
 }

@@ -109,7 +109,7 @@ impl SpanStatus {
 
 /// What a span's attributes mean, in the names of OpenTelemetry's stable semantic conventions.
 /// A field is none when no generation's attribute for it was there.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
 pub struct SpanFacts {
     /// `http.request.method`.
     pub http_method: Option<String>,
@@ -129,6 +129,19 @@ pub struct SpanFacts {
     pub db_operation: Option<String>,
     /// `db.response.status_code`.
     pub db_status: Option<String>,
+    /// Rows or documents that came back: `db.response.returned_rows`.
+    pub db_rows: Option<u64>,
+    /// Request units that the call was charged: `azure.cosmosdb.operation.request_charge`.
+    pub db_charge: Option<f64>,
+    /// What the status means more closely: `azure.cosmosdb.response.sub_status_code`.
+    pub db_sub_status: Option<u32>,
+    /// The physical partition that the call went to. No convention has it yet: `db.partition.id`.
+    pub db_partition: Option<String>,
+    /// How long the answer told to wait before the next attempt: `http.response.header.retry-after` (seconds) or
+    /// `http.response.header.x-ms-retry-after-ms`, in nanoseconds.
+    pub retry_after_ns: Option<u64>,
+    /// The number of this attempt among those of one call, 1 for the first repetition: `http.request.resend_count`.
+    pub resend_count: Option<u32>,
     /// `server.address`.
     pub server_address: Option<String>,
     /// `server.port`.

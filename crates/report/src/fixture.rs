@@ -69,6 +69,8 @@ pub(crate) fn outcome() -> Outcome {
             vec![objective("p95 < 20ms", "54.2 ms", Kept::No), objective("error_rate == 0", "0.1 %", Kept::No)],
             vec![objective("p95 < 20ms", "13.9 ms", Kept::Yes), objective("error_rate == 0", "0 %", Kept::Yes)],
         ],
+        notes: Default::default(),
+        beside: Vec::new(),
         sentence:
             "One joined query instead of 25 makes fixed answer 4.2 times as many requests as as-is, at a quarter \
                    of the latency."
@@ -126,6 +128,7 @@ fn trial(shape: &Shape) -> TrialEvidence {
         services: vec![service("gateway", 0, Some(0.5)), service("orders", 0, Some(1.0)), service("postgres", 0, None)],
         seconds: (0..LENGTH_S).map(|second| load_second(shape, second)).collect(),
         series: series(shape),
+        operations: Vec::new(),
         traces: (0..3).map(|n| trace(shape, n)).collect(),
         spans_total: 48_210,
         spans_refused: 0,
@@ -377,6 +380,8 @@ fn comparison() -> Comparison {
         errors: 8,
         error_rate: 0.0005,
         cpu_seconds_per_request: Some(0.00743),
+        services: Vec::new(),
+        operations: Vec::new(),
         against_first: None,
     };
     let rate = Change { ratio: 3.16, low: 2.98, high: 3.34, meaning: Meaning::Higher };

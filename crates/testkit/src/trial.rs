@@ -67,6 +67,7 @@ impl TrialBuilder {
             services: Vec::new(),
             seconds: Vec::new(),
             series: Vec::new(),
+            operations: Vec::new(),
             traces: Vec::new(),
             spans_total: 0,
             spans_refused: 0,

@@ -36,6 +36,7 @@ pub fn facts(attributes: &Map<String, Value>) -> SpanFacts {
         server_address,
         server_port: seen.number("server.port").or(port_beside.flatten()),
         error_type: seen.text("error.type"),
+        ..SpanFacts::default()
     }
 }
 

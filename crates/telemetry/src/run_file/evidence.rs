@@ -55,6 +55,7 @@ impl Reader {
             services: self.services(id)?,
             seconds: self.query(|connection| seconds_of(connection, id))?,
             series: self.query(|connection| series_of(connection, id))?,
+            operations: Vec::new(),
             traces: Vec::new(),
             spans_total: spans.stored,
             spans_refused: spans.refused,
@@ -226,6 +227,7 @@ fn span_of(connection: &Connection, texts: &mut Texts, row: &Row<'_>) -> rusqlit
             server_address: text(20)?,
             server_port: row.get(21)?,
             error_type: text(22)?,
+            ..SpanFacts::default()
         },
         attributes: row.get::<_, Json<_>>(23)?.0,
         weight: row.get(24)?,

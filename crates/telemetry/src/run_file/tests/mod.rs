@@ -299,6 +299,7 @@ fn write_all(recorder: &Recorder) -> RunEvidence {
             Series { key: series, points: vec![point(1, 0.1), point(2, 0.5)] },
             Series { key: other, points: vec![point(1, 1.0)] },
         ],
+        operations: Vec::new(),
         traces,
         spans_total: 6,
         spans_refused: 0,

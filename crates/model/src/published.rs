@@ -1,0 +1,134 @@
+//! Figures that someone published about the same experiment elsewhere, to stand beside the measured ones.
+//!
+//! They come from the experiment file and are never mixed with what was measured: a report says which is which.
+
+use serde::{Deserialize, Serialize};
+
+/// What an experiment file says about itself for readers of its results.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Notes {
+    /// Parameters that have a reason, in the order of the file.
+    pub parameters: Vec<ParameterNote>,
+    /// Published figures.
+    pub published: Option<Published>,
+}
+
+/// A parameter and why it has its value.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ParameterNote {
+    /// Its name.
+    pub name: String,
+    /// Its value before any variant.
+    pub value: String,
+    /// Why, in a sentence.
+    pub reason: String,
+}
+
+/// Figures published elsewhere.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Published {
+    /// Where: title and publisher, and the address if there is one.
+    pub source: String,
+    /// The service whose operation [`Measure`]s of an operation are about.
+    pub service: Option<String>,
+    /// That operation's name.
+    pub operation: Option<String>,
+    /// The figures in the order of the file.
+    pub figures: Vec<PublishedFigure>,
+}
+
+/// One figure over the variants.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PublishedFigure {
+    /// What it is.
+    pub measure: Measure,
+    /// Variant and value, in the measure's unit.
+    pub values: Vec<(String, f64)>,
+    /// What a reader must know to compare, such as why the measured value differs; may be empty.
+    pub remark: String,
+}
+
+/// What can be published and measured. Latencies are in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Measure {
+    /// Successful answers per second.
+    Rate,
+    /// Mean duration of the operation, nanoseconds.
+    Mean,
+    /// Median, nanoseconds.
+    P50,
+    /// 95 %, nanoseconds.
+    P95,
+    /// 99 %, nanoseconds.
+    P99,
+    /// Completed operations.
+    Completed,
+    /// Attempts of database calls that were throttled.
+    Throttled,
+    /// Successful database calls per completed operation.
+    CallsPerOperation,
+    /// Attempts of database calls per completed operation.
+    AttemptsPerOperation,
+    /// Request units per completed operation.
+    ChargePerOperation,
+}
+
+impl Measure {
+    /// All, in the order they are documented.
+    pub const ALL: [Measure; 10] = [
+        Measure::Rate,
+        Measure::Mean,
+        Measure::P50,
+        Measure::P95,
+        Measure::P99,
+        Measure::Completed,
+        Measure::Throttled,
+        Measure::CallsPerOperation,
+        Measure::AttemptsPerOperation,
+        Measure::ChargePerOperation,
+    ];
+
+    /// The word used in files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Measure::Rate => "rate",
+            Measure::Mean => "mean",
+            Measure::P50 => "p50",
+            Measure::P95 => "p95",
+            Measure::P99 => "p99",
+            Measure::Completed => "completed",
+            Measure::Throttled => "throttled",
+            Measure::CallsPerOperation => "calls_per_operation",
+            Measure::AttemptsPerOperation => "attempts_per_operation",
+            Measure::ChargePerOperation => "charge_per_operation",
+        }
+    }
+
+    /// Whether it is a length of time, in nanoseconds.
+    pub fn is_duration(self) -> bool {
+        matches!(self, Measure::Mean | Measure::P50 | Measure::P95 | Measure::P99)
+    }
+}
+
+/// One published figure beside what was measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Beside {
+    /// What it is.
+    pub measure: Measure,
+    /// One per variant of the run, in order.
+    pub cells: Vec<BesideCell>,
+    /// See [`PublishedFigure::remark`].
+    pub remark: String,
+}
+
+/// One variant's cell.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BesideCell {
+    /// The variant.
+    pub variant: String,
+    /// The published value.
+    pub published: Option<f64>,
+    /// The measured value.
+    pub measured: Option<f64>,
+}

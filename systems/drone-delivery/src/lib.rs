@@ -1,0 +1,1 @@
+//! Drone delivery: a gateway that aggregates invoices from three services, one of them over a partitioned document store.
