@@ -68,6 +68,9 @@ impl<'run> Collector<'run> {
 
 fn merge(sum: &mut LoadSecond, row: &LoadSecond) {
     sum.vus += row.vus;
+    sum.due += row.due;
+    sum.late += row.late;
+    sum.dropped += row.dropped;
     sum.sent += row.sent;
     sum.succeeded += row.succeeded;
     sum.errors.add(row.errors);
@@ -118,8 +121,16 @@ mod tests {
     fn a_thread_that_panics_ends_the_load_and_holds_no_second_back() {
         let deserted = AtomicBool::new(false);
         let (report, reports) = sync_channel(16);
-        let recorder =
-            |thread| Recorder::new(thread, 0, vec!["a".into()], Random::new(1, 1), report.clone(), &deserted);
+        let recorder = |thread| {
+            Recorder::new(
+                thread,
+                0,
+                vec![crate::recorder::RowName { scenario: "a".into(), request: String::new() }],
+                Random::new(1, 1),
+                report.clone(),
+                &deserted,
+            )
+        };
         let (mut fails, mut works) = (recorder(0), recorder(1));
         drop(report);
         let failed = std::thread::scope(|scope| {

@@ -17,6 +17,7 @@ mod data;
 mod drivers;
 mod encoding;
 mod error;
+mod flows;
 mod models;
 mod outcome;
 mod random;

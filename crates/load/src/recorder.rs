@@ -30,13 +30,21 @@ pub(crate) enum Message {
     },
 }
 
+/// What a row counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RowName {
+    pub(crate) scenario: String,
+    /// See `LoadSecond::request`.
+    pub(crate) request: String,
+}
+
 /// One second as one thread saw it.
 #[derive(Debug)]
 pub(crate) struct ThreadSecond {
     pub(crate) thread: usize,
     /// The second's number, from 0.
     pub(crate) number: u64,
-    /// One row per scenario, in the plan's order.
+    /// One row per step, as [`crate::flows`] numbers them.
     pub(crate) rows: Vec<LoadSecond>,
     pub(crate) samples: Vec<Sample>,
 }
@@ -107,7 +115,7 @@ pub(crate) struct Recorder<'run> {
     line: Line<'run>,
     start_ns: i64,
     number: u64,
-    names: Vec<String>,
+    names: Vec<RowName>,
     rows: Vec<LoadSecond>,
     samplers: Vec<Sampler>,
     random: Random,
@@ -118,7 +126,7 @@ impl<'run> Recorder<'run> {
     pub(crate) fn new(
         thread: usize,
         start_ns: i64,
-        names: Vec<String>,
+        names: Vec<RowName>,
         random: Random,
         out: SyncSender<Message>,
         deserted: &'run AtomicBool,
@@ -157,19 +165,19 @@ impl<'run> Recorder<'run> {
     }
 
     /// Counts a request that has just been sent.
-    pub(crate) fn sent(&mut self, scenario: usize, lateness_ns: u64) {
-        let row = &mut self.rows[scenario];
+    pub(crate) fn sent(&mut self, row: usize, lateness_ns: u64) {
+        let row = &mut self.rows[row];
         row.sent += 1;
         row.lateness.record(lateness_ns);
     }
 
     /// Counts a request that has just ended with a whole answer.
-    pub(crate) fn answered(&mut self, scenario: usize, ended: Ended) {
+    pub(crate) fn answered(&mut self, at: usize, ended: Ended) {
         if let Some(count) = self.totals.statuses.get_mut(usize::from(ended.status)) {
             *count += 1;
         }
         self.totals.last_done_ns = ended.done_ns;
-        let row = &mut self.rows[scenario];
+        let row = &mut self.rows[at];
         row.bytes += ended.bytes;
         match ended.error {
             None => {
@@ -179,28 +187,28 @@ impl<'run> Recorder<'run> {
             }
             Some(kind) => *row.errors.of_mut(kind) += 1,
         }
-        self.samplers[scenario].offer(ended, &mut self.random);
+        self.samplers[at].offer(ended, &mut self.random);
     }
 
     /// Counts a request that has just ended without a whole answer.
-    pub(crate) fn failed(&mut self, scenario: usize, ended: Ended, kind: ErrorKind, cause: Cause) {
+    pub(crate) fn failed(&mut self, at: usize, ended: Ended, kind: ErrorKind, cause: Cause) {
         *self.totals.causes.entry((kind, cause)).or_default() += 1;
         self.totals.last_done_ns = ended.done_ns;
-        let row = &mut self.rows[scenario];
+        let row = &mut self.rows[at];
         row.bytes += ended.bytes;
         *row.errors.of_mut(kind) += 1;
-        self.samplers[scenario].offer(Ended { error: Some(kind), ..ended }, &mut self.random);
+        self.samplers[at].offer(Ended { error: Some(kind), ..ended }, &mut self.random);
     }
 
-    /// Hands over the current second, with the users of each scenario at its end, and begins the next.
+    /// Hands over the current second, with the users of each row at its end, and begins the next.
     pub(crate) fn close_second(&mut self, vus: &[u32]) {
         self.number += 1;
         let empty = self.empty_rows();
         let mut rows = std::mem::replace(&mut self.rows, empty);
         let mut samples = Vec::new();
-        for (scenario, row) in rows.iter_mut().enumerate() {
-            row.vus = vus[scenario];
-            samples.append(&mut self.samplers[scenario].take(&self.names[scenario]));
+        for (at, row) in rows.iter_mut().enumerate() {
+            row.vus = vus[at];
+            samples.append(&mut self.samplers[at].take(&self.names[at]));
         }
         let second = ThreadSecond { thread: self.line.thread, number: self.number - 1, rows, samples };
         self.line.send(Message::Second(second));
@@ -218,6 +226,12 @@ impl<'run> Recorder<'run> {
 
     fn empty_rows(&self) -> Vec<LoadSecond> {
         let start_ns = self.second_start_ns();
-        self.names.iter().map(|name| LoadSecond { scenario: name.clone(), start_ns, ..LoadSecond::default() }).collect()
+        let row = |name: &RowName| LoadSecond {
+            scenario: name.scenario.clone(),
+            request: name.request.clone(),
+            start_ns,
+            ..LoadSecond::default()
+        };
+        self.names.iter().map(row).collect()
     }
 }

@@ -15,10 +15,10 @@ use crate::clock::Clock;
 use crate::collector::Collector;
 use crate::data::Sources;
 use crate::drivers::http1::{Shared, ThreadReport, Worker};
+use crate::flows::Flows;
 use crate::outcome::{LoadOutcome, Phases};
 use crate::random::Random;
-use crate::recorder::{Message, Recorder};
-use crate::request::Request;
+use crate::recorder::{Message, Recorder, RowName};
 use crate::schedule::Schedule;
 use crate::validity::{Measured, judge};
 
@@ -52,7 +52,7 @@ pub fn run(
     out: &SyncSender<LoadBatch>,
 ) -> Result<LoadOutcome, Error> {
     check(plan)?;
-    let requests = compile(plan)?;
+    let flows = Flows::compile(plan)?;
     let schedules: Vec<Schedule> = plan.scenarios.iter().map(Schedule::new).collect();
     let users = schedules.iter().map(|schedule| u64::from(schedule.vus_max())).sum();
     allow_open_files(users)?;
@@ -63,7 +63,7 @@ pub fn run(
         clock,
         start_ns: clock.now_ns() + LEAD_NS,
         sources: &sources,
-        requests: &requests,
+        flows: &flows,
         schedules: &schedules,
         threads: plan.threads.clamp(1, users.max(1) as usize),
         stop,
@@ -71,14 +71,6 @@ pub fn run(
     };
     let (totals, reports) = run_threads(&shared, out)?;
     Ok(sum_up(shared.start_ns, totals, reports))
-}
-
-fn compile(plan: &LoadPlan) -> Result<Vec<Request>, Error> {
-    let compiled = plan
-        .scenarios
-        .iter()
-        .map(|scenario| Request::compile(&scenario.request, plan, &format!("scenario {}", scenario.name)));
-    compiled.collect()
 }
 
 fn allow_open_files(users: u64) -> Result<(), Error> {
@@ -96,7 +88,11 @@ fn allow_open_files(users: u64) -> Result<(), Error> {
 
 fn run_threads(shared: &Shared<'_>, out: &SyncSender<LoadBatch>) -> Result<(LoadTotals, Vec<ThreadReport>), Error> {
     let (report, reports) = sync_channel::<Message>(SECONDS_AHEAD * shared.threads);
-    let names: Vec<String> = shared.plan.scenarios.iter().map(|scenario| scenario.name.clone()).collect();
+    let scenarios = &shared.plan.scenarios;
+    let steps = shared.flows.steps().iter();
+    let names: Vec<RowName> = steps
+        .map(|step| RowName { scenario: scenarios[step.scenario].name.clone(), request: step.name.clone() })
+        .collect();
     let mut workers = Vec::with_capacity(shared.threads);
     for thread in 0..shared.threads {
         let random = Random::new(shared.plan.seed, 2 * thread as u64 + 1);

@@ -8,6 +8,7 @@ use narrows_model::load::{ErrorKind, Sample};
 use narrows_model::trace::TraceId;
 
 use crate::random::Random;
+use crate::recorder::RowName;
 
 const SLOWEST_MAX: usize = 4;
 const ERRORS_MAX: usize = 4;
@@ -66,11 +67,11 @@ impl Sampler {
     }
 
     /// Hands over the sample, weights set, and begins anew.
-    pub(crate) fn take(&mut self, scenario: &str) -> Vec<Sample> {
+    pub(crate) fn take(&mut self, name: &RowName) -> Vec<Sample> {
         let mut samples = Vec::with_capacity(self.slowest.len() + self.errors.kept.len() + self.rest.kept.len());
-        samples.extend(self.slowest.drain(..).map(|ended| sample(ended, scenario, 1.0)));
-        self.errors.take(scenario, &mut samples);
-        self.rest.take(scenario, &mut samples);
+        samples.extend(self.slowest.drain(..).map(|ended| sample(ended, name, 1.0)));
+        self.errors.take(name, &mut samples);
+        self.rest.take(name, &mut samples);
         samples
     }
 }
@@ -91,16 +92,17 @@ impl<const MAX: usize> Reservoir<MAX> {
         }
     }
 
-    fn take(&mut self, scenario: &str, samples: &mut Vec<Sample>) {
+    fn take(&mut self, name: &RowName, samples: &mut Vec<Sample>) {
         let weight = self.offered as f64 / self.kept.len().max(1) as f64;
-        samples.extend(self.kept.drain(..).map(|ended| sample(ended, scenario, weight)));
+        samples.extend(self.kept.drain(..).map(|ended| sample(ended, name, weight)));
         self.offered = 0;
     }
 }
 
-fn sample(ended: Ended, scenario: &str, weight: f64) -> Sample {
+fn sample(ended: Ended, name: &RowName, weight: f64) -> Sample {
     Sample {
-        scenario: scenario.to_owned(),
+        scenario: name.scenario.clone(),
+        request: name.request.clone(),
         vu: ended.vu,
         intended_ns: ended.intended_ns,
         sent_ns: ended.sent_ns,
@@ -117,6 +119,10 @@ fn sample(ended: Ended, scenario: &str, weight: f64) -> Sample {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    fn name() -> RowName {
+        RowName { scenario: "a".into(), request: String::new() }
+    }
 
     fn ended(latency_ns: i64, error: Option<ErrorKind>) -> Ended {
         Ended {
@@ -142,7 +148,7 @@ mod tests {
             for (latency, failed) in &latencies {
                 sampler.offer(ended(*latency, failed.then_some(ErrorKind::Reset)), &mut random);
             }
-            let samples = sampler.take("a");
+            let samples = sampler.take(&name());
             let weight = |failed: bool| {
                 samples.iter().filter(|s| s.error.is_some() == failed).map(|s| s.weight).sum::<f64>()
             };
@@ -155,7 +161,7 @@ mod tests {
             let mut slowest: Vec<i64> = samples[..sorted.len().min(SLOWEST_MAX)].iter().map(|s| s.done_ns - 1_000).collect();
             slowest.sort_unstable_by(|a, b| b.cmp(a));
             prop_assert_eq!(&slowest[..], &sorted[..slowest.len()]);
-            prop_assert_eq!(sampler.take("a"), []);
+            prop_assert_eq!(sampler.take(&name()), []);
         }
     }
 
@@ -168,7 +174,7 @@ mod tests {
             for i in 0..200 {
                 sampler.offer(ended(i, None), &mut random);
             }
-            early += sampler.take("a")[SLOWEST_MAX..].iter().filter(|s| s.done_ns < 1_098).count();
+            early += sampler.take(&name())[SLOWEST_MAX..].iter().filter(|s| s.done_ns < 1_098).count();
         }
         assert!((11_400..12_600).contains(&early), "{early} of 24,000 from the first half");
     }

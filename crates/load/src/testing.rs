@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use narrows_model::load::{
-    Connections, DataSource, DataValues, LoadModel, LoadPlan, Pick, RequestTemplate, Scenario, Template,
+    Connections, Cookies, DataSource, DataValues, Flow, LoadModel, LoadPlan, Pick, Protocol, RequestTemplate, Scenario,
+    Template,
 };
 
 /// One scenario that asks for `/`, with nothing to connect to.
@@ -17,11 +18,15 @@ pub(crate) fn plan(model: LoadModel) -> LoadPlan {
     };
     LoadPlan {
         targets: vec![([127, 0, 0, 1], 9).into()],
+        client_addresses: Vec::new(),
+        protocol: Protocol::Http1,
+        tls: None,
         scenarios: vec![Scenario {
             name: "a".into(),
             model,
             warmup: Duration::ZERO,
-            request,
+            flows: vec![Flow::single(request)],
+            cookies: Cookies::Ignored,
             think_time: Duration::ZERO,
             pace: None,
         }],

@@ -51,6 +51,12 @@ pub struct TrialEvidence {
 pub struct LoadTotals {
     /// How long, in seconds.
     pub seconds: f64,
+    /// See [`LoadSecond::due`].
+    pub due: u64,
+    /// See [`LoadSecond::late`].
+    pub late: u64,
+    /// See [`LoadSecond::dropped`].
+    pub dropped: u64,
     /// Requests sent.
     pub sent: u64,
     /// Answers that counted as a success.
@@ -86,6 +92,9 @@ impl LoadTotals {
 
     /// Adds one second's row. Does not touch `seconds`.
     pub fn add(&mut self, row: &LoadSecond) {
+        self.due += row.due;
+        self.late += row.late;
+        self.dropped += row.dropped;
         self.sent += row.sent;
         self.succeeded += row.succeeded;
         self.errors.add(row.errors);

@@ -3,7 +3,7 @@
 //! The plan is what the lab hands to the load engine after it has bound `${…}`; `{{…}}` is still open in it, as
 //! [`Segment::Field`], and is bound once per request.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -15,6 +15,12 @@ use crate::histogram::Histogram;
 pub struct LoadPlan {
     /// Where to connect, one or more; virtual user `i` uses `targets[i % targets.len()]`.
     pub targets: Vec<SocketAddr>,
+    /// The addresses to connect from; virtual user `i` uses `client_addresses[i % len]`. Empty: the kernel chooses.
+    pub client_addresses: Vec<IpAddr>,
+    /// What is spoken.
+    pub protocol: Protocol,
+    /// How the connection is encrypted; none for plain text.
+    pub tls: Option<Tls>,
     /// What runs, all at the same time.
     pub scenarios: Vec<Scenario>,
     /// The named data that `{{name}}` and `{{name.column}}` in templates draw from.
@@ -33,6 +39,37 @@ pub struct LoadPlan {
     pub connections: Connections,
 }
 
+/// What is spoken on a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Protocol {
+    /// HTTP/1.1.
+    #[default]
+    Http1,
+    /// HTTP/2: by ALPN with TLS, by prior knowledge (h2c) without.
+    Http2,
+}
+
+/// How connections are encrypted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tls {
+    /// The name asked for and verified: a DNS name or an address.
+    pub server_name: String,
+    /// Which certificates are trusted.
+    pub trust: Trust,
+}
+
+/// Which certificates are trusted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Trust {
+    /// Those of the system's certificate authorities.
+    System,
+    /// Those of the authorities in these PEM bytes.
+    Authorities(Vec<u8>),
+    /// Any: nothing is verified.
+    Anything,
+}
+
 /// What becomes of a connection after an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -44,7 +81,7 @@ pub enum Connections {
     PerRequest,
 }
 
-/// A population of virtual users that all do the same.
+/// A population of virtual users that draw from the same flows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scenario {
     /// The scenario's name in the experiment file.
@@ -53,16 +90,127 @@ pub struct Scenario {
     pub model: LoadModel,
     /// How long the first load level is held before anything counts.
     pub warmup: Duration,
-    /// What each iteration sends.
-    pub request: RequestTemplate,
-    /// The pause between a user's answer and its next request.
+    /// What iterations do, one or more; each iteration draws one by weight.
+    pub flows: Vec<Flow>,
+    /// What becomes of the cookies that answers set.
+    pub cookies: Cookies,
+    /// The pause between a user's answer and its next request. Of no effect between the iterations of an arrival-rate
+    /// model.
     pub think_time: Duration,
-    /// The least time between two sends of one user, from send to send; none for no limit.
+    /// The least time between the beginnings of two iterations of one user; none for no limit.
     pub pace: Option<Duration>,
 }
 
-/// How many virtual users, when. k6's words.
+/// The requests of an iteration, one after the other on one user's connection.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Flow {
+    /// Its name; empty when the scenario has one flow only.
+    pub name: String,
+    /// How often it is drawn, against the weights of the scenario's other flows; above 0.
+    pub weight: f64,
+    /// Its steps in order, one or more. An iteration ends early with a step that fails.
+    pub steps: Vec<Step>,
+}
+
+/// A request with what is expected of its answer and taken from it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Step {
+    /// Its name, unlike any other of the scenario's; empty when the scenario has one step only.
+    pub name: String,
+    /// What is sent.
+    pub request: RequestTemplate,
+    /// What the answer must be like to count as a success. Without any check, its status must be below 400.
+    pub checks: Vec<Check>,
+    /// What is kept of the answer for later steps of the iteration. What cannot be found fails the step.
+    pub extract: Vec<Extract>,
+    /// The pause after it, in place of the scenario's.
+    pub think_time: Option<Duration>,
+    /// How many redirects are followed at most, within the same target; 0 follows none. The whole chain is one
+    /// request.
+    pub redirects_max: u8,
+}
+
+impl Step {
+    /// A step that only sends a request.
+    pub fn new(request: RequestTemplate) -> Self {
+        Self {
+            name: String::new(),
+            request,
+            checks: Vec::new(),
+            extract: Vec::new(),
+            think_time: None,
+            redirects_max: 0,
+        }
+    }
+}
+
+impl Flow {
+    /// The only flow of a scenario that sends one request again and again.
+    pub fn single(request: RequestTemplate) -> Self {
+        Self { name: String::new(), weight: 1.0, steps: vec![Step::new(request)] }
+    }
+}
+
+/// What becomes of the cookies that answers set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cookies {
+    /// They are ignored.
+    #[default]
+    Ignored,
+    /// They are sent back by later steps of the iteration.
+    PerIteration,
+    /// They are sent back as long as the user lives.
+    PerUser,
+}
+
+/// What an answer must be like.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Check {
+    /// Its status is one of these ranges, both ends included.
+    Status(Vec<(u16, u16)>),
+    /// Its body holds this text.
+    BodyContains(String),
+    /// It has this header, with this value unless there is none to compare; names without regard to case.
+    Header {
+        /// The header's name.
+        name: String,
+        /// The whole value.
+        value: Option<String>,
+    },
+    /// Its body is JSON and holds this value at this place.
+    Json {
+        /// An RFC 6901 JSON pointer.
+        pointer: String,
+        /// The value; none for any.
+        value: Option<serde_json::Value>,
+    },
+}
+
+/// What is kept of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Extract {
+    /// The variable it becomes: an index that [`Segment::Variable`] names.
+    pub variable: usize,
+    /// The variable's name, for people.
+    pub name: String,
+    /// Where it is found.
+    pub from: Place,
+}
+
+/// Where in an answer a value is found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// In a JSON body, by an RFC 6901 JSON pointer. Texts as they are, numbers and the rest as JSON.
+    Json(String),
+    /// In the first header of this name.
+    Header(String),
+    /// In the body, by a regular expression's first group, or all of its match when it has none.
+    Regex(String),
+}
+
+/// How many virtual users, when. k6's words.
+#[derive(Debug, Clone, PartialEq)]
 pub enum LoadModel {
     /// A fixed number of users for a fixed time.
     ConstantVus {
@@ -78,15 +226,69 @@ pub enum LoadModel {
         /// The stages, in order.
         stages: Vec<Stage>,
     },
-    /// An exact number of requests shared by a fixed number of users.
+    /// An exact number of iterations for each of a fixed number of users.
+    PerVuIterations {
+        /// Users, at least 1.
+        vus: u32,
+        /// Iterations of each user.
+        iterations: u64,
+        /// When to stop even if iterations are left.
+        max_duration: Option<Duration>,
+    },
+    /// Iterations that begin at a fixed rate, however many are under way: an open model.
+    ConstantArrivalRate {
+        /// Iterations to begin each second, above 0.
+        rate: f64,
+        /// For how long.
+        duration: Duration,
+        /// The most users (and so connections) at a time. An arrival that finds all busy waits for one and counts as
+        /// late.
+        vus_max: u32,
+        /// How arrivals are spaced.
+        arrivals: Arrivals,
+    },
+    /// Iterations that begin at a rate that follows stages: an open model.
+    RampingArrivalRate {
+        /// The rate at the beginning, per second.
+        start_rate: f64,
+        /// The stages, in order.
+        stages: Vec<RateStage>,
+        /// See [`LoadModel::ConstantArrivalRate`].
+        vus_max: u32,
+        /// How arrivals are spaced.
+        arrivals: Arrivals,
+    },
+    /// An exact number of iterations shared by a fixed number of users.
     SharedIterations {
         /// Users, at least 1.
         vus: u32,
-        /// Requests in total.
+        /// Iterations in total.
         iterations: u64,
-        /// When to stop even if requests are left.
+        /// When to stop even if iterations are left.
         max_duration: Option<Duration>,
     },
+}
+
+/// How the arrivals of an open model are spaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Arrivals {
+    /// Evenly.
+    #[default]
+    Uniform,
+    /// At random, as those of many independent clients: a Poisson process.
+    Poisson,
+}
+
+/// A part of a `ramping-arrival-rate` load.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RateStage {
+    /// How long it takes.
+    pub duration: Duration,
+    /// Arrivals per second at its end.
+    pub target: f64,
+    /// How the rate gets there.
+    pub shape: StageShape,
 }
 
 /// A part of a `ramping-vus` load.
@@ -143,6 +345,8 @@ pub enum Segment {
         /// Column of that source, 0 when it has one only.
         column: usize,
     },
+    /// What an earlier step of the iteration extracted; empty before.
+    Variable(usize),
 }
 
 impl Template {
@@ -152,8 +356,8 @@ impl Template {
     }
 }
 
-/// Where the values of `{{name}}` come from. One row is drawn per source and request, so that two columns of one
-/// source in one request belong together.
+/// Where the values of `{{name}}` come from. One row is drawn per source and iteration, so that two columns of one
+/// source belong together, in all steps.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DataSource {
     /// The name in `{{name}}`.
@@ -192,6 +396,8 @@ pub enum Pick {
     Random,
     /// The next in order over all users, from the start again after the last.
     Sequential,
+    /// The next in order over all users, each once: when none is left, the scenarios that draw from it end.
+    Once,
 }
 
 /// How requests are traced.
@@ -203,15 +409,24 @@ pub struct Tracing {
     pub tag: [u8; 4],
 }
 
-/// What one second of one scenario came to.
+/// What one second of one request of one scenario came to.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct LoadSecond {
     /// The scenario.
     pub scenario: String,
+    /// The step: its name, with `FLOW/` before it when the scenario has several flows; empty when it has one step only.
+    pub request: String,
     /// The second's first instant.
     pub start_ns: i64,
-    /// Virtual users at its end.
+    /// Virtual users at its end: those that may send or, in an open model, those at work. Said by the row of the
+    /// scenario's first step only; 0 in its others.
     pub vus: u32,
+    /// Iterations of an open model that were due. Said by the first step only, as are the next two.
+    pub due: u64,
+    /// Of the iterations due, those that found every user busy and had to wait for one.
+    pub late: u64,
+    /// Of the iterations due, those that were given up before they began: too many waited, or the load was over.
+    pub dropped: u64,
     /// Requests sent.
     pub sent: u64,
     /// Answers that counted as a success.
@@ -240,14 +455,22 @@ pub enum ErrorKind {
     Timeout,
     /// What came was not HTTP.
     Protocol,
-    /// A whole answer with a status of 400 or above.
+    /// A whole answer with a status of 400 or above, or one that the checks do not allow.
     Status,
+    /// A whole answer that failed another check, or held no value that a later step needs.
+    Check,
 }
 
 impl ErrorKind {
     /// All kinds, in the order they are printed.
-    pub const ALL: [ErrorKind; 5] =
-        [ErrorKind::Connect, ErrorKind::Reset, ErrorKind::Timeout, ErrorKind::Protocol, ErrorKind::Status];
+    pub const ALL: [ErrorKind; 6] = [
+        ErrorKind::Connect,
+        ErrorKind::Reset,
+        ErrorKind::Timeout,
+        ErrorKind::Protocol,
+        ErrorKind::Status,
+        ErrorKind::Check,
+    ];
 
     /// The word used in files and tables.
     pub fn as_str(self) -> &'static str {
@@ -257,6 +480,7 @@ impl ErrorKind {
             ErrorKind::Timeout => "timeout",
             ErrorKind::Protocol => "protocol",
             ErrorKind::Status => "status",
+            ErrorKind::Check => "check",
         }
     }
 }
@@ -274,6 +498,8 @@ pub struct ErrorCounts {
     pub protocol: u64,
     /// See [`ErrorKind::Status`].
     pub status: u64,
+    /// See [`ErrorKind::Check`].
+    pub check: u64,
 }
 
 impl ErrorCounts {
@@ -285,6 +511,7 @@ impl ErrorCounts {
             ErrorKind::Timeout => &mut self.timeout,
             ErrorKind::Protocol => &mut self.protocol,
             ErrorKind::Status => &mut self.status,
+            ErrorKind::Check => &mut self.check,
         }
     }
 
@@ -312,6 +539,8 @@ impl ErrorCounts {
 pub struct Sample {
     /// The scenario.
     pub scenario: String,
+    /// The step, as in [`LoadSecond::request`].
+    pub request: String,
     /// The virtual user, from 0.
     pub vu: u32,
     /// When it should have been sent.

@@ -106,8 +106,10 @@ pub struct Window {
     pub start_ns: i64,
     /// First instant after.
     pub end_ns: i64,
-    /// Virtual users at the end of the window.
+    /// Virtual users at the end of the window; 0 in an open model, whose users follow from its rate.
     pub vus: u32,
+    /// Arrivals per second at the end of the window, of all open models together; none when there is none.
+    pub rate: Option<f64>,
 }
 
 /// What may be done with the numbers of a window.

@@ -38,7 +38,9 @@ impl Worker<'_> {
             self.next_tick_ns = begun_ns;
             return self.rest(slot);
         }
-        let request = &self.shared.requests[scenario];
+        let position = self.shared.flows.draw(scenario, &mut self.random);
+        user.position = position;
+        let request = &self.shared.flows.steps()[position.row].request;
         if let Some(tracing) = self.shared.plan.tracing {
             user.trace = TraceContext::draw(tracing, &mut self.random);
         }
@@ -138,7 +140,7 @@ impl Worker<'_> {
         let user = &mut self.users[slot];
         if user.sent_ns == 0 {
             user.sent_ns = now;
-            self.recorder.sent(user.scenario, (user.begun_ns - user.intended_ns).max(0) as u64);
+            self.recorder.sent(user.position.row, (user.begun_ns - user.intended_ns).max(0) as u64);
         }
         if user.writing_ns == 0 {
             user.writing_ns = now;
@@ -241,7 +243,7 @@ impl Worker<'_> {
     fn complete(&mut self, slot: usize, answer: Answer, now: i64) {
         let user = &mut self.users[slot];
         let error = (answer.status >= STATUS_FAILED).then_some(ErrorKind::Status);
-        self.recorder.answered(user.scenario, Ended { status: answer.status, error, ..user.ended(now) });
+        self.recorder.answered(user.position.row, Ended { status: answer.status, error, ..user.ended(now) });
         let totals = &mut self.recorder.totals;
         totals.body_bytes += answer.body_bytes;
         if user.written_ns != 0 {
@@ -265,7 +267,7 @@ impl Worker<'_> {
     pub(super) fn fail(&mut self, slot: usize, kind: ErrorKind, cause: Cause) {
         let now = self.now();
         let user = &mut self.users[slot];
-        self.recorder.failed(user.scenario, user.ended(now), kind, cause);
+        self.recorder.failed(user.position.row, user.ended(now), kind, cause);
         if kind == ErrorKind::Connect {
             user.back_off_ns = (user.back_off_ns * 2).clamp(BACK_OFF_NS_MIN, BACK_OFF_NS_MAX);
         }

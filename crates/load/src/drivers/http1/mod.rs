@@ -15,10 +15,11 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::clock::{Clock, nanos};
 use crate::data::Sources;
+use crate::flows::Flows;
 use crate::outcome::ThreadUse;
 use crate::random::Random;
 use crate::recorder::{Cause, Recorder, ThreadTotals};
-use crate::request::{Request, Scratch};
+use crate::request::Scratch;
 use crate::schedule::Schedule;
 
 mod exchange;
@@ -48,8 +49,7 @@ pub(crate) struct Shared<'run> {
     pub(crate) clock: Clock,
     pub(crate) start_ns: i64,
     pub(crate) sources: &'run Sources<'run>,
-    /// One per scenario, in the plan's order.
-    pub(crate) requests: &'run [Request],
+    pub(crate) flows: &'run Flows,
     /// One per scenario, in the plan's order.
     pub(crate) schedules: &'run [Schedule],
     pub(crate) threads: usize,
@@ -185,8 +185,11 @@ impl<'run> Worker<'run> {
             let vus = population.vus_between(self.shared, from_ns, to_ns);
             population.active_or_busy(self.shared, self.thread, vus, &self.users)
         });
-        let vus: Vec<u32> = vus.collect();
-        self.recorder.close_second(&vus);
+        let mut of_rows = vec![0; self.shared.flows.steps().len()];
+        for (scenario, vus) in vus.enumerate() {
+            of_rows[self.shared.flows.first_row(scenario)] = vus;
+        }
+        self.recorder.close_second(&of_rows);
     }
 
     fn is_first_tick(&self) -> bool {

@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use rustix::event::epoll::EventFlags;
 
 use super::response::ResponseParser;
+use crate::flows::Position;
 use crate::sampling::Ended;
 use crate::trace_context::TraceContext;
 
@@ -72,6 +73,8 @@ impl Watched {
 #[derive(Debug)]
 pub(super) struct User {
     pub(super) scenario: usize,
+    /// Where it is in its flow.
+    pub(super) position: Position,
     pub(super) vu: u32,
     pub(super) target: SocketAddr,
     pub(super) activity: Activity,
@@ -102,6 +105,7 @@ impl User {
     pub(super) fn new(scenario: usize, vu: u32, target: SocketAddr) -> Self {
         Self {
             scenario,
+            position: Position::default(),
             vu,
             target,
             activity: Activity::Resting,

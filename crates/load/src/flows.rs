@@ -1,0 +1,169 @@
+//! The plan's flows and steps, laid out for the hot path: every step of every scenario has one number, its *row*, under
+//! which its request is compiled, counted and sampled.
+
+use narrows_model::load::{Flow, LoadPlan, Scenario, Step};
+
+use crate::Error;
+use crate::random::Random;
+use crate::request::Request;
+
+/// All flows of a plan.
+#[derive(Debug)]
+pub(crate) struct Flows {
+    steps: Vec<CompiledStep>,
+    scenarios: Vec<Range>,
+    /// Of all scenarios, one after the other.
+    flows: Vec<CompiledFlow>,
+}
+
+/// A step ready to be sent.
+#[derive(Debug)]
+pub(crate) struct CompiledStep {
+    /// The scenario that it belongs to.
+    pub(crate) scenario: usize,
+    /// What its rows are called: see `LoadSecond::request`.
+    pub(crate) name: String,
+    /// What is sent.
+    pub(crate) request: Request,
+}
+
+/// The scenario's part of the flows.
+#[derive(Debug, Clone, Copy)]
+struct Range {
+    first: usize,
+    end: usize,
+}
+
+#[derive(Debug)]
+struct CompiledFlow {
+    /// The share of this flow and those before it among the scenario's, up to 1.
+    up_to: f64,
+    first_row: usize,
+    end_row: usize,
+}
+
+/// Where a user is in a flow: rows from the current one to the flow's last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Position {
+    /// The step's row.
+    pub(crate) row: usize,
+    end_row: usize,
+}
+
+impl Position {
+    /// The step after this one; none at the flow's end.
+    pub(crate) fn next(self) -> Option<Self> {
+        (self.row + 1 < self.end_row).then_some(Self { row: self.row + 1, ..self })
+    }
+}
+
+impl Flows {
+    /// Compiles every step of a plan.
+    ///
+    /// # Errors
+    /// [`Error::Plan`] with the step's name when a request is not well-formed.
+    pub(crate) fn compile(plan: &LoadPlan) -> Result<Self, Error> {
+        let mut all = Self { steps: Vec::new(), scenarios: Vec::new(), flows: Vec::new() };
+        for (index, scenario) in plan.scenarios.iter().enumerate() {
+            all.add(index, scenario, plan)?;
+        }
+        Ok(all)
+    }
+
+    fn add(&mut self, index: usize, scenario: &Scenario, plan: &LoadPlan) -> Result<(), Error> {
+        let first = self.flows.len();
+        let total: f64 = scenario.flows.iter().map(|flow| flow.weight).sum();
+        let mut up_to = 0.0;
+        for flow in &scenario.flows {
+            let first_row = self.steps.len();
+            for step in &flow.steps {
+                let name = row_name(scenario, flow, step);
+                let place = if name.is_empty() { String::new() } else { format!(", request {name}") };
+                let place = format!("scenario {}{place}", scenario.name);
+                let request = Request::compile(&step.request, plan, &place)?;
+                self.steps.push(CompiledStep { scenario: index, name, request });
+            }
+            up_to += flow.weight / total;
+            self.flows.push(CompiledFlow { up_to, first_row, end_row: self.steps.len() });
+        }
+        self.scenarios.push(Range { first, end: self.flows.len() });
+        Ok(())
+    }
+
+    /// All steps; a step's index is its row.
+    pub(crate) fn steps(&self) -> &[CompiledStep] {
+        &self.steps
+    }
+
+    /// Draws the flow of an iteration: its first step. Costs nothing where there is no choice.
+    pub(crate) fn draw(&self, scenario: usize, random: &mut Random) -> Position {
+        let range = self.scenarios[scenario];
+        let flows = &self.flows[range.first..range.end];
+        let flow = match flows {
+            [only] => only,
+            _ => {
+                let at = random.unit();
+                flows.iter().find(|flow| at < flow.up_to).unwrap_or(&flows[flows.len() - 1])
+            }
+        };
+        Position { row: flow.first_row, end_row: flow.end_row }
+    }
+
+    /// The row that speaks for the scenario: its first step's.
+    pub(crate) fn first_row(&self, scenario: usize) -> usize {
+        self.flows[self.scenarios[scenario].first].first_row
+    }
+}
+
+fn row_name(scenario: &Scenario, flow: &Flow, step: &Step) -> String {
+    match (scenario.flows.len(), flow.steps.len()) {
+        (1, 1) => String::new(),
+        (1, _) => step.name.clone(),
+        (_, 1) if step.name.is_empty() => flow.name.clone(),
+        _ => format!("{}/{}", flow.name, step.name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::constant_plan;
+
+    fn plan(flows: &[(&str, f64, &[&str])]) -> LoadPlan {
+        let mut plan = constant_plan();
+        let step = plan.scenarios[0].flows[0].steps[0].clone();
+        plan.scenarios[0].flows = flows
+            .iter()
+            .map(|(name, weight, steps)| Flow {
+                name: (*name).to_owned(),
+                weight: *weight,
+                steps: steps.iter().map(|name| Step { name: (*name).to_owned(), ..step.clone() }).collect(),
+            })
+            .collect();
+        plan
+    }
+
+    fn names(plan: &LoadPlan) -> Vec<String> {
+        Flows::compile(plan).unwrap().steps().iter().map(|step| step.name.clone()).collect()
+    }
+
+    #[test]
+    fn rows_are_named_only_as_far_as_needed() {
+        assert_eq!(names(&plan(&[("", 1.0, &[""])])), [""]);
+        assert_eq!(names(&plan(&[("", 1.0, &["login", "list"])])), ["login", "list"]);
+        let two = plan(&[("browse", 1.0, &[""]), ("buy", 1.0, &["cart", "pay"])]);
+        assert_eq!(names(&two), ["browse", "buy/cart", "buy/pay"]);
+    }
+
+    #[test]
+    fn flows_are_drawn_by_weight_and_walked_to_their_end() {
+        let flows = Flows::compile(&plan(&[("a", 1.0, &["x"]), ("b", 3.0, &["y", "z"])])).unwrap();
+        let mut random = Random::new(1, 1);
+        let drawn: Vec<Position> = (0..4_000).map(|_| flows.draw(0, &mut random)).collect();
+        let of_b = drawn.iter().filter(|position| position.row == 1).count();
+        assert!((2_800..3_200).contains(&of_b), "{of_b} of 4,000");
+        let second = drawn.iter().find(|position| position.row == 1).unwrap().next().unwrap();
+        assert_eq!((second.row, second.next()), (2, None));
+        assert_eq!(flows.first_row(0), 0);
+    }
+}
