@@ -1,8 +1,9 @@
 //! What a plan must not say. Templates are checked where they are compiled.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use narrows_model::load::{DataSource, DataValues, LoadModel, LoadPlan, Scenario};
+use narrows_model::load::{DataSource, DataValues, Flow, LoadModel, LoadPlan, Scenario, Step};
 
 use crate::Error;
 
@@ -10,6 +11,12 @@ use crate::Error;
 pub const VUS_MAX: u32 = 1_000_000;
 /// The most load threads.
 pub const THREADS_MAX: usize = 1024;
+/// The lowest and the highest rate of arrivals, per second.
+pub const RATE_MIN: f64 = 1e-3;
+/// See [`RATE_MIN`].
+pub const RATE_MAX: f64 = 1e7;
+/// The most redirects that a step may follow.
+pub const REDIRECTS_MAX: u8 = 20;
 
 /// Checks all of a plan but its templates.
 pub(crate) fn check(plan: &LoadPlan) -> Result<(), Error> {
@@ -24,20 +31,98 @@ pub(crate) fn check(plan: &LoadPlan) -> Result<(), Error> {
             format!("sampled share {}, expected 0 to 1", tracing.sample)
         })?;
     }
+    check_addresses(plan)?;
     plan.scenarios.iter().try_for_each(check_scenario)?;
     plan.data.iter().try_for_each(check_data)
 }
 
+fn check_addresses(plan: &LoadPlan) -> Result<(), Error> {
+    for address in &plan.client_addresses {
+        let other = plan.targets.iter().find(|target| target.is_ipv4() != address.is_ipv4());
+        require(other.is_none(), "client addresses", || {
+            let target = other.map(ToString::to_string).unwrap_or_default();
+            format!("{address} cannot reach {target}, expected addresses of the same family")
+        })?;
+    }
+    Ok(())
+}
+
 fn check_scenario(scenario: &Scenario) -> Result<(), Error> {
     let place = format!("scenario {}", scenario.name);
-    let (vus, least) = match &scenario.model {
-        LoadModel::ConstantVus { vus, .. } | LoadModel::SharedIterations { vus, .. } => (*vus, 1),
+    check_model(&scenario.model, &place)?;
+    let is_open =
+        matches!(scenario.model, LoadModel::ConstantArrivalRate { .. } | LoadModel::RampingArrivalRate { .. });
+    require(!is_open || scenario.pace.is_none(), &place, || {
+        "a pace for users, expected none where iterations arrive at a rate".into()
+    })?;
+    check_flows(&scenario.flows, &place)
+}
+
+fn check_model(model: &LoadModel, place: &str) -> Result<(), Error> {
+    let (vus, least) = match model {
+        LoadModel::ConstantVus { vus, .. }
+        | LoadModel::SharedIterations { vus, .. }
+        | LoadModel::PerVuIterations { vus, .. } => (*vus, 1),
         LoadModel::RampingVus { start_vus, stages } => {
-            require(!stages.is_empty(), &place, || "no stage, expected at least one".into())?;
+            require_stages(stages, place)?;
             (stages.iter().map(|stage| stage.target).fold(*start_vus, u32::max), 0)
         }
+        LoadModel::ConstantArrivalRate { rate, vus_max, .. } => {
+            require_rate(*rate, place)?;
+            (*vus_max, 1)
+        }
+        LoadModel::RampingArrivalRate { start_rate, stages, vus_max, .. } => {
+            require_stages(stages, place)?;
+            let rates = || stages.iter().map(|stage| stage.target).chain([*start_rate]);
+            rates().filter(|rate| *rate != 0.0).try_for_each(|rate| require_rate(rate, place))?;
+            require(rates().any(|rate| rate > 0.0), place, || "no rate above 0, expected at least one".into())?;
+            (*vus_max, 1)
+        }
     };
-    require((least..=VUS_MAX).contains(&vus), &place, || format!("{vus} users, expected {least} to {VUS_MAX}"))
+    require((least..=VUS_MAX).contains(&vus), place, || format!("{vus} users, expected {least} to {VUS_MAX}"))
+}
+
+fn require_stages<T>(stages: &[T], place: &str) -> Result<(), Error> {
+    require(!stages.is_empty(), place, || "no stage, expected at least one".into())
+}
+
+/// A ramp may also begin or end at 0.
+fn require_rate(rate: f64, place: &str) -> Result<(), Error> {
+    require((RATE_MIN..=RATE_MAX).contains(&rate), place, || {
+        format!("{rate} iterations per second, expected {RATE_MIN} to {RATE_MAX}")
+    })
+}
+
+fn check_flows(flows: &[Flow], place: &str) -> Result<(), Error> {
+    require(!flows.is_empty(), place, || "no flow, expected at least one".into())?;
+    for flow in flows {
+        let place = if flow.name.is_empty() { place.to_owned() } else { format!("{place}, flow {}", flow.name) };
+        require(flow.weight.is_finite() && flow.weight > 0.0, &place, || {
+            format!("weight {}, expected more than 0", flow.weight)
+        })?;
+        require(!flow.steps.is_empty(), &place, || "no step, expected at least one".into())?;
+        flow.steps.iter().try_for_each(|step| check_step(step, &place))?;
+    }
+    check_names(flows, place)
+}
+
+fn check_names(flows: &[Flow], place: &str) -> Result<(), Error> {
+    let unnamed = flows.iter().any(|flow| flow.steps.len() > 1 && flow.steps.iter().any(|step| step.name.is_empty()));
+    require(!unnamed, place, || "a step without a name, expected one for each of several".into())?;
+    // A flow of one step may go by the flow's name alone.
+    let called = |flow: &Flow, step: &Step| if step.name.is_empty() { flow.name.clone() } else { step.name.clone() };
+    let names = flows.iter().flat_map(|flow| flow.steps.iter().map(move |step| called(flow, step)));
+    let mut known = BTreeSet::new();
+    let twice = names.into_iter().find(|name| !known.insert(name.clone()));
+    require(twice.is_none(), place, || {
+        format!("two steps are called {:?}, expected different names", twice.unwrap_or_default())
+    })
+}
+
+fn check_step(step: &Step, place: &str) -> Result<(), Error> {
+    require(step.redirects_max <= REDIRECTS_MAX, place, || {
+        format!("{} redirects, expected at most {REDIRECTS_MAX}", step.redirects_max)
+    })
 }
 
 fn check_data(source: &DataSource) -> Result<(), Error> {
@@ -62,12 +147,53 @@ fn require(holds: bool, place: &str, problem: impl FnOnce() -> String) -> Result
 mod tests {
     use super::*;
     use crate::testing::{constant_plan, rows};
-    use narrows_model::load::{Pick, Tracing};
+    use narrows_model::load::{Arrivals, Pick, RateStage, StageShape, Tracing};
+
+    fn arriving(rate: f64, vus_max: u32) -> LoadModel {
+        let duration = Duration::from_secs(1);
+        LoadModel::ConstantArrivalRate { rate, duration, vus_max, arrivals: Arrivals::Uniform }
+    }
+
+    fn ramping(start_rate: f64, targets: &[f64]) -> LoadModel {
+        let stage =
+            |target: &f64| RateStage { duration: Duration::from_secs(1), target: *target, shape: StageShape::Linear };
+        let stages = targets.iter().map(stage).collect();
+        LoadModel::RampingArrivalRate { start_rate, stages, vus_max: 1, arrivals: Arrivals::Poisson }
+    }
+
+    fn name_steps(plan: &mut LoadPlan, names: &[&str]) {
+        let steps = &mut plan.scenarios[0].flows[0].steps;
+        let step = steps[0].clone();
+        *steps = names.iter().map(|name| Step { name: (*name).to_owned(), ..step.clone() }).collect();
+    }
+
+    #[test]
+    fn what_may_be_said_is_not_refused() {
+        let mut plan = constant_plan();
+        for model in [arriving(RATE_MIN, 1), arriving(RATE_MAX, VUS_MAX), ramping(0.0, &[10.0, 0.0])] {
+            plan.scenarios[0].model = model;
+            check(&plan).unwrap();
+        }
+        name_steps(&mut plan, &["login", "list"]);
+        check(&plan).unwrap();
+    }
+
+    #[test]
+    fn addresses_reach_all_targets() {
+        let mut plan = constant_plan();
+        plan.client_addresses = vec![[127, 0, 0, 2].into()];
+        check(&plan).unwrap();
+        plan.targets.push((std::net::Ipv6Addr::LOCALHOST, 80).into());
+        assert_eq!(
+            check(&plan).unwrap_err().to_string(),
+            "load plan: client addresses: 127.0.0.2 cannot reach [::1]:80, expected addresses of the same family"
+        );
+    }
 
     #[test]
     fn each_mistake_is_named() {
         type Change = fn(&mut LoadPlan);
-        let cases: [(Change, &str); 11] = [
+        let cases: [(Change, &str); 25] = [
             (|p| p.targets.clear(), "targets: there is none, expected at least one"),
             (|p| p.scenarios.clear(), "scenarios: there is none, expected at least one"),
             (|p| p.timeout = Duration::ZERO, "timeout: it is 0, expected more"),
@@ -91,6 +217,47 @@ mod tests {
                 },
                 "scenario a: 2000000 users, expected 1 to 1000000",
             ),
+            (
+                |p| p.scenarios[0].model = LoadModel::PerVuIterations { vus: 0, iterations: 1, max_duration: None },
+                "scenario a: 0 users, expected 1 to 1000000",
+            ),
+            (
+                |p| p.scenarios[0].model = arriving(0.0, 1),
+                "scenario a: 0 iterations per second, expected 0.001 to 10000000",
+            ),
+            (
+                |p| p.scenarios[0].model = arriving(f64::NAN, 1),
+                "scenario a: NaN iterations per second, expected 0.001 to 10000000",
+            ),
+            (|p| p.scenarios[0].model = arriving(1.0, 0), "scenario a: 0 users, expected 1 to 1000000"),
+            (|p| p.scenarios[0].model = ramping(1.0, &[]), "scenario a: no stage, expected at least one"),
+            (|p| p.scenarios[0].model = ramping(0.0, &[0.0]), "scenario a: no rate above 0, expected at least one"),
+            (
+                |p| p.scenarios[0].model = ramping(0.0, &[f64::INFINITY]),
+                "scenario a: inf iterations per second, expected 0.001 to 10000000",
+            ),
+            (
+                |p| {
+                    p.scenarios[0].model = arriving(1.0, 1);
+                    p.scenarios[0].pace = Some(Duration::from_secs(1));
+                },
+                "scenario a: a pace for users, expected none where iterations arrive at a rate",
+            ),
+            (|p| p.scenarios[0].flows.clear(), "scenario a: no flow, expected at least one"),
+            (|p| p.scenarios[0].flows[0].steps.clear(), "scenario a: no step, expected at least one"),
+            (
+                |p| {
+                    p.scenarios[0].flows[0].weight = 0.0;
+                    p.scenarios[0].flows[0].name = "buy".into();
+                },
+                "scenario a, flow buy: weight 0, expected more than 0",
+            ),
+            (
+                |p| name_steps(p, &["list", "list"]),
+                "scenario a: two steps are called \"list\", expected different names",
+            ),
+            (|p| name_steps(p, &["list", ""]), "scenario a: a step without a name, expected one for each of several"),
+            (|p| p.scenarios[0].flows[0].steps[0].redirects_max = 21, "scenario a: 21 redirects, expected at most 20"),
             (|p| p.data.push(rows(&[], Pick::Random)), "data owner: no row, expected at least one"),
             (
                 |p| p.data.push(rows(&[&["a"], &["a", "b"]], Pick::Random)),

@@ -1,4 +1,4 @@
-//! The values that `{{name}}` stands for, drawn per request: one row of each source a request uses.
+//! The values that `{{name}}` stands for, drawn per iteration: one row of each source that its steps use.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,21 +25,30 @@ impl<'plan> Sources<'plan> {
         Self { all: sources.iter().map(|s| Source { values: &s.values, next: AtomicU64::new(0) }).collect() }
     }
 
-    /// How many there are.
-    pub(crate) fn len(&self) -> usize {
-        self.all.len()
+    /// Draws a row of each source in `used` into its place in `draws`; none when one of them has no row left. The
+    /// sources have to exist.
+    pub(crate) fn draw_all(&self, used: &[usize], random: &mut Random, draws: &mut Vec<Draw>) -> Option<()> {
+        draws.resize(self.all.len(), 0);
+        for source in used {
+            draws[*source] = self.draw(*source, random)?;
+        }
+        Some(())
     }
 
-    /// Draws a row. The source has to exist.
-    pub(crate) fn draw(&self, source: usize, random: &mut Random) -> Draw {
+    /// Draws a row; none when all were drawn that there are to draw. The source has to exist.
+    fn draw(&self, source: usize, random: &mut Random) -> Option<Draw> {
         let source = &self.all[source];
-        match source.values {
+        Some(match source.values {
             DataValues::Integers { from, to } => random.between(*from, *to) as u64,
             DataValues::Rows { rows, pick: Pick::Random, .. } => random.below(rows.len() as u64),
             DataValues::Rows { rows, pick: Pick::Sequential, .. } => {
                 source.next.fetch_add(1, Ordering::Relaxed) % (rows.len() as u64).max(1)
             }
-        }
+            DataValues::Rows { rows, pick: Pick::Once, .. } => {
+                let next = source.next.fetch_add(1, Ordering::Relaxed);
+                return (next < rows.len() as u64).then_some(next);
+            }
+        })
     }
 
     /// Hands a drawn row's cell to `take`.
@@ -83,8 +92,18 @@ mod tests {
         let data = [rows(Pick::Sequential)];
         let sources = Sources::new(&data);
         let mut random = Random::new(0, 0);
-        let cells: Vec<String> = (0..7).map(|_| cell(&sources, 1, sources.draw(0, &mut random))).collect();
+        let cells: Vec<String> = (0..7).map(|_| cell(&sources, 1, sources.draw(0, &mut random).unwrap())).collect();
         assert_eq!(cells, ["b0", "b1", "b2", "b3", "b4", "b0", "b1"]);
+    }
+
+    #[test]
+    fn rows_to_be_taken_once_come_in_order_and_then_no_more() {
+        let data = [rows(Pick::Once)];
+        let sources = Sources::new(&data);
+        let (mut random, mut draws) = (Random::new(0, 0), Vec::new());
+        let mut drawn = || sources.draw_all(&[0], &mut random, &mut draws).map(|()| draws[0]);
+        let all: Vec<Option<Draw>> = (0..7).map(|_| drawn()).collect();
+        assert_eq!(all, [Some(0), Some(1), Some(2), Some(3), Some(4), None, None]);
     }
 
     #[test]
@@ -94,7 +113,7 @@ mod tests {
         let mut random = Random::new(0, 0);
         let mut seen = [0; 5];
         for _ in 0..1000 {
-            let draw = sources.draw(0, &mut random);
+            let draw = sources.draw(0, &mut random).unwrap();
             seen[draw as usize] += 1;
             assert_eq!(cell(&sources, 0, draw)[1..], cell(&sources, 1, draw)[1..]);
         }

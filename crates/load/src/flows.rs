@@ -1,11 +1,13 @@
 //! The plan's flows and steps, laid out for the hot path: every step of every scenario has one number, its *row*, under
 //! which its request is compiled, counted and sampled.
 
-use narrows_model::load::{Flow, LoadPlan, Scenario, Step};
+use narrows_model::load::{Cookies, Flow, LoadPlan, Scenario, Step};
 
 use crate::Error;
+use crate::clock::nanos;
 use crate::random::Random;
 use crate::request::Request;
+use crate::session::{Rules, Session};
 
 /// All flows of a plan.
 #[derive(Debug)]
@@ -25,6 +27,12 @@ pub(crate) struct CompiledStep {
     pub(crate) name: String,
     /// What is sent.
     pub(crate) request: Request,
+    /// The data sources that the steps of its flow draw from, once per iteration.
+    pub(crate) sources_used: Vec<usize>,
+    /// The pause after it.
+    pub(crate) think_ns: i64,
+    /// What is done with its answer.
+    pub(crate) rules: Rules,
 }
 
 /// The scenario's part of the flows.
@@ -32,6 +40,16 @@ pub(crate) struct CompiledStep {
 struct Range {
     first: usize,
     end: usize,
+    session: SessionShape,
+}
+
+/// What users of a scenario have to remember within or between iterations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SessionShape {
+    /// Nothing: iterations are single requests whose answers only have a status.
+    Plain,
+    /// Where they are, and so many variables.
+    Kept { variables: usize, cookies: Cookies },
 }
 
 #[derive(Debug)]
@@ -80,14 +98,35 @@ impl Flows {
                 let name = row_name(scenario, flow, step);
                 let place = if name.is_empty() { String::new() } else { format!(", request {name}") };
                 let place = format!("scenario {}{place}", scenario.name);
-                let request = Request::compile(&step.request, plan, &place)?;
-                self.steps.push(CompiledStep { scenario: index, name, request });
+                let request = Request::compile(step, scenario, plan, &place)?;
+                let rules = Rules::compile(step, scenario, &place)?;
+                let think_ns = nanos(step.think_time.unwrap_or(scenario.think_time));
+                let sources_used = Vec::new();
+                self.steps.push(CompiledStep { scenario: index, name, request, sources_used, think_ns, rules });
             }
+            self.join_sources(first_row);
             up_to += flow.weight / total;
             self.flows.push(CompiledFlow { up_to, first_row, end_row: self.steps.len() });
         }
-        self.scenarios.push(Range { first, end: self.flows.len() });
+        self.scenarios.push(Range { first, end: self.flows.len(), session: session_shape(scenario) });
         Ok(())
+    }
+
+    /// Gives the steps from a row on, which are a flow, the sources of all of them.
+    fn join_sources(&mut self, first_row: usize) {
+        let steps = &mut self.steps[first_row..];
+        let mut all: Vec<usize> = steps.iter().flat_map(|step| step.request.sources_used.clone()).collect();
+        all.sort_unstable();
+        all.dedup();
+        steps.iter_mut().for_each(|step| step.sources_used.clone_from(&all));
+    }
+
+    /// What a new user of a scenario remembers; none when there is nothing to.
+    pub(crate) fn new_session(&self, scenario: usize) -> Option<Box<Session>> {
+        match self.scenarios[scenario].session {
+            SessionShape::Plain => None,
+            SessionShape::Kept { variables, cookies } => Some(Box::new(Session::new(variables, cookies))),
+        }
     }
 
     /// All steps; a step's index is its row.
@@ -113,6 +152,20 @@ impl Flows {
     pub(crate) fn first_row(&self, scenario: usize) -> usize {
         self.flows[self.scenarios[scenario].first].first_row
     }
+}
+
+fn session_shape(scenario: &Scenario) -> SessionShape {
+    let is_plain = |step: &Step| step.checks.is_empty() && step.extract.is_empty() && step.redirects_max == 0;
+    let mut steps = scenario.flows.iter().flat_map(|flow| &flow.steps);
+    if scenario.cookies == Cookies::Ignored
+        && scenario.flows.iter().all(|flow| flow.steps.len() == 1)
+        && steps.clone().all(is_plain)
+    {
+        return SessionShape::Plain;
+    }
+    let extracts = steps.by_ref().flat_map(|step| &step.extract);
+    let variables = extracts.map(|extract| extract.variable + 1).max().unwrap_or(0);
+    SessionShape::Kept { variables, cookies: scenario.cookies }
 }
 
 fn row_name(scenario: &Scenario, flow: &Flow, step: &Step) -> String {

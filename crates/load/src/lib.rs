@@ -1,14 +1,15 @@
 //! The load engine: models, drivers, pacing, and the validity of the generator itself.
 //!
 //! A plan goes in ([`narrows_model::load::LoadPlan`]), seconds and samples come out while it runs ([`run`]), a summary
-//! when it is over ([`LoadOutcome`]). Virtual users form a closed model: each has one connection and one request at a
-//! time, and sends again when it is ready. Every request counts in per-second distributions; only a bounded sample is
+//! when it is over ([`LoadOutcome`]). Each virtual user has one connection and one request at a time. In a closed model it
+//! begins again when it is ready; in an open one iterations arrive at a rate, and each takes a user that is free. Every request counts in per-second distributions; only a bounded sample is
 //! kept whole.
 //!
-//! Invariants: nothing allocates per request in the steady state; load threads share nothing per request but the
+//! Invariants: nothing allocates per plain request in the steady state; load threads share nothing per request but the
 //! counters a plan asks for (iterations, sequential data); latency is from the intended send, and the generator's own
 //! delay stands beside it; nothing here prints, resolves names or knows about experiments.
 
+mod arrivals;
 mod check;
 mod clock;
 mod collector;
@@ -18,6 +19,7 @@ mod drivers;
 mod encoding;
 mod error;
 mod flows;
+pub mod json_rows;
 mod models;
 mod outcome;
 mod random;
@@ -26,16 +28,18 @@ mod request;
 mod run;
 mod sampling;
 mod schedule;
+mod session;
 #[cfg(test)]
 mod testing;
+mod tls;
 mod trace_context;
 pub mod validity;
 mod windows;
 
-pub use check::{THREADS_MAX, VUS_MAX};
+pub use check::{RATE_MAX, RATE_MIN, REDIRECTS_MAX, THREADS_MAX, VUS_MAX};
 pub use clock::Clock;
 pub use error::Error;
 pub use models::ALL as MODELS;
-pub use outcome::{LoadOutcome, Phases, ThreadUse};
+pub use outcome::{ArrivalTotals, LoadOutcome, Phases, ThreadUse};
 pub use run::run;
 pub use windows::{PlannedWindow, planned_windows};

@@ -17,11 +17,16 @@ pub struct LoadOutcome {
     pub ended_ns: i64,
     /// The sum of all seconds; its `seconds` are the time from start to end.
     pub totals: LoadTotals,
+    /// What came of the iterations of open models; none when the plan has no such model.
+    pub arrivals: Option<ArrivalTotals>,
+    /// From how many of [`narrows_model::load::LoadPlan::client_addresses`] connections were opened; 1 when the kernel
+    /// chose the address.
+    pub client_addresses: usize,
     /// Bytes of the answers' bodies, without heads and framing, whole answers only.
     pub body_bytes: u64,
     /// Whole answers by HTTP status, successes and failures.
     pub statuses: BTreeMap<u16, u64>,
-    /// What went wrong without a whole answer, and how often.
+    /// What went wrong, and how often: all failures but those that are told by their status.
     pub causes: Vec<ErrorCause>,
     /// Where the time of a request went.
     pub phases: Phases,
@@ -36,6 +41,35 @@ pub struct LoadOutcome {
     pub threads: Vec<ThreadUse>,
     /// Whether the numbers can be trusted.
     pub validity: Validity,
+}
+
+/// What came of the iterations of open models, all scenarios together. What is due begins or is dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct ArrivalTotals {
+    /// See [`narrows_model::load::LoadSecond::due`].
+    pub due: u64,
+    /// See [`narrows_model::load::LoadSecond::late`].
+    pub late: u64,
+    /// See [`narrows_model::load::LoadSecond::dropped`].
+    pub dropped: u64,
+    /// From the load's start until nothing was due any more, in seconds.
+    pub seconds: f64,
+}
+
+impl ArrivalTotals {
+    /// Iterations due ÷ seconds; 0 when no time passed.
+    pub fn offered(&self) -> f64 {
+        self.per_second(self.due)
+    }
+
+    /// Iterations that began ÷ seconds; 0 when no time passed.
+    pub fn achieved(&self) -> f64 {
+        self.per_second(self.due.saturating_sub(self.dropped))
+    }
+
+    fn per_second(&self, iterations: u64) -> f64 {
+        if self.seconds > 0.0 { iterations as f64 / self.seconds } else { 0.0 }
+    }
 }
 
 /// Processor use of one load thread.
@@ -60,9 +94,11 @@ impl ThreadUse {
 pub struct Phases {
     /// From just before `connect` until the connection could be written to. Names are resolved before the load.
     pub connect: Spread,
+    /// From there until the encryption stood; nothing without TLS.
+    pub tls: Spread,
     /// Writing the request; on a kept connection, making it up too.
     pub write: Spread,
-    /// From the request's last byte to the answer's first.
+    /// From the request's last byte to the answer's first; over TLS and HTTP/2, to the end of its head.
     pub wait: Spread,
     /// From the answer's first bytes to its last.
     pub read: Spread,
@@ -71,6 +107,7 @@ pub struct Phases {
 impl Phases {
     pub(crate) fn merge(&mut self, other: &Phases) {
         self.connect.merge(&other.connect);
+        self.tls.merge(&other.tls);
         self.write.merge(&other.write);
         self.wait.merge(&other.wait);
         self.read.merge(&other.read);
@@ -80,6 +117,13 @@ impl Phases {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_dropped_was_offered_and_not_achieved() {
+        let totals = ArrivalTotals { due: 100, late: 20, dropped: 10, seconds: 5.0 };
+        assert_eq!((totals.offered(), totals.achieved()), (20.0, 18.0));
+        assert_eq!(ArrivalTotals::default().offered(), 0.0);
+    }
 
     #[test]
     fn a_thread_that_never_ran_used_nothing() {

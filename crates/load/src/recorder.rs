@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
 
@@ -17,6 +18,9 @@ use crate::sampling::{Ended, Sampler};
 
 pub(crate) const SECOND_NS: i64 = 1_000_000_000;
 const STATUSES: usize = 1000;
+/// The most different causes that a thread tells apart; what goes beyond is counted as [`OTHER_CAUSES`].
+const CAUSES_MAX: usize = 100;
+const OTHER_CAUSES: Cause = Cause::Text("other");
 
 /// A thread's word to the collector.
 #[derive(Debug)]
@@ -64,11 +68,13 @@ pub(crate) struct ThreadTotals {
     pub(crate) last_done_ns: i64,
 }
 
-/// What exactly went wrong: the kernel's error number or the engine's words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// What exactly went wrong: the kernel's error number, the engine's words, or words that repeat the plan's or the
+/// server's.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Cause {
     Os(i32),
     Text(&'static str),
+    Said(Arc<str>),
 }
 
 impl From<rustix::io::Errno> for Cause {
@@ -82,6 +88,7 @@ impl fmt::Display for Cause {
         match self {
             Cause::Os(number) => write!(f, "{}", std::io::Error::from_raw_os_error(*number)),
             Cause::Text(text) => f.write_str(text),
+            Cause::Said(text) => f.write_str(text),
         }
     }
 }
@@ -164,6 +171,21 @@ impl<'run> Recorder<'run> {
         self.second_start_ns() + SECOND_NS
     }
 
+    /// Counts iterations of an open model that are due, in the scenario's first row.
+    pub(crate) fn due(&mut self, row: usize, iterations: u64) {
+        self.rows[row].due += iterations;
+    }
+
+    /// Counts iterations that found every user busy, in the scenario's first row.
+    pub(crate) fn late(&mut self, row: usize, iterations: u64) {
+        self.rows[row].late += iterations;
+    }
+
+    /// Counts iterations that were given up before they began, in the scenario's first row.
+    pub(crate) fn dropped(&mut self, row: usize, iterations: u64) {
+        self.rows[row].dropped += iterations;
+    }
+
     /// Counts a request that has just been sent.
     pub(crate) fn sent(&mut self, row: usize, lateness_ns: u64) {
         let row = &mut self.rows[row];
@@ -192,12 +214,21 @@ impl<'run> Recorder<'run> {
 
     /// Counts a request that has just ended without a whole answer.
     pub(crate) fn failed(&mut self, at: usize, ended: Ended, kind: ErrorKind, cause: Cause) {
-        *self.totals.causes.entry((kind, cause)).or_default() += 1;
+        self.caused(kind, cause);
         self.totals.last_done_ns = ended.done_ns;
         let row = &mut self.rows[at];
         row.bytes += ended.bytes;
         *row.errors.of_mut(kind) += 1;
         self.samplers[at].offer(Ended { error: Some(kind), ..ended }, &mut self.random);
+    }
+
+    /// Counts why a request failed.
+    pub(crate) fn caused(&mut self, kind: ErrorKind, cause: Cause) {
+        let causes = &mut self.totals.causes;
+        let key = (kind, cause);
+        let is_told_apart = causes.len() < CAUSES_MAX || causes.contains_key(&key);
+        let key = if is_told_apart { key } else { (kind, OTHER_CAUSES) };
+        *causes.entry(key).or_default() += 1;
     }
 
     /// Hands over the current second, with the users of each row at its end, and begins the next.
@@ -216,7 +247,7 @@ impl<'run> Recorder<'run> {
 
     /// Whether anything was counted in the current second.
     pub(crate) fn has_counted(&self) -> bool {
-        self.rows.iter().any(|row| row.sent + row.succeeded + row.errors.total() > 0)
+        self.rows.iter().any(|row| row.sent + row.succeeded + row.errors.total() + row.due + row.dropped > 0)
     }
 
     /// Says that no second follows.

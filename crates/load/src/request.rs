@@ -5,16 +5,19 @@
 //!
 //! What comes out is one well-formed HTTP/1.1 request whatever the data holds: values in the path are percent-encoded
 //! (RFC 3986: all but unreserved characters), control characters in header values are left out, so that data cannot
-//! add headers, and the length of the body is always computed. Bodies are sent as they are.
+//! add headers, and the length of the body is always computed. Bodies are sent as they are. Cookies go into one header,
+//! after those that the template gives.
 
-use narrows_model::load::{Connections, LoadPlan, RequestTemplate, Segment, Template};
+use narrows_model::load::{Connections, Cookies, LoadPlan, RequestTemplate, Scenario, Segment, Step, Template};
 
 use crate::Error;
 use crate::data::{Draw, Sources};
 use crate::encoding::{Encoding, is_header_byte, percent_encode};
-use crate::random::Random;
+use crate::session::{Hop, HopMethod, Session, VARIABLES_MAX};
 use crate::trace_context::TraceContext;
 
+/// Headers that speak of the body, which a redirected request may not have any more (Fetch standard, 4.4).
+const BODY_HEADERS: [&str; 4] = ["content-encoding", "content-language", "content-location", "content-type"];
 const USER_AGENT: &str = concat!("narrows/", env!("CARGO_PKG_VERSION"));
 
 /// A compiled request template.
@@ -22,9 +25,20 @@ const USER_AGENT: &str = concat!("narrows/", env!("CARGO_PKG_VERSION"));
 pub(crate) struct Request {
     head: Vec<Piece>,
     body: Vec<Piece>,
-    sources_used: Vec<usize>,
+    /// What follows the request line after a redirect; none where none is followed.
+    redirected: Option<Box<Redirected>>,
+    method: String,
+    /// The data sources that it draws from.
+    pub(crate) sources_used: Vec<usize>,
     /// Whether the answer has a head only.
     pub(crate) answer: AnswerForm,
+}
+
+/// Header sections for the hops after the first.
+#[derive(Debug)]
+struct Redirected {
+    as_it_was: Vec<Piece>,
+    without_body: Vec<Piece>,
 }
 
 /// What the answer to a request looks like, by the request's method.
@@ -39,76 +53,145 @@ pub(crate) enum AnswerForm {
 #[derive(Debug, PartialEq, Eq)]
 enum Piece {
     Bytes(Vec<u8>),
-    Field { source: usize, column: usize, encoding: Encoding },
+    Field {
+        source: usize,
+        column: usize,
+        encoding: Encoding,
+    },
+    Variable {
+        index: usize,
+        encoding: Encoding,
+    },
+    /// The user's cookies for the path in the request line: a header of their own, or the rest of the given one.
+    Cookies {
+        before: &'static [u8],
+        after: &'static [u8],
+    },
     Traceparent,
     ContentLength,
+}
+
+/// What the places of a request are filled with.
+#[derive(Clone, Copy)]
+pub(crate) struct Filling<'a> {
+    pub(crate) sources: &'a Sources<'a>,
+    /// What was drawn from each of the sources.
+    pub(crate) draws: &'a [Draw],
+    pub(crate) trace: &'a TraceContext,
+    /// Variables and cookies; none where iterations have neither.
+    pub(crate) session: Option<&'a Session>,
+    /// The time, by which cookies expire.
+    pub(crate) now_ns: i64,
 }
 
 /// Buffers of one thread that rendering needs.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
-    draws: Vec<Draw>,
     body: Vec<u8>,
 }
 
 impl Request {
-    /// Compiles a scenario's template. `place` is how errors name it.
+    /// Compiles a step's template. `place` is how errors name it.
     ///
     /// # Errors
     /// [`Error::Plan`] when the method or a header is not well-formed, or a place names data that is not there.
-    pub(crate) fn compile(template: &RequestTemplate, plan: &LoadPlan, place: &str) -> Result<Self, Error> {
-        let mut compiler = Compiler { plan, place, pieces: Vec::new(), sources_used: Vec::new() };
+    pub(crate) fn compile(step: &Step, scenario: &Scenario, plan: &LoadPlan, place: &str) -> Result<Self, Error> {
+        let template = &step.request;
+        let sends_cookies = scenario.cookies != Cookies::Ignored;
+        let mut compiler = Compiler { plan, place, sends_cookies, pieces: Vec::new(), sources_used: Vec::new() };
         if !is_token(&template.method) {
             return Err(compiler.refuse("method", format!("{:?} is not an HTTP method", template.method)));
         }
-        let body = match &template.body {
-            Some(body) => {
-                compiler.template("body", body, Encoding::Body)?;
-                std::mem::take(&mut compiler.pieces)
-            }
-            None => Vec::new(),
-        };
-        compiler.head(template)?;
+        if let Some(body) = &template.body {
+            compiler.template("body", body, Encoding::Body)?;
+        }
+        let body = compiler.taken();
+        compiler.request_line(template)?;
+        compiler.headers(template)?;
+        let head = compiler.taken();
+        let redirected = if step.redirects_max > 0 { Some(Box::new(compiler.redirected(template)?)) } else { None };
         let answer = if template.method == "HEAD" { AnswerForm::HeadOnly } else { AnswerForm::WithBody };
-        Ok(Self { head: compiler.pieces, body, sources_used: compiler.sources_used, answer })
+        let method = template.method.clone();
+        Ok(Self { head, body, redirected, method, sources_used: compiler.sources_used, answer })
     }
 
     /// Renders one request into `out`, replacing what was there.
-    pub(crate) fn render(
+    pub(crate) fn render(&self, filling: Filling<'_>, scratch: &mut Scratch, out: &mut Vec<u8>) {
+        scratch.body.clear();
+        append(&self.body, filling, 0, &mut scratch.body);
+        out.clear();
+        append(&self.head, filling, scratch.body.len(), out);
+        out.extend_from_slice(&scratch.body);
+    }
+
+    /// Renders the request that follows a redirect into `out`, and says what its answer looks like.
+    pub(crate) fn render_hop(
         &self,
-        sources: &Sources<'_>,
-        trace: &TraceContext,
-        random: &mut Random,
+        hop: &Hop,
+        filling: Filling<'_>,
         scratch: &mut Scratch,
         out: &mut Vec<u8>,
-    ) {
-        scratch.draws.resize(sources.len(), 0);
-        for source in &self.sources_used {
-            scratch.draws[*source] = sources.draw(*source, random);
-        }
+    ) -> AnswerForm {
+        let (method, answer) = match hop.method {
+            HopMethod::AsItWas => (self.method.as_str(), self.answer),
+            HopMethod::Get => ("GET", AnswerForm::WithBody),
+        };
         scratch.body.clear();
-        append(&self.body, sources, &scratch.draws, trace, 0, &mut scratch.body);
         out.clear();
-        append(&self.head, sources, &scratch.draws, trace, scratch.body.len(), out);
+        for part in [method.as_bytes(), b" ", &hop.path, b" HTTP/1.1\r\n"] {
+            out.extend_from_slice(part);
+        }
+        if let Some(redirected) = &self.redirected {
+            let pieces = match hop.method {
+                HopMethod::AsItWas => {
+                    append(&self.body, filling, 0, &mut scratch.body);
+                    &redirected.as_it_was
+                }
+                HopMethod::Get => &redirected.without_body,
+            };
+            append(pieces, filling, scratch.body.len(), out);
+        }
         out.extend_from_slice(&scratch.body);
+        answer
+    }
+
+    /// The method of the template.
+    pub(crate) fn method(&self) -> &str {
+        &self.method
     }
 }
 
-fn append(
-    pieces: &[Piece],
-    sources: &Sources<'_>,
-    draws: &[Draw],
-    trace: &TraceContext,
-    body_bytes: usize,
-    out: &mut Vec<u8>,
-) {
+/// Path and query in a request that is rendered at least as far as its first line.
+pub(crate) fn path_of(request: &[u8]) -> &[u8] {
+    request.split(|byte| *byte == b' ').nth(1).unwrap_or(b"/")
+}
+
+/// The value of a header in a rendered request.
+pub(crate) fn header_of<'a>(request: &'a [u8], name: &str) -> Option<&'a [u8]> {
+    let lines = request.split(|byte| *byte == b'\n').skip(1).map(<[u8]>::trim_ascii);
+    lines.take_while(|line| !line.is_empty()).find_map(|line| {
+        let (given, value) = line.split_at(line.iter().position(|byte| *byte == b':')?);
+        given.eq_ignore_ascii_case(name.as_bytes()).then(|| value[1..].trim_ascii())
+    })
+}
+
+fn append(pieces: &[Piece], filling: Filling<'_>, body_bytes: usize, out: &mut Vec<u8>) {
     for piece in pieces {
         match piece {
             Piece::Bytes(bytes) => out.extend_from_slice(bytes),
             Piece::Field { source, column, encoding } => {
-                sources.with_cell(*source, *column, draws[*source], |cell| encoding.append(cell, out));
+                let draw = filling.draws[*source];
+                filling.sources.with_cell(*source, *column, draw, |cell| encoding.append(cell, out));
             }
-            Piece::Traceparent => trace.write(out),
+            Piece::Variable { index, encoding } => {
+                encoding.append(filling.session.map_or(b"", |session| session.variable(*index)), out);
+            }
+            Piece::Cookies { before, after } => {
+                if let Some(session) = filling.session {
+                    session.append_cookies(filling.now_ns, before, after, out);
+                }
+            }
+            Piece::Traceparent => filling.trace.write(out),
             Piece::ContentLength => {
                 use std::io::Write;
                 // Writing to a vector cannot fail.
@@ -125,28 +208,39 @@ fn is_token(text: &str) -> bool {
 struct Compiler<'plan> {
     plan: &'plan LoadPlan,
     place: &'plan str,
+    sends_cookies: bool,
     pieces: Vec<Piece>,
     sources_used: Vec<usize>,
 }
 
 impl Compiler<'_> {
-    fn head(&mut self, template: &RequestTemplate) -> Result<(), Error> {
+    fn taken(&mut self) -> Vec<Piece> {
+        std::mem::take(&mut self.pieces)
+    }
+
+    fn redirected(&mut self, template: &RequestTemplate) -> Result<Redirected, Error> {
+        self.headers(template)?;
+        let as_it_was = self.taken();
+        let mut bare = RequestTemplate { method: "GET".into(), body: None, ..template.clone() };
+        bare.headers.retain(|(name, _)| !BODY_HEADERS.iter().any(|other| name.eq_ignore_ascii_case(other)));
+        self.headers(&bare)?;
+        Ok(Redirected { as_it_was, without_body: self.taken() })
+    }
+
+    fn request_line(&mut self, template: &RequestTemplate) -> Result<(), Error> {
         self.bytes(template.method.as_bytes());
         self.bytes(b" ");
         self.path(&template.path)?;
         self.bytes(b" HTTP/1.1\r\n");
+        Ok(())
+    }
+
+    fn headers(&mut self, template: &RequestTemplate) -> Result<(), Error> {
         let given = |name: &str| template.headers.iter().any(|(given, _)| given.eq_ignore_ascii_case(name));
         if !given("host") {
             self.header("Host", &Template::text(&template.host))?;
         }
-        for (name, value) in &template.headers {
-            if name.eq_ignore_ascii_case("transfer-encoding") {
-                return Err(self.refuse("header Transfer-Encoding", "bodies are sent with a Content-Length".into()));
-            }
-            if !name.eq_ignore_ascii_case("content-length") {
-                self.header(name, value)?;
-            }
-        }
+        self.given_headers(template)?;
         if !given("user-agent") {
             self.header("User-Agent", &Template::text(USER_AGENT))?;
         }
@@ -159,10 +253,25 @@ impl Compiler<'_> {
         if self.plan.tracing.is_some() && !given("traceparent") {
             self.computed(b"traceparent: ", Piece::Traceparent);
         }
+        if self.sends_cookies && !given("cookie") {
+            self.pieces.push(Piece::Cookies { before: b"Cookie: ", after: b"\r\n" });
+        }
         if template.body.is_some() || matches!(template.method.as_str(), "POST" | "PUT" | "PATCH") {
             self.length(template);
         }
         self.bytes(b"\r\n");
+        Ok(())
+    }
+
+    fn given_headers(&mut self, template: &RequestTemplate) -> Result<(), Error> {
+        for (name, value) in &template.headers {
+            if name.eq_ignore_ascii_case("transfer-encoding") {
+                return Err(self.refuse("header Transfer-Encoding", "bodies are sent with a Content-Length".into()));
+            }
+            if !name.eq_ignore_ascii_case("content-length") {
+                self.header(name, value)?;
+            }
+        }
         Ok(())
     }
 
@@ -184,6 +293,9 @@ impl Compiler<'_> {
         self.bytes(name.as_bytes());
         self.bytes(b": ");
         self.template(&format!("header {name}"), value, Encoding::Header)?;
+        if self.sends_cookies && name.eq_ignore_ascii_case("cookie") {
+            self.pieces.push(Piece::Cookies { before: b"; ", after: b"" });
+        }
         self.bytes(b"\r\n");
         Ok(())
     }
@@ -209,6 +321,7 @@ impl Compiler<'_> {
             match segment {
                 Segment::Text(text) => self.text(what, text, encoding)?,
                 Segment::Field { source, column } => self.field(what, *source, *column, encoding)?,
+                Segment::Variable(index) => self.variable(what, *index, encoding)?,
             }
         }
         Ok(())
@@ -247,6 +360,14 @@ impl Compiler<'_> {
         Ok(())
     }
 
+    fn variable(&mut self, what: &str, index: usize, encoding: Encoding) -> Result<(), Error> {
+        if index >= VARIABLES_MAX {
+            return Err(self.refuse(what, format!("variable {index}, expected less than {VARIABLES_MAX}")));
+        }
+        self.pieces.push(Piece::Variable { index, encoding });
+        Ok(())
+    }
+
     fn bytes(&mut self, bytes: &[u8]) {
         match self.pieces.last_mut() {
             Some(Piece::Bytes(last)) => last.extend_from_slice(bytes),
@@ -262,6 +383,7 @@ impl Compiler<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::random::Random;
     use crate::testing::{constant_plan, rows};
     use narrows_model::load::{DataSource, DataValues, Pick, Tracing};
     use proptest::prelude::*;
@@ -279,16 +401,19 @@ mod tests {
     }
 
     fn compiled(plan: &LoadPlan) -> Result<Request, String> {
-        Request::compile(&plan.scenarios[0].request, plan, "scenario a").map_err(|e| e.to_string())
+        let scenario = &plan.scenarios[0];
+        Request::compile(&scenario.flows[0].steps[0], scenario, plan, "scenario a").map_err(|e| e.to_string())
     }
 
     fn rendered(plan: &LoadPlan) -> String {
         let request = compiled(plan).unwrap();
         let sources = Sources::new(&plan.data);
-        let mut random = Random::new(1, 0);
+        let (mut random, mut draws) = (Random::new(1, 0), Vec::new());
         let trace = plan.tracing.map_or_else(TraceContext::default, |t| TraceContext::draw(t, &mut random));
         let mut out = b"left over".to_vec();
-        request.render(&sources, &trace, &mut random, &mut Scratch::default(), &mut out);
+        sources.draw_all(&request.sources_used, &mut random, &mut draws).unwrap();
+        let filling = Filling { sources: &sources, draws: &draws, trace: &trace, session: None, now_ns: 0 };
+        request.render(filling, &mut Scratch::default(), &mut out);
         String::from_utf8(out).unwrap()
     }
 
@@ -305,7 +430,7 @@ mod tests {
     fn given_headers_replace_the_defaults_but_not_the_length() {
         let mut plan = constant_plan();
         plan.connections = Connections::PerRequest;
-        let request = &mut plan.scenarios[0].request;
+        let request = &mut plan.scenarios[0].flows[0].steps[0].request;
         request.method = "POST".into();
         for (name, value) in [("user-agent", "me"), ("ACCEPT", "a/b"), ("host", "h"), ("content-length", "99")] {
             request.headers.push((name.into(), Template::text(value)));
@@ -320,7 +445,7 @@ mod tests {
     fn values_are_encoded_for_the_place_they_stand_in() {
         let mut plan = constant_plan();
         plan.data = vec![rows(&[&["a b/ü&\r\nX: y", "second"]], Pick::Sequential)];
-        let request = &mut plan.scenarios[0].request;
+        let request = &mut plan.scenarios[0].flows[0].steps[0].request;
         request.path = template([text("/ü?q= "), field(0, 0), text("&s="), field(0, 1)]);
         request.headers.push(("X-Value".into(), template([field(0, 0)])));
         request.body = Some(template([text("{"), field(0, 0), text("}")]));
@@ -335,27 +460,58 @@ mod tests {
         let mut plan = constant_plan();
         plan.tracing = Some(Tracing { sample: 1.0, tag: [1, 2, 3, 4] });
         assert!(rendered(&plan).contains("\r\ntraceparent: 00-01020304"));
-        plan.scenarios[0].request.headers.push(("Traceparent".into(), Template::text("mine")));
+        plan.scenarios[0].flows[0].steps[0].request.headers.push(("Traceparent".into(), Template::text("mine")));
         let out = rendered(&plan);
         assert!(out.contains("Traceparent: mine") && !out.contains("00-01020304"), "{out}");
+    }
+
+    #[test]
+    fn a_rendered_request_says_its_path_and_headers() {
+        let request = b"POST /a?b HTTP/1.1\r\nHost:  h:1 \r\nx-host: no\r\n\r\nX-Body: no\r\n";
+        assert_eq!((path_of(request), path_of(b"")), (&b"/a?b"[..], &b"/"[..]));
+        assert_eq!(header_of(request, "host"), Some(&b"h:1"[..]));
+        assert_eq!((header_of(request, "x-body"), header_of(b"", "host")), (None, None));
+    }
+
+    #[test]
+    fn variables_are_limited_in_number_and_empty_without_a_session() {
+        let mut plan = constant_plan();
+        let request = &mut plan.scenarios[0].flows[0].steps[0].request;
+        request.path = template([text("/"), Segment::Variable(VARIABLES_MAX - 1), text("x")]);
+        assert!(rendered(&plan).starts_with("GET /x HTTP/1.1\r\n"));
+        let request = &mut plan.scenarios[0].flows[0].steps[0].request;
+        request.path = template([text("/"), Segment::Variable(VARIABLES_MAX)]);
+        assert_eq!(compiled(&plan).unwrap_err(), "load plan: scenario a: path: variable 256, expected less than 256");
     }
 
     #[test]
     fn mistakes_name_their_place() {
         type Change = fn(&mut LoadPlan);
         let cases: [(Change, &str); 6] = [
-            (|p| p.scenarios[0].request.method = "G T".into(), "method: \"G T\" is not an HTTP method"),
-            (|p| p.scenarios[0].request.path = Template::text("x"), "path: it has to begin with \"/\""),
-            (|p| p.scenarios[0].request.host = "a\r\nb".into(), "header Host: control character in \"a\\r\\nb\""),
             (
-                |p| p.scenarios[0].request.headers.push(("a b".into(), Template::default())),
+                |p| p.scenarios[0].flows[0].steps[0].request.method = "G T".into(),
+                "method: \"G T\" is not an HTTP method",
+            ),
+            (
+                |p| p.scenarios[0].flows[0].steps[0].request.path = Template::text("x"),
+                "path: it has to begin with \"/\"",
+            ),
+            (
+                |p| p.scenarios[0].flows[0].steps[0].request.host = "a\r\nb".into(),
+                "header Host: control character in \"a\\r\\nb\"",
+            ),
+            (
+                |p| p.scenarios[0].flows[0].steps[0].request.headers.push(("a b".into(), Template::default())),
                 "headers: \"a b\" is not a header's name",
             ),
-            (|p| p.scenarios[0].request.body = Some(template([field(0, 0)])), "body: data source 0 does not exist"),
+            (
+                |p| p.scenarios[0].flows[0].steps[0].request.body = Some(template([field(0, 0)])),
+                "body: data source 0 does not exist",
+            ),
             (
                 |p| {
                     p.data.push(rows(&[&["x"]], Pick::Random));
-                    p.scenarios[0].request.body = Some(template([field(0, 1)]));
+                    p.scenarios[0].flows[0].steps[0].request.body = Some(template([field(0, 1)]));
                 },
                 "body: column 1 of data source owner does not exist",
             ),
@@ -375,7 +531,7 @@ mod tests {
                 rows(&[&[&value]], Pick::Random),
                 DataSource { name: "n".into(), values: DataValues::Integers { from: n, to: n } },
             ];
-            let request = &mut plan.scenarios[0].request;
+            let request = &mut plan.scenarios[0].flows[0].steps[0].request;
             request.path = template([text("/"), field(0, 0)]);
             request.headers.push(("X-A".into(), template([field(0, 0)])));
             request.headers.push(("X-N".into(), template([field(1, 0)])));

@@ -1,5 +1,7 @@
 //! Runs a plan: checks it, spreads its users over threads, joins what they report.
 
+use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::{Builder, ScopedJoinHandle};
@@ -14,19 +16,23 @@ use crate::check::check;
 use crate::clock::Clock;
 use crate::collector::Collector;
 use crate::data::Sources;
-use crate::drivers::http1::{Shared, ThreadReport, Worker};
+use crate::drivers::Driver;
+use crate::drivers::http1::{Shared, ThreadReport};
 use crate::flows::Flows;
-use crate::outcome::{LoadOutcome, Phases};
+use crate::outcome::{ArrivalTotals, LoadOutcome, Phases};
 use crate::random::Random;
 use crate::recorder::{Message, Recorder, RowName};
 use crate::schedule::Schedule;
+use crate::tls::Encryption;
 use crate::validity::{Measured, judge};
 
 /// Seconds that a load thread may be ahead of whoever reads the batches, before it has to wait.
 const SECONDS_AHEAD: usize = 64;
 /// Threads are given this long to start before the load does.
 const LEAD_NS: i64 = 2_000_000;
-/// Open files beside the connections: epoll, standard streams, the run file, listeners.
+/// Open files of a load thread beside its connections: epoll, timers, what wakes a runtime.
+const FILES_PER_THREAD: u64 = 8;
+/// Open files beside those: standard streams, the run file, listeners.
 const FILES_BESIDE: u64 = 64;
 
 /// Sends the plan's load and blocks until it is over and its answers are in.
@@ -34,6 +40,9 @@ const FILES_BESIDE: u64 = 64;
 /// Seconds go to `out` while the load lasts, each (scenario, second) exactly once and in order; `out` should be read
 /// by another thread, and a reader that falls more than a minute behind holds the load up. When the reader is gone,
 /// or `stop` is set, no further request is sent and outstanding answers are waited for at most one second.
+///
+/// An iteration under way when its scenario's time is up may finish its request but begins no further step. Of an open
+/// model's iterations, each that is due begins or is counted as dropped.
 ///
 /// A request that a kept connection broke under before any byte of the answer came is sent once more, whatever its
 /// method. Raises the process's soft limit of open files if the users need it.
@@ -53,9 +62,11 @@ pub fn run(
 ) -> Result<LoadOutcome, Error> {
     check(plan)?;
     let flows = Flows::compile(plan)?;
+    let encryption = Encryption::of(plan)?;
     let schedules: Vec<Schedule> = plan.scenarios.iter().map(Schedule::new).collect();
-    let users = schedules.iter().map(|schedule| u64::from(schedule.vus_max())).sum();
-    allow_open_files(users)?;
+    let users: u64 = schedules.iter().map(|schedule| u64::from(schedule.vus_max())).sum();
+    let threads = plan.threads.clamp(1, users.max(1) as usize);
+    allow_open_files(users, threads)?;
     let sources = Sources::new(&plan.data);
     let deserted = AtomicBool::new(false);
     let shared = Shared {
@@ -65,16 +76,16 @@ pub fn run(
         sources: &sources,
         flows: &flows,
         schedules: &schedules,
-        threads: plan.threads.clamp(1, users.max(1) as usize),
+        threads,
         stop,
         deserted: &deserted,
     };
-    let (totals, reports) = run_threads(&shared, out)?;
+    let (totals, reports) = run_threads(&shared, encryption.as_ref(), out)?;
     Ok(sum_up(shared.start_ns, totals, reports))
 }
 
-fn allow_open_files(users: u64) -> Result<(), Error> {
-    let needed = users + FILES_BESIDE;
+fn allow_open_files(users: u64, threads: usize) -> Result<(), Error> {
+    let needed = users + threads as u64 * FILES_PER_THREAD + FILES_BESIDE;
     let limits = getrlimit(Resource::Nofile);
     if limits.current.is_none_or(|soft| soft >= needed) {
         return Ok(());
@@ -86,7 +97,7 @@ fn allow_open_files(users: u64) -> Result<(), Error> {
     setrlimit(Resource::Nofile, raised).map_err(|errno| Error::system("raise the limit of open files", errno))
 }
 
-fn run_threads(shared: &Shared<'_>, out: &SyncSender<LoadBatch>) -> Result<(LoadTotals, Vec<ThreadReport>), Error> {
+fn run_threads(shared: &Shared<'_>, encryption: Option<&Encryption>, out: &SyncSender<LoadBatch>) -> Result<(LoadTotals, Vec<ThreadReport>), Error> {
     let (report, reports) = sync_channel::<Message>(SECONDS_AHEAD * shared.threads);
     let scenarios = &shared.plan.scenarios;
     let steps = shared.flows.steps().iter();
@@ -97,15 +108,14 @@ fn run_threads(shared: &Shared<'_>, out: &SyncSender<LoadBatch>) -> Result<(Load
     for thread in 0..shared.threads {
         let random = Random::new(shared.plan.seed, 2 * thread as u64 + 1);
         let recorder = Recorder::new(thread, shared.start_ns, names.clone(), random, report.clone(), shared.deserted);
-        let worker = Worker::new(shared, thread, recorder);
-        workers.push(worker.map_err(|errno| Error::system("create an epoll descriptor", errno))?);
+        workers.push((Driver::prepare(shared.plan, encryption)?, recorder));
     }
     drop(report);
     std::thread::scope(|scope| {
         let mut running: Vec<ScopedJoinHandle<'_, ThreadReport>> = Vec::with_capacity(workers.len());
         let mut refused = None;
-        for (thread, worker) in workers.into_iter().enumerate() {
-            match Builder::new().name(format!("load-{thread}")).spawn_scoped(scope, move || worker.run()) {
+        for (thread, (driver, recorder)) in workers.into_iter().enumerate() {
+            match Builder::new().name(format!("load-{thread}")).spawn_scoped(scope, move || driver.run(shared, thread, recorder)) {
                 Ok(handle) => running.push(handle),
                 Err(source) => {
                     shared.deserted.store(true, std::sync::atomic::Ordering::Relaxed);
@@ -124,10 +134,21 @@ fn run_threads(shared: &Shared<'_>, out: &SyncSender<LoadBatch>) -> Result<(Load
 fn sum_up(started_ns: i64, mut totals: LoadTotals, reports: Vec<ThreadReport>) -> LoadOutcome {
     let ended_ns = reports.iter().map(|report| report.ended_ns).fold(started_ns, i64::max);
     totals.seconds = (ended_ns - started_ns) as f64 / 1e9;
+    let arrivals_ended_ns = reports.iter().filter_map(|report| report.arrivals_ended_ns).max();
+    let arrivals = arrivals_ended_ns.map(|ended_ns| ArrivalTotals {
+        due: totals.due,
+        late: totals.late,
+        dropped: totals.dropped,
+        seconds: (ended_ns - started_ns).max(0) as f64 / 1e9,
+    });
+    let client_addresses: BTreeSet<IpAddr> =
+        reports.iter().flat_map(|report| report.client_addresses.iter().copied()).collect();
     let mut outcome = LoadOutcome {
         started_ns,
         ended_ns,
         totals,
+        arrivals,
+        client_addresses: client_addresses.len().max(1),
         body_bytes: 0,
         statuses: Default::default(),
         causes: Vec::new(),
@@ -148,6 +169,7 @@ fn sum_up(started_ns: i64, mut totals: LoadTotals, reports: Vec<ThreadReport>) -
         lateness_p99_ns: outcome.totals.lateness.quantile_ns(0.99),
         latency_p99_ns: outcome.totals.latency.quantile_ns(0.99),
         busiest_thread: outcome.threads.iter().map(|thread| thread.share()).fold(0.0, f64::max),
+        arrivals,
     });
     outcome
 }

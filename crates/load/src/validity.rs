@@ -6,6 +6,8 @@
 use narrows_model::run::{Validity, Verdict};
 use narrows_model::units;
 
+use crate::outcome::ArrivalTotals;
+
 /// What the generator measured of itself.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Measured {
@@ -19,19 +21,35 @@ pub struct Measured {
     pub latency_p99_ns: u64,
     /// CPU time ÷ wall time of the busiest load thread, 0 to 1.
     pub busiest_thread: f64,
+    /// What came of the iterations that were due; none for closed models.
+    pub arrivals: Option<ArrivalTotals>,
+}
+
+impl Measured {
+    /// Whether so many iterations waited for a user that the wait shows at the quantile that is judged.
+    fn waited_for_users(&self) -> bool {
+        self.arrivals.is_some_and(|arrivals| share(arrivals.late, arrivals.due) >= WAITED)
+    }
 }
 
 /// Lateness that is never held against the generator, and the part of the latency at the same quantile that is not
 /// either.
 const LATE_DOUBTFUL: (u64, f64) = (1_000_000, 0.10);
 const LATE_INVALID: (u64, f64) = (10_000_000, 0.50);
+/// From this share of iterations on, the wait for a user is part of 99 % of the lateness.
+const WAITED: f64 = 0.01;
+/// From these shares of the iterations due on.
+const LATE_SHARE_DOUBTFUL: f64 = 0.10;
+const DROPPED_SHARE_INVALID: f64 = 0.01;
+/// The least part of the rate offered that has to be achieved.
+const ACHIEVED_MIN: f64 = 0.95;
 const BUSY_DOUBTFUL: f64 = 0.80;
 const BUSY_INVALID: f64 = 0.95;
 
 /// The verdict: the worst of all reasons, and every reason in a whole sentence with its figures.
 pub fn judge(measured: &Measured) -> Validity {
     let mut validity = Validity::default();
-    let found = [succeeded(measured), lateness(measured), busy(measured)];
+    let found = [succeeded(measured), dropped(measured), waiting(measured), lateness(measured), busy(measured)];
     for (verdict, reason) in found.into_iter().flatten() {
         validity.verdict = validity.verdict.max(verdict);
         validity.reasons.push(reason);
@@ -51,6 +69,44 @@ fn succeeded(measured: &Measured) -> Option<(Verdict, String)> {
     Some((Verdict::Invalid, reason))
 }
 
+fn dropped(measured: &Measured) -> Option<(Verdict, String)> {
+    let arrivals = measured.arrivals.filter(|arrivals| arrivals.dropped > 0)?;
+    let dropped = share(arrivals.dropped, arrivals.due);
+    let verdict = if dropped >= DROPPED_SHARE_INVALID { Verdict::Invalid } else { Verdict::Doubtful };
+    let begun = if arrivals.achieved() < ACHIEVED_MIN * arrivals.offered() {
+        format!("given only {} of the {} offered", units::rate(arrivals.achieved()), units::rate(arrivals.offered()))
+    } else {
+        "not given the whole load".into()
+    };
+    let reason = format!(
+        "{} of {} iterations that were due ({}) never began, so the system was {begun}.",
+        units::count(arrivals.dropped),
+        units::count(arrivals.due),
+        if dropped < 0.001 { "under 0.1 %".into() } else { units::percent(dropped) },
+    );
+    Some((verdict, reason))
+}
+
+fn waiting(measured: &Measured) -> Option<(Verdict, String)> {
+    let arrivals = measured.arrivals?;
+    let late = share(arrivals.late, arrivals.due);
+    if late < LATE_SHARE_DOUBTFUL {
+        return None;
+    }
+    let reason = format!(
+        "{} of {} iterations that were due ({}) found every user busy and had to wait, so max_vus held the load back; \
+         raise max_vus, unless the system is slower than the rate asks for.",
+        units::count(arrivals.late),
+        units::count(arrivals.due),
+        units::percent(late),
+    );
+    Some((Verdict::Doubtful, reason))
+}
+
+fn share(part: u64, whole: u64) -> f64 {
+    if whole > 0 { part as f64 / whole as f64 } else { 0.0 }
+}
+
 fn lateness(measured: &Measured) -> Option<(Verdict, String)> {
     let late = measured.lateness_p99_ns as f64;
     let latency = measured.latency_p99_ns as f64;
@@ -62,9 +118,14 @@ fn lateness(measured: &Measured) -> Option<(Verdict, String)> {
     } else {
         return None;
     };
+    let whose = if measured.waited_for_users() {
+        "the wait for a free user is part of the tail; raise max_vus"
+    } else {
+        "the generator's own delay is part of the tail"
+    };
     let reason = format!(
-        "1 % of the requests were sent {} or more after their time, and 1 % of the latencies are {} or more, so the \
-         generator's own delay is part of the tail.",
+        "1 % of the requests were sent {} or more after their time, and 1 % of the latencies are {} or more, so \
+         {whose}.",
         units::duration(late),
         units::duration(latency)
     );
@@ -93,8 +154,18 @@ mod tests {
     use Verdict::{Doubtful, Invalid, Valid};
 
     const MS: u64 = 1_000_000;
-    const FINE: Measured =
-        Measured { ended: 10, succeeded: 9, lateness_p99_ns: 0, latency_p99_ns: 5 * MS, busiest_thread: 0.5 };
+    const FINE: Measured = Measured {
+        ended: 10,
+        succeeded: 9,
+        lateness_p99_ns: 0,
+        latency_p99_ns: 5 * MS,
+        busiest_thread: 0.5,
+        arrivals: None,
+    };
+
+    fn arrived(due: u64, late: u64, dropped: u64) -> Measured {
+        Measured { arrivals: Some(ArrivalTotals { due, late, dropped, seconds: 10.0 }), ..FINE }
+    }
 
     #[test]
     fn each_limit_is_where_it_says() {
@@ -112,6 +183,12 @@ mod tests {
             (busy(0.79), Valid),
             (busy(0.80), Doubtful),
             (busy(0.95), Invalid),
+            (arrived(0, 0, 0), Valid),
+            (arrived(1_000, 99, 0), Valid),
+            (arrived(1_000, 100, 0), Doubtful),
+            (arrived(1_000, 0, 1), Doubtful),
+            (arrived(1_000, 0, 9), Doubtful),
+            (arrived(1_000, 0, 10), Invalid),
             (Measured { succeeded: 0, ..FINE }, Invalid),
             (Measured { succeeded: 0, ended: 0, ..FINE }, Invalid),
         ];
@@ -135,6 +212,34 @@ mod tests {
                  or more, so the generator's own delay is part of the tail.",
                 "The generator was the bottleneck: its busiest thread used 97 % of a core, so the system was not \
                  asked for more.",
+            ]
+        );
+    }
+
+    #[test]
+    fn an_open_load_that_was_held_back_says_by_what() {
+        let reasons = |measured: &Measured| judge(measured).reasons;
+        assert_eq!(
+            reasons(&arrived(60_000, 6_600, 6_000)),
+            [
+                "6,000 of 60,000 iterations that were due (10 %) never began, so the system was given only 5,400/s of \
+                 the 6,000/s offered.",
+                "6,600 of 60,000 iterations that were due (11 %) found every user busy and had to wait, so max_vus \
+                 held the load back; raise max_vus, unless the system is slower than the rate asks for.",
+            ]
+        );
+        assert_eq!(
+            reasons(&arrived(60_000, 0, 3)),
+            [
+                "3 of 60,000 iterations that were due (under 0.1 %) never began, so the system was not given the whole load."
+            ]
+        );
+        let waits = Measured { lateness_p99_ns: 2 * MS, ..arrived(1_000, 20, 0) };
+        assert_eq!(
+            reasons(&waits),
+            [
+                "1 % of the requests were sent 2.00 ms or more after their time, and 1 % of the latencies are 5.00 ms or \
+              more, so the wait for a free user is part of the tail; raise max_vus."
             ]
         );
     }

@@ -1,39 +1,62 @@
 //! The stretches of a load in which numbers may be averaged, known before it begins.
 //!
 //! Time is cut wherever the load of any scenario begins, changes its course or ends, and each piece is judged by all of
-//! them together: a level is one only while nobody's users change. What a scenario limited by its requests alone will
-//! take is not known beforehand, so it counts with its users to the end.
+//! them together: a level is one only while nobody's users or rates change. What a scenario limited by its iterations
+//! alone will take is not known beforehand, so it counts with its users to the end.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::time::Duration;
 
-use narrows_model::load::{LoadPlan, Scenario};
+use narrows_model::load::{LoadPlan, Scenario, StageShape};
 use narrows_model::run::WindowKind;
+use narrows_model::units;
 
+use crate::arrivals::RateCurve;
 use crate::models;
 
 /// A piece that is no scenario's whole window counts from this length on.
 const FRAGMENT_MIN: Duration = Duration::from_secs(1);
 
+/// Steps shorter than this are taken whole: there is no time to lose in them.
+const SETTLED_STEP_MIN: Duration = Duration::from_secs(5);
+/// What is left out at the beginning of a longer step, as a part of it and at most.
+const SETTLING_PART: u32 = 5;
+const SETTLING_MAX: Duration = Duration::from_secs(5);
+
 /// A window, before anybody knows when the load begins.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct PlannedWindow {
     /// What may be done with the numbers in it.
     pub kind: WindowKind,
-    /// For people: `warm-up`, `8 users`, `1 → 40 users`.
+    /// For people: `warm-up`, `8 users`, `1 → 40 users`, `100 → 500/s`, `8 users + 50/s`.
     pub label: String,
     /// Its first instant, since the load's start.
     pub start: Duration,
     /// Its first instant after, since the load's start. [`Duration::MAX`] when only requests limit the load, so cut
     /// it off at the load's end.
     pub end: Duration,
-    /// Virtual users at its end.
+    /// Virtual users of closed models at its end.
     pub vus: u32,
+    /// Arrivals per second of open models at its end; none where no such model is at work.
+    pub rate: Option<f64>,
+}
+
+impl PlannedWindow {
+    /// A window of a closed model.
+    pub(crate) fn of_users(kind: WindowKind, label: String, time: Range<Duration>, vus: u32) -> Self {
+        Self { kind, label, start: time.start, end: time.end, vus, rate: None }
+    }
+
+    /// A window of an open model.
+    pub(crate) fn of_rate(kind: WindowKind, label: String, time: Range<Duration>, rate: f64) -> Self {
+        Self { kind, label, start: time.start, end: time.end, vus: 0, rate: Some(rate) }
+    }
 }
 
 /// The windows of a plan, in order, not overlapping: the warm-up if there is one, until the last scenario has warmed
-/// up, then one for each piece of time between two changes of course of any scenario. It is a ramp where the users of
-/// one scenario change, else a load level; a scenario that is over counts as 0 users.
+/// up, then one for each piece of time between two changes of course of any scenario. It is a ramp where the users or
+/// the rate of one scenario change, else a load level; a scenario that is over counts as 0 users.
 ///
 /// A step of 5 s or more begins to count after a fifth of it, at most 5 s: what is queued from the level before has
 /// to drain first. Pieces under a second that only come of scenarios overlapping hold no whole second of numbers and
@@ -49,6 +72,7 @@ pub fn planned_windows(plan: &LoadPlan) -> Vec<PlannedWindow> {
             start: Duration::ZERO,
             end: warm,
             vus: sum(&courses, |course| course.users_until(warm)),
+            rate: rate_sum(&courses, |course| course.rate_until(warm)),
         });
     }
     let changes = courses.iter().flat_map(|course| &course.windows).flat_map(|window| [window.start, window.end]);
@@ -62,30 +86,45 @@ pub fn planned_windows(plan: &LoadPlan) -> Vec<PlannedWindow> {
 fn piece(courses: &[Course], start: Duration, end: Duration) -> Option<PlannedWindow> {
     let mut parts = Vec::with_capacity(courses.len());
     for course in courses.iter().filter(|course| start < course.end()) {
-        parts.push(course.windows.iter().find(|window| window.start <= start && end <= window.end)?);
+        let window = course.windows.iter().find(|window| window.start <= start && end <= window.end)?;
+        parts.push((course, window));
     }
-    let is_whole = parts.iter().any(|part| (part.start, part.end) == (start, end));
+    let is_whole = parts.iter().any(|(_, window)| (window.start, window.end) == (start, end));
     if !is_whole && end - start < FRAGMENT_MIN {
         return None;
     }
+    let (open, closed): (Vec<_>, Vec<_>) = parts.iter().copied().partition(|(course, _)| course.curve.is_some());
+    let is_ramp = |parts: &[(&Course, &PlannedWindow)]| parts.iter().any(|(_, w)| w.kind == WindowKind::Ramp);
     let vus = sum(courses, |course| course.users_until(end));
-    let is_ramp = parts.iter().any(|part| part.kind == WindowKind::Ramp);
-    let (kind, label) = if is_ramp {
+    let rate_end = rate_sum(courses, |course| course.rate_until(end)).filter(|_| !open.is_empty());
+    let mut labels = Vec::with_capacity(2);
+    if !closed.is_empty() {
         let before = sum(courses, |course| course.users_from(start));
-        (WindowKind::Ramp, format!("{before} → {}", users(vus)))
-    } else {
-        (WindowKind::Steady, users(vus))
-    };
-    Some(PlannedWindow { kind, label, start, end, vus })
+        labels.push(if is_ramp(&closed) { format!("{before} → {}", users(vus)) } else { users(vus) });
+    }
+    if let Some(rate_end) = rate_end {
+        let before = rate_sum(courses, |course| course.rate_from(start)).unwrap_or(0.0);
+        let ramp = is_ramp(&open);
+        labels.push(if ramp { format!("{} → {}", per_second(before), rate(rate_end)) } else { rate(rate_end) });
+    }
+    let kind = if is_ramp(&parts) { WindowKind::Ramp } else { WindowKind::Steady };
+    Some(PlannedWindow { kind, label: labels.join(" + "), start, end, vus, rate: rate_end })
 }
 
 fn sum(courses: &[Course], users: impl Fn(&Course) -> u32) -> u32 {
     courses.iter().map(users).fold(0, u32::saturating_add)
 }
 
+/// The sum over those courses that have a rate; none when none has.
+fn rate_sum(courses: &[Course], rate: impl Fn(&Course) -> Option<f64>) -> Option<f64> {
+    courses.iter().filter_map(rate).reduce(|sum, rate| sum + rate)
+}
+
 /// A scenario over the time of the load.
 struct Course {
     model: Box<dyn models::Model>,
+    /// The rate of an open model, on the model's time.
+    curve: Option<RateCurve>,
     warmup: Duration,
     /// Its model's windows, on the load's time.
     windows: Vec<PlannedWindow>,
@@ -99,31 +138,81 @@ impl Course {
             window.start = window.start.saturating_add(scenario.warmup);
             window.end = window.end.saturating_add(scenario.warmup);
         }
-        Self { model, warmup: scenario.warmup, windows }
+        let curve = model.open().map(|open| open.curve);
+        Self { model, curve, warmup: scenario.warmup, windows }
     }
 
     fn end(&self) -> Duration {
         self.windows.last().map_or(self.warmup, |window| window.end)
     }
 
-    /// Users from a moment on, which is not within the warm-up.
+    /// Users of a closed model from a moment on, which is not within the warm-up.
     fn users_from(&self, t: Duration) -> u32 {
-        if t < self.end() { self.model.vus_at(t.saturating_sub(self.warmup)) } else { 0 }
+        if t < self.end() && self.curve.is_none() { self.model.vus_at(t.saturating_sub(self.warmup)) } else { 0 }
     }
 
-    /// Users just before a moment.
+    /// Users of a closed model just before a moment.
     fn users_until(&self, t: Duration) -> u32 {
+        if self.curve.is_some() {
+            return 0;
+        }
         if t <= self.warmup {
             return warmup_vus(&*self.model);
         }
         let ends_here = self.windows.iter().find(|window| window.end == t);
         ends_here.map_or_else(|| self.users_from(t), |window| window.vus)
     }
+
+    /// Arrivals per second from a moment on, which is not within the warm-up.
+    fn rate_from(&self, t: Duration) -> Option<f64> {
+        let curve = self.curve.as_ref()?;
+        Some(if t < self.end() { curve.rate_at(t.saturating_sub(self.warmup)) } else { 0.0 })
+    }
+
+    /// Arrivals per second just before a moment.
+    fn rate_until(&self, t: Duration) -> Option<f64> {
+        let curve = self.curve.as_ref()?;
+        if t <= self.warmup {
+            return Some(warmup_rate(curve));
+        }
+        let ends_here = self.windows.iter().find(|window| window.end == t);
+        ends_here.map_or_else(|| self.rate_from(t), |window| window.rate)
+    }
 }
 
 /// Users of the warm-up: the first load level, and at least one where there is anybody at all.
 pub(crate) fn warmup_vus(model: &dyn models::Model) -> u32 {
     model.vus_at(Duration::ZERO).max(1).min(model.vus_max())
+}
+
+/// The rate of the warm-up: the first level, and at least one arrival a second where the load has ever as many.
+pub(crate) fn warmup_rate(curve: &RateCurve) -> f64 {
+    curve.rate_at(Duration::ZERO).max(1.0).min(curve.rate_max())
+}
+
+/// How long the beginning of a stage does not count.
+pub(crate) fn settling(shape: StageShape, duration: Duration) -> Duration {
+    match shape {
+        StageShape::Step if duration >= SETTLED_STEP_MIN => (duration / SETTLING_PART).min(SETTLING_MAX),
+        _ => Duration::ZERO,
+    }
+}
+
+/// `2,000/s`, `12.5/s`.
+pub(crate) fn rate(per_s: f64) -> String {
+    format!("{}/s", per_second(per_s))
+}
+
+/// `2,000`, `12.5`: a rate without its unit.
+pub(crate) fn per_second(per_s: f64) -> String {
+    if per_s.fract() == 0.0 || per_s >= 1_000.0 { units::count(per_s.round() as u64) } else { shortest(per_s) }
+}
+
+/// Three significant digits without zeros at the end.
+fn shortest(per_s: f64) -> String {
+    let digits = (2 - per_s.abs().log10().floor() as i32).clamp(0, 6) as usize;
+    let text = format!("{per_s:.digits$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
 /// `1 user`, `8 users`.
@@ -137,7 +226,7 @@ mod tests {
     use crate::clock::nanos;
     use crate::schedule::Schedule;
     use crate::testing::plan;
-    use narrows_model::load::{LoadModel, Stage, StageShape};
+    use narrows_model::load::{Arrivals, LoadModel, RateStage, Stage, StageShape};
     use proptest::prelude::*;
 
     fn table(warmup: u64, model: LoadModel) -> Vec<String> {
@@ -272,6 +361,50 @@ mod tests {
             table_of(&[(0, constant(1, 300)), (0, constant(2, 5_000))]),
             ["Steady 3 users 0ns..300ms 3", "Steady 2 users 300ms..5s 2"]
         );
+    }
+
+    fn arriving(rate: f64, seconds: u64) -> LoadModel {
+        let duration = Duration::from_secs(seconds);
+        LoadModel::ConstantArrivalRate { rate, duration, vus_max: 9, arrivals: Arrivals::Uniform }
+    }
+
+    fn ramping_rate(start_rate: f64, seconds: u64, target: f64) -> LoadModel {
+        let stages = vec![RateStage { duration: Duration::from_secs(seconds), target, shape: StageShape::Linear }];
+        LoadModel::RampingArrivalRate { start_rate, stages, vus_max: 9, arrivals: Arrivals::Poisson }
+    }
+
+    #[test]
+    fn open_models_are_named_by_their_rate() {
+        assert_eq!(
+            table_of(&[(5, arriving(2_000.0, 30)), (0, arriving(12.5, 20))]),
+            ["Warmup warm-up 0ns..5s 0", "Steady 2,013/s 5s..20s 0", "Steady 2,000/s 20s..35s 0"]
+        );
+        assert_eq!(
+            table_of(&[(0, constant(8, 10_000)), (0, arriving(50.0, 20))]),
+            ["Steady 8 users + 50/s 0ns..10s 8", "Steady 50/s 10s..20s 0"]
+        );
+        assert_eq!(
+            table_of(&[(0, ramping_rate(100.0, 10, 500.0)), (0, constant(8, 20_000))]),
+            ["Ramp 8 users + 100 → 500/s 0ns..10s 8", "Steady 8 users 10s..20s 8"]
+        );
+        let rates: Vec<Option<f64>> = planned_windows(&plan_of(&[
+            (2, ramping_rate(100.0, 10, 500.0)),
+            (0, arriving(0.5, 12)),
+            (0, constant(8, 20_000)),
+        ]))
+        .iter()
+        .map(|window| window.rate)
+        .collect();
+        assert_eq!(rates, [Some(100.5), Some(500.5), None]);
+    }
+
+    #[test]
+    fn rates_are_short() {
+        let cases = [(50.0, "50/s"), (2_000.0, "2,000/s"), (12.5, "12.5/s"), (0.25, "0.25/s"), (0.001, "0.001/s")];
+        for (per_s, expected) in cases {
+            assert_eq!(rate(per_s), expected);
+        }
+        assert_eq!([rate(1_234.5), rate(0.0), rate(123.456)], ["1,235/s", "0/s", "123/s"]);
     }
 
     #[test]

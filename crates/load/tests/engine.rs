@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use narrows_load::{Clock, Error, LoadOutcome, run};
 use narrows_model::load::{
-    Connections, DataSource, DataValues, ErrorCounts, ErrorKind, LoadBatch, LoadModel, LoadPlan, LoadSecond, Pick,
-    RequestTemplate, Sample, Scenario, Segment, Stage, StageShape, Template, Tracing,
+    Connections, Cookies, DataSource, DataValues, ErrorCounts, ErrorKind, Flow, LoadBatch, LoadModel, LoadPlan,
+    LoadSecond, Pick, Protocol, RequestTemplate, Sample, Scenario, Segment, Stage, StageShape, Template, Tracing,
 };
 use narrows_model::run::Verdict;
 use server::{Reply, Server, ok};
@@ -31,10 +31,20 @@ fn plan(server: &Server, model: LoadModel) -> LoadPlan {
         body: None,
         host: "test".into(),
     };
-    let scenario =
-        Scenario { name: "a".into(), model, warmup: Duration::ZERO, request, think_time: Duration::ZERO, pace: None };
+    let scenario = Scenario {
+        name: "a".into(),
+        model,
+        warmup: Duration::ZERO,
+        flows: vec![Flow::single(request)],
+        cookies: Cookies::Ignored,
+        think_time: Duration::ZERO,
+        pace: None,
+    };
     LoadPlan {
         targets: vec![server.address],
+        client_addresses: Vec::new(),
+        protocol: Protocol::Http1,
+        tls: None,
         scenarios: vec![scenario],
         data: Vec::new(),
         tracing: None,
@@ -332,7 +342,7 @@ fn data_is_bound_per_request_and_a_large_body_is_sent_whole() {
             pick: Pick::Sequential,
         },
     }];
-    let request = &mut plan.scenarios[0].request;
+    let request = &mut plan.scenarios[0].flows[0].steps[0].request;
     request.method = "POST".into();
     request.path.segments = vec![Segment::Text("/".into()), Segment::Field { source: 0, column: 0 }];
     request.body = Some(Template { segments: vec![Segment::Field { source: 0, column: 1 }; 10] });
@@ -379,7 +389,7 @@ fn the_warm_up_comes_on_top_of_the_iterations() {
 fn a_plan_that_cannot_be_run_is_refused_before_anything_is_sent() {
     let server = Server::start(|_| Reply::Keep(ok("")));
     let mut plan = plan(&server, iterations(1, 1));
-    plan.scenarios[0].request.path = Template::text("no slash");
+    plan.scenarios[0].flows[0].steps[0].request.path = Template::text("no slash");
     let (out, _batches) = sync_channel(1);
     let error = run(&plan, Clock::new(), &AtomicBool::new(false), &out).unwrap_err();
     assert!(matches!(error, Error::Plan { .. }), "{error}");

@@ -29,19 +29,14 @@ impl Model for ConstantVus {
     }
 
     fn windows(&self) -> Vec<PlannedWindow> {
-        vec![PlannedWindow {
-            kind: WindowKind::Steady,
-            label: users(self.vus),
-            start: Duration::ZERO,
-            end: self.duration,
-            vus: self.vus,
-        }]
+        vec![PlannedWindow::of_users(WindowKind::Steady, users(self.vus), Duration::ZERO..self.duration, self.vus)]
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::models::Iterations;
 
     #[test]
     fn it_never_changes() {
@@ -50,6 +45,6 @@ mod tests {
         for t in [0, 1, 29_999] {
             assert_eq!(model.vus_at(Duration::from_millis(t)), 8);
         }
-        assert_eq!((model.vus_max(), model.iterations()), (8, None));
+        assert_eq!((model.vus_max(), model.iterations()), (8, Iterations::Unlimited));
     }
 }

@@ -1,35 +1,70 @@
-//! Load models: how many virtual users, when. One file per model, each of them pure arithmetic.
+//! Load models: how many virtual users or arrivals, when. One file per model, each of them pure arithmetic.
 //!
 //! A model knows neither clocks nor connections; it answers questions about a moment, given as the time since the
 //! model began. Adding one is a file here, a `mod` line, an entry in [`ALL`] and an arm in [`of`].
 
 use std::time::Duration;
 
-use narrows_model::load::LoadModel;
+use narrows_model::load::{Arrivals, LoadModel};
 
+use crate::arrivals::RateCurve;
 use crate::windows::PlannedWindow;
 
+mod constant_arrival_rate;
 mod constant_vus;
+mod per_vu_iterations;
+mod ramping_arrival_rate;
 mod ramping_vus;
 mod shared_iterations;
 
 /// The ids of all load models, in k6's words: what an experiment file says after `model:`.
-pub const ALL: [&str; 3] = [constant_vus::ID, ramping_vus::ID, shared_iterations::ID];
+pub const ALL: [&str; 6] = [
+    constant_arrival_rate::ID,
+    constant_vus::ID,
+    per_vu_iterations::ID,
+    ramping_arrival_rate::ID,
+    ramping_vus::ID,
+    shared_iterations::ID,
+];
+
+/// What limits a load model besides time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Iterations {
+    /// Nothing.
+    Unlimited,
+    /// So many iterations, of all users together.
+    Shared(u64),
+    /// So many iterations of each user.
+    PerUser(u64),
+}
+
+/// What an open model adds: when iterations are due, whoever is free.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct OpenLoad {
+    /// Over the model's time.
+    pub(crate) curve: RateCurve,
+    pub(crate) arrivals: Arrivals,
+}
 
 /// A load model's answers. Times are since the model began, after the warm-up.
 pub(crate) trait Model: Send + Sync {
-    /// How long it lasts; none when only its requests limit it.
+    /// How long it lasts; none when only its iterations limit it.
     fn duration(&self) -> Option<Duration>;
 
-    /// Virtual users that may send at `t`, never above [`Model::vus_max`]. What is said of times past the duration
+    /// Virtual users that may be at work at `t`, never above [`Model::vus_max`]. What is said of times past the duration
     /// carries no meaning.
     fn vus_at(&self, t: Duration) -> u32;
 
     /// The most users at any time.
     fn vus_max(&self) -> u32;
 
-    /// How many requests there are to send in all; none when only time limits it.
-    fn iterations(&self) -> Option<u64> {
+    /// How many iterations there are to begin.
+    fn iterations(&self) -> Iterations {
+        Iterations::Unlimited
+    }
+
+    /// What is due when; none for a closed model, whose users begin iterations of their own accord.
+    fn open(&self) -> Option<OpenLoad> {
         None
     }
 
@@ -51,6 +86,27 @@ pub(crate) fn of(model: &LoadModel) -> Box<dyn Model> {
         }
         LoadModel::RampingVus { start_vus, stages } => {
             Box::new(ramping_vus::RampingVus { start_vus: *start_vus, stages: stages.clone() })
+        }
+        LoadModel::PerVuIterations { vus, iterations, max_duration } => Box::new(per_vu_iterations::PerVuIterations {
+            vus: *vus,
+            iterations: *iterations,
+            max_duration: *max_duration,
+        }),
+        LoadModel::ConstantArrivalRate { rate, duration, vus_max, arrivals } => {
+            Box::new(constant_arrival_rate::ConstantArrivalRate {
+                rate: *rate,
+                duration: *duration,
+                vus_max: *vus_max,
+                arrivals: *arrivals,
+            })
+        }
+        LoadModel::RampingArrivalRate { start_rate, stages, vus_max, arrivals } => {
+            Box::new(ramping_arrival_rate::RampingArrivalRate {
+                start_rate: *start_rate,
+                stages: stages.clone(),
+                vus_max: *vus_max,
+                arrivals: *arrivals,
+            })
         }
         LoadModel::SharedIterations { vus, iterations, max_duration } => {
             Box::new(shared_iterations::SharedIterations {

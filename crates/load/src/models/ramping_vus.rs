@@ -9,15 +9,10 @@ use narrows_model::load::{Stage, StageShape};
 use narrows_model::run::WindowKind;
 
 use super::Model;
-use crate::windows::{PlannedWindow, users};
+use crate::windows::{PlannedWindow, settling, users};
 
 pub(super) const ID: &str = "ramping-vus";
 
-/// Steps shorter than this are taken whole: there is no time to lose in them.
-const SETTLED_STEP_MIN: Duration = Duration::from_secs(5);
-/// What is left out at the beginning of a longer step, as a part of it and at most.
-const SETTLING_PART: u32 = 5;
-const SETTLING_MAX: Duration = Duration::from_secs(5);
 /// The first sends of users who begin together are spread over no more than this, so that a step is soon a step.
 const SPREAD_MAX: Duration = Duration::from_secs(1);
 
@@ -85,12 +80,9 @@ fn within(stage: &Stage, before: u32, t: Duration) -> u32 {
 fn window(stage: &Stage, before: u32, start: Duration, end: Duration) -> PlannedWindow {
     let ramp = stage.shape == StageShape::Linear && stage.target != before;
     let label = if ramp { format!("{before} → {}", users(stage.target)) } else { users(stage.target) };
-    let settling = match stage.shape {
-        StageShape::Step if stage.duration >= SETTLED_STEP_MIN => (stage.duration / SETTLING_PART).min(SETTLING_MAX),
-        _ => Duration::ZERO,
-    };
     let kind = if ramp { WindowKind::Ramp } else { WindowKind::Steady };
-    PlannedWindow { kind, label, start: start + settling, end, vus: stage.target }
+    let start = start + settling(stage.shape, stage.duration);
+    PlannedWindow::of_users(kind, label, start..end, stage.target)
 }
 
 #[cfg(test)]

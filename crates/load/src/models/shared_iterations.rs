@@ -1,12 +1,12 @@
-//! `shared-iterations`: an exact number of requests, shared by a fixed number of users.
+//! `shared-iterations`: an exact number of iterations, shared by a fixed number of users.
 //!
-//! Whoever is free takes the next one, so a fast user sends more of them than a slow one.
+//! Whoever is free takes the next one, so a fast user does more of them than a slow one.
 
 use std::time::Duration;
 
 use narrows_model::run::WindowKind;
 
-use super::Model;
+use super::{Iterations, Model};
 use crate::windows::{PlannedWindow, users};
 
 pub(super) const ID: &str = "shared-iterations";
@@ -31,18 +31,13 @@ impl Model for SharedIterations {
         self.vus
     }
 
-    fn iterations(&self) -> Option<u64> {
-        Some(self.iterations)
+    fn iterations(&self) -> Iterations {
+        Iterations::Shared(self.iterations)
     }
 
     fn windows(&self) -> Vec<PlannedWindow> {
-        vec![PlannedWindow {
-            kind: WindowKind::Steady,
-            label: users(self.vus),
-            start: Duration::ZERO,
-            end: self.max_duration.unwrap_or(Duration::MAX),
-            vus: self.vus,
-        }]
+        let end = self.max_duration.unwrap_or(Duration::MAX);
+        vec![PlannedWindow::of_users(WindowKind::Steady, users(self.vus), Duration::ZERO..end, self.vus)]
     }
 }
 
@@ -51,9 +46,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_limit_it_and_time_only_if_asked_for() {
+    fn iterations_limit_it_and_time_only_if_asked_for() {
         let mut model = SharedIterations { vus: 3, iterations: 1000, max_duration: None };
-        assert_eq!((model.vus_at(Duration::ZERO), model.vus_max(), model.iterations()), (3, 3, Some(1000)));
+        assert_eq!(
+            (model.vus_at(Duration::ZERO), model.vus_max(), model.iterations()),
+            (3, 3, Iterations::Shared(1000))
+        );
         assert_eq!((model.duration(), model.windows()[0].end), (None, Duration::MAX));
         model.max_duration = Some(Duration::from_secs(5));
         assert_eq!((model.duration(), model.windows()[0].end), (model.max_duration, Duration::from_secs(5)));

@@ -1,22 +1,28 @@
-//! One request and its answer, from the moment a user is due to the moment its next request has a time.
+//! One request and its answer, from the moment a user is due to the moment its next request has a time. A request
+//! that is redirected is one with all that follow from it.
 //!
 //! A new socket is written to at once, which on loopback succeeds, and watched for room only when it does not take the
 //! bytes. The clock is read before `connect` and before each such try, so a connection counts as made at the try that
 //! succeeds.
 
+use std::os::fd::OwnedFd;
+
 use narrows_model::load::{Connections, ErrorKind};
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
-use rustix::net::sockopt::set_tcp_nodelay;
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, connect, recv, send, socket_with};
+use rustix::net::{RecvFlags, SendFlags, connect, recv, send};
 
-use super::Worker;
+use super::{Epoll, Worker};
 use super::head::Reuse;
 use super::poller::Ready;
 use super::response::{Answer, AtClose};
 use super::user::{Activity, Attempt, Connection, Watched};
+use crate::drivers::{Wire, socket};
+use crate::flows::Position;
 use crate::recorder::Cause;
+use crate::request::{Filling, header_of};
 use crate::sampling::Ended;
+use crate::session::{Failure, Hop, Judgement, Origin, STATUS_FAILED, Security, Sent};
 use crate::trace_context::TraceContext;
 
 /// The pause of a user after a refused connection doubles from the first to the second.
@@ -24,27 +30,45 @@ const BACK_OFF_NS_MIN: i64 = 10_000_000;
 const BACK_OFF_NS_MAX: i64 = 1_000_000_000;
 /// Reads from one socket before others get their turn.
 const READS_MAX: usize = 16;
-/// What the status of a failed answer begins at.
-const STATUS_FAILED: u16 = 400;
 
-impl Worker<'_> {
-    /// Sends a user's next request, which is due at `intended_ns`.
+impl<W: Wire> Worker<'_, W> {
+    /// Sends a user's next request, which is due at `intended_ns`: the next step of its iteration, or the first of a new
+    /// one.
     pub(super) fn begin(&mut self, slot: usize, intended_ns: i64) {
         let begun_ns = self.now();
-        let user = &mut self.users[slot];
-        let scenario = user.scenario;
-        if !self.shared.schedules[scenario].take_ticket(begun_ns - self.shared.start_ns) {
-            // Time to see that this scenario is over.
-            self.next_tick_ns = begun_ns;
-            return self.rest(slot);
+        if let Some(session) = &mut self.users[slot].session {
+            match session.take_upcoming() {
+                Some(step) => return self.send_step(slot, step, intended_ns, begun_ns),
+                None => session.begin_iteration(),
+            }
         }
-        let position = self.shared.flows.draw(scenario, &mut self.random);
+        if !self.take_ticket(slot, begun_ns) {
+            return;
+        }
+        let user = &mut self.users[slot];
+        let position = self.shared.flows.draw(user.scenario, &mut self.random);
+        let used = &self.shared.flows.steps()[position.row].sources_used;
+        if self.shared.sources.draw_all(used, &mut self.random, &mut user.draws).is_none() {
+            return self.run_dry(slot, begun_ns);
+        }
+        self.send_step(slot, position, intended_ns, begun_ns);
+    }
+
+    fn send_step(&mut self, slot: usize, position: Position, intended_ns: i64, begun_ns: i64) {
+        let user = &mut self.users[slot];
         user.position = position;
         let request = &self.shared.flows.steps()[position.row].request;
         if let Some(tracing) = self.shared.plan.tracing {
             user.trace = TraceContext::draw(tracing, &mut self.random);
         }
-        request.render(self.shared.sources, &user.trace, &mut self.random, &mut self.scratch, &mut user.request);
+        let filling = Filling {
+            sources: self.shared.sources,
+            draws: &user.draws,
+            trace: &user.trace,
+            session: user.session.as_deref(),
+            now_ns: begun_ns,
+        };
+        request.render(filling, &mut self.scratch, &mut user.request);
         user.parser.expect(request.answer);
         user.activity = Activity::Sending;
         user.attempt = Attempt::First;
@@ -52,11 +76,13 @@ impl Worker<'_> {
         (user.intended_ns, user.begun_ns) = (intended_ns, begun_ns);
         (user.sent_ns, user.writing_ns, user.written_ns, user.first_byte_ns) = (0, 0, 0, 0);
         user.deadline_ns = begun_ns + self.timeout_ns;
-        self.next_deadline_ns = self.next_deadline_ns.min(user.deadline_ns);
+        self.deadlines.watch(slot, user.deadline_ns);
         self.busy += 1;
-        self.attempt(slot, begun_ns);
+        W::attempt(self, slot, begun_ns);
     }
+}
 
+impl Worker<'_> {
     /// Sends the current request from its first byte, on a new connection if there is none.
     fn attempt(&mut self, slot: usize, now: i64) {
         if self.users[slot].connection.is_some() {
@@ -72,10 +98,7 @@ impl Worker<'_> {
 
     fn connect(&mut self, slot: usize) -> Result<(), Errno> {
         let user = &mut self.users[slot];
-        let family = if user.target.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-        let socket = socket_with(family, SocketType::STREAM, flags, None)?;
-        set_tcp_nodelay(&socket, true)?;
+        let socket = socket::open(&user.target, self.shared.client_address(user.vu))?;
         let opened_ns = self.shared.clock.now_ns();
         match connect(&socket, &user.target) {
             Ok(()) | Err(Errno::INPROGRESS | Errno::INTR) => {}
@@ -85,11 +108,17 @@ impl Worker<'_> {
         user.connection = Some(Connection::new(socket, opened_ns));
         Ok(())
     }
+}
 
+impl<W: Wire> Worker<'_, W> {
     pub(super) fn disconnect(&mut self, slot: usize) {
         // Closing the only descriptor of a socket takes it out of epoll too.
         self.users[slot].connection = None;
+        self.wire.give_up(slot);
     }
+}
+
+impl Worker<'_> {
 
     /// Acts on a socket that is ready.
     pub(super) fn serve(&mut self, ready: Ready) {
@@ -163,8 +192,8 @@ impl Worker<'_> {
         let before = std::mem::replace(&mut connection.watched, watched);
         let done = match (before, watched.events()) {
             (before, _) if before == watched => Ok(()),
-            (Watched::Not, events) => self.poller.add(&connection.socket, key, events),
-            (_, events) => self.poller.modify(&connection.socket, key, events),
+            (Watched::Not, events) => self.wire.poller.add(&connection.socket, key, events),
+            (_, events) => self.wire.poller.modify(&connection.socket, key, events),
         };
         if let Err(errno) = done {
             self.fail(slot, ErrorKind::Connect, errno.into());
@@ -175,7 +204,7 @@ impl Worker<'_> {
     fn read(&mut self, slot: usize) {
         for _ in 0..READS_MAX {
             let Some(connection) = &self.users[slot].connection else { return };
-            match recv(&connection.socket, &mut self.received[..], RecvFlags::empty()) {
+            match recv(&connection.socket, &mut self.wire.received[..], RecvFlags::empty()) {
                 Ok((0, _)) => return self.closed(slot),
                 Ok((bytes, _)) => {
                     if self.took(slot, bytes) == Turn::Over {
@@ -195,9 +224,17 @@ impl Worker<'_> {
         if user.first_byte_ns == 0 {
             user.first_byte_ns = now;
         }
-        match user.parser.feed(&self.received[..bytes]) {
+        let received = &self.wire.received[..bytes];
+        let fed = match &mut user.session {
+            None => user.parser.feed(received, &mut ()),
+            Some(session) => {
+                let wanted = self.shared.flows.steps()[user.position.row].rules.wanted;
+                user.parser.feed(received, session.capture.want(wanted))
+            }
+        };
+        match fed {
             Ok(Some(answer)) => self.complete(slot, answer, now),
-            Ok(None) if bytes == self.received.len() => return Turn::Goes,
+            Ok(None) if bytes == self.wire.received.len() => return Turn::Goes,
             Ok(None) => {}
             Err(problem) => self.fail(slot, ErrorKind::Protocol, Cause::Text(problem)),
         }
@@ -239,19 +276,39 @@ impl Worker<'_> {
         let now = self.now();
         self.attempt(slot, now);
     }
+}
 
-    fn complete(&mut self, slot: usize, answer: Answer, now: i64) {
-        let user = &mut self.users[slot];
+impl<W: Wire> Worker<'_, W> {
+    /// Ends the current request, or the part of it that was redirected, with a whole answer.
+    pub(in crate::drivers) fn complete(&mut self, slot: usize, answer: Answer, now: i64) {
+        if self.users[slot].session.is_some() {
+            return self.judge(slot, answer, now);
+        }
         let error = (answer.status >= STATUS_FAILED).then_some(ErrorKind::Status);
-        self.recorder.answered(user.position.row, Ended { status: answer.status, error, ..user.ended(now) });
+        let ended = Ended { status: answer.status, error, ..self.users[slot].ended(now) };
+        self.settle(slot, answer, ended);
+        self.end_iteration(slot, now);
+    }
+
+    /// Counts the current request, which has a whole answer.
+    fn settle(&mut self, slot: usize, answer: Answer, ended: Ended) {
+        let user = &mut self.users[slot];
+        self.recorder.answered(user.position.row, ended);
         let totals = &mut self.recorder.totals;
-        totals.body_bytes += answer.body_bytes;
         if user.written_ns != 0 {
             totals.phases.write.add(user.writing_ns, user.written_ns);
             totals.phases.wait.add(user.written_ns, user.first_byte_ns);
-            totals.phases.read.add(user.first_byte_ns, now);
+            totals.phases.read.add(user.first_byte_ns, ended.done_ns);
         }
         user.back_off_ns = 0;
+        self.busy -= 1;
+        self.keep_connection(slot, answer);
+    }
+
+    /// Keeps the connection that has brought an answer, if it can carry another request.
+    fn keep_connection(&mut self, slot: usize, answer: Answer) {
+        self.recorder.totals.body_bytes += answer.body_bytes;
+        let user = &mut self.users[slot];
         let kept = answer.reuse == Reuse::Open
             && user.activity == Activity::Receiving
             && self.shared.plan.connections == Connections::KeepAlive;
@@ -259,48 +316,123 @@ impl Worker<'_> {
             Some(connection) if kept => connection.answers += 1,
             connection => *connection = None,
         }
-        self.busy -= 1;
-        self.next(slot, now);
+    }
+
+    /// Looks at a whole answer as its step's rules say.
+    fn judge(&mut self, slot: usize, answer: Answer, now: i64) {
+        let user = &mut self.users[slot];
+        let step = &self.shared.flows.steps()[user.position.row];
+        let Some(session) = &mut user.session else { return };
+        let origin = Origin {
+            security: if self.shared.plan.tls.is_some() { Security::Tls } else { Security::Plain },
+            host: header_of(&user.request, "host").unwrap_or(b""),
+            address: user.target,
+        };
+        let sent = Sent { request: &user.request, method: step.request.method(), origin };
+        match step.rules.judge(answer.status, session, sent, now, &mut self.decoder) {
+            Judgement::Succeeded => self.conclude(slot, answer, now, None),
+            Judgement::Failed(failure) => self.conclude(slot, answer, now, Some(failure)),
+            Judgement::Redirected(hop) => self.follow(slot, answer, &hop, now),
+        }
+    }
+
+    /// Ends the current request with a judged answer.
+    fn conclude(&mut self, slot: usize, answer: Answer, now: i64, failure: Option<Failure>) {
+        let user = &mut self.users[slot];
+        let ended = user.ended(now);
+        let bytes = ended.bytes + user.end_request();
+        let error = failure.as_ref().map(|failure| failure.kind);
+        let position = user.position;
+        self.settle(slot, answer, Ended { status: answer.status, error, bytes, ..ended });
+        match failure {
+            None => match position.next() {
+                Some(step) => self.go_on(slot, step, now),
+                None => self.end_iteration(slot, now),
+            },
+            Some(failure) => {
+                if let Some(cause) = failure.cause {
+                    self.recorder.caused(failure.kind, cause);
+                }
+                self.end_iteration(slot, now);
+            }
+        }
+    }
+
+    /// Goes on with an iteration, after the pause that follows its last step.
+    fn go_on(&mut self, slot: usize, step: Position, now: i64) {
+        if !self.may_go_on(slot, now) {
+            return self.rest(slot);
+        }
+        let user = &mut self.users[slot];
+        let think_ns = self.shared.flows.steps()[user.position.row].think_ns;
+        if let Some(session) = &mut user.session {
+            session.go_on_at(step);
+        }
+        if think_ns > 0 {
+            self.wait_until(slot, now + think_ns);
+        } else {
+            self.begin(slot, now);
+        }
+    }
+
+    /// Sends the request that a redirect asks for, as a part of the current one.
+    fn follow(&mut self, slot: usize, answer: Answer, hop: &Hop, now: i64) {
+        self.keep_connection(slot, answer);
+        let user = &mut self.users[slot];
+        if let Some(session) = &mut user.session {
+            session.redirected_bytes += answer.bytes;
+        }
+        let filling = Filling {
+            sources: self.shared.sources,
+            draws: &user.draws,
+            trace: &user.trace,
+            session: user.session.as_deref(),
+            now_ns: now,
+        };
+        let request = &self.shared.flows.steps()[user.position.row].request;
+        let form = request.render_hop(hop, filling, &mut self.scratch, &mut user.request);
+        user.parser.expect(form);
+        user.activity = Activity::Sending;
+        user.attempt = Attempt::First;
+        user.written = 0;
+        (user.writing_ns, user.written_ns, user.first_byte_ns) = (0, 0, 0);
+        W::attempt(self, slot, now);
     }
 
     /// Ends the current request without a whole answer.
-    pub(super) fn fail(&mut self, slot: usize, kind: ErrorKind, cause: Cause) {
+    pub(in crate::drivers) fn fail(&mut self, slot: usize, kind: ErrorKind, cause: Cause) {
         let now = self.now();
         let user = &mut self.users[slot];
-        self.recorder.failed(user.position.row, user.ended(now), kind, cause);
+        let ended = user.ended(now);
+        let bytes = ended.bytes + user.end_request();
+        self.recorder.failed(user.position.row, Ended { bytes, ..ended }, kind, cause);
         if kind == ErrorKind::Connect {
             user.back_off_ns = (user.back_off_ns * 2).clamp(BACK_OFF_NS_MIN, BACK_OFF_NS_MAX);
         }
         self.disconnect(slot);
         self.busy -= 1;
-        self.next(slot, now);
+        self.end_iteration(slot, now);
+    }
+}
+
+impl Wire for Epoll {
+    type Socket = OwnedFd;
+
+    #[inline]
+    fn attempt(worker: &mut Worker<'_>, slot: usize, now: i64) {
+        worker.attempt(slot, now);
     }
 
-    /// Decides when a user whose request has just ended sends again.
-    fn next(&mut self, slot: usize, done_ns: i64) {
-        if !self.may_send(slot, done_ns) {
-            return self.rest(slot);
-        }
-        let due_ns = self.due_ns(slot, done_ns);
-        if due_ns > done_ns {
-            self.wait_until(slot, due_ns);
-        } else {
-            self.begin(slot, due_ns);
-        }
-    }
+    fn farewell(&mut self) {}
 
-    /// A pace is a ticker that holds one tick: a user that missed several sends at once for one of them, and the
-    /// others are counted and gone.
-    fn due_ns(&mut self, slot: usize, done_ns: i64) -> i64 {
-        let user = &mut self.users[slot];
-        let schedule = &self.shared.schedules[user.scenario];
-        let ready_ns = done_ns + schedule.think_ns.max(user.back_off_ns);
-        let Some(pace_ns) = schedule.pace_ns else { return ready_ns };
-        let tick_ns = user.tick_ns + pace_ns;
-        let missed = (ready_ns - tick_ns).max(0) / pace_ns;
-        user.tick_ns = tick_ns + missed * pace_ns;
-        self.recorder.totals.ticks_missed += missed as u64;
-        ready_ns.max(tick_ns)
+    #[inline]
+    fn give_up(&mut self, _: usize) {}
+
+    #[inline]
+    fn wait(worker: &mut Worker<'_>, wait_ns: i64) {
+        for index in 0..worker.wire.poller.wait(wait_ns) {
+            worker.serve(worker.wire.poller.ready(index));
+        }
     }
 }
 

@@ -11,7 +11,7 @@ const HEADERS_MAX: usize = 128;
 
 /// What may become of a connection after an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reuse {
+pub(crate) enum Reuse {
     /// Another request may follow.
     Open,
     /// The server closes it, or has sent what nobody asked for.

@@ -4,8 +4,11 @@
 //! connection a request costs one `send` and one `recv`; sockets are registered with epoll once, request bytes come
 //! from a reused buffer, answers are parsed where they lie, and three readings of the clock stand for five events.
 //!
-//! Not here: TLS, HTTP/2, pipelining, redirects, cookies. Names are resolved by whoever makes the plan.
+//! Not here: TLS, HTTP/2, pipelining. What answers mean beyond their status is in [`crate::session`].
+//! Names are resolved by whoever makes the plan.
 
+use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -15,25 +18,34 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::clock::{Clock, nanos};
 use crate::data::Sources;
+use crate::drivers::Wire;
 use crate::flows::Flows;
 use crate::outcome::ThreadUse;
 use crate::random::Random;
 use crate::recorder::{Cause, Recorder, ThreadTotals};
 use crate::request::Scratch;
 use crate::schedule::Schedule;
+use crate::session::Decoder;
 
+mod arrivals;
+mod deadlines;
 mod exchange;
 mod head;
+mod iteration;
 mod poller;
 mod population;
 mod response;
 mod timers;
 mod user;
 
+use deadlines::Deadlines;
 use poller::Poller;
 use population::Population;
 use timers::Timers;
-use user::User;
+
+pub(in crate::drivers) use head::Reuse;
+pub(in crate::drivers) use response::{Answer, HEAD_BYTES_MAX};
+pub(in crate::drivers) use user::{Activity, Connection, User};
 
 /// The number of users, the end of the load and the wish to stop are looked at this often.
 const TICK_NS: i64 = 20_000_000;
@@ -59,6 +71,14 @@ pub(crate) struct Shared<'run> {
     pub(crate) deserted: &'run AtomicBool,
 }
 
+impl Shared<'_> {
+    /// The address that a user connects from; none when the kernel chooses.
+    pub(crate) fn client_address(&self, vu: u32) -> Option<IpAddr> {
+        let all = &self.plan.client_addresses;
+        all.get(vu as usize % all.len().max(1)).copied()
+    }
+}
+
 /// What is left of a thread when its load is over.
 #[derive(Debug)]
 pub(crate) struct ThreadReport {
@@ -66,6 +86,10 @@ pub(crate) struct ThreadReport {
     pub(crate) usage: ThreadUse,
     /// In Unix nanoseconds.
     pub(crate) ended_ns: i64,
+    /// When nothing was due any more in any open model, in Unix nanoseconds; none without such a model.
+    pub(crate) arrivals_ended_ns: Option<i64>,
+    /// Which of the plan's client addresses connections were opened from.
+    pub(crate) client_addresses: BTreeSet<IpAddr>,
 }
 
 /// How far the load is, as one thread sees it.
@@ -79,56 +103,74 @@ enum Progress {
     Stopping { until_ns: i64 },
 }
 
-/// One load thread.
-pub(crate) struct Worker<'run> {
-    shared: &'run Shared<'run>,
-    thread: usize,
+/// Sockets of one load thread.
+pub(crate) struct Epoll {
     poller: Poller,
-    users: Vec<User>,
+    received: Vec<u8>,
+}
+
+impl Epoll {
+    /// # Errors
+    /// When the kernel gives no epoll descriptor.
+    pub(crate) fn new() -> Result<Self, rustix::io::Errno> {
+        Ok(Self { poller: Poller::new()?, received: vec![0; RECEIVE_BYTES] })
+    }
+}
+
+/// One load thread.
+pub(crate) struct Worker<'run, W: Wire = Epoll> {
+    pub(in crate::drivers) shared: &'run Shared<'run>,
+    thread: usize,
+    pub(in crate::drivers) wire: W,
+    pub(in crate::drivers) users: Vec<User<W::Socket>>,
     populations: Vec<Population>,
     timers: Timers,
-    recorder: Recorder<'run>,
+    pub(in crate::drivers) recorder: Recorder<'run>,
     random: Random,
     scratch: Scratch,
-    received: Vec<u8>,
+    decoder: Decoder,
     progress: Progress,
     busy: usize,
     next_tick_ns: i64,
-    /// No request's time is up before then.
-    next_deadline_ns: i64,
+    deadlines: Deadlines,
+    /// Timeouts are not looked for before then.
+    next_expiry_ns: i64,
+    /// Nothing is due before then in any open model.
+    next_arrival_ns: i64,
     timeout_ns: i64,
 }
 
-impl<'run> Worker<'run> {
+impl<'run, W: Wire> Worker<'run, W> {
     /// Prepares a thread's users.
-    ///
-    /// # Errors
-    /// When the kernel gives no epoll descriptor.
     pub(crate) fn new(
         shared: &'run Shared<'run>,
         thread: usize,
         recorder: Recorder<'run>,
-    ) -> Result<Self, rustix::io::Errno> {
+        wire: W,
+    ) -> Self {
         let mut users = Vec::new();
         let populations = (0..shared.schedules.len()).map(|s| Population::settle(shared, thread, s, &mut users));
         let populations: Vec<Population> = populations.collect();
-        Ok(Self {
+        users.iter_mut().for_each(|user| user.session = shared.flows.new_session(user.scenario));
+        Self {
             shared,
             thread,
-            poller: Poller::new()?,
+            wire,
             timers: Timers::with_capacity(users.len()),
+            deadlines: Deadlines::new(users.len()),
+            next_arrival_ns: populations.iter().map(Population::next_arrival_ns).min().unwrap_or(i64::MAX),
             users,
             populations,
             recorder,
             random: Random::new(shared.plan.seed, 2 * thread as u64),
             scratch: Scratch::default(),
-            received: vec![0; RECEIVE_BYTES],
+            decoder: Decoder::default(),
             progress: Progress::Sending,
             busy: 0,
             next_tick_ns: shared.start_ns,
-            next_deadline_ns: i64::MAX,
+            next_expiry_ns: 0,
             timeout_ns: nanos(shared.plan.timeout),
-        })
+        }
     }
 
     /// Runs this thread's part of the load to its end.
@@ -142,7 +184,7 @@ impl<'run> Worker<'run> {
             if now >= self.next_tick_ns {
                 self.tick(now);
             }
-            if now >= self.next_deadline_ns {
+            if now >= self.expiry_ns() {
                 self.expire(now);
             }
             if self.progress != Progress::Sending && (self.busy == 0 || now >= self.drained_ns()) {
@@ -150,17 +192,23 @@ impl<'run> Worker<'run> {
             }
             let now = self.fire(now);
             let wait_ns = self.wake_ns() - now;
-            for index in 0..self.poller.wait(wait_ns) {
-                self.serve(self.poller.ready(index));
-            }
+            W::wait(&mut self, wait_ns);
         }
         self.finish(begun_ns, cpu_before)
     }
 
     /// When there is something to do even if no socket is ready.
-    fn wake_ns(&self) -> i64 {
-        let timers_ns = if self.progress == Progress::Sending { self.timers.next_ns() } else { i64::MAX };
-        self.next_tick_ns.min(self.next_deadline_ns).min(self.drained_ns()).min(timers_ns)
+    pub(in crate::drivers) fn wake_ns(&self) -> i64 {
+        let begins_ns = match self.progress {
+            Progress::Sending => self.timers.next_ns().min(self.next_arrival_ns),
+            Progress::Draining { .. } | Progress::Stopping { .. } => i64::MAX,
+        };
+        self.next_tick_ns.min(self.expiry_ns()).min(self.drained_ns()).min(begins_ns)
+    }
+
+    /// When to look for requests whose time is up.
+    fn expiry_ns(&self) -> i64 {
+        self.deadlines.next_ns().max(self.next_expiry_ns)
     }
 
     fn drained_ns(&self) -> i64 {
@@ -181,13 +229,12 @@ impl<'run> Worker<'run> {
 
     fn close_second(&mut self) {
         let (from_ns, to_ns) = (self.recorder.second_start_ns(), self.recorder.second_end_ns());
-        let vus = self.populations.iter().map(|population| {
-            let vus = population.vus_between(self.shared, from_ns, to_ns);
-            population.active_or_busy(self.shared, self.thread, vus, &self.users)
-        });
         let mut of_rows = vec![0; self.shared.flows.steps().len()];
-        for (scenario, vus) in vus.enumerate() {
-            of_rows[self.shared.flows.first_row(scenario)] = vus;
+        for scenario in 0..self.populations.len() {
+            self.admit(scenario, to_ns);
+            let population = &self.populations[scenario];
+            of_rows[self.shared.flows.first_row(scenario)] =
+                population.vus_between(self.shared, self.thread, from_ns, to_ns, &self.users);
         }
         self.recorder.close_second(&of_rows);
     }
@@ -207,15 +254,20 @@ impl<'run> Worker<'run> {
         for index in 0..self.populations.len() {
             let schedule = &self.shared.schedules[index];
             let population = &mut self.populations[index];
-            if stop || schedule.is_used_up() {
+            if stop {
+                population.stop_at(now);
+            } else if schedule.is_used_up() {
                 population.end_at(now);
             }
             let end_ns = population.end_ns();
             if now < end_ns {
-                over = false;
                 self.next_tick_ns = self.next_tick_ns.min(end_ns);
+            } else if self.progress == Progress::Sending {
+                self.end_arrivals(index);
             }
-            let vus = if now < end_ns { schedule.vus_at(elapsed_ns) } else { 0 };
+            let population = &self.populations[index];
+            over &= now >= end_ns && !population.has_steps_left(now, &self.users);
+            let vus = if now < population.steps_end_ns() { schedule.vus_at(elapsed_ns) } else { 0 };
             self.populate(index, vus, begin_ns);
         }
         if stop && !matches!(self.progress, Progress::Stopping { .. }) {
@@ -228,29 +280,40 @@ impl<'run> Worker<'run> {
 
     /// Begins the requests whose time has come, and says what time it is then.
     fn fire(&mut self, now: i64) -> i64 {
-        if self.progress != Progress::Sending || self.timers.next_ns() > now {
+        if self.progress != Progress::Sending || self.timers.next_ns().min(self.next_arrival_ns) > now {
             return now;
         }
         while let Some((due_ns, slot)) = self.timers.pop(now) {
-            if self.may_send(slot, now) {
+            let is_within = self.users[slot].is_within_iteration();
+            if if is_within { self.may_go_on(slot, now) } else { self.may_begin(slot, now) } {
                 self.begin(slot, due_ns);
             } else {
                 self.rest(slot);
             }
+        }
+        if self.next_arrival_ns <= now {
+            for scenario in 0..self.populations.len() {
+                self.arrive(scenario, now + 1);
+            }
+            self.next_arrival_ns = self.populations.iter().map(Population::next_arrival_ns).min().unwrap_or(i64::MAX);
         }
         self.now()
     }
 
     /// Ends the requests that have taken too long.
     fn expire(&mut self, now: i64) {
-        for slot in 0..self.users.len() {
-            if self.users[slot].is_busy() && self.users[slot].deadline_ns <= now {
+        while let Some(slot) = self.deadlines.pop(now) {
+            let user = &self.users[slot];
+            if !user.is_busy() {
+                continue;
+            }
+            if user.deadline_ns <= now {
                 self.fail(slot, ErrorKind::Timeout, Cause::Text("no whole answer in time"));
+            } else {
+                self.deadlines.watch(slot, user.deadline_ns);
             }
         }
-        let busy = self.users.iter().filter(|user| user.is_busy());
-        let earliest_ns = busy.map(|user| user.deadline_ns).min().unwrap_or(i64::MAX);
-        self.next_deadline_ns = earliest_ns.max(now + DEADLINE_STEP_NS);
+        self.next_expiry_ns = now + DEADLINE_STEP_NS;
     }
 
     fn finish(mut self, begun_ns: i64, cpu_before: Duration) -> ThreadReport {
@@ -275,7 +338,17 @@ impl<'run> Worker<'run> {
             wall: Duration::from_nanos((now - begun_ns).max(0) as u64),
         };
         let ended_ns = self.ended_ns(now);
-        ThreadReport { totals: self.recorder.finish(), usage, ended_ns }
+        let open = self.populations.iter().filter(|population| population.arrivals.is_some());
+        let arrivals_ended_ns = open.map(Population::end_ns).max();
+        let client_addresses = self.client_addresses();
+        self.users.clear();
+        self.wire.farewell();
+        ThreadReport { totals: self.recorder.finish(), usage, ended_ns, arrivals_ended_ns, client_addresses }
+    }
+
+    fn client_addresses(&self) -> BTreeSet<IpAddr> {
+        let connected = self.users.iter().filter(|user| user.generation > 0);
+        connected.filter_map(|user| self.shared.client_address(user.vu)).collect()
     }
 
     /// When this thread's part of the load was over. A load of so many requests ends with the last of them, not when

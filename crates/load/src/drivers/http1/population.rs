@@ -1,10 +1,13 @@
 //! The users of one scenario that live on one thread: user `i` lives on thread `i` modulo the number of threads.
 //!
-//! A user may send while its number is below the scenario's number of users. One that is above it ends its request,
-//! closes its connection and rests.
+//! A user of a closed model may send while its number is below the scenario's number of users. One that is above it
+//! ends its request, closes its connection and rests. Users of an open model rest until an arrival takes them.
 
+use super::arrivals::Arrivals;
 use super::user::{Activity, User};
-use super::{Progress, Shared, Worker};
+use super::{Shared, Worker};
+use crate::arrivals::Part;
+use crate::drivers::Wire;
 
 /// See the module.
 pub(super) struct Population {
@@ -16,14 +19,20 @@ pub(super) struct Population {
     active: usize,
     /// Users of the scenario on all threads when last looked at.
     vus: u32,
-    /// When the scenario is over, in Unix nanoseconds: its schedule's end, or earlier when its requests are used up or
-    /// the load is told to stop.
+    /// The first moment at which no iteration begins any more, in Unix nanoseconds: its schedule's end, or earlier when
+    /// its iterations are used up or the load is told to stop.
     end_ns: i64,
+    /// The same for steps of iterations that have begun: its schedule's end, or earlier when the load is told to stop.
+    steps_end_ns: i64,
+    /// How many iterations each user has begun, where that is limited.
+    begun: Vec<u64>,
+    /// What is due; none for a closed model.
+    pub(super) arrivals: Option<Arrivals>,
 }
 
 impl Population {
     /// Adds a thread's users of a scenario to `users`, all at rest.
-    pub(super) fn settle(shared: &Shared<'_>, thread: usize, scenario: usize, users: &mut Vec<User>) -> Self {
+    pub(super) fn settle<S>(shared: &Shared<'_>, thread: usize, scenario: usize, users: &mut Vec<User<S>>) -> Self {
         let schedule = &shared.schedules[scenario];
         let first_slot = users.len();
         let vus = thread as u32..schedule.vus_max();
@@ -31,35 +40,93 @@ impl Population {
         users.extend(
             vus.step_by(shared.threads).map(|vu| User::new(scenario, vu, targets[vu as usize % targets.len()])),
         );
+        let owned = users.len() - first_slot;
         let end_ns = shared.start_ns + schedule.end_ns();
-        Self { scenario, first_slot, owned: users.len() - first_slot, active: 0, vus: 0, end_ns }
+        // Threads without a user of the scenario have no arrivals either.
+        let part = Part { number: thread, of: shared.threads.min(schedule.vus_max() as usize) };
+        let seed = (shared.plan.seed, scenario);
+        let arrivals = Arrivals::new(schedule, shared.start_ns, part, seed, first_slot..users.len());
+        Self {
+            scenario,
+            first_slot,
+            owned,
+            active: 0,
+            vus: 0,
+            end_ns,
+            steps_end_ns: end_ns,
+            begun: schedule.iterations_each().map_or_else(Vec::new, |_| vec![0; owned]),
+            arrivals: arrivals.filter(|_| owned > 0),
+        }
     }
 
-    /// When the scenario is over, as far as known.
+    /// When no iteration begins any more, as far as known.
     pub(super) fn end_ns(&self) -> i64 {
         self.end_ns
     }
 
-    /// Ends the scenario at a moment, unless it is over already.
+    /// When no step begins any more, as far as known.
+    pub(super) fn steps_end_ns(&self) -> i64 {
+        self.steps_end_ns
+    }
+
+    /// Lets no iteration begin from a moment on.
     pub(super) fn end_at(&mut self, now: i64) {
         self.end_ns = self.end_ns.min(now);
     }
 
-    /// Users of the scenario on all threads at the end of a stretch of time, or at its own end if that comes earlier;
-    /// 0 when it was over before.
-    pub(super) fn vus_between(&self, shared: &Shared<'_>, from_ns: i64, to_ns: i64) -> u32 {
-        if from_ns >= self.end_ns {
-            return 0;
-        }
-        let last_ns = to_ns.min(self.end_ns) - 1;
-        shared.schedules[self.scenario].vus_at(last_ns - shared.start_ns)
+    /// Lets no step begin from a moment on.
+    pub(super) fn stop_at(&mut self, now: i64) {
+        self.end_at(now);
+        self.steps_end_ns = self.steps_end_ns.min(now);
     }
 
-    /// How many of this thread's users may send, or are still at it, when `vus` users may send in all.
-    pub(super) fn active_or_busy(&self, shared: &Shared<'_>, thread: usize, vus: u32, users: &[User]) -> u32 {
+    /// Whether a user of this population may be at work.
+    pub(super) fn is_active(&self, slot: usize) -> bool {
+        slot - self.first_slot < self.active
+    }
+
+    /// How many iterations a user has begun, to count on, where that is limited.
+    pub(super) fn begun_of(&mut self, slot: usize) -> Option<&mut u64> {
+        self.begun.get_mut(slot - self.first_slot)
+    }
+
+    /// When there is something to do for an open model.
+    pub(super) fn next_arrival_ns(&self) -> i64 {
+        self.arrivals.as_ref().map_or(i64::MAX, Arrivals::next_ns)
+    }
+
+    /// Whether an iteration has steps to go although no other begins. Costs a look at every user.
+    pub(super) fn has_steps_left<S>(&self, now: i64, users: &[User<S>]) -> bool {
+        now < self.steps_end_ns && self.own(users).iter().any(User::has_steps_left)
+    }
+
+    fn own<'users, S>(&self, users: &'users [User<S>]) -> &'users [User<S>] {
+        &users[self.first_slot..self.first_slot + self.owned]
+    }
+
+    /// What this thread adds to the scenario's users at the end of a stretch of time, or at the scenario's own end if
+    /// that comes earlier: those that may send or are still at it and, in an open model, those at work.
+    pub(super) fn vus_between<S>(
+        &self,
+        shared: &Shared<'_>,
+        thread: usize,
+        from_ns: i64,
+        to_ns: i64,
+        users: &[User<S>],
+    ) -> u32 {
+        if let Some(arrivals) = &self.arrivals {
+            let ends_within = from_ns < self.end_ns && self.end_ns <= to_ns;
+            return arrivals.at_end().filter(|_| ends_within).unwrap_or_else(|| arrivals.at_work());
+        }
+        let schedule = &shared.schedules[self.scenario];
+        let last_ns = to_ns.min(self.end_ns) - 1;
+        let vus = if from_ns >= self.end_ns { 0 } else { schedule.vus_at(last_ns - shared.start_ns) };
         let active = share(vus, thread, shared.threads).min(self.owned);
-        let others = &users[self.first_slot + active..self.first_slot + self.owned];
-        (active + others.iter().filter(|user| user.is_busy()).count()) as u32
+        let each = schedule.iterations_each();
+        let own = self.own(users);
+        let is_done = |at: &usize, each: u64| self.begun[*at] >= each && !own[*at].is_at_work();
+        let done = each.map_or(0, |each| (0..active).filter(|at| is_done(at, each)).count());
+        (active - done + own[active..].iter().filter(|user| user.is_busy()).count()) as u32
     }
 }
 
@@ -68,14 +135,18 @@ fn share(vus: u32, thread: usize, threads: usize) -> usize {
     (vus as usize).saturating_sub(thread).div_ceil(threads)
 }
 
-impl Worker<'_> {
+impl<W: Wire> Worker<'_, W> {
     /// Lets a scenario have `vus` users from a moment on. Those who begin together do not begin in step.
     pub(super) fn populate(&mut self, index: usize, vus: u32, begin_ns: i64) {
+        let is_open = self.shared.schedules[index].is_open();
         let population = &mut self.populations[index];
         let before = std::mem::replace(&mut population.vus, vus);
         let active = share(vus, self.thread, self.shared.threads);
         let newcomers = population.active..active;
         population.active = active;
+        if is_open {
+            return;
+        }
         let first_slot = population.first_slot;
         let together = f64::from(vus.saturating_sub(before));
         let spread_ns = if together > 1.0 { self.shared.schedules[index].spread_ns() } else { 0 };
@@ -87,26 +158,6 @@ impl Worker<'_> {
                 self.wait_until(slot, due_ns);
             }
         }
-    }
-
-    /// Whether a user may begin a request at a moment.
-    pub(super) fn may_send(&self, slot: usize, at_ns: i64) -> bool {
-        let population = &self.populations[self.users[slot].scenario];
-        self.progress == Progress::Sending
-            && slot - population.first_slot < population.active
-            && at_ns < population.end_ns
-    }
-
-    /// Gives a user the time of its next request.
-    pub(super) fn wait_until(&mut self, slot: usize, due_ns: i64) {
-        self.users[slot].activity = Activity::Waiting;
-        self.timers.push(due_ns, slot);
-    }
-
-    /// Lets a user do nothing until the load has room for it.
-    pub(super) fn rest(&mut self, slot: usize) {
-        self.users[slot].activity = Activity::Resting;
-        self.disconnect(slot);
     }
 }
 

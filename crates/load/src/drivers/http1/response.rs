@@ -4,10 +4,12 @@
 //! end by their length, with the last chunk and its trailers, with the connection, or there is none.
 //! Wherever the bytes are cut, the result is the same.
 //!
-//! Contents are not interpreted: no decompression, no cookies, no redirects.
+//! Contents are not interpreted: no decompression, no cookies, no redirects. Whoever needs them gives a [`Sink`], which
+//! sees the final head and the body without framing; without one nothing is copied.
 
 use super::head::{Framing, Head, Reuse, parse_head};
 use crate::request::AnswerForm;
+use crate::session::Sink;
 
 /// The longest head of an answer, and the longest trailer section, in bytes.
 pub(crate) const HEAD_BYTES_MAX: usize = 64 * 1024;
@@ -76,6 +78,11 @@ impl ResponseParser {
         self.answer = Answer { status: 0, reuse: Reuse::Open, bytes: 0, body_bytes: 0 };
     }
 
+    /// Takes an answer that something else has read, or as much as has come of it.
+    pub(in crate::drivers) fn stand_for(&mut self, answer: Answer) {
+        self.answer = answer;
+    }
+
     /// Bytes of this answer so far.
     pub(crate) fn bytes(&self) -> u64 {
         self.answer.bytes
@@ -85,9 +92,9 @@ impl ResponseParser {
     ///
     /// # Errors
     /// What is wrong with the bytes, when they are not an HTTP/1 answer.
-    pub(crate) fn feed(&mut self, mut bytes: &[u8]) -> Result<Option<Answer>, &'static str> {
+    pub(crate) fn feed(&mut self, mut bytes: &[u8], sink: &mut impl Sink) -> Result<Option<Answer>, &'static str> {
         while !bytes.is_empty() && self.state != State::Whole {
-            let taken = self.step(bytes)?;
+            let taken = self.step(bytes, sink)?;
             self.answer.bytes += taken as u64;
             bytes = &bytes[taken..];
         }
@@ -114,18 +121,18 @@ impl ResponseParser {
     }
 
     /// Takes a part of `bytes`, at least one, and says how many.
-    fn step(&mut self, bytes: &[u8]) -> Result<usize, &'static str> {
+    fn step(&mut self, bytes: &[u8], sink: &mut impl Sink) -> Result<usize, &'static str> {
         match self.state {
-            State::Head => self.step_head(bytes),
+            State::Head => self.step_head(bytes, sink),
             State::Length(left) => {
-                let taken = self.take_body(left, bytes);
+                let taken = self.take_body(left, bytes, sink);
                 let left = left - taken as u64;
                 self.state = if left == 0 { State::Whole } else { State::Length(left) };
                 Ok(taken)
             }
-            State::UntilClose => Ok(self.take_body(u64::MAX, bytes)),
+            State::UntilClose => Ok(self.take_body(u64::MAX, bytes, sink)),
             State::ChunkData(left) => {
-                let taken = self.take_body(left, bytes);
+                let taken = self.take_body(left, bytes, sink);
                 let left = left - taken as u64;
                 self.state = if left == 0 { State::ChunkEnd } else { State::ChunkData(left) };
                 Ok(taken)
@@ -137,16 +144,20 @@ impl ResponseParser {
         }
     }
 
-    fn take_body(&mut self, left: u64, bytes: &[u8]) -> usize {
+    fn take_body(&mut self, left: u64, bytes: &[u8], sink: &mut impl Sink) -> usize {
         let taken = left.min(bytes.len() as u64);
         self.answer.body_bytes += taken;
+        sink.body(&bytes[..taken as usize]);
         taken as usize
     }
 
-    fn step_head(&mut self, bytes: &[u8]) -> Result<usize, &'static str> {
+    fn step_head(&mut self, bytes: &[u8], sink: &mut impl Sink) -> Result<usize, &'static str> {
         if self.head.is_empty() {
             if let Some((head, length)) = parse_head(bytes)? {
                 self.begin_body(head, length)?;
+                if self.state != State::Head {
+                    sink.head(&bytes[..length]);
+                }
                 return Ok(length);
             }
             return self.keep_head(bytes);
@@ -156,8 +167,11 @@ impl ResponseParser {
             self.head.push(byte);
             let is_worth_parsing = byte == b'\n' || self.head.len() <= FIRST_BYTES;
             if is_worth_parsing && let Some((head, length)) = parse_head(&self.head)? {
-                self.head.clear();
                 self.begin_body(head, length)?;
+                if self.state != State::Head {
+                    sink.head(&self.head[..length]);
+                }
+                self.head.clear();
                 return Ok(length - before);
             }
             if self.head.len() > HEAD_BYTES_MAX {
@@ -241,13 +255,14 @@ fn after_size(size: u64) -> State {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::random::Random;
     use proptest::prelude::*;
 
     fn read(pieces: &[&[u8]], form: AnswerForm) -> Result<Answer, AtClose> {
         let mut parser = ResponseParser::new();
         parser.expect(form);
         for piece in pieces {
-            match parser.feed(piece) {
+            match parser.feed(piece, &mut ()) {
                 Ok(Some(answer)) => return Ok(answer),
                 Ok(None) => {}
                 Err(problem) => return Err(AtClose::NotHttp(problem)),
@@ -355,7 +370,7 @@ mod tests {
     #[test]
     fn bytes_after_the_answer_close_the_connection() {
         let mut parser = ResponseParser::new();
-        let answer = parser.feed(b"HTTP/1.1 204 No Content\r\n\r\nHTTP/1.1").unwrap().unwrap();
+        let answer = parser.feed(b"HTTP/1.1 204 No Content\r\n\r\nHTTP/1.1", &mut ()).unwrap().unwrap();
         assert_eq!((answer.reuse, answer.bytes), (Reuse::Closed, 27));
     }
 
@@ -367,6 +382,93 @@ mod tests {
             assert_eq!(read(&[head.as_bytes()], AnswerForm::WithBody).is_ok(), expected);
             assert_eq!(read(&[halves.0, halves.1], AnswerForm::WithBody).is_ok(), expected);
         }
+    }
+
+    type Seen = (Result<(u16, u64, u64), AtClose>, Vec<u8>, Vec<u8>);
+
+    /// What is read and captured of an answer that comes in these pieces.
+    fn seen(pieces: &[&[u8]]) -> Seen {
+        let (mut parser, mut kept) = (ResponseParser::new(), Kept::default());
+        parser.expect(AnswerForm::WithBody);
+        let fed = pieces.iter().find_map(|piece| parser.feed(piece, &mut kept).transpose());
+        let result = match fed {
+            Some(fed) => fed.map_err(AtClose::NotHttp),
+            None => match parser.close() {
+                AtClose::Whole(answer) => Ok(answer),
+                other => Err(other),
+            },
+        };
+        (result.map(|a| (a.status, a.bytes, a.body_bytes)), kept.head, kept.body)
+    }
+
+    #[derive(Default)]
+    struct Kept {
+        head: Vec<u8>,
+        body: Vec<u8>,
+    }
+
+    impl Sink for Kept {
+        fn head(&mut self, bytes: &[u8]) {
+            self.head.extend_from_slice(bytes);
+        }
+
+        fn body(&mut self, bytes: &[u8]) {
+            self.body.extend_from_slice(bytes);
+        }
+    }
+
+    #[test]
+    fn a_sink_sees_the_final_head_and_the_body_without_framing() {
+        let bytes = b"HTTP/1.1 103 Hints\r\nX: y\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2;a\r\nab\r\n1\r\nc\r\n0\r\nT: t\r\n\r\nnext";
+        let whole = seen(&[bytes]);
+        assert_eq!(whole.1, b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
+        assert_eq!((whole.0.unwrap().2, whole.2.as_slice()), (3, &b"abc"[..]));
+        assert_eq!(seen(&bytes.chunks(1).collect::<Vec<_>>()).2, b"abc");
+    }
+
+    const CASES: usize = 200_000;
+
+    /// Damages an answer in up to three places: a byte changed, taken out or put in, or a part repeated.
+    fn damaged(bytes: &[u8], random: &mut Random) -> Vec<u8> {
+        const TELLING: &[u8] = b"\r\n:; 019aFx,\0\xff";
+        let mut bytes = bytes.to_vec();
+        for _ in 0..random.below(4) {
+            let at = random.below(bytes.len() as u64 + 1) as usize;
+            let byte = TELLING[random.below(TELLING.len() as u64) as usize];
+            match random.below(4) {
+                0 => bytes.insert(at, byte),
+                1 if at < bytes.len() => bytes[at] = byte,
+                2 if at < bytes.len() => drop(bytes.remove(at)),
+                _ => bytes.extend_from_within(at..),
+            }
+        }
+        bytes
+    }
+
+    #[test]
+    fn many_damaged_and_random_answers_are_read_alike_however_they_are_cut() {
+        let mut random = Random::new(7, 7);
+        let table = table();
+        let mut read_whole = 0;
+        for case in 0..CASES {
+            let bytes = if case % 16 == 0 {
+                (0..random.below(80)).map(|_| random.below(256) as u8).collect()
+            } else {
+                damaged(table[case % table.len()].0, &mut random)
+            };
+            let mut ends: Vec<usize> = (0..3).map(|_| random.below(bytes.len() as u64 + 1) as usize).collect();
+            ends.extend([0, bytes.len()]);
+            ends.sort_unstable();
+            let pieces: Vec<&[u8]> = ends.windows(2).map(|ends| &bytes[ends[0]..ends[1]]).collect();
+            let (whole, cut) = (seen(&[&bytes]), seen(&pieces));
+            assert_eq!(whole, cut, "case {case}, cut at {ends:?}: {}", bytes.escape_ascii());
+            if let Ok((_, size, body_bytes)) = whole.0 {
+                read_whole += 1;
+                assert_eq!(body_bytes, whole.2.len() as u64);
+                assert!(size >= body_bytes + whole.1.len() as u64 && size <= bytes.len() as u64);
+            }
+        }
+        assert!((CASES / 10..CASES * 9 / 10).contains(&read_whole), "{read_whole} of {CASES} were whole");
     }
 
     proptest! {

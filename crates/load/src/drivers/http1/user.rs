@@ -6,13 +6,15 @@ use std::os::fd::OwnedFd;
 use rustix::event::epoll::EventFlags;
 
 use super::response::ResponseParser;
+use crate::data::Draw;
 use crate::flows::Position;
 use crate::sampling::Ended;
+use crate::session::Session;
 use crate::trace_context::TraceContext;
 
 /// What a user is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Activity {
+pub(in crate::drivers) enum Activity {
     /// Nothing, until the load has room for it.
     Resting,
     /// Its next request has a time, and a timer.
@@ -25,7 +27,7 @@ pub(super) enum Activity {
 
 /// How often the current request was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Attempt {
+pub(in crate::drivers) enum Attempt {
     First,
     /// Again, because the server had closed the kept connection.
     Second,
@@ -33,26 +35,26 @@ pub(super) enum Attempt {
 
 /// A connection to the target.
 #[derive(Debug)]
-pub(super) struct Connection {
-    pub(super) socket: OwnedFd,
+pub(in crate::drivers) struct Connection<S = OwnedFd> {
+    pub(in crate::drivers) socket: S,
     /// Answers it has brought.
-    pub(super) answers: u64,
+    pub(in crate::drivers) answers: u64,
     /// Just before the call that opened it, in Unix nanoseconds.
-    pub(super) opened_ns: i64,
+    pub(in crate::drivers) opened_ns: i64,
     /// Whether it took any byte, which shows that it is connected.
-    pub(super) is_proven: bool,
-    pub(super) watched: Watched,
+    pub(in crate::drivers) is_proven: bool,
+    pub(in crate::drivers) watched: Watched,
 }
 
-impl Connection {
-    pub(super) fn new(socket: OwnedFd, opened_ns: i64) -> Self {
+impl<S> Connection<S> {
+    pub(in crate::drivers) fn new(socket: S, opened_ns: i64) -> Self {
         Self { socket, answers: 0, opened_ns, is_proven: false, watched: Watched::Not }
     }
 }
 
 /// What the poller watches a connection for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Watched {
+pub(in crate::drivers) enum Watched {
     Not,
     ForAnswer,
     /// Room to write, and an answer that comes before the request is whole.
@@ -60,7 +62,7 @@ pub(super) enum Watched {
 }
 
 impl Watched {
-    pub(super) fn events(self) -> EventFlags {
+    pub(in crate::drivers) fn events(self) -> EventFlags {
         match self {
             Watched::Not => EventFlags::empty(),
             Watched::ForAnswer => EventFlags::IN,
@@ -71,38 +73,42 @@ impl Watched {
 
 /// See the module. Times are Unix nanoseconds, 0 when they have not come yet.
 #[derive(Debug)]
-pub(super) struct User {
-    pub(super) scenario: usize,
+pub(in crate::drivers) struct User<S = OwnedFd> {
+    pub(in crate::drivers) scenario: usize,
     /// Where it is in its flow.
-    pub(super) position: Position,
-    pub(super) vu: u32,
-    pub(super) target: SocketAddr,
-    pub(super) activity: Activity,
-    pub(super) connection: Option<Connection>,
+    pub(in crate::drivers) position: Position,
+    pub(in crate::drivers) vu: u32,
+    pub(in crate::drivers) target: SocketAddr,
+    pub(in crate::drivers) activity: Activity,
+    pub(in crate::drivers) connection: Option<Connection<S>>,
     /// Tells the events of this connection from those of the ones before it.
-    pub(super) generation: u32,
-    pub(super) parser: ResponseParser,
-    pub(super) request: Vec<u8>,
-    pub(super) written: usize,
-    pub(super) attempt: Attempt,
-    pub(super) trace: TraceContext,
-    pub(super) intended_ns: i64,
-    pub(super) begun_ns: i64,
-    pub(super) sent_ns: i64,
-    pub(super) first_byte_ns: i64,
+    pub(in crate::drivers) generation: u32,
+    pub(in crate::drivers) parser: ResponseParser,
+    pub(in crate::drivers) request: Vec<u8>,
+    /// What was drawn from the data sources for the current iteration.
+    pub(in crate::drivers) draws: Vec<Draw>,
+    /// What it remembers; none where iterations are single plain requests.
+    pub(in crate::drivers) session: Option<Box<Session>>,
+    pub(in crate::drivers) written: usize,
+    pub(in crate::drivers) attempt: Attempt,
+    pub(in crate::drivers) trace: TraceContext,
+    pub(in crate::drivers) intended_ns: i64,
+    pub(in crate::drivers) begun_ns: i64,
+    pub(in crate::drivers) sent_ns: i64,
+    pub(in crate::drivers) first_byte_ns: i64,
     /// When the connection first took bytes of the current attempt.
-    pub(super) writing_ns: i64,
+    pub(in crate::drivers) writing_ns: i64,
     /// When the request was written whole.
-    pub(super) written_ns: i64,
-    pub(super) deadline_ns: i64,
+    pub(in crate::drivers) written_ns: i64,
+    pub(in crate::drivers) deadline_ns: i64,
     /// The last time that its pace said "send".
-    pub(super) tick_ns: i64,
+    pub(in crate::drivers) tick_ns: i64,
     /// What it waits after a connection was refused.
-    pub(super) back_off_ns: i64,
+    pub(in crate::drivers) back_off_ns: i64,
 }
 
-impl User {
-    pub(super) fn new(scenario: usize, vu: u32, target: SocketAddr) -> Self {
+impl<S> User<S> {
+    pub(in crate::drivers) fn new(scenario: usize, vu: u32, target: SocketAddr) -> Self {
         Self {
             scenario,
             position: Position::default(),
@@ -113,6 +119,8 @@ impl User {
             generation: 0,
             parser: ResponseParser::new(),
             request: Vec::new(),
+            draws: Vec::new(),
+            session: None,
             written: 0,
             attempt: Attempt::First,
             trace: TraceContext::default(),
@@ -128,12 +136,40 @@ impl User {
         }
     }
 
-    pub(super) fn is_busy(&self) -> bool {
+    pub(in crate::drivers) fn is_busy(&self) -> bool {
         matches!(self.activity, Activity::Sending | Activity::Receiving)
     }
 
+    /// Whether its iteration goes on after a pause.
+    pub(in crate::drivers) fn is_within_iteration(&self) -> bool {
+        self.session.as_ref().is_some_and(|session| session.is_within_iteration())
+    }
+
+    /// Whether it is within an iteration.
+    pub(in crate::drivers) fn is_at_work(&self) -> bool {
+        self.is_busy() || self.is_within_iteration()
+    }
+
+    /// Whether its iteration has steps after the current request or pause.
+    pub(in crate::drivers) fn has_steps_left(&self) -> bool {
+        self.is_within_iteration() || (self.is_busy() && self.position.next().is_some())
+    }
+
+    /// Gives up what is left of its iteration.
+    pub(in crate::drivers) fn leave_iteration(&mut self) {
+        if let Some(session) = &mut self.session {
+            session.take_upcoming();
+        }
+    }
+
+    /// Makes its session ready for the next request, and says how many bytes came before the current answer: those that
+    /// redirected to it.
+    pub(in crate::drivers) fn end_request(&mut self) -> u64 {
+        self.session.as_mut().map_or(0, |session| session.end_request())
+    }
+
     /// The current request as it stands at its end, without a status.
-    pub(super) fn ended(&self, done_ns: i64) -> Ended {
+    pub(in crate::drivers) fn ended(&self, done_ns: i64) -> Ended {
         Ended {
             vu: self.vu,
             intended_ns: self.intended_ns,

@@ -1,0 +1,183 @@
+//! What tasks tell the load thread, in the order in which it happened, and how the thread waits for it.
+//!
+//! The queue is bounded by what it carries: a user has one exchange at a time, and an exchange says a handful of things.
+//! The clock of the runtime counts in milliseconds, so the time to wake up is kept by a timer of the kernel.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
+use std::task::{Context, Poll, Waker};
+
+use rustix::io::Errno;
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
+};
+use tokio::io::unix::AsyncFd;
+
+use super::exchange::Ended;
+
+/// Which exchange something is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Flight {
+    pub(super) slot: usize,
+    /// Tells the user's exchanges apart.
+    pub(super) generation: u32,
+}
+
+/// What happened. Times are Unix nanoseconds.
+pub(super) enum Event {
+    /// A connection was made.
+    Connected(Times),
+    /// The first byte of the request was handed over.
+    Sent { at_ns: i64 },
+    /// A kept connection broke before the answer, and the request is sent once more.
+    Retried,
+    /// The exchange is over.
+    Ended(Box<Ended>),
+}
+
+/// How long it took to make a connection.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Times {
+    /// Just before `connect`.
+    pub(super) opened_ns: i64,
+    pub(super) connected_ns: i64,
+    /// When the encryption stood, if there is any.
+    pub(super) secured_ns: Option<i64>,
+}
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Events {
+    queue: RefCell<VecDeque<(Flight, Event)>>,
+    /// Whether an exchange is over that nobody has looked at.
+    has_ended: Cell<bool>,
+    waker: Cell<Option<Waker>>,
+}
+
+impl Events {
+    pub(super) fn push(&self, flight: Flight, event: Event) {
+        // All else can wait until the thread wakes up anyway.
+        if matches!(event, Event::Ended(_)) {
+            self.has_ended.set(true);
+            if let Some(waker) = self.waker.take() {
+                waker.wake();
+            }
+        }
+        self.queue.borrow_mut().push_back((flight, event));
+    }
+
+    /// The oldest event. Whoever takes one has to take them all before waiting for more.
+    pub(super) fn pop(&self) -> Option<(Flight, Event)> {
+        self.has_ended.set(false);
+        self.queue.borrow_mut().pop_front()
+    }
+
+    /// Ready when an exchange is over.
+    pub(super) fn poll(&self, context: &Context<'_>) -> Poll<()> {
+        if self.has_ended.get() {
+            return Poll::Ready(());
+        }
+        self.waker.set(Some(context.waker().clone()));
+        Poll::Pending
+    }
+}
+
+/// The time to wake up.
+pub(super) struct Alarm {
+    timer: AsyncFd<OwnedFd>,
+    at_ns: i64,
+}
+
+impl Alarm {
+    /// # Errors
+    /// When the kernel gives no timer. Needs a runtime around it.
+    pub(super) fn new() -> std::io::Result<Self> {
+        let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
+        let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
+        // SAFETY: the descriptor is owned by what is registered, which never replaces it.
+        #[allow(unsafe_code)]
+        let timer = unsafe { AsyncFd::register(timer) }?;
+        Ok(Self { timer, at_ns: i64::MAX })
+    }
+
+    /// Sets the time at which it rings: a moment `at_ns` on any axis, which is `wait_ns` from now, more than 0. Costs
+    /// nothing when that is the time already.
+    pub(super) fn set(&mut self, at_ns: i64, wait_ns: i64) -> Result<(), Errno> {
+        if at_ns == self.at_ns {
+            return Ok(());
+        }
+        let value = Timespec { tv_sec: wait_ns / 1_000_000_000, tv_nsec: wait_ns % 1_000_000_000 };
+        let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: value };
+        timerfd_settime(self.timer.get_ref(), TimerfdTimerFlags::empty(), &once)?;
+        self.at_ns = at_ns;
+        Ok(())
+    }
+
+    /// Ready when it has rung since it was set.
+    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        while let Poll::Ready(ready) = self.timer.poll_read_ready(context) {
+            // A timer that cannot be waited for is looked at again with the next tick.
+            let Ok(mut ready) = ready else { return Poll::Ready(()) };
+            let rung = ready.try_io(|timer| {
+                let mut rings = [0; 8];
+                Ok(rustix::io::read(timer.get_ref(), &mut rings)?)
+            });
+            if rung.is_ok() {
+                self.at_ns = i64::MAX;
+                return Poll::Ready(());
+            }
+        }
+        Poll::Pending
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recorder::Cause;
+    use narrows_model::load::ErrorKind;
+    use tokio::runtime::{Builder, Runtime};
+
+    fn runtime() -> Runtime {
+        Builder::new_current_thread().enable_io().build().unwrap()
+    }
+
+    #[test]
+    fn an_alarm_rings_once_whenever_it_is_set() {
+        let runtime = runtime();
+        let _within = runtime.enter();
+        let mut alarm = Alarm::new().unwrap();
+        for at_ns in 1..4 {
+            alarm.set(at_ns, 1_000).unwrap();
+            runtime.block_on(std::future::poll_fn(|context| alarm.poll(context)));
+            let mut context = Context::from_waker(Waker::noop());
+            assert!(alarm.poll(&mut context).is_pending(), "it has rung");
+        }
+    }
+
+    #[test]
+    fn an_alarm_that_is_put_off_does_not_ring_for_what_it_was_set_to_before() {
+        let runtime = runtime();
+        let _within = runtime.enter();
+        let mut alarm = Alarm::new().unwrap();
+        alarm.set(1, 1).unwrap();
+        alarm.set(2, i64::MAX / 4).unwrap();
+        runtime.block_on(tokio::task::yield_now());
+        assert!(alarm.poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    }
+
+    #[test]
+    fn only_the_end_of_an_exchange_is_waited_for_and_all_comes_in_order() {
+        let (events, context) = (Events::default(), Context::from_waker(Waker::noop()));
+        let flight = Flight { slot: 3, generation: 1 };
+        events.push(flight, Event::Sent { at_ns: 1 });
+        assert!(events.poll(&context).is_pending());
+        let result = Err(super::super::failure::Broken::new(ErrorKind::Reset, Cause::Text("")));
+        events.push(flight, Event::Ended(Box::new(Ended { result, connection: None, capture: None })));
+        assert!(events.poll(&context).is_ready());
+        assert!(matches!(events.pop(), Some((taken, Event::Sent { at_ns: 1 })) if taken == flight));
+        assert!(matches!(events.pop(), Some((_, Event::Ended(_)))) && events.pop().is_none());
+        assert!(events.poll(&context).is_pending());
+    }
+}

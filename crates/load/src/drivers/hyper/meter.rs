@@ -1,0 +1,136 @@
+//! What goes over a connection, seen from between HTTP and the encryption: bytes, and when requests were written.
+
+use std::cell::Cell;
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::events::{Event, Events, Flight};
+use crate::clock::Clock;
+
+/// What a server's first bytes on a connection look like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Opening {
+    Awaited,
+    OfHttp1,
+    OfAnother,
+}
+
+/// The figures of the current exchange. Times are Unix nanoseconds, 0 when they have not come yet.
+pub(super) struct Meter {
+    clock: Clock,
+    events: Rc<Events>,
+    flight: Cell<Option<Flight>>,
+    read: Cell<u64>,
+    opening: Cell<Opening>,
+    writing_ns: Cell<i64>,
+    written_ns: Cell<i64>,
+}
+
+impl Meter {
+    pub(super) fn new(clock: Clock, events: Rc<Events>) -> Self {
+        let (read, writing_ns, written_ns) = (Cell::new(0), Cell::new(0), Cell::new(0));
+        let opening = Cell::new(Opening::Awaited);
+        Self { clock, events, flight: Cell::new(None), read, opening, writing_ns, written_ns }
+    }
+
+    /// Begins to measure an exchange.
+    pub(super) fn begin(&self, flight: Flight) {
+        self.flight.set(Some(flight));
+        self.read.set(0);
+        self.writing_ns.set(0);
+        self.written_ns.set(0);
+    }
+
+    /// Bytes that came.
+    pub(super) fn read(&self) -> u64 {
+        self.read.get()
+    }
+
+    /// Whether the server speaks HTTP/1, whatever it was asked to speak.
+    pub(super) fn hears_http1(&self) -> bool {
+        self.opening.get() == Opening::OfHttp1
+    }
+
+    fn heard(&self, bytes: &[u8]) {
+        if self.opening.get() == Opening::Awaited && !bytes.is_empty() {
+            let is_http1 = bytes.starts_with(b"HTTP/1.");
+            self.opening.set(if is_http1 { Opening::OfHttp1 } else { Opening::OfAnother });
+        }
+        self.read.set(self.read.get() + bytes.len() as u64);
+    }
+
+    /// When bytes were first written.
+    pub(super) fn writing_ns(&self) -> i64 {
+        self.writing_ns.get()
+    }
+
+    /// When bytes were last written.
+    pub(super) fn written_ns(&self) -> i64 {
+        self.written_ns.get()
+    }
+
+    fn wrote(&self) {
+        let Some(flight) = self.flight.get() else { return };
+        let now = self.clock.now_ns();
+        if self.writing_ns.get() == 0 {
+            self.writing_ns.set(now);
+            self.events.push(flight, Event::Sent { at_ns: now });
+        }
+        self.written_ns.set(now);
+    }
+}
+
+/// A stream with a meter.
+pub(super) struct Metered<S> {
+    stream: S,
+    meter: Rc<Meter>,
+}
+
+impl<S> Metered<S> {
+    pub(super) fn new(stream: S, meter: Rc<Meter>) -> Self {
+        Self { stream, meter }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let done = ready!(Pin::new(&mut self.stream).poll_read(cx, buffer));
+        self.meter.heard(&buffer.filled()[before..]);
+        Poll::Ready(done)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Metered<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let done = ready!(Pin::new(&mut self.stream).poll_write(cx, bytes));
+        self.meter.wrote();
+        Poll::Ready(done)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let done = ready!(Pin::new(&mut self.stream).poll_write_vectored(cx, slices));
+        self.meter.wrote();
+        Poll::Ready(done)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}

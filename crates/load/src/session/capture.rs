@@ -1,0 +1,95 @@
+//! Keeps the head and the body of an answer that a step looks at, up to a limit.
+
+/// The most of a body that is kept, in bytes, both as it came and decoded.
+pub(crate) const BODY_BYTES_MAX: usize = 1 << 20;
+/// Buffers that have grown larger than this are given back after each answer.
+const KEPT_BYTES_MAX: usize = 64 * 1024;
+
+/// What is to be kept of an answer while it goes by. `()` keeps nothing and costs nothing.
+pub(crate) trait Sink {
+    /// The final head, whole.
+    fn head(&mut self, bytes: &[u8]);
+    /// More of the body, without framing.
+    fn body(&mut self, bytes: &[u8]);
+}
+
+impl Sink for () {
+    #[inline]
+    fn head(&mut self, _: &[u8]) {}
+    #[inline]
+    fn body(&mut self, _: &[u8]) {}
+}
+
+/// Which parts of an answer are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(crate) enum Wanted {
+    /// None.
+    #[default]
+    Nothing,
+    /// The head.
+    Head,
+    /// The head and the body.
+    All,
+}
+
+/// The parts of one answer.
+#[derive(Debug, Default)]
+pub(crate) struct Capture {
+    pub(super) wanted: Wanted,
+    pub(super) head: Vec<u8>,
+    pub(super) body: Vec<u8>,
+    /// Whether the body went on after the limit.
+    pub(super) is_cut: bool,
+}
+
+impl Capture {
+    /// Says what is to be kept of the answer that comes.
+    pub(crate) fn want(&mut self, wanted: Wanted) -> &mut Self {
+        self.wanted = wanted;
+        self
+    }
+
+    /// Forgets the answer.
+    pub(super) fn clear(&mut self) {
+        self.is_cut = false;
+        for buffer in [&mut self.head, &mut self.body] {
+            buffer.clear();
+            buffer.shrink_to(KEPT_BYTES_MAX);
+        }
+    }
+}
+
+impl Sink for Capture {
+    fn head(&mut self, bytes: &[u8]) {
+        if self.wanted != Wanted::Nothing {
+            self.head.extend_from_slice(bytes);
+        }
+    }
+
+    fn body(&mut self, bytes: &[u8]) {
+        if self.wanted == Wanted::All {
+            let room = BODY_BYTES_MAX - self.body.len();
+            self.body.extend_from_slice(&bytes[..room.min(bytes.len())]);
+            self.is_cut |= bytes.len() > room;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_wanted_is_kept_and_no_more_than_the_limit() {
+        for (wanted, head, body) in [(Wanted::Nothing, 0, 0), (Wanted::Head, 4, 0), (Wanted::All, 4, BODY_BYTES_MAX)] {
+            let mut capture = Capture::default();
+            capture.want(wanted).head(b"head");
+            (0..3).for_each(|_| capture.body(&[b'x'; BODY_BYTES_MAX / 2]));
+            assert_eq!((capture.head.len(), capture.body.len()), (head, body));
+            assert_eq!(capture.is_cut, wanted == Wanted::All);
+            capture.clear();
+            assert_eq!((capture.head.len(), capture.body.len(), capture.is_cut), (0, 0, false));
+            assert!(capture.body.capacity() <= KEPT_BYTES_MAX);
+        }
+    }
+}

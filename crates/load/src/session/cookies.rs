@@ -1,0 +1,245 @@
+//! The cookies of one user for one host (RFC 6265).
+//!
+//! Cookies are told apart by name and path; longer paths come first, then older cookies. The jar is small: over its
+//! limits the oldest cookie goes. `Domain` is not looked at, since a user speaks to one host only, and neither are
+//! `HttpOnly` and `SameSite`, which speak of browsers.
+
+use super::cookie_date;
+use super::redirect::Security;
+use crate::request::path_of;
+
+/// The most cookies of a user.
+const COOKIES_MAX: usize = 64;
+/// The most bytes of a user's cookies, names, values and paths together.
+const JAR_BYTES_MAX: usize = 8 * 1024;
+
+/// See the module. The oldest cookie is the first.
+#[derive(Debug, Default)]
+pub(super) struct Jar {
+    cookies: Vec<Cookie>,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct Cookie {
+    name: Vec<u8>,
+    value: Vec<u8>,
+    path: Vec<u8>,
+    /// In Unix seconds; none when it lasts as long as the jar.
+    expires_s: Option<i64>,
+}
+
+impl Cookie {
+    fn bytes(&self) -> usize {
+        self.name.len() + self.value.len() + self.path.len()
+    }
+
+    fn is_over(&self, now_s: i64) -> bool {
+        self.expires_s.is_some_and(|expires_s| expires_s <= now_s)
+    }
+}
+
+impl Jar {
+    pub(super) fn clear(&mut self) {
+        self.cookies.clear();
+        self.bytes = 0;
+    }
+
+    /// Takes the value of a `Set-Cookie` that answered a request for `path`, its query included. What is no cookie, or
+    /// is for encrypted connections only and came over a plain one, is ignored.
+    pub(super) fn set(&mut self, set_cookie: &[u8], path: &[u8], security: Security, now_s: i64) {
+        let Some((cookie, needs)) = parse(set_cookie, path, now_s) else { return };
+        if needs == Security::Tls && security == Security::Plain {
+            return;
+        }
+        let known = self.cookies.iter().position(|known| known.name == cookie.name && known.path == cookie.path);
+        if cookie.is_over(now_s) {
+            known.into_iter().for_each(|index| self.remove(index));
+        } else if cookie.bytes() <= JAR_BYTES_MAX {
+            self.bytes += cookie.bytes();
+            match known {
+                // It keeps its age (RFC 6265, 5.3, step 11).
+                Some(index) => {
+                    self.bytes -= self.cookies[index].bytes();
+                    self.cookies[index] = cookie;
+                }
+                None => self.cookies.push(cookie),
+            }
+            self.shrink(now_s);
+        }
+    }
+
+    fn shrink(&mut self, now_s: i64) {
+        while self.cookies.len() > COOKIES_MAX || self.bytes > JAR_BYTES_MAX {
+            let over = self.cookies.iter().position(|cookie| cookie.is_over(now_s));
+            self.remove(over.unwrap_or(0));
+        }
+    }
+
+    fn remove(&mut self, index: usize) {
+        self.bytes -= self.cookies.remove(index).bytes();
+    }
+
+    /// Appends the cookies for the request whose first line `out` begins with, between `before` and `after`; nothing
+    /// when there are none.
+    pub(super) fn append(&self, now_s: i64, before: &[u8], after: &[u8], out: &mut Vec<u8>) {
+        if self.cookies.is_empty() {
+            return;
+        }
+        let path = without_query(path_of(out));
+        let fits = |cookie: &&Cookie| !cookie.is_over(now_s) && path_matches(path, &cookie.path);
+        let mut chosen: Vec<&Cookie> = self.cookies.iter().filter(fits).collect();
+        chosen.sort_by_key(|cookie| std::cmp::Reverse(cookie.path.len()));
+        for (index, cookie) in chosen.iter().enumerate() {
+            out.extend_from_slice(if index == 0 { before } else { b"; " });
+            out.extend_from_slice(&cookie.name);
+            out.push(b'=');
+            out.extend_from_slice(&cookie.value);
+        }
+        if !chosen.is_empty() {
+            out.extend_from_slice(after);
+        }
+    }
+}
+
+fn without_query(path: &[u8]) -> &[u8] {
+    path.split(|byte| *byte == b'?').next().unwrap_or(path)
+}
+
+/// RFC 6265, 5.1.4.
+fn path_matches(path: &[u8], of_cookie: &[u8]) -> bool {
+    path.strip_prefix(of_cookie)
+        .is_some_and(|rest| rest.is_empty() || of_cookie.ends_with(b"/") || rest.starts_with(b"/"))
+}
+
+/// The folder of a request's path (RFC 6265, 5.1.4).
+fn default_path(path: &[u8]) -> &[u8] {
+    let path = without_query(path);
+    match path.iter().rposition(|byte| *byte == b'/') {
+        Some(last) if last > 0 && path.starts_with(b"/") => &path[..last],
+        _ => b"/",
+    }
+}
+
+/// RFC 6265, 5.2, and whether the cookie is for encrypted connections only.
+fn parse(set_cookie: &[u8], path: &[u8], now_s: i64) -> Option<(Cookie, Security)> {
+    if set_cookie.iter().any(u8::is_ascii_control) {
+        return None;
+    }
+    let mut parts = set_cookie.split(|byte| *byte == b';');
+    let (name, value) = pair(parts.next()?);
+    let value = value.filter(|_| !name.is_empty())?;
+    let (mut own_path, mut expires_s, mut max_age_s, mut needs) = (None, None, None, Security::Plain);
+    for (attribute, value) in parts.map(pair) {
+        let value = value.unwrap_or(b"");
+        match attribute.to_ascii_lowercase().as_slice() {
+            b"path" => own_path = Some(value).filter(|path| path.starts_with(b"/")),
+            b"expires" => expires_s = cookie_date::parse(value).or(expires_s),
+            b"max-age" => max_age_s = age(value).or(max_age_s),
+            b"secure" => needs = Security::Tls,
+            _ => {}
+        }
+    }
+    let expires_s = max_age_s.map(|age_s| now_s.saturating_add(age_s)).or(expires_s);
+    let path = own_path.unwrap_or_else(|| default_path(path)).to_vec();
+    Some((Cookie { name: name.to_vec(), value: value.to_vec(), path, expires_s }, needs))
+}
+
+fn pair(part: &[u8]) -> (&[u8], Option<&[u8]>) {
+    match part.iter().position(|byte| *byte == b'=') {
+        Some(at) => (part[..at].trim_ascii(), Some(part[at + 1..].trim_ascii())),
+        None => (part.trim_ascii(), None),
+    }
+}
+
+/// Seconds, however many digits they have.
+fn age(value: &[u8]) -> Option<i64> {
+    let (sign, digits) = value.strip_prefix(b"-").map_or((1, value), |digits| (-1, digits));
+    let are_digits = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+    let sum = |sum: i64, digit: &u8| sum.saturating_mul(10).saturating_add(i64::from(digit - b'0'));
+    are_digits.then(|| sign * digits.iter().fold(0, sum))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const NOW_S: i64 = 784_111_777;
+
+    fn jar(set_cookies: &[&str]) -> Jar {
+        let mut jar = Jar::default();
+        set_cookies.iter().for_each(|cookie| jar.set(cookie.as_bytes(), b"/shop/cart?x=/y/", Security::Plain, NOW_S));
+        jar
+    }
+
+    fn sent(jar: &Jar, path: &str, now_s: i64) -> String {
+        let line = format!("GET {path} HTTP/1.1\r\n");
+        let mut out = line.clone().into_bytes();
+        jar.append(now_s, b"Cookie: ", b"!", &mut out);
+        String::from_utf8(out).unwrap()[line.len()..].to_owned()
+    }
+
+    #[test]
+    fn cookies_go_where_their_path_says() {
+        let jar = jar(&["a=1", "b=2; Path=/", "c=3; path=/shop/; HttpOnly", "d=4; Path=/shopping", "e=5; Path=x"]);
+        assert_eq!(sent(&jar, "/shop/cart?q", NOW_S), "Cookie: c=3; a=1; e=5; b=2!");
+        assert_eq!(sent(&jar, "/shop", NOW_S), "Cookie: a=1; e=5; b=2!");
+        assert_eq!(sent(&jar, "/shopping", NOW_S), "Cookie: d=4; b=2!");
+        assert_eq!(sent(&jar, "/", NOW_S), "Cookie: b=2!");
+        assert_eq!(sent(&Jar::default(), "/", NOW_S), "");
+    }
+
+    #[test]
+    fn values_are_taken_as_they_are_and_what_is_no_cookie_is_not() {
+        let set = ["a = \"x y=z\" ; secure=no", "b=", "=c", "d", "", "e=1\tx", "f=ü"];
+        // `secure=no` says `Secure`, as the standard has it.
+        assert_eq!(sent(&jar(&set), "/shop", NOW_S), "Cookie: b=; f=ü!");
+        let mut jar = Jar::default();
+        jar.set(b"a = \"x y=z\" ; Secure", b"/", Security::Tls, NOW_S);
+        assert_eq!(sent(&jar, "/", NOW_S), "Cookie: a=\"x y=z\"!");
+    }
+
+    #[test]
+    fn a_cookie_is_replaced_kept_until_its_time_and_deleted_by_a_past_one() {
+        let set = ["a=1; Max-Age=10", "a=2; Max-Age=20", "b=1; Expires=Sun, 06 Nov 1994 08:49:47 GMT", "c=1"];
+        let mut held = jar(&set);
+        assert_eq!(sent(&held, "/shop", NOW_S + 9), "Cookie: a=2; b=1; c=1!");
+        assert_eq!(sent(&held, "/shop", NOW_S + 10), "Cookie: a=2; c=1!");
+        assert_eq!(sent(&held, "/shop", NOW_S + 20), "Cookie: c=1!");
+        for delete in
+            ["a=; Max-Age=0", "b=; Max-Age=-99999999999999999999", "c=; Expires=Thu, 01 Jan 1970 00:00:00 GMT"]
+        {
+            held.set(delete.as_bytes(), b"/shop/", Security::Plain, NOW_S);
+        }
+        assert_eq!((held.cookies.len(), held.bytes), (0, 0));
+        let lasting = jar(&["a=1; Max-Age=99999999999999999999; Expires=Thu, 01 Jan 1970 00:00:00 GMT"]);
+        assert_eq!(sent(&lasting, "/shop", NOW_S), "Cookie: a=1!");
+    }
+
+    #[test]
+    fn over_its_limits_the_oldest_cookie_goes() {
+        let many: Vec<String> = (0..COOKIES_MAX + 2).map(|i| format!("n{i}=v; Path=/")).collect();
+        let held = jar(&many.iter().map(String::as_str).collect::<Vec<_>>());
+        assert_eq!(held.cookies.len(), COOKIES_MAX);
+        assert_eq!(held.cookies[0].name, b"n2");
+        let large = "x".repeat(JAR_BYTES_MAX / 2);
+        let held = jar(&["a=1", &format!("b={large}"), &format!("c={large}"), &format!("d={large}{large}")]);
+        assert_eq!(held.cookies.iter().map(|cookie| cookie.name.as_slice()).collect::<Vec<_>>(), [b"c"]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_cookies_keep_the_limits_and_cannot_break_a_header(
+            cookies in proptest::collection::vec(("[a-z=; \\x00-\\xff]{0,30}", "[a-zA-Z0-9=;/ -]{0,60}"), 0..90),
+        ) {
+            let mut jar = Jar::default();
+            for (name, rest) in &cookies {
+                jar.set(format!("{name}={rest}").as_bytes(), b"/", Security::Plain, NOW_S);
+            }
+            prop_assert!(jar.cookies.len() <= COOKIES_MAX && jar.bytes <= JAR_BYTES_MAX);
+            prop_assert_eq!(jar.bytes, jar.cookies.iter().map(Cookie::bytes).sum::<usize>());
+            prop_assert!(!sent(&jar, "/", NOW_S).bytes().any(|byte| byte.is_ascii_control()));
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! What is done with the answers to a step: redirects, then cookies, checks and extraction, in this order.
+
+use narrows_model::load::{Cookies, ErrorKind, Scenario, Step};
+
+use super::answer::{Answer, Decoder, first_header};
+use super::capture::Wanted;
+use super::checks::CompiledCheck;
+use super::extract::CompiledExtract;
+use super::redirect::{Hop, HopMethod, Origin, is_redirect, method_after, resolve};
+use super::{Failure, Session};
+use crate::Error;
+use crate::recorder::Cause;
+use crate::request::path_of;
+
+/// What the status of a failed answer begins at, where no check says otherwise.
+pub(crate) const STATUS_FAILED: u16 = 400;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Rules {
+    /// What has to be kept of answers.
+    pub(crate) wanted: Wanted,
+    checks: Vec<CompiledCheck>,
+    checks_status: bool,
+    extracts: Vec<CompiledExtract>,
+    redirects_max: u8,
+}
+
+/// What an answer meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Judgement {
+    Succeeded,
+    Failed(Failure),
+    /// Another request has to follow before there is an answer.
+    Redirected(Hop),
+}
+
+impl Rules {
+    /// Compiles the checks and extractions of a step. `place` is how errors name it.
+    ///
+    /// # Errors
+    /// [`Error::Plan`] when one is not well-formed.
+    pub(crate) fn compile(step: &Step, scenario: &Scenario, place: &str) -> Result<Self, Error> {
+        let refuse = |problem| Error::plan(place, problem);
+        let checks = step.checks.iter().map(|check| CompiledCheck::compile(check).map_err(refuse));
+        let checks = checks.collect::<Result<Vec<_>, _>>()?;
+        let extracts = step.extract.iter().map(|extract| CompiledExtract::compile(extract).map_err(refuse));
+        let extracts = extracts.collect::<Result<Vec<_>, _>>()?;
+        let reads_head = step.redirects_max > 0 || scenario.cookies != Cookies::Ignored;
+        let least = if reads_head { Wanted::Head } else { Wanted::Nothing };
+        let needs = checks.iter().map(CompiledCheck::wanted).chain(extracts.iter().map(CompiledExtract::wanted));
+        Ok(Self {
+            wanted: needs.fold(least, Wanted::max),
+            checks_status: checks.iter().any(CompiledCheck::is_of_status),
+            checks,
+            extracts,
+            redirects_max: step.redirects_max,
+        })
+    }
+
+    /// Says what the captured answer to a request means, and keeps what is to be kept of it.
+    pub(crate) fn judge(
+        &self,
+        status: u16,
+        session: &mut Session,
+        sent: Sent<'_>,
+        now_ns: i64,
+        decoder: &mut Decoder,
+    ) -> Judgement {
+        session.take_cookies(sent.request, &sent.origin, now_ns);
+        let judged = match self.redirect(status, session, sent) {
+            Ok(Some(hop)) => return Judgement::Redirected(hop),
+            Ok(None) => self.look(status, session, decoder),
+            Err(failure) => Err(failure),
+        };
+        judged.map_or_else(Judgement::Failed, |()| Judgement::Succeeded)
+    }
+
+    fn redirect(&self, status: u16, session: &mut Session, sent: Sent<'_>) -> Result<Option<Hop>, Failure> {
+        if self.redirects_max == 0 || !is_redirect(status) {
+            return Ok(None);
+        }
+        let Some(location) = first_header(&session.capture.head, "location") else { return Ok(None) };
+        let path = resolve(location, path_of(sent.request), &sent.origin)?;
+        if session.redirects == self.redirects_max {
+            let cause = Cause::Said(format!("more than {} redirects", self.redirects_max).into());
+            return Err(Failure { kind: ErrorKind::Protocol, cause: Some(cause) });
+        }
+        session.redirects += 1;
+        if session.hop_method == HopMethod::AsItWas {
+            session.hop_method = method_after(status, sent.method);
+        }
+        session.capture.clear();
+        Ok(Some(Hop { method: session.hop_method, path }))
+    }
+
+    fn look(&self, status: u16, session: &mut Session, decoder: &mut Decoder) -> Result<(), Failure> {
+        if !self.checks_status && status >= STATUS_FAILED {
+            return Err(Failure { kind: ErrorKind::Status, cause: None });
+        }
+        if self.checks.is_empty() && self.extracts.is_empty() {
+            return Ok(());
+        }
+        let Session { capture, variables, .. } = session;
+        let mut answer = Answer::new(status, capture, decoder);
+        // The status first: when it is wrong, the rest tells nothing.
+        for of_status in [true, false] {
+            let mut checks = self.checks.iter().filter(|check| check.is_of_status() == of_status);
+            checks.try_for_each(|check| check.hold(&mut answer))?;
+        }
+        self.extracts.iter().try_for_each(|extract| match variables.get_mut(extract.variable) {
+            Some(variable) => extract.take(&mut answer, variable),
+            None => Ok(()),
+        })
+    }
+}
+
+/// The request that was answered.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sent<'a> {
+    /// Its bytes.
+    pub(crate) request: &'a [u8],
+    /// The method of the step's template.
+    pub(crate) method: &'a str,
+    pub(crate) origin: Origin<'a>,
+}

@@ -1,0 +1,222 @@
+//! Servers that answer badly: every request ends and is counted, nothing hangs or grows.
+
+#![allow(clippy::unwrap_used, reason = "what fails in a test's surroundings fails the test")]
+
+mod running;
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use narrows_model::load::{Check, Cookies, ErrorKind, Extract, LoadPlan, Place};
+use running::{Ran, iterations, plan, run_whole, step};
+
+/// A server that does with each connection what it is told.
+struct Bad {
+    address: SocketAddr,
+    ends: Arc<AtomicBool>,
+    acceptor: Option<JoinHandle<()>>,
+}
+
+impl Bad {
+    fn start(serve: impl Fn(&mut TcpStream) + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let (ends, serve) = (Arc::new(AtomicBool::new(false)), Arc::new(serve));
+        let over = ends.clone();
+        let acceptor = std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                if over.load(Ordering::SeqCst) {
+                    return;
+                }
+                let (serve, mut stream) = (serve.clone(), stream.unwrap());
+                std::thread::spawn(move || serve(&mut stream));
+            }
+        });
+        Self { address, ends, acceptor: Some(acceptor) }
+    }
+
+    /// Answers each request with these bytes, then waits for the next.
+    fn answering(bytes: impl Into<Vec<u8>>) -> Self {
+        let bytes = bytes.into();
+        Self::start(move |stream| while hear(stream) && stream.write_all(&bytes).is_ok() {})
+    }
+
+    /// Answers the first request with these bytes again and again.
+    fn never_ending(first: &'static [u8], again: Vec<u8>) -> Self {
+        Self::start(move |stream| {
+            if hear(stream) && stream.write_all(first).is_ok() {
+                while stream.write_all(&again).is_ok() {}
+            }
+        })
+    }
+}
+
+impl Drop for Bad {
+    fn drop(&mut self) {
+        self.ends.store(true, Ordering::SeqCst);
+        let _ = TcpStream::connect(self.address);
+        self.acceptor.take().unwrap().join().unwrap();
+    }
+}
+
+/// Takes a request without a body; false when none comes any more.
+fn hear(stream: &mut TcpStream) -> bool {
+    let mut heard = Vec::new();
+    let mut byte = [0; 1];
+    while !heard.ends_with(b"\r\n\r\n") {
+        if !matches!(stream.read(&mut byte), Ok(1)) {
+            return false;
+        }
+        heard.push(byte[0]);
+    }
+    true
+}
+
+/// A plan that looks at all of an answer.
+fn looking(server: &Bad, count: u64) -> LoadPlan {
+    let mut step = step("GET", "/");
+    step.checks = vec![Check::BodyContains("x".into()), Check::Json { pointer: "/a".into(), value: None }];
+    step.extract = vec![Extract { variable: 0, name: "v".into(), from: Place::Json("/a".into()) }];
+    step.redirects_max = 3;
+    let mut plan = plan(server.address, iterations(2, count), vec![step]);
+    plan.scenarios[0].cookies = Cookies::PerUser;
+    plan
+}
+
+fn plain(server: &Bad, count: u64) -> LoadPlan {
+    plan(server.address, iterations(2, count), vec![step("GET", "/")])
+}
+
+fn assert_all(ran: &Ran, kind: ErrorKind, count: u64, text: &str) {
+    assert_eq!((ran.ended(), ran.outcome.totals.errors.of(kind)), ((0, count), count), "{:?}", ran.causes());
+    let other: Vec<_> = ran.causes().into_iter().filter(|cause| cause.0 != kind || !cause.1.contains(text)).collect();
+    assert_eq!(other, []);
+}
+
+/// The most memory this process ever held, in bytes.
+fn peak_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+}
+
+#[test]
+fn an_answer_without_an_end_times_out_and_is_not_kept() {
+    let length = b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000000\r\n\r\n";
+    let chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let chunk = [b"10000\r\n".to_vec(), vec![b'x'; 0x10000], b"\r\n".to_vec()].concat();
+    let cases: [(&'static [u8], Vec<u8>); 3] =
+        [(length, vec![b'x'; 1 << 16]), (chunked, chunk), (b"HTTP/1.1 200 OK\r\n\r\n", vec![b'x'; 1 << 16])];
+    for (first, again) in cases {
+        let server = Bad::never_ending(first, again);
+        for mut plan in [plain(&server, 2), looking(&server, 2)] {
+            plan.timeout = Duration::from_millis(200);
+            let ran = run_whole(&plan);
+            assert_all(&ran, ErrorKind::Timeout, 2, "no whole answer in time");
+        }
+    }
+    assert!(peak_bytes() < 300 << 20, "{} bytes", peak_bytes());
+}
+
+#[test]
+fn an_endless_head_or_trailer_or_row_of_continues_ends() {
+    let trailer = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n";
+    let extension = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;";
+    let cases: [(&'static [u8], &'static [u8], &str); 5] = [
+        (b"HTTP/1.1 200 OK\r\nX: ", b"yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy", "its head is longer than 64 KiB"),
+        (b"HTTP/1.1 200 OK\r\n", b"X: y\r\n", "it has more than 128 headers"),
+        (trailer, b"X: y\r\n", "its trailer is longer than 64 KiB"),
+        (extension, b"x=yyyyyyyyyy;", "a chunk's extension is longer than 4 KiB"),
+        (b"\x16\x03\x01\x02", b"\0\0", "its head is not HTTP/1"),
+    ];
+    for (first, again, text) in cases {
+        let server = Bad::never_ending(first, again.repeat(100));
+        assert_all(&run_whole(&looking(&server, 4)), ErrorKind::Protocol, 4, text);
+    }
+    let server = Bad::never_ending(b"", b"HTTP/1.1 100 Continue\r\n\r\n".repeat(100));
+    let mut plan = plain(&server, 2);
+    plan.timeout = Duration::from_millis(100);
+    assert_all(&run_whole(&plan), ErrorKind::Timeout, 2, "no whole answer in time");
+}
+
+#[test]
+fn a_length_that_is_too_long_times_out_or_breaks_off_and_one_too_short_costs_the_connection() {
+    let server = Bad::answering("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf");
+    let mut waits = plain(&server, 2);
+    waits.timeout = Duration::from_millis(50);
+    assert_all(&run_whole(&waits), ErrorKind::Timeout, 2, "no whole answer in time");
+    let server = Bad::start(|stream| {
+        if hear(stream) {
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf");
+        }
+    });
+    assert_all(&run_whole(&plain(&server, 4)), ErrorKind::Reset, 4, "within an answer");
+    let server = Bad::answering("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\ntoo much of it");
+    let ran = run_whole(&plain(&server, 6));
+    assert_eq!((ran.ended(), ran.outcome.body_bytes, ran.outcome.phases.connect.count), ((6, 0), 12, 6));
+}
+
+#[test]
+fn absurd_heads_are_not_http_and_whatever_they_say_is_survived() {
+    let many = format!("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n{}\r\n", "X: y\r\n".repeat(200));
+    let cases = [
+        ("HTTP/1.1 200 OK\r\nContent-Length: 18446744073709551616\r\n\r\n", "its length is not a number"),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 1, 2\r\n\r\n", "its length is not a number"),
+        ("HTTP/1.1 99999 OK\r\n\r\n", "its head is not HTTP/1"),
+        ("HTTP/3.7 200 OK\r\n\r\n", "its head is not HTTP/1"),
+        ("HTTP/1.1 200 OK\r\n: no name\r\n\r\n", "its head is not HTTP/1"),
+        (many.as_str(), "it has more than 128 headers"),
+    ];
+    for (answer, text) in cases {
+        let server = Bad::answering(answer);
+        for plan in [plain(&server, 4), looking(&server, 4)] {
+            assert_all(&run_whole(&plan), ErrorKind::Protocol, 4, text);
+        }
+    }
+}
+
+#[test]
+fn a_body_that_is_not_what_it_says_fails_its_check() {
+    let cases: [(&str, &[u8], &str); 4] = [
+        ("gzip", b"\x1f\x8b\x08garbage", "check failed: body is not gzip as it says"),
+        ("deflate", b"\xff\xff\xff", "check failed: body is not deflate as it says"),
+        ("br", b"x", "check failed: body has an encoding other than gzip and deflate"),
+        ("identity", b"x{", "check failed: body is not JSON"),
+    ];
+    for (coding, body, text) in cases {
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Encoding: {coding}\r\nContent-Length: {}\r\n\r\n", body.len());
+        let server = Bad::answering([head.as_bytes(), body].concat());
+        assert_all(&run_whole(&looking(&server, 4)), ErrorKind::Check, 4, text);
+    }
+}
+
+#[test]
+fn absurd_cookies_and_locations_are_survived() {
+    for headers in [
+        "Set-Cookie: \r\nSet-Cookie: =;;;=\r\nSet-Cookie: a\r\nSet-Cookie: a=b; Max-Age=x; Expires=; Path\r\n",
+        "Location: \r\n",
+        "Location: ../../..//%\r\n",
+    ] {
+        let status = if headers.starts_with('L') { 302 } else { 200 };
+        let body = "{\"a\":\"x\"}";
+        let server = Bad::answering(format!("HTTP/1.1 {status} OK\r\nContent-Length: 9\r\n{headers}\r\n{body}"));
+        let ran = run_whole(&looking(&server, 4));
+        let expected = if status == 200 { (4, 0) } else { (0, 4) };
+        assert_eq!(ran.ended(), expected, "{headers}: {:?}", ran.causes());
+    }
+}
+
+#[test]
+fn a_connection_that_is_refused_or_closed_at_once_ends_the_iteration() {
+    let server = Bad::start(|_| {});
+    assert_all(&run_whole(&looking(&server, 4)), ErrorKind::Reset, 4, "");
+    let mut plan = looking(&server, 3);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    plan.targets = vec![listener.local_addr().unwrap()];
+    drop(listener);
+    assert_all(&run_whole(&plan), ErrorKind::Connect, 3, "Connection refused");
+}
