@@ -18,6 +18,9 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// Run an experiment: start its services, put them under load, say what is wrong with them
     Run(run::Arguments),
+    /// Run a reference system's experiment that comes with Narrows: nothing to install, about two minutes
+    #[cfg(feature = "reference-systems")]
+    Demo(crate::commands::demo::Arguments),
     /// Put load on one URL, with hey's flags and their meaning
     Load(load::Arguments),
     /// Say again what a run showed: table, findings, one sentence
@@ -39,6 +42,9 @@ pub(crate) enum Command {
     /// Run a server that reference systems are made of
     #[cfg(feature = "reference-systems")]
     Engine(crate::commands::engine::Arguments),
+    /// Run one service of a reference system
+    #[cfg(feature = "reference-systems")]
+    System(crate::commands::system::Arguments),
     /// End what a killed run left (started by `run`; listens on standard input)
     #[command(hide = true)]
     Guard,

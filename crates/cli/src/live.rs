@@ -77,6 +77,8 @@ impl StatusLine {
 #[derive(Debug)]
 pub(crate) struct Live {
     line: StatusLine,
+    /// The parameters that tell the trials apart.
+    varied: Vec<String>,
     spark: Spark,
     since: Instant,
     requests: u64,
@@ -85,7 +87,14 @@ pub(crate) struct Live {
 
 impl Live {
     pub(crate) fn new() -> Self {
-        Self { line: StatusLine::new(), spark: Spark::default(), since: Instant::now(), requests: 0, errors: 0 }
+        Self {
+            line: StatusLine::new(),
+            varied: Vec::new(),
+            spark: Spark::default(),
+            since: Instant::now(),
+            requests: 0,
+            errors: 0,
+        }
     }
 
     /// Takes the renewed line away; what follows is the result.
@@ -97,9 +106,7 @@ impl Live {
         self.spark = Spark::default();
         (self.requests, self.errors) = (0, 0);
         self.since = Instant::now();
-        let parameters: Vec<String> = trial.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        let parameters = if parameters.is_empty() { String::new() } else { format!("  ({})", parameters.join(", ")) };
-        self.line.keep(&format!("[{position}/{of}] {}{parameters}", trial.label()));
+        self.line.keep(&format!("[{position}/{of}] {}{}", trial.label(), setting(trial, &self.varied)));
     }
 
     fn second(&mut self, elapsed: Duration, duration: Option<Duration>, rows: &[LoadSecond]) {
@@ -109,9 +116,9 @@ impl Live {
         let seconds = distinct_seconds(rows).max(1);
         self.spark.add(done as f64 / seconds as f64);
         let text = format!(
-            "  load {}  {:>3} users  {:>9}  {}  {} errors  {}",
+            "  load {}  {}  {:>9}  {}  {} errors  {}",
             progress(elapsed, duration),
-            current_vus(rows),
+            users(current_vus(rows)),
             units::rate(done as f64 / seconds as f64),
             latency_text(rows),
             units::count(self.errors),
@@ -138,7 +145,8 @@ impl Live {
 impl Progress for Live {
     fn tell(&mut self, event: &Event<'_>) {
         match event {
-            Event::RunStarted { path, trials, already_done } => {
+            Event::RunStarted { path, trials, already_done, varied } => {
+                self.varied = varied.to_vec();
                 let before = if *already_done > 0 { format!(" ({already_done} done before)") } else { String::new() };
                 let noun = if *trials == 1 { "trial" } else { "trials" };
                 self.line.keep(&format!("{} → {trials} {noun}{before}", path.display()));
@@ -199,6 +207,19 @@ fn current_vus(rows: &[LoadSecond]) -> u32 {
     rows.iter().filter(|row| Some(row.start_ns) == last).map(|row| row.vus).sum()
 }
 
+/// `  (pool=5, cache=on)`: the value of each of these parameters in a trial.
+fn setting(trial: &Trial, names: &[String]) -> String {
+    let values = trial.parameters.iter().filter(|(name, _)| names.contains(name));
+    let values: Vec<String> = values.map(|(name, value)| format!("{name}={value}")).collect();
+    if values.is_empty() { String::new() } else { format!("  ({})", values.join(", ")) }
+}
+
+/// `  8 users`, always as wide.
+fn users(n: u32) -> String {
+    let noun = if n == 1 { "user " } else { "users" };
+    format!("{n:>3} {noun}")
+}
+
 /// `0:07/0:30`, or `0:07` when the end is not known.
 fn progress(elapsed: Duration, duration: Option<Duration>) -> String {
     match duration {
@@ -224,6 +245,7 @@ mod tests {
     #[test]
     fn times_and_bars() {
         assert_eq!(clock(Duration::from_secs(754)), "12:34");
+        assert_eq!((users(1).as_str(), users(40).as_str()), ("  1 user ", " 40 users"));
         let mut spark = Spark::default();
         (0..40).for_each(|i| spark.add(f64::from(i)));
         assert_eq!(spark.draw().chars().count(), SPARK_SECONDS);

@@ -4,6 +4,7 @@ mod args;
 mod commands;
 mod exit;
 mod live;
+mod running;
 mod runs_folder;
 mod signals;
 mod stderr;
@@ -27,7 +28,11 @@ fn main() -> std::process::ExitCode {
         Command::Completions(arguments) => commands::completions::execute(&arguments),
         Command::Man(arguments) => commands::man::execute(&arguments),
         #[cfg(feature = "reference-systems")]
+        Command::Demo(arguments) => commands::demo::execute(&arguments),
+        #[cfg(feature = "reference-systems")]
         Command::Engine(arguments) => commands::engine::execute(&arguments),
+        #[cfg(feature = "reference-systems")]
+        Command::System(arguments) => commands::system::execute(&arguments),
         Command::Guard => commands::guard::execute(),
     };
     exit.unwrap_or_else(|failure| failure.print()).into()

@@ -19,6 +19,7 @@ use narrows_model::series::names;
 
 use crate::stats::{autocorrelation, mean_and_variance, median, student_t_975};
 use crate::stretches::bounds_of;
+use crate::summaries::{operations, services};
 use crate::thresholds::Thresholds;
 
 const BLOCKS: usize = 10;
@@ -78,8 +79,8 @@ fn summary(variant: &str, trials: &[&TrialEvidence]) -> VariantSummary {
         errors: errors.total(),
         error_rate: if ended > 0 { errors.total() as f64 / ended as f64 } else { 0.0 },
         cpu_seconds_per_request: median(cpu.collect()),
-        services: Vec::new(),
-        operations: Vec::new(),
+        services: services(trials),
+        operations: operations(trials),
         against_first: None,
     }
 }

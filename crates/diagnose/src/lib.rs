@@ -4,17 +4,23 @@
 //! missing becomes silence of a detector and a line of [`caveats()`], never an error. A detector judges and words one
 //! cause; what several causes have to do with each other is decided once, after all have run.
 
+mod beside;
+mod calls;
 mod caveats;
 mod compare;
 pub mod detectors;
 mod rank;
+mod refusals;
 mod repetition;
 mod requests;
 mod sentence;
 pub mod sql_shape;
 mod stats;
+mod stores;
 mod stretches;
+mod summaries;
 pub mod thresholds;
+mod words;
 
 use narrows_model::comparison::{ObjectiveResult, Outcome};
 use narrows_model::evidence::{RunEvidence, TrialEvidence};
@@ -56,7 +62,7 @@ pub fn conclude(mut evidence: RunEvidence, objectives: Vec<Vec<ObjectiveResult>>
     let findings: Vec<Vec<Finding>> = evidence.trials.iter().map(diagnose).collect();
     let comparison = compare(&evidence);
     let sentence = sentence(&evidence, &findings, &comparison);
-    let beside = Vec::new();
+    let beside = beside::beside(&notes, &comparison);
     Outcome { evidence, findings, comparison, objectives, notes, beside, sentence }
 }
 

@@ -7,12 +7,14 @@
 //! repetitions that alternate share the time between them, and no instant is counted twice.
 //!
 //! A query that repeats without any values, or with the same ones each time, is no repetition in this sense (polling, a
-//! look-up without a cache), nor is one that fetches the next page or a batch.
+//! look-up without a cache), nor is one that fetches the next page or a batch, nor one that goes to every partition of a
+//! store.
 
 use std::collections::{BTreeMap, HashSet};
 
 use narrows_model::trace::{Span, SpanId};
 
+use crate::calls::is_throttled;
 use crate::requests::{Query, Request};
 
 /// One statement, repeated within one request.
@@ -52,6 +54,9 @@ fn repetition<'a>(request: &'a Request<'a>, queries: Vec<&'a Query<'a>>) -> Opti
         return None;
     }
     let values_differ = values_differ(&queries)?;
+    if !values_differ && is_fan_out(&queries) {
+        return None;
+    }
     let is_source =
         |query: &&Query<'_>| query.shape.text != first.shape.text && query.span.start_ns <= first.span.start_ns;
     let source = request.queries.iter().rev().find(is_source)?;
@@ -71,7 +76,17 @@ fn values_differ(queries: &[&Query<'_>]) -> Option<bool> {
     }
 }
 
-fn values_of(query: &Query<'_>) -> String {
+/// Whether the same text went once to each of several partitions: one question to many places, not many questions.
+/// Refused attempts are left out, because they are made again.
+fn is_fan_out(queries: &[&Query<'_>]) -> bool {
+    let answered: Vec<&Query<'_>> = queries.iter().copied().filter(|query| !is_throttled(query.span)).collect();
+    let partitions: HashSet<&str> =
+        answered.iter().filter_map(|query| query.span.facts.db_partition.as_deref()).collect();
+    partitions.len() > 1 && partitions.len() == answered.len()
+}
+
+/// What tells two queries of one shape apart: the text as sent and the values that were recorded.
+pub(crate) fn values_of(query: &Query<'_>) -> String {
     bound_values(query.span).fold(query.text.to_owned(), |text, (key, value)| format!("{text}\n{key}={value}"))
 }
 

@@ -1,8 +1,9 @@
 //! The one sentence that says what a run means.
 //!
 //! In order of what a reader must know first: which trials not to believe; where the first variant with a finding is
-//! narrow; what the variant that gained most gained, with its figures; what holds that one back next. Only changes that
-//! noise does not explain are told.
+//! narrow; what the variant that gained most gained, with its figures; what holds that one back next. Where each variant
+//! is narrow in another place than the one before, they are steps of one story, and every step is told. Only changes
+//! that noise does not explain are told.
 
 use narrows_model::comparison::{Change, Comparison, Meaning, VariantSummary};
 use narrows_model::evidence::RunEvidence;
@@ -14,6 +15,10 @@ use crate::rank::{is_about_experiment, is_invalidating};
 
 /// From this ratio on a change is told as a factor.
 const FACTOR_FROM: f64 = 3.0;
+/// As many variants make a story of steps; with fewer there is nothing between the first and the best.
+const STORY_STEPS_MIN: usize = 3;
+/// With more, nobody would read the sentence to its end.
+const STORY_STEPS_MAX: usize = 5;
 
 /// What the run means. `findings` are those of each trial, in order.
 pub fn sentence(evidence: &RunEvidence, findings: &[Vec<Finding>], comparison: &Comparison) -> String {
@@ -82,15 +87,40 @@ impl<'a> Story<'a> {
     fn after(&self, narrow: usize) -> String {
         let later = &self.comparison.variants[narrow + 1..];
         let Some(first) = self.comparison.variants.first().filter(|_| !later.is_empty()) else { return String::new() };
+        if self.is_story(narrow) {
+            return later.iter().map(|variant| self.step(first, variant, narrow)).collect();
+        }
         let Some(best) = most_changed(later) else {
             return "; no later variant changed that by more than noise".into();
         };
         let against = if narrow > 0 { format!(" against {}", first.variant) } else { String::new() };
-        let next = match self.narrowest(&best.variant) {
-            Some(finding) => format!(", and there {}", finding.title),
-            None => String::new(),
+        format!("; {} {}{against}{}", best.variant, changes(first, best), self.next(best))
+    }
+
+    /// What holds a variant back, to follow what it brought.
+    fn next(&self, variant: &VariantSummary) -> String {
+        self.narrowest(&variant.variant).map_or_else(String::new, |finding| format!(", and there {}", finding.title))
+    }
+
+    /// Whether the variants from the narrow one on are a few steps, each with another cause first.
+    fn is_story(&self, narrow: usize) -> bool {
+        let steps = &self.comparison.variants[narrow..];
+        let causes: Vec<Option<&str>> =
+            steps.iter().map(|variant| self.narrowest(&variant.variant).map(|finding| &*finding.detector)).collect();
+        let all_differ = causes.windows(2).all(|pair| pair[0] != pair[1]);
+        let are_known = causes[..causes.len() - 1].iter().all(Option::is_some);
+        (STORY_STEPS_MIN..=STORY_STEPS_MAX).contains(&steps.len()) && are_known && all_differ
+    }
+
+    /// What one step of a story brought, against the run's first variant, and what holds it back.
+    fn step(&self, first: &VariantSummary, variant: &VariantSummary, narrow: usize) -> String {
+        let is_next = narrow == 0 && self.comparison.variants.get(1).is_some_and(|v| v.variant == variant.variant);
+        let against = if is_next { String::new() } else { format!(" against {}", first.variant) };
+        let brought = match gain(variant) {
+            Some(_) => changes(first, variant),
+            None => "changed nothing by more than noise".into(),
         };
-        format!("; {} {}{against}{next}", best.variant, changes(first, best))
+        format!("; {} {brought}{against}{}", variant.variant, self.next(variant))
     }
 
     /// How variants differ among which none has a finding.
@@ -212,6 +242,16 @@ mod tests {
         let next = said([as_is(), trial("worse", 50.0, 90.0), fixed().cpu("shop", 0, |_| 0.49)]);
         assert!(next.ends_with(", and there shop uses up its CPU limit: 98 % of 0.50 cores."), "{next}");
         assert!(said([as_is(), trial("fixed", 500.0, 80.0)]).contains("raised throughput 5.00 times (100/s to 500/s)"));
+    }
+
+    #[test]
+    fn a_story_of_steps_is_told_in_whole() {
+        let as_is = narrow(trial("as-is", 100.0, 80.0));
+        let same = trial("same", 100.0, 80.0).cpu("shop", 0, |_| 0.49);
+        let sentence = said([as_is, same, trial("fixed", 500.0, 80.0)]);
+        let steps = "; same changed nothing by more than noise, and there shop uses up its CPU limit: 98 % of 0.50 cores; \
+                     fixed raised throughput 5.00 times (100/s to 500/s) against as-is";
+        assert_eq!(sentence, format!("{NARROW}{steps}."));
     }
 
     /// A trial in which all was seen and nothing was wrong.

@@ -2,6 +2,10 @@
 //!
 //! A steady window is one stretch. A ramp is cut into four, because what saturates at its end hides in a median over
 //! all of it. A median needs a number of points over a length of time; with fewer the answer is none, not a guess.
+//!
+//! Steady windows that are too short for that are joined with their neighbours, from the last one backwards: the end
+//! of a load that rises in steps is where limits show, so a part that is too short is left at the beginning. A stretch of several loads is not a
+//! steady one, so nothing is proved by its throughput.
 
 use std::collections::BTreeMap;
 
@@ -57,10 +61,35 @@ impl Stretch {
 
 /// The stretches of all counted windows in order of time.
 pub(crate) fn stretches(trial: &TrialEvidence) -> Vec<Stretch> {
-    trial.counted_windows().flat_map(|window| parts_of(trial, window)).collect()
+    let span_ns = Thresholds::default().cpu_span_ns;
+    let is_short = |window: &Window| window.kind == WindowKind::Steady && window.end_ns - window.start_ns < span_ns;
+    let mut groups: Vec<Vec<&Window>> = Vec::new();
+    for window in trial.counted_windows().collect::<Vec<_>>().into_iter().rev() {
+        let open =
+            groups.last_mut().filter(|group| is_short(window) && is_short(group[0]) && length_ns(group) < span_ns);
+        match open {
+            Some(group) => group.push(window),
+            None => groups.push(vec![window]),
+        }
+    }
+    groups.iter().rev().flat_map(|group| parts_of(trial, group)).collect()
 }
 
-fn parts_of(trial: &TrialEvidence, window: &Window) -> Vec<Stretch> {
+/// How long these windows are together.
+fn length_ns(group: &[&Window]) -> i64 {
+    group.iter().map(|window| window.end_ns - window.start_ns).sum()
+}
+
+/// The stretches of one window, or of several neighbours joined, the latest first.
+fn parts_of(trial: &TrialEvidence, group: &[&Window]) -> Vec<Stretch> {
+    match group {
+        [window] => parts_of_one(trial, window),
+        [last, .., first] => vec![joined(trial, first, last, group)],
+        [] => Vec::new(),
+    }
+}
+
+fn parts_of_one(trial: &TrialEvidence, window: &Window) -> Vec<Stretch> {
     let bounds = bounds_of(window);
     let parts = bounds.len();
     let part = |(i, (start_ns, end_ns)): (usize, (i64, i64))| {
@@ -68,6 +97,15 @@ fn parts_of(trial: &TrialEvidence, window: &Window) -> Vec<Stretch> {
         stretch(trial, &Window { start_ns, end_ns, ..window.clone() }, format!("{of}“{}”", window.label))
     };
     bounds.into_iter().enumerate().map(part).collect()
+}
+
+fn joined(trial: &TrialEvidence, first: &Window, last: &Window, group: &[&Window]) -> Stretch {
+    let users = || group.iter().map(|window| window.vus);
+    let (least, most) = (users().min().unwrap_or(0), users().max().unwrap_or(0));
+    let is_steady = least == most;
+    let label = if is_steady { format!("“{}”", last.label) } else { format!("“{least} to {most} users”") };
+    let bounds = Window { start_ns: first.start_ns, end_ns: last.end_ns, vus: most, ..last.clone() };
+    Stretch { is_steady, ..stretch(trial, &bounds, label) }
 }
 
 /// First instant, and first instant after, of each stretch of a window.
@@ -154,6 +192,43 @@ mod tests {
             .build();
         let rates: Vec<f64> = stretches(&trial).iter().map(|stretch| stretch.rate).collect();
         assert_eq!(rates, [10.0, 4.5, 14.5, 24.5, 34.5]);
+    }
+
+    /// Eleven steps of two seconds, as a short run of a long experiment has.
+    fn short_steps() -> TrialBuilder {
+        let steps = (0..11).map(|step| Load { vus: 1 + 4 * step, rate: 10.0 + f64::from(step), latency_ms: 5.0 });
+        steps.fold(TrialBuilder::new("a").warmup(3, LOAD), |trial, load| trial.steady(2, load))
+    }
+
+    #[test]
+    fn short_steps_are_joined_from_the_last() {
+        let trial = short_steps().cpu("shop", 0, f64::from).build();
+        let found = stretches(&trial);
+        let shown: Vec<_> = found.iter().map(|s| (s.label.as_str(), s.vus, s.is_steady)).collect();
+        let expected =
+            [("“1 to 5 users”", 5), ("“9 to 17 users”", 17), ("“21 to 29 users”", 29), ("“33 to 41 users”", 41)];
+        assert_eq!(shown, expected.map(|(label, vus)| (label, vus, false)));
+        assert_eq!(found[3].rate, 19.0);
+        let key = (names::CPU_CORES, "shop", 0);
+        let medians: Vec<_> = found.iter().map(|s| s.median_of(&trial, key, &Thresholds::default())).collect();
+        assert_eq!(medians, [None, Some(9.5), Some(15.5), Some(21.5)]);
+    }
+
+    #[test]
+    fn long_steps_and_ramps_stay_apart() {
+        let two = TrialBuilder::new("a").steady(2, LOAD).steady(9, LOAD).steady(2, LOAD).steady(3, LOAD);
+        let labels = |trial: TrialBuilder| {
+            stretches(&trial.build()).into_iter().map(|s| (s.label, s.is_steady)).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            labels(two),
+            [("“4 users”".to_owned(), true), ("“4 users”".to_owned(), true), ("“4 users”".to_owned(), true)]
+        );
+        let ramp = (0..4).map(|s| (f64::from(s), 5.0));
+        assert_eq!(
+            labels(TrialBuilder::new("a").steady(2, LOAD).window(WindowKind::Ramp, 9, ramp).steady(2, LOAD)).len(),
+            6
+        );
     }
 
     #[test]

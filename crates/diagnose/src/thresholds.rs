@@ -22,7 +22,8 @@ pub struct Thresholds {
     pub duplicate_start_gap_ns: i64,
     /// `cpu-saturation`: share of a service's CPU limit.
     pub cpu_limit_share: f64,
-    /// `cpu-saturation`: share of one core that a replica's busiest thread uses.
+    /// `cpu-saturation`: share of one core that a replica's busiest thread uses. Higher than for a cap: an event loop at
+    /// 85 % makes its requests wait, but still takes on more of them; what is used up takes on none.
     pub cpu_thread_share: f64,
     /// `cpu-saturation`: share of the host's CPU.
     pub cpu_host_share: f64,
@@ -36,6 +37,44 @@ pub struct Thresholds {
     pub queueing_latency_factor: f64,
     /// `cpu-saturation`: Little's law holds when users ÷ (rate × latency) is within this share of 1.
     pub little_tolerance: f64,
+    /// `throttling`: share of the attempts that must be refused.
+    pub throttled_share: f64,
+    /// `throttling`: attempts that must be refused, so that a short run does not decide by a handful.
+    pub throttled_attempts: f64,
+    /// `throttling`: share of the latency of the operation's slow half that must pass waiting for another attempt.
+    pub throttled_wait_share: f64,
+    /// `throttling`: traces that must show a refused attempt and its repetition.
+    pub throttled_traces: usize,
+    /// `throttling`: share of the time that the answer told to wait, below which a gap was no such wait.
+    pub retry_after_share_min: f64,
+    /// `throttling`: as many times that time, and the slack, count as wait; what is longer has another cause.
+    pub retry_after_factor_max: f64,
+    /// `throttling`: what timers and a busy program may add, nanoseconds.
+    pub retry_after_slack_ns: f64,
+    /// `throttling`: share of its provisioned throughput from which a partition counts as used up in a second. Readings
+    /// do not begin with the store's own seconds, so a full one may be split over two.
+    pub partition_full_share: f64,
+    /// `serial-fan-out`: calls of one kind under one parent.
+    pub fan_out_calls: usize,
+    /// `serial-fan-out`: share of their time in which two of them may be under way.
+    pub fan_out_overlap_share: f64,
+    /// `serial-fan-out`: median time that calls side by side would save in a request, nanoseconds.
+    pub fan_out_saving_ns: f64,
+    /// `serial-fan-out`: the same as a share of the operation's median latency.
+    pub fan_out_saving_share: f64,
+    /// `serial-fan-out`, `cross-partition-query`: share of the operation's traces that must show it.
+    pub regular_trace_share: f64,
+    /// `serial-fan-out`, `cross-partition-query`: traces that must show it.
+    pub regular_traces: usize,
+    /// `serial-fan-out`, `cross-partition-query`: share of those in which the number of calls must be the same, where
+    /// only that speaks for a fixed plan.
+    pub same_count_share: f64,
+    /// `cross-partition-query`: share of the store's partitions that a request must touch.
+    pub cross_partition_share: f64,
+    /// `cross-partition-query`: partitions that the store must have.
+    pub cross_partition_partitions: usize,
+    /// `cross-partition-query`: share of the touched partitions that must have nothing to say.
+    pub cross_partition_empty_share: f64,
     /// `generator-limited`: share of the mean latency that was spent before sending, from which figures are doubtful.
     pub generator_lateness_doubtful: f64,
     /// `generator-limited`: the same, from which they are invalid.
@@ -63,13 +102,31 @@ impl Default for Thresholds {
             n_plus_one_query_share: 0.20,
             duplicate_start_gap_ns: 1_000_000,
             cpu_limit_share: 0.85,
-            cpu_thread_share: 0.85,
+            cpu_thread_share: 0.90,
             cpu_host_share: 0.90,
             cpu_points: 5,
             cpu_span_ns: 5_000_000_000,
             flat_growth_share: 0.25,
             queueing_latency_factor: 1.5,
             little_tolerance: 0.15,
+            throttled_share: 0.01,
+            throttled_attempts: 20.0,
+            throttled_wait_share: 0.10,
+            throttled_traces: 3,
+            retry_after_share_min: 0.8,
+            retry_after_factor_max: 2.0,
+            retry_after_slack_ns: 50e6,
+            partition_full_share: 0.8,
+            fan_out_calls: 3,
+            fan_out_overlap_share: 0.05,
+            fan_out_saving_ns: 20e6,
+            fan_out_saving_share: 0.20,
+            regular_trace_share: 0.80,
+            regular_traces: 3,
+            same_count_share: 0.90,
+            cross_partition_share: 0.8,
+            cross_partition_partitions: 3,
+            cross_partition_empty_share: 0.5,
             generator_lateness_doubtful: 0.10,
             generator_lateness_invalid: 0.50,
             generator_lateness_ns_min: 100_000.0,

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use narrows_model::comparison::{ObjectiveResult, Outcome};
 use narrows_model::evidence::RunEvidence;
-use narrows_model::published::Notes;
 use narrows_telemetry::run_file::{Reader, Recorder, TraceLimit};
 
 use crate::Error;
@@ -39,5 +38,6 @@ fn conclude(evidence: RunEvidence, objectives: &[Objective]) -> Outcome {
             objectives.iter().map(|objective| objective.evaluate(&load)).collect()
         })
         .collect();
-    narrows_diagnose::conclude(evidence, judged, Notes::default())
+    let notes = experiment::notes(&evidence.run.experiment_source);
+    narrows_diagnose::conclude(evidence, judged, notes)
 }

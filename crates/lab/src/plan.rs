@@ -29,6 +29,14 @@ pub(crate) fn trials(variants: &[&Variant], repetitions: u32) -> Vec<Trial> {
         .collect()
 }
 
+/// The parameters in which trials differ, by name.
+pub(crate) fn varied(trials: &[Trial]) -> Vec<String> {
+    let Some((first, others)) = trials.split_first() else { return Vec::new() };
+    let is_varied =
+        |name: &&String| others.iter().any(|trial| trial.parameters.get(*name) != first.parameters.get(*name));
+    first.parameters.keys().filter(is_varied).cloned().collect()
+}
+
 /// A trial as it is when it begins, for the first time or again: nothing of an earlier attempt stays.
 pub(crate) fn begun(trial: &Trial, now_ns: i64) -> Trial {
     let fresh = planned(trial.id, &trial.variant, trial.repetition, &trial.parameters);
@@ -47,5 +55,22 @@ fn planned(id: i64, variant: &str, repetition: u32, parameters: &BTreeMap<String
         validity: Validity::default(),
         error: None,
         caveats: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_parameters_that_differ_are_varied() {
+        let variant = |name: &str, pool: &str| Variant {
+            name: name.to_owned(),
+            parameters: [("cache", "on"), ("pool", pool)].map(|(k, v)| (k.to_owned(), v.to_owned())).into(),
+        };
+        let (small, large) = (variant("small", "5"), variant("large", "20"));
+        assert_eq!(varied(&trials(&[&small, &large], 2)), ["pool"]);
+        assert_eq!(varied(&trials(&[&small], 2)), [""; 0]);
+        assert_eq!(varied(&[]), [""; 0]);
     }
 }

@@ -17,6 +17,8 @@ pub enum Event<'a> {
         trials: usize,
         /// Trials that an earlier, interrupted run did.
         already_done: usize,
+        /// The parameters in which its trials differ.
+        varied: &'a [String],
     },
     /// A trial begins.
     TrialStarted {

@@ -66,6 +66,7 @@ pub fn run(options: &Options<'_>, stop: &AtomicBool, progress: &mut dyn Progress
         path: &options.path,
         trials: todo.len(),
         already_done: trials.len() - todo.len(),
+        varied: &plan::varied(&trials),
     });
     let result = run_trials(options, &file, &run, &mut trials, &todo, stop, progress);
     let concluded = result.and_then(|()| conclude::write(&options.path, &file.recorder(), options.experiment));

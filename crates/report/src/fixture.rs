@@ -2,6 +2,8 @@
 //!
 //! All numbers follow from a fixed sequence, so that renderings can be compared to the letter.
 
+pub(crate) mod drones;
+
 use std::collections::BTreeMap;
 
 use narrows_model::comparison::{

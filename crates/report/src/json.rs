@@ -1,10 +1,12 @@
 //! The outcome for other programs.
 //!
 //! Field names are the model's own and carry their unit last. `format` names this layout; it changes when a field is
-//! renamed, removed or gets another meaning, not when one is added. Traces and series stay in the run file.
+//! renamed, removed or gets another meaning, not when one is added. Traces, series and what is told second by second stay in
+//! the run file.
 
 use narrows_model::comparison::Outcome;
-use narrows_model::evidence::{LoadTotals, TrialEvidence};
+use narrows_model::evidence::{LoadTotals, PartitionThroughput, TrialEvidence};
+use narrows_model::operation::{CallEvidence, OperationEvidence};
 use serde_json::{Value, json};
 
 /// The layout of what [`outcome`] returns.
@@ -19,6 +21,8 @@ pub fn outcome(outcome: &Outcome) -> Value {
         "run": outcome.evidence.run,
         "sentence": outcome.sentence,
         "comparison": outcome.comparison,
+        "notes": outcome.notes,
+        "beside": outcome.beside,
         "trials": trials,
     })
 }
@@ -30,10 +34,45 @@ fn trial(outcome: &Outcome, index: usize, evidence: &TrialEvidence) -> Value {
         "windows": evidence.windows,
         "services": evidence.services,
         "load": load(&evidence.counted_load()),
+        "operations": evidence.operations.iter().map(operation).collect::<Vec<_>>(),
+        "throughput": evidence.throughput().iter().map(partition).collect::<Vec<_>>(),
         "spans_total": evidence.spans_total,
         "spans_refused": evidence.spans_refused,
         "findings": outcome.findings.get(index).map_or(&[][..], Vec::as_slice),
         "objectives": outcome.objectives.get(index).map_or(&[][..], Vec::as_slice),
+    })
+}
+
+fn operation(operation: &OperationEvidence) -> Value {
+    let call = |call: &CallEvidence| {
+        json!({
+            "target": call.target,
+            "name": call.name,
+            "is_database": call.is_database,
+            "succeeded": call.succeeded,
+            "throttled": call.throttled,
+            "failed": call.failed,
+            "charge": call.charge,
+        })
+    };
+    json!({
+        "service": operation.service,
+        "name": operation.name,
+        "completed": operation.completed,
+        "failed": operation.failed,
+        "duration": operation.duration.quantiles(),
+        "calls": operation.calls.iter().map(call).collect::<Vec<_>>(),
+    })
+}
+
+fn partition(partition: &PartitionThroughput) -> Value {
+    json!({
+        "service": partition.service,
+        "partition": partition.partition,
+        "provisioned": partition.provisioned,
+        "consumed_max": partition.consumed.iter().map(|point| point.value).fold(None, |most: Option<f64>, value| {
+            Some(most.map_or(value, |most| most.max(value)))
+        }),
     })
 }
 
@@ -55,7 +94,7 @@ fn load(totals: &LoadTotals) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture;
+    use crate::fixture::{self, drones};
 
     fn keys(value: &Value) -> Vec<&str> {
         value.as_object().into_iter().flatten().map(|(key, _)| key.as_str()).collect()
@@ -65,14 +104,41 @@ mod tests {
     fn the_layout_is_stable() {
         let value = outcome(&fixture::outcome());
         assert_eq!(value["format"], FORMAT);
-        assert_eq!(keys(&value), ["comparison", "format", "run", "sentence", "trials"]);
-        let trial =
-            ["findings", "label", "load", "objectives", "services", "spans_refused", "spans_total", "trial", "windows"];
+        assert_eq!(keys(&value), ["beside", "comparison", "format", "notes", "run", "sentence", "trials"]);
+        let trial = [
+            "findings",
+            "label",
+            "load",
+            "objectives",
+            "operations",
+            "services",
+            "spans_refused",
+            "spans_total",
+            "throughput",
+            "trial",
+            "windows",
+        ];
         assert_eq!(keys(&value["trials"][0]), trial);
         assert_eq!(value["trials"][0]["findings"][0]["detector"], "n-plus-one");
         assert_eq!(value["trials"][0]["objectives"][0]["kept"], "no");
         assert_eq!(value["comparison"]["variants"][1]["against_first"]["rate"]["meaning"], "higher");
         assert_eq!(value["trials"][0]["load"]["seconds"], 60.0);
+    }
+
+    #[test]
+    fn operations_partitions_and_published_figures_are_there() {
+        let value = outcome(&drones::outcome());
+        let trial = &value["trials"][0];
+        assert_eq!(keys(&trial["operations"][1]), ["calls", "completed", "duration", "failed", "name", "service"]);
+        assert_eq!(trial["operations"][1]["calls"][0]["target"], "azure.cosmosdb");
+        assert_eq!(keys(&trial["throughput"][8]), ["consumed_max", "partition", "provisioned", "service"]);
+        assert_eq!(trial["throughput"][8]["provisioned"], 100.0);
+        assert!(trial["throughput"][8]["consumed_max"].as_f64() > Some(60.0));
+        assert_eq!(value["comparison"]["variants"][0]["operations"][1]["calls"][0]["succeeded_per_operation"], 9.0);
+        assert_eq!(value["comparison"]["variants"][3]["services"][4]["service"], "drone-scheduler");
+        assert_eq!(value["beside"][5]["measure"], "charge_per_operation");
+        assert_eq!(value["beside"][5]["cells"][2]["published"], Value::Null);
+        assert_eq!(value["notes"]["parameters"][0]["name"], "throughput");
     }
 
     #[test]

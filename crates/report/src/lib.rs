@@ -9,5 +9,7 @@ mod figures;
 mod fixture;
 pub mod html;
 pub mod json;
+mod measures;
+mod operations;
 mod recurring;
 pub mod text;

@@ -75,6 +75,15 @@ pub fn query(text: &str) -> SpanBuilder {
     span
 }
 
+/// One attempt of a query against a document store that is cut into partitions.
+pub fn document_query(text: &str, partition: &str) -> SpanBuilder {
+    let mut span = SpanBuilder::new(SpanKind::Client, "query").scope("store").partition(partition);
+    span.facts.db_system = Some("azure.cosmosdb".into());
+    span.facts.db_query = Some(text.into());
+    span.facts.db_status = Some("200".into());
+    span
+}
+
 /// A database span without a query, such as `connect`.
 pub fn database(name: &str) -> SpanBuilder {
     let mut span = SpanBuilder::new(SpanKind::Client, name);
@@ -126,6 +135,46 @@ impl SpanBuilder {
     /// An attribute as it came.
     pub fn attribute(mut self, key: &str, value: impl Into<Value>) -> Self {
         self.attributes.insert(key.into(), value.into());
+        self
+    }
+
+    /// The physical partition that the call went to.
+    pub fn partition(mut self, partition: &str) -> Self {
+        self.facts.db_partition = Some(partition.into());
+        self
+    }
+
+    /// What the store charged, in request units.
+    pub fn charge(mut self, request_units: f64) -> Self {
+        self.facts.db_charge = Some(request_units);
+        self
+    }
+
+    /// How many rows came back.
+    pub fn rows(mut self, rows: u64) -> Self {
+        self.facts.db_rows = Some(rows);
+        self
+    }
+
+    /// The address that an HTTP call went to, with `GET` as its method.
+    pub fn url(mut self, url: &str) -> Self {
+        self.facts.http_method = Some("GET".into());
+        self.facts.url = Some(url.into());
+        self
+    }
+
+    /// Refuses the attempt with status 429; `retry_after_ms` is what the answer told to wait, if it said so.
+    pub fn throttled(mut self, retry_after_ms: Option<f64>) -> Self {
+        let is_database = self.facts.db_system.is_some();
+        self.facts.db_status = is_database.then(|| "429".into());
+        self.facts.http_status = (!is_database).then_some(429);
+        self.facts.retry_after_ns = retry_after_ms.map(|ms| (ms * 1e6).round() as u64);
+        self.failed()
+    }
+
+    /// Which repetition of its call this attempt is, from 1.
+    pub fn resent(mut self, count: u32) -> Self {
+        self.facts.resend_count = Some(count);
         self
     }
 

@@ -8,6 +8,7 @@ use std::fmt;
 
 use narrows_model::evidence::{RunEvidence, TrialEvidence};
 use narrows_model::load::LoadSecond;
+use narrows_model::operation::OperationEvidence;
 use narrows_model::run::{
     Environment, Run, RunState, ServiceInstance, Trial, TrialState, Validity, Verdict, Window, WindowKind,
 };
@@ -165,6 +166,32 @@ impl TrialBuilder {
     pub fn series(mut self, name: &str, service: &str, replica: u32, value: impl Fn(u32) -> f64 + 'static) -> Self {
         let key = SeriesKey { name: name.into(), service: service.into(), replica, ..SeriesKey::default() };
         self.curves.push((key, Box::new(value)));
+        self
+    }
+
+    /// What one partition of a store spends each second of the trial, and what it may spend.
+    pub fn throughput(
+        mut self,
+        store: &str,
+        partition: &str,
+        provisioned: f64,
+        spent: impl Fn(u32) -> f64 + 'static,
+    ) -> Self {
+        let labels = BTreeMap::from([(names::PARTITION.to_owned(), partition.to_owned())]);
+        let key = |name: &str| SeriesKey {
+            name: name.into(),
+            service: store.into(),
+            labels: labels.clone(),
+            ..SeriesKey::default()
+        };
+        self.curves.push((key(names::THROUGHPUT_PROVISIONED), Box::new(move |_| provisioned)));
+        self.curves.push((key(names::THROUGHPUT_CONSUMED), Box::new(move |s| (0..=s).map(&spent).sum())));
+        self
+    }
+
+    /// An operation, counted over all spans.
+    pub fn operation(mut self, operation: OperationEvidence) -> Self {
+        self.evidence.operations.push(operation);
         self
     }
 

@@ -41,9 +41,12 @@ fn dependencies_point_one_way() {
 }
 
 fn forbidden(name: &str, manifest: &str, target: &str, target_dir: &str, is_dev: bool) -> Option<&'static str> {
-    let in_crates = target_dir.starts_with("crates/");
+    let (in_crates, in_systems) = (target_dir.starts_with("crates/"), target_dir.starts_with("systems/"));
+    if manifest.starts_with("systems/") {
+        return Some("a system stands alone: it meets the rest over the wire only");
+    }
     if !manifest.starts_with("crates/") {
-        return in_crates.then_some("engines and systems know nothing of crates/");
+        return (in_crates || in_systems).then_some("engines know nothing of crates/ nor of systems/");
     }
     if target == COMMAND_LINE {
         return Some("nothing depends on the command line");
@@ -116,7 +119,7 @@ fn only_the_command_line_prints() {
     let words = [concat!("print", "ln!("), concat!("pri", "nt!("), concat!("db", "g!(")];
     let files: Vec<String> = rust_files()
         .into_iter()
-        .filter(|file| file.starts_with("crates/") || file.starts_with("engines/"))
+        .filter(|file| ["crates/", "engines/", "systems/"].iter().any(|folder| file.starts_with(folder)))
         .filter(|file| !file.starts_with("crates/cli/") && !file.ends_with("/build.rs"))
         .collect();
     assert_tidy(&find_in(&files, &words, Scope::NonTestCode));
@@ -171,6 +174,10 @@ fn the_rules_see_what_they_forbid() {
         ("narrows-lab", "crates/lab/Cargo.toml", "narrows", "crates/cli", false, true),
         ("narrows", "crates/cli/Cargo.toml", "narrows-report", "crates/report", false, false),
         ("docstore", "engines/docstore/Cargo.toml", "narrows-model", "crates/model", true, true),
+        ("docstore", "engines/docstore/Cargo.toml", "narrows-drones", "systems/drones", false, true),
+        ("narrows-drones", "systems/drones/Cargo.toml", "narrows-model", "crates/model", true, true),
+        ("narrows-drones", "systems/drones/Cargo.toml", "docstore", "engines/docstore", false, true),
+        ("narrows", "crates/cli/Cargo.toml", "narrows-drones", "systems/drones", false, false),
     ] {
         assert_eq!(forbidden(name, manifest, target, dir, is_dev).is_some(), is_fault, "{name} → {target}");
     }

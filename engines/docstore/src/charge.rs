@@ -26,6 +26,11 @@ impl Charge {
         Self(hundredths)
     }
 
+    /// The same amount as a number, for metrics.
+    pub(crate) fn request_units(self) -> f64 {
+        self.0 as f64 / 100.0
+    }
+
     /// A page of a query that returns `documents`: 3.20 + 0.19 for each.
     pub(crate) fn query_page(documents: usize) -> Self {
         Self(QUERY_PAGE.0 + QUERY_DOCUMENT.0 * documents as u64)

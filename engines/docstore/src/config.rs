@@ -31,8 +31,14 @@ pub struct Config {
     pub throughput_ru_per_second: u32,
     /// Utilisation documents each container starts with, up to 2 000 000.
     pub documents_per_container: u32,
-    /// Time every request waits before it is looked at, up to 60 s: it stands for the network and the service's own work.
+    /// Time every request spends under way, half of it before it is looked at and half after, up to 60 s: it stands for
+    /// the network to a cloud store. Timers of a millisecond's resolution add 1 to 2 ms to it; zero waits for nothing.
     pub delay: Duration,
+    /// The mean of an exponentially distributed time under way on top of `delay`, up to 60 s; a single draw is cut at
+    /// 20 times the mean.
+    pub jitter: Duration,
+    /// What the draws of `jitter` are generated from: the same seed gives the n-th request the same draw again.
+    pub seed: u64,
 }
 
 impl Default for Config {
@@ -46,6 +52,8 @@ impl Default for Config {
             throughput_ru_per_second: 900,
             documents_per_container: 11_000,
             delay: Duration::ZERO,
+            jitter: Duration::ZERO,
+            seed: 1,
         }
     }
 }
@@ -61,8 +69,10 @@ impl Config {
         let most = self.partitions * MAX_RU_PER_SECOND_OF_PARTITION;
         within("throughput_ru_per_second", self.throughput_ru_per_second, self.partitions, most)?;
         within("documents_per_container", self.documents_per_container, 0, MAX_DOCUMENTS)?;
-        if self.delay > MAX_DELAY {
-            return Err(refused("delay", format!("{:?}", self.delay), format!("at most {MAX_DELAY:?}")));
+        for (setting, value) in [("delay", self.delay), ("jitter", self.jitter)] {
+            if value > MAX_DELAY {
+                return Err(refused(setting, format!("{value:?}"), format!("at most {MAX_DELAY:?}")));
+            }
         }
         if self.containers.is_empty() || self.containers.len() > MAX_CONTAINERS {
             let expected = format!("1 to {MAX_CONTAINERS} names");
@@ -127,6 +137,7 @@ mod tests {
                 "database is \"a/b\", expected 1 to 255 bytes without / \\ ? #",
             ),
             (Config { delay: Duration::from_secs(61), ..base() }, "delay is 61s, expected at most 60s"),
+            (Config { jitter: Duration::from_millis(60_001), ..base() }, "jitter is 60.001s, expected at most 60s"),
         ];
         for (config, expected) in cases {
             assert_eq!(config.validate().unwrap_err().to_string(), expected);

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::budget::Budget;
+use crate::budget::{Budget, Stagger};
 use crate::charge::Charge;
 use crate::config::Config;
 use crate::effective_key::{EffectiveKey, KeyRanges};
@@ -37,9 +37,10 @@ impl Container {
     pub(crate) fn seeded(number: u32, name: &str, config: &Config, unix_s: u64) -> Self {
         let ranges = KeyRanges::new(config.partitions);
         // A hundredth of a request unit that does not divide evenly is nobody's.
-        let share = u64::from(config.throughput_ru_per_second) * 100 / u64::from(ranges.count());
-        let partitions =
-            (0..ranges.count()).map(|_| Partition::new(Budget::new(Charge::from_hundredths(share)))).collect();
+        let share =
+            Charge::from_hundredths(u64::from(config.throughput_ru_per_second) * 100 / u64::from(ranges.count()));
+        let stagger = |partition| Stagger { partition, partitions: ranges.count() };
+        let partitions = (0..ranges.count()).map(|range| Partition::new(Budget::new(share, stagger(range)))).collect();
         let container = Self {
             name: name.to_owned(),
             rid: resource_id::container(number),
@@ -61,6 +62,11 @@ impl Container {
     /// The partition of range `range`, if there is one.
     pub(crate) fn partition(&self, range: u32) -> Option<&Partition> {
         self.partitions.get(range as usize)
+    }
+
+    /// Every partition, in the order of the ranges.
+    pub(crate) fn partitions(&self) -> &[Partition] {
+        &self.partitions
     }
 
     /// The range a partition key belongs to.

@@ -24,6 +24,17 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
+    /// The environment asks for metrics to be exported in a way that cannot be done.
+    #[error("cannot export metrics to {endpoint:?}, expected the http:// address of an OTLP receiver")]
+    Metrics {
+        /// The address metrics would go to.
+        endpoint: String,
+        /// What the exporter or its HTTP client said.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The process cannot be told about the signals that end it.
+    #[error("cannot listen for the signals that end the process")]
+    Signals(#[source] io::Error),
     /// The listener failed while serving.
     #[error("the document store stopped serving")]
     Serve(#[source] io::Error),

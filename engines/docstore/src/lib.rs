@@ -5,14 +5,36 @@
 //! touch, and answers `429` with a time to wait. What is exact here is the arithmetic of throughput: which partition a
 //! key lands on, what a request costs, and when it is refused. Documents live in memory and go with the process.
 //!
+//! What surrounds a cloud store can be played too: a network latency with an exponential part, drawn from a seed
+//! ([`Config::delay`], [`Config::jitter`]), and physical partitions whose seconds do not begin together: partition i of
+//! n begins its seconds i/n of a second after the store's.
+//!
+//! # Metrics
+//!
+//! With `OTEL_EXPORTER_OTLP_ENDPOINT` (or `OTEL_EXPORTER_OTLP_METRICS_ENDPOINT`) set, [`serve`] exports over OTLP
+//! (http/protobuf) every second, or every `OTEL_METRIC_EXPORT_INTERVAL` milliseconds, and once more at the end:
+//!
+//! | name | instrument | unit | value |
+//! |---|---|---|---|
+//! | `db.throughput.consumed` | counter, f64 | `{request_unit}` | what requests have cost since the store opened |
+//! | `db.throughput.provisioned` | gauge, f64 | `{request_unit}/s` | what each second provides |
+//! | `db.requests.throttled` | counter, u64 | `{request}` | requests refused with status 429 since the store opened |
+//!
+//! Each has one series per container and physical partition, by the attributes `db.collection.name` (the container)
+//! and `db.partition.id` (the number of its range, as text). Sums are cumulative and add up to the charges that were
+//! answered; descriptions are charged in their answers but to no partition. `service.name` is `OTEL_SERVICE_NAME`, else
+//! that of `OTEL_RESOURCE_ATTRIBUTES`, else `docstore`. The three names and `db.partition.id` are Narrows' own: no
+//! semantic convention of OpenTelemetry has them; `db.collection.name` is the conventions'.
+//!
 //! Deliberately absent: authentication (the store listens on loopback), consistency levels, binary JSON, deletes,
-//! partition split, and every part of the query language beyond a conjunction of equalities.
+//! conditional writes (`if-match`), partition split, and every part of the query language beyond a conjunction of
+//! equalities.
 //!
 //! ```no_run
 //! # async fn run() -> Result<(), narrows_docstore::Error> {
 //! let config = narrows_docstore::Config::default();
 //! let listener = narrows_docstore::bind(&config).await?;
-//! narrows_docstore::serve(listener, config).await
+//! narrows_docstore::serve(listener, config, narrows_docstore::stop_signal()?).await
 //! # }
 //! ```
 
@@ -25,12 +47,16 @@ mod effective_key;
 mod error;
 mod http;
 mod index;
+mod latency;
+mod metrics;
 mod murmur;
 mod partition;
 mod query;
+mod random;
 mod resource_id;
 mod scalar;
 mod seed;
+mod signals;
 mod sql;
 mod store;
 
@@ -38,3 +64,4 @@ pub use config::Config;
 pub use error::Error;
 pub use http::{bind, serve};
 pub use seed::{FIRST_YEAR, MONTHS_PER_OWNER, owners};
+pub use signals::stop_signal;

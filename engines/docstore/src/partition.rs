@@ -33,6 +33,17 @@ pub(crate) struct Throttled {
     pub(crate) retry_after: Duration,
 }
 
+/// A partition's throughput since the store opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Usage {
+    /// What each second provides.
+    pub(crate) provisioned: Charge,
+    /// What all requests together have cost.
+    pub(crate) consumed: Charge,
+    /// Requests that were refused for want of budget.
+    pub(crate) throttled: u64,
+}
+
 /// Some documents of a query's answer.
 #[derive(Debug)]
 pub(crate) struct Page {
@@ -46,6 +57,7 @@ pub(crate) struct Page {
 pub(crate) enum WriteMode {
     Create,
     Upsert,
+    Replace,
 }
 
 /// What became of a write.
@@ -55,6 +67,8 @@ pub(crate) enum Written {
     Replaced(Box<str>),
     /// A document with this id exists and the write was to create one.
     Exists,
+    /// No document with this id exists and the write was to replace one.
+    Missing,
     /// The partition holds as much text as it may.
     Full,
 }
@@ -73,6 +87,8 @@ pub(crate) struct Partition {
 #[derive(Debug)]
 struct State {
     budget: Budget,
+    consumed: Charge,
+    throttled: u64,
     documents: Vec<Box<str>>,
     positions: HashMap<Vec<u8>, u32>,
     index: Index,
@@ -84,6 +100,8 @@ impl Partition {
     pub(crate) fn new(budget: Budget) -> Self {
         let state = State {
             budget,
+            consumed: Charge::ZERO,
+            throttled: 0,
             documents: Vec::new(),
             positions: HashMap::new(),
             index: Index::default(),
@@ -134,11 +152,21 @@ impl Partition {
         self.lock().write(key, document, WriteMode::Upsert, stamp);
     }
 
+    /// What was provided, used and refused so far.
+    pub(crate) fn usage(&self) -> Usage {
+        let state = self.lock();
+        Usage { provisioned: state.budget.per_second(), consumed: state.consumed, throttled: state.throttled }
+    }
+
     fn metered<T>(&self, now: Duration, run: impl FnOnce(&mut State) -> (T, Charge)) -> Result<Done<T>, Throttled> {
         let mut state = self.lock();
-        state.budget.admit(now).map_err(|retry_after| Throttled { retry_after })?;
+        if let Err(retry_after) = state.budget.admit(now) {
+            state.throttled += 1;
+            return Err(Throttled { retry_after });
+        }
         let (outcome, charge) = run(&mut state);
         state.budget.spend(charge);
+        state.consumed = state.consumed + charge;
         Ok(Done { outcome, charge, lsn: state.lsn })
     }
 
@@ -189,8 +217,10 @@ impl State {
     ) -> (Written, Charge) {
         let properties = document.len();
         let existing = self.positions.get(&key).copied();
-        if existing.is_some() && mode == WriteMode::Create {
-            return (Written::Exists, Charge::point_read(0));
+        match (existing, mode) {
+            (Some(_), WriteMode::Create) => return (Written::Exists, Charge::point_read(0)),
+            (None, WriteMode::Replace) => return (Written::Missing, Charge::point_read(0)),
+            _ => {}
         }
         let position = existing.unwrap_or_else(|| u32::try_from(self.documents.len()).unwrap_or(u32::MAX));
         stamp.stamp(&mut document, position, self.lsn + 1);
@@ -233,6 +263,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::budget::Stagger;
     use crate::scalar::Scalar;
 
     struct Unstamped;
@@ -244,7 +275,8 @@ mod tests {
     }
 
     fn partition(documents: usize, bytes_each: usize) -> Partition {
-        let partition = Partition::new(Budget::new(Charge::from_hundredths(10_000)));
+        let partition =
+            Partition::new(Budget::new(Charge::from_hundredths(10_000), Stagger { partition: 0, partitions: 1 }));
         for number in 0..documents {
             let document = json!({ "n": number, "even": number % 2 == 0, "text": "x".repeat(bytes_each) });
             let Value::Object(document) = document else { continue };
@@ -267,6 +299,24 @@ mod tests {
             threads.into_iter().map(|thread| thread.join().unwrap()).sum()
         });
         assert_eq!(admitted, 32);
+        let usage = partition.usage();
+        assert_eq!((usage.consumed, usage.throttled), (Charge::from_hundredths(32 * 320), 8 * 50 - 32));
+    }
+
+    #[test]
+    fn usage_adds_up_over_the_seconds() {
+        let partition = partition(0, 0);
+        for second in 0..3 {
+            for _ in 0..40 {
+                let _ = partition.page(Duration::from_secs(second), &selection("SELECT * FROM c"), 0, 1);
+            }
+        }
+        let expected = Usage {
+            provisioned: Charge::from_hundredths(10_000),
+            consumed: Charge::from_hundredths(3 * 32 * 320),
+            throttled: 3 * 8,
+        };
+        assert_eq!(partition.usage(), expected);
     }
 
     #[test]

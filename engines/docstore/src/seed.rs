@@ -6,6 +6,8 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::random::Random;
+
 /// Months of utilisation each owner has, one document for each.
 pub const MONTHS_PER_OWNER: u32 = 110;
 /// The year of every owner's first document.
@@ -22,7 +24,7 @@ pub fn owners(documents: u32) -> u32 {
 /// Document number `number`, without system properties.
 pub(crate) fn document(number: u32) -> Map<String, Value> {
     let (owner, month) = (number / MONTHS_PER_OWNER, number % MONTHS_PER_OWNER);
-    let mut random = Random(u64::from(number));
+    let mut random = Random::new(u64::from(number));
     let owner_id = format!("o000{owner}");
     let fields = json!({
         "id": format!("d000{number}"),
@@ -35,7 +37,7 @@ pub(crate) fn document(number: u32) -> Map<String, Value> {
         "traveledMiles": hundredths(3_000 + random.below(47_000)),
         "assignedHours": hundredths(100 + random.below(2_900)),
         "flights": 1 + random.below(60),
-        "flightLog": random.digits(FLIGHT_LOG_CHARACTERS),
+        "flightLog": digits(&mut random, FLIGHT_LOG_CHARACTERS),
     });
     match fields {
         Value::Object(document) => document,
@@ -47,30 +49,14 @@ fn hundredths(number: u64) -> f64 {
     number as f64 / 100.0
 }
 
-/// SplitMix64 (Steele, Lea and Flood, 2014).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut word = self.0;
-        word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        word ^ (word >> 31)
+/// Hexadecimal digits, `count` of them.
+fn digits(random: &mut Random, count: usize) -> String {
+    let mut digits = String::with_capacity(count + 16);
+    while digits.len() < count {
+        digits.push_str(&format!("{:016x}", random.next()));
     }
-
-    fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
-
-    fn digits(&mut self, count: usize) -> String {
-        let mut digits = String::with_capacity(count + 16);
-        while digits.len() < count {
-            digits.push_str(&format!("{:016x}", self.next()));
-        }
-        digits.truncate(count);
-        digits
-    }
+    digits.truncate(count);
+    digits
 }
 
 #[cfg(test)]

@@ -43,6 +43,11 @@ impl Store {
         self.containers.iter().find(|container| container.name == name || container.rid == name)
     }
 
+    /// Every container.
+    pub(crate) fn containers(&self) -> &[Container] {
+        &self.containers
+    }
+
     /// Time on the store's clock.
     pub(crate) fn now(&self) -> Duration {
         self.clock.now()

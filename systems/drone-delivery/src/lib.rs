@@ -1,1 +1,39 @@
-//! Drone delivery: a gateway that aggregates invoices from three services, one of them over a partitioned document store.
+//! Drone delivery: a gateway that makes an invoice out of three services, one of them over a partitioned store.
+//!
+//! It is the system of a published case study on finding the narrow places of a distributed system. Each service is a
+//! process of its own: [`gateway`] asks [`delivery`], [`package`] and [`dronescheduler`] in parallel, and only the last
+//! of them asks the store. Where the original spends time or processor on things that are not here (the platform's
+//! network, JSON in another language, TLS), a service takes that time as a setting and says so.
+//!
+//! The services know nothing of Narrows. They speak OpenTelemetry to whatever `OTEL_EXPORTER_OTLP_ENDPOINT` names, and
+//! W3C trace context to each other. Deliberately absent: authentication (they listen on loopback), writes, and the
+//! services of the original that an invoice does not touch.
+
+mod base_url;
+mod connections;
+mod error;
+mod outgoing;
+mod period;
+mod problem;
+mod server;
+mod server_span;
+mod signals;
+mod store;
+mod telemetry;
+#[cfg(test)]
+mod testing;
+mod work;
+
+pub mod delivery;
+pub mod dronescheduler;
+pub mod gateway;
+pub mod package;
+
+pub use base_url::BaseUrl;
+pub use error::Error;
+pub use server::Service;
+pub use signals::stop_signal;
+pub use store::{Parallelism, Routing};
+
+/// The experiment that puts the four variants of the case study under load, as YAML.
+pub const EXPERIMENT: &str = include_str!("../experiment.yaml");

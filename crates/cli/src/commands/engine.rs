@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use narrows_docstore::{Config, bind, serve};
+use narrows_docstore::{Config, bind, serve, stop_signal};
 
 use crate::exit::{Exit, Failure, with_causes};
 use crate::{Outcome, stderr};
@@ -16,6 +16,10 @@ pub(crate) struct Arguments {
 #[derive(Debug, clap::Subcommand)]
 enum Engine {
     /// A partitioned document store with provisioned throughput, in the REST shapes of Cosmos DB
+    ///
+    /// It serves until SIGTERM or SIGINT. With OTEL_EXPORTER_OTLP_ENDPOINT set it exports the request units that each
+    /// physical partition provides, has used and has refused: db.throughput.provisioned, db.throughput.consumed and
+    /// db.requests.throttled, every second or every OTEL_METRIC_EXPORT_INTERVAL milliseconds.
     Docstore(Docstore),
 }
 
@@ -33,9 +37,22 @@ struct Docstore {
     /// Documents that each container begins with
     #[arg(long, value_name = "N", default_value_t = Config::default().documents_per_container)]
     documents: u32,
-    /// Milliseconds to wait before each answer, in place of a network
-    #[arg(long, value_name = "MS", default_value_t = 0)]
-    delay_ms: u64,
+    /// Milliseconds each request spends under way in place of a network, half before the store looks at it and half
+    /// after; may be a fraction, though timers add 1 to 2 ms to all but 0
+    #[arg(long, value_name = "MS", default_value = "0", value_parser = milliseconds)]
+    delay_ms: Duration,
+    /// Mean of an exponentially distributed time under way on top of the delay, in milliseconds; may be a fraction
+    #[arg(long, value_name = "MS", default_value = "0", value_parser = milliseconds)]
+    jitter_ms: Duration,
+    /// Seed of the times that --jitter-ms draws; the same one draws them again
+    #[arg(long, value_name = "N", default_value_t = Config::default().seed)]
+    seed: u64,
+}
+
+fn milliseconds(text: &str) -> Result<Duration, String> {
+    let refused = || "expected a number of milliseconds from 0 on, such as 2.5".to_owned();
+    let number: f64 = text.parse().map_err(|_| refused())?;
+    Duration::try_from_secs_f64(number / 1_000.0).map_err(|_| refused())
 }
 
 pub(crate) fn execute(arguments: &Arguments) -> Outcome {
@@ -45,21 +62,39 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
         partitions: docstore.partitions,
         throughput_ru_per_second: docstore.throughput,
         documents_per_container: docstore.documents,
-        delay: Duration::from_millis(docstore.delay_ms),
+        delay: docstore.delay_ms,
+        jitter: docstore.jitter_ms,
+        seed: docstore.seed,
         ..Config::default()
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(|error| Failure::new(format!("cannot start threads: {error}")))?;
-    runtime
-        .block_on(async {
-            let listener = bind(&config).await?;
-            if let Ok(address) = listener.local_addr() {
-                stderr::say(&format!("docstore listens on http://{address}"));
-            }
-            serve(listener, config).await
-        })
-        .map_err(|error| Failure::new(with_causes(&error)))?;
+    let served = runtime.block_on(async {
+        let stop = stop_signal()?;
+        let listener = bind(&config).await?;
+        if let Ok(address) = listener.local_addr() {
+            stderr::say(&format!("docstore listens on http://{address}"));
+        }
+        serve(listener, config, stop).await
+    });
+    // What is still under way when the store has stopped, such as seeding, has nobody left to wait for it.
+    runtime.shutdown_background();
+    served.map_err(|error| Failure::new(with_causes(&error)))?;
     Ok(Exit::Fine)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn milliseconds_may_be_fractions_but_not_negative_or_endless() {
+        assert_eq!(milliseconds("2.5"), Ok(Duration::from_micros(2_500)));
+        assert_eq!(milliseconds("0"), Ok(Duration::ZERO));
+        for text in ["-1", "NaN", "inf", "1e300", "", "5ms"] {
+            assert_eq!(milliseconds(text).unwrap_err(), "expected a number of milliseconds from 0 on, such as 2.5");
+        }
+    }
 }

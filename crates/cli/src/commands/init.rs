@@ -1,9 +1,8 @@
 //! `narrows init`: a first experiment file with everything explained in it.
 
-use std::io::Write;
 use std::path::PathBuf;
 
-use crate::exit::{Exit, Failure};
+use crate::exit::Exit;
 use crate::{Outcome, stderr};
 
 #[derive(Debug, clap::Args)]
@@ -15,16 +14,7 @@ pub(crate) struct Arguments {
 
 pub(crate) fn execute(arguments: &Arguments) -> Outcome {
     let path = &arguments.file;
-    let cannot = |error: std::io::Error| {
-        let failure = Failure::new(format!("cannot write {}: {error}", path.display()));
-        if error.kind() == std::io::ErrorKind::AlreadyExists {
-            failure.hint("give another name: `narrows init other.yaml`")
-        } else {
-            failure
-        }
-    };
-    let mut file = std::fs::File::create_new(path).map_err(cannot)?;
-    file.write_all(narrows_lab::experiment::template().as_bytes()).map_err(cannot)?;
+    super::write_new(path, narrows_lab::experiment::template(), "give another name: `narrows init other.yaml`")?;
     stderr::say(&format!("wrote {0}; next: edit it, `narrows check {0}`, `narrows run {0}`", path.display()));
     Ok(Exit::Fine)
 }

@@ -2,6 +2,8 @@
 
 pub(crate) mod check;
 pub(crate) mod completions;
+#[cfg(feature = "reference-systems")]
+pub(crate) mod demo;
 pub(crate) mod diagnose;
 pub(crate) mod doctor;
 #[cfg(feature = "reference-systems")]
@@ -13,6 +15,8 @@ pub(crate) mod man;
 pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod schema;
+#[cfg(feature = "reference-systems")]
+pub(crate) mod system;
 
 use std::io::{IsTerminal, Write};
 
@@ -22,7 +26,7 @@ use crate::exit::{Exit, Failure};
 use crate::{Outcome, stderr};
 
 /// Writes a result to standard output. A reader that went away is no failure.
-fn print(text: &str) -> Outcome {
+pub(crate) fn print(text: &str) -> Outcome {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
@@ -41,8 +45,17 @@ fn write_to(path: &std::path::Path, text: &str) -> Outcome {
     Ok(Exit::Fine)
 }
 
+/// Writes a file that must not exist yet; `hint` says what to do when it does.
+fn write_new(path: &std::path::Path, text: &str, hint: &str) -> Result<(), Failure> {
+    let written = std::fs::File::create_new(path).and_then(|mut file| file.write_all(text.as_bytes()));
+    written.map_err(|error| {
+        let failure = Failure::new(format!("cannot write {}: {error}", path.display()));
+        if error.kind() == std::io::ErrorKind::AlreadyExists { failure.hint(hint) } else { failure }
+    })
+}
+
 /// How text should look on standard output: as wide as the terminal, coloured only on one.
-fn style() -> Style {
+pub(crate) fn style() -> Style {
     const WIDTH_MIN: usize = 80;
     const WIDTH_MAX: usize = 120;
     let is_terminal = std::io::stdout().is_terminal();
@@ -56,12 +69,15 @@ fn style() -> Style {
 fn read_experiment(path: &std::path::Path) -> Result<narrows_lab::experiment::Experiment, Failure> {
     use narrows_lab::experiment::ExperimentError;
     narrows_lab::experiment::read(path).map_err(|error| match error {
-        ExperimentError::Mistakes(mistakes) => {
-            stderr::write(&told(&mistakes));
-            Failure::new(format!("{} has {}", path.display(), plural(mistakes.len(), "mistake")))
-        }
+        ExperimentError::Mistakes(mistakes) => mistaken(&path.to_string_lossy(), &mistakes),
         other => Failure::new(other).hint("`narrows init` writes a first experiment file"),
     })
+}
+
+/// Prints mistakes and sums them up in a failure.
+fn mistaken(file: &str, mistakes: &[narrows_lab::experiment::Mistake]) -> Failure {
+    stderr::write(&told(mistakes));
+    Failure::new(format!("{file} has {}", plural(mistakes.len(), "mistake")))
 }
 
 /// Mistakes with their hints, a line each.

@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use narrows_lab::run::{Begin, Ended, Options, newest_unfinished, run};
+use narrows_lab::run::{Begin, newest_unfinished};
 use narrows_model::comparison::{Kept, Outcome as Concluded};
 use narrows_model::run::RunState;
 
-use crate::exit::{Exit, Failure};
-use crate::live::Live;
+use crate::exit::Exit;
+use crate::running::{Form, Wanted, factor, run_and_tell, unfinished};
 use crate::{Outcome, runs_folder, stderr};
 
 #[derive(Debug, clap::Args)]
@@ -35,13 +35,6 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-fn factor(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(factor) if factor > 0.0 && factor <= 1_000.0 => Ok(factor),
-        _ => Err("expected a number above 0 and up to 1000, such as 0.1".to_owned()),
-    }
-}
-
 pub(crate) fn execute(arguments: &Arguments) -> Outcome {
     let experiment = super::read_experiment(&arguments.file)?;
     let begin = if arguments.resume { Begin::Resume } else { Begin::Fresh };
@@ -50,47 +43,21 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
         (None, Begin::Fresh) => runs_folder::new_path(&experiment.name),
         (None, Begin::Resume) => newest_unfinished(&runs_folder::folder(), &experiment.name)?,
     };
-    let own =
-        std::env::current_exe().map_err(|error| Failure::new(format!("cannot find the narrows binary: {error}")))?;
-    let options = Options {
+    let (ended, outcome) = run_and_tell(&Wanted {
         experiment: &experiment,
-        variants: arguments.variant.clone(),
+        variants: &arguments.variant,
         repetitions: arguments.repeat,
         time_scale: arguments.time_scale,
-        path: path.clone(),
+        path: &path,
         begin,
-        guard_command: vec![own.to_string_lossy().into_owned(), "guard".to_owned()],
-    };
-    let stop =
-        crate::signals::stop_flag().map_err(|error| Failure::new(format!("cannot listen for signals: {error}")))?;
-    let mut live = Live::new();
-    let ended = run(&options, &stop, &mut live);
-    live.finish();
-    conclude(arguments, &path, ended?)
-}
-
-fn conclude(arguments: &Arguments, path: &std::path::Path, ended: Ended) -> Outcome {
-    let outcome = narrows_lab::conclude::outcome(path)?;
-    if arguments.json {
-        super::print(&format!("{:#}\n", narrows_report::json::outcome(&outcome)))?;
-    } else {
-        super::print(&format!("\n{}", narrows_report::text::outcome(&outcome, super::style())))?;
+        form: if arguments.json { Form::Json } else { Form::Text },
+    })?;
+    if ended.state != RunState::Complete {
+        return Err(unfinished(ended, &path, &format!("{} goes on with it", resuming(arguments))));
     }
     let shown = path.display();
-    match ended {
-        Ended { state: RunState::Complete, .. } => {
-            stderr::say(&format!("\nrun file: {shown}\nreport:   narrows report {shown} --html report.html"));
-            Ok(verdict(&outcome))
-        }
-        Ended { state: RunState::Interrupted, .. } => {
-            Err(Failure::new(format!("interrupted; {shown} keeps what was measured"))
-                .hint(format!("{} goes on with it", resuming(arguments))))
-        }
-        Ended { error, .. } => {
-            stderr::say(&format!("\n{shown} keeps what was measured; {} goes on with it", resuming(arguments)));
-            Err(error.map_or_else(|| Failure::new("the run failed"), Failure::from))
-        }
-    }
+    stderr::say(&format!("\nrun file: {shown}\nreport:   narrows report {shown} --html report.html"));
+    Ok(verdict(&outcome))
 }
 
 /// The command that resumes this run.

@@ -29,6 +29,8 @@ const OTHER_THREADS_SHARE: f64 = 0.25;
 /// Users must have grown by this factor between two stretches before their throughputs are compared.
 const USERS_GROWTH_MIN: f64 = 1.25;
 const CONSUMERS_MAX: usize = 3;
+/// The resource of a finding about the machine as a whole.
+pub(crate) const HOST: &str = "host";
 
 impl Detector for CpuSaturation {
     fn id(&self) -> &'static str {
@@ -36,7 +38,7 @@ impl Detector for CpuSaturation {
     }
 
     fn version(&self) -> u32 {
-        1
+        2
     }
 
     fn detect(&self, trial: &TrialEvidence, thresholds: &Thresholds) -> Vec<Finding> {
@@ -119,7 +121,7 @@ impl<'a> Scene<'a> {
     fn of_host(&self) -> Option<Saturation<'a>> {
         let share = |stretch: &Stretch| Some(self.host_use(stretch).filter(|used| !used.is_mostly_others)?.share);
         let (at, level) = self.saturated(share, self.thresholds.cpu_host_share)?;
-        Some(Saturation { service: "host", limit: Limit::Host, level, at, replicas: (1, 1) })
+        Some(Saturation { service: HOST, limit: Limit::Host, level, at, replicas: (1, 1) })
     }
 
     fn host_use(&self, stretch: &Stretch) -> Option<HostUse> {
@@ -439,6 +441,31 @@ mod tests {
             detect(trial.steady(10, load(4, 46.0, 87.0)).cpu("shop", 0, |s| if s < 10 { 0.2 } else { 0.48 }));
         assert_eq!(findings[0].confidence, Confidence::High);
         assert!(findings[0].reasons[1].starts_with("Requests queue"), "{:?}", findings[0].reasons);
+    }
+
+    /// Eleven steps of two seconds; the busiest thread by step, as the samples of a short run show it.
+    fn short_steps(thread: [f64; 11]) -> TrialBuilder {
+        let rates = (0..11).map(|step| load(1 + 4 * step, 20.0 + 3.0 * f64::from(step), 100.0));
+        let trial = rates.fold(TrialBuilder::new("a").service("shop", None), |trial, load| trial.steady(2, load));
+        trial.busiest_thread("shop", 0, move |second| thread[second as usize / 2])
+    }
+
+    #[test]
+    fn the_last_of_short_steps_are_enough() {
+        let rising = |last: [f64; 4]| {
+            let mut thread = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.65, 0.0, 0.0, 0.0, 0.0];
+            thread[7..].copy_from_slice(&last);
+            detect(short_steps(thread))
+        };
+        for last in [[0.80, 0.95, 0.97, 0.99], [0.80, 0.86, 0.96, 0.98]] {
+            let findings = rising(last);
+            assert_eq!(findings.len(), 1, "{last:?}");
+            assert!(findings[0].reasons[0].contains("in “33 to 41 users” it stood"), "{:?}", findings[0].reasons);
+            assert_eq!(findings[0].confidence, Confidence::Medium);
+        }
+        for last in [[0.75, 0.78, 0.81, 0.84], [0.70, 0.75, 0.80, 0.98]] {
+            assert_eq!(rising(last), [], "{last:?}");
+        }
     }
 
     #[test]

@@ -24,7 +24,7 @@ impl Detector for GeneratorLimited {
     }
 
     fn version(&self) -> u32 {
-        1
+        2
     }
 
     fn detect(&self, trial: &TrialEvidence, thresholds: &Thresholds) -> Vec<Finding> {

@@ -4,14 +4,23 @@
 //! the file, a `mod` line, a line in [`ALL`], the page. A test holds the four together.
 
 pub mod cpu_saturation;
+pub mod cross_partition_query;
 pub mod generator_limited;
 pub mod n_plus_one;
+pub mod serial_fan_out;
+pub mod throttling;
 
 use crate::Detector;
 
 /// Every detector.
-pub const ALL: &[&dyn Detector] =
-    &[&cpu_saturation::CpuSaturation, &generator_limited::GeneratorLimited, &n_plus_one::NPlusOne];
+pub const ALL: &[&dyn Detector] = &[
+    &cpu_saturation::CpuSaturation,
+    &cross_partition_query::CrossPartitionQuery,
+    &generator_limited::GeneratorLimited,
+    &n_plus_one::NPlusOne,
+    &serial_fan_out::SerialFanOut,
+    &throttling::Throttling,
+];
 
 #[cfg(test)]
 mod tests {

@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::finding::{Confidence, Exemplar, Figure, Finding};
-use narrows_model::trace::hex;
 use narrows_model::units;
 
 use crate::Detector;
@@ -17,14 +16,12 @@ use crate::repetition::{Repetition, repetitions};
 use crate::requests::{Query, Request, requests};
 use crate::stats::weighted_median;
 use crate::thresholds::Thresholds;
+use crate::words::{EXEMPLARS_MAX, TEXT_CHARS_MAX, clipped, exemplar};
 
 /// See the module.
 #[derive(Debug)]
 pub struct NPlusOne;
 
-const EXEMPLARS_MAX: usize = 3;
-const EXEMPLAR_SPANS_MAX: usize = 5;
-const TEXT_CHARS_MAX: usize = 2000;
 /// Enough of a statement to know it by; the whole of it stands in the evidence.
 const STATEMENT_CHARS_MAX: usize = 60;
 /// From this share of the operation's traces on, the pattern is how the operation works, not how some calls of it do.
@@ -36,7 +33,7 @@ impl Detector for NPlusOne {
     }
 
     fn version(&self) -> u32 {
-        1
+        2
     }
 
     fn detect(&self, trial: &TrialEvidence, thresholds: &Thresholds) -> Vec<Finding> {
@@ -89,6 +86,10 @@ impl Sighting<'_> {
 
     fn latency_ns(&self) -> f64 {
         self.request.entry.duration_ns().max(1) as f64
+    }
+
+    fn exemplar(&self) -> Exemplar {
+        exemplar(self.request.trace, self.repetition.queries.iter().map(|query| query.span))
     }
 
     fn cost_share(&self) -> f64 {
@@ -178,7 +179,7 @@ impl<'a> Case<'a> {
                 Figure::new("share of all queries", self.query_share * 100.0, "%"),
             ],
             evidence_text: Some(self.evidence_text()),
-            exemplars: self.seen.iter().take(EXEMPLARS_MAX).map(exemplar).collect(),
+            exemplars: self.seen.iter().take(EXEMPLARS_MAX).map(Sighting::exemplar).collect(),
             ruled_out: self.ruled_out(),
             falsified_by: format!(
                 "The rows are fetched together and {} is as slow as before, or its traces still hold about {p50} of these \
@@ -296,26 +297,12 @@ impl<'a> Case<'a> {
     }
 }
 
-fn exemplar(sighting: &Sighting<'_>) -> Exemplar {
-    let spans = sighting.repetition.queries.iter().take(EXEMPLAR_SPANS_MAX);
-    Exemplar {
-        trace_id: hex(&sighting.request.trace.id),
-        span_ids: spans.map(|query| hex(&query.span.span_id)).collect(),
-    }
-}
-
-/// At most so many characters of a text, with a sign that there is more.
-fn clipped(text: &str, characters_max: usize) -> String {
-    match text.char_indices().nth(characters_max) {
-        Some((at, _)) => format!("{} …", text[..at].trim_end()),
-        None => text.to_owned(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use narrows_model::trace::Trace;
-    use narrows_testkit::spans::{Beat, SpanBuilder, client, database, internal, query, run_of, server};
+    use narrows_testkit::spans::{
+        Beat, SpanBuilder, client, database, document_query, internal, query, run_of, server,
+    };
     use narrows_testkit::trial::TrialBuilder;
 
     use super::*;
@@ -422,6 +409,20 @@ mod tests {
         for (name, children) in cases {
             assert_eq!(detect_in_each(children), [], "with {name}");
         }
+    }
+
+    #[test]
+    fn one_question_to_every_partition_is_another_cause() {
+        let text = "SELECT VALUE SUM(c.hours) FROM c WHERE c.owner = @owner";
+        let partition = |i: usize| document_query(text, &i.to_string());
+        assert_eq!(detect_in_each(run_of(9, BEAT, partition)), []);
+        let mut refused = run_of(9, BEAT, partition);
+        refused.push(partition(9).throttled(Some(1.0)).at(50.0, 1.0));
+        refused.push(partition(9).at(53.0, 1.0));
+        assert_eq!(detect_in_each(refused), [], "a partition that is asked again after a refusal");
+        let row = |i: usize| partition(i).attribute("db.query.parameter.owner", i as u64);
+        assert_eq!(detect_in_each(run_of(9, BEAT, row)).len(), 1, "another row in each partition");
+        assert_eq!(detect_in_each(run_of(9, BEAT, |i| partition(i % 4))).len(), 1, "partitions that come again");
     }
 
     #[test]

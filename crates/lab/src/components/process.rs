@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use narrows_model::series::LogStream;
 use narrows_telemetry::Store;
-use rustix::process::{Signal, set_parent_process_death_signal, setsid};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, set_parent_process_death_signal, setsid, waitid};
 
 use super::output::{LastLines, Source, capture};
 use crate::Error;
@@ -126,6 +126,21 @@ impl Process {
         Some(if is_out_of_memory { format!("{how} (it reached its memory cap)") } else { how })
     }
 
+    /// As [`Self::ended`], and ends what it left in its group: found while the group's number is still its own, before it
+    /// has been waited for.
+    pub(crate) fn ended_with_its_group(&mut self) -> Option<String> {
+        let leader = Pid::from_child(&self.child);
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        if self.ended.is_none() {
+            match waitid(WaitId::Pid(leader), options) {
+                Ok(None) => return None,
+                Ok(Some(_)) => guard::kill_group(self.pid() as i32, Signal::KILL),
+                Err(_) => {}
+            }
+        }
+        self.ended()
+    }
+
     /// Whether it ended with exit code 0.
     pub(crate) fn succeeded(&self) -> bool {
         self.ended.is_some_and(|status| status.success())
@@ -137,12 +152,17 @@ impl Process {
         // Once the leader has been waited for, its number may be another's: what it left is found by its mark.
         let ended = if self.ended().is_some() { Ended::Before } else { self.stop_group(group, signal, patience) };
         self.last_lines.last_words();
+        self.clear(guard);
+        ended
+    }
+
+    /// Gives up the control group and the guard's attention of a process that has ended.
+    pub(crate) fn clear(&mut self, guard: &mut Guard) {
         if let Some(cgroup) = self.cgroup.take() {
             cgroup.remove();
         }
         // The guard may be gone only if someone killed it; the process itself has ended either way.
-        let _ = guard.drop_group(group as u32);
-        ended
+        let _ = guard.drop_group(self.pid());
     }
 
     fn stop_group(&mut self, group: i32, signal: Signal, patience: Duration) -> Ended {
@@ -210,7 +230,7 @@ fn bind_to_parent(command: &mut Command, doors: Vec<File>) {
 fn describe(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("exited with code {code}"),
-        (None, Some(signal)) => format!("was killed by signal {signal}"),
+        (None, Some(signal)) => format!("ended by signal {signal}"),
         (None, None) => "ended".to_owned(),
     }
 }

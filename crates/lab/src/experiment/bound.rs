@@ -79,6 +79,17 @@ pub struct BoundService {
     pub stop_signal: Signal,
     /// How long it may take to end before it is killed.
     pub stop_timeout: Duration,
+    /// What becomes of it when it ends by itself under load.
+    pub restart: Restart,
+}
+
+/// What becomes of a replica that ends by itself under load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Restart {
+    /// The run ends with it.
+    Never,
+    /// It is started again, a limited number of times in a trial.
+    Always,
 }
 
 /// What tells that a replica can be used.

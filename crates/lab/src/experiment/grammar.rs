@@ -35,6 +35,8 @@ const fn beside(key: &'static str, shape: &'static Shape, keys: &'static [&'stat
 }
 
 static LITERAL: Shape = Shape::Scalar(Kind::Text, Scope::Literal);
+static AMOUNT: Shape = Shape::Scalar(Kind::Amount, Scope::Literal);
+static LITERAL_DURATION: Shape = Shape::Scalar(Kind::PositiveDuration, Scope::Literal);
 static POSITIVE_DURATION: Shape = Shape::Scalar(Kind::PositiveDuration, Scope::Parameters);
 static DURATION: Shape = Shape::Scalar(Kind::Duration, Scope::Parameters);
 static INTEGER: Shape = Shape::Scalar(Kind::Integer, Scope::Parameters);
@@ -52,7 +54,7 @@ pub(super) static EXPERIMENT: Shape = Shape::Map(Map::of(&[
     ),
     optional(
         "parameters",
-        &Shape::Named(Named { what: "parameter", name: Kind::Name, value: &LITERAL, least: 0, most: 1000 }),
+        &Shape::Named(Named { what: "parameter", name: Kind::Name, value: &PARAMETER, least: 0, most: 1000 }),
         "Names and values that `${name}` stands for. Variants give them other values.",
     ),
     optional("system", &SYSTEM, "What Narrows starts. Without it, the load goes to something that runs already."),
@@ -67,6 +69,7 @@ pub(super) static EXPERIMENT: Shape = Shape::Map(Map::of(&[
         &Shape::List { item: &VARIANT, least: 1, most: MANY },
         "The versions of the system to compare, the first being what the others are compared with. Without it there is one, `baseline`.",
     ),
+    optional("published", &PUBLISHED, "Figures published elsewhere, to stand beside the measured ones."),
     default(
         "seed",
         &Shape::Scalar(Kind::Whole(0, u64::MAX), Scope::Literal),
@@ -74,6 +77,51 @@ pub(super) static EXPERIMENT: Shape = Shape::Map(Map::of(&[
         "The seed of everything random in a run.",
     ),
 ]));
+
+static PARAMETER: Shape = Shape::Either(&[
+    Shape::Scalar(Kind::Text, Scope::Literal),
+    Shape::Map(Map::of(&[
+        required("value", &LITERAL, "The value."),
+        required("reason", &LITERAL, "Why it is that, in a sentence that reports show."),
+    ])),
+]);
+
+static PUBLISHED: Shape = Shape::Map(Map::of(&[
+    required("source", &LITERAL, "Where the figures were published: title, publisher, perhaps the address."),
+    required(
+        "operation",
+        &Shape::Scalar(Kind::Operation, Scope::Literal),
+        "The service, a space, and the name of its spans that the figures are about.",
+    ),
+    required("figures", &Shape::List { item: &FIGURE, least: 1, most: MANY }, "The figures, one for each measure."),
+]));
+
+/// Measures that are lengths of time and those that are numbers, as [`narrows_model::published::Measure`] has them.
+static FIGURE: Shape = Shape::Tagged(Tagged {
+    tag: "measure",
+    doc: "What was measured.",
+    common: &[optional("remark", &LITERAL, "What a reader must know to compare.")],
+    cases: &[
+        Case { value: "rate", map: Map::of(NUMBERS) },
+        Case { value: "mean", map: Map::of(TIMES) },
+        Case { value: "p50", map: Map::of(TIMES) },
+        Case { value: "p95", map: Map::of(TIMES) },
+        Case { value: "p99", map: Map::of(TIMES) },
+        Case { value: "completed", map: Map::of(NUMBERS) },
+        Case { value: "throttled", map: Map::of(NUMBERS) },
+        Case { value: "calls_per_operation", map: Map::of(NUMBERS) },
+        Case { value: "attempts_per_operation", map: Map::of(NUMBERS) },
+        Case { value: "charge_per_operation", map: Map::of(NUMBERS) },
+    ],
+});
+
+static NUMBER_BY_VARIANT: Shape =
+    Shape::Named(Named { what: "variant", name: Kind::VariantName, value: &AMOUNT, least: 1, most: MANY });
+static TIME_BY_VARIANT: Shape =
+    Shape::Named(Named { what: "variant", name: Kind::VariantName, value: &LITERAL_DURATION, least: 1, most: MANY });
+
+static NUMBERS: &[Field] = &[required("values", &NUMBER_BY_VARIANT, "The figure by variant.")];
+static TIMES: &[Field] = &[required("values", &TIME_BY_VARIANT, "The figure by variant, with its unit.")];
 
 static VARIANT: Shape = Shape::Map(Map {
     fields: &[
@@ -147,6 +195,12 @@ pub(super) static SERVICE: Shape = Shape::Map(Map::of(&[
         "How much memory each replica may use: bytes, or a number with B, kB, MB, GB, KiB, MiB or GiB.",
     ),
     default("stop", &STOP, "{}", "How each replica is stopped."),
+    default(
+        "restart",
+        &Shape::Scalar(Kind::Word(&["never", "always"]), Scope::Parameters),
+        "never",
+        "Whether a replica that ends by itself under load is started again, at most five times in a trial, or ends the run.",
+    ),
 ]));
 
 static READY: Shape = Shape::Either(&[

@@ -6,7 +6,7 @@ use super::mistake::{Wrong, did_you_mean, listed, shortened};
 use super::quantity;
 use super::request;
 use super::tree::{Form, Node, Origin, Scalar};
-use super::{address, objective};
+use super::{address, objective, published};
 
 /// Longer names are refused: they end up in tables and file names.
 const NAME_LENGTH_MAX: usize = 64;
@@ -36,6 +36,8 @@ pub(super) enum Kind {
     Integer,
     /// A number of processor cores above 0.
     Cores,
+    /// A number of 0 or more.
+    Amount,
     /// A number from 0 to 1.
     Share,
     /// A length of time, 0 included.
@@ -52,6 +54,8 @@ pub(super) enum Kind {
     RequestPath,
     /// `metric < bound`.
     Objective,
+    /// A service's name, a space, and the name of its spans.
+    Operation,
     /// A service's name or `http://host:port`.
     Target,
 }
@@ -77,6 +81,7 @@ impl Kind {
             Kind::Whole(least, most) => format!("a whole number from {least} to {most}"),
             Kind::Integer => "a whole number".into(),
             Kind::Cores => "a number of cores above 0".into(),
+            Kind::Amount => "a number of 0 or more".into(),
             Kind::Share => "a number from 0 to 1".into(),
             Kind::Duration => "a length of time such as `30s` or `1m30s`".into(),
             Kind::PositiveDuration => "a length of time above 0 such as `30s` or `1m30s`".into(),
@@ -85,6 +90,7 @@ impl Kind {
             Kind::Probe => "`tcp` or a request such as `GET /health`".into(),
             Kind::RequestPath => "a path such as `/orders`".into(),
             Kind::Objective => "an objective such as `p95 < 300ms`".into(),
+            Kind::Operation => "a service and the name of its spans such as `orders GET /orders`".into(),
             Kind::Target => "the name of a service or `http://host:port`".into(),
         }
     }
@@ -110,7 +116,7 @@ impl Kind {
             (Kind::Text, _) => true,
             (Kind::Boolean, origin) => origin == Boolean,
             (Kind::Whole(..) | Kind::Integer, origin) => origin == Integer,
-            (Kind::Cores | Kind::Share, origin) => matches!(origin, Integer | Number),
+            (Kind::Cores | Kind::Amount | Kind::Share, origin) => matches!(origin, Integer | Number),
             (Kind::Duration | Kind::PositiveDuration | Kind::Memory, origin) => matches!(origin, Integer | String),
             (_, origin) => origin == String,
         }
@@ -134,6 +140,7 @@ impl Kind {
             Kind::Whole(least, most) => holds(text.parse().is_ok_and(|n: u64| (least..=most).contains(&n))),
             Kind::Integer => holds(text.parse::<i64>().is_ok()),
             Kind::Cores => holds(number(text).is_some_and(|n| n > 0.0 && n <= 1024.0)),
+            Kind::Amount => holds(number(text).is_some_and(|n| n >= 0.0)),
             Kind::Share => holds(number(text).is_some_and(|n| (0.0..=1.0).contains(&n))),
             Kind::Duration => holds(quantity::duration(text).is_some()),
             Kind::PositiveDuration => holds(quantity::duration(text).is_some_and(|d| !d.is_zero())),
@@ -145,6 +152,7 @@ impl Kind {
             }
             Kind::RequestPath => request::path(text).map_err(Some),
             Kind::Objective => objective::parse(text).map(drop).map_err(Some),
+            Kind::Operation => holds(published::operation(text).is_some()),
             Kind::Target if text.contains(':') || text.contains('/') => address::parse(text).map(drop).map_err(Some),
             Kind::Target => Kind::Name.reads(text),
         }
@@ -178,6 +186,7 @@ impl Kind {
             Kind::Whole(least, most) => json!({ "type": "integer", "minimum": least, "maximum": most }),
             Kind::Integer => json!({ "type": "integer" }),
             Kind::Cores => json!({ "type": "number", "exclusiveMinimum": 0, "maximum": 1024 }),
+            Kind::Amount => json!({ "type": "number", "minimum": 0 }),
             Kind::Share => json!({ "type": "number", "minimum": 0, "maximum": 1 }),
             Kind::Duration => json!({ "anyOf": [text(quantity::DURATION_PATTERN), { "const": 0 }] }),
             Kind::PositiveDuration => {
@@ -191,6 +200,7 @@ impl Kind {
             Kind::Probe => json!({ "anyOf": [{ "const": "tcp" }, text(&request::line_pattern())] }),
             Kind::RequestPath => text(request::PATH_PATTERN),
             Kind::Objective => text(&objective::pattern()),
+            Kind::Operation => text(published::OPERATION_PATTERN),
             Kind::Target => text("^([A-Za-z0-9_][A-Za-z0-9_-]*|http://[^/]+/?)$"),
         }
     }
@@ -198,6 +208,11 @@ impl Kind {
 
 fn is_name(text: &str, is_allowed: impl Fn(u8) -> bool) -> bool {
     !text.is_empty() && text.len() <= NAME_LENGTH_MAX && text.bytes().all(is_allowed)
+}
+
+/// Whether a text can be a service's name.
+pub(super) fn is_service_name(text: &str) -> bool {
+    Kind::Name.reads(text).is_ok()
 }
 
 fn is_name_byte(byte: u8) -> bool {

@@ -87,8 +87,8 @@ pub(super) fn did_you_mean(name: &str, known: &[&str]) -> Option<String> {
     nearest(name, known).map(|near| format!("did you mean `{near}`?"))
 }
 
-/// The one known name that a name was probably meant to be.
-pub(super) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+/// The one known name that a name was probably meant to be; none when several or none are near.
+pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     const LENGTH_MAX: usize = 64;
     if name.len() > LENGTH_MAX {
         return None;

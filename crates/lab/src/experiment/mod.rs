@@ -25,6 +25,7 @@ mod mistake;
 mod names;
 mod objective;
 mod placeholder;
+mod published;
 mod quantity;
 mod read;
 mod request;
@@ -34,9 +35,10 @@ mod shape;
 mod tree;
 mod variant;
 
-pub use bound::{Bindings, BoundService, BoundTrial, Ready, Replica};
-pub use mistake::{ExperimentError, Mistake};
+pub use bound::{Bindings, BoundService, BoundTrial, Ready, Replica, Restart};
+pub use mistake::{ExperimentError, Mistake, nearest};
 pub use objective::{Metric, Objective, Op};
+pub use published::notes;
 pub use schema::json_schema;
 pub use variant::Variant;
 
@@ -132,6 +134,7 @@ fn parse_into(source: &str, file: &str, dir: PathBuf, report: &mut Report) -> Op
     let parameters = variant::parameters(at, report);
     let variants = variant::variants(at, &parameters, report);
     check_variants(at, &variants, &dir, report);
+    published::check(at, &variants, report);
     let objectives =
         at.get("objectives").iter().flat_map(At::items).filter_map(|at| objective::parse(at.text()?).ok()).collect();
     Some(Experiment {

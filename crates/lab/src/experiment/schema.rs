@@ -225,6 +225,9 @@ load:
         let service = |text: &str| document(text, "", "");
         let load = |text: &str| document("", text, "");
         let scenario = |text: &str| document("", "", text);
+        let published = |figure: &str| {
+            service("") + &format!("published: {{ source: S, operation: web GET /, figures: [{{ {figure} }}] }}")
+        };
         let cases = [
             (service(""), true),
             (service("cpus: 0.5, memory: 1.5GiB, replicas: 3, ready: tcp"), true),
@@ -248,7 +251,9 @@ load:
             (service("setup: make"), false),
             (service("setup: [[]]"), false),
             (service("stop: { signal: KIL }"), false),
-            (service("restart: always"), false),
+            (service("restart: always"), true),
+            (service("restart: sometimes"), false),
+            (service("revive: always"), false),
             (service("env: { A: [1] }"), false),
             (load("warmup: 0"), true),
             (load("warmup: 0s\n  tracing: false\n  connections: per-request\n  threads: 2"), true),
@@ -291,6 +296,18 @@ load:
             (service("") + "variants: [{ name: a, n: [1] }]", false),
             (service("") + "variants: []", false),
             (service("") + "seed: -1", false),
+            (service("").replace("{ n: 1", "{ n: { value: 1, reason: one is enough }"), true),
+            (service("").replace("{ n: 1", "{ n: { value: 1 }"), false),
+            (service("").replace("{ n: 1", "{ n: { value: [1], reason: x }"), false),
+            (published("measure: mean, values: { baseline: 669ms }, remark: slower there"), true),
+            (published("measure: rate, values: { baseline: 19.4 }"), true),
+            (published("measure: mean, values: { baseline: 669 }"), false),
+            (published("measure: rate, values: { baseline: 19ms }"), false),
+            (published("measure: rate, values: { baseline: -1 }"), false),
+            (published("measure: rate, values: {}"), false),
+            (published("measure: speed, values: { baseline: 1 }"), false),
+            (published("values: { baseline: 1 }"), false),
+            (published("measure: rate, values: { baseline: 1 }").replace("web GET /", "web"), false),
             (service("").replace("small", "Small"), false),
             (service("").replace("target: web", "target: http://localhost:80"), true),
             (service("").replace("target: web", "target: https://localhost"), false),
@@ -302,6 +319,23 @@ load:
             assert_eq!(schema_accepts(&source), expected, "schema:\n{source}");
         }
         assert!(schema_accepts(super::super::template()));
+    }
+
+    #[test]
+    fn every_measure_is_a_case_of_the_grammar() {
+        let schema = json_schema();
+        let cases = &schema["properties"]["published"]["properties"]["figures"]["items"]["oneOf"];
+        let shown: Vec<(String, bool)> = cases
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|case| {
+                let values = &case["properties"]["values"]["additionalProperties"];
+                (case["properties"]["measure"]["const"].as_str().unwrap().to_owned(), values["type"] == "string")
+            })
+            .collect();
+        let measures = narrows_model::published::Measure::ALL;
+        assert_eq!(shown, measures.map(|measure| (measure.as_str().to_owned(), measure.is_duration())));
     }
 
     #[test]

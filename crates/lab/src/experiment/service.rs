@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use super::bound::{Bindings, BoundService, Ready, Replica};
+use super::bound::{Bindings, BoundService, Ready, Replica, Restart};
 use super::check::{Pass, check};
 use super::complete::complete;
 use super::grammar::{READY_TIMEOUT, SERVICE};
@@ -118,6 +118,7 @@ fn build_one(
         memory_bytes: read::bytes(at, "memory"),
         stop_signal: signal(stop.get("signal")?.text()?)?,
         stop_timeout: read::duration(stop, "timeout")?,
+        restart: restart(at.get("restart")?.text()?)?,
         cwd,
     })
 }
@@ -153,6 +154,14 @@ fn ready(at: At<'_>) -> Option<(Ready, Duration)> {
             };
             Some((ready, timeout))
         }
+    }
+}
+
+fn restart(word: &str) -> Option<Restart> {
+    match word {
+        "never" => Some(Restart::Never),
+        "always" => Some(Restart::Always),
+        _ => None,
     }
 }
 

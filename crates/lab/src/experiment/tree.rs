@@ -74,6 +74,14 @@ impl Node {
         }
     }
 
+    /// The text of a scalar that is not broken.
+    pub(super) fn text(&self) -> Option<&str> {
+        match &self.form {
+            Form::Scalar(scalar) if !matches!(scalar.origin, Origin::Null | Origin::Broken) => Some(&scalar.text),
+            _ => None,
+        }
+    }
+
     /// The keys and values; none unless this is a map.
     pub(super) fn entries(&self) -> &[Entry] {
         match &self.form {
@@ -371,10 +379,7 @@ impl<'a> At<'a> {
 
     /// The text of a scalar that is not broken.
     pub(super) fn text(&self) -> Option<&'a str> {
-        match &self.node.form {
-            Form::Scalar(scalar) if !matches!(scalar.origin, Origin::Null | Origin::Broken) => Some(&scalar.text),
-            _ => None,
-        }
+        self.node.text()
     }
 
     pub(super) fn place(&self) -> Place {

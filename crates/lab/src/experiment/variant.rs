@@ -28,7 +28,12 @@ pub(super) fn parameters(root: At<'_>, report: &mut Report) -> BTreeMap<String, 
             report.add(at.key_place(), section.path(), wrong.hint("give it a longer name"));
         }
     }
-    section.entries().filter_map(|(name, at)| Some((name.to_owned(), at.text()?.to_owned()))).collect()
+    section.entries().filter_map(|(name, at)| Some((name.to_owned(), parameter(at)?.to_owned()))).collect()
+}
+
+/// A parameter's value, whether it stands alone or beside its reason.
+pub(super) fn parameter(at: At<'_>) -> Option<&str> {
+    at.node.get("value").unwrap_or(at.node).text()
 }
 
 /// The variants in their order; the one of an experiment that lists none.

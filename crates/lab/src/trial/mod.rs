@@ -1,8 +1,9 @@
 //! One trial: start the services, wait until they answer, put them under load, stop them.
 //!
-//! `services` knows how replicas begin and end, `under_load` what happens in between. Everything runs on the thread of
-//! the run.
+//! `services` knows how replicas begin and end, `under_load` what happens in between, `lives` what becomes of a replica
+//! that ends by itself meanwhile. Everything runs on the thread of the run.
 
+mod lives;
 mod services;
 mod under_load;
 

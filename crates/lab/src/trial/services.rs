@@ -1,7 +1,7 @@
 //! How the replicas of a trial begin and end.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use narrows_model::load::LoadPlan;
 use narrows_model::run::{ServiceInstance, Trial};
@@ -22,6 +22,15 @@ const HURRIED_STOP: Duration = Duration::from_secs(2);
 pub(super) struct Running {
     pub(super) process: Process,
     pub(super) service: BoundService,
+    /// Once it has ended by itself and is to be started again.
+    pub(super) pending: Option<Pending>,
+}
+
+/// A start that is due after a pause.
+pub(super) struct Pending {
+    pub(super) due: Instant,
+    /// What became of the replica, such as `store ended by signal 9 after 12.3 s of load`.
+    pub(super) fate: String,
 }
 
 impl Bench<'_> {
@@ -60,7 +69,7 @@ impl Bench<'_> {
             memory_limit_bytes: limits.memory_bytes,
         };
         self.recorder.put_service(trial.id, &instance)?;
-        Ok(Running { process, service })
+        Ok(Running { process, service, pending: None })
     }
 
     /// The caps that are in force, and the control group that holds them. A cap that cannot be set is a caveat.
@@ -125,10 +134,11 @@ impl Bench<'_> {
     }
 
     pub(super) fn watch(&self, running: &[Running]) -> Result<(), Error> {
-        for replica in running {
-            self.sampler.watch(&replica.service.name, replica.service.replica, replica.process.pid())?;
-        }
-        Ok(())
+        running.iter().try_for_each(|replica| self.watch_one(replica))
+    }
+
+    pub(super) fn watch_one(&self, replica: &Running) -> Result<(), Error> {
+        Ok(self.sampler.watch(&replica.service.name, replica.service.replica, replica.process.pid())?)
     }
 
     /// The addresses of the target's replicas, or of the URL.
@@ -178,11 +188,16 @@ pub(super) fn pids(running: &[Running]) -> Vec<u32> {
 pub(super) fn no_death(running: &mut [Running], when: &'static str) -> Result<(), Error> {
     for replica in running {
         if let Some(how) = replica.process.ended() {
-            let last_lines = replica.process.last_lines().last_words();
-            return Err(Error::Died { service: replica.process.name().to_owned(), how, when, last_lines });
+            return Err(died(replica, how, when));
         }
     }
     Ok(())
+}
+
+/// The error for a replica that has ended by itself.
+pub(super) fn died(replica: &Running, how: String, when: &'static str) -> Error {
+    let last_lines = replica.process.last_lines().last_words();
+    Error::Died { service: replica.process.name().to_owned(), how, when, last_lines }
 }
 
 /// `narrows` as a service's program means this very binary, wherever it lies.

@@ -8,7 +8,8 @@ use narrows_load::{Clock, LoadOutcome, PlannedWindow};
 use narrows_model::load::{LoadBatch, LoadPlan};
 use narrows_model::run::{Trial, Window};
 
-use super::services::{Running, no_death, pids};
+use super::lives::{Lives, note_the_ended};
+use super::services::{Running, pids};
 use super::{Bench, WATCH_INTERVAL};
 use crate::Error;
 use crate::environment::cores;
@@ -45,8 +46,10 @@ impl Bench<'_> {
             let (sender, batches) = sync_channel(BATCHES_IN_FLIGHT);
             let load = scope.spawn(move || narrows_load::run(plan, Clock::new(), end_load, &sender));
             let ends_load = EndsLoad(end_load);
-            let mut follower = Follower { bench: self, trial: trial.id, duration, first_ns: None, progress };
+            let lives = Lives::new();
+            let mut follower = Follower { bench: self, trial, duration, first_ns: None, lives, progress };
             let followed = follower.follow(batches, running, end_load);
+            note_the_ended(running, follower.trial, follower.progress);
             drop(ends_load);
             (load.join(), followed)
         });
@@ -60,9 +63,10 @@ impl Bench<'_> {
 /// Writes down the load as it happens.
 struct Follower<'a, 'b> {
     bench: &'a mut Bench<'b>,
-    trial: i64,
+    trial: &'a mut Trial,
     duration: Option<Duration>,
     first_ns: Option<i64>,
+    lives: Lives,
     progress: &'a mut dyn Progress,
 }
 
@@ -92,7 +96,9 @@ impl Follower<'_, '_> {
 
     fn look_around(&mut self, running: &mut [Running]) -> Result<(), Error> {
         self.bench.adopted.look(&pids(running), &mut self.bench.guard)?;
-        no_death(running, "while under load")?;
+        for replica in running {
+            self.lives.tend(replica, self.bench, self.trial, self.progress)?;
+        }
         self.bench.go_on()
     }
 
@@ -102,7 +108,7 @@ impl Follower<'_, '_> {
             let elapsed = Duration::from_nanos((last.start_ns - first).max(0) as u64 + 1_000_000_000);
             self.progress.tell(&Event::Second { elapsed, duration: self.duration, rows: &batch.seconds });
         }
-        self.bench.recorder.put_load(self.trial, batch)?;
+        self.bench.recorder.put_load(self.trial.id, batch)?;
         Ok(())
     }
 }

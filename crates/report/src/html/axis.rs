@@ -16,6 +16,8 @@ pub(super) enum Unit {
     Count,
     /// Processors at work.
     Cores,
+    /// Hundredths.
+    Percent,
 }
 
 impl Unit {
@@ -27,6 +29,7 @@ impl Unit {
             Unit::Bytes => "bytes",
             Unit::Count => "count",
             Unit::Cores => "cores",
+            Unit::Percent => "percent",
         }
     }
 }
@@ -116,6 +119,7 @@ impl Axis {
             }
             Unit::Count if tick >= 1000.0 => narrows_model::units::count(tick.round() as u64),
             Unit::Count | Unit::Cores => plain(tick),
+            Unit::Percent => format!("{} %", plain(tick)),
         }
     }
 }
@@ -130,7 +134,7 @@ fn step(high: f64, unit: Unit, ticks: usize) -> f64 {
         }
         Unit::Bytes => 2f64.powf(rough.max(1.0).log2().ceil()),
         Unit::Count => round_up(rough).max(1.0),
-        Unit::Duration | Unit::Cores => round_up(rough),
+        Unit::Duration | Unit::Cores | Unit::Percent => round_up(rough),
     }
 }
 

@@ -18,6 +18,10 @@ const BOTTOM: f64 = 200.0;
 const NAME_HEIGHT: f64 = 15.5;
 /// Longest name at a line end.
 const NAME_CHARS_MAX: usize = 13;
+/// Where the left axis's name begins.
+const AXIS_NAME_LEFT: f64 = 4.0;
+/// About the width of a character of an axis's name.
+const CHAR_WIDTH: f64 = 6.4;
 /// Longest name on a level.
 const LEVEL_CHARS_MAX: usize = 40;
 
@@ -34,6 +38,8 @@ pub(super) struct Chart<'a> {
     pub(super) shaded: &'a [Xy],
     /// Dashed levels: value on the left axis, colour class, what it is.
     pub(super) levels: Vec<(f64, &'a str, String)>,
+    /// Longer names of lines below the chart: colour class and text.
+    pub(super) legend: Vec<(&'a str, String)>,
     /// Points of each line at most.
     pub(super) points_max: usize,
 }
@@ -44,6 +50,23 @@ pub(super) struct Line<'a> {
     pub(super) class: &'a str,
     pub(super) points: &'a [Xy],
     pub(super) side: Side,
+    pub(super) label: Label,
+}
+
+impl<'a> Line<'a> {
+    /// On the left axis, with its name at its end.
+    pub(super) fn named(name: &'a str, class: &'a str, points: &'a [Xy]) -> Self {
+        Self { name, class, points, side: Side::Left, label: Label::AtEnd }
+    }
+}
+
+/// Where a line's name is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Label {
+    /// At the line's right end, and on hover.
+    AtEnd,
+    /// Nowhere but on hover, and there only of the highest such line.
+    Highest,
 }
 
 /// The axis a line belongs to.
@@ -55,18 +78,7 @@ pub(super) enum Side {
 
 /// The chart as a `<figure>`.
 pub(super) fn figure(chart: &Chart<'_>) -> String {
-    let mut svg = String::new();
-    for (from, to) in chart.shaded {
-        let (from, to) = (x_of(chart.x, *from), x_of(chart.x, *to));
-        svg += &format!(
-            "<rect class=\"shade\" x=\"{from:.1}\" y=\"{TOP}\" width=\"{:.1}\" height=\"{}\"><title>warm-up, not \
-             counted</title></rect><text class=\"shade-name\" x=\"{:.1}\" y=\"{}\">warm-up</text>",
-            to - from,
-            BOTTOM - TOP,
-            from + 2.0,
-            TOP - 6.0
-        );
-    }
+    let mut svg: String = chart.shaded.iter().map(|(from, to)| shade(chart, *from, *to)).collect();
     svg += &axes(chart);
     for (value, class, name) in &chart.levels {
         let y = y_of(chart.left, *value);
@@ -84,11 +96,34 @@ pub(super) fn figure(chart: &Chart<'_>) -> String {
     }
     format!(
         "<figure class=\"chart\"><figcaption>{}</figcaption><svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" \
-         aria-label=\"{}\" data-x=\"{LEFT} {RIGHT} {}\" data-y=\"{TOP} {BOTTOM}\">{svg}</svg></figure>\n",
+         aria-label=\"{}\" data-x=\"{LEFT} {RIGHT} {}\" data-y=\"{TOP} {BOTTOM}\">{svg}</svg>{}</figure>\n",
         Esc(chart.title),
         Esc(chart.title),
-        chart.x.high
+        chart.x.high,
+        legend(chart)
     )
+}
+
+/// A shaded stretch, named where the axis's name leaves room for it.
+fn shade(chart: &Chart<'_>, from: f64, to: f64) -> String {
+    let (from, to) = (x_of(chart.x, from), x_of(chart.x, to));
+    let is_free = from > AXIS_NAME_LEFT + CHAR_WIDTH * (chart.left_name.chars().count() + 1) as f64;
+    let name = format!("<text class=\"shade-name\" x=\"{:.1}\" y=\"{}\">warm-up</text>", from + 2.0, TOP - 6.0);
+    format!(
+        "<rect class=\"shade\" x=\"{from:.1}\" y=\"{TOP}\" width=\"{:.1}\" height=\"{}\"><title>warm-up, not \
+         counted</title></rect>{}",
+        to - from,
+        BOTTOM - TOP,
+        if is_free { name } else { String::new() }
+    )
+}
+
+fn legend(chart: &Chart<'_>) -> String {
+    if chart.legend.is_empty() {
+        return String::new();
+    }
+    let entry = |(class, text): &(&str, String)| format!("<li class=\"{class}\"><span>{}</span></li>", Esc(text));
+    format!("<ul class=\"legend\">{}</ul>", chart.legend.iter().map(entry).collect::<String>())
 }
 
 fn x_of(axis: &Axis, value: f64) -> f64 {
@@ -100,11 +135,13 @@ fn y_of(axis: &Axis, value: f64) -> f64 {
 }
 
 fn axes(chart: &Chart<'_>) -> String {
-    let mut out = String::new();
+    let levels = chart.left.ticks.iter().map(|tick| format!("M{LEFT} {:.1}H{RIGHT}", y_of(chart.left, *tick)));
+    let marks = chart.x.ticks.iter().map(|tick| format!("M{:.1} {BOTTOM}v4", x_of(chart.x, *tick)));
+    let mut out = format!("<path class=\"grid\" d=\"{}\"/>", levels.chain(marks).collect::<String>());
     for tick in &chart.left.ticks {
         let y = y_of(chart.left, *tick);
         out += &format!(
-            "<path class=\"grid\" d=\"M{LEFT} {y:.1}H{RIGHT}\"/><text class=\"tick end\" x=\"{}\" y=\"{:.1}\">{}</text>",
+            "<text class=\"tick end\" x=\"{}\" y=\"{:.1}\">{}</text>",
             LEFT - 7.0,
             y + 4.0,
             chart.left.label(*tick)
@@ -112,15 +149,13 @@ fn axes(chart: &Chart<'_>) -> String {
     }
     for tick in &chart.x.ticks {
         let x = x_of(chart.x, *tick);
-        out += &format!(
-            "<path class=\"grid\" d=\"M{x:.1} {BOTTOM}v4\"/><text class=\"tick mid\" x=\"{x:.1}\" y=\"{}\">{}</text>",
-            BOTTOM + 18.0,
-            chart.x.label(*tick)
-        );
+        out +=
+            &format!("<text class=\"tick mid\" x=\"{x:.1}\" y=\"{}\">{}</text>", BOTTOM + 18.0, chart.x.label(*tick));
     }
     let axis_class = |side| chart.lines.iter().find(|line| line.side == side).map_or("", |line| line.class);
     let left_class = if chart.right.is_some() { axis_class(Side::Left) } else { "" };
-    out += &format!("<text class=\"axis {left_class}\" x=\"4\" y=\"14\">{}</text>", Esc(chart.left_name));
+    out +=
+        &format!("<text class=\"axis {left_class}\" x=\"{AXIS_NAME_LEFT}\" y=\"14\">{}</text>", Esc(chart.left_name));
     if let Some((axis, name)) = chart.right {
         for tick in &axis.ticks {
             let y = y_of(axis, *tick) + 4.0;
@@ -142,15 +177,15 @@ fn axis_of<'a>(chart: &'a Chart<'_>, line: &Line<'_>) -> &'a Axis {
 fn path(chart: &Chart<'_>, line: &Line<'_>) -> String {
     let axis = axis_of(chart, line);
     let mut d = String::new();
-    let mut pen_down = false;
-    for (x, value) in thin(line.points, chart.points_max) {
-        if value.is_nan() {
-            pen_down = false;
-            continue;
+    for stretch in thin(line.points, chart.points_max).split(|point| point.1.is_nan()) {
+        let points: Vec<String> =
+            stretch.iter().map(|(x, value)| format!("{:.1},{:.1}", x_of(chart.x, *x), y_of(axis, *value))).collect();
+        match points.as_slice() {
+            [] => {}
+            // A line from a point to itself is drawn as a dot.
+            [only] => d += &format!("M{only} {only}"),
+            points => d += &format!("M{}", points.join(" ")),
         }
-        let lead = if pen_down { " " } else { "M" };
-        d += &format!("{lead}{:.1},{:.1}", x_of(chart.x, x), y_of(axis, value));
-        pen_down = true;
     }
     let scale = match axis.scale {
         Scale::Linear => "linear",
@@ -158,12 +193,13 @@ fn path(chart: &Chart<'_>, line: &Line<'_>) -> String {
     };
     format!(
         "<path class=\"line {}\" d=\"{d}\" data-name=\"{}\" data-unit=\"{}\" data-scale=\"{scale}\" data-low=\"{}\" \
-         data-high=\"{}\"/>",
+         data-high=\"{}\"{}/>",
         line.class,
         Esc(line.name),
         axis.unit.as_str(),
         axis.low,
-        axis.high
+        axis.high,
+        if line.label == Label::Highest { " data-highest=\"\"" } else { "" }
     )
 }
 
@@ -173,7 +209,8 @@ fn names(chart: &Chart<'_>) -> String {
         let last = line.points.iter().rev().find(|point| !point.1.is_nan())?;
         Some(y_of(axis_of(chart, line), last.1))
     };
-    let mut ends: Vec<(f64, &Line<'_>)> = chart.lines.iter().filter_map(|line| end(line).map(|y| (y, line))).collect();
+    let named = chart.lines.iter().filter(|line| line.label == Label::AtEnd);
+    let mut ends: Vec<(f64, &Line<'_>)> = named.filter_map(|line| end(line).map(|y| (y, line))).collect();
     ends.sort_by(|a, b| a.0.total_cmp(&b.0));
     let wanted: Vec<f64> = ends.iter().map(|(y, _)| *y).collect();
     let mut out = String::new();
@@ -224,7 +261,7 @@ mod tests {
     fn gaps_lift_the_pen_and_names_are_escaped() {
         let (x, left) = (Axis::clock(10.0), Axis::linear(2.0, Unit::Count));
         let points = [(0.0, 0.0), (5.0, 2.0), (6.0, f64::NAN), (10.0, 1.0)];
-        let line = Line { name: "<script>", class: "c0", points: &points, side: Side::Left };
+        let line = Line::named("<script>", "c0", &points);
         let svg = figure(&Chart {
             title: "<b>",
             x: &x,
@@ -234,9 +271,10 @@ mod tests {
             lines: vec![line],
             shaded: &[],
             levels: Vec::new(),
+            legend: vec![("c0", "<i>".to_owned())],
             points_max: 600,
         });
-        assert!(svg.contains("d=\"M60.0,200.0 265.0,26.0M470.0,113.0\""), "{svg}");
-        assert!(!svg.contains("<script>") && !svg.contains("<b>"), "{svg}");
+        assert!(svg.contains("d=\"M60.0,200.0 265.0,26.0M470.0,113.0 470.0,113.0\""), "{svg}");
+        assert!(!svg.contains("<script>") && !svg.contains("<b>") && !svg.contains("<i>"), "{svg}");
     }
 }

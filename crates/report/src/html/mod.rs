@@ -9,56 +9,46 @@ mod background;
 mod charts;
 mod escape;
 mod findings;
+mod inside_panels;
+mod insides;
+mod lanes;
+mod operations;
 mod palette;
 mod panels;
+mod published;
+mod requests;
 mod span_details;
 mod summary;
 mod thin;
 mod timeline;
+mod waits;
 mod waterfall;
 
-use std::collections::BTreeSet;
-
 use narrows_model::comparison::Outcome;
-use narrows_model::finding::Finding;
 use narrows_model::run::RunState;
-use narrows_model::trace::{Span, Trace, hex};
-use narrows_model::units;
 
 use crate::figures::{instant, plural};
-use crate::recurring;
 use escape::Esc;
 use palette::Palette;
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
-/// Rows of all waterfalls of the page together.
-const WATERFALL_ROWS_TOTAL: usize = 450;
-/// Rows of a waterfall however many there are.
-const WATERFALL_ROWS_MIN: usize = 18;
-/// Variants whose waterfall is drawn.
-const WATERFALLS_MAX: usize = 24;
-
-/// One variant's request, chosen to be shown.
-struct Request<'a> {
-    variant: &'a str,
-    trace: &'a Trace,
-    findings: Vec<&'a Finding>,
-}
-
 /// The page, from doctype to `</html>`.
 pub fn page(outcome: &Outcome) -> String {
     let palette = Palette::of(&outcome.evidence);
-    let requests = requests(outcome);
-    let shown: BTreeSet<String> = requests.iter().map(|request| hex(&request.trace.id)).collect();
+    let requests = requests::choose(outcome);
     let body = [
         header(outcome),
         background::warnings(outcome),
         summary::variants(outcome),
+        published::parameters(outcome),
         summary::objectives(outcome),
-        findings::section(outcome, &shown),
+        published::section(outcome),
+        findings::section(outcome, &requests::ids(&requests)),
         panels::section(outcome, &palette),
-        waterfalls(&requests, &palette),
+        requests::section(&requests, &palette),
+        operations::section(outcome),
+        operations::services(outcome),
         background::section(outcome),
     ]
     .concat();
@@ -95,45 +85,6 @@ fn header(outcome: &Outcome) -> String {
         Esc(&unbroken(&outcome.sentence)),
         Esc(facts.join(" · "))
     )
-}
-
-fn requests(outcome: &Outcome) -> Vec<Request<'_>> {
-    let mut requests = Vec::new();
-    for variant in recurring::by_variant(outcome).into_iter().take(WATERFALLS_MAX) {
-        let findings: Vec<&Finding> = variant.findings.iter().map(|recurring| recurring.finding).collect();
-        let traces = variant.trials.iter().map(|index| &outcome.evidence.trials[*index].traces);
-        let exemplar = traces.clone().find_map(|traces| {
-            let chosen = waterfall::choose(traces, &findings)?;
-            let id = hex(&chosen.id);
-            findings.iter().flat_map(|f| &f.exemplars).any(|e| e.trace_id == id).then_some(chosen)
-        });
-        let chosen = exemplar.or_else(|| traces.clone().find_map(|traces| waterfall::choose(traces, &[])));
-        requests.extend(chosen.map(|trace| Request { variant: variant.variant, trace, findings }));
-    }
-    requests
-}
-
-fn waterfalls(requests: &[Request<'_>], palette: &Palette) -> String {
-    if requests.is_empty() {
-        return String::new();
-    }
-    let rows_max = (WATERFALL_ROWS_TOTAL / requests.len()).clamp(WATERFALL_ROWS_MIN, waterfall::ROWS_MAX);
-    let mut out = "<section id=\"requests\"><h2>One request, end to end</h2>".to_owned();
-    for request in requests {
-        let exemplars = request.findings.iter().flat_map(|finding| &finding.exemplars);
-        let marked: BTreeSet<&str> = exemplars.flat_map(|e| e.span_ids.iter().map(String::as_str)).collect();
-        let root = request.trace.root();
-        out += &format!(
-            "<h3>{}</h3><p class=\"note\">{} · {} · {} · trace <code>{}</code></p>{}",
-            Esc(request.variant),
-            Esc(root.map_or("", |span| span.name.as_str())),
-            units::duration(root.map_or(0.0, |span| Span::duration_ns(span) as f64)),
-            plural(request.trace.spans.len(), "span", "spans"),
-            hex(&request.trace.id),
-            waterfall::html(request.trace, &marked, palette, rows_max)
-        );
-    }
-    out + "</section>\n"
 }
 
 /// The text with a number and its unit kept on one line.
@@ -195,6 +146,83 @@ mod tests {
         assert_eq!(page.matches("<script").count(), 1);
         assert_eq!(page.matches("</script").count(), 1);
         assert!(!page.contains("<img") && !page.contains("\"'>"));
+    }
+
+    #[test]
+    fn names_of_operations_and_published_figures_stay_text() {
+        let evil = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(1)>";
+        let mut outcome = fixture::drones::outcome();
+        for variant in &mut outcome.comparison.variants {
+            let operation = &mut variant.operations[1];
+            operation.name = evil.to_owned();
+            operation.service = evil.to_owned();
+            operation.calls[0].target = evil.to_owned();
+            variant.services[0].service = evil.to_owned();
+        }
+        for trial in &mut outcome.evidence.trials {
+            let operation = &mut trial.operations[1];
+            operation.service = evil.to_owned();
+            operation.name = evil.to_owned();
+            operation.calls[0].target = evil.to_owned();
+            let partitions = trial.series.iter_mut().filter(|series| !series.key.labels.is_empty());
+            partitions.flat_map(|series| series.key.labels.values_mut()).for_each(|label| *label = evil.to_owned());
+        }
+        let note = &mut outcome.notes.parameters[0];
+        (note.name, note.value, note.reason) = (evil.to_owned(), evil.to_owned(), evil.to_owned());
+        outcome.beside[0].remark = evil.to_owned();
+        outcome.beside[0].cells[0].variant = evil.to_owned();
+        let published = outcome.notes.published.as_mut().unwrap();
+        published.source = evil.to_owned();
+        (published.service, published.operation) = (Some(evil.to_owned()), Some(evil.to_owned()));
+        let page = page(&outcome);
+        assert_eq!((page.matches("<script").count(), page.matches("</script").count()), (1, 1));
+        assert!(!page.contains("<img") && !page.contains("\"'>"));
+        for id in ["reasons", "published", "operations", "services"] {
+            assert!(page.contains(&format!("id=\"{id}\"")), "{id} is missing");
+        }
+    }
+
+    #[test]
+    fn long_runs_with_many_partitions_and_operations_stay_below_a_megabyte() {
+        let mut outcome = fixture::drones::outcome();
+        let long = &mut outcome.evidence.trials[0];
+        long.windows[1].end_ns += 3600 * 1_000_000_000;
+        for operation in &mut long.operations {
+            let seconds = operation.seconds.clone();
+            for n in 0..3600 {
+                let mut second = seconds[n % seconds.len()];
+                second.start_ns = seconds[0].start_ns + n as i64 * 1_000_000_000;
+                operation.seconds.push(second);
+            }
+        }
+        for series in &mut long.series {
+            let points = series.points.clone();
+            let more = (0..3600).map(|n| {
+                let mut point = points[n % points.len()];
+                point.time_ns = points[0].time_ns + n as i64 * 1_000_000_000;
+                point
+            });
+            series.points = more.collect();
+        }
+        let partitions: Vec<_> = long.series.iter().filter(|series| !series.key.labels.is_empty()).cloned().collect();
+        for n in 0..3 {
+            let again = partitions.iter().cloned().map(|mut series| {
+                series.key.labels.values_mut().for_each(|label| *label = format!("{n}/{label}"));
+                series
+            });
+            long.series.extend(again);
+        }
+        let (long, summary) = (long.clone(), outcome.comparison.variants[0].clone());
+        for n in 0..22 {
+            let (mut trial, mut variant) = (long.clone(), summary.clone());
+            trial.trial.variant = format!("variant-{n}");
+            variant.variant = format!("variant-{n}");
+            outcome.evidence.trials.push(trial);
+            outcome.comparison.variants.push(variant);
+            outcome.findings.push(outcome.findings[0].clone());
+        }
+        let bytes = page(&outcome).len();
+        assert!(bytes < 1_000_000, "{bytes} bytes");
     }
 
     #[test]

@@ -3,32 +3,43 @@
 //! Two trials stand side by side; which two, the reader chooses. Without the script every trial is shown.
 
 use narrows_model::comparison::Outcome;
+use narrows_model::evidence::TrialEvidence;
 use narrows_model::series::names;
 
 use super::axis::{Axis, Unit};
-use super::charts::{Chart, Line, Side, figure};
+use super::charts::{Chart, Label, Line, Side, figure};
 use super::escape::Esc;
+use super::inside_panels::Scales;
+use super::insides::{Insides, Subjects};
 use super::palette::Palette;
 use super::thin::Xy;
 use super::timeline::{self, ServiceLine, Timeline};
 
 /// Trials drawn at most; later ones are in the run file.
 const TRIALS_MAX: usize = 24;
+/// Charts of the page at most: with many rows, fewer trials are drawn.
+const CHARTS_TOTAL: usize = 150;
 /// Points of one line at most.
 const POINTS_MAX: usize = 600;
 /// Points of one line however many lines there are.
-const POINTS_MIN: usize = 60;
-/// Points of all lines of the page together, about.
-const POINTS_TOTAL: usize = 32_000;
+const POINTS_MIN: usize = 40;
+/// Points of all lines of the page together with the frames of the charts, about.
+const POINTS_TOTAL: usize = 44_000;
+/// A chart's frame is as large as this many points.
+const FRAME_POINTS: usize = 200;
 /// Room above the highest line, so that it does not lie on the frame.
 const HEADROOM: f64 = 1.06;
 /// A limit further above its line than this factor is not drawn: it would press the line flat.
 const LIMIT_SHOWN_TIMES: f64 = 3.0;
 
+/// Lines of the charts that every trial has: load, latency, errors, CPU and memory of up to nine services.
+const LINES_OF_A_TRIAL: usize = 16;
+
 /// One trial with its lines.
-struct Panel {
-    label: String,
+pub(super) struct Panel {
+    pub(super) label: String,
     timeline: Timeline,
+    pub(super) insides: Insides,
 }
 
 /// The axes all trials share.
@@ -44,23 +55,28 @@ struct Axes {
 
 /// The section with all charts; empty when nothing was measured.
 pub(super) fn section(outcome: &Outcome, palette: &Palette) -> String {
-    let measured: Vec<Panel> = outcome
-        .evidence
-        .trials
-        .iter()
-        .map(|evidence| Panel { label: evidence.trial.label(), timeline: timeline::of(evidence, palette) })
-        .filter(|panel| panel.timeline.length_s > 0.0)
-        .collect();
-    let panels = &measured[..measured.len().min(TRIALS_MAX)];
-    if panels.is_empty() {
+    let subjects = Subjects::of(&outcome.evidence);
+    let panel = |evidence: &TrialEvidence| Panel {
+        label: evidence.trial.label(),
+        timeline: timeline::of(evidence, palette),
+        insides: Insides::of(evidence, &subjects),
+    };
+    let measured: Vec<Panel> =
+        outcome.evidence.trials.iter().map(panel).filter(|panel| panel.timeline.length_s > 0.0).collect();
+    if measured.is_empty() {
         return String::new();
     }
+    let rows = rows(&measured);
+    let panels = &measured[..measured.len().min(TRIALS_MAX).min(CHARTS_TOTAL / rows.len())];
     let axes = axes(panels);
-    let points_max = (POINTS_TOTAL / (panels.len() * 16)).clamp(POINTS_MIN, POINTS_MAX);
-    let draw = Draw { axes: &axes, palette, points_max };
+    let lines: usize = panels.iter().map(|panel| panel.insides.lines() + LINES_OF_A_TRIAL).sum();
+    let points = POINTS_TOTAL.saturating_sub(rows.len() * panels.len() * FRAME_POINTS);
+    let points_max = (points / lines).clamp(POINTS_MIN, POINTS_MAX);
+    let scales = Scales::of(panels);
+    let draw = Draw { axes: &axes, scales: &scales, subjects: &subjects, palette, points_max };
     let mut out =
         format!("<section id=\"charts\"><h2>Over time</h2>{}", chooser(panels, default_pair(outcome, panels)));
-    out += &draw.rows(panels, default_pair(outcome, panels));
+    out += &draw.all(&rows, panels, default_pair(outcome, panels));
     if measured.len() > panels.len() {
         out += &format!("<p class=\"note\">{} more trials are not drawn.</p>", measured.len() - panels.len());
     }
@@ -94,7 +110,7 @@ fn chooser(panels: &[Panel], pair: [usize; 2]) -> String {
     format!("<div class=\"chooser\">{}{}</div>", list(0), list(1))
 }
 
-fn peak<'a>(lines: impl Iterator<Item = &'a [Xy]>) -> f64 {
+pub(super) fn peak<'a>(lines: impl Iterator<Item = &'a [Xy]>) -> f64 {
     lines.flatten().map(|point| point.1).filter(|value| value.is_finite()).fold(0.0, f64::max)
 }
 
@@ -123,26 +139,48 @@ fn shown_limit(line: &ServiceLine) -> Option<f64> {
     line.limit.filter(|limit| *limit <= most * LIMIT_SHOWN_TIMES)
 }
 
-struct Draw<'a> {
+/// Draws one chart of a trial.
+type Row = fn(&Draw<'_>, &Panel) -> String;
+
+/// The charts of each trial, from top to bottom: those that any trial has something for.
+fn rows(panels: &[Panel]) -> Vec<Row> {
+    let mut rows: Vec<Row> = vec![|d, p| d.load(p), |d, p| d.latency(p)];
+    let any = |has: fn(&Timeline) -> bool| panels.iter().any(|panel| has(&panel.timeline));
+    if any(|t| t.errors.iter().any(|point| point.1 > 0.0)) {
+        rows.push(|d, p| d.errors(p));
+    }
+    let inside = |has: fn(&Insides) -> bool| panels.iter().any(|panel| has(&panel.insides));
+    if inside(|i| i.operations.iter().any(|line| !line.is_empty())) {
+        rows.push(|d, p| d.operations(p));
+    }
+    if inside(|i| !i.answers[0].is_empty()) {
+        rows.push(|d, p| d.answers(p));
+    }
+    if inside(|i| !i.throughput.mean.is_empty()) {
+        rows.push(|d, p| d.throughput(p));
+    }
+    if inside(|i| !i.cpu[0].is_empty()) {
+        rows.push(|d, p| d.cpu(p));
+    }
+    if any(|t| !t.cpu.is_empty()) {
+        rows.push(|d, p| d.resource(p, "CPU of each service", &p.timeline.cpu, &d.axes.cpu, "cores"));
+    }
+    if any(|t| !t.memory.is_empty()) {
+        rows.push(|d, p| d.resource(p, "Memory", &p.timeline.memory, &d.axes.memory, "memory"));
+    }
+    rows
+}
+
+pub(super) struct Draw<'a> {
     axes: &'a Axes,
+    pub(super) scales: &'a Scales,
+    pub(super) subjects: &'a Subjects<'a>,
     palette: &'a Palette,
     points_max: usize,
 }
 
 impl Draw<'_> {
-    fn rows(&self, panels: &[Panel], pair: [usize; 2]) -> String {
-        type Drawn<'a> = fn(&Draw<'a>, &Panel) -> String;
-        let mut rows: Vec<Drawn<'_>> = vec![|d, p| d.load(p), |d, p| d.latency(p)];
-        let any = |has: fn(&Timeline) -> bool| panels.iter().any(|panel| has(&panel.timeline));
-        if any(|t| t.errors.iter().any(|point| point.1 > 0.0)) {
-            rows.push(|d, p| d.errors(p));
-        }
-        if any(|t| !t.cpu.is_empty()) {
-            rows.push(|d, p| d.resource(p, "CPU", &p.timeline.cpu, &d.axes.cpu, "cores"));
-        }
-        if any(|t| !t.memory.is_empty()) {
-            rows.push(|d, p| d.resource(p, "Memory", &p.timeline.memory, &d.axes.memory, "memory"));
-        }
+    fn all(&self, rows: &[Row], panels: &[Panel], pair: [usize; 2]) -> String {
         let alone = if panels.len() == 1 { " alone" } else { "" };
         let mut out = format!("<div class=\"panels{alone}\">");
         for (row, drawn) in rows.iter().enumerate() {
@@ -158,7 +196,13 @@ impl Draw<'_> {
         out + "</div>"
     }
 
-    fn chart<'a>(&'a self, title: &'a str, left: &'a Axis, left_name: &'a str, panel: &'a Panel) -> Chart<'a> {
+    pub(super) fn chart<'a>(
+        &'a self,
+        title: &'a str,
+        left: &'a Axis,
+        left_name: &'a str,
+        panel: &'a Panel,
+    ) -> Chart<'a> {
         Chart {
             title,
             x: &self.axes.time,
@@ -168,6 +212,7 @@ impl Draw<'_> {
             lines: Vec::new(),
             shaded: &panel.timeline.warmups,
             levels: Vec::new(),
+            legend: Vec::new(),
             points_max: self.points_max,
         }
     }
@@ -176,7 +221,7 @@ impl Draw<'_> {
         let title = format!("Users and throughput · {}", panel.label);
         let mut chart = self.chart(&title, &self.axes.users, "users", panel);
         chart.right = Some((&self.axes.rate, "answers/s"));
-        let line = |name, class, points, side| Line { name, class, points, side };
+        let line = |name, class, points, side| Line { name, class, points, side, label: Label::AtEnd };
         chart.lines.push(line("users", "users", &panel.timeline.users, Side::Left));
         chart.lines.push(line("answers/s", "rate", &panel.timeline.rate, Side::Right));
         figure(&chart)
@@ -187,7 +232,7 @@ impl Draw<'_> {
         let mut chart = self.chart(&title, &self.axes.latency, "latency", panel);
         let names = [("p50", "p50"), ("p95", "p95"), ("p99", "p99")];
         for ((name, class), points) in names.into_iter().zip(&panel.timeline.latency) {
-            chart.lines.push(Line { name, class, points, side: Side::Left });
+            chart.lines.push(Line::named(name, class, points));
         }
         figure(&chart)
     }
@@ -195,7 +240,7 @@ impl Draw<'_> {
     fn errors(&self, panel: &Panel) -> String {
         let title = format!("Errors · {}", panel.label);
         let mut chart = self.chart(&title, &self.axes.errors, "errors/s", panel);
-        chart.lines.push(Line { name: "errors/s", class: "bad", points: &panel.timeline.errors, side: Side::Left });
+        chart.lines.push(Line::named("errors/s", "bad", &panel.timeline.errors));
         figure(&chart)
     }
 
@@ -205,7 +250,7 @@ impl Draw<'_> {
         for line in lines {
             let class = self.palette.class(&line.service);
             let name = if line.service == names::GENERATOR { "generator" } else { &line.service };
-            chart.lines.push(Line { name, class, points: &line.points, side: Side::Left });
+            chart.lines.push(Line::named(name, class, &line.points));
             if let Some(limit) = shown_limit(line) {
                 let label = axis.label(limit);
                 chart.levels.push((limit, class, format!("limit of {name}, {label}")));

@@ -25,6 +25,7 @@
     bytes: (v) => scaled(v, 1024, ["B", "KiB", "MiB", "GiB", "TiB"]),
     count: (v) => Math.round(v).toLocaleString("en"),
     cores: (v) => v.toFixed(2) + " cores",
+    percent: (v) => v.toFixed(0) + " %",
   };
   const valueOf = (line, share) => {
     const low = +line.dataset.low, high = +line.dataset.high;
@@ -53,12 +54,16 @@
     const tip = document.createElement("div");
     tip.className = "tip";
     const rows = [(((x - left) / (right - left)) * seconds).toFixed(1) + " s"];
+    let highest = null;
     for (const line of svg.querySelectorAll(".line")) {
       const point = nearest(pointsOf(line), x);
       if (!point || Math.abs(point[0] - x) > 24) continue;
-      const share = (bottom - point[1]) / (bottom - top);
-      rows.push(line.dataset.name + "  " + written[line.dataset.unit](valueOf(line, share)));
+      const value = valueOf(line, (bottom - point[1]) / (bottom - top));
+      const row = (name) => name + "  " + written[line.dataset.unit](value);
+      if (!("highest" in line.dataset)) rows.push(row(line.dataset.name));
+      else if (!highest || value > highest.value) highest = { value, text: row("highest, " + line.dataset.name) };
     }
+    if (highest) rows.push(highest.text);
     for (const row of rows) tip.appendChild(document.createElement("div")).textContent = row;
     const cursor = document.createElementNS(svg.namespaceURI, "path");
     cursor.setAttribute("class", "cursor");

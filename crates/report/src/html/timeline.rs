@@ -38,29 +38,49 @@ pub(super) struct ServiceLine {
     pub(super) limit: Option<f64>,
 }
 
+/// Times of one trial, counted from the start of its load.
+pub(super) struct Clock {
+    start_ns: i64,
+    end_ns: i64,
+    /// The end of the last window. What lies beyond the load, in part or as a whole, would look like a fall.
+    pub(super) full_end_ns: i64,
+}
+
+impl Clock {
+    /// None when nothing was measured.
+    pub(super) fn of(evidence: &TrialEvidence) -> Option<Self> {
+        let (start_ns, end_ns) = extent(evidence)?;
+        let full_end_ns = evidence.windows.iter().map(|window| window.end_ns).max().unwrap_or(end_ns);
+        Some(Self { start_ns, end_ns, full_end_ns })
+    }
+
+    /// Seconds since the load began.
+    pub(super) fn at(&self, time_ns: i64) -> f64 {
+        time_ns.saturating_sub(self.start_ns) as f64 / 1e9
+    }
+
+    /// Whether an instant lies in the load.
+    pub(super) fn is_drawn(&self, time_ns: i64) -> bool {
+        (self.start_ns..=self.full_end_ns).contains(&time_ns)
+    }
+}
+
 /// Gathers a trial's lines. Services past the palette are summed as one.
 pub(super) fn of(evidence: &TrialEvidence, palette: &Palette) -> Timeline {
-    let Some((start_ns, end_ns)) = extent(evidence) else { return Timeline::default() };
-    let at = |time_ns: i64| time_ns.saturating_sub(start_ns) as f64 / 1e9;
+    let Some(clock) = Clock::of(evidence) else { return Timeline::default() };
     let warmups = evidence.windows.iter().filter(|window| window.kind == WindowKind::Warmup);
     let mut timeline = Timeline {
-        length_s: at(end_ns),
-        warmups: warmups.map(|window| (at(window.start_ns), at(window.end_ns))).collect(),
-        cpu: lines(evidence, palette, names::CPU_CORES, &at, |s| s.cpu_limit_cores),
-        memory: lines(evidence, palette, names::MEMORY_BYTES, &at, |s| s.memory_limit_bytes.map(|b| b as f64)),
+        length_s: clock.at(clock.end_ns),
+        warmups: warmups.map(|window| (clock.at(window.start_ns), clock.at(window.end_ns))).collect(),
+        cpu: lines(evidence, palette, names::CPU_CORES, &clock, |s| s.cpu_limit_cores),
+        memory: lines(evidence, palette, names::MEMORY_BYTES, &clock, |s| s.memory_limit_bytes.map(|b| b as f64)),
         ..Timeline::default()
     };
     let mut seconds: BTreeMap<i64, Vec<&LoadSecond>> = BTreeMap::new();
-    // What lies beyond the load, in part or as a whole, would look like a fall.
-    let full_end_ns = evidence.windows.iter().map(|window| window.end_ns).max().unwrap_or(end_ns);
-    let is_full = |row: &&LoadSecond| row.start_ns.saturating_add(1_000_000_000) <= full_end_ns;
+    let is_full = |row: &&LoadSecond| row.start_ns.saturating_add(1_000_000_000) <= clock.full_end_ns;
     evidence.seconds.iter().filter(is_full).for_each(|row| seconds.entry(row.start_ns).or_default().push(row));
     for (second_ns, rows) in seconds {
-        timeline.add_second(at(second_ns) + 0.5, &rows);
-    }
-    let full_s = at(full_end_ns);
-    for line in timeline.cpu.iter_mut().chain(&mut timeline.memory) {
-        line.points.retain(|(x, _)| (0.0..=full_s).contains(x));
+        timeline.add_second(clock.at(second_ns) + 0.5, &rows);
     }
     timeline
 }
@@ -91,19 +111,19 @@ fn lines(
     evidence: &TrialEvidence,
     palette: &Palette,
     name: &str,
-    at: &impl Fn(i64) -> f64,
+    clock: &Clock,
     cap: fn(&ServiceInstance) -> Option<f64>,
 ) -> Vec<ServiceLine> {
     let mut sums: BTreeMap<&str, BTreeMap<i64, f64>> = BTreeMap::new();
     for series in evidence.series.iter().filter(|s| s.key.name == name && !s.key.service.is_empty()) {
         let sum = sums.entry(palette.shown_as(&series.key.service)).or_default();
-        for point in series.points.iter().filter(|point| point.value.is_finite()) {
+        for point in series.points.iter().filter(|p| p.value.is_finite() && clock.is_drawn(p.time_ns)) {
             *sum.entry(point.time_ns).or_default() += point.value;
         }
     }
     let line = |(service, sum): (&str, BTreeMap<i64, f64>)| ServiceLine {
         service: service.to_owned(),
-        points: sum.into_iter().map(|(time_ns, value)| (at(time_ns), value)).collect(),
+        points: sum.into_iter().map(|(time_ns, value)| (clock.at(time_ns), value)).collect(),
         limit: limit(evidence, service, cap),
     };
     let mut lines: Vec<ServiceLine> = sums.into_iter().map(line).collect();

@@ -1,7 +1,7 @@
 //! One request from end to end: its spans as nested bars on one time axis.
 //!
-//! Every row opens to its attributes without any script. Siblings that do the same (same service, name and query) are
-//! folded into one row with all their bars on it and open to the single ones, so that an N+1 is one look, not five
+//! Every row opens to its attributes without any script. Siblings that do the same (service, name, query and what it
+//! calls are the same) are folded into one row with all their bars on it and open to the single ones, so that an N+1 is one look, not five
 //! hundred rows.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -12,8 +12,10 @@ use narrows_model::units;
 
 use super::axis::{Axis, Unit};
 use super::escape::{Esc, cut};
+use super::lanes::Lanes;
 use super::palette::Palette;
 use super::span_details;
+use super::waits::{Waits, is_throttled};
 use crate::figures::plural;
 
 /// Rows of one waterfall at most.
@@ -30,6 +32,8 @@ const DEPTH_MAX: usize = 100;
 const INDENT_MAX: usize = 14;
 /// Characters of a query shown on its row.
 const QUERY_CHARS_MAX: usize = 140;
+/// A wait is named on its row from this share of the time scale on; shorter ones say it on hover.
+const WAIT_NAMED_FROM: f64 = 0.15;
 
 /// A place in the tree of rows.
 #[derive(Debug)]
@@ -58,16 +62,29 @@ pub(super) fn anchor(trace_id: &str) -> String {
     format!("trace-{trace_id}")
 }
 
-/// One trace as HTML. `rows_max` bounds its rows, `marked` are span ids that show a finding.
-pub(super) fn html(trace: &Trace, marked: &BTreeSet<&str>, palette: &Palette, rows_max: usize) -> String {
+/// From the first span's start to the last one's end, at least one nanosecond.
+pub(super) fn length_ns(trace: &Trace) -> f64 {
     let start_ns = trace.spans.iter().map(|span| span.start_ns).min().unwrap_or(0);
     let end_ns = trace.spans.iter().map(|span| span.end_ns).max().unwrap_or(0);
-    let length_ns = end_ns.saturating_sub(start_ns).max(1) as f64;
+    end_ns.saturating_sub(start_ns).max(1) as f64
+}
+
+/// One trace as HTML. `rows_max` bounds its rows, `marked` are span ids that show a finding, `length_ns` is the length
+/// of the time scale.
+pub(super) fn html(
+    trace: &Trace,
+    marked: &BTreeSet<&str>,
+    palette: &Palette,
+    rows_max: usize,
+    length_ns: f64,
+) -> String {
+    let start_ns = trace.spans.iter().map(|span| span.start_ns).min().unwrap_or(0);
     let axis = Axis::linear(length_ns, Unit::Duration);
     let nodes = tree(trace);
     let omitted = trace.spans.len() - nodes.iter().map(Node::spans).sum::<usize>();
+    let waits = Waits::of(trace);
     let mut drawing =
-        Drawing { start_ns, length_ns, marked, palette, rows_left: rows_max, omitted, out: String::new() };
+        Drawing { start_ns, length_ns, marked, palette, waits, rows_left: rows_max, omitted, out: String::new() };
     for node in &nodes {
         drawing.node(node, 0);
     }
@@ -110,7 +127,9 @@ fn fold<'a>(
     let mut groups: Vec<Vec<&'a Span>> = Vec::new();
     let mut group_of: HashMap<_, usize> = HashMap::new();
     for span in siblings {
-        let key = (&span.service, &span.name, span.kind, &span.facts.db_query, &span.facts.http_route);
+        let callee = children.get(&Some(span.span_id)).and_then(|below| below.first());
+        let callee = callee.map(|callee| (&callee.service, &callee.name));
+        let key = (&span.service, &span.name, span.kind, &span.facts.db_query, &span.facts.http_route, callee);
         let index = *group_of.entry(key).or_insert(groups.len());
         match groups.get_mut(index) {
             Some(group) => group.push(span),
@@ -156,6 +175,7 @@ struct Drawing<'a> {
     length_ns: f64,
     marked: &'a BTreeSet<&'a str>,
     palette: &'a Palette,
+    waits: Waits,
     rows_left: usize,
     omitted: usize,
     out: String,
@@ -178,28 +198,31 @@ impl Drawing<'_> {
     }
 
     fn row(&mut self, span: &Span, depth: usize) {
-        let bar = self.bar(span);
+        let bar = self.bar(span, "");
         let details = span_details::html(span, self.start_ns);
         self.out += &format!(
             "<details class=\"span {}\"><summary>{}<span class=\"when\">{bar}</span><span class=\"long\">{}</span>\
              </summary>{details}</details>",
             self.classes(&[span]),
-            what(span, depth, ""),
+            what(span, depth, &failure(span)),
             units::duration(span.duration_ns() as f64)
         );
     }
 
     fn folded(&mut self, spans: &[(&Span, Vec<Node<'_>>)], depth: usize) {
         let Some((first, _)) = spans.first() else { return };
-        let every = spans.len().div_ceil(BARS_MAX);
-        let bars: String = spans.iter().step_by(every).map(|(span, _)| self.bar(span)).collect();
-        let total_ns: f64 = spans.iter().map(|(span, _)| span.duration_ns() as f64).sum();
         let all: Vec<&Span> = spans.iter().map(|(span, _)| *span).collect();
+        let mut drawn: Vec<&Span> = all.iter().step_by(all.len().div_ceil(BARS_MAX)).copied().collect();
+        drawn.sort_by_key(|span| span.start_ns);
+        let lanes = Lanes::of(drawn.iter().map(|span| (span.start_ns, span.end_ns)));
+        let bars: String = drawn.iter().enumerate().map(|(n, span)| self.bar(span, &lanes.style(n))).collect();
+        let total_ns: f64 = all.iter().map(|span| span.duration_ns() as f64).sum();
         self.out += &format!(
-            "<details class=\"span fold {}\"><summary>{}<span class=\"when\">{bars}</span><span class=\"long\" \
+            "<details class=\"span fold {}\"><summary>{}<span class=\"when\"{}>{bars}</span><span class=\"long\" \
              title=\"all together\">Σ {}</span></summary>",
             self.classes(&all),
-            what(first, depth, &format!("<em>× {}</em> ", spans.len())),
+            what(first, depth, &format!("<em>× {}</em> {}", all.len(), failures(&all))),
+            lanes.row_style(),
             units::duration(total_ns)
         );
         let mut hidden = spans.len();
@@ -218,11 +241,25 @@ impl Drawing<'_> {
         self.out += "</details>";
     }
 
-    fn bar(&self, span: &Span) -> String {
-        let left = (span.start_ns.saturating_sub(self.start_ns)) as f64 / self.length_ns * 100.0;
-        let width = span.duration_ns() as f64 / self.length_ns * 100.0;
+    /// A span's bar, and the wait after it. `lane` is what the style of a bar in a lane adds.
+    fn bar(&self, span: &Span, lane: &str) -> String {
+        let class = if is_failed(span) || is_throttled(span) { " class=\"bad\"" } else { "" };
+        let bar = format!("<i{class} style=\"{}{lane}\"></i>", self.place(span.start_ns, span.duration_ns() as f64));
+        bar + &self.waits.after_ns(span).map_or(String::new(), |wait_ns| self.wait(span.end_ns, wait_ns as f64, lane))
+    }
+
+    /// The time until the next attempt, named where there is room for it.
+    fn wait(&self, from_ns: i64, wait_ns: f64, lane: &str) -> String {
+        let text = format!("waits {}", units::duration(wait_ns));
+        let is_named = lane.is_empty() && wait_ns / self.length_ns >= WAIT_NAMED_FROM;
+        let name = if is_named { format!("<span>{text}</span>") } else { String::new() };
+        format!("<u style=\"{}{lane}\" title=\"{text}\">{name}</u>", self.place(from_ns, wait_ns))
+    }
+
+    fn place(&self, from_ns: i64, length_ns: f64) -> String {
+        let left = from_ns.saturating_sub(self.start_ns) as f64 / self.length_ns * 100.0;
         let left = left.clamp(0.0, 100.0);
-        format!("<i style=\"left:{left:.2}%;width:{:.2}%\"></i>", width.min(100.0 - left))
+        format!("left:{left:.2}%;width:{:.2}%", (length_ns / self.length_ns * 100.0).min(100.0 - left))
     }
 
     fn classes(&self, spans: &[&Span]) -> String {
@@ -231,7 +268,7 @@ impl Drawing<'_> {
         if first.kind != SpanKind::Server && first.kind != SpanKind::Consumer {
             classes.push("light");
         }
-        if spans.iter().any(|span| is_failed(span)) {
+        if spans.iter().all(|span| is_failed(span) || is_throttled(span)) {
             classes.push("failed");
         }
         if spans.iter().any(|span| self.marked.contains(hex(&span.span_id).as_str())) {
@@ -245,14 +282,32 @@ fn is_failed(span: &Span) -> bool {
     span.status == SpanStatus::Error || span.facts.http_status.is_some_and(|status| status >= 500)
 }
 
+fn failure(span: &Span) -> String {
+    match () {
+        () if is_throttled(span) => "<strong>429</strong> ".to_owned(),
+        () if is_failed(span) => "<strong>failed</strong> ".to_owned(),
+        () => String::new(),
+    }
+}
+
+/// How many of the spans of one row were refused, and how many failed otherwise.
+fn failures(spans: &[&Span]) -> String {
+    let refused = spans.iter().filter(|span| is_throttled(span)).count();
+    let failed = spans.iter().filter(|span| is_failed(span) && !is_throttled(span)).count();
+    [(refused, "answered 429"), (failed, "failed")]
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, word)| format!("<strong>{count} {word}</strong> "))
+        .collect()
+}
+
 fn what(span: &Span, depth: usize, lead: &str) -> String {
     let query = span.facts.db_query.as_deref().map_or(String::new(), |query| {
         let line = query.split_whitespace().collect::<Vec<_>>().join(" ");
         format!(" <code>{}</code>", Esc(cut(&line, QUERY_CHARS_MAX)))
     });
-    let failed = if is_failed(span) { "<strong>failed</strong> " } else { "" };
     format!(
-        "<span class=\"what\" style=\"--depth:{}\">{failed}{lead}<b>{}</b> {}{query}</span>",
+        "<span class=\"what\" style=\"--depth:{}\">{lead}<b>{}</b> {}{query}</span>",
         depth.min(INDENT_MAX),
         Esc(&span.service),
         Esc(cut(&span.name, QUERY_CHARS_MAX))
@@ -295,7 +350,7 @@ mod tests {
     fn rows_are_bounded_and_the_rest_is_counted() {
         let trace = fixture::n_plus_one_trace(3);
         let palette = Palette::of(&fixture::outcome().evidence);
-        let page = html(&trace, &BTreeSet::new(), &palette, 4);
+        let page = html(&trace, &BTreeSet::new(), &palette, 4, length_ns(&trace));
         assert_eq!(page.matches("<details").count(), 4);
         assert!(page.contains("3 more spans not shown"), "{page}");
     }
@@ -304,9 +359,36 @@ mod tests {
     fn five_hundred_queries_fit_one_folded_row() {
         let trace = fixture::n_plus_one_trace(250);
         let palette = Palette::of(&fixture::outcome().evidence);
-        let page = html(&trace, &BTreeSet::new(), &palette, ROWS_MAX);
+        let page = html(&trace, &BTreeSet::new(), &palette, ROWS_MAX, length_ns(&trace));
         assert!(page.contains("<em>× 249</em>") && page.contains("219 more like these"));
         assert!(page.matches("<details").count() < 40);
+    }
+
+    #[test]
+    fn a_refused_attempt_stands_out_among_its_siblings_and_the_wait_is_named() {
+        let outcome = fixture::drones::outcome();
+        let trace = &outcome.evidence.trials[0].traces[0];
+        let palette = Palette::of(&outcome.evidence);
+        let page = html(trace, &BTreeSet::new(), &palette, ROWS_MAX, length_ns(trace));
+        assert!(page.contains("<em>× 10</em> <strong>1 answered 429</strong>"), "{page}");
+        assert!(page.contains("<strong>429</strong> <b>drone-scheduler</b>"), "{page}");
+        assert_eq!(
+            (page.matches("<i class=\"bad\"").count(), page.matches(">waits 492 ms</span></u>").count()),
+            (2, 2)
+        );
+        let small = html(trace, &BTreeSet::new(), &palette, ROWS_MAX, length_ns(trace) * 10.0);
+        assert!(small.contains("title=\"waits 492 ms\"></u>"), "{small}");
+    }
+
+    #[test]
+    fn siblings_at_once_lie_in_lanes_and_siblings_in_turn_do_not() {
+        let outcome = fixture::drones::outcome();
+        let palette = Palette::of(&outcome.evidence);
+        let page = |trial: usize| {
+            let trace = &outcome.evidence.trials[trial].traces[0];
+            html(trace, &BTreeSet::new(), &palette, ROWS_MAX, length_ns(trace))
+        };
+        assert!(page(2).contains(";top:38px;height:3px") && !page(1).contains(";top:"), "{}", page(2));
     }
 
     #[test]
@@ -318,7 +400,9 @@ mod tests {
         trace.spans[0].parent_id = Some(trace.spans[0].span_id);
         assert_eq!(shape(&tree(&trace)), "GET /orders");
         let palette = Palette::of(&fixture::outcome().evidence);
-        assert!(html(&trace, &BTreeSet::new(), &palette, ROWS_MAX).contains("4 more spans not shown"));
+        assert!(
+            html(&trace, &BTreeSet::new(), &palette, ROWS_MAX, length_ns(&trace)).contains("4 more spans not shown")
+        );
     }
 
     #[test]

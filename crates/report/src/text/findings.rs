@@ -11,6 +11,10 @@ use super::paint::{Paint, clean, hanging, wrap};
 use crate::figures::{figure, plural};
 use crate::recurring::{self, Recurring, VariantFindings};
 
+/// Of more variants than this, findings are told in brief: the rest is in the page and the JSON.
+const WHOLE_VARIANTS_MAX: usize = 2;
+/// Findings of one variant told in brief.
+const BRIEF_MAX: usize = 3;
 /// Left edge of what is said about a finding.
 const INDENT: usize = 3;
 /// Lines of source text shown for one finding.
@@ -18,33 +22,77 @@ const EVIDENCE_LINES_MAX: usize = 12;
 /// Trace ids shown for one finding.
 const EXEMPLARS_MAX: usize = 3;
 
-/// The findings of every variant.
-pub(super) fn all(outcome: &Outcome, paint: Paint, width: usize) -> String {
-    let sections: Vec<String> =
-        recurring::by_variant(outcome).iter().map(|variant| of_variant(variant, paint, width)).collect();
-    sections.join("\n")
+/// How much is said about a finding.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Detail {
+    /// All of it.
+    Whole,
+    /// What it costs, its figures and what to try.
+    Brief,
 }
 
-fn of_variant(variant: &VariantFindings<'_>, paint: Paint, width: usize) -> String {
+/// The findings of every variant.
+pub(super) fn all(outcome: &Outcome, paint: Paint, width: usize) -> String {
+    let variants = recurring::by_variant(outcome);
+    let detail = if variants.len() > WHOLE_VARIANTS_MAX { Detail::Brief } else { Detail::Whole };
+    let sections: Vec<String> = variants.iter().map(|variant| of_variant(variant, detail, paint, width)).collect();
+    let any = variants.iter().any(|variant| !variant.findings.is_empty());
+    match detail {
+        Detail::Brief if any => {
+            let rest = "Reasons, what was ruled out, what would prove a finding wrong: in the page and the JSON.";
+            let rest: String = wrap(rest, width).iter().map(|line| format!("{}\n", paint.dim(line))).collect();
+            format!("{}\n{rest}", sections.join("\n"))
+        }
+        _ => sections.join("\n"),
+    }
+}
+
+fn of_variant(variant: &VariantFindings<'_>, detail: Detail, paint: Paint, width: usize) -> String {
     let name = paint.bold(&clean(variant.variant));
     if variant.findings.is_empty() {
         return format!("{name}: {}\n", variant.nothing());
     }
     let mut out = format!("{name}: {}\n", plural(variant.findings.len(), "finding", "findings"));
+    if detail == Detail::Brief {
+        for (index, recurring) in variant.findings.iter().take(BRIEF_MAX).enumerate() {
+            out += &brief(index + 1, variant, recurring, paint, width);
+        }
+        if let Some(more) = variant.findings.len().checked_sub(BRIEF_MAX).filter(|more| *more > 0) {
+            let more = format!("{} less", plural(more, "more costs", "more cost"));
+            out += &format!("{}{}\n", " ".repeat(INDENT), paint.dim(&more));
+        }
+        return out;
+    }
     for (index, recurring) in variant.findings.iter().enumerate() {
         out += &format!("\n{}", one(index + 1, variant, recurring, paint, width));
     }
     out
 }
 
+fn title(rank: usize, finding: &Finding, paint: Paint, width: usize) -> String {
+    let lines = wrap(&clean(&finding.title), width - INDENT);
+    let lead = |index| if index == 0 { format!("{rank:<INDENT$}") } else { " ".repeat(INDENT) };
+    lines.iter().enumerate().map(|(index, line)| format!("{}{}\n", lead(index), paint.bold(line))).collect()
+}
+
+fn brief(rank: usize, variant: &VariantFindings<'_>, recurring: &Recurring<'_>, paint: Paint, width: usize) -> String {
+    let finding = recurring.finding;
+    let mut out = title(rank, finding, paint, width);
+    let mut said = |label: &str, text: &str| out += &hanging(label, &paint.dim(label), text, INDENT, width);
+    let mut cost = format!("{} {}", units::percent(finding.cost_share), finding.cost_of);
+    cost += &format!(" ({} confidence)", finding.confidence.as_str());
+    cost += &variant.recurrence(recurring).map_or(String::new(), |text| format!(", {text}"));
+    said("costs", &cost);
+    let numbers: Vec<String> = finding.numbers.iter().map(|n| format!("{}: {}", n.name, figure(n))).collect();
+    if !numbers.is_empty() {
+        said("measured", &numbers.join("; "));
+    }
+    out + &hanging("try", &paint.green("try"), &finding.advice, INDENT, width)
+}
+
 fn one(rank: usize, variant: &VariantFindings<'_>, recurring: &Recurring<'_>, paint: Paint, width: usize) -> String {
     let finding = recurring.finding;
-    let title = wrap(&clean(&finding.title), width - INDENT);
-    let mut out = String::new();
-    for (index, line) in title.iter().enumerate() {
-        let lead = if index == 0 { format!("{rank:<INDENT$}") } else { " ".repeat(INDENT) };
-        out += &format!("{lead}{}\n", paint.bold(line));
-    }
+    let mut out = title(rank, finding, paint, width);
     let mut said = |label: &str, text: &str| out += &hanging(label, &paint.dim(label), text, INDENT, width);
     said("costs", &format!("{} {}", units::percent(finding.cost_share), finding.cost_of));
     let mut sure = vec![finding.confidence.as_str().to_owned()];
@@ -92,7 +140,19 @@ fn evidence(text: &str, paint: Paint, width: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture::drones;
     use crate::text::Color;
+
+    #[test]
+    fn findings_of_many_variants_are_told_in_brief() {
+        let mut outcome = drones::outcome();
+        let finding = outcome.findings[0][0].clone();
+        let others = (1..6).map(|n| Finding { resource: format!("service {n}"), ..finding.clone() });
+        outcome.findings[0].extend(others);
+        let text = all(&outcome, Paint(Color::Never), 100);
+        assert_eq!((text.matches("   try  ").count(), text.matches("wrong if").count()), (4, 0), "{text}");
+        assert!(text.contains("   3 more cost less\n") && text.ends_with("in the page and the JSON.\n"), "{text}");
+    }
 
     #[test]
     fn long_source_text_is_cut() {

@@ -5,7 +5,9 @@
 
 mod findings;
 mod load_summary;
+mod operations;
 mod paint;
+mod published;
 mod table;
 
 use narrows_model::comparison::Outcome;
@@ -45,7 +47,10 @@ pub fn outcome(outcome: &Outcome, style: Style) -> String {
     let sections = [
         header(outcome, paint, width),
         table::variants(&outcome.comparison, paint, width),
+        published::parameters(outcome, paint, width),
         table::objectives(outcome, paint, width),
+        operations::all(outcome, paint, width),
+        published::beside(outcome, paint, width),
         validity(outcome, paint, width),
         findings::all(outcome, paint, width),
         caveats(outcome, paint, width),
@@ -222,6 +227,80 @@ mod tests {
     }
 
     #[test]
+    fn four_variants_with_operations_and_published_figures() {
+        insta::assert_snapshot!(outcome(&fixture::drones::outcome(), at(100)), @r"
+        drone-deliveries · complete
+        4 trials · time scale 0.1 · 2025-11-21 12:30 UTC · run 00112233aabbccdd
+        AMD EPYC 7B13 · 2 cores · 8.00 GiB · Linux 6.1.0
+
+        variant            rate     mean      p50      p95     p99  errors  CPU/req
+        ───────────────────────────────────────────────────────────────────────────
+        baseline         26.0/s   672 ms   268 ms   1.47 s  2.74 s       0  34.6 ms
+        more-throughput  45.0/s   572 ms   228 ms   1.25 s  2.33 s       0  26.7 ms
+        parallel         74.0/s   218 ms  86.0 ms   473 ms  882 ms       0  22.2 ms
+        partition-key    99.0/s  40.0 ms  14.8 ms  81.4 ms  152 ms       0  19.6 ms
+
+        variant          rate vs baseline         mean vs baseline
+        ──────────────────────────────────────────────────────────────
+        more-throughput  +73 % (+71 to +75 %)     −15 % (−17 to −13 %)
+        parallel         +185 % (+183 to +187 %)  −68 % (−70 to −66 %)
+        partition-key    +281 % (+279 to +283 %)  −94 % (−96 to −92 %)
+
+        throughput 900: What the article provisions for test 1; nine partitions share it, 100 each.
+        cpu_limit 1: A node of the cluster has 2 vCPU; here all services share two cores.
+        documents 20000: In place of 14 million: a query finds one document either way, and what an empty
+          page costs does not depend on how many there are.
+
+        drone-scheduler GET /api/dronedeliveries/utilization, calls to azure.cosmosdb
+        variant          completed     mean      p50      p95     p99  calls/op  attempts/op    429  RU/op
+        ──────────────────────────────────────────────────────────────────────────────────────────────────
+        baseline             2,860   669 ms   268 ms   1.47 s  2.74 s         9         10.6  4,661     29
+        more-throughput      4,950   569 ms   228 ms   1.25 s  2.33 s         9            9      0     29
+        parallel             8,140   215 ms  86.0 ms   473 ms  882 ms         9            9      0     29
+        partition-key       10,890  37.0 ms  14.8 ms  81.4 ms  152 ms         1            1      0   3.40
+
+        CPU         busiest is drone-scheduler, mean (and most) cores: baseline 0.45 (0.85), more-throughput
+                    0.60 (1.14), parallel 0.82 (1.56), partition-key 0.97 (1.84)
+
+        Published: Performance tuning: multiple backend services, Azure Architecture Center. Measured: this
+        run. Durations and calls are those of drone-scheduler GET /api/dronedeliveries/utilization.
+        published → measured         baseline  more-throughput         parallel     partition-key
+        ─────────────────────────────────────────────────────────────────────────────────────────
+        throughput            19.0/s → 26.0/s  23.0/s → 45.0/s  42.0/s → 74.0/s   59.0/s → 99.0/s
+          vs baseline                            ×1.21 → ×1.73    ×2.21 → ×2.85     ×3.11 → ×3.81
+        mean duration         669 ms → 669 ms  569 ms → 569 ms  215 ms → 215 ms  176 ms → 37.0 ms
+          vs baseline                            ×0.85 → ×0.85    ×0.32 → ×0.32     ×0.26 → ×0.06
+        completed               9,800 → 2,860   11,000 → 4,950   20,000 → 8,140   29,000 → 10,890
+        throttled              16,071 → 4,661            0 → 0            0 → 0             0 → 0
+        calls per operation            11 → 9            9 → 9           10 → 9             1 → 1
+        RU per operation              29 → 29          29 → 29           – → 29       3.40 → 3.40
+        remark      throughput: The article counts four minutes of one user too.
+        remark      throttled: The article says 2.72 K, the data behind it 16,071.
+
+        baseline: 1 finding
+        1  the database refuses 15 % of the calls of drone-scheduler
+           costs       71 % of the latency of GET /api/dronedeliveries/utilization (medium confidence)
+           measured    CPU, mean: 0.92 cores
+           try         Take work out of the request first; then raise the limit or add a replica.
+
+        more-throughput: no finding
+
+        parallel: no finding
+
+        partition-key: 1 finding
+        1  drone-scheduler has used up its CPU
+           costs       12 % of the capacity of orders (medium confidence)
+           measured    CPU, mean: 0.92 cores
+           try         Take work out of the request first; then raise the limit or add a replica.
+
+        Reasons, what was ruled out, what would prove a finding wrong: in the page and the JSON.
+
+        A query that names its partition lets partition-key answer 3.2 times as many requests as baseline,
+        at a twentieth of the latency.
+        ");
+    }
+
+    #[test]
     fn an_interrupted_run_says_what_is_done() {
         let mut run = fixture::outcome();
         run.evidence.run.state = RunState::Interrupted;
@@ -279,12 +358,14 @@ mod tests {
 
     #[test]
     fn no_line_is_wider_than_asked() {
-        let mut outcome = fixture::outcome();
-        outcome.evidence.run.repetitions = 3;
-        for width in [80, 100, 120] {
-            let text = super::outcome(&outcome, at(width));
-            let widest = text.lines().map(|line| line.chars().count()).max();
-            assert!(widest <= Some(width), "{widest:?} at {width}:\n{text}");
+        let mut repeated = fixture::outcome();
+        repeated.evidence.run.repetitions = 3;
+        for outcome in [repeated, fixture::drones::outcome()] {
+            for width in [80, 100, 120] {
+                let text = super::outcome(&outcome, at(width));
+                let widest = text.lines().map(|line| line.chars().count()).max();
+                assert!(widest <= Some(width), "{widest:?} at {width}:\n{text}");
+            }
         }
     }
 
@@ -297,6 +378,16 @@ mod tests {
         outcome.comparison.variants[0].variant = "\x1b[2J".to_owned();
         outcome.evidence.trials[0].trial.variant = "\x1b[2J".to_owned();
         outcome.objectives[0][0].text = "\x1b[2J".to_owned();
+        let mut drones = fixture::drones::outcome();
+        let operation = &mut drones.comparison.variants[0].operations[1];
+        operation.name = "\x1b[2J".to_owned();
+        operation.calls[0].target = "\x1b[2J".to_owned();
+        drones.comparison.variants[0].services[4].service = "\x1b[2J".to_owned();
+        drones.beside[0].cells[1].variant = "\x1b[2J".to_owned();
+        drones.beside[0].remark = "\x1b[2J".to_owned();
+        drones.notes.parameters[0].value = "\x1b[2J".to_owned();
+        drones.notes.parameters[0].reason = "\x1b[2J".to_owned();
+        assert!(!super::outcome(&drones, at(100)).contains('\x1b'));
         assert!(!super::outcome(&outcome, at(100)).contains('\x1b'));
         let colored = super::outcome(&outcome, Style { width: 100, color: Color::Always });
         assert!(colored.contains("\x1b[1m") && !colored.contains("\x1b[2J") && !colored.contains("\x1b]"));

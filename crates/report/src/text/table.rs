@@ -20,7 +20,7 @@ const MEASURED: usize = 7;
 
 /// How the text of a column stands.
 #[derive(Clone, Copy)]
-enum Align {
+pub(super) enum Align {
     Left,
     Right,
 }
@@ -133,7 +133,8 @@ fn mark(kept: Kept) -> &'static str {
     }
 }
 
-fn render(header: &[(String, Align)], rows: &[Vec<String>], paint: Paint, width: usize) -> String {
+/// A table with a ruled header. Cells are broken rather than that a line exceeds the width.
+pub(super) fn render(header: &[(String, Align)], rows: &[Vec<String>], paint: Paint, width: usize) -> String {
     let mut table = Table::new();
     table
         .load_style(presets::NOTHING.header_separator(LineStyle::none().fill(RULE)))

@@ -18,6 +18,9 @@ pub use names::{DB_SYSTEMS_RENAMED, RENAMED, Renamed};
 /// ephemeral port, not the server's.
 const SERVER_SIDE: &[&str] = &["net.host.name", "net.host.port", "net.host.ip", "http.server_name", "client.address"];
 
+/// The longest wait that an answer can ask for, in nanoseconds: a year. A longer one counts as absent.
+const WAIT_NS_MAX: u64 = 366 * 24 * 3600 * 1_000_000_000;
+
 /// Reads the facts off a span's attributes. A number may come as a string and the other way round; a value of any
 /// other type, or a number out of its range, counts as absent.
 pub fn facts(attributes: &Map<String, Value>) -> SpanFacts {
@@ -33,10 +36,15 @@ pub fn facts(attributes: &Map<String, Value>) -> SpanFacts {
         db_query: seen.text("db.query.text"),
         db_operation: seen.text("db.operation.name"),
         db_status: seen.text("db.response.status_code"),
+        db_rows: seen.first("db.response.returned_rows", as_count),
+        db_charge: seen.first("azure.cosmosdb.operation.request_charge", as_charge),
+        db_sub_status: seen.count("azure.cosmosdb.response.sub_status_code"),
+        db_partition: seen.text("db.partition.id"),
+        retry_after_ns: seen.retry_after_ns(),
+        resend_count: seen.count("http.request.resend_count"),
         server_address,
         server_port: seen.number("server.port").or(port_beside.flatten()),
         error_type: seen.text("error.type"),
-        ..SpanFacts::default()
     }
 }
 
@@ -61,6 +69,21 @@ impl Attributes<'_> {
 
     fn number(&self, new: &str) -> Option<u16> {
         self.first(new, as_number)
+    }
+
+    fn count(&self, new: &str) -> Option<u32> {
+        self.first(new, |value| u32::try_from(as_count(value)?).ok())
+    }
+
+    /// Azure's header, which is finer, before HTTP's own. That one may be a date instead of seconds (RFC 9110, section
+    /// 10.2.3); a date says nothing without the clock of who sent it, and counts as absent.
+    fn retry_after_ns(&self) -> Option<u64> {
+        let length = |value: &Value, unit_ns: u64| {
+            let ns = as_count(one_of_header(value))?.checked_mul(unit_ns)?;
+            (ns <= WAIT_NS_MAX).then_some(ns)
+        };
+        self.first("http.response.header.x-ms-retry-after-ms", |value| length(value, 1_000_000))
+            .or_else(|| self.first("http.response.header.retry-after", |value| length(value, 1_000_000_000)))
     }
 
     /// The whole URL, else path and query of a server span.
@@ -91,6 +114,33 @@ fn as_number(value: &Value) -> Option<u16> {
         _ => return None,
     };
     u16::try_from(number).ok().filter(|number| *number > 0)
+}
+
+/// A whole number that may be 0.
+fn as_count(value: &Value) -> Option<u64> {
+    match value {
+        Value::Number(number) => number.as_u64(),
+        Value::String(text) => text.trim().parse().ok(),
+        _ => None,
+    }
+}
+
+/// A number of request units: finite and not negative.
+fn as_charge(value: &Value) -> Option<f64> {
+    let charge = match value {
+        Value::Number(number) => number.as_f64()?,
+        Value::String(text) => text.trim().parse().ok()?,
+        _ => return None,
+    };
+    (charge.is_finite() && charge >= 0.0).then_some(charge)
+}
+
+/// The value of a header, which comes as a list since a header may be repeated. One that is repeated stays a list.
+fn one_of_header(value: &Value) -> &Value {
+    match value.as_array().map(Vec::as_slice) {
+        Some([only]) => only,
+        _ => value,
+    }
 }
 
 /// Parts `127.0.0.1:8000` and `[::1]:8000`, which Python's ASGI instrumentation sends as an address, at the port.

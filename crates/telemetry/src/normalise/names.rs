@@ -1,7 +1,8 @@
 //! Names that OpenTelemetry's semantic conventions replaced on their way to stability (HTTP 1.23, database 1.33).
 //!
 //! Source: "HTTP semantic convention stability migration guide" and "Database semantic convention stability migration
-//! guide" of the OpenTelemetry specification. Only names that a fact is read from stand here.
+//! guide" of the OpenTelemetry specification; the schema file 1.15.0 for `http.retry_count`; Azure's own SDK for the
+//! number of items, which no convention had. Only names that a fact is read from stand here.
 
 /// An old name and the stable one that replaced it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +38,14 @@ pub const RENAMED: &[Renamed] = &[
     renamed("db.statement", "db.query.text"),
     renamed("db.operation", "db.operation.name"),
     renamed("db.cosmosdb.status_code", "db.response.status_code"),
+    renamed("db.cosmosdb.sub_status_code", "azure.cosmosdb.response.sub_status_code"),
+    renamed("db.cosmosdb.request_charge", "azure.cosmosdb.operation.request_charge"),
+    renamed("db.cosmosdb.item_count", "db.response.returned_rows"),
+    renamed("db.cosmosdb.row_count", "db.response.returned_rows"),
+    renamed("http.resend_count", "http.request.resend_count"),
+    renamed("http.retry_count", "http.request.resend_count"),
+    renamed("http.response.header.retry_after", "http.response.header.retry-after"),
+    renamed("http.response.header.x_ms_retry_after_ms", "http.response.header.x-ms-retry-after-ms"),
 ];
 
 /// Values of `db.system` that are spelt differently as values of `db.system.name`.

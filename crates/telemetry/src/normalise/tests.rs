@@ -124,6 +124,7 @@ fn cosmos_db_of_both_generations() {
         "error.type": "429",
     }));
     assert_eq!(new.db_status, text("429"));
+    assert_eq!((new.db_charge, new.db_sub_status), (Some(29.2), Some(3200)));
     assert_eq!(new, old);
 }
 
@@ -185,4 +186,57 @@ fn numbers_may_be_strings_and_nonsense_counts_as_absent() {
     }
     let fallen_back = facts_of(json!({ "http.response.status_code": "?", "http.status_code": 503 }));
     assert_eq!(fallen_back.http_status, Some(503));
+}
+
+#[test]
+fn how_long_an_answer_told_to_wait() {
+    const SECONDS: &str = "http.response.header.retry-after";
+    const MILLISECONDS: &str = "http.response.header.x-ms-retry-after-ms";
+    let cases = [
+        (json!({ MILLISECONDS: ["250"] }), Some(250_000_000)),
+        (json!({ MILLISECONDS: "250" }), Some(250_000_000)),
+        (json!({ MILLISECONDS: 250 }), Some(250_000_000)),
+        (json!({ MILLISECONDS: ["0"] }), Some(0)),
+        (json!({ SECONDS: ["3"] }), Some(3_000_000_000)),
+        (json!({ SECONDS: 3 }), Some(3_000_000_000)),
+        (json!({ SECONDS: ["1"], MILLISECONDS: ["250"] }), Some(250_000_000)),
+        (json!({ SECONDS: ["1"], MILLISECONDS: ["soon"] }), Some(1_000_000_000)),
+        (json!({ SECONDS: ["Wed, 21 Oct 2026 07:28:00 GMT"] }), None),
+        (json!({ SECONDS: ["1", "2"] }), None),
+        (json!({ SECONDS: [["1"]] }), None),
+        (json!({ SECONDS: [] }), None),
+        (json!({ SECONDS: "-1" }), None),
+        (json!({ SECONDS: "1.5" }), None),
+        (json!({ SECONDS: u64::MAX }), None),
+        (json!({ MILLISECONDS: "9000000000000" }), None),
+        (json!({ SECONDS: null }), None),
+    ];
+    for (attributes, expected) in cases {
+        assert_eq!(facts_of(attributes.clone()).retry_after_ns, expected, "{attributes}");
+    }
+}
+
+#[test]
+fn counts_may_be_zero_and_a_charge_is_a_number_of_units() {
+    let got = facts_of(json!({
+        "db.response.returned_rows": 0, "azure.cosmosdb.response.sub_status_code": "0", "db.partition.id": 7,
+        "http.request.resend_count": 2, "azure.cosmosdb.operation.request_charge": "2.83",
+    }));
+    let expected = SpanFacts {
+        db_rows: Some(0),
+        db_charge: Some(2.83),
+        db_sub_status: Some(0),
+        db_partition: text("7"),
+        resend_count: Some(2),
+        ..SpanFacts::default()
+    };
+    assert_eq!(got, expected);
+    for charge in [json!("NaN"), json!("inf"), json!(-1.0), json!([1.0]), json!("much"), json!(null)] {
+        let got = facts_of(json!({ "azure.cosmosdb.operation.request_charge": charge }));
+        assert_eq!(got, SpanFacts::default(), "{charge}");
+    }
+    for count in [json!(-1), json!(1.5), json!("many"), json!(u64::MAX)] {
+        let got = facts_of(json!({ "http.request.resend_count": count }));
+        assert_eq!(got, SpanFacts::default(), "{count}");
+    }
 }

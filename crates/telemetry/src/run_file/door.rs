@@ -77,6 +77,7 @@ impl Record for Span {
             &mut facts.db_namespace,
             &mut facts.db_operation,
             &mut facts.db_status,
+            &mut facts.db_partition,
             &mut facts.server_address,
             &mut facts.error_type,
         ];
@@ -94,6 +95,7 @@ impl Record for Span {
             &facts.db_query,
             &facts.db_operation,
             &facts.db_status,
+            &facts.db_partition,
             &facts.server_address,
             &facts.error_type,
         ];

@@ -12,7 +12,9 @@ use rusqlite::types::FromSqlError;
 use rusqlite::{Connection, Row, params};
 
 use super::error::{Error, Result};
+use super::operations::operations_of;
 use super::reader::{Reader, rows};
+use super::schema::Schema;
 use super::trace_choice::{Choice, Chosen, stand_for};
 use super::words::{Count, Json, kind_of, status_of};
 
@@ -62,7 +64,8 @@ impl Reader {
             cores: run.environment.cores,
             trial,
         };
-        evidence.traces = self.query(|connection| traces_of(connection, &evidence, limit))?;
+        evidence.operations = self.query(|connection| operations_of(connection, self.schema, &evidence))?;
+        evidence.traces = self.query(|connection| traces_of(connection, self.schema, &evidence, limit))?;
         Ok(evidence)
     }
 }
@@ -134,13 +137,19 @@ fn series_of(connection: &Connection, trial: i64) -> rusqlite::Result<Vec<Series
     })
 }
 
-fn traces_of(connection: &Connection, trial: &TrialEvidence, limit: TraceLimit) -> rusqlite::Result<Vec<Trace>> {
+fn traces_of(
+    connection: &Connection,
+    schema: Schema,
+    trial: &TrialEvidence,
+    limit: TraceLimit,
+) -> rusqlite::Result<Vec<Trace>> {
+    let sql = spans_query(schema);
     let mut chosen = chosen_traces(connection, trial, limit.traces)?;
     let mut texts = HashMap::new();
     let mut read: Vec<Vec<Span>> = Vec::new();
     let mut spans_left = limit.spans;
     for trace in &chosen {
-        let spans = spans_of(connection, &mut texts, trial.trial.id, &trace.id, spans_left.saturating_add(1))?;
+        let spans = spans_of(connection, &sql, &mut texts, trial.trial.id, &trace.id, spans_left.saturating_add(1))?;
         if spans.len() > spans_left {
             break;
         }
@@ -179,18 +188,26 @@ fn trace_from(id: TraceId, spans: Vec<Span>, stands_for: f64) -> Option<Trace> {
 /// Texts of the `strings` table that were read already.
 type Texts = HashMap<i64, String>;
 
+/// The first spans of one trace of one trial.
+fn spans_query(schema: Schema) -> String {
+    format!(
+        "SELECT trace_id, span_id, parent_span_id, service, scope, name, kind, start_ns, end_ns, status, \
+         status_message, http_method, http_route, http_status, url, db_system, db_namespace, db_query, \
+         db_operation, db_status, server_address, server_port, error_type, attributes, weight, {} \
+         FROM span_rows INDEXED BY span_rows_by_trace WHERE trial = ?1 \
+         AND trace_hex = ?2 ORDER BY start_ns, id LIMIT ?3",
+        schema.newer_span_columns()
+    )
+}
+
 fn spans_of(
     connection: &Connection,
+    sql: &str,
     texts: &mut Texts,
     trial: i64,
     trace: &TraceId,
     spans_max: usize,
 ) -> rusqlite::Result<Vec<Span>> {
-    let sql = "SELECT trace_id, span_id, parent_span_id, service, scope, name, kind, start_ns, end_ns, status, \
-               status_message, http_method, http_route, http_status, url, db_system, db_namespace, db_query, \
-               db_operation, db_status, server_address, server_port, error_type, attributes, weight \
-               FROM span_rows INDEXED BY span_rows_by_trace WHERE trial = ?1 \
-               AND trace_hex = ?2 ORDER BY start_ns, id LIMIT ?3";
     let spans_max = i64::try_from(spans_max).unwrap_or(i64::MAX);
     rows(connection, sql, params![trial, hex(trace), spans_max], |row| span_of(connection, texts, row))
 }
@@ -227,7 +244,12 @@ fn span_of(connection: &Connection, texts: &mut Texts, row: &Row<'_>) -> rusqlit
             server_address: text(20)?,
             server_port: row.get(21)?,
             error_type: text(22)?,
-            ..SpanFacts::default()
+            db_rows: row.get::<_, Option<Count>>(25)?.map(|count| count.0),
+            db_charge: row.get(26)?,
+            db_sub_status: row.get(27)?,
+            db_partition: text(28)?,
+            retry_after_ns: row.get::<_, Option<Count>>(29)?.map(|count| count.0),
+            resend_count: row.get(30)?,
         },
         attributes: row.get::<_, Json<_>>(23)?.0,
         weight: row.get(24)?,

@@ -17,7 +17,7 @@ use super::reader::{Reader, run_of};
 use super::recorder::Recorder;
 use super::rows::Rows;
 use super::words::{json, word};
-use super::{Limits, SCHEMA, SCHEMA_VERSION, writer};
+use super::{Limits, SCHEMA_VERSION, schema, writer};
 
 /// How long to wait for another process that holds a lock.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -61,7 +61,7 @@ impl RunFile {
     }
 
     /// Takes up a run that was cut short or failed, and says what the file knows. Trials that were under way are
-    /// `interrupted`. Errors when the run is complete, when its writer still lives, or when the file is not a whole run
+    /// `interrupted`, and a file of an older schema is brought up to date. Errors when the run is complete, when its writer still lives, or when the file is not a whole run
     /// file.
     pub fn resume(path: &Path) -> Result<(Self, Run, Vec<Trial>)> {
         drop(Reader::open(path)?);
@@ -139,7 +139,7 @@ fn open(path: &Path) -> rusqlite::Result<Connection> {
 fn fill(path: &Path, run: &Run) -> rusqlite::Result<Connection> {
     let mut connection = open(path)?;
     let transaction = connection.transaction()?;
-    transaction.execute_batch(SCHEMA)?;
+    schema::create(&transaction)?;
     let owner = Owner::this_process();
     let sql = "INSERT INTO run (id, schema_version, experiment, narrows_version, started_ns, ended_ns, state, seed, \
                time_scale, repetitions, experiment_source, environment, writer_pid, writer_start_ticks, \
@@ -176,6 +176,7 @@ fn take_over(connection: &mut Connection, path: &Path) -> Result<()> {
         RunState::Running if owner.is_alive() => return Err(Error::InUse { path: path.to_owned(), pid: owner.pid }),
         _ => {}
     }
+    schema::bring_up_to_date(&transaction).map_err(wrap)?;
     let me = Owner::this_process();
     transaction.execute("UPDATE trials SET state = 'interrupted' WHERE state = 'running'", []).map_err(wrap)?;
     let sql = "UPDATE run SET state = 'running', ended_ns = NULL, writer_pid = ?1, writer_start_ticks = ?2, \

@@ -17,11 +17,13 @@ mod error;
 mod evidence;
 mod file;
 mod intern;
+mod operations;
 mod owner;
 mod queue;
 mod reader;
 mod recorder;
 mod rows;
+mod schema;
 mod secrets;
 #[cfg(test)]
 mod tests;
@@ -37,12 +39,10 @@ pub use reader::Reader;
 pub use recorder::Recorder;
 
 /// The newest schema that this program writes and reads.
-pub const SCHEMA_VERSION: i64 = 1;
+pub const SCHEMA_VERSION: i64 = 2;
 
 /// `PRAGMA application_id` of every run file: "NRRW".
 pub const APPLICATION_ID: i64 = 0x4e52_5257;
-
-const SCHEMA: &str = include_str!("schema.sql");
 
 /// How many records of each kind a trial may keep, and how many may wait. Past a ceiling records are counted as refused.
 #[derive(Debug, Clone, Copy)]

@@ -20,6 +20,7 @@ use rustix::fs::Access;
 use super::counts::Counts;
 use super::error::{Error, Result};
 use super::owner::Owner;
+use super::schema::Schema;
 use super::words::{Count, Json, Word};
 use super::{APPLICATION_ID, SCHEMA_VERSION};
 
@@ -30,6 +31,7 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 pub struct Reader {
     pub(super) connection: Connection,
     pub(super) path: PathBuf,
+    pub(super) schema: Schema,
 }
 
 impl Reader {
@@ -41,8 +43,8 @@ impl Reader {
             return Err(Error::NotARunFile(path.to_owned()));
         }
         let connection = connect(path)?;
-        check(&connection, path)?;
-        Ok(Self { connection, path: path.to_owned() })
+        let schema = check(&connection, path)?;
+        Ok(Self { connection, path: path.to_owned(), schema })
     }
 
     /// The run. Its state is `interrupted` when the file says `running` but its writer has gone.
@@ -206,7 +208,7 @@ fn immutable_uri(path: &Path) -> OsString {
     uri.into()
 }
 
-fn check(connection: &Connection, path: &Path) -> Result<()> {
+fn check(connection: &Connection, path: &Path) -> Result<Schema> {
     let pragma = |name: &str| -> Result<i64> {
         connection.pragma_query_value(None, name, |row| row.get(0)).map_err(|error| Error::sqlite(path, error))
     };
@@ -219,7 +221,7 @@ fn check(connection: &Connection, path: &Path) -> Result<()> {
             Err(Error::Newer { path: path.to_owned(), found, supported: SCHEMA_VERSION })
         }
         found if found < 1 => Err(Error::damaged(path, format!("schema {found}, expected 1 or more"))),
-        _ => Ok(()),
+        found => Ok(Schema(found)),
     }
 }
 

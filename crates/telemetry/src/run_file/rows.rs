@@ -15,14 +15,15 @@ use super::counts::{Count, Counts};
 use super::error::{Error, Result};
 use super::intern::Strings;
 use super::queue::Lost;
-use super::words::{json, kind_number, status_number};
+use super::words::{json, kind_number, signed, status_number};
 use crate::Kept;
 
 const INSERT_SPAN: &str = "INSERT INTO span_rows (trial, trace_id, span_id, parent_span_id, service, scope, name, kind, \
      start_ns, end_ns, status, status_message, http_method, http_route, http_status, url, db_system, db_namespace, \
-     db_query, db_operation, db_status, server_address, server_port, error_type, attributes, weight) \
+     db_query, db_operation, db_status, db_rows, db_charge, db_sub_status, db_partition, server_address, server_port, \
+     error_type, retry_after_ns, resend_count, attributes, weight) \
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, \
-     ?24, ?25, ?26) ON CONFLICT DO NOTHING";
+     ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32) ON CONFLICT DO NOTHING";
 
 /// The connection and what the writer knows of its content.
 pub(super) struct Rows {
@@ -258,6 +259,7 @@ fn insert_span(
     let db_query = text(&facts.db_query)?;
     let db_operation = text(&facts.db_operation)?;
     let db_status = text(&facts.db_status)?;
+    let db_partition = text(&facts.db_partition)?;
     let server_address = text(&facts.server_address)?;
     let error_type = text(&facts.error_type)?;
     insert.execute(params![
@@ -282,9 +284,15 @@ fn insert_span(
         db_query,
         db_operation,
         db_status,
+        facts.db_rows.map(signed),
+        facts.db_charge.filter(|charge| charge.is_finite()),
+        facts.db_sub_status,
+        db_partition,
         server_address,
         facts.server_port,
         error_type,
+        facts.retry_after_ns.map(signed),
+        facts.resend_count,
         json(&span.attributes),
         // A weight that is not a positive number says nothing: the span stands for itself.
         if span.weight.is_finite() && span.weight > 0.0 { span.weight } else { 1.0 },

@@ -5,7 +5,7 @@
 
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, StatusCode};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::answer::{Answer, Failure};
 use super::headers;
@@ -34,7 +34,7 @@ pub(super) fn read(store: &Store, container: &Container, headers: &HeaderMap, id
     let address = container.address(partition_key, id);
     let done = partition(container, address.range)?.read(store.now(), &address.key)?;
     let Some(text) = done.outcome else {
-        return Err(Failure::not_found(&format!("document {id:?} with this partition key")).with_charge(done.charge));
+        return Err(missing(id).with_charge(done.charge));
     };
     Ok(document(StatusCode::OK, done.charge, &text).with_session(address.range, done.lsn))
 }
@@ -50,7 +50,10 @@ pub(super) fn post(store: &Store, container: &Container, headers: &HeaderMap, bo
     if is_query_type || headers::flag(headers, "x-ms-documentdb-isquery")? {
         return query_page(store, container, headers, body);
     }
-    write(store, container, headers, body)
+    let upsert = headers::flag(headers, "x-ms-documentdb-is-upsert")?;
+    let mode = if upsert { WriteMode::Upsert } else { WriteMode::Create };
+    let written = query::object(body).map_err(|error| Failure::bad_request(&error))?;
+    write(store, container, headers, written, mode)
 }
 
 fn query_page(store: &Store, container: &Container, headers: &HeaderMap, body: &[u8]) -> Result<Answer, Failure> {
@@ -102,10 +105,28 @@ fn plan() -> Answer {
     Answer::description(&body)
 }
 
-fn write(store: &Store, container: &Container, headers: &HeaderMap, body: &[u8]) -> Result<Answer, Failure> {
-    let upsert = headers::flag(headers, "x-ms-documentdb-is-upsert")?;
-    let mode = if upsert { WriteMode::Upsert } else { WriteMode::Create };
+/// `PUT …/docs/{id}`: replaces the document of the path; the body's id must be the same.
+pub(super) fn replace(
+    store: &Store,
+    container: &Container,
+    headers: &HeaderMap,
+    id: &str,
+    body: &[u8],
+) -> Result<Answer, Failure> {
     let written = query::object(body).map_err(|error| Failure::bad_request(&error))?;
+    if written.get("id").is_some_and(|given| given != id) {
+        return Err(Failure::bad_request(&format!("the property \"id\" is not {id:?}, the id of the path")));
+    }
+    write(store, container, headers, written, WriteMode::Replace)
+}
+
+fn write(
+    store: &Store,
+    container: &Container,
+    headers: &HeaderMap,
+    written: Map<String, Value>,
+    mode: WriteMode,
+) -> Result<Answer, Failure> {
     let address = container.address_of(&written).map_err(|error| Failure::bad_request(&error))?;
     if headers::partition_key(headers)?.is_some_and(|key: Scalar| key != address.partition_key) {
         let message = "the partition key of the header is not the document's";
@@ -118,9 +139,14 @@ fn write(store: &Store, container: &Container, headers: &HeaderMap, body: &[u8])
         Written::Created(text) => document(StatusCode::CREATED, done.charge, text),
         Written::Replaced(text) => document(StatusCode::OK, done.charge, text),
         Written::Exists => return Err(Failure::conflict(&id).with_charge(done.charge)),
+        Written::Missing => return Err(missing(&id).with_charge(done.charge)),
         Written::Full => return Err(Failure::full().with_charge(done.charge)),
     };
     Ok(answer.with_session(address.range, done.lsn))
+}
+
+fn missing(id: &str) -> Failure {
+    Failure::not_found(&format!("document {id:?} with this partition key"))
 }
 
 fn document(status: StatusCode, charge: Charge, text: &str) -> Answer {

@@ -13,6 +13,8 @@ mod route;
 #[cfg(test)]
 mod tests;
 
+use std::future::{Future, IntoFuture};
+use std::io;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,11 +24,14 @@ use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Response};
 use tokio::net::TcpListener;
+use tokio::sync::oneshot;
 
 use self::answer::{Answer, Failure};
 use self::connections::Bounded;
 use self::route::Route;
 use crate::clock::Monotonic;
+use crate::latency::Latency;
+use crate::metrics::{Export, Settings};
 use crate::store::Store;
 use crate::{Config, Error};
 
@@ -34,6 +39,8 @@ use crate::{Config, Error};
 const MAX_CONNECTIONS: usize = 4_096;
 /// Cosmos DB's limit of a document.
 const MAX_BODY_BYTES: usize = 2 << 20;
+/// How long requests under way may take to end once the store is to stop.
+const DRAIN_PATIENCE: Duration = Duration::from_millis(500);
 /// How long a body may take to arrive.
 const BODY_PATIENCE: Duration = Duration::from_secs(30);
 
@@ -48,28 +55,81 @@ pub async fn bind(config: &Config) -> Result<TcpListener, Error> {
         .map_err(|source| Error::Bind { port: config.port, source })
 }
 
-/// Seeds the store and answers requests until the future is dropped. Connections that arrive meanwhile wait.
+/// Seeds the store and answers requests until `shutdown` is done. Connections that arrive while it seeds wait.
+///
+/// When `shutdown` is done, requests under way have half a second to end, then the last metrics are sent, all within
+/// 2 seconds. Metrics are exported if the environment names an endpoint; see the crate's opening comment.
 ///
 /// # Errors
 ///
-/// [`Error::Setting`] for a setting outside its range, [`Error::Serve`] if the listener fails.
-pub async fn serve(listener: TcpListener, config: Config) -> Result<(), Error> {
+/// [`Error::Setting`] for a setting outside its range, [`Error::Metrics`] for an endpoint that is no address,
+/// [`Error::Serve`] if the listener fails.
+pub async fn serve(
+    listener: TcpListener,
+    config: Config,
+    shutdown: impl Future<Output = ()> + Send + 'static,
+) -> Result<(), Error> {
+    let settings = Settings::read(|name| std::env::var(name).ok());
+    serve_with(listener, config, settings, shutdown).await
+}
+
+async fn serve_with(
+    listener: TcpListener,
+    config: Config,
+    metrics: Option<Settings>,
+    shutdown: impl Future<Output = ()> + Send + 'static,
+) -> Result<(), Error> {
     config.validate()?;
     let address = listener.local_addr().map_err(Error::Serve)?;
-    let delay = config.delay;
+    let latency = Latency::new(&config);
+    let mut shutdown = Box::pin(shutdown);
     let seeding = tokio::task::spawn_blocking(move || Store::open(&config, Monotonic::start()));
-    let store = seeding.await.map_err(|panicked| Error::Serve(panicked.into()))?;
-    let service = Arc::new(Service { store, endpoint: format!("http://{address}/"), delay });
-    let router = Router::new().fallback(handle).with_state(service);
-    axum::serve(Bounded::new(listener, MAX_CONNECTIONS), router).await.map_err(Error::Serve)
+    let store = tokio::select! {
+        () = &mut shutdown => return Ok(()),
+        seeded = seeding => Arc::new(seeded.map_err(|panicked| Error::Serve(panicked.into()))?),
+    };
+    let export = metrics.map(|settings| Export::start(&settings, &store)).transpose()?;
+    let service = Service { store, endpoint: format!("http://{address}/"), latency };
+    let served = answer_until(listener, service, shutdown).await;
+    if let Some(export) = export {
+        export.finish().await;
+    }
+    served.map_err(Error::Serve)
+}
+
+async fn answer_until(
+    listener: TcpListener,
+    service: Service,
+    shutdown: impl Future<Output = ()> + Send + 'static,
+) -> io::Result<()> {
+    let router = Router::new().fallback(handle).with_state(Arc::new(service));
+    let (closing, closed) = oneshot::channel();
+    let graceful = async move {
+        shutdown.await;
+        // Nobody listens any more only if serving has ended already.
+        let _ = closing.send(());
+    };
+    let serving = axum::serve(Bounded::new(listener, MAX_CONNECTIONS), router).with_graceful_shutdown(graceful);
+    tokio::select! {
+        served = serving.into_future() => served,
+        () = patience_after(closed) => Ok(()),
+    }
+}
+
+/// Done [`DRAIN_PATIENCE`] after `closed`.
+async fn patience_after(closed: oneshot::Receiver<()>) {
+    match closed.await {
+        Ok(()) => tokio::time::sleep(DRAIN_PATIENCE).await,
+        Err(_) => std::future::pending().await,
+    }
 }
 
 /// The store and what surrounds it on the wire.
 struct Service {
-    store: Store,
+    store: Arc<Store>,
     /// The address clients are told to use next.
     endpoint: String,
-    delay: Duration,
+    latency: Latency,
 }
 
 async fn handle(State(service): State<Arc<Service>>, request: Request) -> Response<Body> {
@@ -78,10 +138,7 @@ async fn handle(State(service): State<Arc<Service>>, request: Request) -> Respon
 
 impl Service {
     async fn respond(&self, request: Request) -> Response<Body> {
-        if !self.delay.is_zero() {
-            tokio::time::sleep(self.delay).await;
-        }
-        self.answer(request).await.unwrap_or_else(Answer::from).into_response()
+        self.latency.around(self.answer(request)).await.unwrap_or_else(Answer::from).into_response()
     }
 
     async fn answer(&self, request: Request) -> Result<Answer, Failure> {
@@ -105,6 +162,7 @@ impl Service {
             Route::Ranges { .. } => Ok(descriptions::ranges(&self.store, container, headers)),
             Route::Documents { .. } => documents::post(&self.store, container, headers, body),
             Route::Document { id, .. } => documents::read(&self.store, container, headers, id),
+            Route::Replacement { id, .. } => documents::replace(&self.store, container, headers, id, body),
             Route::Account | Route::Database { .. } | Route::Container { .. } => {
                 Ok(descriptions::container(&self.store, container))
             }

@@ -13,10 +13,11 @@ pub(super) enum Route {
     Ranges { database: String, container: String },
     Documents { database: String, container: String },
     Document { database: String, container: String, id: String },
+    Replacement { database: String, container: String, id: String },
 }
 
 impl Route {
-    /// Reads `path`; documents are posted to, everything else is got.
+    /// Reads `path`; documents are posted to, one document is got or put, everything else is got.
     pub(super) fn of(method: &Method, path: &str) -> Result<Self, Failure> {
         let names = path.split('/').filter(|name| !name.is_empty()).map(decoded).collect::<Option<Vec<String>>>();
         let Some(names) = names else {
@@ -31,13 +32,20 @@ impl Route {
                     [] => Self::Container { database, container },
                     ["pkranges"] => Self::Ranges { database, container },
                     ["docs"] => Self::Documents { database, container },
+                    ["docs", id] if *method == Method::PUT => {
+                        Self::Replacement { database, container, id: (*id).to_owned() }
+                    }
                     ["docs", id] => Self::Document { database, container, id: (*id).to_owned() },
                     _ => return Err(Failure::not_found(&format!("resource {path:?}"))),
                 }
             }
             _ => return Err(Failure::not_found(&format!("resource {path:?}"))),
         };
-        let expected = if matches!(route, Self::Documents { .. }) { Method::POST } else { Method::GET };
+        let expected = match route {
+            Self::Documents { .. } => Method::POST,
+            Self::Replacement { .. } => Method::PUT,
+            _ => Method::GET,
+        };
         if *method == expected { Ok(route) } else { Err(Failure::method(method, &expected)) }
     }
 
@@ -48,7 +56,8 @@ impl Route {
             | Self::Container { database, .. }
             | Self::Ranges { database, .. }
             | Self::Documents { database, .. }
-            | Self::Document { database, .. } => Some(database),
+            | Self::Document { database, .. }
+            | Self::Replacement { database, .. } => Some(database),
         }
     }
 
@@ -58,7 +67,8 @@ impl Route {
             Self::Container { container, .. }
             | Self::Ranges { container, .. }
             | Self::Documents { container, .. }
-            | Self::Document { container, .. } => Some(container),
+            | Self::Document { container, .. }
+            | Self::Replacement { container, .. } => Some(container),
         }
     }
 }
@@ -101,6 +111,8 @@ mod tests {
         assert_eq!(status(&Method::GET, "/dbs/d/colls/c/sprocs"), 404);
         assert_eq!(status(&Method::GET, "/dbs/d/colls/c/docs"), 405);
         assert_eq!(status(&Method::DELETE, "/dbs/d"), 405);
+        assert_eq!(status(&Method::PUT, "/dbs/d/colls/c/docs"), 405);
+        assert_eq!(status(&Method::DELETE, "/dbs/d/colls/c/docs/1"), 405);
         assert_eq!(status(&Method::GET, "/dbs/%zz"), 400);
         assert_eq!(status(&Method::GET, "/dbs/%+1"), 400);
         assert_eq!(status(&Method::GET, "/dbs/%ff"), 400);

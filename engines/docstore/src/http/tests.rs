@@ -38,8 +38,8 @@ impl Reply {
 fn service(config: Config) -> (Service, Held) {
     let clock = Held::default();
     config.validate().unwrap();
-    let store = Store::open(&config, clock.clone());
-    (Service { store, endpoint: "http://127.0.0.1:8081/".to_owned(), delay: config.delay }, clock)
+    let store = Arc::new(Store::open(&config, clock.clone()));
+    (Service { store, endpoint: "http://127.0.0.1:8081/".to_owned(), latency: Latency::new(&config) }, clock)
 }
 
 fn send(service: &Service, method: Method, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Reply {
@@ -117,12 +117,15 @@ fn a_partition_refuses_from_the_request_after_the_one_that_uses_up_its_second() 
     let (service, clock) = service(Config { documents_per_container: 0, ..Config::default() });
     let ask = |range| query(&service, "SELECT * FROM c", &json!([]), &[("x-ms-documentdb-partitionkeyrangeid", range)]);
     for second in 0..3 {
-        clock.set_ms(second * 1_000 + 400);
+        // Partition 4 of 9 began this second of its own at 4/9 of a second, 444 444 444⁴⁄₉ ns.
+        clock.set_ms(second * 1_000 + 1_044);
         // 100 RU/s: 31 pages use 99.20, the 32nd overdraws.
         assert!((0..32).all(|_| ask("4").status == 200));
         let refused = ask("4");
         assert_eq!(refused.status, 429);
-        assert_eq!(refused.header("x-ms-retry-after-ms"), Some("600"));
+        assert_eq!(refused.header("x-ms-retry-after-ms"), Some("401"), "400.4 ms, rounded up");
+        clock.set_ms(second * 1_000 + 1_444);
+        assert_eq!(ask("4").header("x-ms-retry-after-ms"), Some("1"));
         assert_eq!(refused.header("x-ms-substatus"), Some("3200"));
         assert_eq!(refused.header("x-ms-request-charge"), Some("0"));
         assert_eq!(refused.json()["code"], "429");
@@ -182,6 +185,15 @@ fn a_document_is_created_replaced_and_read() {
         query(&service, &sql, &json!([]), &[key]).json()["_count"].clone()
     };
     assert_eq!((by_year(2020), by_year(2021)), (json!(0), json!(1)), "the index follows the document");
+
+    let put = |id: &str, year| send(&service, Method::PUT, &format!("{DOCS}/{id}"), &[key], body(year).as_bytes());
+    let put_again = put("d1", 2030);
+    assert_eq!((put_again.status, put_again.charge(), &put_again.json()["year"]), (200, 9.6, &json!(2030)));
+    assert_eq!((by_year(2021), by_year(2030)), (json!(0), json!(1)));
+    assert!(put("d2", 2031).message().contains("not \"d2\", the id of the path"));
+    let absent = json!({ "id": "d2", "ownerId": "o1" }).to_string();
+    let absent = send(&service, Method::PUT, &format!("{DOCS}/d2"), &[key], absent.as_bytes());
+    assert_eq!((absent.status, &absent.json()["code"]), (404, &json!("NotFound")));
 
     let mismatch = post(&[("x-ms-documentdb-partitionkey", r#"["o2"]"#)], 2020);
     assert_eq!((mismatch.status, mismatch.header("x-ms-substatus")), (400, Some("1001")));
@@ -272,7 +284,7 @@ fn the_store_answers_on_a_socket() {
         let config = Config { port: 0, documents_per_container: 0, ..Config::default() };
         let listener = bind(&config).await.unwrap();
         let address = listener.local_addr().unwrap();
-        let serving = tokio::spawn(serve(listener, config));
+        let serving = tokio::spawn(serve_with(listener, config, None, std::future::pending()));
         let asking = tokio::task::spawn_blocking(move || {
             let mut stream = std::net::TcpStream::connect(address).unwrap();
             stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
@@ -287,6 +299,8 @@ fn the_store_answers_on_a_socket() {
     });
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
 }
+
+mod lifetime;
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]

@@ -58,7 +58,7 @@ fn each_section_says_what_is_wrong_with_it() {
         ("run: [web, --port, \"${port}\"]", "run: [web, \"${prot}\", \"${web.prot}\", \"${n\"]"),
         (
             "run: [web, --port, \"${port}\"]",
-            "run: [web]\n      ready: { http: GET /, log: up }\n      stop: { signal: KIL }",
+            "run: [web]\n      ready: { http: GET /, log: up }\n      stop: { signal: KIL }\n      restart: sometimes",
         ),
         ("run: [web, --port, \"${port}\"]", "run: [web]\n      ready: [tcp]\n      stop: now"),
         ("target: web", "target: https://example"),
@@ -106,14 +106,14 @@ fn each_section_says_what_is_wrong_with_it() {
     e.yaml:1:13: experiment: expected a name of lower-case letters, digits and hyphens, found "Small test"
     --- exp: small
     e.yaml:1:1: unknown key `exp`
-      hint: known: `experiment`, `parameters`, `system`, `load`, `objectives`, `variants`, `seed`
+      hint: known: `experiment`, `parameters`, `system`, `load`, `objectives`, `variants`, `published`, `seed`
     e.yaml:1:1: `experiment` is missing
     --- parameters: [n]
     e.yaml:2:13: parameters: expected a map, found a list
       hint: write `name: …` for each parameter
     --- parameters: { n: ~, m: [1], port: 2, "a.b": 3, o: "${n}" }
     e.yaml:2:18: parameters.n: expected a text, found nothing
-    e.yaml:2:24: parameters.m: expected a text, found a list
+    e.yaml:2:24: parameters.m: expected a text, or a map, found a list
     e.yaml:2:29: parameters: a parameter cannot be called `port`, which means something else
       hint: give it a longer name
     e.yaml:2:38: parameters: expected a name of letters, digits, `_` and `-`, found "a.b"
@@ -166,9 +166,11 @@ fn each_section_says_what_is_wrong_with_it() {
     --- run: [web]
           ready: { http: GET /, log: up }
           stop: { signal: KIL }
+          restart: sometimes
     e.yaml:7:7: system.services.web.ready: `http`, `log` exclude each other
     e.yaml:8:23: system.services.web.stop.signal: expected one of `TERM`, `INT`, `QUIT`, `HUP`, `KILL`, found "KIL"
       hint: did you mean `KILL`?
+    e.yaml:9:16: system.services.web.restart: expected one of `never`, `always`, found "sometimes"
     --- run: [web]
           ready: [tcp]
           stop: now
@@ -273,10 +275,57 @@ fn each_section_says_what_is_wrong_with_it() {
 }
 
 #[test]
+fn notes_for_readers_are_judged() {
+    let published = "\
+published:
+  source: A Guide
+  operation: webb GET /
+  figures:
+    - { measure: mean, values: { baseline: 669, other: 1ms } }
+    - { measure: rates, values: { baseline: 1 } }
+    - { measure: p95, values: { baseline: 1s }, remark: [slow] }
+    - { measure: p95, values: { baseline: 1s }, note: x }
+    - { measure: rate, values: { baseline: 3ms } }
+";
+    let source =
+        with("parameters: { n: 1 }", "parameters: { n: { value: 1 }, m: { value: ~, reason: x } }") + published;
+    assert_snapshot!(told(&source), @r#"
+    e.yaml:2:15: parameters.n: `reason` is missing
+    e.yaml:2:44: parameters.m.value: expected a text, found nothing
+    e.yaml:17:14: published.operation: unknown service `webb`
+      hint: did you mean `web`?
+    e.yaml:19:44: published.figures[0].values.baseline: expected a length of time above 0 such as `30s` or `1m30s`, found 669
+      hint: add a unit: `669s`, `669ms`
+    e.yaml:19:49: published.figures[0].values: unknown variant `other`
+      hint: known: `baseline`
+    e.yaml:20:18: published.figures[1].measure: expected one of `rate`, `mean`, `p50`, `p95`, `p99`, `completed`, `throttled`, `calls_per_operation`, `attempts_per_operation`, `charge_per_operation`, found "rates"
+      hint: did you mean `rate`?
+    e.yaml:21:57: published.figures[2].remark: expected a text, found a list
+    e.yaml:22:18: published.figures[3].measure: `p95` is given twice, first in line 21
+    e.yaml:22:49: published.figures[3]: unknown key `note`
+      hint: known: `remark`, `values`, `measure`
+    e.yaml:23:44: published.figures[4].values.baseline: expected a number of 0 or more, found "3ms"
+    "#);
+    let bare = with("request: GET /", "request: GET /\nvariants: [{ name: a }, { nam: b }]") + published;
+    assert!(!told(&bare).contains("unknown variant"), "a variant whose name is misspelt may be meant");
+}
+
+#[test]
+fn a_parameter_with_a_reason_is_one_like_any_other() {
+    let reason = with("parameters: { n: 1 }", "parameters: { n: { value: many, reason: so } }");
+    let bound = reason.replace("vus: 1", "vus: \"${n}\"");
+    assert_snapshot!(told(&bound), @r#"e.yaml:12:12: load.scenarios.main.vus: expected a whole number from 1 to 100000, found "many""#);
+    let experiment = parsed(&(reason + "variants: [{ name: a }, { name: b, n: few }]\n")).unwrap();
+    assert_eq!(experiment.parameters["n"], "many");
+    let values: Vec<&str> = experiment.variants.iter().map(|variant| variant.parameters["n"].as_str()).collect();
+    assert_eq!(values, ["many", "few"]);
+}
+
+#[test]
 fn a_file_that_is_no_map_is_told() {
     assert_snapshot!(told("just text"), @r#"
     e.yaml:1:1: expected a map, found "just text"
-      hint: its keys are `experiment`, `parameters`, `system`, `load`, `objectives`, `variants`, `seed`
+      hint: its keys are `experiment`, `parameters`, `system`, `load`, `objectives`, `variants`, `published`, `seed`
     "#);
     assert_snapshot!(told("a: [1\n"), @"e.yaml:2:1: not YAML: while parsing a flow sequence, expected ',' or ']'");
 }

@@ -115,6 +115,7 @@ fn services_are_bound() {
         ),
         stop_signal: "Signal::INT",
         stop_timeout: 10s,
+        restart: Never,
     }
     "#);
     assert_eq!(bound(2).services[1].cpus, Some(2.0));

@@ -211,23 +211,24 @@ fn views_show_names_units_and_hexadecimal_ids() {
         (
             "SELECT trial, trace_id, span_id, parent_span_id, service, scope, name, kind, duration_ms, status, \
              status_message, http_method, http_route, http_status, url, db_system, db_namespace, db_query, \
-             db_operation, db_status, server_address, server_port, error_type, attributes, weight \
+             db_operation, db_status, db_rows, db_charge, db_sub_status, db_partition, server_address, server_port, \
+             error_type, retry_after_ns, resend_count, attributes, weight \
              FROM spans WHERE trace_id = '01010101010101010101010101010101' AND kind = 'client'",
             "1|01010101010101010101010101010101|0101000000000000|0101010101010101|gateway|db|SELECT invoices|client|\
              12.5|error|too many requests|||||azure.cosmosdb|invoices|SELECT * FROM c WHERE c.token = 'kept'|query|\
-             429|||429|{\"db.response.status_code\":\"429\"}|4.0",
+             429|0|2.5|3200|7|||429|250000000|1|{\"db.response.status_code\":\"429\"}|4.0",
         ),
         ("SELECT json_extract(attributes, '$.\"http.route\"') FROM spans WHERE kind = 'server'", "/api/invoices"),
         (
             "SELECT * FROM requests ORDER BY timestamp LIMIT 1",
             "2026-11-21T12:00:00.0000000Z|0303030303030303|GET /api/invoices|1|HTTP|127.0.0.1:8080|\
-             /api/invoices?ownerId=7|200|20.0|4|03030303030303030303030303030303|eeeeeeeeeeeeeeee|gateway|\
+             /api/invoices?ownerId=7|200|20.0||4|03030303030303030303030303030303|eeeeeeeeeeeeeeee|gateway|\
              {\"deep\":{\"list\":[1,true,null]},\"http.route\":\"/api/invoices\",\"n\":0.1}|1|test-1",
         ),
         (
             "SELECT * FROM dependencies ORDER BY timestamp LIMIT 1",
             "2026-11-21T12:00:00.0010000Z|0301000000000000|SELECT invoices|0|azure.cosmosdb||\
-             SELECT * FROM c WHERE c.token = 'kept'|429|12.5|4|03030303030303030303030303030303|0303030303030303|\
+             SELECT * FROM c WHERE c.token = 'kept'|429|12.5|2.5|4|03030303030303030303030303030303|0303030303030303|\
              gateway|{\"db.response.status_code\":\"429\"}|1|test-1",
         ),
         ("SELECT count(*) FROM (SELECT * FROM requests UNION ALL SELECT * FROM dependencies)", "6"),

@@ -140,7 +140,7 @@ fn files_that_are_not_whole_run_files_are_told_apart() {
     assert_eq!(message(&whole[..length - 1]), format!("{damaged}it is cut off after {} of {length} bytes", length - 1));
     assert_eq!(
         message(&changed("PRAGMA user_version = 7")),
-        "/checkout 100%?.narrows was written by a newer version (schema 7; this narrows reads up to 1)"
+        "/checkout 100%?.narrows was written by a newer version (schema 7; this narrows reads up to 2)"
     );
     assert!(message(&changed("PRAGMA user_version = 0")).starts_with(damaged));
     assert!(message(&changed("DELETE FROM run")).starts_with(damaged));
@@ -168,4 +168,59 @@ fn bytes_that_rot_never_panic() {
         failed += usize::from(read.is_err());
     }
     assert!(failed > 0, "some of it must have mattered");
+}
+
+/// Makes a file of schema 1 of one of schema 2: without what schema 2 added.
+const TO_SCHEMA_1: &str = "DROP VIEW spans; DROP VIEW requests; DROP VIEW dependencies; \
+     ALTER TABLE span_rows DROP COLUMN db_rows; ALTER TABLE span_rows DROP COLUMN db_charge; \
+     ALTER TABLE span_rows DROP COLUMN db_sub_status; ALTER TABLE span_rows DROP COLUMN db_partition; \
+     ALTER TABLE span_rows DROP COLUMN retry_after_ns; ALTER TABLE span_rows DROP COLUMN resend_count; \
+     CREATE VIEW spans AS SELECT trial, trace_hex AS trace_id FROM span_rows; PRAGMA user_version = 1;";
+
+/// The evidence that [`write_all`] makes, as schema 1 has it.
+fn as_of_schema_1(mut trial: TrialEvidence) -> TrialEvidence {
+    let facts = trial.traces.iter_mut().flat_map(|trace| &mut trace.spans).map(|span| &mut span.facts);
+    for facts in facts {
+        *facts = SpanFacts {
+            db_rows: None,
+            db_charge: None,
+            db_sub_status: None,
+            db_partition: None,
+            retry_after_ns: None,
+            resend_count: None,
+            ..facts.clone()
+        };
+    }
+    for call in trial.operations.iter_mut().flat_map(|operation| &mut operation.calls) {
+        call.charge = None;
+        call.seconds.iter_mut().for_each(|second| second.charge = 0.0);
+    }
+    trial
+}
+
+#[test]
+fn a_file_of_schema_1_is_read_as_it_is_and_brought_up_to_date_when_resumed() {
+    let place = Place::new();
+    let (file, recorder) = started(&place.path(), Limits::default());
+    let mut expected = as_of_schema_1(write_all(&recorder).trials.remove(0));
+    file.finish(RunState::Interrupted).unwrap();
+    Connection::open(place.path()).unwrap().execute_batch(TO_SCHEMA_1).unwrap();
+    let bytes = std::fs::read(place.path()).unwrap();
+    expected.trial.state = TrialState::Interrupted;
+    assert_eq!(evidence(&place.path()).trials, [expected.clone()]);
+    assert_eq!(std::fs::read(place.path()).unwrap(), bytes, "reading changes nothing");
+
+    let (file, ..) = RunFile::resume(&place.path()).unwrap();
+    let recorder = file.recorder();
+    recorder.set_trial(Some(1));
+    assert_eq!(wait(recorder.spans(trace(4, T0 + 13 * SECOND).spans)), kept(2));
+    file.finish(RunState::Complete).unwrap();
+    assert_eq!(row(&place.path(), "PRAGMA user_version"), "2");
+    let charges =
+        "SELECT count(*), count(db_charge), sum(db_charge), (SELECT sum(charge) FROM dependencies) FROM spans";
+    assert_eq!(row(&place.path(), charges), "8|1|2.5|2.5");
+    let read = evidence(&place.path()).trials.remove(0);
+    assert_eq!(read.traces[..2], expected.traces[..]);
+    assert_eq!(read.traces[2], trace(4, T0 + 13 * SECOND));
+    assert_eq!(read.operations[0].calls[0].charge, Some(10.0), "what the calls said that said it");
 }

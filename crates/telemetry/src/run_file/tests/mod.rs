@@ -2,6 +2,7 @@
 
 mod content;
 mod life;
+mod operations;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,6 +11,7 @@ use narrows_model::evidence::{RunEvidence, TrialEvidence};
 use narrows_model::finding::{Confidence, Exemplar, Figure, Finding};
 use narrows_model::histogram::Histogram;
 use narrows_model::load::{ErrorCounts, ErrorKind, LoadBatch, LoadSecond, Sample};
+use narrows_model::operation::{CallEvidence, CallSecond, OperationEvidence, OperationSecond};
 use narrows_model::run::{
     Environment, Run, RunState, ServiceInstance, Trial, TrialState, Validity, Verdict, Window, WindowKind,
 };
@@ -198,6 +200,12 @@ fn trace(number: u8, start_ns: i64) -> Trace {
             db_query: Some("SELECT * FROM c WHERE c.token = 'kept'".into()),
             db_operation: Some("query".into()),
             db_status: Some("429".into()),
+            db_rows: Some(0),
+            db_charge: Some(2.5),
+            db_sub_status: Some(3200),
+            db_partition: Some("7".into()),
+            retry_after_ns: Some(250_000_000),
+            resend_count: Some(1),
             error_type: Some("429".into()),
             ..SpanFacts::default()
         },
@@ -299,13 +307,40 @@ fn write_all(recorder: &Recorder) -> RunEvidence {
             Series { key: series, points: vec![point(1, 0.1), point(2, 0.5)] },
             Series { key: other, points: vec![point(1, 1.0)] },
         ],
-        operations: Vec::new(),
+        operations: vec![operation(&[11, 12])],
         traces,
         spans_total: 6,
         spans_refused: 0,
         cores: 2,
     };
     RunEvidence { run: run(), trials: vec![trial] }
+}
+
+/// What traces of [`trace`] come to that begin at these seconds, one each.
+fn operation(seconds: &[i64]) -> OperationEvidence {
+    let mut duration = Histogram::new();
+    duration.record_n(20_000_000, 4 * seconds.len() as u64);
+    let start = |at: &i64| T0 + at * SECOND;
+    let second = |at| OperationSecond { start_ns: start(at), completed: 4.0, duration_sum_ns: 80e6 };
+    let call_second = |at| CallSecond { start_ns: start(at), throttled: 4.0, charge: 10.0, ..CallSecond::default() };
+    let weight = 4.0 * seconds.len() as f64;
+    OperationEvidence {
+        service: "gateway".into(),
+        name: "GET /api/invoices".into(),
+        completed: weight,
+        failed: 0.0,
+        duration,
+        seconds: seconds.iter().map(second).collect(),
+        calls: vec![CallEvidence {
+            target: "azure.cosmosdb".into(),
+            name: "SELECT invoices".into(),
+            is_database: true,
+            throttled: weight,
+            charge: Some(2.5 * weight),
+            seconds: seconds.iter().map(call_second).collect(),
+            ..CallEvidence::default()
+        }],
+    }
 }
 
 fn evidence(path: &Path) -> RunEvidence {

@@ -1,0 +1,223 @@
+//! `narrows demo`: a reference system's experiment that is part of the binary, run and told like any other.
+//!
+//! The demos stand in one list. A demo's objectives are missed by design, so a missed objective is no failure here.
+
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use narrows_lab::experiment::{self, Experiment};
+use narrows_lab::run::Begin;
+use narrows_model::run::RunState;
+
+use super::plural;
+use crate::exit::{Exit, Failure};
+use crate::running::{Form, Wanted, factor, run_and_tell, unfinished};
+use crate::{Outcome, runs_folder, stderr};
+
+/// How long a program that opens pages may take to fail; one that runs longer shows the page.
+const OPEN_PATIENCE: Duration = Duration::from_secs(3);
+const POLL: Duration = Duration::from_millis(20);
+
+/// An experiment that comes with Narrows.
+#[derive(Debug)]
+struct Demo {
+    name: &'static str,
+    /// What is tested, to follow "4 tests of".
+    about: &'static str,
+    short: Length,
+    full: Length,
+    /// The experiment file.
+    text: &'static str,
+}
+
+/// A form of a demo.
+#[derive(Debug)]
+struct Length {
+    /// How long it takes on a machine with two cores, in words.
+    takes: &'static str,
+    /// The factor on the durations of the load.
+    time_scale: f64,
+}
+
+const DEMOS: &[Demo] = &[Demo {
+    name: "drone-delivery",
+    about: "a gateway that gathers invoices from three services, each test with one more change than the last",
+    short: Length { takes: "about 2 minutes", time_scale: 0.055 },
+    full: Length { takes: "about 33 minutes", time_scale: 1.0 },
+    text: narrows_drone_delivery::EXPERIMENT,
+}];
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "A demo's objectives are missed by design. Exit code 0 says that every test ran and was told, \
+                        whatever became of the objectives; 2 that it could not run.")]
+pub(crate) struct Arguments {
+    /// The demo; `--list` names them
+    #[arg(default_value = "drone-delivery")]
+    name: String,
+    /// Run it at its full length instead of the short form
+    #[arg(long, conflicts_with = "time_scale")]
+    full: bool,
+    /// List the demos and how long they take
+    #[arg(long)]
+    list: bool,
+    /// Also write the experiment file as ./NAME.yaml, to change and run again; it must not exist
+    #[arg(long)]
+    keep: bool,
+    /// Open the report when it is done
+    #[arg(long)]
+    open: bool,
+    /// The run file; the report lies beside it [default: runs/NAME-DATE-TIME.narrows]
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Multiply the durations of the load by this factor [default: that of the short form]
+    #[arg(long, value_name = "FACTOR", value_parser = factor)]
+    time_scale: Option<f64>,
+    /// Run only this variant; may be given several times
+    #[arg(long, value_name = "NAME")]
+    variant: Vec<String>,
+}
+
+pub(crate) fn execute(arguments: &Arguments) -> Outcome {
+    if arguments.list {
+        return super::print(&list());
+    }
+    let demo = find(&arguments.name)?;
+    let file = format!("{}.yaml", demo.name);
+    let experiment =
+        experiment::parse(demo.text, &file, Path::new("")).map_err(|mistakes| super::mistaken(&file, &mistakes))?;
+    let path = arguments.out.clone().unwrap_or_else(|| runs_folder::new_path(&experiment.name));
+    let page = page_beside(&path)?;
+    let length = if arguments.full { &demo.full } else { &demo.short };
+    let time_scale = arguments.time_scale.unwrap_or(length.time_scale);
+    if arguments.keep {
+        keep(demo, Path::new(&file), time_scale)?;
+    }
+    announce(demo, &experiment, arguments);
+    let (ended, outcome) = run_and_tell(&Wanted {
+        experiment: &experiment,
+        variants: &arguments.variant,
+        repetitions: 1,
+        time_scale,
+        path: &path,
+        begin: Begin::Fresh,
+        form: Form::Text,
+    })?;
+    if ended.state != RunState::Complete {
+        return Err(unfinished(ended, &path, &format!("`narrows diagnose {}` says it again", path.display())));
+    }
+    super::write_to(&page, &narrows_report::html::page(&outcome))?;
+    stderr::say(&format!("\nrun file: {}\nreport:   {}", path.display(), page.display()));
+    if arguments.open {
+        open(&page);
+    }
+    Ok(Exit::Fine)
+}
+
+fn find(name: &str) -> Result<&'static Demo, Failure> {
+    let names: Vec<&str> = DEMOS.iter().map(|demo| demo.name).collect();
+    DEMOS.iter().find(|demo| demo.name == name).ok_or_else(|| {
+        let failure = Failure::new(format!("no demo is named `{name}`; there is `{}`", names.join("`, `")));
+        match experiment::nearest(name, &names) {
+            Some(near) => failure.hint(format!("did you mean `{near}`?")),
+            None => failure.hint("`narrows demo --list` says what they show"),
+        }
+    })
+}
+
+/// The demos as a table.
+fn list() -> String {
+    let row = |cells: [&str; 4]| format!("{:<16}{:<18}{:<18}{}\n", cells[0], cells[1], cells[2], cells[3]);
+    let rows = DEMOS.iter().map(|demo| row([demo.name, demo.short.takes, demo.full.takes, demo.about]));
+    std::iter::once(row(["NAME", "SHORT FORM", "WITH --full", "TESTS OF"])).chain(rows).collect()
+}
+
+/// The report's place: the run file's, with another ending.
+fn page_beside(path: &Path) -> Result<PathBuf, Failure> {
+    let page = path.with_extension("html");
+    if page == path {
+        return Err(Failure::new(format!("expected a run file, found {}, where the report would lie", path.display()))
+            .hint("name it without `.html`, such as `--out demo.narrows`"));
+    }
+    Ok(page)
+}
+
+fn keep(demo: &Demo, file: &Path, time_scale: f64) -> Result<(), Failure> {
+    let shown = file.display();
+    let again = format!("`narrows run {shown} --time-scale {time_scale}`");
+    super::write_new(file, demo.text, &format!("leave out `--keep`, or run the file that is there: {again}"))?;
+    stderr::say(&format!("wrote {shown}; change it and run it again with {again}"));
+    Ok(())
+}
+
+/// Says what will happen.
+fn announce(demo: &Demo, experiment: &Experiment, arguments: &Arguments) {
+    let tests = if arguments.variant.is_empty() { experiment.variants.len() } else { arguments.variant.len() };
+    let is_whole = arguments.variant.is_empty() && arguments.time_scale.is_none();
+    let takes = match (is_whole, arguments.full) {
+        (true, true) => format!("{}; ", demo.full.takes),
+        (true, false) => format!("{}, or {} with `--full`; ", demo.short.takes, demo.full.takes),
+        (false, _) => String::new(),
+    };
+    stderr::say(&format!("{}: {} of {}", demo.name, plural(tests, "test"), demo.about));
+    stderr::say(&format!("{takes}Ctrl-C ends it, and what was measured until then is kept"));
+    stderr::say("all of it runs on this machine, with nothing to install\n");
+}
+
+/// Opens the page with the desktop's program for it; says where it is when that fails.
+fn open(page: &Path) {
+    let shown = page.display();
+    let quiet = || Stdio::null();
+    // In a group of its own: Ctrl-C in this terminal is not meant for a browser.
+    let started =
+        Command::new("xdg-open").arg(page).process_group(0).stdin(quiet()).stdout(quiet()).stderr(quiet()).spawn();
+    let failed = match started {
+        Ok(child) => failed_soon(child),
+        Err(error) => Some(error.to_string()),
+    };
+    if let Some(reason) = failed {
+        stderr::say(&format!("xdg-open could not open it ({reason}); open {shown} in a browser"));
+    }
+}
+
+/// Why a program failed, if it did so soon.
+fn failed_soon(mut child: Child) -> Option<String> {
+    let deadline = Instant::now() + OPEN_PATIENCE;
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) => return (!status.success()).then(|| status.to_string()),
+            Err(error) => return Some(error.to_string()),
+            Ok(None) if Instant::now() >= deadline => return None,
+            Ok(None) => std::thread::sleep(POLL),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_demo_is_an_experiment_of_its_name_without_mistakes() {
+        for demo in DEMOS {
+            let experiment = experiment::parse(demo.text, demo.name, Path::new("")).unwrap();
+            assert_eq!(experiment.name, demo.name);
+            assert!(demo.short.time_scale < demo.full.time_scale);
+        }
+    }
+
+    #[test]
+    fn the_default_is_a_demo() {
+        use clap::Parser;
+        let args = crate::args::Args::parse_from(["narrows", "demo"]);
+        let crate::args::Command::Demo(arguments) = args.command else { panic!("{args:?}") };
+        assert!(find(&arguments.name).is_ok());
+    }
+
+    #[test]
+    fn a_page_never_takes_the_place_of_its_run_file() {
+        assert_eq!(page_beside(Path::new("runs/a.narrows")).unwrap(), Path::new("runs/a.html"));
+        assert!(page_beside(Path::new("runs/a.html")).is_err());
+    }
+}

@@ -1,0 +1,79 @@
+//! What `run` and `demo` share: an experiment from its start to the outcome on standard output.
+
+use std::path::Path;
+
+use narrows_lab::experiment::Experiment;
+use narrows_lab::run::{Begin, Ended, Options, run};
+use narrows_model::comparison::Outcome as Concluded;
+use narrows_model::run::RunState;
+
+use crate::exit::Failure;
+use crate::live::Live;
+use crate::{commands, stderr};
+
+/// What to run, and how.
+#[derive(Debug)]
+pub(crate) struct Wanted<'a> {
+    pub(crate) experiment: &'a Experiment,
+    /// The variants to run; all when empty.
+    pub(crate) variants: &'a [String],
+    pub(crate) repetitions: u32,
+    /// Factor on the load's durations.
+    pub(crate) time_scale: f64,
+    /// The run file.
+    pub(crate) path: &'a Path,
+    pub(crate) begin: Begin,
+    pub(crate) form: Form,
+}
+
+/// How the outcome is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    Text,
+    Json,
+}
+
+/// Runs an experiment with its progress on standard error, then prints what it showed.
+pub(crate) fn run_and_tell(wanted: &Wanted<'_>) -> Result<(Ended, Concluded), Failure> {
+    let own =
+        std::env::current_exe().map_err(|error| Failure::new(format!("cannot find the narrows binary: {error}")))?;
+    let options = Options {
+        experiment: wanted.experiment,
+        variants: wanted.variants.to_vec(),
+        repetitions: wanted.repetitions,
+        time_scale: wanted.time_scale,
+        path: wanted.path.to_owned(),
+        begin: wanted.begin,
+        guard_command: vec![own.to_string_lossy().into_owned(), "guard".to_owned()],
+    };
+    let stop =
+        crate::signals::stop_flag().map_err(|error| Failure::new(format!("cannot listen for signals: {error}")))?;
+    let mut live = Live::new();
+    let ended = run(&options, &stop, &mut live);
+    live.finish();
+    let ended = ended?;
+    let outcome = narrows_lab::conclude::outcome(wanted.path)?;
+    commands::print(&match wanted.form {
+        Form::Json => format!("{:#}\n", narrows_report::json::outcome(&outcome)),
+        Form::Text => format!("\n{}", narrows_report::text::outcome(&outcome, commands::style())),
+    })?;
+    Ok((ended, outcome))
+}
+
+/// The failure of a run that did not come to its end. `next` says what can be done with its run file.
+pub(crate) fn unfinished(ended: Ended, path: &Path, next: &str) -> Failure {
+    let shown = path.display();
+    if ended.state == RunState::Interrupted {
+        return Failure::new(format!("interrupted; {shown} keeps what was measured")).hint(next);
+    }
+    stderr::say(&format!("\n{shown} keeps what was measured; {next}"));
+    ended.error.map_or_else(|| Failure::new("the run failed"), Failure::from)
+}
+
+/// Reads the factor on the durations of the load.
+pub(crate) fn factor(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(factor) if factor > 0.0 && factor <= 1_000.0 => Ok(factor),
+        _ => Err("expected a number above 0 and up to 1000, such as 0.1".to_owned()),
+    }
+}

@@ -1,0 +1,125 @@
+//! Published figures beside what was measured.
+//!
+//! A measured value is that of the operation the experiment names; nothing is scaled, and what was not measured stays
+//! empty. Counts are those of one repetition, because a published count is that of one run.
+
+use narrows_model::comparison::{Comparison, VariantSummary};
+use narrows_model::operation::{CallSummary, OperationSummary};
+use narrows_model::published::{Beside, BesideCell, Measure, Notes, Published, PublishedFigure};
+
+/// One row per published figure, in its order; empty when the experiment names none.
+pub(crate) fn beside(notes: &Notes, comparison: &Comparison) -> Vec<Beside> {
+    let Some(published) = &notes.published else { return Vec::new() };
+    published.figures.iter().map(|figure| row(published, figure, comparison)).collect()
+}
+
+fn row(published: &Published, figure: &PublishedFigure, comparison: &Comparison) -> Beside {
+    let cell = |variant: &VariantSummary| BesideCell {
+        variant: variant.variant.clone(),
+        published: figure.values.iter().find(|(name, _)| *name == variant.variant).map(|(_, value)| *value),
+        measured: measured(published, figure.measure, variant),
+    };
+    let cells = comparison.variants.iter().map(cell).collect();
+    Beside { measure: figure.measure, cells, remark: figure.remark.clone() }
+}
+
+fn measured(published: &Published, measure: Measure, variant: &VariantSummary) -> Option<f64> {
+    if variant.repetitions == 0 {
+        return None;
+    }
+    if measure == Measure::Rate {
+        return Some(variant.rate);
+    }
+    let operation = operation(published, variant)?;
+    let once = |count: f64| count / f64::from(variant.repetitions);
+    let of_store = || operation.calls.iter().filter(|call| call.is_database);
+    let sum = |value: fn(&CallSummary) -> f64| of_store().map(value).sum::<f64>();
+    match measure {
+        Measure::Rate => None,
+        Measure::Mean => Some(operation.mean_ns),
+        Measure::P50 => Some(operation.p50_ns),
+        Measure::P95 => Some(operation.p95_ns),
+        Measure::P99 => Some(operation.p99_ns),
+        Measure::Completed => Some(once(operation.completed)),
+        Measure::Throttled => Some(once(sum(|call| call.throttled))),
+        Measure::CallsPerOperation => Some(sum(|call| call.succeeded_per_operation)),
+        Measure::AttemptsPerOperation => Some(sum(|call| call.attempts_per_operation)),
+        Measure::ChargePerOperation => of_store().filter_map(|call| call.charge_per_operation).reduce(|a, b| a + b),
+    }
+}
+
+/// The operation that the figures are about; without a service, the first of that name.
+fn operation<'a>(published: &Published, variant: &'a VariantSummary) -> Option<&'a OperationSummary> {
+    let name = published.operation.as_ref()?;
+    let is_of_service = |summary: &OperationSummary| published.service.as_ref().is_none_or(|s| *s == summary.service);
+    variant.operations.iter().find(|summary| summary.name == *name && is_of_service(summary))
+}
+
+#[cfg(test)]
+mod tests {
+    use narrows_model::evidence::TrialEvidence;
+    use narrows_testkit::operations::{operation, store_calls};
+    use narrows_testkit::trial::{Load, TrialBuilder, run_of_trials};
+
+    use super::*;
+    use crate::compare;
+
+    fn trial(variant: &str, repetition: u32, attempts: (f64, f64)) -> TrialEvidence {
+        let mut utilization = operation("drones", "GET /utilization", 10, 20.0, 500.0);
+        utilization.calls = vec![store_calls("query", std::iter::repeat_n((attempts.0, attempts.1, 580.0), 10))];
+        let load = Load { vus: 10, rate: 20.0, latency_ms: 510.0 };
+        TrialBuilder::new(variant).repetition(repetition).steady(10, load).operation(utilization).build()
+    }
+
+    fn notes(operation: Option<&str>) -> Notes {
+        let figure = |measure, value| PublishedFigure {
+            measure,
+            values: vec![("a".to_owned(), value)],
+            remark: "Elsewhere.".into(),
+        };
+        let published = Published {
+            source: "A journal".into(),
+            service: Some("drones".into()),
+            operation: operation.map(str::to_owned),
+            figures: Measure::ALL.map(|measure| figure(measure, 7.0)).into(),
+        };
+        Notes { parameters: Vec::new(), published: Some(published) }
+    }
+
+    #[test]
+    fn every_measure_finds_its_value() {
+        let run =
+            run_of_trials([trial("a", 1, (180.0, 20.0)), trial("a", 2, (180.0, 40.0)), trial("b", 1, (20.0, 0.0))]);
+        let rows = beside(&notes(Some("GET /utilization")), &compare(&run));
+        let value = |measure: Measure, at: usize| {
+            let cell = &rows.iter().find(|row| row.measure == measure).unwrap().cells[at];
+            (cell.published, cell.measured)
+        };
+        for (measure, a, b) in [
+            (Measure::Rate, 20.0, 20.0),
+            (Measure::Mean, 500e6, 500e6),
+            (Measure::Completed, 200.0, 200.0),
+            (Measure::Throttled, 300.0, 0.0),
+            (Measure::CallsPerOperation, 9.0, 1.0),
+            (Measure::AttemptsPerOperation, 10.5, 1.0),
+            (Measure::ChargePerOperation, 29.0, 29.0),
+        ] {
+            assert_eq!((value(measure, 0), value(measure, 1)), ((Some(7.0), Some(a)), (None, Some(b))), "{measure:?}");
+        }
+        assert!(value(Measure::P99, 0).1.is_some_and(|p99| (p99 / 500e6 - 1.0).abs() < 0.01));
+        assert_eq!((rows.len(), rows[0].remark.as_str()), (10, "Elsewhere."));
+    }
+
+    #[test]
+    fn what_was_not_measured_stays_empty() {
+        let run = run_of_trials([trial("a", 1, (180.0, 20.0))]);
+        let comparison = compare(&run);
+        for notes in [notes(None), notes(Some("GET /other"))] {
+            let measured: Vec<Option<f64>> =
+                beside(&notes, &comparison).iter().map(|row| row.cells[0].measured).collect();
+            assert_eq!(measured[0], Some(20.0));
+            assert_eq!(measured[1..], [None; 9]);
+        }
+        assert_eq!(beside(&Notes::default(), &comparison), []);
+    }
+}

@@ -1,0 +1,337 @@
+//! The calls of a request to the outside, with everything that was tried for one of them counted as one call.
+//!
+//! A client library that is refused waits and tries again, and each attempt has its span. An attempt is a repetition
+//! of an earlier one when that one went wrong and had ended, both ask the same under the same parent, and nothing
+//! says that they went to different partitions. Calls of one *kind* have the same statement or the same endpoint;
+//! what differs from call to call (values, ids in a path) is kept apart as what was asked.
+
+use std::collections::{BTreeMap, HashSet};
+use std::rc::Rc;
+
+use narrows_model::trace::{Span, SpanId, SpanStatus};
+
+use crate::repetition::values_of;
+use crate::requests::{Query, Request};
+use crate::stats::weighted_median;
+
+/// How much earlier than the end of a failed attempt its repetition may seem to start, nanoseconds: clocks of two
+/// libraries are read at two instants.
+const CLOCK_SLACK_NS: i64 = 1_000_000;
+
+/// How many calls that went wrong may wait for their next attempt at once; the eldest is given up first.
+const OPEN_MAX: usize = 64;
+
+/// A request with its calls.
+#[derive(Debug)]
+pub(crate) struct Handled<'a> {
+    pub(crate) request: &'a Request<'a>,
+    /// In order of start.
+    pub(crate) calls: Vec<Call<'a>>,
+}
+
+impl<'a> Handled<'a> {
+    fn new(request: &'a Request<'a>) -> Self {
+        Self { request, calls: calls(request) }
+    }
+
+    /// How many requests it stands for.
+    pub(crate) fn weight(&self) -> f64 {
+        self.request.trace.weight
+    }
+
+    /// How long it took, at least 1 ns.
+    pub(crate) fn latency_ns(&self) -> f64 {
+        self.request.entry.duration_ns().max(1) as f64
+    }
+}
+
+/// The requests of each operation, by service and operation.
+pub(crate) fn by_operation<'a>(requests: &'a [Request<'a>]) -> BTreeMap<(&'a str, String), Vec<Handled<'a>>> {
+    let mut operations: BTreeMap<(&str, String), Vec<Handled<'_>>> = BTreeMap::new();
+    for request in requests {
+        let key = (request.entry.service.as_str(), request.operation());
+        operations.entry(key).or_default().push(Handled::new(request));
+    }
+    operations
+}
+
+/// The middle of a value over requests, each as often as it stands for.
+pub(crate) fn median_of<T>(of: &[T], weighted: impl Fn(&T) -> (f64, f64)) -> f64 {
+    weighted_median(of.iter().map(weighted).collect())
+}
+
+/// One call with its attempts.
+#[derive(Debug)]
+pub(crate) struct Call<'a> {
+    /// The statement's shape, or method, address and path without ids.
+    pub(crate) kind: Rc<str>,
+    /// What was asked, values included.
+    pub(crate) asked: String,
+    /// The span that its author would name as its parent.
+    pub(crate) parent: SpanId,
+    /// The query, when it is one.
+    pub(crate) query: Option<&'a Query<'a>>,
+    /// At least one, in order of start.
+    pub(crate) attempts: Vec<&'a Span>,
+}
+
+impl<'a> Call<'a> {
+    /// The last attempt: the one that the program got its answer from.
+    pub(crate) fn last(&self) -> &'a Span {
+        self.attempts[self.attempts.len() - 1]
+    }
+
+    /// Whether the program got an answer in the end.
+    pub(crate) fn succeeded(&self) -> bool {
+        !went_wrong(self.last())
+    }
+
+    pub(crate) fn start_ns(&self) -> i64 {
+        self.attempts[0].start_ns
+    }
+
+    pub(crate) fn end_ns(&self) -> i64 {
+        self.attempts.iter().map(|span| span.end_ns).max().unwrap_or(0)
+    }
+
+    /// The partition it went to, from whichever attempt says it.
+    pub(crate) fn partition(&self) -> Option<&'a str> {
+        self.attempts.iter().find_map(|span| span.facts.db_partition.as_deref())
+    }
+
+    /// Each refused attempt with the one that followed it.
+    pub(crate) fn refusals(&self) -> impl Iterator<Item = (&'a Span, &'a Span)> {
+        self.attempts.windows(2).filter(|pair| is_throttled(pair[0])).map(|pair| (pair[0], pair[1]))
+    }
+
+    fn is_open_to(&self, next: &Call<'_>) -> bool {
+        let partitions = (self.partition(), next.partition());
+        let is_same_place = matches!(partitions, (None, _) | (_, None)) || partitions.0 == partitions.1;
+        let first = next.attempts[0];
+        went_wrong(self.last())
+            && self.last().end_ns <= first.start_ns + CLOCK_SLACK_NS
+            && first.facts.resend_count != Some(0)
+            && (self.parent, &self.kind, &self.asked) == (next.parent, &next.kind, &next.asked)
+            && is_same_place
+    }
+}
+
+/// Whether an attempt was refused because the caller asks for too much: status 429.
+pub(crate) fn is_throttled(span: &Span) -> bool {
+    span.facts.db_status.as_deref() == Some("429") || span.facts.http_status == Some(429)
+}
+
+fn went_wrong(span: &Span) -> bool {
+    is_throttled(span) || span.status == SpanStatus::Error || span.facts.http_status.is_some_and(|status| status >= 500)
+}
+
+/// The calls of a request in order of start. What happens below a query, such as the HTTP call that carries it, is part
+/// of that query.
+fn calls<'a>(request: &'a Request<'a>) -> Vec<Call<'a>> {
+    let below = below_queries(request);
+    let others = request.other_calls.iter().filter(|span| !below.contains(&span.span_id));
+    let mut attempts: Vec<Call<'a>> =
+        request.queries.iter().map(of_query).chain(others.map(|span| of_span(request, span))).collect();
+    attempts.sort_by_key(Call::start_ns);
+    let mut calls: Vec<Call<'a>> = Vec::new();
+    let mut open: Vec<usize> = Vec::new();
+    for attempt in attempts {
+        let earlier = open.iter().position(|at| calls[*at].is_open_to(&attempt)).map(|position| open.remove(position));
+        let at = match earlier {
+            Some(at) => {
+                calls[at].attempts.extend(attempt.attempts);
+                at
+            }
+            None => {
+                calls.push(attempt);
+                calls.len() - 1
+            }
+        };
+        if !calls[at].succeeded() {
+            open.push(at);
+        }
+        if open.len() > OPEN_MAX {
+            open.remove(0);
+        }
+    }
+    calls
+}
+
+/// The queries and all spans below them. A trace's spans come in order of start, so parents come first.
+fn below_queries(request: &Request<'_>) -> HashSet<SpanId> {
+    let mut below: HashSet<SpanId> = request.queries.iter().map(|query| query.span.span_id).collect();
+    for span in request.trace.spans.iter().filter(|_| !request.queries.is_empty()) {
+        if span.parent_id.is_some_and(|parent| below.contains(&parent)) {
+            below.insert(span.span_id);
+        }
+    }
+    below
+}
+
+fn of_query<'a>(query: &'a Query<'a>) -> Call<'a> {
+    let place = [&query.span.facts.db_system, &query.span.facts.db_namespace].map(|name| name.as_deref().unwrap_or(""));
+    Call {
+        kind: format!("{} {} {}", place[0], place[1], query.shape.text).into(),
+        asked: values_of(query),
+        parent: query.parent,
+        query: Some(query),
+        attempts: vec![query.span],
+    }
+}
+
+fn of_span<'a>(request: &Request<'a>, span: &'a Span) -> Call<'a> {
+    let facts = &span.facts;
+    let url = facts.url.as_deref().unwrap_or("");
+    let path = facts.http_route.clone().unwrap_or_else(|| endpoint(url));
+    let named = [facts.http_method.as_deref(), facts.server_address.as_deref(), Some(&path)];
+    let mut kind = named.into_iter().flatten().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ");
+    if path.is_empty() {
+        kind = format!("{} {kind}", span.name);
+    }
+    if let Some(port) = facts.server_port {
+        kind += &format!(" :{port}");
+    }
+    let parent = span.parent_id.unwrap_or(request.entry.span_id);
+    Call { kind: kind.into(), asked: url.to_owned(), parent, query: None, attempts: vec![span] }
+}
+
+/// The path of an address without its parameters, `{}` in place of what looks like an id: parts with a digit.
+fn endpoint(url: &str) -> String {
+    let path = url.split(['?', '#']).next().unwrap_or("");
+    let path = path.split_once("://").map_or(path, |(_, rest)| rest.find('/').map_or("/", |at| &rest[at..]));
+    let is_id = |part: &str| part.chars().any(|c| c.is_ascii_digit()) && !is_version(part);
+    path.split('/').map(|part| if is_id(part) { "{}" } else { part }).collect::<Vec<_>>().join("/")
+}
+
+/// `v1`, `v2`.
+fn is_version(part: &str) -> bool {
+    part.strip_prefix('v').is_some_and(|digits| digits.len() < 3 && digits.chars().all(|c| c.is_ascii_digit()))
+}
+
+/// Stretches of time, first instant and first instant after, in order and apart from one another.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Times(Vec<(i64, i64)>);
+
+impl Times {
+    /// All instants that any of these hold.
+    pub(crate) fn of(pieces: impl IntoIterator<Item = (i64, i64)>) -> Self {
+        let mut pieces: Vec<(i64, i64)> = pieces.into_iter().filter(|(start, end)| start < end).collect();
+        pieces.sort_unstable();
+        let mut joined: Vec<(i64, i64)> = Vec::new();
+        for (start, end) in pieces {
+            match joined.last_mut() {
+                Some(last) if start <= last.1 => last.1 = last.1.max(end),
+                _ => joined.push((start, end)),
+            }
+        }
+        Self(joined)
+    }
+
+    /// Those instants that the others do not hold.
+    pub(crate) fn without(&self, others: &Times) -> Self {
+        let mut left = Vec::new();
+        for (mut start, end) in self.0.iter().copied() {
+            let from = others.0.partition_point(|(_, other_end)| *other_end <= start);
+            for (other_start, other_end) in others.0[from..].iter().take_while(|(other_start, _)| *other_start < end) {
+                if start < *other_start {
+                    left.push((start, *other_start));
+                }
+                start = start.max(*other_end);
+            }
+            if start < end {
+                left.push((start, end));
+            }
+        }
+        Self(left)
+    }
+
+    /// How long they are together, nanoseconds.
+    pub(crate) fn length_ns(&self) -> f64 {
+        self.0.iter().map(|(start, end)| (end - start) as f64).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use narrows_testkit::spans::{SpanBuilder, client, document_query, server};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::requests::requests;
+    use crate::thresholds::Thresholds;
+
+    const TEXT: &str = "SELECT VALUE SUM(c.hours) FROM c WHERE c.owner = @owner";
+
+    /// Partition and number of attempts of each call.
+    fn found(children: Vec<SpanBuilder>) -> Vec<(String, usize)> {
+        let traces = [server("shop", "GET /").at(0.0, 900.0).children(children).trace(1)];
+        let requests = requests(&traces, &Thresholds::default());
+        let calls = calls(&requests[0]);
+        calls.iter().map(|call| (call.partition().unwrap_or("").to_owned(), call.attempts.len())).collect()
+    }
+
+    #[test]
+    fn what_is_tried_again_is_one_call() {
+        let at = |partition: &str, start_ms| document_query(TEXT, partition).at(start_ms, 10.0);
+        let again =
+            vec![at("1", 0.0).throttled(Some(50.0)), at("1", 61.0).throttled(None), at("1", 90.0), at("2", 101.0)];
+        assert_eq!(found(again), [("1".to_owned(), 3), ("2".to_owned(), 1)]);
+        let side_by_side = vec![at("1", 0.0).throttled(None), at("2", 1.0), at("2", 12.0), at("1", 30.0)];
+        assert_eq!(found(side_by_side), [("1".to_owned(), 2), ("2".to_owned(), 1), ("2".to_owned(), 1)]);
+        let fresh = vec![at("1", 0.0).throttled(None), at("1", 30.0).resent(0)];
+        assert_eq!(found(fresh).len(), 2, "an attempt that says it is the first is one");
+        let under_way = vec![at("1", 0.0).throttled(None), at("1", 5.0)];
+        assert_eq!(found(under_way).len(), 2, "the first had not ended");
+    }
+
+    #[test]
+    fn the_call_that_carries_a_query_is_part_of_it() {
+        let carried =
+            document_query(TEXT, "1").at(0.0, 10.0).child(client("POST").url("http://store/docs").at(0.1, 9.0));
+        assert_eq!(found(vec![carried, client("GET").url("http://other/").at(20.0, 5.0)]).len(), 2);
+    }
+
+    #[test]
+    fn http_calls_are_told_apart_by_endpoint() {
+        let get = |url: &str, start_ms| client("GET").url(url).at(start_ms, 5.0);
+        let traces = [server("shop", "GET /")
+            .at(0.0, 90.0)
+            .children([
+                get("http://127.0.0.1:9001/v1/parts/17?x=1", 0.0),
+                get("http://127.0.0.1:9001/v1/parts/18", 10.0),
+            ])
+            .child(get("http://127.0.0.1:9001/v2/parts/18", 20.0))
+            .trace(1)];
+        let requests = requests(&traces, &Thresholds::default());
+        let calls = calls(&requests[0]);
+        assert_eq!(calls[0].kind, calls[1].kind);
+        assert_ne!(calls[0].asked, calls[1].asked);
+        assert_eq!((&*calls[0].kind, &*calls[2].kind), ("GET /v1/parts/{}", "GET /v2/parts/{}"));
+    }
+
+    proptest! {
+        #[test]
+        fn an_instant_is_left_when_only_the_first_hold_it(
+            a in prop::collection::vec((0_i64..40, 0_i64..12), 0..6),
+            b in prop::collection::vec((0_i64..40, 0_i64..12), 0..6),
+        ) {
+            let pieces = |given: &[(i64, i64)]| given.iter().map(|(from, length)| (*from, from + length)).collect::<Vec<_>>();
+            let holds = |pieces: &[(i64, i64)], at: i64| pieces.iter().any(|(from, to)| (*from..*to).contains(&at));
+            let (a, b) = (pieces(&a), pieces(&b));
+            let left = Times::of(a.iter().copied()).without(&Times::of(b.iter().copied()));
+            let expected: Vec<i64> = (0..60).filter(|at| holds(&a, *at) && !holds(&b, *at)).collect();
+            prop_assert_eq!((0..60).filter(|at| holds(&left.0, *at)).collect::<Vec<_>>(), expected.clone());
+            prop_assert_eq!(left.length_ns(), expected.len() as f64);
+        }
+    }
+
+    #[test]
+    fn times_join_and_are_taken_away() {
+        let times = Times::of([(5, 10), (0, 3), (2, 6), (20, 30), (40, 40)]);
+        assert_eq!(times, Times(vec![(0, 10), (20, 30)]));
+        let left = times.without(&Times::of([(1, 2), (8, 22), (29, 50)]));
+        assert_eq!(left, Times(vec![(0, 1), (2, 8), (22, 29)]));
+        assert_eq!(left.length_ns(), 14.0);
+        assert_eq!(times.without(&Times::default()), times);
+    }
+}

@@ -1,0 +1,471 @@
+//! `cross-partition-query`: a query that every partition of a store is asked, and that most have no rows for.
+//!
+//! It is told by what happens: the partitions that answered one query of one request, counted each once, are nearly all
+//! that the store has, the same number whatever is asked, and most return nothing. Attempts that were refused do not
+//! count, nor does a partition that is asked for its next page. A query that finds rows everywhere needs all partitions
+//! and is left alone.
+//!
+//! It spends more than needed. Whether it is also in the way now is what other detectors say; the ranking knows that.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use narrows_model::evidence::TrialEvidence;
+use narrows_model::finding::{Confidence, Exemplar, Figure, Finding};
+use narrows_model::trace::Span;
+use narrows_model::units;
+
+use crate::Detector;
+use crate::calls::{Call, Handled, by_operation, median_of};
+use crate::requests::requests;
+use crate::stores::Store;
+use crate::thresholds::Thresholds;
+use crate::words::{EXEMPLARS_MAX, TEXT_CHARS_MAX, clipped, exemplar};
+
+/// See the module.
+#[derive(Debug)]
+pub struct CrossPartitionQuery;
+
+impl Detector for CrossPartitionQuery {
+    fn id(&self) -> &'static str {
+        "cross-partition-query"
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn detect(&self, trial: &TrialEvidence, thresholds: &Thresholds) -> Vec<Finding> {
+        let requests = requests(&trial.traces, thresholds);
+        let seen_partitions = partitions_seen(trial);
+        let mut findings = Vec::new();
+        for ((service, operation), all) in &by_operation(&requests) {
+            let mut kinds: BTreeMap<&str, Vec<Sighting<'_>>> = BTreeMap::new();
+            for sighting in all.iter().flat_map(sightings) {
+                kinds.entry(&sighting.answers[0].0.kind).or_default().push(sighting);
+            }
+            for seen in kinds.into_values() {
+                let case = Case::new(trial, (service, operation), seen, (all, &seen_partitions));
+                findings.extend(
+                    case.filter(|case| case.is_worth_saying(thresholds)).map(|case| case.finding(self, thresholds)),
+                );
+            }
+        }
+        findings
+    }
+}
+
+/// The partitions of each database that any call of the trial went to, by what the spans call it.
+fn partitions_seen(trial: &TrialEvidence) -> BTreeMap<&str, BTreeSet<&str>> {
+    let mut seen: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for span in trial.traces.iter().flat_map(|trace| &trace.spans) {
+        if let (Some(system), Some(partition)) = (&span.facts.db_system, &span.facts.db_partition) {
+            seen.entry(system).or_default().insert(partition);
+        }
+    }
+    seen
+}
+
+/// One query of one request: what each partition came to that answered it.
+struct Sighting<'a> {
+    handled: &'a Handled<'a>,
+    /// In order of the first answer.
+    answers: Vec<(&'a Call<'a>, Answer)>,
+}
+
+/// What one partition answered to one query, pages together.
+#[derive(Debug, Clone, Copy, Default)]
+struct Answer {
+    rows: Option<u64>,
+    charge: Option<f64>,
+}
+
+/// The call and the answer of each partition.
+type Answers<'a> = BTreeMap<&'a str, (&'a Call<'a>, Answer)>;
+
+impl Answer {
+    fn add(&mut self, span: &Span) {
+        self.rows = span.facts.db_rows.map_or(self.rows, |rows| Some(self.rows.unwrap_or(0).saturating_add(rows)));
+        self.charge = span.facts.db_charge.map_or(self.charge, |charge| Some(self.charge.unwrap_or(0.0) + charge));
+    }
+}
+
+impl Sighting<'_> {
+    fn partitions(&self) -> f64 {
+        self.answers.len() as f64
+    }
+
+    /// Partitions without any row; none when a partition does not say.
+    fn empty(&self) -> Option<f64> {
+        let rows: Option<Vec<u64>> = self.answers.iter().map(|(_, answer)| answer.rows).collect();
+        Some(rows?.iter().filter(|rows| **rows == 0).count() as f64)
+    }
+
+    /// Charged in all; none when no partition says a charge.
+    fn charge(&self) -> Option<f64> {
+        self.answers.iter().filter_map(|(_, answer)| answer.charge).reduce(|a, b| a + b)
+    }
+
+    /// Charged by partitions that had rows.
+    fn useful_charge(&self) -> Option<f64> {
+        self.empty()?;
+        let with_rows = self.answers.iter().filter(|(_, answer)| answer.rows.is_some_and(|rows| rows > 0));
+        self.charge().map(|_| with_rows.filter_map(|(_, answer)| answer.charge).sum())
+    }
+}
+
+/// For each query of a request, values included, the partitions that answered it. Of several of one statement the one
+/// that touched most.
+fn sightings<'a>(handled: &'a Handled<'a>) -> Vec<Sighting<'a>> {
+    let mut found: BTreeMap<(&str, &str), Answers<'a>> = BTreeMap::new();
+    let answered = handled.calls.iter().filter(|call| call.query.is_some() && call.succeeded());
+    for (call, partition) in answered.filter_map(|call| Some((call, call.partition()?))) {
+        let partitions = found.entry((&call.kind, &call.asked)).or_default();
+        partitions.entry(partition).or_insert_with(|| (call, Answer::default())).1.add(call.last());
+    }
+    let mut best: BTreeMap<&str, Sighting<'_>> = BTreeMap::new();
+    for ((kind, _), partitions) in found {
+        let sighting = Sighting { handled, answers: partitions.into_values().collect() };
+        if best.get(kind).is_none_or(|known| known.answers.len() < sighting.answers.len()) {
+            best.insert(kind, sighting);
+        }
+    }
+    best.into_values().collect()
+}
+
+/// One query of one operation, over all traces.
+struct Case<'a> {
+    service: &'a str,
+    operation: &'a str,
+    seen: Vec<Sighting<'a>>,
+    trace_share: f64,
+    /// Partitions of the store.
+    partitions: usize,
+    store: Store,
+    peak_share: Option<f64>,
+}
+
+impl<'a> Case<'a> {
+    fn new(
+        trial: &TrialEvidence,
+        (service, operation): (&'a str, &'a str),
+        seen: Vec<Sighting<'a>>,
+        (all, seen_partitions): (&[Handled<'_>], &BTreeMap<&str, BTreeSet<&str>>),
+    ) -> Option<Self> {
+        let span = seen.first()?.answers.first()?.0.last();
+        let store = Store::of(trial, span);
+        let system = span.facts.db_system.as_deref().unwrap_or("");
+        let touched = seen_partitions.get(system).map_or(0, BTreeSet::len);
+        let partitions = if store.partitions.is_empty() { touched } else { store.partitions.len() };
+        let whole: f64 = all.iter().map(Handled::weight).sum();
+        let trace_share = seen.iter().map(|sighting| sighting.handled.weight()).sum::<f64>() / whole;
+        let peak = store.peak(|_, to_ns| trial.is_counted(to_ns));
+        let peak_share =
+            peak.zip(store.provisioned().filter(|p| *p > 0.0)).map(|(peak, provisioned)| peak / provisioned);
+        Some(Self { service, operation, seen, trace_share, partitions, store, peak_share })
+    }
+
+    fn median(&self, value: impl Fn(&Sighting<'a>) -> Option<f64>) -> Option<f64> {
+        let known: Vec<(f64, f64)> =
+            self.seen.iter().filter_map(|sighting| Some((value(sighting)?, sighting.handled.weight()))).collect();
+        (!known.is_empty()).then(|| median_of(&known, |pair| *pair))
+    }
+
+    /// The mean over requests, each as often as it stands for.
+    fn mean(&self, value: impl Fn(&Sighting<'a>) -> Option<f64>) -> Option<f64> {
+        let known = self.seen.iter().filter_map(|sighting| Some((value(sighting)?, sighting.handled.weight())));
+        let (sum, weight) = known.fold((0.0, 0.0), |(sum, all), (value, weight)| (sum + value * weight, all + weight));
+        (weight > 0.0).then(|| sum / weight)
+    }
+
+    fn touched(&self) -> f64 {
+        self.median(|sighting| Some(sighting.partitions())).unwrap_or(0.0)
+    }
+
+    fn empty_share(&self) -> Option<f64> {
+        self.median(|sighting| Some(sighting.empty()? / sighting.partitions()))
+    }
+
+    /// Share of the requests that touch exactly as many partitions as most do.
+    fn same_count_share(&self) -> f64 {
+        let touched = self.touched();
+        self.mean(|sighting| Some(if sighting.partitions() == touched { 1.0 } else { 0.0 })).unwrap_or(0.0)
+    }
+
+    fn is_worth_saying(&self, thresholds: &Thresholds) -> bool {
+        let is_regular =
+            self.seen.len() >= thresholds.regular_traces && self.trace_share >= thresholds.regular_trace_share;
+        let is_everywhere = self.partitions >= thresholds.cross_partition_partitions
+            && self.touched() >= thresholds.cross_partition_share * self.partitions as f64;
+        let is_mostly_empty = self.empty_share().is_none_or(|share| share > thresholds.cross_partition_empty_share);
+        is_regular && is_everywhere && is_mostly_empty && self.same_count_share() >= thresholds.same_count_share
+    }
+
+    fn charges(&self) -> Option<(f64, f64)> {
+        Some((self.mean(Sighting::charge)?, self.mean(Sighting::useful_charge)?))
+    }
+
+    /// What part is spent for nothing, and of what.
+    fn cost(&self) -> (f64, String) {
+        match (self.charges(), self.empty_share()) {
+            (Some((all, useful)), _) if all > 0.0 => {
+                (((all - useful) / all).clamp(0.0, 1.0), format!("of the request units of {}", self.operation))
+            }
+            (_, Some(share)) => (share, format!("of the partitions that {} asks", self.operation)),
+            _ => (
+                1.0 - 1.0 / self.touched().max(1.0),
+                format!("of the partitions that {} asks, at most", self.operation),
+            ),
+        }
+    }
+
+    fn finding(&self, detector: &CrossPartitionQuery, thresholds: &Thresholds) -> Finding {
+        let operation = self.operation;
+        let (cost_share, cost_of) = self.cost();
+        let is_shown = self.empty_share().is_some() && self.charges().is_some();
+        Finding {
+            detector: detector.id().into(),
+            version: detector.version(),
+            title: self.title(),
+            resource: self.service.into(),
+            operation: Some(operation.into()),
+            cost_share,
+            cost_of,
+            confidence: if is_shown { Confidence::High } else { Confidence::Medium },
+            reasons: self.reasons(),
+            numbers: self.numbers(),
+            evidence_text: self.example().query.map(|query| clipped(query.text, TEXT_CHARS_MAX)),
+            exemplars: self.seen.iter().take(EXEMPLARS_MAX).map(shown).collect(),
+            ruled_out: self.ruled_out(thresholds),
+            falsified_by: format!(
+                "With the partition key in the query, {operation} is charged as many request units as before."
+            ),
+            advice: self.advice(),
+            caveats: self.caveats(),
+        }
+    }
+
+    fn example(&self) -> &'a Call<'a> {
+        self.seen[0].answers[0].0
+    }
+
+    fn title(&self) -> String {
+        let (operation, touched) = (self.operation, self.touched());
+        match self.median(Sighting::empty) {
+            Some(empty) => {
+                format!("{operation} asks {touched:.0} partitions for rows, and {empty:.0} of them have none")
+            }
+            None => format!("{operation} asks {touched:.0} of {} partitions for each answer", self.partitions),
+        }
+    }
+
+    fn reasons(&self) -> Vec<String> {
+        let mut reasons = vec![format!(
+            "One query of {} was answered by {:.0} of the {} partitions of {}, in {} of its traces ({} traces).",
+            self.operation,
+            self.touched(),
+            self.partitions,
+            self.store.name,
+            units::percent(self.trace_share),
+            self.seen.len()
+        )];
+        reasons.push(format!(
+            "The number is the same in {} of them, whatever is asked.",
+            units::percent(self.same_count_share())
+        ));
+        if let Some(empty) = self.median(Sighting::empty) {
+            reasons.push(format!("{empty:.0} of these partitions returned no row."));
+        }
+        if let Some((all, useful)) = self.charges() {
+            reasons.push(format!(
+                "Each operation is charged {} request units, {} of them by partitions that had rows.",
+                units::three(all),
+                units::three(useful)
+            ));
+        }
+        reasons.extend(self.peak_share.map(|share| {
+            format!(
+                "At the top a partition of {} spent {} of what it may: what is spent for nothing is missing there.",
+                self.store.name,
+                units::percent(share)
+            )
+        }));
+        reasons
+    }
+
+    fn numbers(&self) -> Vec<Figure> {
+        let mut numbers = vec![
+            Figure::new("partitions touched by one query, median", self.touched(), ""),
+            Figure::new("partitions of the store", self.partitions as f64, ""),
+        ];
+        numbers
+            .extend(self.median(Sighting::empty).map(|empty| Figure::new("of these without rows, median", empty, "")));
+        if let Some(all) = self.mean(Sighting::charge) {
+            numbers.push(Figure::new("request units for each operation", all, "{RU}"));
+        }
+        if let Some((_, useful)) = self.charges() {
+            numbers.push(Figure::new("of these by partitions with rows", useful, "{RU}"));
+        }
+        numbers.extend(
+            self.peak_share
+                .map(|share| Figure::new("most of its provisioned throughput a partition spent", share * 100.0, "%")),
+        );
+        numbers
+    }
+
+    fn ruled_out(&self, thresholds: &Thresholds) -> Vec<String> {
+        let mut ruled_out = vec![
+            "Attempts after a refusal: only partitions that answered count, each once.".to_owned(),
+            "Pages: a partition that is asked again for the same query counts once.".into(),
+        ];
+        if self.empty_share().is_some() {
+            ruled_out.push(format!(
+                "A query that needs all partitions: more than {} of them have nothing to add.",
+                units::percent(thresholds.cross_partition_empty_share)
+            ));
+        }
+        ruled_out
+    }
+
+    fn advice(&self) -> String {
+        format!(
+            "Put the partition key into the query behind {} of {}, so that {} asks the one partition that has the rows; \
+             where the query cannot know the key, choose a partition key that it does know, or keep a second copy of the \
+             data under such a key.",
+            self.operation, self.service, self.store.name
+        )
+    }
+
+    fn caveats(&self) -> Vec<String> {
+        let mut caveats = Vec::new();
+        if self.store.partitions.is_empty() {
+            caveats.push(format!(
+                "{} does not report its partitions; as many are assumed as the traces show.",
+                self.store.name
+            ));
+        }
+        if self.empty_share().is_none() {
+            caveats.push(
+                "The traces do not record how many rows came back, so that most partitions have none is not shown."
+                    .into(),
+            );
+        }
+        if self.mean(Sighting::charge).is_none() {
+            caveats.push("The traces record no charge, so partitions are counted instead of request units.".into());
+        }
+        caveats
+    }
+}
+
+fn shown(sighting: &Sighting<'_>) -> Exemplar {
+    exemplar(sighting.handled.request.trace, sighting.answers.iter().map(|(call, _)| call.last()))
+}
+
+#[cfg(test)]
+mod tests {
+    use narrows_testkit::spans::{Beat, SpanBuilder, document_query, run_of, server};
+    use narrows_testkit::trial::{Load, TrialBuilder};
+
+    use super::*;
+
+    const TEXT: &str = "SELECT VALUE SUM(c.hours) FROM c WHERE c.owner = @owner";
+    const BEAT: Beat = Beat { first_ms: 10.0, step_ms: 0.5, length_ms: 50.0 };
+
+    /// What partition `i` answers to a query whose rows lie in partition `home`.
+    fn answer(i: usize, home: usize) -> SpanBuilder {
+        let rows = u64::from(i == home);
+        document_query(TEXT, &i.to_string()).rows(rows).charge(if rows > 0 { 3.0 } else { 3.25 })
+    }
+
+    fn everywhere(home: usize) -> Vec<SpanBuilder> {
+        run_of(9, BEAT, |i| answer(i, home))
+    }
+
+    fn trial(each: impl Fn(usize) -> Vec<SpanBuilder>) -> TrialBuilder {
+        let request = |n: usize| server("drones", "GET /utilization").at(0.0, 120.0).children(each(n));
+        TrialBuilder::new("a")
+            .service("drones", None)
+            .steady(10, Load { vus: 4, rate: 10.0, latency_ms: 120.0 })
+            .traces((0..10).map(|n| request(n).trace(n as u32)))
+    }
+
+    fn with_readings(trial: TrialBuilder) -> TrialBuilder {
+        (0..9).fold(trial, |trial, partition| {
+            trial.throughput("store", &partition.to_string(), 277.0, |second| if second == 8 { 240.0 } else { 150.0 })
+        })
+    }
+
+    fn detect(trial: TrialBuilder) -> Vec<Finding> {
+        CrossPartitionQuery.detect(&trial.build(), &Thresholds::default())
+    }
+
+    #[test]
+    fn a_query_for_one_partition_that_all_are_asked_is_named() {
+        let findings = detect(with_readings(trial(|n| everywhere(n % 9))));
+        let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
+        assert_eq!(finding.title, "GET /utilization asks 9 partitions for rows, and 8 of them have none");
+        assert!((finding.cost_share - 26.0 / 29.0).abs() < 1e-9, "{}", finding.cost_share);
+        assert_eq!(finding.cost_of, "of the request units of GET /utilization");
+        assert_eq!((finding.resource.as_str(), finding.confidence), ("drones", Confidence::High));
+        assert_eq!(finding.evidence_text.as_deref(), Some(TEXT));
+        let numbers: Vec<f64> = finding.numbers.iter().map(|figure| figure.value).collect();
+        assert_eq!(numbers[..5], [9.0, 9.0, 8.0, 29.0, 3.0]);
+        assert!((numbers[5] - 24_000.0 / 277.0).abs() < 1e-6);
+        assert!(finding.caveats.is_empty() && finding.advice.contains("so that store asks the one partition"));
+    }
+
+    #[test]
+    fn it_fires_through_what_stands_between() {
+        let again = |_: usize| {
+            let mut children = everywhere(2);
+            children[4] = children[4].clone().throttled(Some(5.0)).at(12.0, 1.0);
+            children.push(answer(4, 2).at(19.0, 5.0).resent(1));
+            children
+        };
+        let paged = |_: usize| [everywhere(2), vec![answer(2, 2).at(70.0, 5.0)]].concat();
+        let serial = |_: usize| run_of(9, Beat { step_ms: 10.0, length_ms: 9.0, ..BEAT }, |i| answer(i, 2));
+        let eight = |_: usize| run_of(8, BEAT, |i| answer(i, 2));
+        assert_eq!(detect(trial(again)).len(), 1, "with a refusal");
+        assert_eq!(detect(trial(paged)).len(), 1, "with a second page");
+        assert_eq!(detect(trial(serial)).len(), 1, "in turn");
+        assert_eq!(detect(with_readings(trial(eight))).len(), 1, "all but one");
+    }
+
+    #[test]
+    fn what_is_not_recorded_is_said() {
+        let bare = |_: usize| run_of(9, BEAT, |i| document_query(TEXT, &i.to_string()));
+        let findings = detect(trial(bare));
+        assert_eq!((findings.len(), findings[0].confidence), (1, Confidence::Medium));
+        assert_eq!(findings[0].caveats.len(), 3, "{:?}", findings[0].caveats);
+        assert_eq!(findings[0].title, "GET /utilization asks 9 of 9 partitions for each answer");
+        let uncharged = |_: usize| run_of(9, BEAT, |i| document_query(TEXT, &i.to_string()).rows(u64::from(i == 0)));
+        let findings = detect(trial(uncharged));
+        assert_eq!(
+            (findings[0].cost_share, &*findings[0].cost_of),
+            (8.0 / 9.0, "of the partitions that GET /utilization asks")
+        );
+    }
+
+    #[test]
+    fn queries_that_need_what_they_ask_are_left_alone() {
+        let keyed = |n: usize| vec![answer(n % 9, n % 9).at(10.0, 20.0)];
+        let full = |_: usize| run_of(9, BEAT, |i| answer(i, i));
+        let rows =
+            |n: usize| run_of(9, BEAT, |i| answer(i, i).attribute("db.query.parameter.owner", (n * 9 + i) as u64));
+        let empty_rows =
+            |n: usize| run_of(9, BEAT, |i| answer(i, 99).attribute("db.query.parameter.owner", (n * 9 + i) as u64));
+        let varying = |n: usize| run_of(if n.is_multiple_of(2) { 9 } else { 8 }, BEAT, |i| answer(i, 2));
+        let two = |_: usize| run_of(2, BEAT, |i| answer(i, 0));
+        let half = |_: usize| run_of(5, BEAT, |i| answer(i, 0));
+        let refused =
+            |_: usize| run_of(9, BEAT, |i| if i == 0 { answer(0, 0) } else { answer(i, 0).throttled(Some(1.0)) });
+        assert_eq!(detect(with_readings(trial(keyed))), [], "one partition");
+        assert_eq!(detect(with_readings(trial(full))), [], "rows everywhere");
+        assert_eq!(detect(with_readings(trial(rows))), [], "one look-up each");
+        assert_eq!(detect(with_readings(trial(empty_rows))), [], "look-ups of what is not there");
+        assert_eq!(detect(with_readings(trial(varying))), [], "now more, now less");
+        assert_eq!(detect(trial(two)), [], "a store of two partitions");
+        assert_eq!(detect(with_readings(trial(half))), [], "half of the partitions");
+        assert_eq!(detect(with_readings(trial(refused))), [], "refused by all but one");
+        assert_eq!(detect(TrialBuilder::new("a")), [], "no traces");
+    }
+}

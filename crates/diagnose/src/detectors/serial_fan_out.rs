@@ -1,0 +1,463 @@
+//! `serial-fan-out`: a request makes several calls of one kind one after another that could be under way at once.
+//!
+//! What tells it from a chain in which each call needs the answer of the one before: the calls ask the same of different
+//! partitions; or, where destinations are not recorded, their number is the same in nearly all requests. Pages come to
+//! one partition again, rows of an earlier answer ask with other values (`n-plus-one` names those), a transaction holds
+//! one connection: all three are left alone, as are calls that overlap. What is tried again counts as one call.
+//!
+//! The saving is what the request would gain if the calls were under way together: their time without the longest of
+//! them, as far as no other call of the request is under way in it.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use narrows_model::evidence::TrialEvidence;
+use narrows_model::finding::{Confidence, Figure, Finding};
+use narrows_model::trace::{Span, SpanId};
+use narrows_model::units;
+
+use crate::Detector;
+use crate::calls::{Call, Handled, Times, by_operation, median_of};
+use crate::requests::{query_text, requests};
+use crate::thresholds::Thresholds;
+use crate::words::{EXEMPLARS_MAX, TEXT_CHARS_MAX, clipped, exemplar};
+
+/// See the module.
+#[derive(Debug)]
+pub struct SerialFanOut;
+
+/// Words in an address that say that it reads on where an earlier call stopped.
+const PAGE_WORDS: [&str; 7] = ["page=", "cursor=", "offset=", "skip=", "after=", "token=", "continuation="];
+
+impl Detector for SerialFanOut {
+    fn id(&self) -> &'static str {
+        "serial-fan-out"
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn detect(&self, trial: &TrialEvidence, thresholds: &Thresholds) -> Vec<Finding> {
+        let requests = requests(&trial.traces, thresholds);
+        let mut findings = Vec::new();
+        for ((service, operation), all) in &by_operation(&requests) {
+            let mut kinds: BTreeMap<&str, Vec<Sighting<'_>>> = BTreeMap::new();
+            for handled in all {
+                for sighting in sightings(handled, thresholds) {
+                    kinds.entry(&sighting.calls[0].kind).or_default().push(sighting);
+                }
+            }
+            let cases = kinds.into_values().map(|seen| Case::new(service, operation, seen, all));
+            findings.extend(cases.filter(|case| case.is_worth_saying(thresholds)).map(|case| case.finding(self)));
+        }
+        findings
+    }
+}
+
+/// The calls of one kind that one request made one after another.
+struct Sighting<'a> {
+    handled: &'a Handled<'a>,
+    calls: Vec<&'a Call<'a>>,
+    /// Time that none of the request's other calls shares, of all of them together and of the longest.
+    sum_ns: f64,
+    longest_ns: f64,
+    /// Whether it is known that each went to another partition.
+    is_spread: bool,
+}
+
+impl Sighting<'_> {
+    fn saving_ns(&self) -> f64 {
+        self.sum_ns - self.longest_ns
+    }
+
+    fn weight(&self) -> f64 {
+        self.handled.weight()
+    }
+}
+
+/// One sighting for each kind of call in a request, the one that would save most.
+fn sightings<'a>(handled: &'a Handled<'a>, thresholds: &Thresholds) -> Vec<Sighting<'a>> {
+    let mut siblings: BTreeMap<(&str, SpanId), Vec<&Call<'_>>> = BTreeMap::new();
+    for call in &handled.calls {
+        siblings.entry((&call.kind, call.parent)).or_default().push(call);
+    }
+    let large = siblings.into_values().filter(|calls| calls.len() >= thresholds.fan_out_calls);
+    let mut best: BTreeMap<&str, Sighting<'_>> = BTreeMap::new();
+    for found in large.filter_map(|calls| sighting(handled, calls, thresholds)) {
+        let kind = &*found.calls[0].kind;
+        if best.get(kind).is_none_or(|known| known.saving_ns() < found.saving_ns()) {
+            best.insert(kind, found);
+        }
+    }
+    best.into_values().collect()
+}
+
+fn sighting<'a>(handled: &'a Handled<'a>, calls: Vec<&'a Call<'a>>, thresholds: &Thresholds) -> Option<Sighting<'a>> {
+    let partitions: Vec<&str> = calls.iter().filter_map(|call| call.partition()).collect();
+    let distinct = partitions.iter().collect::<BTreeSet<_>>().len();
+    let is_spread = distinct == calls.len();
+    if distinct < partitions.len() || !is_serial(&calls, thresholds) || !may_be_independent(handled, &calls, is_spread)
+    {
+        return None;
+    }
+    let own: HashSet<SpanId> = calls.iter().map(|call| call.attempts[0].span_id).collect();
+    let others = handled.calls.iter().filter(|call| !own.contains(&call.attempts[0].span_id));
+    let others = Times::of(others.flat_map(|call| &call.attempts).map(|span| (span.start_ns, span.end_ns)));
+    let own: Vec<f64> = calls.iter().map(|call| busy(call).without(&others).length_ns()).collect();
+    let longest_ns = own.iter().copied().fold(0.0, f64::max);
+    Some(Sighting { handled, calls, sum_ns: own.iter().sum(), longest_ns, is_spread })
+}
+
+/// The time in a call's attempts. Waits between them are another cause's.
+fn busy(call: &Call<'_>) -> Times {
+    Times::of(call.attempts.iter().map(|span| (span.start_ns, span.end_ns)))
+}
+
+/// Whether hardly any time passes with two of these under way.
+fn is_serial(calls: &[&Call<'_>], thresholds: &Thresholds) -> bool {
+    let each: f64 = calls.iter().map(|call| (call.end_ns() - call.start_ns()) as f64).sum();
+    let together = Times::of(calls.iter().map(|call| (call.start_ns(), call.end_ns()))).length_ns();
+    each > 0.0 && (each - together) / each <= thresholds.fan_out_overlap_share
+}
+
+/// Whether nothing shows that the calls hang together.
+fn may_be_independent(handled: &Handled<'_>, calls: &[&Call<'_>], is_spread: bool) -> bool {
+    let is_one_question = calls.iter().all(|call| call.asked == calls[0].asked);
+    match calls[0].query {
+        Some(query) => {
+            let is_pure = !query.shape.is_page() && !query.shape.is_write();
+            let is_after_another = handled.calls.iter().any(|call| {
+                call.query.is_some_and(|other| other.shape.text != query.shape.text)
+                    && call.start_ns() < calls[0].start_ns()
+            });
+            is_pure && is_one_question && (is_spread || !is_after_another) && !is_in_transaction(handled)
+        }
+        None => {
+            let is_page =
+                |call: &&Call<'_>| PAGE_WORDS.iter().any(|word| call.asked.to_ascii_lowercase().contains(word));
+            let is_known = !calls[0].asked.is_empty();
+            let asked: BTreeSet<&str> = calls.iter().map(|call| call.asked.as_str()).collect();
+            !calls.iter().any(is_page) && (!is_known || asked.len() == calls.len())
+        }
+    }
+}
+
+/// Whether the request's service began a transaction in this trace.
+fn is_in_transaction(handled: &Handled<'_>) -> bool {
+    const WORDS: [&str; 4] = ["BEGIN", "START TRANSACTION", "SAVEPOINT", "COMMIT"];
+    let entry = handled.request.entry;
+    let is_one = |span: &Span| {
+        let text = query_text(span).map(|text| text.trim_start().to_ascii_uppercase());
+        span.service == entry.service && text.is_some_and(|text| WORDS.iter().any(|word| text.starts_with(word)))
+    };
+    handled.request.trace.spans.iter().any(is_one)
+}
+
+/// One kind of call in one operation, over all traces.
+struct Case<'a> {
+    service: &'a str,
+    operation: &'a str,
+    /// Dearest first.
+    seen: Vec<Sighting<'a>>,
+    trace_share: f64,
+    latency_ns: f64,
+}
+
+impl<'a> Case<'a> {
+    fn new(service: &'a str, operation: &'a str, mut seen: Vec<Sighting<'a>>, all: &[Handled<'_>]) -> Self {
+        seen.sort_by(|a, b| b.saving_ns().total_cmp(&a.saving_ns()));
+        let whole: f64 = all.iter().map(Handled::weight).sum();
+        let trace_share = seen.iter().map(Sighting::weight).sum::<f64>() / whole;
+        let latency_ns = median_of(all, |handled| (handled.latency_ns(), handled.weight()));
+        Self { service, operation, seen, trace_share, latency_ns }
+    }
+
+    fn median(&self, value: impl Fn(&Sighting<'a>) -> f64) -> f64 {
+        median_of(&self.seen, |sighting| (value(sighting), sighting.weight()))
+    }
+
+    fn count(&self) -> usize {
+        self.median(|sighting| sighting.calls.len() as f64) as usize
+    }
+
+    fn saving_ns(&self) -> f64 {
+        self.median(Sighting::saving_ns)
+    }
+
+    fn saving_share(&self) -> f64 {
+        (self.saving_ns() / self.latency_ns.max(1.0)).min(1.0)
+    }
+
+    /// Share of the requests that make exactly as many calls as most do.
+    fn same_count_share(&self) -> f64 {
+        let count = self.count();
+        let same = self.seen.iter().filter(|sighting| sighting.calls.len() == count);
+        same.map(Sighting::weight).sum::<f64>() / self.seen.iter().map(Sighting::weight).sum::<f64>()
+    }
+
+    /// Whether in nearly all requests each call is known to go to another partition.
+    fn is_spread(&self, thresholds: &Thresholds) -> bool {
+        let spread: f64 = self.seen.iter().filter(|sighting| sighting.is_spread).map(Sighting::weight).sum();
+        spread >= thresholds.same_count_share * self.seen.iter().map(Sighting::weight).sum::<f64>()
+    }
+
+    fn is_worth_saying(&self, thresholds: &Thresholds) -> bool {
+        let is_regular =
+            self.seen.len() >= thresholds.regular_traces && self.trace_share >= thresholds.regular_trace_share;
+        let is_planned = self.is_spread(thresholds) || self.same_count_share() >= thresholds.same_count_share;
+        let is_dear =
+            self.saving_ns() >= thresholds.fan_out_saving_ns && self.saving_share() >= thresholds.fan_out_saving_share;
+        is_regular && is_planned && is_dear
+    }
+
+    fn finding(&self, detector: &SerialFanOut) -> Finding {
+        let (count, operation) = (self.count(), self.operation);
+        let is_spread = self.is_spread(&Thresholds::default());
+        let what = match (self.example().query.is_some(), is_spread) {
+            (true, true) => format!("asks {count} partitions one after another"),
+            (true, false) => format!("makes {count} queries of one shape one after another"),
+            (false, _) => format!("makes {count} calls of one kind one after another"),
+        };
+        Finding {
+            detector: detector.id().into(),
+            version: detector.version(),
+            title: format!("{operation} {what}"),
+            resource: self.service.into(),
+            operation: Some(operation.into()),
+            cost_share: self.saving_share(),
+            cost_of: format!("of the latency of {operation}"),
+            confidence: if is_spread { Confidence::High } else { Confidence::Medium },
+            reasons: self.reasons(is_spread),
+            numbers: self.numbers(),
+            evidence_text: Some(self.evidence_text()),
+            exemplars: self.seen.iter().take(EXEMPLARS_MAX).map(shown).collect(),
+            ruled_out: self.ruled_out(is_spread),
+            falsified_by: format!(
+                "The calls are made at once and {operation} is as slow as before, or a call turns out to need the answer of \
+                 the one before it."
+            ),
+            advice: self.advice(is_spread),
+            caveats: vec![
+                "Calls at once ask as much of whoever answers as calls in turn, in less time: look at its limits first."
+                    .into(),
+                "They rarely all take their longest time at once, nor quite as little as alone: expect somewhat less than \
+                 the whole saving."
+                    .into(),
+            ],
+        }
+    }
+
+    fn example(&self) -> &'a Call<'a> {
+        self.seen[0].calls[0]
+    }
+
+    fn reasons(&self, is_spread: bool) -> Vec<String> {
+        let mut reasons = vec![format!(
+            "{} of the traces of {} show it ({} traces): {} calls of one kind under one parent, none under way with another.",
+            units::percent(self.trace_share),
+            self.operation,
+            self.seen.len(),
+            self.count()
+        )];
+        reasons.push(format!(
+            "Together they take {}, the longest of them {}: side by side they would save {}.",
+            units::duration(self.median(|sighting| sighting.sum_ns)),
+            units::duration(self.median(|sighting| sighting.longest_ns)),
+            units::duration(self.saving_ns())
+        ));
+        if is_spread {
+            reasons.push("Each goes to another partition and asks the same.".into());
+        }
+        let same = self.same_count_share();
+        if same >= Thresholds::default().same_count_share {
+            reasons.push(format!(
+                "Their number is the same in {} of these traces, as it is when it follows from the program and not from an \
+                 answer.",
+                units::percent(same)
+            ));
+        }
+        reasons
+    }
+
+    fn numbers(&self) -> Vec<Figure> {
+        vec![
+            Figure::new("calls one after another, median", self.count() as f64, ""),
+            Figure::new("time in them, median", self.median(|sighting| sighting.sum_ns), "ns"),
+            Figure::new("time in the longest, median", self.median(|sighting| sighting.longest_ns), "ns"),
+            Figure::new("saving at once, median", self.saving_ns(), "ns"),
+            Figure::new("latency of the operation, median", self.latency_ns, "ns"),
+            Figure::new("traces of the operation that show it", self.trace_share * 100.0, "%"),
+        ]
+    }
+
+    fn evidence_text(&self) -> String {
+        let example = self.example();
+        let text = example.query.map_or(example.kind.as_ref(), |query| query.text);
+        clipped(text, TEXT_CHARS_MAX)
+    }
+
+    fn ruled_out(&self, is_spread: bool) -> Vec<String> {
+        let mut ruled_out = vec![
+            "Attempts after a refusal or an error: they count as one call, and the waits between them are not counted."
+                .to_owned(),
+        ];
+        if self.example().query.is_some() {
+            ruled_out.push("Rows of an earlier answer (n-plus-one): the calls ask with the same values.".into());
+            ruled_out.push("A transaction: none was begun in these traces.".into());
+        }
+        ruled_out.push(if is_spread {
+            "Pages: no partition is asked twice.".into()
+        } else {
+            "Pages: neither the statement nor the address reads on from an earlier answer.".into()
+        });
+        ruled_out
+    }
+
+    fn advice(&self, is_spread: bool) -> String {
+        let place = format!("In the code behind {} of {}", self.operation, self.service);
+        if is_spread {
+            return format!(
+                "{place}, let the client library ask the partitions at once: a higher degree of parallelism \
+                 (maxDegreeOfParallelism, MaxConcurrency), -1 where that means “as many as useful”. If the query can name the \
+                 partition that has the rows, that is better still."
+            );
+        }
+        format!(
+            "{place}, begin the calls together and wait for all of them: Promise.all, asyncio.gather, Task.WhenAll, \
+             CompletableFuture.allOf, errgroup; with a limit on how many at once, where there can be many."
+        )
+    }
+}
+
+fn shown(sighting: &Sighting<'_>) -> narrows_model::finding::Exemplar {
+    exemplar(sighting.handled.request.trace, sighting.calls.iter().map(|call| call.last()))
+}
+
+#[cfg(test)]
+mod tests {
+    use narrows_testkit::spans::{Beat, SpanBuilder, client, document_query, query, run_of, server};
+    use narrows_testkit::trial::TrialBuilder;
+
+    use super::*;
+
+    const TEXT: &str = "SELECT VALUE SUM(c.hours) FROM c WHERE c.owner = @owner";
+    const BEAT: Beat = Beat { first_ms: 10.0, step_ms: 10.0, length_ms: 9.0 };
+
+    fn partition(i: usize) -> SpanBuilder {
+        document_query(TEXT, &i.to_string())
+    }
+
+    fn unnamed() -> SpanBuilder {
+        query("SELECT sum(hours) FROM trip")
+    }
+
+    fn detect(roots: impl IntoIterator<Item = SpanBuilder>) -> Vec<Finding> {
+        let traces = roots.into_iter().zip(0..).map(|(root, number)| root.trace(number));
+        SerialFanOut.detect(&TrialBuilder::new("a").traces(traces).build(), &Thresholds::default())
+    }
+
+    fn request(children: Vec<SpanBuilder>) -> SpanBuilder {
+        server("drones", "GET /utilization").at(0.0, 120.0).children(children)
+    }
+
+    fn detect_in_each(children: Vec<SpanBuilder>) -> Vec<Finding> {
+        detect((0..10).map(|_| request(children.clone())))
+    }
+
+    #[test]
+    fn partitions_asked_in_turn_are_named_with_the_saving() {
+        let findings = detect_in_each(run_of(9, BEAT, partition));
+        let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
+        assert_eq!(finding.title, "GET /utilization asks 9 partitions one after another");
+        assert_eq!((finding.resource.as_str(), finding.operation.as_deref()), ("drones", Some("GET /utilization")));
+        assert!((finding.cost_share - 72.0 / 120.0).abs() < 1e-9, "{}", finding.cost_share);
+        assert_eq!(finding.cost_of, "of the latency of GET /utilization");
+        assert_eq!(finding.confidence, Confidence::High);
+        assert_eq!(finding.evidence_text.as_deref(), Some(TEXT));
+        assert!(finding.reasons[1].ends_with("side by side they would save 72.0 ms."), "{:?}", finding.reasons);
+        assert_eq!(finding.exemplars.len(), 3);
+    }
+
+    #[test]
+    fn it_fires_through_what_stands_between() {
+        let mut after_a_plan = run_of(9, BEAT, partition);
+        after_a_plan.push(document_query("SELECT * FROM c WHERE c.id = @id", "0").at(1.0, 2.0));
+        let mut again = run_of(9, BEAT, partition);
+        again[3] = again[3].clone().throttled(Some(1.0)).at(40.0, 1.0);
+        again.push(partition(3).at(42.0, 7.0).resent(1));
+        let own_url = |i: usize| client("GET").url(&format!("http://parts/part/{i}"));
+        for (name, children, count) in [
+            ("a query before it", after_a_plan, 9.0),
+            ("a refusal", again, 9.0),
+            ("three calls", run_of(3, Beat { step_ms: 30.0, length_ms: 29.0, ..BEAT }, partition), 3.0),
+            ("unnamed destinations", run_of(9, BEAT, |_| unnamed()), 9.0),
+            ("calls to another service", run_of(9, BEAT, own_url), 9.0),
+        ] {
+            let findings = detect_in_each(children);
+            assert_eq!(findings.len(), 1, "with {name}");
+            assert_eq!(findings[0].numbers[0].value, count, "with {name}");
+        }
+    }
+
+    #[test]
+    fn destinations_that_are_not_recorded_make_it_less_sure() {
+        assert_eq!(detect_in_each(run_of(9, BEAT, |_| unnamed()))[0].confidence, Confidence::Medium);
+        let varying = (0..10).map(|n| request(run_of(4 + n, BEAT, |_| unnamed())));
+        assert_eq!(detect(varying), [], "as many as there are rows");
+        let spread = (0..10).map(|n| request(run_of(if n < 5 { 8 } else { 9 }, BEAT, partition)));
+        assert_eq!(detect(spread).len(), 1, "another partition came along");
+    }
+
+    #[test]
+    fn what_hangs_together_is_left_alone() {
+        let row = |i: usize| partition(i).attribute("db.query.parameter.owner", i as u64);
+        let with = |first: SpanBuilder, rest: Vec<SpanBuilder>| [vec![first.at(1.0, 2.0)], rest].concat();
+        let together = Beat { step_ms: 0.5, length_ms: 90.0, ..BEAT };
+        let url = |text: &'static str| move |i: usize| client("GET").url(&format!("http://parts/list?{text}={i}"));
+        let tries = |i: usize| if i < 8 { partition(0).throttled(Some(1.0)) } else { partition(0) };
+        let cases = [
+            ("rows of an earlier answer", with(query("SELECT id FROM trip"), run_of(9, BEAT, row))),
+            (
+                "rows without values",
+                with(query("SELECT id FROM trip"), run_of(9, BEAT, |_| query("SELECT a FROM t WHERE id = ?"))),
+            ),
+            ("pages of one partition", run_of(9, BEAT, |_| partition(0))),
+            ("pages of each partition", run_of(9, BEAT, |i| partition(i / 3))),
+            ("pages of a statement", run_of(9, BEAT, |_| query("SELECT a FROM t ORDER BY a LIMIT 10 OFFSET ?"))),
+            ("pages of a service", run_of(9, BEAT, url("page"))),
+            ("a cursor", run_of(9, BEAT, url("continuation"))),
+            ("polling of a service", run_of(9, BEAT, |_| client("GET").url("http://parts/state"))),
+            ("tries", run_of(9, BEAT, tries)),
+            ("a transaction", with(query("BEGIN"), run_of(9, BEAT, |_| unnamed()))),
+            ("calls at once", run_of(9, together, partition)),
+            ("two calls", run_of(2, Beat { step_ms: 50.0, length_ms: 49.0, ..BEAT }, partition)),
+            (
+                "different calls",
+                (0..9).map(|i| query(&format!("SELECT a FROM t{i}")).at(10.0 * i as f64, 9.0)).collect(),
+            ),
+            ("writes", run_of(9, BEAT, |_| query("INSERT INTO t (a) VALUES (?)"))),
+            ("short calls", run_of(9, Beat { length_ms: 2.0, ..BEAT }, partition)),
+            (
+                "a longer call beside them",
+                with(client("GET"), run_of(9, BEAT, partition))
+                    .into_iter()
+                    .enumerate()
+                    .map(|(i, span)| if i == 0 { span.at(1.0, 118.0) } else { span })
+                    .collect(),
+            ),
+        ];
+        for (name, children) in cases {
+            assert_eq!(detect_in_each(children), [], "with {name}");
+        }
+    }
+
+    #[test]
+    fn it_must_be_how_the_operation_works() {
+        let mixed = |bad: usize, all: usize| {
+            detect((0..all).map(|n| request(if n < bad { run_of(9, BEAT, partition) } else { vec![partition(0)] })))
+        };
+        for (bad, all, fires) in [(2, 2, false), (3, 3, true), (7, 10, false), (8, 10, true)] {
+            assert_eq!(mixed(bad, all).len(), usize::from(fires), "{bad} of {all}");
+        }
+    }
+}

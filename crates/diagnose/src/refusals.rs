@@ -1,0 +1,154 @@
+//! What a store refused: the attempts of one operation second by second, and the wait after each refusal.
+//!
+//! Counts are over all spans, waits from traces. A gap counts as a wait only as far as the time that the refusal told
+//! explains it, because a program also pauses for reasons of its own.
+
+use std::collections::BTreeMap;
+
+use narrows_model::operation::{CallEvidence, OperationEvidence};
+use narrows_model::trace::Span;
+
+use crate::thresholds::Thresholds;
+
+/// The length of the seconds in which calls are counted, nanoseconds.
+pub(crate) const SECOND_NS: i64 = 1_000_000_000;
+
+/// What one second of the calls to one target came to.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Second {
+    pub(crate) attempts: f64,
+    pub(crate) throttled: f64,
+}
+
+/// The calls of one operation to one target, of every name.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Refused<'a> {
+    pub(crate) target: &'a str,
+    pub(crate) is_database: bool,
+    pub(crate) succeeded: f64,
+    pub(crate) throttled: f64,
+    pub(crate) attempts: f64,
+    pub(crate) charge: f64,
+    pub(crate) seconds: BTreeMap<i64, Second>,
+}
+
+impl<'a> Refused<'a> {
+    pub(crate) fn by_target(operation: &'a OperationEvidence) -> Vec<Self> {
+        let mut targets: BTreeMap<&str, Refused<'a>> = BTreeMap::new();
+        for call in &operation.calls {
+            targets.entry(&call.target).or_default().add(call);
+        }
+        targets.into_values().filter(|refused| refused.throttled > 0.0).collect()
+    }
+
+    fn add(&mut self, call: &'a CallEvidence) {
+        self.target = &call.target;
+        self.is_database |= call.is_database;
+        self.succeeded += call.succeeded;
+        self.throttled += call.throttled;
+        self.attempts += call.attempts();
+        self.charge += call.charge.unwrap_or(0.0);
+        for second in &call.seconds {
+            let sum = self.seconds.entry(second.start_ns).or_default();
+            sum.attempts += second.succeeded + second.throttled + second.failed;
+            sum.throttled += second.throttled;
+        }
+    }
+
+    pub(crate) fn share(&self) -> f64 {
+        if self.attempts > 0.0 { self.throttled / self.attempts } else { 0.0 }
+    }
+
+    /// What a call that is not refused is charged.
+    pub(crate) fn charge_of_one(&self) -> f64 {
+        if self.succeeded > 0.0 { self.charge / self.succeeded } else { 0.0 }
+    }
+
+    pub(crate) fn hot(&self) -> impl Iterator<Item = (i64, &Second)> {
+        self.seconds.iter().filter(|(_, second)| second.throttled > 0.0).map(|(start_ns, second)| (*start_ns, second))
+    }
+
+    pub(crate) fn busy_seconds(&self) -> usize {
+        self.seconds.values().filter(|second| second.attempts > 0.0).count()
+    }
+
+    pub(crate) fn is_hot(&self, from_ns: i64, to_ns: i64) -> bool {
+        self.seconds.range(from_ns - SECOND_NS + 1..to_ns).any(|(_, second)| second.throttled > 0.0)
+    }
+}
+
+/// The wait after one refusal.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Gap {
+    pub(crate) start_ns: i64,
+    pub(crate) end_ns: i64,
+    pub(crate) told_ns: Option<f64>,
+}
+
+impl Gap {
+    pub(crate) fn of((refused, next): (&Span, &Span)) -> Self {
+        let told_ns = refused.facts.retry_after_ns.map(|ns| ns as f64);
+        Self { start_ns: refused.end_ns, end_ns: next.start_ns.max(refused.end_ns), told_ns }
+    }
+
+    pub(crate) fn length_ns(&self) -> f64 {
+        (self.end_ns - self.start_ns) as f64
+    }
+
+    /// Whether it is the time that the answer told to wait; none when the answer told none.
+    pub(crate) fn is_told(&self, thresholds: &Thresholds) -> Option<bool> {
+        let told_ns = self.told_ns?;
+        let longest_ns = thresholds.retry_after_factor_max * told_ns + thresholds.retry_after_slack_ns;
+        Some((thresholds.retry_after_share_min * told_ns..=longest_ns).contains(&self.length_ns()))
+    }
+
+    /// The part of it that the refusal explains: none of a gap that is too short, what was told of one that is too long.
+    pub(crate) fn explained(&self, thresholds: &Thresholds) -> Option<(i64, i64)> {
+        let Some(told_ns) = self.told_ns else { return Some((self.start_ns, self.end_ns)) };
+        if self.length_ns() < thresholds.retry_after_share_min * told_ns {
+            return None;
+        }
+        let longest_ns = thresholds.retry_after_factor_max * told_ns + thresholds.retry_after_slack_ns;
+        Some((self.start_ns, self.end_ns.min(self.start_ns.saturating_add(longest_ns as i64))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use narrows_testkit::operations::{operation, store_calls};
+
+    use super::*;
+
+    #[test]
+    fn seconds_of_all_names_are_added() {
+        let mut counted = operation("shop", "GET /", 3, 1.0, 1.0);
+        let calls = |name| store_calls(name, [(9.0, 1.0, 27.0), (9.0, 0.0, 27.0), (0.0, 0.0, 0.0)]);
+        counted.calls = vec![calls("read"), calls("query")];
+        let [refused] = &Refused::by_target(&counted)[..] else { panic!("one target") };
+        assert_eq!((refused.attempts, refused.share(), refused.charge_of_one()), (38.0, 2.0 / 38.0, 3.0));
+        assert_eq!((refused.hot().count(), refused.busy_seconds()), (1, 2));
+        let start_ns = narrows_testkit::TRIAL_START_NS;
+        assert!(refused.is_hot(start_ns + SECOND_NS - 1, start_ns + 2 * SECOND_NS));
+        assert!(!refused.is_hot(start_ns + SECOND_NS, start_ns + 2 * SECOND_NS));
+    }
+
+    #[test]
+    fn a_gap_is_explained_as_far_as_was_told() {
+        let gap = |told_ms: Option<f64>, ms: i64| Gap {
+            start_ns: 0,
+            end_ns: ms * 1_000_000,
+            told_ns: told_ms.map(|ms| ms * 1e6),
+        };
+        for (told_ms, ms, is_told, explained_ms) in [
+            (None, 70, None, Some(70)),
+            (Some(100.0), 79, Some(false), None),
+            (Some(100.0), 80, Some(true), Some(80)),
+            (Some(100.0), 250, Some(true), Some(250)),
+            (Some(100.0), 400, Some(false), Some(250)),
+        ] {
+            let gap = gap(told_ms, ms);
+            assert_eq!(gap.is_told(&Thresholds::default()), is_told, "{gap:?}");
+            assert_eq!(gap.explained(&Thresholds::default()), explained_ms.map(|ms| (0, ms * 1_000_000)), "{gap:?}");
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! What the services and the operations of a variant came to over its repetitions.
+//!
+//! Medians over repetitions, counts added up, maxima over all. A service that was never sampled is left out: a row of
+//! zeros would say that it used nothing.
+
+use std::collections::BTreeMap;
+
+use narrows_model::comparison::ServiceSummary;
+use narrows_model::evidence::{TrialEvidence, Usage};
+use narrows_model::operation::{CallEvidence, CallSummary, OperationEvidence, OperationSummary};
+use narrows_model::series::names;
+
+use crate::stats::median;
+
+/// The services in the order they were started.
+pub(crate) fn services(trials: &[&TrialEvidence]) -> Vec<ServiceSummary> {
+    let mut services: Vec<&str> = Vec::new();
+    for service in trials.iter().flat_map(|trial| trial.service_names()) {
+        if service != names::GENERATOR && !services.contains(&service) {
+            services.push(service);
+        }
+    }
+    services.into_iter().filter_map(|service| service_summary(service, trials)).collect()
+}
+
+fn service_summary(service: &str, trials: &[&TrialEvidence]) -> Option<ServiceSummary> {
+    let usages = |name: &str| -> Vec<(f64, Usage)> {
+        let usage = trials.iter().map(|trial| (trial.counted_load().rate(), trial.counted_usage(name, service)));
+        usage.filter(|(_, usage)| usage.points > 0).collect()
+    };
+    let (cpu, memory) = (usages(names::CPU_CORES), usages(names::MEMORY_BYTES));
+    let mean = |usages: &[(f64, Usage)]| median(usages.iter().map(|(_, usage)| usage.mean).collect());
+    let most = |usages: &[(f64, Usage)]| usages.iter().map(|(_, usage)| usage.max).fold(0.0, f64::max);
+    let per_request = cpu.iter().filter(|(rate, _)| *rate > 0.0).map(|(rate, usage)| usage.mean / rate);
+    (!cpu.is_empty() || !memory.is_empty()).then(|| ServiceSummary {
+        service: service.to_owned(),
+        cpu_mean: mean(&cpu).unwrap_or(0.0),
+        cpu_max: most(&cpu),
+        memory_mean: mean(&memory).unwrap_or(0.0),
+        memory_max: most(&memory),
+        cpu_seconds_per_request: median(per_request.collect()),
+    })
+}
+
+/// The operations by service and name.
+pub(crate) fn operations(trials: &[&TrialEvidence]) -> Vec<OperationSummary> {
+    let mut found: BTreeMap<(&str, &str), Vec<&OperationEvidence>> = BTreeMap::new();
+    for operation in trials.iter().flat_map(|trial| &trial.operations) {
+        found.entry((&operation.service, &operation.name)).or_default().push(operation);
+    }
+    found.into_iter().map(|((service, name), seen)| operation_summary(service, name, &seen)).collect()
+}
+
+fn operation_summary(service: &str, name: &str, seen: &[&OperationEvidence]) -> OperationSummary {
+    let answered: Vec<_> = seen.iter().filter(|o| o.duration.count() > 0).map(|o| o.duration.quantiles()).collect();
+    let of_duration = |value: fn(&narrows_model::histogram::Quantiles) -> f64| {
+        median(answered.iter().map(value).collect()).unwrap_or(0.0)
+    };
+    OperationSummary {
+        service: service.to_owned(),
+        name: name.to_owned(),
+        completed: seen.iter().map(|operation| operation.completed).sum(),
+        failed: seen.iter().map(|operation| operation.failed).sum(),
+        mean_ns: of_duration(|q| q.mean_ns),
+        p50_ns: of_duration(|q| q.p50_ns as f64),
+        p95_ns: of_duration(|q| q.p95_ns as f64),
+        p99_ns: of_duration(|q| q.p99_ns as f64),
+        calls: calls(seen),
+    }
+}
+
+/// A call and how often the operation above it completed.
+type Counted<'a> = (&'a CallEvidence, f64);
+
+/// The calls by target and name, most attempts first.
+fn calls(seen: &[&OperationEvidence]) -> Vec<CallSummary> {
+    let mut found: BTreeMap<(&str, &str), Vec<Counted<'_>>> = BTreeMap::new();
+    for operation in seen {
+        for call in &operation.calls {
+            found.entry((&call.target, &call.name)).or_default().push((call, operation.completed));
+        }
+    }
+    let mut calls: Vec<CallSummary> = found.into_values().map(|counted| call_summary(&counted)).collect();
+    let attempts = |call: &CallSummary| call.succeeded + call.throttled + call.failed;
+    calls.sort_by(|a, b| attempts(b).total_cmp(&attempts(a)));
+    calls
+}
+
+fn call_summary(counted: &[Counted<'_>]) -> CallSummary {
+    let sum = |value: fn(&CallEvidence) -> f64| counted.iter().map(|(call, _)| value(call)).sum::<f64>();
+    let each = |value: fn(&CallEvidence) -> Option<f64>| {
+        let known = counted.iter().filter(|(_, completed)| *completed > 0.0);
+        median(known.filter_map(|(call, completed)| Some(value(call)? / completed)).collect())
+    };
+    let (first, _) = counted[0];
+    CallSummary {
+        target: first.target.clone(),
+        name: first.name.clone(),
+        is_database: first.is_database,
+        succeeded_per_operation: each(|call| Some(call.succeeded)).unwrap_or(0.0),
+        attempts_per_operation: each(|call| Some(call.attempts())).unwrap_or(0.0),
+        succeeded: sum(|call| call.succeeded),
+        throttled: sum(|call| call.throttled),
+        failed: sum(|call| call.failed),
+        charge_per_operation: each(|call| call.charge),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use narrows_testkit::operations::{operation, store_calls};
+    use narrows_testkit::trial::{Load, TrialBuilder};
+
+    use super::*;
+
+    fn trial(repetition: u32, cores: f64, throttled: f64) -> TrialEvidence {
+        let mut shown = operation("shop", "GET /", 10, 10.0, 100.0 * f64::from(repetition));
+        shown.calls = vec![store_calls("query", std::iter::repeat_n((90.0, throttled, 290.0), 10))];
+        TrialBuilder::new("a")
+            .repetition(repetition)
+            .service("shop", None)
+            .service("silent", None)
+            .steady(10, Load { vus: 4, rate: 10.0, latency_ms: 100.0 })
+            .cpu("shop", 0, move |second| if second == 9 { 2.0 * cores } else { cores })
+            .series(names::MEMORY_BYTES, "shop", 0, |_| 5e6)
+            .operation(shown)
+            .build()
+    }
+
+    #[test]
+    fn counts_add_up_and_the_rest_are_medians() {
+        let trials = [trial(1, 0.1, 0.0), trial(2, 0.2, 10.0), trial(3, 0.5, 20.0)];
+        let trials: Vec<&TrialEvidence> = trials.iter().collect();
+        let [shown] = &operations(&trials)[..] else { panic!("one operation") };
+        assert_eq!((shown.completed, shown.failed, shown.mean_ns), (300.0, 0.0, 200e6));
+        let [call] = &shown.calls[..] else { panic!("one kind of call") };
+        assert_eq!((call.succeeded, call.throttled), (2700.0, 300.0));
+        assert_eq!((call.succeeded_per_operation, call.attempts_per_operation), (9.0, 10.0));
+        assert_eq!(call.charge_per_operation, Some(29.0));
+    }
+
+    #[test]
+    fn services_are_those_that_were_sampled() {
+        let trials = [trial(1, 0.1, 0.0), trial(2, 0.2, 0.0), trial(3, 0.5, 0.0)];
+        let services = services(&trials.iter().collect::<Vec<_>>());
+        let [shop] = &services[..] else { panic!("one service, not {services:?}") };
+        assert!((shop.cpu_mean - 0.22).abs() < 1e-9 && shop.cpu_max == 1.0, "{shop:?}");
+        assert_eq!((shop.memory_mean, shop.memory_max), (5e6, 5e6));
+        assert!((shop.cpu_seconds_per_request.unwrap() - 0.022).abs() < 1e-9);
+        assert!(operations(&[]).is_empty() && super::services(&[]).is_empty());
+    }
+}

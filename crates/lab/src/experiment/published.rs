@@ -1,0 +1,163 @@
+//! What an experiment file says for readers of its results: reasons of parameters, figures published elsewhere.
+//!
+//! The grammar judges their form; here it is judged that services and variants exist and that no measure is given
+//! twice. Reading is lenient, because run files carry texts that may come from elsewhere: what does not read is left out.
+
+use narrows_model::published::{Measure, Notes, ParameterNote, Published, PublishedFigure};
+
+use super::grammar::EXPERIMENT;
+use super::mistake::{Report, Wrong};
+use super::names::Names;
+use super::tree::{self, At};
+use super::variant::{Variant, parameter};
+use super::{kind, quantity, read};
+
+/// What [`operation`] accepts, as a regular expression.
+pub(super) const OPERATION_PATTERN: &str = "^[A-Za-z0-9_][A-Za-z0-9_-]{0,63} [^ ].*$";
+
+/// Takes a service and the name of its spans apart.
+pub(super) fn operation(text: &str) -> Option<(&str, &str)> {
+    let (service, name) = text.split_once(' ')?;
+    let is_whole = kind::is_service_name(service) && !name.is_empty() && !name.starts_with(' ');
+    is_whole.then_some((service, name))
+}
+
+/// The notes in an experiment's text, as far as they can be read.
+pub fn notes(source: &str) -> Notes {
+    let Some(root) = tree::parse(source, &mut Report::new("")) else { return Notes::default() };
+    let root = At::root(&root);
+    let section = root.get("parameters");
+    let parameters = section.iter().flat_map(At::entries).filter_map(|(name, at)| {
+        let reason = read::text(at, "reason")?;
+        Some(ParameterNote { name: name.to_owned(), value: parameter(at)?.to_owned(), reason })
+    });
+    Notes { parameters: parameters.collect(), published: root.get("published").and_then(published) }
+}
+
+fn published(at: At<'_>) -> Option<Published> {
+    let named = read::text(at, "operation");
+    let (service, name) = named.as_deref().and_then(operation).unzip();
+    let figures = at.get("figures");
+    let figures: Vec<PublishedFigure> = figures.iter().flat_map(At::items).filter_map(figure).collect();
+    let published = Published {
+        source: read::text(at, "source")?,
+        service: service.map(str::to_owned),
+        operation: name.map(str::to_owned),
+        figures,
+    };
+    Some(published)
+}
+
+fn figure(at: At<'_>) -> Option<PublishedFigure> {
+    let measure = measure(at.get("measure")?.text()?)?;
+    let values = at.get("values")?;
+    let values = values.entries().filter_map(|(variant, at)| Some((variant.to_owned(), value(measure, at.text()?)?)));
+    Some(PublishedFigure { measure, values: values.collect(), remark: read::text(at, "remark").unwrap_or_default() })
+}
+
+fn measure(word: &str) -> Option<Measure> {
+    Measure::ALL.into_iter().find(|measure| measure.as_str() == word)
+}
+
+/// A value in the measure's unit.
+fn value(measure: Measure, text: &str) -> Option<f64> {
+    if measure.is_duration() {
+        quantity::duration(text).map(|duration| duration.as_nanos() as f64)
+    } else {
+        kind::number(text)
+    }
+}
+
+/// Judges what published figures say about the rest of the file.
+pub(super) fn check(root: At<'_>, variants: &[Variant], report: &mut Report) {
+    let Some(section) = root.get("published") else { return };
+    check_service(section, root, report);
+    let known = known_variants(root, variants);
+    let mut lines: Vec<(String, usize)> = Vec::new();
+    for at in section.get("figures").iter().flat_map(At::items) {
+        check_repetition(at, &mut lines, report);
+        let (Some(known), Some(values)) = (&known, at.get("values")) else { continue };
+        for (name, value) in values.entries().filter(|(name, _)| !known.contains(name)) {
+            report.add(value.key_place(), values.path(), Wrong::unknown("variant", name, known.iter().copied()));
+        }
+    }
+}
+
+fn check_service(section: At<'_>, root: At<'_>, report: &mut Report) {
+    let Some(at) = section.get("operation") else { return };
+    let names = Names::of(root.node);
+    let (Some((service, _)), Some(known)) = (at.text().and_then(operation), names.services()) else { return };
+    if !known.contains(&service) {
+        report.add(at.place(), at.path(), Wrong::unknown("service", service, known.iter().copied()));
+    }
+}
+
+fn check_repetition(figure: At<'_>, lines: &mut Vec<(String, usize)>, report: &mut Report) {
+    let Some(at) = figure.get("measure") else { return };
+    let Some(word) = at.text() else { return };
+    match lines.iter().find(|(known, _)| known == word) {
+        Some((_, line)) => {
+            report.add(at.place(), at.path(), Wrong::new(format!("`{word}` is given twice, first in line {line}")));
+        }
+        None => lines.push((word.to_owned(), at.place().0)),
+    }
+}
+
+/// The names of the variants; none when they are unknown because a name, or the whole section, may be misspelt.
+fn known_variants<'a>(root: At<'_>, variants: &'a [Variant]) -> Option<Vec<&'a str>> {
+    let is_known = match root.get("variants") {
+        Some(list) => list.items().next().is_some() && list.items().all(|at| read::text(at, "name").is_some()),
+        None => !EXPERIMENT.has_strangers(root.node),
+    };
+    is_known.then(|| variants.iter().map(|variant| variant.name.as_str()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_operation_is_a_service_and_a_name() {
+        let cases = [
+            ("orders GET /orders/{id}", Some(("orders", "GET /orders/{id}"))),
+            ("orders list", Some(("orders", "list"))),
+            ("orders", None),
+            ("orders ", None),
+            ("orders  list", None),
+            (" list", None),
+            ("GET/x list", None),
+        ];
+        let pattern = regex_lite::Regex::new(OPERATION_PATTERN).unwrap();
+        for (text, expected) in cases {
+            assert_eq!(operation(text), expected, "{text}");
+            assert_eq!(pattern.is_match(text), expected.is_some(), "{text}");
+        }
+    }
+
+    #[test]
+    fn notes_are_read_in_the_measures_units() {
+        let read = notes(
+            "parameters: { a: 1, c: { value: 900, reason: too little }, b: { value: x, reason: so } }\n\
+             published:\n  source: A Guide\n  operation: web GET /\n  figures:\n\
+             \x20   - { measure: mean, values: { one: 669ms, two: soon }, remark: slower there }\n\
+             \x20   - { measure: rate, values: { one: 19.5 } }\n\
+             \x20   - { measure: speed, values: { one: 3 } }\n",
+        );
+        let shown: Vec<_> = read.parameters.iter().map(|note| (&*note.name, &*note.value, &*note.reason)).collect();
+        assert_eq!(shown, [("c", "900", "too little"), ("b", "x", "so")]);
+        let published = read.published.unwrap();
+        assert_eq!((published.source.as_str(), published.service.as_deref()), ("A Guide", Some("web")));
+        assert_eq!(published.operation.as_deref(), Some("GET /"));
+        let [mean, rate] = &published.figures[..] else { panic!("{:?}", published.figures) };
+        assert_eq!((mean.measure, &mean.values[..]), (Measure::Mean, &[("one".to_owned(), 669e6)][..]));
+        assert_eq!((mean.remark.as_str(), rate.remark.as_str()), ("slower there", ""));
+        assert_eq!(rate.values, [("one".to_owned(), 19.5)]);
+    }
+
+    #[test]
+    fn texts_that_are_no_experiment_have_no_notes() {
+        for source in ["", "[", "published: 7", "parameters: []", "published: { figures: [1] }"] {
+            assert_eq!(notes(source), Notes::default(), "{source}");
+        }
+    }
+}

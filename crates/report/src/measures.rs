@@ -1,0 +1,95 @@
+//! How published figures and the measured ones beside them are written, the same in text and page.
+
+use narrows_model::comparison::Outcome;
+use narrows_model::published::{Beside, BesideCell, Measure};
+use narrows_model::units;
+
+use crate::figures::number;
+
+/// What a measure is called.
+pub(crate) fn name(measure: Measure) -> &'static str {
+    match measure {
+        Measure::Rate => "throughput",
+        Measure::Mean => "mean duration",
+        Measure::P50 => "median duration",
+        Measure::P95 => "95 % duration",
+        Measure::P99 => "99 % duration",
+        Measure::Completed => "completed",
+        Measure::Throttled => "throttled",
+        Measure::CallsPerOperation => "calls per operation",
+        Measure::AttemptsPerOperation => "attempts per operation",
+        Measure::ChargePerOperation => "RU per operation",
+    }
+}
+
+/// A value in the measure's unit; a dash when there is none.
+pub(crate) fn value(measure: Measure, value: Option<f64>) -> String {
+    match (value, measure) {
+        (Some(value), _) if !value.is_finite() => "unknown".to_owned(),
+        (Some(value), Measure::Rate) => units::rate(value),
+        (Some(value), measure) if measure.is_duration() => units::duration(value),
+        (Some(value), Measure::Completed | Measure::Throttled) => units::count(value.max(0.0).round() as u64),
+        (Some(value), _) => number(value),
+        (None, _) => "–".to_owned(),
+    }
+}
+
+/// Whether a reader compares its ratio to the first variant rather than the value itself: machines differ, gains do not
+/// have to.
+pub(crate) fn has_ratio(measure: Measure) -> bool {
+    matches!(measure, Measure::Rate | Measure::Mean)
+}
+
+/// The value ÷ the first variant's, such as `×2.21`; none for the first variant and where one of them is missing.
+pub(crate) fn ratio(row: &Beside, index: usize, of: fn(&BesideCell) -> Option<f64>) -> Option<String> {
+    let first = row.cells.first().and_then(of).filter(|first| *first > 0.0)?;
+    let value = row.cells.get(index).filter(|_| index > 0).and_then(of)?;
+    let ratio = value / first;
+    ratio.is_finite().then(|| format!("×{}", units::three(ratio)))
+}
+
+/// Where the published figures come from; empty when the experiment does not say.
+pub(crate) fn source(outcome: &Outcome) -> &str {
+    outcome.notes.published.as_ref().map_or("", |published| published.source.as_str())
+}
+
+/// The operation that durations and calls are of, such as `orders GET /orders`; none when it is not said.
+pub(crate) fn operation(outcome: &Outcome) -> Option<String> {
+    let published = outcome.notes.published.as_ref()?;
+    let name = published.operation.as_deref()?;
+    Some(published.service.as_deref().map_or_else(|| name.to_owned(), |service| format!("{service} {name}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::drones;
+
+    #[test]
+    fn values_follow_their_measure() {
+        let cases = [
+            (Measure::Rate, Some(19.0), "19.0/s"),
+            (Measure::Mean, Some(669e6), "669 ms"),
+            (Measure::Completed, Some(9800.4), "9,800"),
+            (Measure::Throttled, Some(-1.0), "0"),
+            (Measure::ChargePerOperation, Some(3.39), "3.39"),
+            (Measure::CallsPerOperation, None, "–"),
+            (Measure::P99, Some(f64::NAN), "unknown"),
+        ];
+        for (measure, given, expected) in cases {
+            assert_eq!(value(measure, given), expected, "{measure:?}");
+        }
+    }
+
+    #[test]
+    fn ratios_are_to_the_first_variant() {
+        let mut row = drones::outcome().beside[0].clone();
+        let published = |row: &Beside, index| ratio(row, index, |cell| cell.published);
+        assert_eq!((published(&row, 0), published(&row, 2).as_deref()), (None, Some("×2.21")));
+        assert_eq!(published(&row, 9), None);
+        row.cells[0].published = Some(0.0);
+        assert_eq!(published(&row, 2), None);
+        row.cells.clear();
+        assert_eq!(published(&row, 0), None);
+    }
+}

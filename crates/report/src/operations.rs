@@ -1,0 +1,121 @@
+//! The operations of a run, each once with all its variants, slowest first; and the calls of one operation added up.
+//!
+//! Where an operation asks a database, only those calls are told: they are what a query plan predicts.
+
+use narrows_model::comparison::Comparison;
+use narrows_model::operation::{CallSummary, OperationSummary};
+
+/// One operation over the variants.
+pub(crate) struct Compared<'a> {
+    pub(crate) service: &'a str,
+    pub(crate) name: &'a str,
+    /// Variant and numbers, in the order of the variants; variants without it are left out.
+    pub(crate) variants: Vec<(&'a str, &'a OperationSummary)>,
+}
+
+/// The calls of one operation together.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Calls {
+    pub(crate) succeeded_per_operation: f64,
+    pub(crate) attempts_per_operation: f64,
+    pub(crate) throttled: f64,
+    /// Request units; none when no call says a charge.
+    pub(crate) charge_per_operation: Option<f64>,
+}
+
+/// All operations, those with the largest mean in any variant first.
+pub(crate) fn compared(comparison: &Comparison) -> Vec<Compared<'_>> {
+    let mut all: Vec<Compared<'_>> = Vec::new();
+    for variant in &comparison.variants {
+        for operation in &variant.operations {
+            let known = all.iter().position(|o| o.service == operation.service && o.name == operation.name);
+            let position = known.unwrap_or_else(|| {
+                all.push(Compared { service: &operation.service, name: &operation.name, variants: Vec::new() });
+                all.len() - 1
+            });
+            all[position].variants.push((&variant.variant, operation));
+        }
+    }
+    let slowest = |compared: &Compared<'_>| compared.variants.iter().map(|(_, o)| o.mean_ns).fold(0.0, f64::max);
+    all.sort_by(|a, b| slowest(b).total_cmp(&slowest(a)));
+    all
+}
+
+impl Compared<'_> {
+    /// Whether a database is asked in any variant.
+    pub(crate) fn asks_database(&self) -> bool {
+        self.variants.iter().any(|(_, operation)| operation.calls.iter().any(|call| call.is_database))
+    }
+
+    /// What the calls that are told go to, each once.
+    pub(crate) fn targets(&self) -> Vec<&str> {
+        let mut targets: Vec<&str> = Vec::new();
+        for call in self.variants.iter().flat_map(|(_, operation)| told(operation)) {
+            if !call.target.is_empty() && !targets.contains(&call.target.as_str()) {
+                targets.push(&call.target);
+            }
+        }
+        targets
+    }
+}
+
+/// The calls of an operation together; none when it makes none.
+pub(crate) fn calls(operation: &OperationSummary) -> Option<Calls> {
+    told(operation).fold(None, |sum: Option<Calls>, call| {
+        let sum = sum.unwrap_or_default();
+        let charge = match (sum.charge_per_operation, call.charge_per_operation) {
+            (None, None) => None,
+            (a, b) => Some(a.unwrap_or(0.0) + b.unwrap_or(0.0)),
+        };
+        Some(Calls {
+            succeeded_per_operation: sum.succeeded_per_operation + call.succeeded_per_operation,
+            attempts_per_operation: sum.attempts_per_operation + call.attempts_per_operation,
+            throttled: sum.throttled + call.throttled,
+            charge_per_operation: charge,
+        })
+    })
+}
+
+fn told(operation: &OperationSummary) -> impl Iterator<Item = &CallSummary> {
+    let asks_database = operation.calls.iter().any(|call| call.is_database);
+    operation.calls.iter().filter(move |call| call.is_database || !asks_database)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::drones;
+
+    #[test]
+    fn operations_are_told_once_with_all_their_variants() {
+        let comparison = drones::outcome().comparison;
+        let all = compared(&comparison);
+        let services: Vec<_> = all.iter().map(|o| (o.service, o.variants.len(), o.asks_database())).collect();
+        let expected =
+            [("gateway", 4, false), ("drone-scheduler", 4, true), ("delivery", 4, false), ("package", 4, false)];
+        assert_eq!(services, expected);
+        assert_eq!((all[1].targets(), all[2].targets()), (vec!["azure.cosmosdb"], vec![]));
+    }
+
+    #[test]
+    fn calls_of_databases_are_told_apart_from_others() {
+        let call = |is_database, succeeded, charge| CallSummary {
+            is_database,
+            succeeded_per_operation: succeeded,
+            attempts_per_operation: succeeded + 1.0,
+            throttled: 5.0,
+            charge_per_operation: charge,
+            ..CallSummary::default()
+        };
+        let of = |calls: Vec<CallSummary>| calls_of(calls);
+        assert_eq!(of(Vec::new()), None);
+        let mixed = of(vec![call(false, 3.0, None), call(true, 9.0, Some(29.0)), call(true, 1.0, None)]).unwrap();
+        assert_eq!((mixed.succeeded_per_operation, mixed.attempts_per_operation, mixed.throttled), (10.0, 12.0, 10.0));
+        assert_eq!(mixed.charge_per_operation, Some(29.0));
+        assert_eq!(of(vec![call(false, 3.0, None)]).unwrap().succeeded_per_operation, 3.0);
+    }
+
+    fn calls_of(calls: Vec<CallSummary>) -> Option<Calls> {
+        super::calls(&OperationSummary { calls, ..OperationSummary::default() })
+    }
+}

@@ -1,0 +1,157 @@
+//! Parameters with a reason, and published figures beside the measured ones, as text.
+
+use narrows_model::comparison::Outcome;
+use narrows_model::published::{Beside, BesideCell};
+
+use super::paint::{Paint, clean, hanging, wrap};
+use super::table::{Align, render};
+use crate::figures::plural;
+use crate::measures;
+
+/// Parameters told at most.
+const PARAMETERS_MAX: usize = 10;
+/// Variants told at most; the page has more.
+const VARIANTS_MAX: usize = 24;
+
+/// The parameters that have a reason; empty when none has.
+pub(super) fn parameters(outcome: &Outcome, paint: Paint, width: usize) -> String {
+    let parameters = &outcome.notes.parameters;
+    let mut out = String::new();
+    for note in parameters.iter().take(PARAMETERS_MAX) {
+        let lead = format!("{} {}", clean(&note.name), clean(&note.value));
+        let lines = wrap(&format!("{lead}: {}", clean(&note.reason)), width.saturating_sub(2));
+        let first = lines.first().map_or(String::new(), |line| line.replacen(&lead, &paint.bold(&lead), 1));
+        out += &format!("{first}\n");
+        lines.iter().skip(1).for_each(|line| out += &format!("  {line}\n"));
+    }
+    if parameters.len() > PARAMETERS_MAX {
+        let rest = plural(parameters.len() - PARAMETERS_MAX, "more parameter", "more parameters");
+        out += &format!("{}\n", paint.dim(&format!("{rest} with a reason in the page")));
+    }
+    out
+}
+
+/// The figures, `published → measured` in each cell; empty when none are published. As many variants stand beside each
+/// other as the width has room for.
+pub(super) fn beside(outcome: &Outcome, paint: Paint, width: usize) -> String {
+    let Some(first) = outcome.beside.first() else { return String::new() };
+    let source = match measures::source(outcome) {
+        "" => "elsewhere",
+        source => source,
+    };
+    let mut lead = format!("Published: {}. Measured: this run.", source.trim_end_matches('.'));
+    if let Some(operation) = measures::operation(outcome) {
+        lead += &format!(" Durations and calls are those of {operation}.");
+    }
+    let mut out: String = wrap(&clean(&lead), width).iter().map(|line| format!("{}\n", paint.dim(line))).collect();
+    let variants = first.cells.len().min(VARIANTS_MAX);
+    let fits = |columns: &usize| {
+        let tables = groups(variants, *columns).map(|group| table(outcome, group, Paint(super::Color::Never), UNBOUND));
+        tables.collect::<String>().lines().all(|line| line.chars().count() <= width)
+    };
+    let columns = (1..=variants).rev().find(fits).unwrap_or(1);
+    let tables: Vec<String> = groups(variants, columns).map(|group| table(outcome, group, paint, width)).collect();
+    out += &tables.join("\n");
+    for row in outcome.beside.iter().filter(|row| !row.remark.is_empty()) {
+        let text = format!("{}: {}", measures::name(row.measure), row.remark);
+        out += &hanging("remark", &paint.dim("remark"), &text, 0, width);
+    }
+    out
+}
+
+/// Wider than any table.
+const UNBOUND: usize = u16::MAX as usize;
+
+fn groups(variants: usize, columns: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
+    (0..variants).step_by(columns.max(1)).map(move |from| from..(from + columns).min(variants))
+}
+
+fn table(outcome: &Outcome, group: std::ops::Range<usize>, paint: Paint, width: usize) -> String {
+    let Some(first) = outcome.beside.first() else { return String::new() };
+    let mut header = vec![("published → measured".to_owned(), Align::Left)];
+    header.extend(first.cells[group.clone()].iter().map(|cell| (clean(&cell.variant), Align::Right)));
+    let mut rows = Vec::new();
+    for row in &outcome.beside {
+        let cell = |index: usize| {
+            let of = |value: fn(&BesideCell) -> Option<f64>| row.cells.get(index).and_then(value);
+            let [published, measured] = [of(|cell| cell.published), of(|cell| cell.measured)];
+            pair(measures::value(row.measure, published), measures::value(row.measure, measured))
+        };
+        let mut cells = vec![measures::name(row.measure).to_owned()];
+        cells.extend(group.clone().map(cell));
+        rows.push(cells);
+        rows.extend(ratios(row, &group, &first.cells[0].variant));
+    }
+    render(&header, &rows, paint, width)
+}
+
+/// The row of ratios to the first variant under a row that has them.
+fn ratios(row: &Beside, group: &std::ops::Range<usize>, first: &str) -> Option<Vec<String>> {
+    let ratio = |index: usize| {
+        let of = |value: fn(&BesideCell) -> Option<f64>| measures::ratio(row, index, value);
+        match [of(|cell| cell.published), of(|cell| cell.measured)] {
+            [None, None] => String::new(),
+            [published, measured] => {
+                pair(published.unwrap_or_else(|| "–".to_owned()), measured.unwrap_or_else(|| "–".to_owned()))
+            }
+        }
+    };
+    let cells: Vec<String> = group.clone().map(ratio).collect();
+    let is_told = measures::has_ratio(row.measure) && cells.iter().any(|cell| !cell.is_empty());
+    is_told.then(|| [vec![format!("  vs {}", clean(first))], cells].concat())
+}
+
+fn pair(published: String, measured: String) -> String {
+    format!("{published} → {measured}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::drones;
+    use crate::text::Color;
+
+    #[test]
+    fn variants_that_do_not_fit_follow_below() {
+        insta::assert_snapshot!(beside(&drones::outcome(), Paint(Color::Never), 60), @r"
+        Published: Performance tuning: multiple backend services,
+        Azure Architecture Center. Measured: this run. Durations and
+        calls are those of drone-scheduler GET
+        /api/dronedeliveries/utilization.
+        published → measured         baseline  more-throughput
+        ──────────────────────────────────────────────────────
+        throughput            19.0/s → 26.0/s  23.0/s → 45.0/s
+          vs baseline                            ×1.21 → ×1.73
+        mean duration         669 ms → 669 ms  569 ms → 569 ms
+          vs baseline                            ×0.85 → ×0.85
+        completed               9,800 → 2,860   11,000 → 4,950
+        throttled              16,071 → 4,661            0 → 0
+        calls per operation            11 → 9            9 → 9
+        RU per operation              29 → 29          29 → 29
+
+        published → measured         parallel     partition-key
+        ───────────────────────────────────────────────────────
+        throughput            42.0/s → 74.0/s   59.0/s → 99.0/s
+          vs baseline           ×2.21 → ×2.85     ×3.11 → ×3.81
+        mean duration         215 ms → 215 ms  176 ms → 37.0 ms
+          vs baseline           ×0.32 → ×0.32     ×0.26 → ×0.06
+        completed              20,000 → 8,140   29,000 → 10,890
+        throttled                       0 → 0             0 → 0
+        calls per operation            10 → 9             1 → 1
+        RU per operation               – → 29       3.40 → 3.40
+        remark      throughput: The article counts four minutes of
+                    one user too.
+        remark      throttled: The article says 2.72 K, the data
+                    behind it 16,071.
+        ");
+    }
+
+    #[test]
+    fn many_parameters_are_cut() {
+        let mut outcome = drones::outcome();
+        let note = outcome.notes.parameters[0].clone();
+        outcome.notes.parameters = vec![note; PARAMETERS_MAX + 3];
+        let text = parameters(&outcome, Paint(Color::Never), 100);
+        assert!(text.ends_with("3 more parameters with a reason in the page\n"), "{text}");
+    }
+}

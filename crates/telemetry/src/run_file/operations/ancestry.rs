@@ -1,0 +1,109 @@
+//! Which server span a span belongs to.
+//!
+//! Parent ids are followed upwards within the service of the span: what another service did on its behalf is that
+//! service's. Spans that are neither are passed through, since an SDK's span around its requests is no operation.
+
+use narrows_model::trace::SpanKind;
+
+use super::spans::Seen;
+
+/// How many parents are followed; also what ends a circle.
+const DEPTH_MAX: usize = 64;
+
+/// The spans of one trace by id.
+#[derive(Debug, Default)]
+pub(super) struct Ancestry {
+    /// Id and position, in order. An id may stand twice: some tracers give both ends of a call the same.
+    by_id: Vec<(u64, usize)>,
+}
+
+impl Ancestry {
+    /// Takes up the next trace.
+    pub(super) fn enter(&mut self, trace: &[Seen]) {
+        self.by_id.clear();
+        self.by_id.extend(trace.iter().enumerate().map(|(at, span)| (span.span, at)));
+        self.by_id.sort_unstable();
+    }
+
+    /// The nearest server span above a span of the trace that was entered; none when the way up leaves the service,
+    /// the trace or what is bearable.
+    pub(super) fn server_above<'a>(&self, trace: &'a [Seen], span: &Seen) -> Option<&'a Seen> {
+        let mut parent = span.parent;
+        for _ in 0..DEPTH_MAX {
+            let above = self.find(trace, parent, span.service)?;
+            if above.kind == SpanKind::Server {
+                return Some(above);
+            }
+            parent = above.parent;
+        }
+        None
+    }
+
+    /// The span of a service with an id; of several the server span.
+    fn find<'a>(&self, trace: &'a [Seen], id: u64, service: u32) -> Option<&'a Seen> {
+        let first = self.by_id.partition_point(|(other, _)| *other < id);
+        let same_id = self.by_id[first..].iter().take_while(|(other, _)| *other == id);
+        let candidates = same_id.filter_map(|(_, at)| trace.get(*at)).filter(|span| span.service == service);
+        candidates.max_by_key(|span| span.kind == SpanKind::Server)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use SpanKind::{Client, Internal, Server};
+
+    /// Span id, parent id, service and kind of each.
+    fn trace(spans: &[(u64, u64, u32, SpanKind)]) -> Vec<Seen> {
+        spans.iter().map(|(span, parent, service, kind)| Seen::bare(*span, *parent, *service, *kind)).collect()
+    }
+
+    #[test]
+    fn the_way_up_stays_within_the_service() {
+        let spans = trace(&[
+            (1, 99, 7, Server),
+            (2, 1, 7, Internal),
+            (3, 2, 7, Client),
+            (4, 3, 8, Server),
+            (5, 4, 8, Client),
+            (6, 5, 8, Client),
+            (7, 3, 8, Client),
+            (8, 99, 7, Client),
+            (9, 0, 7, Client),
+        ]);
+        let mut ancestry = Ancestry::default();
+        ancestry.enter(&spans);
+        let above = |id: u64| ancestry.server_above(&spans, &spans[id as usize - 1]).map(|span| span.span);
+        let cases = [(3, Some(1)), (4, None), (5, Some(4)), (6, Some(4)), (7, None), (8, None), (9, None), (1, None)];
+        for (id, expected) in cases {
+            assert_eq!(above(id), expected, "of span {id}");
+        }
+    }
+
+    #[test]
+    fn circles_end_and_a_shared_id_is_the_servers() {
+        let circle = trace(&[(1, 2, 7, Internal), (2, 1, 7, Internal), (3, 1, 7, Client), (4, 4, 7, Client)]);
+        let mut ancestry = Ancestry::default();
+        ancestry.enter(&circle);
+        assert!(circle.iter().all(|span| ancestry.server_above(&circle, span).is_none()));
+        let shared = trace(&[(1, 0, 7, Server), (2, 1, 7, Client), (2, 1, 8, Server), (3, 2, 8, Client)]);
+        ancestry.enter(&shared);
+        let of_service = |at: usize| ancestry.server_above(&shared, &shared[at]).map(|span| span.service);
+        assert_eq!((of_service(1), of_service(3)), (Some(7), Some(8)));
+    }
+
+    #[test]
+    fn the_way_up_is_bounded() {
+        let chain = |length: u64| {
+            let mut spans = vec![(1, 0, 7, Server)];
+            spans.extend((2..=length).map(|id| (id, id - 1, 7, Internal)));
+            trace(&spans)
+        };
+        for (length, is_found) in [(DEPTH_MAX as u64 + 1, true), (DEPTH_MAX as u64 + 2, false)] {
+            let spans = chain(length);
+            let mut ancestry = Ancestry::default();
+            ancestry.enter(&spans);
+            assert_eq!(ancestry.server_above(&spans, &spans[length as usize - 1]).is_some(), is_found, "{length}");
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! What is read of each span to count operations and calls.
+//!
+//! Texts stay ids: names are looked up once they are shown. What a status means is decided here, by the ids of the few
+//! texts that say so, which are looked up beforehand.
+
+use std::collections::HashSet;
+
+use narrows_model::trace::{SpanKind, SpanStatus};
+use rusqlite::types::FromSqlError;
+use rusqlite::{Connection, Row};
+
+use super::super::reader::rows;
+use super::super::schema::Schema;
+use super::super::words::{Count, kind_of, status_of};
+
+/// The most that one span may stand for. Larger weights are no sampling rates, and could not be added up.
+const WEIGHT_MAX: f64 = 1e9;
+/// Texts of each kind of status; more are not in use.
+const STATUSES_MAX: i64 = 1_000;
+
+/// One span. Ids of texts are those of `strings`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seen {
+    pub(super) trace: [u8; 16],
+    pub(super) span: u64,
+    /// 0 for none.
+    pub(super) parent: u64,
+    pub(super) start_ns: i64,
+    pub(super) end_ns: i64,
+    pub(super) weight: f64,
+    /// Not a number when no charge was said.
+    pub(super) charge: f64,
+    pub(super) service: u32,
+    pub(super) name: u32,
+    pub(super) target: Target,
+    pub(super) kind: SpanKind,
+    pub(super) outcome: Outcome,
+}
+
+/// What a span calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Target {
+    Unknown,
+    System(u32),
+    Address(u32, Option<u16>),
+}
+
+/// How a span ended. Only calls are throttled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Succeeded,
+    Throttled,
+    Failed,
+}
+
+/// The spans of a trial in the order they came, at most so many.
+pub(super) fn read(
+    connection: &Connection,
+    schema: Schema,
+    trial: i64,
+    spans_max: usize,
+) -> rusqlite::Result<Vec<Seen>> {
+    let extent = "SELECT min(id), max(id), count(*) FROM span_rows INDEXED BY span_rows_by_time WHERE trial = ?1";
+    let (first, last, count): (Option<i64>, Option<i64>, Count) =
+        connection.query_row(extent, [trial], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+    let statuses = Statuses::read(connection)?;
+    let sql = format!(
+        "SELECT trace_id, span_id, parent_span_id, service, name, kind, start_ns, end_ns, status, weight, http_status, \
+         db_system, db_status, server_address, server_port, error_type, {} \
+         FROM span_rows NOT INDEXED WHERE trial = ?1 AND id BETWEEN ?2 AND ?3 ORDER BY id LIMIT ?4",
+        schema.charge_column()
+    );
+    let mut statement = connection.prepare(&sql)?;
+    let limit = i64::try_from(spans_max).unwrap_or(i64::MAX);
+    let mut rows = statement.query((trial, first, last, limit))?;
+    let mut spans = Vec::with_capacity(spans_max.min(usize::try_from(count.0).unwrap_or(usize::MAX)));
+    while let Some(row) = rows.next()? {
+        spans.push(statuses.seen(row)?);
+    }
+    Ok(spans)
+}
+
+/// The ids of the texts that tell how a call ended.
+struct Statuses {
+    /// As a database's status or as a type of error: the caller asks for too much.
+    throttled: HashSet<u32>,
+    /// As a database's status: 400 to 599, of databases that answer as HTTP does.
+    failed: HashSet<u32>,
+}
+
+impl Statuses {
+    fn read(connection: &Connection) -> rusqlite::Result<Self> {
+        let throttled = "SELECT id FROM strings WHERE text IN ('429', 'RESOURCE_EXHAUSTED') OR text GLOB 'Throttl*' \
+                         OR text GLOB 'ProvisionedThroughputExceeded*' LIMIT ?1";
+        let failed = "SELECT id FROM strings WHERE text >= '400' AND text < '600' AND text GLOB '[45][0-9][0-9]' \
+                      LIMIT ?1";
+        let ids = |sql| rows(connection, sql, [STATUSES_MAX], |row| row.get::<_, u32>(0));
+        Ok(Self { throttled: ids(throttled)?.into_iter().collect(), failed: ids(failed)?.into_iter().collect() })
+    }
+
+    fn seen(&self, row: &Row<'_>) -> rusqlite::Result<Seen> {
+        let unknown = |at: usize| rusqlite::Error::from(FromSqlError::OutOfRange(at as i64));
+        let kind = kind_of(row.get(5)?).ok_or_else(|| unknown(5))?;
+        let status = status_of(row.get(8)?).ok_or_else(|| unknown(8))?;
+        let weight: f64 = row.get(9)?;
+        let charge = row.get::<_, Option<f64>>(16)?.filter(|charge| charge.is_finite() && *charge >= 0.0);
+        let parent: Option<[u8; 8]> = row.get(2)?;
+        Ok(Seen {
+            trace: row.get(0)?,
+            span: u64::from_be_bytes(row.get(1)?),
+            parent: parent.map_or(0, u64::from_be_bytes),
+            start_ns: row.get(6)?,
+            end_ns: row.get(7)?,
+            weight: if weight > 0.0 { weight.min(WEIGHT_MAX) } else { 1.0 },
+            charge: charge.unwrap_or(f64::NAN),
+            service: row.get(3)?,
+            name: row.get(4)?,
+            target: target_of(row)?,
+            kind,
+            outcome: if kind == SpanKind::Client { self.of_call(row, status)? } else { of_answer(row, status)? },
+        })
+    }
+
+    fn of_call(&self, row: &Row<'_>, status: SpanStatus) -> rusqlite::Result<Outcome> {
+        let http: Option<i64> = row.get(10)?;
+        let db: Option<u32> = row.get(12)?;
+        let error: Option<u32> = row.get(15)?;
+        let is_throttled = |id: Option<u32>| id.is_some_and(|id| self.throttled.contains(&id));
+        let has_failed = status == SpanStatus::Error
+            || http.is_some_and(|status| status >= 400)
+            || db.is_some_and(|id| self.failed.contains(&id));
+        Ok(match http {
+            Some(429) => Outcome::Throttled,
+            _ if is_throttled(db) || is_throttled(error) => Outcome::Throttled,
+            _ if has_failed => Outcome::Failed,
+            _ => Outcome::Succeeded,
+        })
+    }
+}
+
+fn of_answer(row: &Row<'_>, status: SpanStatus) -> rusqlite::Result<Outcome> {
+    let is_fine = status != SpanStatus::Error && row.get::<_, Option<i64>>(10)?.is_none_or(|http| http < 500);
+    Ok(if is_fine { Outcome::Succeeded } else { Outcome::Failed })
+}
+
+fn target_of(row: &Row<'_>) -> rusqlite::Result<Target> {
+    if let Some(system) = row.get(11)? {
+        return Ok(Target::System(system));
+    }
+    Ok(match row.get(13)? {
+        Some(address) => Target::Address(address, row.get(14)?),
+        None => Target::Unknown,
+    })
+}
+
+#[cfg(test)]
+impl Seen {
+    /// A span without anything to count.
+    pub(super) fn bare(span: u64, parent: u64, service: u32, kind: SpanKind) -> Self {
+        Self {
+            trace: [1; 16],
+            span,
+            parent,
+            start_ns: 0,
+            end_ns: 0,
+            weight: 1.0,
+            charge: f64::NAN,
+            service,
+            name: 0,
+            target: Target::Unknown,
+            kind,
+            outcome: Outcome::Succeeded,
+        }
+    }
+}

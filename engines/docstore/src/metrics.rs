@@ -1,0 +1,224 @@
+//! What each physical partition uses of its throughput, exported over OTLP (http/protobuf) in cumulative sums.
+//!
+//! The instruments observe the counts that partitions keep anyway, once per export and never per request. The exporter
+//! has a thread of its own: an endpoint that is down or slow loses points, not time of the store, and the SDK's own
+//! log is compiled out, so nothing is said about it either. A cumulative sum that was lost is in the next one.
+//!
+//! Deliberately absent: traces (a managed store sends none), histograms of latency (the client measures those), and
+//! any export without an endpoint in the environment.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use opentelemetry::metrics::{AsyncInstrument, Meter, MeterProvider};
+use opentelemetry::{Key, KeyValue};
+use opentelemetry_otlp::{MetricExporter, Protocol, WithExportConfig, WithHttpConfig};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::metrics::{Instrument, PeriodicReader, SdkMeterProvider, Stream, Temporality};
+use tokio::sync::oneshot;
+
+use crate::Error;
+use crate::partition::Usage;
+use crate::store::Store;
+
+const INTERVAL_DEFAULT: Duration = Duration::from_secs(1);
+/// How long one export may take; longer would hold up the next ones and the end of the process.
+const EXPORT_PATIENCE: Duration = Duration::from_secs(1);
+/// How long the last export may take, with one that is under way.
+const FINISH_PATIENCE: Duration = Duration::from_millis(1_200);
+const SERVICE_NAME_DEFAULT: &str = "docstore";
+const SCOPE: &str = "narrows-docstore";
+
+/// Where metrics go and how often.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Settings {
+    /// The whole address, path included.
+    pub(crate) endpoint: String,
+    pub(crate) interval: Duration,
+}
+
+impl Settings {
+    /// Reads the environment through `variable`, as OpenTelemetry's specification of OTLP exporters has it: an empty
+    /// variable counts as none, the signal's endpoint is taken as it is, the general one is a base for `v1/metrics`.
+    /// None without an endpoint.
+    pub(crate) fn read(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
+        let variable = |name: &str| variable(name).filter(|value| !value.is_empty());
+        let under_base = |base: String| format!("{}/v1/metrics", base.trim_end_matches('/'));
+        let endpoint = variable("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT")
+            .or_else(|| variable("OTEL_EXPORTER_OTLP_ENDPOINT").map(under_base))?;
+        let interval_ms = variable("OTEL_METRIC_EXPORT_INTERVAL").and_then(|value| value.parse().ok());
+        let interval = interval_ms.filter(|&ms| ms > 0).map_or(INTERVAL_DEFAULT, Duration::from_millis);
+        Some(Self { endpoint, interval })
+    }
+}
+
+/// A running export.
+#[derive(Debug)]
+pub(crate) struct Export {
+    provider: SdkMeterProvider,
+}
+
+impl Export {
+    /// Exports the usage of every partition of `store` from now on.
+    pub(crate) fn start(settings: &Settings, store: &Arc<Store>) -> Result<Self, Error> {
+        let exporter = exporter(&settings.endpoint)
+            .map_err(|source| Error::Metrics { endpoint: settings.endpoint.clone(), source })?;
+        let series: usize = store.containers().iter().map(|container| container.partitions().len()).sum();
+        let provider = SdkMeterProvider::builder()
+            .with_resource(named(Resource::builder().build()))
+            .with_reader(PeriodicReader::builder(exporter).with_interval(settings.interval).build())
+            // One series per partition, and one more than there can be so that none is taken for an overflow.
+            .with_view(move |_: &Instrument| Stream::builder().with_cardinality_limit(series + 1).build().ok())
+            .build();
+        observe(&provider.meter(SCOPE), store);
+        Ok(Self { provider })
+    }
+
+    /// Sends the last metrics, unless that takes longer than [`FINISH_PATIENCE`].
+    pub(crate) async fn finish(self) {
+        let (done, told) = oneshot::channel();
+        // The SDK waits for its thread, up to seconds: not on a thread of the runtime, which the process would wait for.
+        let finishing = std::thread::Builder::new().name("metrics-finish".to_owned()).spawn(move || {
+            // A lost last export is nobody's failure; the receiver is gone when patience was.
+            let _ = self.provider.shutdown();
+            let _ = done.send(());
+        });
+        if finishing.is_ok() {
+            // Whether told or out of patience, there is nothing left to do.
+            let _ = tokio::time::timeout(FINISH_PATIENCE, told).await;
+        }
+    }
+}
+
+fn exporter(endpoint: &str) -> Result<MetricExporter, Box<dyn std::error::Error + Send + Sync>> {
+    // A receiver on loopback must not be looked for behind a proxy. The client may not be built within a runtime.
+    let build = || reqwest::blocking::Client::builder().no_proxy().timeout(EXPORT_PATIENCE).build();
+    let client = std::thread::spawn(build).join().map_err(|_| "building the HTTP client panicked")??;
+    let exporter = MetricExporter::builder()
+        .with_http()
+        .with_http_client(client)
+        .with_protocol(Protocol::HttpBinary)
+        .with_endpoint(endpoint)
+        .with_timeout(EXPORT_PATIENCE)
+        .with_temporality(Temporality::Cumulative)
+        .build()?;
+    Ok(exporter)
+}
+
+/// What was detected of this process, with a name of our own where that gives none.
+fn named(detected: Resource) -> Resource {
+    let name = detected.get(&Key::from_static_str("service.name"));
+    if name.is_some_and(|name| !name.as_str().starts_with("unknown_service")) {
+        return detected;
+    }
+    let attributes = detected.iter().map(|(key, value)| KeyValue::new(key.clone(), value.clone()));
+    Resource::builder_empty().with_attributes(attributes).with_service_name(SERVICE_NAME_DEFAULT).build()
+}
+
+fn observe(meter: &Meter, store: &Arc<Store>) {
+    let series = Series::of(store);
+    meter
+        .f64_observable_counter("db.throughput.consumed")
+        .with_unit("{request_unit}")
+        .with_description("Request units that requests have cost since the store opened")
+        .with_callback(series.observing(|usage| usage.consumed.request_units()))
+        .build();
+    meter
+        .f64_observable_gauge("db.throughput.provisioned")
+        .with_unit("{request_unit}/s")
+        .with_description("Request units that each second provides")
+        .with_callback(series.observing(|usage| usage.provisioned.request_units()))
+        .build();
+    meter
+        .u64_observable_counter("db.requests.throttled")
+        .with_unit("{request}")
+        .with_description("Requests refused with status 429 since the store opened")
+        .with_callback(series.observing(|usage| usage.throttled))
+        .build();
+}
+
+/// The attributes of every partition, made once.
+#[derive(Clone)]
+struct Series {
+    store: Arc<Store>,
+    attributes: Arc<Vec<Vec<[KeyValue; 2]>>>,
+}
+
+impl Series {
+    fn of(store: &Arc<Store>) -> Self {
+        let of_partition = |container: &str, range: usize| {
+            let container = KeyValue::new("db.collection.name", container.to_owned());
+            [container, KeyValue::new("db.partition.id", range.to_string())]
+        };
+        let attributes = store
+            .containers()
+            .iter()
+            .map(|container| {
+                (0..container.partitions().len()).map(|range| of_partition(&container.name, range)).collect()
+            })
+            .collect();
+        Self { store: Arc::clone(store), attributes: Arc::new(attributes) }
+    }
+
+    /// A callback that observes `value` of each partition's usage.
+    fn observing<T: 'static>(
+        &self,
+        value: impl Fn(Usage) -> T + Send + Sync + 'static,
+    ) -> impl Fn(&dyn AsyncInstrument<T>) + Send + Sync + 'static {
+        let series = self.clone();
+        move |observer: &dyn AsyncInstrument<T>| {
+            for (container, attributes) in series.store.containers().iter().zip(series.attributes.iter()) {
+                for (partition, attributes) in container.partitions().iter().zip(attributes) {
+                    observer.observe(value(partition.usage()), attributes);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(variables: &[(&str, &str)]) -> Option<Settings> {
+        let found = |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
+        Settings::read(found)
+    }
+
+    #[test]
+    fn without_an_endpoint_nothing_is_exported() {
+        assert_eq!(read(&[]), None);
+        assert_eq!(read(&[("OTEL_EXPORTER_OTLP_ENDPOINT", ""), ("OTEL_METRIC_EXPORT_INTERVAL", "100")]), None);
+    }
+
+    #[test]
+    fn a_process_without_a_name_is_the_docstore() {
+        let name_of = |name: &'static str| {
+            let place = KeyValue::new("place", "here");
+            let resource = named(Resource::builder_empty().with_service_name(name).with_attribute(place).build());
+            let text = |key| resource.get(&Key::from_static_str(key)).unwrap().to_string();
+            (text("service.name"), text("place"))
+        };
+        assert_eq!(name_of("unknown_service:narrows"), ("docstore".to_owned(), "here".to_owned()));
+        assert_eq!(name_of("store"), ("store".to_owned(), "here".to_owned()));
+    }
+
+    #[test]
+    fn the_environment_is_read_as_the_specification_has_it() {
+        let general = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318/");
+        let signal = ("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "http://127.0.0.1:9/here");
+        let interval = |value| ("OTEL_METRIC_EXPORT_INTERVAL", value);
+        let cases = [
+            (vec![general], "http://127.0.0.1:4318/v1/metrics", 1_000),
+            (vec![general, signal], "http://127.0.0.1:9/here", 1_000),
+            (vec![signal, interval("250")], "http://127.0.0.1:9/here", 250),
+            (vec![signal, interval("5000")], "http://127.0.0.1:9/here", 5_000),
+            (vec![signal, interval("0")], "http://127.0.0.1:9/here", 1_000),
+            (vec![signal, interval("soon")], "http://127.0.0.1:9/here", 1_000),
+        ];
+        for (variables, endpoint, interval_ms) in cases {
+            let expected = Settings { endpoint: endpoint.to_owned(), interval: Duration::from_millis(interval_ms) };
+            assert_eq!(read(&variables), Some(expected), "{variables:?}");
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! `dronescheduler`: how far and how long an owner's drones flew in a month, summed over the documents of a store.
+//!
+//! It is meant to run on one thread, so that its processor time has a ceiling that load can reach. What the original
+//! spends outside the store is a setting, taken half before the store is asked and half after: processor time that is
+//! really used (another language's framework, JSON, TLS), and time that only passes (the platform's network and mesh).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use axum::routing::get;
+use axum::{Extension, Router};
+use opentelemetry::Context;
+use serde::{Deserialize, Serialize};
+
+use crate::period::Period;
+use crate::problem::Problem;
+use crate::server_span::{Route, Trace, trace};
+use crate::store::{Query, Store, StoreConfig, StoreError};
+use crate::telemetry::Telemetry;
+use crate::work::burn;
+use crate::{BaseUrl, Error, Parallelism, Routing, Service, problem};
+
+pub(crate) const PATH: &str = "/api/dronedeliveries/utilization";
+const QUERY: &str = "SELECT * FROM c WHERE c.ownerId = @ownerId AND c.year = @year AND c.month = @month";
+/// When to come again after the store was not there.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// The store, how it is asked, and what a request takes besides.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The store's address.
+    pub store: BaseUrl,
+    /// The store's database.
+    pub database: String,
+    /// The container within it.
+    pub container: String,
+    /// How many partitions a query asks at a time.
+    pub parallelism: Parallelism,
+    /// Whether a query goes to every partition or to the owner's.
+    pub routing: Routing,
+    /// Time that passes in each request without work: the platform's network.
+    pub platform_delay: Duration,
+    /// Processor time that each request uses.
+    pub cpu_work: Duration,
+    /// Requests to the store at a time, 1 to 10,000.
+    pub connections_max: usize,
+    /// Documents of one query that are held ahead of the partition that is being drained, 1 to 100,000.
+    pub prefetch_max: usize,
+}
+
+/// Listens on `port`, 0 for any.
+///
+/// # Errors
+///
+/// [`Error::Setting`] for a setting outside its range, [`Error::Bind`] if the port is not to be had, [`Error::Client`]
+/// and [`Error::Telemetry`] if the clients for the store and for spans cannot be built.
+pub async fn open(port: u16, config: Config) -> Result<Service, Error> {
+    let telemetry = Telemetry::from_env("dronescheduler")?;
+    Service::bind(port, router(config, &telemetry)?, telemetry).await
+}
+
+fn router(config: Config, telemetry: &Telemetry) -> Result<Router, Error> {
+    let store = Store::open(
+        StoreConfig {
+            url: config.store,
+            database: config.database,
+            container: config.container,
+            parallelism: config.parallelism,
+            routing: config.routing,
+            connections_max: config.connections_max,
+            prefetch_max: config.prefetch_max,
+        },
+        telemetry.tracer(),
+    )?;
+    let scheduler = Scheduler { store, half_delay: config.platform_delay / 2, half_work: config.cpu_work / 2 };
+    let route = Arc::new(Route { path: PATH, tracer: telemetry.tracer() });
+    let traced = get(utilization).route_layer(axum::middleware::from_fn_with_state(route, trace));
+    Ok(Router::new().route(PATH, traced).with_state(Arc::new(scheduler)))
+}
+
+struct Scheduler {
+    store: Store,
+    half_delay: Duration,
+    half_work: Duration,
+}
+
+/// The properties of a document that count.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Document {
+    traveled_miles: f64,
+    assigned_hours: f64,
+}
+
+/// Sums over the documents of a month.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Utilization {
+    traveled_miles: f64,
+    assigned_hours: f64,
+    #[serde(skip)]
+    documents: u64,
+}
+
+impl Utilization {
+    fn add(&mut self, document: Document) {
+        self.traveled_miles += document.traveled_miles;
+        self.assigned_hours += document.assigned_hours;
+        self.documents += 1;
+    }
+}
+
+async fn utilization(
+    State(scheduler): State<Arc<Scheduler>>,
+    Extension(Trace(cx)): Extension<Trace>,
+    request: Request,
+) -> Response {
+    match Period::of(request.uri()) {
+        Ok(period) => scheduler.answer(&cx, &period).await.unwrap_or_else(Problem::into_response),
+        Err(problem) => problem.into_response(),
+    }
+}
+
+impl Scheduler {
+    async fn answer(&self, cx: &Context, period: &Period) -> Result<Response, Problem> {
+        tokio::time::sleep(self.half_delay).await;
+        burn(self.half_work);
+        let sums = self.store.query(cx, &query(period), Utilization::add).await;
+        burn(self.half_work);
+        tokio::time::sleep(self.half_delay).await;
+        let sums = sums.map_err(|error| problem_of(&error))?;
+        if sums.documents == 0 {
+            let Period { owner, year, month } = period;
+            let detail = format!("no utilization of owner {owner:?} in month {month} of {year}");
+            return Err(Problem::new(StatusCode::NOT_FOUND, &detail));
+        }
+        Ok(problem::ok(&sums))
+    }
+}
+
+fn query(period: &Period) -> Query {
+    Query {
+        text: QUERY,
+        partition_key: period.owner.clone().into(),
+        parameters: vec![
+            ("@ownerId", period.owner.clone().into()),
+            ("@year", period.year.into()),
+            ("@month", period.month.into()),
+        ],
+    }
+}
+
+fn problem_of(error: &StoreError) -> Problem {
+    let unavailable = |wait| Problem::new(StatusCode::SERVICE_UNAVAILABLE, &error.to_string()).with_retry_after(wait);
+    match error {
+        StoreError::Throttled { retry_after, .. } => unavailable(*retry_after),
+        StoreError::Unreachable(_) | StoreError::Unavailable { .. } | StoreError::RangesGone => {
+            unavailable(RETRY_AFTER)
+        }
+        StoreError::Refused { .. } | StoreError::Malformed(_) | StoreError::TooManyPages | StoreError::Interrupted => {
+            Problem::new(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::testing::{Fake, Recorded, Told, ask, attribute, serve, url_of_nobody};
+
+    const ASKED: &str = "/api/dronedeliveries/utilization?ownerId=o0001&year=2021&month=3";
+
+    async fn answer_of(store: &BaseUrl, path: &str) -> (u16, Option<String>, Value) {
+        let config = Config {
+            store: store.clone(),
+            database: "dronedelivery".to_owned(),
+            container: "utilization".to_owned(),
+            parallelism: Parallelism::Serial,
+            routing: Routing::PartitionKey,
+            platform_delay: Duration::ZERO,
+            cpu_work: Duration::from_micros(10),
+            connections_max: 1,
+            prefetch_max: 100,
+        };
+        let recorded = Recorded::default();
+        let service = serve(router(config, &recorded.telemetry()).unwrap()).await;
+        let (status, headers, body) = ask(&service, path, &[]).await;
+        let server = recorded.spans("GET /api/dronedeliveries/utilization").pop().unwrap();
+        let error_type = (status >= 500).then(|| status.to_string());
+        assert_eq!(attribute(&server, "error.type"), error_type);
+        let retry_after = headers.get("retry-after").map(|value| value.to_str().unwrap().to_owned());
+        (status, retry_after, body)
+    }
+
+    #[tokio::test]
+    async fn documents_are_summed() {
+        let documents = json!({ "Documents": [
+            { "traveledMiles": 1.5, "assignedHours": 2.0, "id": "x" },
+            { "traveledMiles": 2.5, "assignedHours": 0.5 },
+        ] });
+        let store = Fake::start(&[(200, &documents.to_string())]).await;
+        let expected = json!({ "traveledMiles": 4.0, "assignedHours": 2.5 });
+        assert_eq!(answer_of(&store.url, ASKED).await, (200, None, expected));
+        let sent: Value = serde_json::from_str(&store.asked()[0].body).unwrap();
+        assert_eq!(
+            sent["parameters"],
+            json!([
+                { "name": "@ownerId", "value": "o0001" },
+                { "name": "@year", "value": 2021 },
+                { "name": "@month", "value": 3 },
+            ])
+        );
+    }
+
+    #[tokio::test]
+    async fn failures_say_whose_they_are() {
+        let none = Fake::start(&[(200, r#"{"Documents":[]}"#)]).await;
+        let away = Fake::start(&[(503, "")]).await;
+        let wrong = Fake::start(&[(400, "")]).await;
+        let busy = Fake::with(async |_| Told::new(429, "").with("x-ms-retry-after-ms", 30_500)).await;
+        let nobody = url_of_nobody().await;
+        for (store, status, retry_after) in [
+            (&none.url, 404, None),
+            (&away.url, 503, Some("1")),
+            (&nobody, 503, Some("1")),
+            (&busy.url, 503, Some("31")),
+            (&wrong.url, 500, None),
+        ] {
+            let (found, told, problem) = answer_of(store, ASKED).await;
+            assert_eq!((found, told.as_deref()), (status, retry_after));
+            assert_eq!(problem["status"], status);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_wrong_month_does_not_reach_the_store() {
+        let store = Fake::start(&[(500, "")]).await;
+        let (status, _, problem) = answer_of(&store.url, "/api/dronedeliveries/utilization?ownerId=o&month=0").await;
+        assert_eq!((status, &problem["parameter"]), (400, &json!(["year", "month"])));
+        assert_eq!(store.asked().len(), 0);
+    }
+}

@@ -1,0 +1,202 @@
+//! A client of the partitioned store, over Cosmos DB's REST interface.
+//!
+//! It is our own because the official clients for this language ask the partitions of a query one after the other
+//! only, and the case study is about the difference. It keeps their rules: a throttled request waits exactly as long as
+//! the store says, results come in the order of the ranges, and the connections are bounded. Deliberately absent:
+//! writes, authentication, query plans, and every other query than a filter whose results are joined by appending.
+
+mod attempt_span;
+mod error;
+mod fan_out;
+mod operation;
+mod ranges;
+#[cfg(test)]
+mod tests;
+mod wire;
+
+use std::str::FromStr;
+use std::sync::Arc;
+
+use opentelemetry::Context;
+use opentelemetry_sdk::trace::SdkTracer;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use self::operation::Operation;
+use self::ranges::Ranges;
+use self::wire::{Target, Wire};
+use crate::{BaseUrl, Error};
+
+pub(crate) use self::error::StoreError;
+
+/// How often a query starts again because the store's partitions have changed under it.
+const RANGE_REFRESHES_MAX: u32 = 1;
+const CONNECTIONS_MAX: usize = 10_000;
+const PREFETCH_MAX: usize = 100_000;
+
+/// How many partitions a query asks at a time, in the numbers of Cosmos DB's `MaxDegreeOfParallelism`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Parallelism {
+    /// `0`: one after the other.
+    Serial,
+    /// `1` and more: at most so many.
+    AtMost(usize),
+    /// `-1`: all of them.
+    All,
+}
+
+impl Parallelism {
+    fn of(self, targets: usize) -> usize {
+        match self {
+            Self::Serial => 1,
+            Self::AtMost(most) => most.min(targets),
+            Self::All => targets,
+        }
+        .max(1)
+    }
+}
+
+impl FromStr for Parallelism {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        match text.parse::<i32>().ok().map(|number| (number, usize::try_from(number))) {
+            Some((-1, _)) => Ok(Self::All),
+            Some((_, Ok(0))) => Ok(Self::Serial),
+            Some((_, Ok(most))) => Ok(Self::AtMost(most)),
+            _ => Err(Error::Setting { name: "parallelism", value: text.to_owned(), expected: "-1, 0 or a number" }),
+        }
+    }
+}
+
+/// Which partitions a query asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Routing {
+    /// Every one: the query does not say the partition key.
+    EveryRange,
+    /// The one where the query's partition key is.
+    PartitionKey,
+}
+
+/// The store and how it is asked.
+#[derive(Debug)]
+pub(crate) struct StoreConfig {
+    pub(crate) url: BaseUrl,
+    pub(crate) database: String,
+    pub(crate) container: String,
+    pub(crate) parallelism: Parallelism,
+    pub(crate) routing: Routing,
+    pub(crate) connections_max: usize,
+    pub(crate) prefetch_max: usize,
+}
+
+impl StoreConfig {
+    fn validate(&self) -> Result<(), Error> {
+        for (name, value, max, expected) in [
+            ("max-connections", self.connections_max, CONNECTIONS_MAX, "1 to 10000"),
+            ("prefetch", self.prefetch_max, PREFETCH_MAX, "1 to 100000"),
+        ] {
+            if !(1..=max).contains(&value) {
+                return Err(Error::Setting { name, value: value.to_string(), expected });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A parameterised query and the partition key its matches have.
+#[derive(Debug)]
+pub(crate) struct Query {
+    pub(crate) text: &'static str,
+    pub(crate) partition_key: Value,
+    pub(crate) parameters: Vec<(&'static str, Value)>,
+}
+
+impl Query {
+    fn body(&self) -> String {
+        let parameters: Vec<Value> =
+            self.parameters.iter().map(|(name, value)| json!({ "name": name, "value": value })).collect();
+        json!({ "query": self.text, "parameters": parameters }).to_string()
+    }
+}
+
+/// An open client.
+pub(crate) struct Store {
+    wire: Arc<Wire>,
+    ranges: Ranges,
+    parallelism: Parallelism,
+    routing: Routing,
+    prefetch_max: usize,
+}
+
+impl Store {
+    /// Says nothing to the store yet.
+    pub(crate) fn open(config: StoreConfig, tracer: SdkTracer) -> Result<Self, Error> {
+        config.validate()?;
+        Ok(Self {
+            parallelism: config.parallelism,
+            routing: config.routing,
+            prefetch_max: config.prefetch_max,
+            wire: Arc::new(Wire::new(&config, tracer)?),
+            ranges: Ranges::default(),
+        })
+    }
+
+    /// Runs `query` and folds its documents, in the order of the ranges, into what `A` is by default. Every attempt on
+    /// the wire is a span under `parent`.
+    pub(crate) async fn query<D, A>(
+        &self,
+        parent: &Context,
+        query: &Query,
+        fold: impl Fn(&mut A, D),
+    ) -> Result<A, StoreError>
+    where
+        D: DeserializeOwned + Send + 'static,
+        A: Default,
+    {
+        let operation = Arc::new(Operation { parent: parent.clone(), text: query.text, body: query.body() });
+        let mut refreshes = 0;
+        loop {
+            match self.once(&operation, query, &fold).await {
+                Err(StoreError::RangesGone) if refreshes < RANGE_REFRESHES_MAX => {
+                    self.ranges.forget().await;
+                    refreshes += 1;
+                }
+                Err(error) => {
+                    // A store that comes back may have other partitions.
+                    if matches!(error, StoreError::Unreachable(_) | StoreError::RangesGone) {
+                        self.ranges.forget().await;
+                    }
+                    return Err(error);
+                }
+                folded => return folded,
+            }
+        }
+    }
+
+    async fn once<D, A>(
+        &self,
+        operation: &Arc<Operation>,
+        query: &Query,
+        fold: &impl Fn(&mut A, D),
+    ) -> Result<A, StoreError>
+    where
+        D: DeserializeOwned + Send + 'static,
+        A: Default,
+    {
+        let targets = match self.routing {
+            Routing::PartitionKey => vec![Target::Key(json!([query.partition_key]).to_string())],
+            Routing::EveryRange => {
+                let ranges = self.ranges.get(&self.wire, &operation.parent).await?;
+                ranges.iter().cloned().map(Target::Range).collect()
+            }
+        };
+        let slots = self.parallelism.of(targets.len());
+        let mut pages = fan_out::start::<D>(&self.wire, operation, targets, slots, self.prefetch_max);
+        let mut folded = A::default();
+        while let Some(documents) = pages.next().await? {
+            documents.into_iter().for_each(|document| fold(&mut folded, document));
+        }
+        Ok(folded)
+    }
+}

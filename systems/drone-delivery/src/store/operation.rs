@@ -1,0 +1,58 @@
+//! What the requests of one query have in common, and the patience of each with a store that throttles.
+
+use std::time::Duration;
+
+use opentelemetry::Context;
+
+/// Retries after 429 of one request for a page: the official clients' `MaxRetryAttemptsOnRateLimitedRequests`.
+pub(super) const RETRIES_MAX: u32 = 9;
+/// Waiting after 429 of one request for a page, added up: `MaxRetryWaitTimeOnRateLimitedRequests`.
+pub(super) const WAIT_MAX: Duration = Duration::from_secs(30);
+
+/// One query on its way.
+#[derive(Debug)]
+pub(super) struct Operation {
+    /// The span that the attempts are under.
+    pub(super) parent: Context,
+    /// The query without its values.
+    pub(super) text: &'static str,
+    /// The query with its values, as it is sent.
+    pub(super) body: String,
+}
+
+/// What one request for a page still bears.
+#[derive(Debug, Default)]
+pub(super) struct Patience {
+    retries: u32,
+    waited: Duration,
+}
+
+impl Patience {
+    /// Takes a retry after `wait` out of what the request may have, or tells how many it had.
+    pub(super) fn take(&mut self, wait: Duration) -> Result<(), u32> {
+        let waited = self.waited.saturating_add(wait);
+        if self.retries == RETRIES_MAX || waited > WAIT_MAX {
+            return Err(self.retries);
+        }
+        self.retries += 1;
+        self.waited = waited;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patience_ends_with_the_ninth_retry_or_the_thirtieth_second() {
+        let taken = |wait_ms| {
+            let mut patience = Patience::default();
+            (0..20).find_map(|_| patience.take(Duration::from_millis(wait_ms)).err()).unwrap()
+        };
+        for (wait_ms, retries) in [(0, 9), (3_333, 9), (3_334, 8), (10_000, 3), (30_000, 1), (30_001, 0), (u64::MAX, 0)]
+        {
+            assert_eq!(taken(wait_ms), retries, "{wait_ms} ms");
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! For tests: services that answer as they are told, and spans that are kept to be looked at.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SpanData};
+use serde_json::Value;
+use tokio::net::TcpListener;
+
+use crate::BaseUrl;
+use crate::outgoing::{client, exchange};
+use crate::telemetry::Telemetry;
+
+/// A request that a fake has had.
+#[derive(Debug, Clone)]
+pub(crate) struct Asked {
+    /// How many the fake had before it.
+    pub(crate) number: usize,
+    pub(crate) path: String,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: String,
+    pub(crate) at: Instant,
+}
+
+impl Asked {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).map(|value| value.to_str().unwrap())
+    }
+}
+
+/// What a fake answers.
+#[derive(Debug, Clone)]
+pub(crate) struct Told {
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(&'static str, String)>,
+    pub(crate) body: String,
+}
+
+impl Told {
+    pub(crate) fn new(status: u16, body: impl ToString) -> Self {
+        Self { status, headers: Vec::new(), body: body.to_string() }
+    }
+
+    pub(crate) fn with(mut self, name: &'static str, value: impl ToString) -> Self {
+        self.headers.push((name, value.to_string()));
+        self
+    }
+}
+
+type Script = dyn Fn(Asked) -> Pin<Box<dyn Future<Output = Told> + Send>> + Send + Sync;
+
+/// A service that answers as a script says and remembers what it was asked.
+pub(crate) struct Fake {
+    pub(crate) url: BaseUrl,
+    state: Arc<FakeState>,
+}
+
+struct FakeState {
+    script: Box<Script>,
+    asked: Mutex<Vec<Asked>>,
+    in_flight: AtomicUsize,
+    in_flight_max: AtomicUsize,
+}
+
+impl Fake {
+    /// Gives `answers` one after the other, and the last one from then on.
+    pub(crate) async fn start(answers: &[(u16, &str)]) -> Self {
+        let answers: Vec<Told> = answers.iter().map(|(status, body)| Told::new(*status, body)).collect();
+        Self::with(move |asked| {
+            let answer = answers[asked.number.min(answers.len() - 1)].clone();
+            async move { answer }
+        })
+        .await
+    }
+
+    pub(crate) async fn with<F>(script: impl Fn(Asked) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Told> + Send + 'static,
+    {
+        let state = Arc::new(FakeState {
+            script: Box::new(move |asked| Box::pin(script(asked))),
+            asked: Mutex::default(),
+            in_flight: AtomicUsize::new(0),
+            in_flight_max: AtomicUsize::new(0),
+        });
+        let url = serve(Router::new().fallback(answer).with_state(Arc::clone(&state))).await;
+        Self { url, state }
+    }
+
+    pub(crate) fn asked(&self) -> Vec<Asked> {
+        self.state.asked.lock().unwrap().clone()
+    }
+
+    pub(crate) fn paths(&self) -> Vec<String> {
+        self.asked().into_iter().map(|asked| asked.path).collect()
+    }
+
+    /// The header's values, of the requests that had it.
+    pub(crate) fn headers(&self, name: &str) -> Vec<String> {
+        self.asked().iter().filter_map(|asked| asked.header(name).map(str::to_owned)).collect()
+    }
+
+    /// The most requests that were being answered at a time.
+    pub(crate) fn in_flight_max(&self) -> usize {
+        self.state.in_flight_max.load(Ordering::SeqCst)
+    }
+}
+
+async fn answer(State(state): State<Arc<FakeState>>, request: Request) -> Response<Body> {
+    let in_flight = state.in_flight.fetch_add(1, Ordering::SeqCst) + 1;
+    state.in_flight_max.fetch_max(in_flight, Ordering::SeqCst);
+    let at = Instant::now();
+    let (head, body) = request.into_parts();
+    let body = String::from_utf8(to_bytes(body, usize::MAX).await.unwrap().to_vec()).unwrap();
+    let asked = {
+        let mut all = state.asked.lock().unwrap();
+        let (number, path) = (all.len(), head.uri.to_string());
+        all.push(Asked { number, path, headers: head.headers, body, at });
+        all[number].clone()
+    };
+    let told = (state.script)(asked).await;
+    state.in_flight.fetch_sub(1, Ordering::SeqCst);
+    let mut response = Response::new(Body::from(told.body));
+    *response.status_mut() = StatusCode::from_u16(told.status).unwrap();
+    for (name, value) in told.headers {
+        response.headers_mut().insert(HeaderName::from_static(name), HeaderValue::try_from(value).unwrap());
+    }
+    response
+}
+
+/// Serves `router` until the test's runtime ends.
+pub(crate) async fn serve(router: Router) -> BaseUrl {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
+    tokio::spawn(async { axum::serve(listener, router).await.unwrap() });
+    url
+}
+
+/// An address where nobody listens: its port was free just now.
+pub(crate) async fn url_of_nobody() -> BaseUrl {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    format!("http://{}", listener.local_addr().unwrap()).parse().unwrap()
+}
+
+/// Asks `path`, which may have a query: status, headers and body.
+pub(crate) async fn ask(base: &BaseUrl, path: &str, headers: &[(&'static str, &str)]) -> (u16, HeaderMap, Value) {
+    let url = base.at("").join(path).unwrap();
+    let mut request = reqwest::Request::new(reqwest::Method::GET, url);
+    for (name, value) in headers {
+        request.headers_mut().insert(*name, value.parse().unwrap());
+    }
+    let client = client(std::time::Duration::from_secs(60), 1).unwrap();
+    let reply = exchange(&client, request).await.unwrap();
+    (reply.status.as_u16(), reply.headers, serde_json::from_slice(&reply.body).unwrap())
+}
+
+pub(crate) async fn body_of(base: &BaseUrl, path: &str, headers: &[(&'static str, &str)]) -> (u16, Value) {
+    let (status, _, body) = ask(base, path, headers).await;
+    (status, body)
+}
+
+/// Spans that are kept in memory.
+#[derive(Default)]
+pub(crate) struct Recorded(InMemorySpanExporter);
+
+impl Recorded {
+    pub(crate) fn telemetry(&self) -> Telemetry {
+        Telemetry::of(SdkTracerProvider::builder().with_simple_exporter(self.0.clone()).build())
+    }
+
+    /// In the order of their ends.
+    pub(crate) fn all(&self) -> Vec<SpanData> {
+        self.0.get_finished_spans().unwrap()
+    }
+
+    pub(crate) fn spans(&self, name: &str) -> Vec<SpanData> {
+        self.all().into_iter().filter(|span| span.name == name).collect()
+    }
+
+    pub(crate) fn reset(&self) {
+        self.0.reset();
+    }
+}
+
+/// The attribute's value as text.
+pub(crate) fn attribute(span: &SpanData, name: &str) -> Option<String> {
+    let found = span.attributes.iter().find(|attribute| attribute.key.as_str() == name);
+    found.map(|attribute| attribute.value.to_string())
+}
