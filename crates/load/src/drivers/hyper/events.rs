@@ -28,8 +28,8 @@ pub(super) struct Flight {
 pub(super) enum Event {
     /// A connection was made.
     Connected(Times),
-    /// The first byte of the request was handed over.
-    Sent { at_ns: i64 },
+    /// The first bytes of the request were written, after some time was spent on opening connections.
+    Sent { at_ns: i64, dialled_ns: i64 },
     /// A kept connection broke before the answer, and the request is sent once more.
     Retried,
     /// The exchange is over.
@@ -171,12 +171,12 @@ mod tests {
     fn only_the_end_of_an_exchange_is_waited_for_and_all_comes_in_order() {
         let (events, context) = (Events::default(), Context::from_waker(Waker::noop()));
         let flight = Flight { slot: 3, generation: 1 };
-        events.push(flight, Event::Sent { at_ns: 1 });
+        events.push(flight, Event::Sent { at_ns: 1, dialled_ns: 0 });
         assert!(events.poll(&context).is_pending());
         let result = Err(super::super::failure::Broken::new(ErrorKind::Reset, Cause::Text("")));
         events.push(flight, Event::Ended(Box::new(Ended { result, connection: None, capture: None })));
         assert!(events.poll(&context).is_ready());
-        assert!(matches!(events.pop(), Some((taken, Event::Sent { at_ns: 1 })) if taken == flight));
+        assert!(matches!(events.pop(), Some((taken, Event::Sent { at_ns: 1, .. })) if taken == flight));
         assert!(matches!(events.pop(), Some((_, Event::Ended(_)))) && events.pop().is_none());
         assert!(events.poll(&context).is_pending());
     }

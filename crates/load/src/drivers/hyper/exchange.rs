@@ -64,14 +64,15 @@ impl Errand {
             && connection.socket.is_ready().await
         {
             let is_kept = connection.answers > 0;
-            match self.send(connection).await {
+            match self.send(connection, 0).await {
                 Err(broken) if broken.is_unanswered && is_kept => self.say(Event::Retried),
                 result => return result,
             }
         }
         let opened_ns = self.dialer.clock.now_ns();
         let link = self.dialer.dial(self.flight, self.target, self.from).await?;
-        self.send(Connection::new(link, opened_ns)).await
+        let dialled_ns = self.dialer.clock.now_ns() - opened_ns;
+        self.send(Connection::new(link, opened_ns), dialled_ns).await
     }
 
     fn say(&self, event: Event) {
@@ -79,12 +80,12 @@ impl Errand {
     }
 
     /// Sends the request on a connection, which is kept if the answer is whole.
-    async fn send(&mut self, mut connection: Connection<Link>) -> Result<Whole, Broken> {
+    async fn send(&mut self, mut connection: Connection<Link>, dialled_ns: i64) -> Result<Whole, Broken> {
         let link = &mut connection.socket;
         let security = if self.dialer.encryption.is_some() { Security::Tls } else { Security::Plain };
         let request = translate::request(&self.request, self.dialer.protocol, security);
         let request = request.map_err(|cause| Broken::new(ErrorKind::Protocol, cause))?;
-        link.meter.begin(self.flight);
+        link.meter.begin(self.flight, dialled_ns);
         link.is_busy = true;
         let whole = self.receive(link, request).await?;
         link.is_busy = false;

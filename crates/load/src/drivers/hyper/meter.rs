@@ -26,19 +26,29 @@ pub(super) struct Meter {
     flight: Cell<Option<Flight>>,
     read: Cell<u64>,
     opening: Cell<Opening>,
+    /// How long the exchange has spent on opening connections.
+    dialled_ns: Cell<i64>,
     writing_ns: Cell<i64>,
     written_ns: Cell<i64>,
 }
 
 impl Meter {
     pub(super) fn new(clock: Clock, events: Rc<Events>) -> Self {
-        let (read, writing_ns, written_ns) = (Cell::new(0), Cell::new(0), Cell::new(0));
-        let opening = Cell::new(Opening::Awaited);
-        Self { clock, events, flight: Cell::new(None), read, opening, writing_ns, written_ns }
+        Self {
+            clock,
+            events,
+            flight: Cell::new(None),
+            read: Cell::new(0),
+            opening: Cell::new(Opening::Awaited),
+            dialled_ns: Cell::new(0),
+            writing_ns: Cell::new(0),
+            written_ns: Cell::new(0),
+        }
     }
 
-    /// Begins to measure an exchange.
-    pub(super) fn begin(&self, flight: Flight) {
+    /// Begins to measure an exchange, which has spent some time on opening connections.
+    pub(super) fn begin(&self, flight: Flight, dialled_ns: i64) {
+        self.dialled_ns.set(dialled_ns);
         self.flight.set(Some(flight));
         self.read.set(0);
         self.writing_ns.set(0);
@@ -73,14 +83,14 @@ impl Meter {
         self.written_ns.get()
     }
 
-    fn wrote(&self) {
+    /// Takes note of a write that began at a moment and has just been done.
+    fn wrote(&self, begun_ns: i64) {
         let Some(flight) = self.flight.get() else { return };
-        let now = self.clock.now_ns();
         if self.writing_ns.get() == 0 {
-            self.writing_ns.set(now);
-            self.events.push(flight, Event::Sent { at_ns: now });
+            self.writing_ns.set(begun_ns);
+            self.events.push(flight, Event::Sent { at_ns: begun_ns, dialled_ns: self.dialled_ns.get() });
         }
-        self.written_ns.set(now);
+        self.written_ns.set(self.clock.now_ns());
     }
 }
 
@@ -107,8 +117,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for Metered<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let begun_ns = self.meter.clock.now_ns();
         let done = ready!(Pin::new(&mut self.stream).poll_write(cx, bytes));
-        self.meter.wrote();
+        self.meter.wrote(begun_ns);
         Poll::Ready(done)
     }
 
@@ -117,8 +128,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Metered<S> {
         cx: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        let begun_ns = self.meter.clock.now_ns();
         let done = ready!(Pin::new(&mut self.stream).poll_write_vectored(cx, slices));
-        self.meter.wrote();
+        self.meter.wrote(begun_ns);
         Poll::Ready(done)
     }
 

@@ -173,11 +173,13 @@ impl Worker<'_, Library> {
                     phases.tls.add(connected_ns, secured_ns);
                 }
             }
-            Event::Sent { at_ns } => {
+            Event::Sent { at_ns, dialled_ns } => {
                 // A redirected request, or one that is sent once more, counts once.
                 if user.sent_ns == 0 {
                     user.sent_ns = at_ns;
-                    self.recorder.sent(user.position.row, (user.begun_ns - user.intended_ns).max(0) as u64);
+                    // The runtime's own delay counts, what the server does to a new connection does not.
+                    let lateness_ns = at_ns - user.intended_ns - dialled_ns;
+                    self.recorder.sent(user.position.row, lateness_ns.max(0) as u64);
                 }
             }
             Event::Retried => self.recorder.totals.reconnects += 1,
