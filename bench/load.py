@@ -27,6 +27,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -121,10 +122,36 @@ def measure(command, cwd=None):
     process = subprocess.Popen(
         ["taskset", "-c", str(CLIENT_CORE), *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=cwd
     )
+    peak = PeakMemory(process.pid)
     output = process.stdout.read().decode(errors="replace")
+    peak.stop()
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
-    return output, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+    return output, usage.ru_utime + usage.ru_stime, peak.mebibytes
+
+
+class PeakMemory:
+    """The largest VmHWM seen of a process. (Its ru_maxrss would begin at this script's own, which it is forked from.)"""
+
+    def __init__(self, pid):
+        self.mebibytes = 0.0
+        self.path = Path(f"/proc/{pid}/status")
+        self.over = threading.Event()
+        self.thread = threading.Thread(target=self.watch)
+        self.thread.start()
+
+    def watch(self):
+        while not self.over.wait(0.05):
+            try:
+                peak = number(r"VmHWM:\s+(\d+) kB", self.path.read_text())
+            except OSError:
+                return
+            if peak:
+                self.mebibytes = peak / 1024  # rises only, but for the change from taskset to the client
+
+    def stop(self):
+        self.over.set()
+        self.thread.join()
 
 
 def number(pattern, text, scale=1.0):

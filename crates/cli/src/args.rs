@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{check, completions, diagnose, init, load, man, report, run};
+use crate::commands::{capacity, check, completions, diagnose, init, load, man, report, run};
 
 /// Puts a distributed service under load, watches every hop, and names the place that holds it back.
 #[derive(Debug, Parser)]
@@ -22,7 +22,9 @@ pub(crate) enum Command {
     #[cfg(feature = "reference-systems")]
     Demo(crate::commands::demo::Arguments),
     /// Put load on one URL, with hey's flags and their meaning
-    Load(load::Arguments),
+    Load(Box<load::Arguments>),
+    /// Find the highest rate of arrivals that keeps an experiment's objectives
+    Capacity(capacity::Arguments),
     /// Say again what a run showed: table, findings, one sentence
     Diagnose(diagnose::Arguments),
     /// Write a run as one self-contained HTML page, or as JSON

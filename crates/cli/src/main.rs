@@ -19,6 +19,7 @@ fn main() -> std::process::ExitCode {
     let exit = match Args::parse_from(commands::load::with_two_dashes(std::env::args_os())).command {
         Command::Run(arguments) => commands::run::execute(&arguments),
         Command::Load(arguments) => commands::load::execute(&arguments),
+        Command::Capacity(arguments) => commands::capacity::execute(&arguments),
         Command::Diagnose(arguments) => commands::diagnose::execute(&arguments),
         Command::Report(arguments) => commands::report::execute(&arguments),
         Command::Init(arguments) => commands::init::execute(&arguments),

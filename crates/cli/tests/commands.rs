@@ -126,7 +126,7 @@ fn load_sends_exactly_n_requests() {
 fn load_says_what_it_cannot_do() {
     let bench = Bench::new("");
     let cases: [(&[&str], &str); 4] = [
-        (&["load", "https://127.0.0.1/"], "https is not supported yet"),
+        (&["load", "ftp://127.0.0.1/"], "`ftp://127.0.0.1/` is not a URL"),
         (&["load", "http://127.0.0.1:1/", "-n", "1"], "-n 1 is less than -c 50"),
         (&["load", "nonsense"], "`nonsense` is not a URL"),
         (&["load", "http://127.0.0.1:1/", "-z", "soon"], "expected a duration"),

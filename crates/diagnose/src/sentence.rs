@@ -6,12 +6,14 @@
 //! that noise does not explain are told.
 
 use narrows_model::comparison::{Change, Comparison, Meaning, VariantSummary};
-use narrows_model::evidence::RunEvidence;
+use narrows_model::evidence::{RunEvidence, TrialEvidence};
 use narrows_model::finding::Finding;
 use narrows_model::run::{TrialState, Verdict};
 use narrows_model::units;
 
+use crate::detectors::generator_limited::is_held_back;
 use crate::rank::{is_about_experiment, is_invalidating};
+use crate::thresholds::Thresholds;
 
 /// From this ratio on a change is told as a factor.
 const FACTOR_FROM: f64 = 3.0;
@@ -47,14 +49,18 @@ impl<'a> Story<'a> {
             let is_invalid = self.evidence.trials[at].trial.validity.verdict == Verdict::Invalid;
             is_invalid || self.findings.get(at).is_some_and(|findings| findings.iter().any(is_invalidating))
         };
-        let bad: Vec<String> = (0..self.evidence.trials.len())
-            .filter(|at| is_bad(*at))
-            .map(|at| self.evidence.trials[at].trial.label())
-            .collect();
-        if bad.is_empty() {
-            return String::new();
+        let thresholds = Thresholds::default();
+        let bad = self.evidence.trials.iter().enumerate().filter(|(at, _)| is_bad(*at)).map(|(_, trial)| trial);
+        let (starved, shaped): (Vec<_>, Vec<_>) = bad.partition(|trial| is_held_back(trial, &thresholds));
+        let labels = |trials: &[&TrialEvidence]| list(&trials.iter().map(|t| t.trial.label()).collect::<Vec<_>>());
+        let mut reasons = Vec::new();
+        if !shaped.is_empty() {
+            reasons.push(format!("in {} the load generator, not the system, shaped the figures", labels(&shaped)));
         }
-        format!("Not to be relied on, for in {} the load generator, not the system, shaped the figures: ", list(&bad))
+        if !starved.is_empty() {
+            reasons.push(format!("in {} max_vus held back a part of the load", labels(&starved)));
+        }
+        if reasons.is_empty() { String::new() } else { format!("Not to be relied on, for {}: ", reasons.join(" and ")) }
     }
 
     fn meaning(&self) -> String {
@@ -196,7 +202,6 @@ fn list(names: &[String]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use narrows_model::evidence::TrialEvidence;
     use narrows_testkit::spans::{Beat, query, run_of, server};
     use narrows_testkit::trial::{Load, TrialBuilder, run_of_trials};
 
@@ -281,6 +286,13 @@ mod tests {
     fn what_is_not_to_be_believed_comes_first() {
         let sentence = said([trial("a", 100.0, 80.0).verdict(Verdict::Invalid, "Late."), trial("b", 100.0, 80.0)]);
         assert!(sentence.starts_with("Not to be relied on, for in a the load generator"), "{sentence}");
+        let starved = || {
+            TrialBuilder::new("c").arrivals(30, 100.0, Load { vus: 9, rate: 80.0, latency_ms: 90.0 }).held_back(30, 20)
+        };
+        let sentence = said([trial("a", 80.0, 90.0).verdict(Verdict::Invalid, "Late."), starved()]);
+        let both = "Not to be relied on, for in a the load generator, not the system, shaped the figures and in c max_vus \
+                    held back a part of the load: no finding";
+        assert!(sentence.starts_with(both), "{sentence}");
         assert_eq!(said([]), "No trial was finished, so nothing can be said.");
         let cut = trial("a", 100.0, 80.0).state(TrialState::Failed);
         assert_eq!(said([cut]), "No trial was finished, so nothing can be said.");

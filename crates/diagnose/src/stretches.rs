@@ -7,12 +7,14 @@
 //! of a load that rises in steps is where limits show, so a part that is too short is left at the beginning. A stretch of several loads is not a
 //! steady one, so nothing is proved by its throughput.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::load::LoadSecond;
 use narrows_model::run::{Window, WindowKind};
 use narrows_model::series::names;
+use narrows_model::units;
 
 use crate::stats::median;
 use crate::thresholds::Thresholds;
@@ -26,12 +28,18 @@ pub(crate) struct Stretch {
     pub(crate) label: String,
     /// Whether the load is constant in it.
     pub(crate) is_steady: bool,
-    /// Virtual users, the most at any second of it.
+    /// Virtual users of closed models, the most at any second of it.
     pub(crate) vus: u32,
+    /// Arrivals per second of open models; none when there is none.
+    pub(crate) offered: Option<f64>,
+    /// Requests sent per second.
+    pub(crate) sent: f64,
     /// Successful answers per second.
     pub(crate) rate: f64,
     /// Mean latency from intended send, nanoseconds.
     pub(crate) latency_ns: f64,
+    /// Mean time from actual send, nanoseconds: without the wait for a free user of an open model.
+    pub(crate) service_ns: f64,
     start_ns: i64,
     end_ns: i64,
 }
@@ -48,6 +56,36 @@ pub(crate) struct HostUse {
 }
 
 impl Stretch {
+    /// Which of two stretches asks for more.
+    pub(crate) fn by_demand(&self, other: &Stretch) -> Ordering {
+        let offered = |stretch: &Stretch| stretch.offered.unwrap_or(0.0);
+        offered(self).total_cmp(&offered(other)).then(self.vus.cmp(&other.vus))
+    }
+
+    /// How many times as much as another's this load asks for; none when that cannot be told, because one is open and
+    /// the other is not, or because users and arrivals both differ.
+    pub(crate) fn demand_over(&self, other: &Stretch) -> Option<f64> {
+        match (self.offered, other.offered) {
+            (None, None) => Some(f64::from(self.vus) / f64::from(other.vus.max(1))),
+            (Some(here), Some(there)) if there > 0.0 && self.vus == other.vus => Some(here / there),
+            _ => None,
+        }
+    }
+
+    /// The load as it is asked for: `8 users`, `50.0/s`.
+    pub(crate) fn demand(&self) -> String {
+        match self.offered {
+            None => format!("{} users", self.vus),
+            Some(offered) if self.vus == 0 => units::rate(offered),
+            Some(offered) => format!("{} users and {}", self.vus, units::rate(offered)),
+        }
+    }
+
+    /// Requests under way at any time, by Little's law: throughput × time from send to answer.
+    pub(crate) fn in_flight(&self) -> f64 {
+        self.rate * self.service_ns / 1e9
+    }
+
     /// None when the host was not sampled.
     pub(crate) fn host_use(&self, trial: &TrialEvidence, thresholds: &Thresholds) -> Option<HostUse> {
         let share = self.median_of(trial, (names::HOST_CPU_UTILIZATION, "", 0), thresholds)?;
@@ -102,9 +140,19 @@ fn parts_of_one(trial: &TrialEvidence, window: &Window) -> Vec<Stretch> {
 fn joined(trial: &TrialEvidence, first: &Window, last: &Window, group: &[&Window]) -> Stretch {
     let users = || group.iter().map(|window| window.vus);
     let (least, most) = (users().min().unwrap_or(0), users().max().unwrap_or(0));
-    let is_steady = least == most;
-    let label = if is_steady { format!("“{}”", last.label) } else { format!("“{least} to {most} users”") };
-    let bounds = Window { start_ns: first.start_ns, end_ns: last.end_ns, vus: most, ..last.clone() };
+    let rates = || group.iter().filter_map(|window| window.rate);
+    let (slowest, fastest) = (rates().reduce(f64::min), rates().reduce(f64::max));
+    let is_steady = group.iter().all(|window| (window.vus, window.rate) == (last.vus, last.rate));
+    let mut levels = Vec::new();
+    if most > 0 || fastest.is_none() {
+        levels.push(if least == most { format!("{most} users") } else { format!("{least} to {most} users") });
+    }
+    if let (Some(slowest), Some(fastest)) = (slowest, fastest) {
+        let (from, to) = (units::rate(slowest), units::rate(fastest));
+        levels.push(if slowest == fastest { to } else { format!("{from} to {to}") });
+    }
+    let label = if is_steady { format!("“{}”", last.label) } else { format!("“{}”", levels.join(" + ")) };
+    let bounds = Window { start_ns: first.start_ns, end_ns: last.end_ns, vus: most, rate: fastest, ..last.clone() };
     Stretch { is_steady, ..stretch(trial, &bounds, label) }
 }
 
@@ -129,16 +177,21 @@ fn most_users<'a>(rows: impl Iterator<Item = &'a LoadSecond>) -> Option<u32> {
 fn stretch(trial: &TrialEvidence, bounds: &Window, label: String) -> Stretch {
     let load = trial.window_load(bounds);
     let is_in = |start_ns: i64| (bounds.start_ns..bounds.end_ns).contains(&(start_ns + 500_000_000));
+    // In an open model the rows count the users at work, which follow from its rate.
     let vus = match bounds.kind {
         WindowKind::Steady => bounds.vus,
+        _ if bounds.rate.is_some() => bounds.vus,
         _ => most_users(trial.seconds.iter().filter(|row| is_in(row.start_ns))).unwrap_or(bounds.vus),
     };
     Stretch {
         label,
         is_steady: bounds.kind == WindowKind::Steady,
         vus,
+        offered: bounds.rate.map(|rate| if bounds.kind == WindowKind::Steady { rate } else { load.offered() }),
+        sent: if load.seconds > 0.0 { load.sent as f64 / load.seconds } else { 0.0 },
         rate: load.rate(),
         latency_ns: load.latency.mean_ns(),
+        service_ns: load.service.mean_ns(),
         start_ns: bounds.start_ns,
         end_ns: bounds.end_ns,
     }
@@ -212,6 +265,22 @@ mod tests {
         let key = (names::CPU_CORES, "shop", 0);
         let medians: Vec<_> = found.iter().map(|s| s.median_of(&trial, key, &Thresholds::default())).collect();
         assert_eq!(medians, [None, Some(9.5), Some(15.5), Some(21.5)]);
+    }
+
+    #[test]
+    fn open_windows_are_told_apart_by_their_rate() {
+        let at = |rate| Load { vus: 7, rate, latency_ms: 20.0 };
+        let trial = [50.0, 100.0, 200.0].into_iter();
+        let trial = trial.fold(TrialBuilder::new("a"), |trial, rate| trial.arrivals(2, rate, at(rate)));
+        let found = stretches(&trial.arrivals(9, 400.0, at(390.0)).build());
+        let shown: Vec<_> = found.iter().map(|s| (s.label.as_str(), s.offered, s.vus, s.is_steady)).collect();
+        let joined = ("“50.0/s to 200/s”", Some(200.0), 0, false);
+        assert_eq!(shown, [joined, ("“400/s”", Some(400.0), 0, true)]);
+        let (last, first) = (&found[1], &found[0]);
+        assert_eq!((last.in_flight(), last.demand().as_str()), (7.8, "400/s"));
+        assert_eq!((last.demand_over(first), last.by_demand(first)), (Some(2.0), Ordering::Greater));
+        let closed = stretches(&TrialBuilder::new("a").steady(9, at(10.0)).build());
+        assert_eq!((last.demand_over(&closed[0]), closed[0].demand().as_str()), (None, "7 users"));
     }
 
     #[test]

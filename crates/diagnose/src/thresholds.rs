@@ -31,7 +31,8 @@ pub struct Thresholds {
     pub cpu_points: usize,
     /// `cpu-saturation` and `generator-limited`: the least time that those points span, nanoseconds.
     pub cpu_span_ns: i64,
-    /// `cpu-saturation`: throughput has stopped growing when it grows by less than this share of what users grow by.
+    /// `cpu-saturation`: throughput has stopped growing when it grows by less than this share of what users or
+    /// the rate offered grow by.
     pub flat_growth_share: f64,
     /// `cpu-saturation`: requests queue when latency is this many times that of the lightest load.
     pub queueing_latency_factor: f64,
@@ -81,6 +82,15 @@ pub struct Thresholds {
     pub generator_lateness_invalid: f64,
     /// `generator-limited`: mean lateness below which nothing is said, nanoseconds: what timers cost.
     pub generator_lateness_ns_min: f64,
+    /// `generator-limited`: share of the iterations due that never began, from which figures are doubtful.
+    pub generator_dropped_doubtful: f64,
+    /// `generator-limited`: the same, from which they are invalid.
+    pub generator_dropped_invalid: f64,
+    /// `generator-limited`: share of the iterations due that had to wait for a free user, from which figures are
+    /// doubtful.
+    pub generator_waited_doubtful: f64,
+    /// `generator-limited`: the same, from which the wait is what made requests late.
+    pub generator_waited_share: f64,
     /// `generator-limited`: share of one core of the busiest load thread, from which figures are doubtful.
     pub generator_thread_doubtful: f64,
     /// `generator-limited`: the same, from which they are invalid.
@@ -130,6 +140,10 @@ impl Default for Thresholds {
             generator_lateness_doubtful: 0.10,
             generator_lateness_invalid: 0.50,
             generator_lateness_ns_min: 100_000.0,
+            generator_dropped_doubtful: 0.001,
+            generator_dropped_invalid: 0.01,
+            generator_waited_doubtful: 0.10,
+            generator_waited_share: 0.01,
             generator_thread_doubtful: 0.80,
             generator_thread_invalid: 0.95,
             generator_host_share: 0.30,

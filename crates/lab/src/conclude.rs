@@ -6,8 +6,8 @@ use narrows_model::comparison::{ObjectiveResult, Outcome};
 use narrows_model::evidence::RunEvidence;
 use narrows_telemetry::run_file::{Reader, Recorder, TraceLimit};
 
-use crate::Error;
 use crate::experiment::{self, Experiment, Objective};
+use crate::{Error, judging};
 
 /// Reads a run file and concludes from it. Works on unfinished runs too: on what they have.
 pub fn outcome(path: &Path) -> Result<Outcome, Error> {
@@ -30,14 +30,8 @@ pub(crate) fn write(path: &Path, recorder: &Recorder, experiment: &Experiment) -
 }
 
 fn conclude(evidence: RunEvidence, objectives: &[Objective]) -> Outcome {
-    let judged: Vec<Vec<ObjectiveResult>> = evidence
-        .trials
-        .iter()
-        .map(|trial| {
-            let load = trial.counted_load();
-            objectives.iter().map(|objective| objective.evaluate(&load)).collect()
-        })
-        .collect();
+    let judged: Vec<Vec<ObjectiveResult>> =
+        evidence.trials.iter().map(|trial| judging::of_trial(objectives, trial)).collect();
     let notes = experiment::notes(&evidence.run.experiment_source);
     narrows_diagnose::conclude(evidence, judged, notes)
 }

@@ -72,6 +72,19 @@ pub enum Error {
         /// What it printed last.
         last_lines: Vec<String>,
     },
+    /// The program that sends the load failed.
+    #[error("the load's command `{program}` {how}{}", tail(.last_lines))]
+    LoadCommand {
+        /// The program.
+        program: String,
+        /// `exited with code 1`.
+        how: String,
+        /// What it printed last.
+        last_lines: Vec<String>,
+    },
+    /// The capacity of this experiment cannot be searched for.
+    #[error("cannot search for the capacity: {0}")]
+    Capacity(String),
     /// No port is free.
     #[error("no free port on 127.0.0.1 between {from} and {to}")]
     NoPort {

@@ -5,6 +5,7 @@
 //! prints nothing: what happens is told to a [`progress::Progress`].
 
 mod adopted;
+pub mod capacity;
 mod cgroup;
 mod components;
 pub mod conclude;
@@ -13,6 +14,7 @@ pub mod environment;
 pub mod error;
 pub mod experiment;
 pub mod guard;
+mod judging;
 mod plan;
 mod ports;
 pub mod progress;

@@ -57,6 +57,8 @@ pub enum Event<'a> {
         /// The second, once per scenario.
         rows: &'a [LoadSecond],
     },
+    /// A probe of a search for the capacity is over: what became of it.
+    Probed(&'a str),
     /// The load is over; services are being stopped.
     Stopping,
     /// A trial is over.

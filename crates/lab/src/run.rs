@@ -17,7 +17,7 @@ use crate::guard::Guard;
 use crate::ports::Ports;
 use crate::progress::{Event, Progress};
 use crate::setup::Setups;
-use crate::trial::Bench;
+use crate::trial::{Bench, PlannedLoad, Roots, Work};
 use crate::{Error, conclude, environment, plan};
 
 /// What to run and how.
@@ -60,6 +60,16 @@ pub struct Ended {
 /// Runs the experiment. `stop` ends it early, in order: the trial under way becomes `interrupted`.
 /// Errors only when the run could not begin; what happens later is in [`Ended`].
 pub fn run(options: &Options<'_>, stop: &AtomicBool, progress: &mut dyn Progress) -> Result<Ended, Error> {
+    run_with(options, &mut PlannedLoad, stop, progress)
+}
+
+/// As [`run`], with something else to be done in each trial than to send the experiment's load.
+pub(crate) fn run_with(
+    options: &Options<'_>,
+    work: &mut dyn Work,
+    stop: &AtomicBool,
+    progress: &mut dyn Progress,
+) -> Result<Ended, Error> {
     let (file, run, mut trials) = open(options)?;
     let todo: Vec<usize> = (0..trials.len()).filter(|i| trials[*i].state != TrialState::Done).collect();
     progress.tell(&Event::RunStarted {
@@ -68,8 +78,10 @@ pub fn run(options: &Options<'_>, stop: &AtomicBool, progress: &mut dyn Progress
         already_done: trials.len() - todo.len(),
         varied: &plan::varied(&trials),
     });
-    let result = run_trials(options, &file, &run, &mut trials, &todo, stop, progress);
-    let concluded = result.and_then(|()| conclude::write(&options.path, &file.recorder(), options.experiment));
+    let result = run_trials(options, &file, &run, &mut trials, &todo, work, stop, progress);
+    let concluded = result
+        .and_then(|()| conclude::write(&options.path, &file.recorder(), options.experiment))
+        .and_then(|()| work.conclude(&file.recorder()));
     let state = match &concluded {
         Ok(()) => RunState::Complete,
         Err(Error::Interrupted) => RunState::Interrupted,
@@ -127,19 +139,23 @@ fn new_run(options: &Options<'_>) -> Run {
     }
 }
 
+#[allow(clippy::too_many_arguments, reason = "it is one step of a run, cut out of it for its length")]
 fn run_trials(
     options: &Options<'_>,
     file: &RunFile,
     run: &Run,
     trials: &mut [Trial],
     todo: &[usize],
+    work: &mut dyn Work,
     stop: &AtomicBool,
     progress: &mut dyn Progress,
 ) -> Result<(), Error> {
     let recorder = file.recorder();
     let store: Arc<dyn Store> = Arc::new(recorder.clone());
     let weights = Weights::default();
-    let receiver = Receiver::start(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), Arc::clone(&store), weights.clone())?;
+    let roots = Arc::new(Roots::before(Arc::clone(&store)));
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let receiver = Receiver::start(address, Arc::clone(&roots) as Arc<dyn Store>, weights.clone())?;
     let sampler = Sampler::start(SamplerConfig::default(), Arc::clone(&store))?;
     let mark = format!("{}-{:08x}", run.id, environment::random_u64() as u32);
     let guard = Guard::start(&options.guard_command, &mark)?;
@@ -151,6 +167,7 @@ fn run_trials(
         receiver: &receiver,
         recorder: recorder.clone(),
         store,
+        roots,
         weights,
         sampler: &sampler,
         guard,
@@ -167,7 +184,7 @@ fn run_trials(
         }
         let trial = &mut trials[*index];
         progress.tell(&Event::TrialStarted { trial, position, of: todo.len() });
-        result = one_trial(&mut bench, file, trial, progress);
+        result = one_trial(&mut bench, file, trial, work, progress);
         progress.tell(&Event::TrialEnded { trial });
         if result.is_err() {
             break;
@@ -183,6 +200,7 @@ fn one_trial(
     bench: &mut Bench<'_>,
     file: &RunFile,
     trial: &mut Trial,
+    work: &mut dyn Work,
     progress: &mut dyn Progress,
 ) -> Result<(), Error> {
     let variant = bench
@@ -198,7 +216,7 @@ fn one_trial(
     *trial = plan::begun(trial, environment::now_ns());
     recorder.put_trial(trial)?;
     recorder.set_trial(Some(trial.id));
-    let result = bench.trial(variant, trial, progress);
+    let result = bench.trial(variant, trial, work, progress);
     recorder.set_trial(None);
     trial.ended_ns = Some(environment::now_ns());
     trial.state = match &result {

@@ -43,8 +43,12 @@ impl Default for Clock {
 
 /// A duration in nanoseconds, cut off at a quarter of the range so that sums of a few stay within it.
 pub(crate) fn nanos(duration: Duration) -> i64 {
-    const NANOS_MAX: u128 = (i64::MAX / 4) as u128;
-    duration.as_nanos().min(NANOS_MAX) as i64
+    const NANOS_MAX: u64 = i64::MAX as u64 / 4;
+    const SECONDS_MAX: u64 = NANOS_MAX / 1_000_000_000;
+    if duration.as_secs() >= SECONDS_MAX {
+        return NANOS_MAX as i64;
+    }
+    (duration.as_secs() * 1_000_000_000 + u64::from(duration.subsec_nanos())) as i64
 }
 
 #[cfg(test)]
@@ -73,7 +77,12 @@ mod tests {
 
     #[test]
     fn an_endless_duration_is_cut_off() {
-        assert_eq!(nanos(Duration::MAX), i64::MAX / 4);
+        let seconds_max = (i64::MAX / 4 / 1_000_000_000) as u64;
+        for endless in [Duration::MAX, Duration::from_secs(seconds_max)] {
+            assert_eq!(nanos(endless), i64::MAX / 4);
+        }
+        let last = Duration::from_secs(seconds_max) - Duration::from_nanos(1);
+        assert_eq!(i128::from(nanos(last)), last.as_nanos() as i128);
         assert_eq!(nanos(Duration::from_millis(1)), 1_000_000);
     }
 }

@@ -1,9 +1,12 @@
 //! The load engine: models, drivers, pacing, and the validity of the generator itself.
 //!
 //! A plan goes in ([`narrows_model::load::LoadPlan`]), seconds and samples come out while it runs ([`run`]), a summary
-//! when it is over ([`LoadOutcome`]). Each virtual user has one connection and one request at a time. In a closed model it
-//! begins again when it is ready; in an open one iterations arrive at a rate, and each takes a user that is free. Every request counts in per-second distributions; only a bounded sample is
-//! kept whole.
+//! when it is over ([`LoadOutcome`]). Each virtual user has one connection and one request at a time. In a closed model
+//! it begins again when it is ready; in an open one iterations arrive at a rate, and each takes a user that is free.
+//! Every request counts in per-second distributions; only a bounded sample is kept whole.
+//!
+//! A thread's loop is in `drivers/worker/`, the two ways to send and receive beside it; what answers mean beyond their
+//! status is in `session/`.
 //!
 //! Invariants: nothing allocates per plain request in the steady state; load threads share nothing per request but the
 //! counters a plan asks for (iterations, sequential data); latency is from the intended send, and the generator's own

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::{Builder, ScopedJoinHandle};
 
@@ -17,7 +17,7 @@ use crate::clock::Clock;
 use crate::collector::Collector;
 use crate::data::Sources;
 use crate::drivers::Driver;
-use crate::drivers::http1::{Shared, ThreadReport};
+use crate::drivers::worker::{Shared, ThreadReport};
 use crate::flows::Flows;
 use crate::outcome::{ArrivalTotals, LoadOutcome, Phases};
 use crate::random::Random;
@@ -97,13 +97,13 @@ fn allow_open_files(users: u64, threads: usize) -> Result<(), Error> {
     setrlimit(Resource::Nofile, raised).map_err(|errno| Error::system("raise the limit of open files", errno))
 }
 
-fn run_threads(shared: &Shared<'_>, encryption: Option<&Encryption>, out: &SyncSender<LoadBatch>) -> Result<(LoadTotals, Vec<ThreadReport>), Error> {
+fn run_threads(
+    shared: &Shared<'_>,
+    encryption: Option<&Encryption>,
+    out: &SyncSender<LoadBatch>,
+) -> Result<(LoadTotals, Vec<ThreadReport>), Error> {
     let (report, reports) = sync_channel::<Message>(SECONDS_AHEAD * shared.threads);
-    let scenarios = &shared.plan.scenarios;
-    let steps = shared.flows.steps().iter();
-    let names: Vec<RowName> = steps
-        .map(|step| RowName { scenario: scenarios[step.scenario].name.clone(), request: step.name.clone() })
-        .collect();
+    let names = row_names(shared);
     let mut workers = Vec::with_capacity(shared.threads);
     for thread in 0..shared.threads {
         let random = Random::new(shared.plan.seed, 2 * thread as u64 + 1);
@@ -115,10 +115,11 @@ fn run_threads(shared: &Shared<'_>, encryption: Option<&Encryption>, out: &SyncS
         let mut running: Vec<ScopedJoinHandle<'_, ThreadReport>> = Vec::with_capacity(workers.len());
         let mut refused = None;
         for (thread, (driver, recorder)) in workers.into_iter().enumerate() {
-            match Builder::new().name(format!("load-{thread}")).spawn_scoped(scope, move || driver.run(shared, thread, recorder)) {
+            let builder = Builder::new().name(format!("load-{thread}"));
+            match builder.spawn_scoped(scope, move || driver.run(shared, thread, recorder)) {
                 Ok(handle) => running.push(handle),
                 Err(source) => {
-                    shared.deserted.store(true, std::sync::atomic::Ordering::Relaxed);
+                    shared.deserted.store(true, Ordering::Relaxed);
                     refused = Some(Error::System { action: "start a load thread", source });
                     break;
                 }
@@ -129,6 +130,12 @@ fn run_threads(shared: &Shared<'_>, encryption: Option<&Encryption>, out: &SyncS
         let ended: Vec<ThreadReport> = ended.collect();
         refused.map_or(Ok((totals, ended)), Err)
     })
+}
+
+fn row_names(shared: &Shared<'_>) -> Vec<RowName> {
+    let scenario = |index: usize| shared.plan.scenarios[index].name.clone();
+    let steps = shared.flows.steps().iter();
+    steps.map(|step| RowName { scenario: scenario(step.scenario), request: step.name.clone() }).collect()
 }
 
 fn sum_up(started_ns: i64, mut totals: LoadTotals, reports: Vec<ThreadReport>) -> LoadOutcome {

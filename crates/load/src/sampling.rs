@@ -43,27 +43,32 @@ impl Ended {
 #[derive(Debug, Default)]
 pub(crate) struct Sampler {
     slowest: Vec<Ended>,
+    /// Where the fastest of them stands, and its latency: what another has to exceed.
+    fastest: usize,
+    fastest_ns: u64,
     errors: Reservoir<ERRORS_MAX>,
     rest: Reservoir<REST_MAX>,
 }
 
 impl Sampler {
     /// Takes note of a request.
-    pub(crate) fn offer(&mut self, ended: Ended, random: &mut Random) {
+    pub(crate) fn offer(&mut self, ended: &Ended, random: &mut Random) {
         if ended.error.is_some() {
-            self.errors.offer(ended, random);
-            return;
+            return self.errors.offer(ended, random);
         }
-        if self.slowest.len() < SLOWEST_MAX {
-            self.slowest.push(ended);
-            return;
+        if self.slowest.len() == SLOWEST_MAX {
+            if ended.latency_ns() <= self.fastest_ns {
+                return self.rest.offer(ended, random);
+            }
+            let other = std::mem::replace(&mut self.slowest[self.fastest], *ended);
+            self.rest.offer(&other, random);
+        } else {
+            self.slowest.push(*ended);
         }
-        let fastest = (0..SLOWEST_MAX).min_by_key(|i| self.slowest[*i].latency_ns()).unwrap_or(0);
-        let mut other = ended;
-        if ended.latency_ns() > self.slowest[fastest].latency_ns() {
-            other = std::mem::replace(&mut self.slowest[fastest], ended);
+        let latencies = self.slowest.iter().map(Ended::latency_ns).enumerate();
+        if let Some((fastest, fastest_ns)) = latencies.min_by_key(|(_, latency_ns)| *latency_ns) {
+            (self.fastest, self.fastest_ns) = (fastest, fastest_ns);
         }
-        self.rest.offer(other, random);
     }
 
     /// Hands over the sample, weights set, and begins anew.
@@ -83,12 +88,12 @@ struct Reservoir<const MAX: usize> {
 }
 
 impl<const MAX: usize> Reservoir<MAX> {
-    fn offer(&mut self, ended: Ended, random: &mut Random) {
+    fn offer(&mut self, ended: &Ended, random: &mut Random) {
         self.offered += 1;
         if self.kept.len() < MAX {
-            self.kept.push(ended);
+            self.kept.push(*ended);
         } else if let Some(place) = self.kept.get_mut(random.below(self.offered) as usize) {
-            *place = ended;
+            *place = *ended;
         }
     }
 
@@ -146,7 +151,7 @@ mod tests {
             let mut random = Random::new(seed, 0);
             let mut sampler = Sampler::default();
             for (latency, failed) in &latencies {
-                sampler.offer(ended(*latency, failed.then_some(ErrorKind::Reset)), &mut random);
+                sampler.offer(&ended(*latency, failed.then_some(ErrorKind::Reset)), &mut random);
             }
             let samples = sampler.take(&name());
             let weight = |failed: bool| {
@@ -172,7 +177,7 @@ mod tests {
         for _ in 0..1_000 {
             let mut sampler = Sampler::default();
             for i in 0..200 {
-                sampler.offer(ended(i, None), &mut random);
+                sampler.offer(&ended(i, None), &mut random);
             }
             early += sampler.take(&name())[SLOWEST_MAX..].iter().filter(|s| s.done_ns < 1_098).count();
         }

@@ -85,6 +85,16 @@ impl LoadTotals {
         if ended > 0 { self.errors.total() as f64 / ended as f64 } else { 0.0 }
     }
 
+    /// Iterations of open models that were due per second; 0 when no time passed.
+    pub fn offered(&self) -> f64 {
+        if self.seconds > 0.0 { self.due as f64 / self.seconds } else { 0.0 }
+    }
+
+    /// Of those offered, the iterations per second that were not dropped.
+    pub fn achieved(&self) -> f64 {
+        if self.seconds > 0.0 { self.due.saturating_sub(self.dropped) as f64 / self.seconds } else { 0.0 }
+    }
+
     /// Latency from intended send.
     pub fn latency(&self) -> Quantiles {
         self.latency.quantiles()
@@ -102,6 +112,30 @@ impl LoadTotals {
         self.latency.merge(&row.latency);
         self.service.merge(&row.service);
         self.lateness.merge(&row.lateness);
+    }
+}
+
+/// What one request of the load came to: a step of a scenario.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RequestOfLoad {
+    /// See [`LoadSecond::scenario`].
+    pub scenario: String,
+    /// See [`LoadSecond::request`].
+    pub request: String,
+    /// What it came to; `seconds` are those of the whole load, so that rates add up.
+    pub totals: LoadTotals,
+}
+
+impl RequestOfLoad {
+    /// Adds a second's row to its request, which comes last when it is new. Does not touch `seconds` of the totals.
+    pub fn add_to(requests: &mut Vec<RequestOfLoad>, row: &LoadSecond) {
+        let is_same = |known: &RequestOfLoad| known.scenario == row.scenario && known.request == row.request;
+        let at = requests.iter().position(is_same).unwrap_or_else(|| {
+            let (scenario, request) = (row.scenario.clone(), row.request.clone());
+            requests.push(RequestOfLoad { scenario, request, totals: LoadTotals::default() });
+            requests.len() - 1
+        });
+        requests[at].totals.add(row);
     }
 }
 
@@ -187,6 +221,17 @@ impl TrialEvidence {
     /// The load of one window.
     pub fn window_load(&self, window: &Window) -> LoadTotals {
         self.load_where(|ns| (window.start_ns..window.end_ns).contains(&ns))
+    }
+
+    /// The load of all counted windows by scenario and request, in the order they first appear.
+    pub fn requests_of_load(&self) -> Vec<RequestOfLoad> {
+        let seconds = self.counted_load().seconds;
+        let mut requests: Vec<RequestOfLoad> = Vec::new();
+        for row in self.seconds.iter().filter(|row| self.is_counted(row.start_ns + 500_000_000)) {
+            RequestOfLoad::add_to(&mut requests, row);
+        }
+        requests.iter_mut().for_each(|request| request.totals.seconds = seconds);
+        requests
     }
 
     fn load_where(&self, is_in: impl Fn(i64) -> bool) -> LoadTotals {

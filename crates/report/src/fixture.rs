@@ -48,7 +48,7 @@ pub(crate) fn outcome() -> Outcome {
         orders_cores: 0.92,
         database_cores: 0.71,
         queries: 25,
-        errors_every: 13,
+        errors_every: 17,
     };
     let fixed = Shape {
         id: 2,
@@ -59,7 +59,7 @@ pub(crate) fn outcome() -> Outcome {
         orders_cores: 0.98,
         database_cores: 0.33,
         queries: 1,
-        errors_every: LENGTH_S,
+        errors_every: LENGTH_S + 1,
     };
     let trials = vec![trial(&as_is), trial(&fixed)];
     let findings = vec![vec![n_plus_one(&trials[0].traces[0]), saturated()], Vec::new()];
@@ -147,7 +147,7 @@ fn validity(shape: &Shape) -> Validity {
 }
 
 fn window(index: u32, kind: WindowKind, label: &str, start_ns: i64, end_ns: i64) -> Window {
-    Window { index, kind, label: label.to_owned(), start_ns, end_ns, vus: 8 }
+    Window { index, kind, label: label.to_owned(), start_ns, end_ns, vus: 8, rate: None }
 }
 
 fn service(name: &str, replica: u32, cpu_limit_cores: Option<f64>) -> ServiceInstance {
@@ -176,8 +176,12 @@ fn load_second(shape: &Shape, second: i64) -> LoadSecond {
     let status = u64::from(second % shape.errors_every == shape.errors_every - 1 && second > WARMUP_S) * 2;
     let mut row = LoadSecond {
         scenario: "shoppers".to_owned(),
+        request: String::new(),
         start_ns: shape.start_ns + second * SECOND,
         vus: 8,
+        due: 0,
+        late: 0,
+        dropped: 0,
         sent: succeeded + status,
         succeeded,
         errors: ErrorCounts { status, ..ErrorCounts::default() },
@@ -194,6 +198,27 @@ fn load_second(shape: &Shape, second: i64) -> LoadSecond {
         row.lateness.record(20_000);
     }
     row
+}
+
+/// The same run under an open load of two steps, of which the second fails a check now and then.
+pub(crate) fn open_outcome() -> Outcome {
+    let mut outcome = outcome();
+    for evidence in &mut outcome.evidence.trials {
+        let window = &mut evidence.windows[1];
+        (window.vus, window.rate, window.label) = (0, Some(1100.0), "1,100/s".to_owned());
+        let mut rows = Vec::new();
+        for mut row in std::mem::take(&mut evidence.seconds) {
+            let mut pay = LoadSecond { request: "pay".to_owned(), vus: 0, ..row.clone() };
+            pay.errors = ErrorCounts { check: pay.succeeded / 100, ..ErrorCounts::default() };
+            pay.sent = pay.succeeded + pay.errors.check;
+            row.request = "list".to_owned();
+            (row.due, row.late) = (1100, 3);
+            row.dropped = 1100_u64.saturating_sub(row.sent);
+            rows.extend([row, pay]);
+        }
+        evidence.seconds = rows;
+    }
+    outcome
 }
 
 fn series(shape: &Shape) -> Vec<Series> {

@@ -5,7 +5,7 @@
 //! the run file.
 
 use narrows_model::comparison::Outcome;
-use narrows_model::evidence::{LoadTotals, PartitionThroughput, TrialEvidence};
+use narrows_model::evidence::{LoadTotals, PartitionThroughput, RequestOfLoad, TrialEvidence};
 use narrows_model::operation::{CallEvidence, OperationEvidence};
 use serde_json::{Value, json};
 
@@ -34,6 +34,7 @@ fn trial(outcome: &Outcome, index: usize, evidence: &TrialEvidence) -> Value {
         "windows": evidence.windows,
         "services": evidence.services,
         "load": load(&evidence.counted_load()),
+        "requests": evidence.requests_of_load().iter().map(request).collect::<Vec<_>>(),
         "operations": evidence.operations.iter().map(operation).collect::<Vec<_>>(),
         "throughput": evidence.throughput().iter().map(partition).collect::<Vec<_>>(),
         "spans_total": evidence.spans_total,
@@ -76,9 +77,22 @@ fn partition(partition: &PartitionThroughput) -> Value {
     })
 }
 
-fn load(totals: &LoadTotals) -> Value {
+/// A request of the load, with `scenario` and `request` before what [`load`] says.
+pub(crate) fn request(request: &RequestOfLoad) -> Value {
+    let mut value = load(&request.totals);
+    value["scenario"] = json!(request.scenario);
+    value["request"] = json!(request.request);
+    value
+}
+
+pub(crate) fn load(totals: &LoadTotals) -> Value {
     json!({
         "seconds": totals.seconds,
+        "due": totals.due,
+        "late": totals.late,
+        "dropped": totals.dropped,
+        "offered": totals.offered(),
+        "achieved": totals.achieved(),
         "sent": totals.sent,
         "succeeded": totals.succeeded,
         "errors": totals.errors,
@@ -111,6 +125,7 @@ mod tests {
             "load",
             "objectives",
             "operations",
+            "requests",
             "services",
             "spans_refused",
             "spans_total",
@@ -123,6 +138,17 @@ mod tests {
         assert_eq!(value["trials"][0]["objectives"][0]["kept"], "no");
         assert_eq!(value["comparison"]["variants"][1]["against_first"]["rate"]["meaning"], "higher");
         assert_eq!(value["trials"][0]["load"]["seconds"], 60.0);
+    }
+
+    #[test]
+    fn requests_and_arrivals_are_there() {
+        let value = outcome(&fixture::open_outcome());
+        let trial = &value["trials"][0];
+        assert_eq!((&trial["load"]["due"], &trial["load"]["offered"]), (&json!(66_000), &json!(1100.0)));
+        assert_eq!(trial["requests"][1]["request"], "pay");
+        assert_eq!(trial["requests"][1]["due"], 0);
+        assert!(trial["requests"][1]["errors"]["check"].as_u64() > Some(0));
+        assert_eq!(trial["windows"][1]["rate"], 1100.0);
     }
 
     #[test]

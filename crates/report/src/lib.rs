@@ -1,14 +1,16 @@
-//! Text, JSON and HTML renderings of what a run found.
+//! Text, JSON, HTML and files for other programs: renderings of what a run found.
 //!
-//! Everything here turns model types into a `String` (or a JSON value) and nothing else: no file is opened, nothing is
+//! Everything here turns model types into a `String` (or bytes, or a JSON value) and nothing else: no file is opened, nothing is
 //! printed, no clock is read, and no judgement is made. What is counted on the way, such as the lines of a chart, is
 //! layout: scenarios laid on top of each other, replicas summed, points thinned to what a screen can show.
 
+pub mod export;
 mod figures;
 #[cfg(test)]
 mod fixture;
 pub mod html;
 pub mod json;
+mod load;
 mod measures;
 mod operations;
 mod recurring;

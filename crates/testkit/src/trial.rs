@@ -14,6 +14,7 @@ use narrows_model::run::{
 };
 use narrows_model::series::{Point, Series, SeriesKey, names};
 use narrows_model::trace::Trace;
+use narrows_model::units;
 
 use crate::TRIAL_START_NS;
 
@@ -137,7 +138,44 @@ impl TrialBuilder {
         }
         let index = self.evidence.windows.len() as u32;
         let label = format!("{vus} users");
-        self.evidence.windows.push(Window { index, kind, label, start_ns, end_ns, vus });
+        self.evidence.windows.push(Window { index, kind, label, start_ns, end_ns, vus, rate: None });
+        self
+    }
+
+    /// A window of an open model: `offered` iterations are due each second, `load.vus` users are at work.
+    pub fn arrivals(self, seconds: usize, offered: f64, load: Load) -> Self {
+        let from = self.evidence.seconds.len();
+        let mut trial = self.window(WindowKind::Steady, load.vus, constant(seconds, load));
+        for row in &mut trial.evidence.seconds[from..] {
+            row.due = offered.round().max(0.0) as u64;
+            row.sent = row.due;
+        }
+        if let Some(window) = trial.evidence.windows.last_mut() {
+            (window.vus, window.rate, window.label) = (0, Some(offered), units::rate(offered));
+        }
+        trial
+    }
+
+    /// In each second of the last window so many iterations that were due found every user busy, and so many never
+    /// began.
+    pub fn held_back(mut self, late: u64, dropped: u64) -> Self {
+        let start_ns = self.evidence.windows.last().map_or(TRIAL_START_NS, |window| window.start_ns);
+        for row in self.evidence.seconds.iter_mut().filter(|row| row.start_ns >= start_ns) {
+            (row.late, row.dropped) = (late, dropped);
+            row.sent = row.due.saturating_sub(dropped);
+        }
+        self
+    }
+
+    /// Another request of the load beside each one there is, a second step of the scenario that takes `latency_ms`.
+    pub fn second_step(mut self, request: &str, latency_ms: f64) -> Self {
+        let steps = self.evidence.seconds.iter().map(|row| LoadSecond {
+            request: request.into(),
+            ..second(row.start_ns, 0, row.succeeded as f64, latency_ms)
+        });
+        let steps: Vec<LoadSecond> = steps.collect();
+        self.evidence.seconds.extend(steps);
+        self.evidence.seconds.sort_by_key(|row| row.start_ns);
         self
     }
 
@@ -284,5 +322,19 @@ mod tests {
         assert_eq!(load.lateness.count(), 400);
         let cpu = trial.counted_usage(names::CPU_CORES, "shop");
         assert_eq!((cpu.points, cpu.max), (10, 0.25));
+    }
+
+    #[test]
+    fn requests_of_a_load_add_up_to_the_whole() {
+        let load = Load { vus: 3, rate: 40.0, latency_ms: 10.0 };
+        let trial = TrialBuilder::new("a").warmup(3, load).arrivals(10, 50.0, load).held_back(7, 5);
+        let trial = trial.second_step("pay", 30.0).build();
+        let whole = trial.counted_load();
+        let requests = trial.requests_of_load();
+        let told: Vec<_> = requests.iter().map(|r| (r.request.as_str(), r.totals.rate())).collect();
+        assert_eq!(told, [("", 40.0), ("pay", 40.0)]);
+        assert_eq!((whole.rate(), whole.offered(), whole.achieved(), whole.late), (80.0, 50.0, 45.0, 70));
+        assert_eq!((requests[0].totals.due, requests[1].totals.due), (500, 0));
+        assert_eq!(requests[1].totals.latency().max_ns, 30_000_000);
     }
 }

@@ -1,5 +1,6 @@
 //! The subcommands, one file each: its arguments and what it does.
 
+pub(crate) mod capacity;
 pub(crate) mod check;
 pub(crate) mod completions;
 #[cfg(feature = "reference-systems")]
@@ -54,13 +55,20 @@ fn write_new(path: &std::path::Path, text: &str, hint: &str) -> Result<(), Failu
     })
 }
 
+/// Columns of standard output, if it is a terminal.
+fn stdout_width() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
+    (size.ws_col > 0).then_some(usize::from(size.ws_col))
+}
+
 /// How text should look on standard output: as wide as the terminal, coloured only on one.
 pub(crate) fn style() -> Style {
     const WIDTH_MIN: usize = 80;
     const WIDTH_MAX: usize = 120;
     let is_terminal = std::io::stdout().is_terminal();
     let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-    let width = crate::live::terminal_width().or(columns).unwrap_or(100).clamp(WIDTH_MIN, WIDTH_MAX);
+    let width =
+        crate::live::terminal_size().map(|(columns, _)| columns).or(columns).unwrap_or(100).clamp(WIDTH_MIN, WIDTH_MAX);
     let color = if is_terminal && std::env::var_os("NO_COLOR").is_none() { Color::Always } else { Color::Never };
     Style { width, color }
 }

@@ -6,7 +6,8 @@
 //! start does not; where programs outside the run use most of it, that is a caveat and not a finding; and where another stretch carried as much load with clearly less CPU, the CPU was not the limit.
 //!
 //! Use of CPU alone does not prove that CPU is what holds the throughput back: confidence is high only when throughput
-//! stopped growing with users, or when Little's law shows that requests queue.
+//! stopped growing with users or with the rate offered, or when requests queue: by Little's law where users are given,
+//! by the time that requests take once sent where a rate is.
 
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::finding::{Confidence, Figure, Finding};
@@ -26,8 +27,8 @@ pub struct CpuSaturation;
 const REFUTING_SHARE: f64 = 0.9;
 /// A replica is limited by one thread when all others together use no more than this share of its CPU.
 const OTHER_THREADS_SHARE: f64 = 0.25;
-/// Users must have grown by this factor between two stretches before their throughputs are compared.
-const USERS_GROWTH_MIN: f64 = 1.25;
+/// Users or the rate offered must have grown by this factor between two stretches before these are compared.
+const DEMAND_GROWTH_MIN: f64 = 1.25;
 const CONSUMERS_MAX: usize = 3;
 /// The resource of a finding about the machine as a whole.
 pub(crate) const HOST: &str = "host";
@@ -38,7 +39,7 @@ impl Detector for CpuSaturation {
     }
 
     fn version(&self) -> u32 {
-        2
+        3
     }
 
     fn detect(&self, trial: &TrialEvidence, thresholds: &Thresholds) -> Vec<Finding> {
@@ -128,7 +129,7 @@ impl<'a> Scene<'a> {
         stretch.host_use(self.trial, self.thresholds)
     }
 
-    /// The saturated stretch of the most users, the later of equals, unless another stretch refutes it.
+    /// The saturated stretch that asks for most, the later of equals, unless another stretch refutes it.
     fn saturated(&self, level: impl Fn(&Stretch) -> Option<f64>, threshold: f64) -> Option<(usize, f64)> {
         let levels: Vec<Option<f64>> = self.stretches.iter().map(level).collect();
         let known = || levels.iter().enumerate().filter_map(|(at, level)| Some((at, (*level)?)));
@@ -139,7 +140,7 @@ impl<'a> Scene<'a> {
         };
         known()
             .filter(|(at, level)| *level >= threshold && !is_refuted(*at))
-            .max_by_key(|(at, _)| (self.stretches[*at].vus, *at))
+            .max_by(|(a, _), (b, _)| self.stretches[*a].by_demand(&self.stretches[*b]).then(a.cmp(b)))
     }
 
     fn finding(&self, detector: &CpuSaturation, saturation: &Saturation<'_>) -> Finding {
@@ -174,16 +175,20 @@ impl<'a> Scene<'a> {
     /// What shows that requests wait for CPU, in a sentence.
     fn proof(&self, at: usize) -> Option<String> {
         let here = self.stretches.get(at).filter(|stretch| stretch.is_steady)?;
-        let fewer = |other: &&Stretch| {
-            other.is_steady && other.rate > 0.0 && f64::from(here.vus) >= USERS_GROWTH_MIN * f64::from(other.vus.max(1))
+        let is_lighter = |other: &&Stretch| {
+            let growth = here.demand_over(other).filter(|_| other.is_steady && other.rate > 0.0);
+            growth.is_some_and(|growth| growth >= DEMAND_GROWTH_MIN)
         };
-        let below = self.stretches.iter().filter(fewer).max_by_key(|other| other.vus)?;
-        let lightest = self.stretches.iter().filter(fewer).min_by_key(|other| other.vus)?;
+        let below = self.stretches.iter().filter(is_lighter).max_by(|a, b| a.by_demand(b))?;
+        let lightest = self.stretches.iter().filter(is_lighter).min_by(|a, b| a.by_demand(b))?;
+        if here.offered.is_some() {
+            return self.flat_against_offered(here, below).or_else(|| self.slower_once_sent(here, lightest));
+        }
         self.flat_against(here, below).or_else(|| self.queueing_against(here, lightest))
     }
 
     fn flat_against(&self, here: &Stretch, below: &Stretch) -> Option<String> {
-        let users = f64::from(here.vus) / f64::from(below.vus.max(1)) - 1.0;
+        let users = here.demand_over(below)? - 1.0;
         let rate = here.rate / below.rate - 1.0;
         (rate < self.thresholds.flat_growth_share * users).then(|| {
             format!(
@@ -192,6 +197,39 @@ impl<'a> Scene<'a> {
                 here.vus,
                 units::rate(below.rate),
                 units::rate(here.rate)
+            )
+        })
+    }
+
+    /// What the generator held back proves nothing, so the requests sent must have grown too.
+    fn flat_against_offered(&self, here: &Stretch, below: &Stretch) -> Option<String> {
+        let asked = here.demand_over(below)?.min(here.sent / below.sent) - 1.0;
+        let answered = here.rate / below.rate - 1.0;
+        let is_flat = asked >= DEMAND_GROWTH_MIN - 1.0 && answered < self.thresholds.flat_growth_share * asked;
+        is_flat.then(|| {
+            format!(
+                "Throughput no longer follows the rate offered: from {} to {} it went from {} to {}.",
+                below.demand(),
+                here.demand(),
+                units::rate(below.rate),
+                units::rate(here.rate)
+            )
+        })
+    }
+
+    /// With a rate given, the requests under way follow from the time each takes (Little's law). That time would not
+    /// depend on the rate if none had to queue.
+    fn slower_once_sent(&self, here: &Stretch, lightest: &Stretch) -> Option<String> {
+        let is_longer = here.service_ns >= self.thresholds.queueing_latency_factor * lightest.service_ns;
+        (is_longer && lightest.service_ns > 0.0).then(|| {
+            format!(
+                "Requests queue: at {} {} of them are under way at any time ({} × {}), each {} times as long as at {}.",
+                here.demand(),
+                units::three(here.in_flight()),
+                units::rate(here.rate),
+                units::duration(here.service_ns),
+                units::three(here.service_ns / lightest.service_ns),
+                lightest.demand()
             )
         })
     }
@@ -266,7 +304,10 @@ impl Words<'_> {
     fn numbers(&self) -> Vec<Figure> {
         let mut numbers = vec![
             Figure::new("share of the limit, median", self.saturation.level * 100.0, "%"),
-            Figure::new("users at that time", f64::from(self.stretch.vus), ""),
+            match self.stretch.offered {
+                Some(offered) => Figure::new("arrivals offered at that time", offered, "/s"),
+                None => Figure::new("users at that time", f64::from(self.stretch.vus), ""),
+            },
             Figure::new("throughput at that time", self.stretch.rate, "/s"),
             Figure::new("mean latency at that time", self.stretch.latency_ns, "ns"),
         ];
@@ -465,6 +506,36 @@ mod tests {
         }
         for last in [[0.75, 0.78, 0.81, 0.84], [0.70, 0.75, 0.80, 0.98]] {
             assert_eq!(rising(last), [], "{last:?}");
+        }
+    }
+
+    /// Two levels of an open load: what is offered, answered and takes how long.
+    fn open(levels: [(f64, f64, f64); 2]) -> TrialBuilder {
+        let step = |trial: TrialBuilder, (offered, rate, latency_ms): (f64, f64, f64)| {
+            trial.arrivals(10, offered, load((rate * latency_ms / 1e3) as u32, rate, latency_ms))
+        };
+        let trial = levels.into_iter().fold(TrialBuilder::new("a").service("shop", Some(0.5)), step);
+        trial.cpu("shop", 0, |second| if second < 10 { 0.2 } else { 0.49 })
+    }
+
+    #[test]
+    fn an_open_load_proves_saturation_by_what_it_offered() {
+        let flat = "Throughput no longer follows the rate offered: from 100/s to 200/s it went from 100/s to 110/s.";
+        let queues = "Requests queue: at 200/s 11.0 of them are under way at any time (110/s × 100 ms), each 10.0 times as \
+                      long as at 100/s.";
+        let cases = [
+            (open([(100.0, 100.0, 10.0), (200.0, 110.0, 400.0)]), Some(flat)),
+            (open([(100.0, 100.0, 10.0), (200.0, 110.0, 100.0)]).held_back(100, 90), Some(queues)),
+            (open([(100.0, 100.0, 10.0), (200.0, 199.0, 11.0)]), None),
+            (open([(100.0, 100.0, 10.0), (110.0, 101.0, 40.0)]), None),
+        ];
+        for (trial, proof) in cases {
+            let findings = detect(trial);
+            let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
+            let expected = if proof.is_some() { Confidence::High } else { Confidence::Medium };
+            assert_eq!(finding.confidence, expected, "{:?}", finding.reasons);
+            assert!(proof.is_none_or(|proof| finding.reasons[1] == proof), "{:?}", finding.reasons);
+            assert_eq!(finding.numbers[1].name, "arrivals offered at that time");
         }
     }
 

@@ -1,10 +1,11 @@
 //! `generator-limited`: the load generator, not the system, shaped the numbers.
 //!
-//! A finding on the experiment. Four signs are read: the generator's own verdict; the part of the mean latency that
-//! requests spent waiting to be sent; the CPU of its busiest load thread; its part of a full machine. Confidence is high
+//! A finding on the experiment. Five signs are read: the generator's own verdict; the iterations of an open model that
+//! never began or had to wait, because `max_vus` users were all busy; the part of the mean latency that requests spent
+//! waiting to be sent; the CPU of its busiest load thread; its part of a full machine. Confidence is high
 //! when a sign says that the figures are invalid, medium when they are to be read with care; the ranking relies on it.
 
-use narrows_model::evidence::TrialEvidence;
+use narrows_model::evidence::{LoadTotals, TrialEvidence};
 use narrows_model::finding::{Confidence, Figure, Finding};
 use narrows_model::run::Verdict;
 use narrows_model::series::names;
@@ -24,13 +25,14 @@ impl Detector for GeneratorLimited {
     }
 
     fn version(&self) -> u32 {
-        2
+        3
     }
 
     fn detect(&self, trial: &TrialEvidence, thresholds: &Thresholds) -> Vec<Finding> {
         let stretches = stretches(trial);
         let signs: Vec<Sign> = [
             verdict(trial),
+            held_back(trial, thresholds),
             lateness(trial, thresholds),
             busiest_thread(trial, &stretches, thresholds),
             full_host(trial, &stretches, thresholds),
@@ -38,7 +40,7 @@ impl Detector for GeneratorLimited {
         .into_iter()
         .flatten()
         .collect();
-        if signs.is_empty() { Vec::new() } else { vec![finding(self, signs, late_share(trial))] }
+        if signs.is_empty() { Vec::new() } else { vec![finding(self, signs, trial)] }
     }
 }
 
@@ -68,6 +70,54 @@ fn judged(value: f64, doubtful: f64, invalid: f64) -> Option<Verdict> {
     }
 }
 
+/// The share of the iterations due that never began; 0 in closed models.
+fn dropped_share(load: &LoadTotals) -> f64 {
+    if load.due > 0 { load.dropped as f64 / load.due as f64 } else { 0.0 }
+}
+
+/// The share of the iterations due that found every user busy; 0 in closed models.
+fn waited_share(load: &LoadTotals) -> f64 {
+    if load.due > 0 { load.late as f64 / load.due as f64 } else { 0.0 }
+}
+
+/// Whether so many iterations of an open load never began that the system was not given it, though the generator had
+/// CPU to spare: with a full thread users are busy because of the generator itself.
+pub(crate) fn is_held_back(trial: &TrialEvidence, thresholds: &Thresholds) -> bool {
+    dropped_share(&trial.counted_load()) >= thresholds.generator_dropped_invalid && !has_full_thread(trial, thresholds)
+}
+
+fn has_full_thread(trial: &TrialEvidence, thresholds: &Thresholds) -> bool {
+    let sign = busiest_thread(trial, &stretches(trial), thresholds);
+    sign.is_some_and(|sign| sign.verdict == Verdict::Invalid)
+}
+
+/// In an open model an iteration waits, and in the end is dropped, only when all users it may have are busy.
+fn held_back(trial: &TrialEvidence, thresholds: &Thresholds) -> Option<Sign> {
+    let load = trial.counted_load();
+    let (dropped, waited) = (dropped_share(&load), waited_share(&load));
+    let verdict = judged(dropped, thresholds.generator_dropped_doubtful, thresholds.generator_dropped_invalid)
+        .or_else(|| (waited >= thresholds.generator_waited_doubtful).then_some(Verdict::Doubtful))?;
+    let (share, what) = if dropped > 0.0 {
+        (dropped, "iterations that never began")
+    } else {
+        (waited, "iterations that waited for a user")
+    };
+    Some(Sign {
+        verdict,
+        reason: format!(
+            "max_vus was reached: of {} iterations that were due, {} found every user busy and had to wait, and {} ({}) \
+             never began, so {} were offered and {} given.",
+            units::count(load.due),
+            units::count(load.late),
+            units::count(load.dropped),
+            units::percent(dropped),
+            units::rate(load.offered()),
+            units::rate(load.achieved()),
+        ),
+        figure: Some((Figure::new(what, share * 100.0, "%"), share, "of the iterations that were due")),
+    })
+}
+
 /// The part of the mean latency that passed before sending, 0 to 1; 0 without load.
 fn late_share(trial: &TrialEvidence) -> f64 {
     let load = trial.counted_load();
@@ -85,10 +135,15 @@ fn lateness(trial: &TrialEvidence, thresholds: &Thresholds) -> Option<Sign> {
     Some(Sign {
         verdict,
         reason: format!(
-            "Requests left {} late on average, which is {} of the mean latency of {}.",
+            "Requests left {} late on average, which is {} of the mean latency of {}{}.",
             units::duration(late_ns),
             units::percent(share),
-            units::duration(latency_ns)
+            units::duration(latency_ns),
+            if waited_share(&load) >= thresholds.generator_waited_share {
+                ": the wait for a free user is part of it, because max_vus was reached"
+            } else {
+                ""
+            }
         ),
         figure: Some((Figure::new("delay before sending, mean", late_ns, "ns"), share.min(1.0), "of the mean latency")),
     })
@@ -133,11 +188,25 @@ fn full_host(trial: &TrialEvidence, stretches: &[Stretch], thresholds: &Threshol
     })
 }
 
-fn finding(detector: &GeneratorLimited, signs: Vec<Sign>, late_share: f64) -> Finding {
+const MORE_CPU: &str = "Send less, give the generator more threads or a machine of its own, and run this trial again before \
+                        acting on its other findings.";
+const MORE_USERS: &str = "Raise max_vus and run this trial again. If the latency has only grown, the rate is more than the \
+                          system carries: then its throughput is right as it is, and the other findings say what limits it.";
+
+fn finding(detector: &GeneratorLimited, signs: Vec<Sign>, trial: &TrialEvidence) -> Finding {
+    let thresholds = Thresholds::default();
+    let load = trial.counted_load();
+    let has_waited = dropped_share(&load) >= thresholds.generator_dropped_doubtful
+        || waited_share(&load) >= thresholds.generator_waited_doubtful;
+    let is_users = has_waited && !has_full_thread(trial, &thresholds);
     let worst = signs.iter().map(|sign| sign.verdict).max().unwrap_or_default();
     let dearest = signs.iter().filter_map(|sign| sign.figure.as_ref()).max_by(|a, b| a.1.total_cmp(&b.1));
-    let (cost_share, cost_of) = dearest.map_or((late_share, "of the mean latency"), |(_, share, of)| (*share, *of));
+    let (cost_share, cost_of) =
+        dearest.map_or((late_share(trial), "of the mean latency"), |(_, share, of)| (*share, *of));
     let (title, confidence) = match worst {
+        Verdict::Invalid if is_held_back(trial, &thresholds) => {
+            ("max_vus held the load back, so the system was not given what the experiment offers", Confidence::High)
+        }
         Verdict::Invalid => {
             ("the load generator was the limit, so this trial says little about the system", Confidence::High)
         }
@@ -157,10 +226,12 @@ fn finding(detector: &GeneratorLimited, signs: Vec<Sign>, late_share: f64) -> Fi
         evidence_text: None,
         exemplars: Vec::new(),
         ruled_out: Vec::new(),
-        falsified_by: "The same load from a generator with more CPU of its own gives the same figures.".into(),
-        advice: "Send less, give the generator more threads or a machine of its own, and run this trial again before acting \
-                 on its other findings."
-            .into(),
+        falsified_by: if is_users {
+            "The same load with a higher max_vus gives the same figures.".into()
+        } else {
+            "The same load from a generator with more CPU of its own gives the same figures.".into()
+        },
+        advice: if is_users { MORE_USERS.into() } else { MORE_CPU.into() },
         caveats: Vec::new(),
     }
 }
@@ -197,6 +268,41 @@ mod tests {
             assert_eq!(findings[0].confidence, confidence, "with {name}");
             assert!((findings[0].cost_share - cost_share).abs() < 1e-9, "with {name}: {}", findings[0].cost_share);
         }
+    }
+
+    fn open(late: u64, dropped: u64) -> TrialBuilder {
+        TrialBuilder::new("a").arrivals(20, 1000.0, Load { rate: 900.0, ..LOAD }).held_back(late, dropped)
+    }
+
+    #[test]
+    fn users_that_were_all_busy_are_told_as_such() {
+        let cases = [
+            (open(200, 100), Some((Confidence::High, 0.1, "max_vus held the load back"))),
+            (open(200, 2), Some((Confidence::Medium, 0.002, "the load generator had a part"))),
+            (open(100, 0), Some((Confidence::Medium, 0.1, "the load generator had a part"))),
+            (open(99, 0), None),
+            (open(0, 0), None),
+        ];
+        for (trial, expected) in cases {
+            let findings = detect(trial);
+            assert_eq!(findings.len(), usize::from(expected.is_some()));
+            let (Some(finding), Some((confidence, share, title))) = (findings.first(), expected) else { continue };
+            assert_eq!((finding.confidence, finding.cost_share), (confidence, share));
+            assert!(finding.title.starts_with(title) && finding.advice.starts_with("Raise max_vus"), "{finding:?}");
+        }
+        let finding = detect(open(200, 100)).remove(0);
+        assert_eq!(
+            finding.reasons,
+            [
+                "max_vus was reached: of 20,000 iterations that were due, 4,000 found every user busy and had to wait, and \
+              2,000 (10 %) never began, so 1,000/s were offered and 900/s given."
+            ]
+        );
+        let full = detect(open(200, 100).busiest_thread(names::GENERATOR, 0, |_| 0.97)).remove(0);
+        assert!(full.title.starts_with("the load generator was") && full.advice.starts_with("Send less"), "{full:?}");
+        let late = detect(open(50, 0).lateness_ms(4.0)).remove(0);
+        assert!(late.reasons[0].ends_with("because max_vus was reached."), "{:?}", late.reasons);
+        assert!(late.advice.starts_with("Send less"), "the wait is no more than a part");
     }
 
     #[test]

@@ -146,6 +146,11 @@ impl Process {
         self.ended.is_some_and(|status| status.success())
     }
 
+    /// The code it exited with; none while it lives or when a signal ended it.
+    pub(crate) fn exit_code(&self) -> Option<i32> {
+        self.ended.and_then(|status| status.code())
+    }
+
     /// Asks the whole group to end, waits up to `patience` until all of it has, then kills what is left.
     pub(crate) fn stop(mut self, signal: Signal, patience: Duration, guard: &mut Guard) -> Ended {
         let group = self.pid() as i32;

@@ -43,9 +43,42 @@ impl Bindings {
 pub struct BoundTrial {
     /// The replicas of all services, in the order they are started.
     pub services: Vec<BoundService>,
-    /// The load. Its targets are the target service's replicas; empty when the target is a URL, whose host is still
-    /// to be resolved.
-    pub load: LoadPlan,
+    /// The load.
+    pub load: BoundLoad,
+}
+
+/// What sends the load.
+#[derive(Debug, Clone, PartialEq)]
+pub enum BoundLoad {
+    /// Narrows. The plan's targets are the target service's replicas; empty when the target is a URL, whose host is
+    /// still to be resolved: see [`Load::authority`](super::Load::authority).
+    Plan(LoadPlan),
+    /// Another program.
+    Command(BoundCommand),
+}
+
+/// A program that makes the load.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BoundCommand {
+    /// Program and arguments, at least one. A program with a `/` is an absolute path.
+    pub command: Vec<String>,
+    /// The absolute path of the folder it is started in.
+    pub cwd: PathBuf,
+    /// Environment variables to set beside those it inherits.
+    pub env: Vec<(String, String)>,
+    /// Where its figures come from.
+    pub results: Results,
+    /// When it is ended if it still runs.
+    pub limit: Option<Duration>,
+}
+
+/// Where the figures of a load come from that another program makes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Results {
+    /// The summary that k6 exports.
+    K6Summary,
+    /// The root spans of the traces that it begins.
+    TraceRoots,
 }
 
 /// One replica of a service.

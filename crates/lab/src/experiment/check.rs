@@ -8,7 +8,7 @@ use super::kind::Kind;
 use super::mistake::{Report, Wrong, did_you_mean, listed, nearest, shortened};
 use super::names::Names;
 use super::placeholder;
-use super::shape::{Field, Map, Named, Need, Scope, Shape, Tagged, Together};
+use super::shape::{Field, Given, Map, Named, Need, Rule, Scope, Shape, Tagged};
 use super::tree::{At, Form, Origin, Scalar};
 
 /// What to make of a scalar that holds `${…}`.
@@ -55,7 +55,7 @@ fn check_map(at: At<'_>, map: &'static Map, pass: Pass<'_>, report: &mut Report)
         return tell(at, expected(at, "a map").hint(format!("its keys are {}", listed(&keys))), report);
     }
     check_fields(at, map.fields.iter(), &[], map.others, pass, report);
-    check_together(at, map, report);
+    check_rules(at, map.fields.iter(), map.rules.iter(), pass, report);
 }
 
 fn check_fields(
@@ -87,27 +87,80 @@ fn check_fields(
     }
 }
 
-fn check_together(at: At<'_>, map: &'static Map, report: &mut Report) {
-    let given = |keys: &[&'static str]| -> Vec<&'static str> {
-        keys.iter().copied().filter(|key| at.node.get(key).is_some()).collect()
-    };
-    let message = match map.together {
-        Together::AtMostOne(keys) | Together::ExactlyOne(keys) if given(keys).len() > 1 => {
-            Some(format!("{} exclude each other", listed(&given(keys))))
-        }
-        Together::ExactlyOne(keys) if given(keys).is_empty() => Some(format!("one of {} is missing", listed(keys))),
-        _ => None,
-    };
-    if let Some(message) = message {
-        return report.add(at.key_place(), at.path(), Wrong::new(message));
+/// Keys are what they are before anything is replaced; afterwards, those with defaults are there unasked.
+fn check_rules(
+    at: At<'_>,
+    fields: impl Iterator<Item = &'static Field> + Clone,
+    rules: impl Iterator<Item = &'static Rule>,
+    pass: Pass<'_>,
+    report: &mut Report,
+) {
+    if matches!(pass, Pass::Bound) {
+        return;
     }
-    for field in map.fields {
-        if let (Need::OptionalBeside(keys), Some(value)) = (field.need, at.get(field.key))
-            && given(keys).is_empty()
-        {
-            let message = format!("`{}` says something only beside {}", field.key, listed(keys));
-            report.add(value.key_place(), at.path(), Wrong::new(message));
+    let before = report.len();
+    for rule in rules {
+        // What goes beside a key is unknown where that key is.
+        if !matches!(rule, Rule::OnlyBeside(..)) || report.len() == before {
+            check_rule(at, fields.clone(), rule, report);
         }
+    }
+    if report.len() > before {
+        return;
+    }
+    for field in fields {
+        if let Need::OptionalBeside(keys) = field.need {
+            check_beside(at, field.key, keys, report);
+        }
+    }
+}
+
+fn check_rule(
+    at: At<'_>,
+    fields: impl Iterator<Item = &'static Field> + Clone,
+    rule: &'static Rule,
+    report: &mut Report,
+) {
+    let given = |all: &[Given]| -> Vec<Given> { all.iter().copied().filter(|one| one.is_in(at.node)).collect() };
+    let shown = |all: &[Given]| all.iter().map(|one| one.shown()).collect::<Vec<_>>().join(", ");
+    let mut tell = |message| report.add(at.key_place(), at.path(), Wrong::new(message));
+    match rule {
+        Rule::OnlyBeside(keys, beside) => keys.iter().for_each(|key| check_beside(at, key, &[beside], report)),
+        Rule::Needs(key, needed) => {
+            if at.node.get(key).is_some() && at.node.get(needed).is_none() && !is_misspelt(at, fields, &[needed]) {
+                tell(format!("`{needed}` is missing"));
+            }
+        }
+        Rule::AtMostOne(all) => {
+            if given(all).len() > 1 {
+                tell(format!("{} exclude each other", shown(all)));
+            }
+        }
+        Rule::ExactlyOne(all) => {
+            let keys: Vec<&str> = all.iter().map(|one| one.key).collect();
+            match given(all).as_slice() {
+                [_] => {}
+                [] if is_misspelt(at, fields, &keys) => {}
+                [] => tell(format!("one of {} is missing", shown(all))),
+                several => tell(format!("{} exclude each other", shown(several))),
+            }
+        }
+    }
+}
+
+/// Whether one of these keys is probably there under a misspelt name.
+fn is_misspelt(at: At<'_>, fields: impl Iterator<Item = &'static Field> + Clone, keys: &[&str]) -> bool {
+    let known: Vec<&str> = fields.map(|field| field.key).collect();
+    let strangers = at.entries().filter(|(key, _)| !known.contains(key));
+    strangers.into_iter().any(|(key, _)| nearest(key, &known).is_some_and(|meant| keys.contains(&meant)))
+}
+
+fn check_beside(at: At<'_>, key: &str, beside: &[&str], report: &mut Report) {
+    if let Some(value) = at.get(key)
+        && beside.iter().all(|key| at.node.get(key).is_none())
+    {
+        let message = format!("`{key}` says something only beside {}", listed(beside));
+        report.add(value.key_place(), at.path(), Wrong::new(message));
     }
 }
 
@@ -120,7 +173,8 @@ fn check_tagged(at: At<'_>, tagged: &'static Tagged, pass: Pass<'_>, report: &mu
     let case = tag.and_then(|tag| tagged.case(tag.text()?));
     if let Some(case) = case {
         check_fields(at, tagged.fields_of(case), &[tagged.tag], None, pass, report);
-        return check_together(at, &case.map, report);
+        let rules = tagged.rules.iter().chain(case.map.rules);
+        return check_rules(at, tagged.fields_of(case), rules, pass, report);
     }
     let is_misspelt = at.entries().any(|(key, _)| nearest(key, &[tagged.tag]).is_some());
     match tag {

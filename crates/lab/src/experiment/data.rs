@@ -1,30 +1,51 @@
-//! The data that `{{name}}` draws from: whole numbers, values in place, rows of a CSV file.
+//! The data that `{{name}}` draws from: whole numbers, values in place, rows of a CSV or JSON file.
 //!
-//! CSV files are read when an experiment is checked and again when a trial is bound; a [`Files`] keeps one from being
+//! Files are read when an experiment is checked and again when a trial is bound; a [`Files`] keeps one from being
 //! read for each variant.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use narrows_load::csv_rows::{self, CsvRows};
+use narrows_load::{csv_rows, json_rows};
 use narrows_model::load::{DataSource, DataValues, Pick};
 
-use super::grammar::LOAD;
+use super::load_grammar::LOAD;
 use super::mistake::{Report, Wrong, listed, shortened};
 use super::read;
 use super::tree::{At, Form};
 
-/// CSV files that were read, or why they could not be.
+/// Data files that were read, or why they could not be.
 #[derive(Debug, Default)]
 pub(super) struct Files {
-    read: HashMap<PathBuf, Result<Rc<CsvRows>, String>>,
+    read: HashMap<(PathBuf, Format), Result<Rc<Table>, String>>,
+}
+
+/// How a data file is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Format {
+    Csv,
+    Json,
+}
+
+/// What is in a data file.
+#[derive(Debug)]
+struct Table {
+    /// None when there is one unnamed column.
+    columns: Vec<String>,
+    rows: Vec<Vec<String>>,
 }
 
 impl Files {
-    fn get(&mut self, path: &Path) -> Result<Rc<CsvRows>, String> {
-        let read = || csv_rows::read(path).map(Rc::new).map_err(|error| with_causes(&error));
-        self.read.entry(path.to_owned()).or_insert_with(read).clone()
+    fn get(&mut self, path: &Path, format: Format) -> Result<Rc<Table>, String> {
+        let read = || {
+            let table = match format {
+                Format::Csv => csv_rows::read(path).map(|file| Table { columns: file.columns, rows: file.rows }),
+                Format::Json => json_rows::read(path).map(|file| Table { columns: file.columns, rows: file.rows }),
+            };
+            table.map(Rc::new).map_err(|error| with_causes(&error))
+        };
+        self.read.entry((path.to_owned(), format)).or_insert_with(read).clone()
     }
 }
 
@@ -73,12 +94,18 @@ impl Sources {
     }
 
     /// The column that `{{name}}` or `{{name.column}}` means; none when its source is broken.
-    pub(super) fn find(&self, name: &str, column: Option<&str>) -> Result<Option<FieldIndex>, Wrong> {
+    /// `variables` are the other names that could have been meant.
+    pub(super) fn find(
+        &self,
+        name: &str,
+        column: Option<&str>,
+        variables: &[&str],
+    ) -> Result<Option<FieldIndex>, Wrong> {
         let named = |name: &str| self.sources.iter().position(|source| source.name == name);
         let Some(index) = named(name) else {
             // A source whose name has a point in it has been told as such.
             let is_told = column.is_some_and(|column| named(&format!("{name}.{column}")).is_some());
-            return if is_told || self.is_unknown { Ok(None) } else { Err(self.unknown(name)) };
+            return if is_told || self.is_unknown { Ok(None) } else { Err(self.unknown(name, variables)) };
         };
         let field = |column| Ok(Some(FieldIndex { source: index, column }));
         let columns = match &self.sources[index].values {
@@ -104,18 +131,29 @@ impl Sources {
         }
     }
 
-    fn unknown(&self, name: &str) -> Wrong {
-        let mut wrong = Wrong::unknown("data", name, self.sources.iter().map(|source| source.name.as_str()));
+    /// Whether there is data of this name.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.sources.iter().any(|source| source.name == name)
+    }
+
+    fn unknown(&self, name: &str, variables: &[&str]) -> Wrong {
+        let what = if variables.is_empty() { "data" } else { "data or variable" };
+        let known = self.sources.iter().map(|source| source.name.as_str()).chain(variables.iter().copied());
+        let mut wrong = Wrong::unknown(what, name, known);
         if name.is_empty() {
             wrong.message = "a `{{…}}` that names no data".to_owned();
         }
-        if self.sources.is_empty() { wrong.hint("describe it under `load.data`") } else { wrong }
+        if self.sources.is_empty() && variables.is_empty() {
+            wrong.hint("describe it under `load.data`")
+        } else {
+            wrong
+        }
     }
 
     /// Values are put into a JSON text as they are, so none may hold a quote, a backslash or a control character.
-    pub(super) fn check_for_json(&self, field: FieldIndex) -> Result<(), Wrong> {
-        let source = &self.sources[field.source];
-        match source.unfit_for_json.get(field.column).and_then(Option::as_ref) {
+    pub(super) fn check_for_json(&self, source: usize, column: usize) -> Result<(), Wrong> {
+        let source = &self.sources[source];
+        match source.unfit_for_json.get(column).and_then(Option::as_ref) {
             None => Ok(()),
             Some(value) => {
                 let value = shortened(value);
@@ -144,17 +182,21 @@ fn values(at: At<'_>, dir: &Path, files: &mut Files, report: &mut Report) -> Opt
     }
     let pick = match at.get("pick").and_then(|pick| pick.text()) {
         Some("sequential") => Pick::Sequential,
+        Some("once") => Pick::Once,
         _ => Pick::Random,
     };
     if let Some(values) = at.get("values") {
         let rows = values.items().map(|value| Some(vec![value.text()?.to_owned()])).collect::<Option<Vec<_>>>()?;
         return (!rows.is_empty()).then_some(DataValues::Rows { columns: Vec::new(), rows, pick });
     }
-    let csv = at.get("csv")?;
-    match files.get(&read::path(dir, csv.text()?)) {
-        Ok(file) => Some(DataValues::Rows { columns: file.columns.clone(), rows: file.rows.clone(), pick }),
+    let (file, format) = match (at.get("csv"), at.get("json")) {
+        (Some(csv), _) => (csv, Format::Csv),
+        (None, json) => (json?, Format::Json),
+    };
+    match files.get(&read::path(dir, file.text()?), format) {
+        Ok(table) => Some(DataValues::Rows { columns: table.columns.clone(), rows: table.rows.clone(), pick }),
         Err(message) => {
-            report.add(csv.place(), csv.path(), Wrong::new(message));
+            report.add(file.place(), file.path(), Wrong::new(message));
             None
         }
     }

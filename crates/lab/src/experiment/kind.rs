@@ -1,12 +1,16 @@
 //! The kinds of single values: how each is recognised, what is said when something else was found, and its schema.
 
+use narrows_load::{RATE_MAX, RATE_MIN};
 use serde_json::{Value, json};
 
 use super::mistake::{Wrong, did_you_mean, listed, shortened};
 use super::quantity;
 use super::request;
 use super::tree::{Form, Node, Origin, Scalar};
-use super::{address, objective, published};
+use super::{address, addresses, expect, objective, published};
+
+/// Weights beyond this are a slip of the pen.
+const WEIGHT_MAX: f64 = 1e9;
 
 /// Longer names are refused: they end up in tables and file names.
 const NAME_LENGTH_MAX: usize = 64;
@@ -24,8 +28,10 @@ pub(super) enum Kind {
     VariantName,
     /// The name of an environment variable.
     EnvironmentName,
-    /// The name of an HTTP header.
+    /// The name of an HTTP header to send.
     HeaderName,
+    /// The name of an HTTP header of an answer.
+    AnswerHeader,
     /// One of these words.
     Word(&'static [&'static str]),
     /// `true` or `false`.
@@ -52,11 +58,33 @@ pub(super) enum Kind {
     Probe,
     /// The path of a request.
     RequestPath,
-    /// `metric < bound`.
+    /// `metric < bound`, perhaps with `scenario/request:` before it.
     Objective,
+    /// `metric < bound`.
+    Limit,
+    /// A step's name, perhaps with its flow's and a slash before it.
+    RequestName,
+    /// A number per second, or a number per unit of time, above 0.
+    Rate,
+    /// As [`Kind::Rate`], or 0.
+    RateOrNone,
+    /// A number above 0.
+    Weight,
+    /// A status, a class of them or a range.
+    Status,
+    /// A text, or nothing.
+    TextOrNothing,
+    /// An RFC 6901 JSON pointer.
+    JsonPointer,
+    /// A regular expression.
+    Pattern,
+    /// An address, `FIRST-LAST` or `ADDRESS/BITS`.
+    Addresses,
+    /// The name of a server in its certificate.
+    ServerName,
     /// A service's name, a space, and the name of its spans.
     Operation,
-    /// A service's name or `http://host:port`.
+    /// A service's name, `http://host:port` or `https://host:port`.
     Target,
 }
 
@@ -64,6 +92,11 @@ impl Kind {
     /// Whether a part of the file is a scalar of this kind.
     pub(super) fn is_met_by(self, node: &Node) -> bool {
         matches!(&node.form, Form::Scalar(scalar) if self.takes(scalar) && self.reads(&scalar.text).is_ok())
+    }
+
+    /// Whether a text reads as this kind.
+    pub(super) fn reads_text(self, text: &str) -> bool {
+        self.reads(text).is_ok()
     }
 
     /// What a value of this kind is, to follow "expected".
@@ -74,7 +107,7 @@ impl Kind {
             Kind::Name => "a name of letters, digits, `_` and `-`".into(),
             Kind::VariantName => "a name of letters, digits, `_`, `-`, `.` and `+`".into(),
             Kind::EnvironmentName => "the name of an environment variable".into(),
-            Kind::HeaderName => "the name of a header".into(),
+            Kind::HeaderName | Kind::AnswerHeader => "the name of a header".into(),
             Kind::Word(words) => format!("one of {}", listed(words)),
             Kind::Boolean => "`true` or `false`".into(),
             Kind::Whole(least, u64::MAX) => format!("a whole number of {least} or more"),
@@ -89,7 +122,17 @@ impl Kind {
             Kind::Request => "a request such as `GET /orders`".into(),
             Kind::Probe => "`tcp` or a request such as `GET /health`".into(),
             Kind::RequestPath => "a path such as `/orders`".into(),
-            Kind::Objective => "an objective such as `p95 < 300ms`".into(),
+            Kind::RequestName => "the name of a step, or `flow/step`".into(),
+            Kind::Rate => "a rate above 0 such as 500 or `30/min`".into(),
+            Kind::RateOrNone => "a rate such as 500 or `30/min`".into(),
+            Kind::Weight => "a number above 0".into(),
+            Kind::Status => "a status such as 200, `2xx` or `200-299`".into(),
+            Kind::TextOrNothing => "a text, or nothing".into(),
+            Kind::JsonPointer => "a JSON pointer such as `/items/0/id`".into(),
+            Kind::Pattern => "a regular expression".into(),
+            Kind::Addresses => "an address, `FIRST-LAST` or `ADDRESS/BITS`".into(),
+            Kind::ServerName => "a DNS name or an address".into(),
+            Kind::Objective | Kind::Limit => "an objective such as `p95 < 300ms`".into(),
             Kind::Operation => "a service and the name of its spans such as `orders GET /orders`".into(),
             Kind::Target => "the name of a service or `http://host:port`".into(),
         }
@@ -112,11 +155,14 @@ impl Kind {
         use Origin::{Boolean, Bound, Broken, Integer, Null, Number, String};
         match (self, scalar.origin) {
             (_, Bound | Broken) => true,
+            (Kind::TextOrNothing, _) => true,
             (_, Null) => false,
             (Kind::Text, _) => true,
             (Kind::Boolean, origin) => origin == Boolean,
             (Kind::Whole(..) | Kind::Integer, origin) => origin == Integer,
-            (Kind::Cores | Kind::Amount | Kind::Share, origin) => matches!(origin, Integer | Number),
+            (Kind::Cores | Kind::Amount | Kind::Share | Kind::Weight, origin) => matches!(origin, Integer | Number),
+            (Kind::Rate | Kind::RateOrNone, origin) => matches!(origin, Integer | Number | String),
+            (Kind::Status, origin) => matches!(origin, Integer | String),
             (Kind::Duration | Kind::PositiveDuration | Kind::Memory, origin) => matches!(origin, Integer | String),
             (_, origin) => origin == String,
         }
@@ -126,7 +172,7 @@ impl Kind {
     fn reads(self, text: &str) -> Result<(), Option<Wrong>> {
         let holds = |condition: bool| if condition { Ok(()) } else { Err(None) };
         match self {
-            Kind::Text => Ok(()),
+            Kind::Text | Kind::TextOrNothing => Ok(()),
             Kind::ExperimentName => holds(is_name(text, |b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')),
             Kind::Name => holds(is_name(text, is_name_byte) && !text.starts_with('-')),
             Kind::VariantName => {
@@ -135,6 +181,7 @@ impl Kind {
             }
             Kind::EnvironmentName => holds(!text.is_empty() && !text.contains(['=', '\0'])),
             Kind::HeaderName => request::header_name(text).map_err(Some),
+            Kind::AnswerHeader => request::token(text).map_err(Some),
             Kind::Word(words) => holds(words.contains(&text)),
             Kind::Boolean => holds(boolean(text).is_some()),
             Kind::Whole(least, most) => holds(text.parse().is_ok_and(|n: u64| (least..=most).contains(&n))),
@@ -152,6 +199,20 @@ impl Kind {
             }
             Kind::RequestPath => request::path(text).map_err(Some),
             Kind::Objective => objective::parse(text).map(drop).map_err(Some),
+            Kind::Limit => objective::limit(text).map(drop).map_err(Some),
+            Kind::RequestName => {
+                let (flow, step) = text.split_once('/').unwrap_or(("flow", text));
+                Kind::Name.reads(flow).and(Kind::Name.reads(step))
+            }
+            Kind::Rate => holds(quantity::rate(text).is_some_and(|rate| (RATE_MIN..=RATE_MAX).contains(&rate))),
+            Kind::RateOrNone if quantity::rate(text) == Some(0.0) => Ok(()),
+            Kind::RateOrNone => Kind::Rate.reads(text),
+            Kind::Weight => holds(number(text).is_some_and(|n| n > 0.0 && n <= WEIGHT_MAX)),
+            Kind::Status => holds(expect::statuses(text).is_some()),
+            Kind::JsonPointer => holds(expect::is_pointer(text)),
+            Kind::Pattern => expect::pattern(text).map_err(Some),
+            Kind::Addresses => addresses::range(text).map(drop).map_err(Some),
+            Kind::ServerName => holds(address::is_server_name(text)),
             Kind::Operation => holds(published::operation(text).is_some()),
             Kind::Target if text.contains(':') || text.contains('/') => address::parse(text).map(drop).map_err(Some),
             Kind::Target => Kind::Name.reads(text),
@@ -164,6 +225,8 @@ impl Kind {
                 wrong.hint(format!("add a unit: `{0}s`, `{0}ms`", shortened(text)))
             }
             Kind::Duration | Kind::PositiveDuration => Wrong { hint: quantity::advice(text), ..wrong },
+            Kind::Rate | Kind::RateOrNone => Wrong { hint: rate_advice(text), ..wrong },
+            Kind::JsonPointer if !text.starts_with('/') => wrong.hint(format!("write `/{}`", shortened(text))),
             Kind::Word(words) => Wrong { hint: did_you_mean(text, words), ..wrong },
             _ => wrong,
         }
@@ -179,7 +242,7 @@ impl Kind {
             Kind::Name => name("^[A-Za-z0-9_][A-Za-z0-9_-]*$"),
             Kind::VariantName => name("^[A-Za-z0-9_][A-Za-z0-9_.+-]*$"),
             Kind::EnvironmentName => text("^[^=]+$"),
-            Kind::HeaderName => text(request::HEADER_NAME_PATTERN),
+            Kind::HeaderName | Kind::AnswerHeader => text(request::HEADER_NAME_PATTERN),
             Kind::Word(words) => json!({ "type": "string", "enum": words }),
             Kind::Boolean => json!({ "type": "boolean" }),
             Kind::Whole(least, u64::MAX) => json!({ "type": "integer", "minimum": least }),
@@ -200,9 +263,36 @@ impl Kind {
             Kind::Probe => json!({ "anyOf": [{ "const": "tcp" }, text(&request::line_pattern())] }),
             Kind::RequestPath => text(request::PATH_PATTERN),
             Kind::Objective => text(&objective::pattern()),
+            Kind::Limit => text(&objective::limit_pattern()),
+            Kind::RequestName => text("^[A-Za-z0-9_][A-Za-z0-9_-]*(/[A-Za-z0-9_][A-Za-z0-9_-]*)?$"),
+            Kind::Rate => json!({ "anyOf": [
+                { "type": "number", "minimum": RATE_MIN, "maximum": RATE_MAX },
+                { "type": "string", "pattern": quantity::RATE_PATTERN, "not": { "pattern": "^[0.]+(/|$)" } },
+            ] }),
+            Kind::RateOrNone => {
+                json!({ "anyOf": [{ "type": "number", "minimum": 0, "maximum": RATE_MAX }, text(quantity::RATE_PATTERN)] })
+            }
+            Kind::Weight => json!({ "type": "number", "exclusiveMinimum": 0, "maximum": WEIGHT_MAX }),
+            Kind::Status => json!({ "anyOf": [
+                { "type": "integer", "minimum": 100, "maximum": 599 },
+                text(expect::STATUS_PATTERN),
+            ] }),
+            Kind::TextOrNothing => json!({ "type": ["string", "number", "boolean", "null"] }),
+            Kind::JsonPointer => text(expect::POINTER_PATTERN),
+            Kind::Pattern => json!({ "type": "string" }),
+            Kind::Addresses => text("^[0-9A-Fa-f.:]+([-/][0-9A-Fa-f.:]+)?$"),
+            Kind::ServerName => text(address::SERVER_NAME_PATTERN),
             Kind::Operation => text(published::OPERATION_PATTERN),
-            Kind::Target => text("^([A-Za-z0-9_][A-Za-z0-9_-]*|http://[^/]+/?)$"),
+            Kind::Target => text("^([A-Za-z0-9_][A-Za-z0-9_-]*|https?://[^/]+/?)$"),
         }
+    }
+}
+
+fn rate_advice(text: &str) -> Option<String> {
+    match quantity::rate(text) {
+        Some(rate) if rate > 0.0 => Some(format!("from {RATE_MIN} to {RATE_MAX} per second")),
+        Some(_) => None,
+        None => text.contains('/').then(|| "those per `/s`, `/min` and `/h` are known".to_owned()),
     }
 }
 
@@ -212,7 +302,7 @@ fn is_name(text: &str, is_allowed: impl Fn(u8) -> bool) -> bool {
 
 /// Whether a text can be a service's name.
 pub(super) fn is_service_name(text: &str) -> bool {
-    Kind::Name.reads(text).is_ok()
+    Kind::Name.reads_text(text)
 }
 
 fn is_name_byte(byte: u8) -> bool {

@@ -144,6 +144,11 @@ impl Report {
         self.mistakes.is_empty()
     }
 
+    /// How many mistakes there are.
+    pub(super) fn len(&self) -> usize {
+        self.mistakes.len()
+    }
+
     /// Writes a mistake down unless it is already known or the report is full.
     pub(super) fn add(&mut self, (line, column): (usize, usize), path: String, wrong: Wrong) {
         let Wrong { message, hint } = wrong;

@@ -6,7 +6,8 @@
 //! replaced (`complete`), so a value is judged by the same rules whether it was written or bound. Every mistake of a
 //! file is told at once with line and column.
 //!
-//! Nothing is started and nothing is sent here; the only files read are the experiment and its CSV data. Of the folders
+//! Nothing is started and nothing is sent here; the only files read are the experiment, its data and the authorities it
+//! trusts. Of the folders
 //! that services are started in, it is looked up whether they exist.
 
 use std::collections::BTreeMap;
@@ -14,14 +15,21 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 mod address;
+mod addresses;
 mod bound;
 mod check;
+mod command;
 mod complete;
 mod data;
+mod drawn;
+mod expect;
+mod flow;
 mod grammar;
 mod kind;
 mod load;
+mod load_grammar;
 mod mistake;
+mod model;
 mod names;
 mod objective;
 mod placeholder;
@@ -32,12 +40,13 @@ mod request;
 mod schema;
 mod service;
 mod shape;
+mod target;
 mod tree;
 mod variant;
 
-pub use bound::{Bindings, BoundService, BoundTrial, Ready, Replica, Restart};
+pub use bound::{Bindings, BoundCommand, BoundLoad, BoundService, BoundTrial, Ready, Replica, Restart, Results};
 pub use mistake::{ExperimentError, Mistake, nearest};
-pub use objective::{Metric, Objective, Op};
+pub use objective::{Abort, Metric, Objective, Op};
 pub use published::notes;
 pub use schema::json_schema;
 pub use variant::Variant;
@@ -79,8 +88,15 @@ pub struct Experiment {
 /// What of the load is the same in all variants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Load {
-    /// A service's name or `http://host:port`.
-    pub target: String,
+    /// A service's name, `http://host:port` or `https://host:port`. None only where another program makes the load.
+    pub target: Option<String>,
+}
+
+impl Load {
+    /// The `host:port` that has to be resolved; none when the target is a service, or there is none.
+    pub fn authority(&self) -> Option<String> {
+        address::parse(self.target.as_ref()?).ok().map(address::Address::with_port)
+    }
 }
 
 /// Reads an experiment file. Relative paths in it start from the folder it lies in.
@@ -135,12 +151,12 @@ fn parse_into(source: &str, file: &str, dir: PathBuf, report: &mut Report) -> Op
     let variants = variant::variants(at, &parameters, report);
     check_variants(at, &variants, &dir, report);
     published::check(at, &variants, report);
-    let objectives =
-        at.get("objectives").iter().flat_map(At::items).filter_map(|at| objective::parse(at.text()?).ok()).collect();
+    objective::check(at, report);
+    let objectives = at.get("objectives").iter().flat_map(At::items).filter_map(objective::read).collect();
     Some(Experiment {
         name: read::text(at, "experiment")?,
         services: Names::of(&root).services()?.iter().map(|name| (*name).to_owned()).collect(),
-        load: Load { target: read::text(at.get("load")?, "target")? },
+        load: Load { target: read::text(at.get("load")?, "target") },
         seed: seed(&root)?,
         dir,
         source: source.to_owned(),
@@ -243,12 +259,23 @@ pub fn objectives(source: &str) -> Vec<Objective> {
     let Some(root) = tree::parse(source, &mut Report::new("")) else { return Vec::new() };
     let at = At::root(&root);
     let items = at.get("objectives");
-    items.iter().flat_map(At::items).filter_map(|at| objective::parse(at.text()?).ok()).collect()
+    items.iter().flat_map(At::items).filter_map(objective::read).collect()
 }
 
 /// A length of time as experiment files have it, such as `250ms`, `1.5s`, `1m30s`; none when it is not one.
 pub fn parse_duration(text: &str) -> Option<std::time::Duration> {
     quantity::duration(text)
+}
+
+/// An objective as experiment files have it, such as `p95 < 300ms`.
+///
+/// # Errors
+/// In words, when it is not one.
+pub fn parse_objective(text: &str) -> Result<Objective, String> {
+    objective::parse(text).map_err(|wrong| match wrong.hint {
+        Some(hint) => format!("{} ({hint})", wrong.message),
+        None => wrong.message,
+    })
 }
 
 /// A commented experiment file to start from.

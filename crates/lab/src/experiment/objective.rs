@@ -1,27 +1,52 @@
-//! What a load must keep to: `p95 < 300ms`, `error_rate == 0`, `rate >= 100/s`.
+//! What a load must keep to: `p95 < 300ms`, `error_rate == 0`, `shop/login: rate >= 100/s`.
 //!
-//! An objective is judged on the load of all counted windows of a trial together. Latency is from the intended send,
+//! An objective is judged on the load of all counted windows of a trial together, or on that of one scenario or request. Latency is from the intended send,
 //! successes only. Where nothing was measured, the answer is "unknown", never "kept".
+
+use std::time::Duration;
 
 use narrows_model::comparison::{Kept, ObjectiveResult};
 use narrows_model::evidence::LoadTotals;
+use narrows_model::load::LoadSecond;
 use narrows_model::units;
 
-use super::kind::number;
-use super::mistake::{Wrong, shortened};
-use super::quantity;
+use super::kind::{self, Kind, number};
+use super::mistake::{Report, Wrong, shortened};
+use super::tree::At;
+use super::{flow, quantity};
+
+/// No trial ends early before it has counted for so long.
+const ABORT_AFTER: Duration = Duration::from_secs(5);
+
+/// No trial ends early before so many requests have ended.
+const ABORT_AFTER_REQUESTS: u64 = 100;
 
 /// A bound on something that is measured.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Objective {
-    /// As the experiment file has it.
+    /// As the experiment file has it, with what it is about before it: `shop/login: p95 < 300ms`.
     pub text: String,
+    /// The scenario it is about; none for all together.
+    pub scenario: Option<String>,
+    /// The request of that scenario it is about, as results call it; none for all together.
+    pub request: Option<String>,
     /// What is measured.
     pub metric: Metric,
     /// How it is compared.
     pub op: Op,
-    /// With what: nanoseconds for latencies, a share of 1 for the error rate, requests per second for the rate.
+    /// With what: nanoseconds for latencies, a share of 1 for shares, requests per second for the rate.
     pub bound: f64,
+    /// Whether a trial ends early with it.
+    pub abort: Abort,
+}
+
+/// Whether a trial ends early once an objective cannot be kept any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Abort {
+    /// It goes on to its end.
+    Never,
+    /// It ends, see [`Objective::is_broken_beyond_repair`].
+    WhenBroken,
 }
 
 /// What an objective can be about.
@@ -37,10 +62,14 @@ pub enum Metric {
     P95,
     /// 99 % latency.
     P99,
+    /// 99.9 % latency.
+    P999,
     /// Largest latency.
     Max,
     /// Failed ÷ ended requests.
     ErrorRate,
+    /// Iterations of open models that were given up before they began ÷ those that were due.
+    DroppedRate,
     /// Successful answers per second.
     Rate,
 }
@@ -60,14 +89,16 @@ pub enum Op {
     Equal,
 }
 
-const METRICS: [(&str, Metric); 8] = [
+const METRICS: [(&str, Metric); 10] = [
     ("mean", Metric::Mean),
     ("p50", Metric::P50),
     ("p90", Metric::P90),
     ("p95", Metric::P95),
     ("p99", Metric::P99),
+    ("p99.9", Metric::P999),
     ("max", Metric::Max),
     ("error_rate", Metric::ErrorRate),
+    ("dropped_rate", Metric::DroppedRate),
     ("rate", Metric::Rate),
 ];
 
@@ -75,17 +106,28 @@ const METRICS: [(&str, Metric); 8] = [
 const OPS: [(&str, Op); 5] =
     [("<=", Op::LessOrEqual), (">=", Op::GreaterOrEqual), ("==", Op::Equal), ("<", Op::Less), (">", Op::Greater)];
 
+/// What [`limit`] accepts, as a regular expression.
+pub(super) fn limit_pattern() -> String {
+    format!("^{}$", bare_pattern())
+}
+
 /// What [`parse`] accepts, as a regular expression.
 pub(super) fn pattern() -> String {
+    let name = "[A-Za-z0-9_][A-Za-z0-9_-]*";
+    format!("^( *{name}(/{name}){{0,2}} *:)?{}$", bare_pattern())
+}
+
+fn bare_pattern() -> String {
     let time = quantity::DURATION_PATTERN.trim_start_matches('^').trim_end_matches('$');
     let number = r"[0-9]+(\.[0-9]+)?";
+    let op = "(<=|>=|==|<|>)";
     format!(
-        r"^ *((mean|p50|p90|p95|p99|max) *(<=|>=|==|<|>) *{time}|error_rate *(<=|>=|==|<|>) *{number} *%?|rate *(<=|>=|==|<|>) *{number}(/s)?) *$"
+        r" *((mean|p50|p90|p95|p99|p99\.9|max) *{op} *{time}|(error|dropped)_rate *{op} *{number} *%?|rate *{op} *{number}(/s)?) *"
     )
 }
 
-/// Reads an objective.
-pub(super) fn parse(text: &str) -> Result<Objective, Wrong> {
+/// Reads an objective without its scope.
+pub(super) fn limit(text: &str) -> Result<Objective, Wrong> {
     let expected = || {
         let ops = "`<`, `<=`, `>`, `>=` or `==`";
         Wrong::new(format!("expected an objective such as `p95 < 300ms`, found \"{}\"", shortened(text)))
@@ -96,7 +138,80 @@ pub(super) fn parse(text: &str) -> Result<Objective, Wrong> {
     let (sign, op) = OPS.into_iter().find(|(sign, _)| rest.starts_with(sign)).ok_or_else(expected)?;
     let (_, metric) = METRICS.into_iter().find(|(known, _)| *known == name).ok_or_else(|| unknown_metric(name))?;
     let bound = metric.bound(rest[sign.len()..].trim())?;
-    Ok(Objective { text: text.trim().to_owned(), metric, op, bound })
+    let text = text.trim().to_owned();
+    Ok(Objective { text, scenario: None, request: None, metric, op, bound, abort: Abort::Never })
+}
+
+/// Reads an objective, perhaps with its scope before it: `shop: p95 < 1s`, `shop/login: p95 < 1s`.
+pub(super) fn parse(text: &str) -> Result<Objective, Wrong> {
+    let Some((scope, rest)) = text.split_once(':') else { return limit(text) };
+    let scope = scope.trim();
+    let (scenario, request) = match scope.split_once('/') {
+        Some((scenario, request)) => (scenario, Some(request)),
+        None => (scope, None),
+    };
+    if !Kind::Name.reads_text(scenario) || !request.is_none_or(|request| Kind::RequestName.reads_text(request)) {
+        let wrong =
+            format!("expected `scenario` or `scenario/request` before the colon, found \"{}\"", shortened(scope));
+        return Err(Wrong::new(wrong));
+    }
+    Ok(limit(rest)?.about(Some(scenario), request))
+}
+
+/// Reads an objective of the file, whether a text or a map. None when it is neither.
+pub(super) fn read(at: At<'_>) -> Option<Objective> {
+    if let Some(text) = at.text() {
+        return parse(text).ok();
+    }
+    let text = |key| at.node.get(key).and_then(|node| node.text());
+    let aborts = text("abort").and_then(kind::boolean).unwrap_or(false);
+    let abort = if aborts { Abort::WhenBroken } else { Abort::Never };
+    Some(Objective { abort, ..limit(text("objective")?).ok()?.about(text("scenario"), text("request")) })
+}
+
+/// Judges what objectives say about the rest of the file.
+pub(super) fn check(root: At<'_>, report: &mut Report) {
+    let Some(list) = root.get("objectives") else { return };
+    for at in list.items() {
+        if let Some(objective) = read(at) {
+            check_scope(at, &objective, root, report);
+            check_abort(at, &objective, report);
+        }
+    }
+}
+
+fn check_scope(at: At<'_>, objective: &Objective, root: At<'_>, report: &mut Report) {
+    let Some(load) = root.get("load") else { return };
+    // Another program has names of its own.
+    let Some(scenarios) = load.get("scenarios").filter(|_| load.get("command").is_none()) else { return };
+    let mut tell = |key: &str, wrong| match at.get(key) {
+        Some(value) => report.add(value.place(), value.path(), wrong),
+        None => report.add(at.place(), at.path(), wrong),
+    };
+    let Some(name) = &objective.scenario else { return };
+    let Some(scenario) = scenarios.get(name) else {
+        return tell("scenario", Wrong::unknown("scenario", name, scenarios.entries().map(|(name, _)| name)));
+    };
+    let Some(request) = &objective.request else { return };
+    if objective.metric == Metric::DroppedRate {
+        let wrong = Wrong::new("`dropped_rate` is about a scenario, not about one of its requests");
+        return tell("request", wrong.hint("an iteration is dropped before its first request"));
+    }
+    let Some(known) = flow::request_names(scenario) else { return };
+    if !known.contains(request) {
+        let named = known.iter().map(String::as_str).filter(|name| !name.is_empty());
+        let wrong = Wrong::unknown(&format!("request of `{name}`:"), request, named);
+        let is_single = known.len() == 1;
+        tell("request", if is_single { wrong.hint("it has one only; name the scenario alone") } else { wrong });
+    }
+}
+
+fn check_abort(at: At<'_>, objective: &Objective, report: &mut Report) {
+    if objective.abort == Abort::WhenBroken && !objective.is_upper_limit() {
+        let Some(abort) = at.get("abort") else { return };
+        let wrong = Wrong::new(format!("`{}` cannot end a trial early", objective.text));
+        report.add(abort.place(), abort.path(), wrong.hint("upper limits of latencies and shares can"));
+    }
 }
 
 fn unknown_metric(name: &str) -> Wrong {
@@ -106,7 +221,7 @@ fn unknown_metric(name: &str) -> Wrong {
 impl Metric {
     fn bound(self, text: &str) -> Result<f64, Wrong> {
         let (found, expected) = match self {
-            Metric::ErrorRate => (share(text), "a share such as `0.01` or `1%`"),
+            Metric::ErrorRate | Metric::DroppedRate => (share(text), "a share such as `0.01` or `1%`"),
             Metric::Rate => {
                 (plain_number(text.strip_suffix("/s").unwrap_or(text)), "requests per second such as `100/s`")
             }
@@ -114,7 +229,7 @@ impl Metric {
         };
         found.ok_or_else(|| {
             let wrong = Wrong::new(format!("expected {expected} as the bound, found \"{}\"", shortened(text)));
-            let is_time = !matches!(self, Metric::ErrorRate | Metric::Rate);
+            let is_time = !matches!(self, Metric::ErrorRate | Metric::DroppedRate | Metric::Rate);
             Wrong { hint: quantity::advice(text).filter(|_| is_time), ..wrong }
         })
     }
@@ -123,6 +238,7 @@ impl Metric {
         let latency = load.latency();
         match self {
             Metric::ErrorRate => (load.succeeded + load.errors.total() > 0).then(|| load.error_rate()),
+            Metric::DroppedRate => (load.due > 0).then(|| load.dropped as f64 / load.due as f64),
             Metric::Rate => (load.seconds > 0.0).then(|| load.rate()),
             _ if latency.count == 0 => None,
             Metric::Mean => Some(latency.mean_ns),
@@ -130,6 +246,7 @@ impl Metric {
             Metric::P90 => Some(latency.p90_ns as f64),
             Metric::P95 => Some(latency.p95_ns as f64),
             Metric::P99 => Some(latency.p99_ns as f64),
+            Metric::P999 => Some(load.latency.quantile_ns(0.999) as f64),
             Metric::Max => Some(latency.max_ns as f64),
         }
     }
@@ -137,8 +254,10 @@ impl Metric {
     fn shown(self, value: f64) -> String {
         match self {
             // A few failures in a million are not "0.0 %".
-            Metric::ErrorRate if value > 0.0 && value < 0.001 => format!("{:.1} per million", value * 1e6),
-            Metric::ErrorRate => units::percent(value),
+            Metric::ErrorRate | Metric::DroppedRate if value > 0.0 && value < 0.001 => {
+                format!("{:.1} per million", value * 1e6)
+            }
+            Metric::ErrorRate | Metric::DroppedRate => units::percent(value),
             Metric::Rate => units::rate(value),
             _ => units::duration(value),
         }
@@ -160,7 +279,42 @@ fn plain_number(text: &str) -> Option<f64> {
 }
 
 impl Objective {
-    /// Judges a load.
+    fn about(self, scenario: Option<&str>, request: Option<&str>) -> Self {
+        let text = match (scenario, request) {
+            (Some(scenario), Some(request)) => format!("{scenario}/{request}: {}", self.text),
+            (Some(scenario), None) => format!("{scenario}: {}", self.text),
+            (None, _) => self.text,
+        };
+        Self { text, scenario: scenario.map(str::to_owned), request: request.map(str::to_owned), ..self }
+    }
+
+    /// Whether a second of a request belongs to what it is about.
+    pub fn covers(&self, second: &LoadSecond) -> bool {
+        self.scenario.as_ref().is_none_or(|scenario| *scenario == second.scenario)
+            && self.request.as_ref().is_none_or(|request| *request == second.request)
+    }
+
+    /// Whether a trial should end early: the objective asks for it, and the load so far is above its upper limit after
+    /// at least 5 s of counting and 100 ended requests (for `dropped_rate`, due iterations). `load` is what it
+    /// [covers](Self::covers) of the load since counting began, `counted` how long ago that was.
+    pub fn is_broken_beyond_repair(&self, load: &LoadTotals, counted: Duration) -> bool {
+        let seen = match self.metric {
+            Metric::DroppedRate => load.due,
+            _ => load.succeeded + load.errors.total(),
+        };
+        self.abort == Abort::WhenBroken
+            && self.is_upper_limit()
+            && counted >= ABORT_AFTER
+            && seen >= ABORT_AFTER_REQUESTS
+            && self.metric.measured(load).is_some_and(|value| value >= self.bound && !self.op.holds(value, self.bound))
+    }
+
+    /// Whether more of what is measured can only be worse.
+    fn is_upper_limit(&self) -> bool {
+        self.metric != Metric::Rate && matches!(self.op, Op::Less | Op::LessOrEqual | Op::Equal)
+    }
+
+    /// Judges a load: what it [covers](Self::covers) of the counted windows of a trial.
     pub fn evaluate(&self, load: &LoadTotals) -> ObjectiveResult {
         let value = self.metric.measured(load);
         let (measured, kept) = match value {
@@ -216,6 +370,66 @@ mod tests {
             let result = parse(text).unwrap().evaluate(&load());
             assert_eq!((result.kept, result.measured.as_str(), result.text.as_str()), (kept, measured, text));
         }
+    }
+
+    #[test]
+    fn a_scope_stands_before_the_colon() {
+        let scope = |text: &str| parse(text).map(|found| (found.text, found.scenario, found.request));
+        let some = |text: &str| Some(text.to_owned());
+        assert_eq!(scope("shop: p95 < 1s"), Ok(("shop: p95 < 1s".into(), some("shop"), None)));
+        assert_eq!(scope(" shop/login :p95<1s"), Ok(("shop/login: p95<1s".into(), some("shop"), some("login"))));
+        assert_eq!(scope("a/b/c: rate > 1").unwrap().2, some("b/c"));
+        for text in [": p95 < 1s", "a b: p95 < 1s", "a/: p95 < 1s", "a/b/c/d: p95 < 1s"] {
+            let message = scope(text).unwrap_err().message;
+            assert!(message.starts_with("expected `scenario` or `scenario/request` before the colon"), "{message}");
+        }
+        let covered = |text: &str| {
+            let all = [("shop", "login"), ("shop", "list"), ("other", "login")];
+            all.map(|(scenario, request)| {
+                let second = LoadSecond { scenario: scenario.into(), request: request.into(), ..LoadSecond::default() };
+                parse(text).unwrap().covers(&second)
+            })
+        };
+        assert_eq!(covered("p95 < 1s"), [true, true, true]);
+        assert_eq!(covered("shop: p95 < 1s"), [true, true, false]);
+        assert_eq!(covered("shop/login: p95 < 1s"), [true, false, false]);
+    }
+
+    #[test]
+    fn open_models_have_drops_and_every_load_a_tail() {
+        let load = LoadTotals { due: 2000, dropped: 10, ..load() };
+        assert_eq!(parse("dropped_rate < 1%").unwrap().evaluate(&load).kept, Kept::Yes);
+        assert_eq!(parse("dropped_rate == 0").unwrap().evaluate(&load).measured, "0.5 %");
+        assert_eq!(parse("p99.9 < 300ms").unwrap().evaluate(&load).measured, "400 ms");
+        assert_eq!(parse("dropped_rate == 0").unwrap().evaluate(&LoadTotals::default()).kept, Kept::Unknown);
+    }
+
+    #[test]
+    fn a_trial_ends_early_only_over_an_upper_limit_with_enough_seen() {
+        let broken = |text: &str, seconds: u64, load: &LoadTotals| {
+            let objective = Objective { abort: Abort::WhenBroken, ..parse(text).unwrap() };
+            objective.is_broken_beyond_repair(load, Duration::from_secs(seconds))
+        };
+        let load = load();
+        for (text, expected) in [
+            ("p99 < 300ms", true),
+            ("p99 < 3s", false),
+            ("error_rate == 0", true),
+            ("error_rate <= 0.1%", false),
+            ("error_rate < 0.1%", true),
+            ("p50 > 1s", false),
+            ("rate >= 1000000", false),
+            ("dropped_rate == 0", false),
+        ] {
+            assert_eq!(broken(text, 5, &load), expected, "{text}");
+            assert!(!broken(text, 4, &load), "{text}");
+        }
+        assert!(!parse("error_rate == 0").unwrap().is_broken_beyond_repair(&load, Duration::from_secs(60)));
+        let mut few = LoadTotals { succeeded: 98, errors: load.errors, ..LoadTotals::default() };
+        assert!(!broken("error_rate == 0", 60, &few));
+        few.succeeded = 99;
+        assert!(broken("error_rate == 0", 60, &few));
+        assert!(broken("dropped_rate < 1%", 5, &LoadTotals { due: 100, dropped: 1, ..LoadTotals::default() }));
     }
 
     #[test]

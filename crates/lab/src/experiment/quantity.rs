@@ -1,4 +1,5 @@
-//! Lengths of time and amounts of memory as an experiment file writes them: `1m30s`, `250ms`, `1.5s`; `256MiB`, `1GB`.
+//! Lengths of time, amounts of memory and rates as an experiment file writes them: `1m30s`, `250ms`, `1.5s`; `256MiB`,
+//! `1GB`; `500/s`, `30/min`.
 
 use std::time::Duration;
 
@@ -32,6 +33,11 @@ pub(super) const DURATION_PATTERN: &str = r"^([0-9]+(\.[0-9]+)?(h|m|s|ms|us|µs)
 
 /// What [`bytes`] accepts, as a regular expression.
 pub(super) const BYTES_PATTERN: &str = r"^([0-9]+|[0-9]+(\.[0-9]+)?(B|kB|KiB|MB|MiB|GB|GiB))$";
+
+/// What [`rate`] accepts of texts, as a regular expression.
+pub(super) const RATE_PATTERN: &str = r"^[0-9]+(\.[0-9]+)?(/(s|min|h))?$";
+
+const RATE_UNITS: [(&str, f64); 4] = [("", 1.0), ("/s", 1.0), ("/min", 60.0), ("/h", 3600.0)];
 
 /// Why a text is no length of time.
 enum NoDuration<'a> {
@@ -85,6 +91,20 @@ pub(super) fn bytes(text: &str) -> Option<u64> {
     }
     let (_, factor) = MEMORY_UNITS.iter().find(|(known, _)| unit == *known || (unit.is_empty() && *known == "B"))?;
     times(number, *factor)
+}
+
+/// A number of 0 or more, per second unless another unit of time is given: `500`, `500/s`, `30/min`, `1000/h`. None for
+/// anything else.
+pub(super) fn rate(text: &str) -> Option<f64> {
+    // YAML may write a number as `1e3`.
+    if let Some(number) =
+        text.parse().ok().filter(|_| text.bytes().all(|b| b.is_ascii_digit() || b".e+-E".contains(&b)))
+    {
+        return Some(number).filter(|number: &f64| number.is_finite() && *number >= 0.0);
+    }
+    let (number, unit) = decimal(text)?;
+    let (_, seconds) = RATE_UNITS.iter().find(|(known, _)| *known == unit)?;
+    Some(number / seconds)
 }
 
 /// Splits a plain decimal number off the front: digits, perhaps a point and digits.
@@ -180,10 +200,33 @@ mod tests {
         }
     }
 
+    #[test]
+    fn rates() {
+        let cases = [
+            ("500", Some(500.0)),
+            ("0.5", Some(0.5)),
+            ("1e3", Some(1000.0)),
+            ("500/s", Some(500.0)),
+            ("30/min", Some(0.5)),
+            ("1800/h", Some(0.5)),
+            ("0/s", Some(0.0)),
+            ("-1", None),
+            ("1e999", None),
+            ("30/m", None),
+            ("30 /s", None),
+            ("/s", None),
+            ("", None),
+            ("1e3/s", None),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(rate(text), expected, "{text:?}");
+        }
+    }
+
     proptest! {
         #[test]
         fn no_text_panics_and_milliseconds_come_back(text in "\\PC{0,12}", ms in 0..1_000_000_000u64) {
-            let _ = (duration(&text), bytes(&text));
+            let _ = (duration(&text), bytes(&text), rate(&text));
             prop_assert_eq!(duration(&format!("{ms}ms")), Some(Duration::from_millis(ms)));
         }
     }

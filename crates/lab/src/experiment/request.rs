@@ -3,7 +3,7 @@
 use narrows_model::load::{RequestTemplate, Segment, Template};
 use serde_json::Value;
 
-use super::data::Sources;
+use super::drawn::Drawn;
 use super::mistake::{Report, Wrong, shortened};
 use super::placeholder::{self, RequestPiece};
 use super::tree::{At, Form, Node, Origin};
@@ -57,12 +57,18 @@ pub(super) fn path(text: &str) -> Result<(), Wrong> {
     Err(expected("a blank").hint(if is_version { "leave out the protocol version" } else { "write a space as `%20`" }))
 }
 
-/// Checks the name of a header.
-pub(super) fn header_name(text: &str) -> Result<(), Wrong> {
+/// Checks the name of a header of an answer.
+pub(super) fn token(text: &str) -> Result<(), Wrong> {
     let is_token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
     if text.is_empty() || !text.bytes().all(is_token) {
         return Err(Wrong::new(format!("expected the name of a header, found \"{}\"", shortened(text))));
     }
+    Ok(())
+}
+
+/// Checks the name of a header to send.
+pub(super) fn header_name(text: &str) -> Result<(), Wrong> {
+    token(text)?;
     match text.to_ascii_lowercase().as_str() {
         "content-length" | "transfer-encoding" => {
             Err(Wrong::new(format!("the header `{text}` is set by Narrows, which knows the body")).hint("leave it out"))
@@ -79,11 +85,11 @@ enum Part {
 }
 
 /// Builds a request from its checked part of the file. `host` is the value of its `Host` header.
-pub(super) fn build(at: At<'_>, host: &str, sources: &Sources, report: &mut Report) -> Option<RequestTemplate> {
+pub(super) fn build(at: At<'_>, host: &str, drawn: &Drawn<'_>, report: &mut Report) -> Option<RequestTemplate> {
     if let Some(text) = at.text() {
         // A line that is no request may still draw from data that nobody describes.
         let (_, rest) = text.split_once(' ')?;
-        let path = template(at, rest.trim_start_matches(' '), Part::Plain, sources, report);
+        let path = template(at, rest.trim_start_matches(' '), Part::Plain, drawn, report);
         let (method, _) = line(text).ok()?;
         return Some(RequestTemplate {
             method: method.into(),
@@ -93,9 +99,9 @@ pub(super) fn build(at: At<'_>, host: &str, sources: &Sources, report: &mut Repo
             host: host.into(),
         });
     }
-    let path = at.get("path").and_then(|path| template(path, path.text()?, Part::Plain, sources, report));
-    let mut headers = headers(at, sources, report);
-    let body = body(at, sources, report);
+    let path = at.get("path").and_then(|path| template(path, path.text()?, Part::Plain, drawn, report));
+    let mut headers = headers(at, drawn, report);
+    let body = body(at, drawn, report);
     let has_type = headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type"));
     if at.get("json").is_some() && !has_type {
         headers.push(("Content-Type".to_owned(), Template::text("application/json")));
@@ -104,26 +110,26 @@ pub(super) fn build(at: At<'_>, host: &str, sources: &Sources, report: &mut Repo
     Some(RequestTemplate { method, path: path?, headers, body, host: host.into() })
 }
 
-fn headers(at: At<'_>, sources: &Sources, report: &mut Report) -> Vec<(String, Template)> {
+fn headers(at: At<'_>, drawn: &Drawn<'_>, report: &mut Report) -> Vec<(String, Template)> {
     let Some(at) = at.get("headers") else { return Vec::new() };
     let mut headers = Vec::new();
     for (name, value) in at.entries() {
         let Some(text) = value.text() else { continue };
         if text.contains(|c: char| c.is_control() && c != '\t') {
             report.add(value.place(), value.path(), Wrong::new("a control character, which headers cannot hold"));
-        } else if let Some(template) = template(value, text, Part::Plain, sources, report) {
+        } else if let Some(template) = template(value, text, Part::Plain, drawn, report) {
             headers.push((name.to_owned(), template));
         }
     }
     headers
 }
 
-fn body(at: At<'_>, sources: &Sources, report: &mut Report) -> Option<Template> {
+fn body(at: At<'_>, drawn: &Drawn<'_>, report: &mut Report) -> Option<Template> {
     if let Some(body) = at.get("body") {
-        return template(body, body.text()?, Part::Plain, sources, report);
+        return template(body, body.text()?, Part::Plain, drawn, report);
     }
     let json = at.get("json")?;
-    template(json, &to_json(json.node), Part::Json, sources, report)
+    template(json, &to_json(json.node), Part::Json, drawn, report)
 }
 
 /// A part of the file as JSON, keys in their order. Text that was put together with `${…}` stays text.
@@ -157,13 +163,13 @@ fn integer(text: &str) -> i128 {
     radix("0x", 16).or_else(|| radix("0o", 8)).or_else(|| text.parse().ok()).unwrap_or_default()
 }
 
-fn template(at: At<'_>, text: &str, part: Part, sources: &Sources, report: &mut Report) -> Option<Template> {
+fn template(at: At<'_>, text: &str, part: Part, drawn: &Drawn<'_>, report: &mut Report) -> Option<Template> {
     let mut tell = |wrong| report.add(at.place(), at.path(), wrong);
     let (pieces, end) = placeholder::request_pieces(text);
     let mut segments = Vec::new();
     let mut is_whole = end.map_err(&mut tell).is_ok();
     for piece in pieces {
-        match segment(piece, part, sources) {
+        match segment(piece, part, drawn) {
             Ok(Some(segment)) => segments.push(segment),
             Ok(None) => is_whole = false,
             Err(wrong) => {
@@ -176,15 +182,15 @@ fn template(at: At<'_>, text: &str, part: Part, sources: &Sources, report: &mut 
 }
 
 /// None when a source is meant whose fault has been told already.
-fn segment(piece: RequestPiece<'_>, part: Part, sources: &Sources) -> Result<Option<Segment>, Wrong> {
+fn segment(piece: RequestPiece<'_>, part: Part, drawn: &Drawn<'_>) -> Result<Option<Segment>, Wrong> {
     match piece {
         RequestPiece::Text(text) => Ok(Some(Segment::Text(text.into_owned()))),
         RequestPiece::Field(name, column) => {
-            let Some(field) = sources.find(name, column)? else { return Ok(None) };
-            if part == Part::Json {
-                sources.check_for_json(field)?;
+            let segment = drawn.find(name, column)?;
+            if let (Part::Json, Some(Segment::Field { source, column })) = (part, &segment) {
+                drawn.sources.check_for_json(*source, *column)?;
             }
-            Ok(Some(Segment::Field { source: field.source, column: field.column }))
+            Ok(segment)
         }
     }
 }

@@ -9,7 +9,7 @@ use super::complete::default_of;
 use super::grammar::EXPERIMENT;
 use super::kind::Kind;
 use super::request::to_json;
-use super::shape::{Field, Map, Named, Need, Scope, Shape, Tagged, Together};
+use super::shape::{Field, Given, Named, Need, Rule, Scope, Shape, Tagged, Written};
 
 /// The JSON Schema of the experiment file.
 pub fn json_schema() -> Value {
@@ -24,7 +24,7 @@ pub fn json_schema() -> Value {
 
 fn of_shape(shape: &'static Shape) -> Value {
     match shape {
-        Shape::Map(map) => of_map(map.fields.iter(), map, None),
+        Shape::Map(map) => of_map(map.fields.iter(), map.rules.iter(), map.others, None),
         Shape::Tagged(tagged) => of_tagged(tagged),
         Shape::Named(named) => of_named(named),
         Shape::List { item, least, most } => of_list(of_shape(item), *least, *most),
@@ -66,7 +66,12 @@ fn of_named(named: &'static Named) -> Value {
     schema
 }
 
-fn of_map(fields: impl Iterator<Item = &'static Field> + Clone, map: &'static Map, tag: Option<(&str, &str)>) -> Value {
+fn of_map(
+    fields: impl Iterator<Item = &'static Field> + Clone,
+    rules: impl Iterator<Item = &'static Rule>,
+    others: Option<&'static Shape>,
+    tag: Option<(&str, &str)>,
+) -> Value {
     let mut properties: Object<String, Value> =
         fields.clone().map(|field| (field.key.into(), of_field(field))).collect();
     let mut required: Vec<&str> = fields.clone().filter(|f| f.need == Need::Required).map(|f| f.key).collect();
@@ -78,20 +83,43 @@ fn of_map(fields: impl Iterator<Item = &'static Field> + Clone, map: &'static Ma
         "type": "object",
         "properties": properties,
         "required": required,
-        "additionalProperties": map.others.map_or(json!(false), of_shape),
+        "additionalProperties": others.map_or(json!(false), of_shape),
     });
-    let having = |key: &&str| json!({ "required": [key] });
-    match map.together {
-        Together::Free => {}
-        Together::ExactlyOne(keys) => schema["oneOf"] = keys.iter().map(having).collect(),
-        Together::AtMostOne(keys) => schema["not"] = json!({ "required": keys }),
-    }
+    let mut conditions: Vec<Value> = rules.flat_map(of_rule).collect();
     for field in fields {
         if let Need::OptionalBeside(keys) = field.need {
-            schema["dependentSchemas"][field.key] = json!({ "anyOf": keys.iter().map(having).collect::<Vec<_>>() });
+            let having = keys.iter().map(|key| json!({ "required": [key] })).collect::<Vec<_>>();
+            conditions.push(depends(field.key, json!({ "anyOf": having })));
         }
     }
+    if !conditions.is_empty() {
+        schema["allOf"] = json!(conditions);
+    }
     schema
+}
+
+fn of_rule(rule: &'static Rule) -> Vec<Value> {
+    match rule {
+        Rule::AtMostOne(all) => vec![json!({ "not": { "allOf": all.map(having) } })],
+        Rule::ExactlyOne(all) => vec![json!({ "oneOf": all.iter().map(|one| having(*one)).collect::<Vec<_>>() })],
+        Rule::Needs(key, needed) => vec![depends(key, json!({ "required": [needed] }))],
+        Rule::OnlyBeside(keys, beside) => {
+            keys.iter().map(|key| depends(key, json!({ "required": [beside] }))).collect()
+        }
+    }
+}
+
+fn having(given: Given) -> Value {
+    let form = match given.written {
+        Written::Anyhow => return json!({ "required": [given.key] }),
+        Written::AsList => "array",
+        Written::AsMap => "object",
+    };
+    json!({ "required": [given.key], "properties": { given.key: { "type": form, "description": given.shown() } } })
+}
+
+fn depends(key: &str, on: Value) -> Value {
+    json!({ "dependentSchemas": { key: on } })
 }
 
 fn of_field(field: &'static Field) -> Value {
@@ -105,8 +133,10 @@ fn of_field(field: &'static Field) -> Value {
 
 fn of_tagged(tagged: &'static Tagged) -> Value {
     let values: Vec<&str> = tagged.cases.iter().map(|case| case.value).collect();
-    let cases =
-        tagged.cases.iter().map(|case| of_map(tagged.fields_of(case), &case.map, Some((tagged.tag, case.value))));
+    let cases = tagged.cases.iter().map(|case| {
+        let rules = tagged.rules.iter().chain(case.map.rules);
+        of_map(tagged.fields_of(case), rules, case.map.others, Some((tagged.tag, case.value)))
+    });
     json!({
         "type": "object",
         "properties": { tagged.tag: { "enum": values, "description": tagged.doc } },
@@ -148,6 +178,7 @@ mod tests {
             },
             "const" => value == operand,
             "enum" => operand.as_array().unwrap().contains(value),
+            "allOf" => any(&|valid| valid == operand.as_array().unwrap().len()),
             "anyOf" => any(&|valid| valid > 0),
             "oneOf" => any(&|valid| valid == 1),
             "not" => !is_valid(value, operand),
@@ -186,6 +217,7 @@ mod tests {
             "array" => value.is_array(),
             "string" => value.is_string(),
             "boolean" => value.is_boolean(),
+            "null" => value.is_null(),
             "number" => value.is_number(),
             "integer" => value.is_i64() || value.is_u64(),
             other => panic!("type {other}"),
@@ -225,6 +257,11 @@ load:
         let service = |text: &str| document(text, "", "");
         let load = |text: &str| document("", text, "");
         let scenario = |text: &str| document("", "", text);
+        let flows = |text: &str| scenario(text).replacen("request: GET /, ", "", 1);
+        let command = |text: &str| {
+            let source = service("");
+            format!("{}load: {{ {text} }}\n", &source[..source.find("load:").unwrap()])
+        };
         let published = |figure: &str| {
             service("") + &format!("published: {{ source: S, operation: web GET /, figures: [{{ {figure} }}] }}")
         };
@@ -310,7 +347,86 @@ load:
             (published("measure: rate, values: { baseline: 1 }").replace("web GET /", "web"), false),
             (service("").replace("small", "Small"), false),
             (service("").replace("target: web", "target: http://localhost:80"), true),
-            (service("").replace("target: web", "target: https://localhost"), false),
+            (service("").replace("target: web", "target: https://localhost"), true),
+            (service("").replace("target: web", "target: ftp://localhost"), false),
+            (load("protocol: http2\n  tls: { insecure: true, server_name: web.test }"), true),
+            (load("protocol: http3"), false),
+            (load("tls: { insecure: true, ca: a.pem }"), false),
+            (load("tls: { server_name: a b }"), false),
+            (load("tls: on"), false),
+            (load("client_addresses: [127.0.0.2, 127.0.0.10-127.0.0.60, 127.1.0.0/24]"), true),
+            (load("client_addresses: []"), false),
+            (load("client_addresses: [localhost]"), false),
+            (load("command: [k6]"), false),
+            (load("results: k6-summary"), false),
+            (load("duration: 1m"), false),
+            (service("").replace("  target: web\n", ""), false),
+            (command("command: [k6, run], env: { A: 1 }, cwd: ., results: k6-summary, duration: 1m"), true),
+            (command("target: \"http://localhost\", command: [wrk]"), true),
+            (command("command: k6"), false),
+            (command("command: [k6], results: k6"), false),
+            (command("command: [k6], warmup: 1s"), false),
+            (command("command: [k6], data: {}"), false),
+            (command("target: \"http://localhost\""), false),
+            (scenario("model: per-vu-iterations, vus: 2, iterations: 3, max_duration: 1m, pace: 1s"), true),
+            (scenario("model: per-vu-iterations, vus: 2"), false),
+            (scenario("model: constant-arrival-rate, rate: 500/s, duration: 1s, max_vus: 3, arrivals: poisson"), true),
+            (scenario("model: constant-arrival-rate, rate: 0.5, duration: 1s"), true),
+            (scenario("model: constant-arrival-rate, rate: \"${n}/min\", duration: 1s"), true),
+            (scenario("model: constant-arrival-rate, rate: 0, duration: 1s"), false),
+            (scenario("model: constant-arrival-rate, rate: 0.0/h, duration: 1s"), false),
+            (scenario("model: constant-arrival-rate, rate: 30/m, duration: 1s"), false),
+            (scenario("model: constant-arrival-rate, rate: 1e9, duration: 1s"), false),
+            (scenario("model: constant-arrival-rate, rate: 1, duration: 1s, pace: 1s"), false),
+            (scenario("model: ramping-arrival-rate, start_rate: 0, stages: [{ duration: 1m, target: 30/min }]"), true),
+            (scenario("model: ramping-arrival-rate, levels: { from: 10, add: 10/s, every: 1s, to: 50 }"), true),
+            (scenario("model: ramping-arrival-rate, steps: { from: 10, add: 10, every: 1s, to: 50 }"), true),
+            (scenario("model: ramping-arrival-rate"), false),
+            (scenario("model: ramping-arrival-rate, levels: { from: 10 }"), false),
+            (scenario("model: ramping-vus, levels: { from: 1, add: 4, every: 45s, to: 40 }"), true),
+            (scenario("model: ramping-vus, steps: [{ name: a, request: GET / }]"), false),
+            (flows("steps: [{ name: a, request: GET /, check: { status: 200 }, think_time: 1s, redirects: 3 }]"), true),
+            (flows("steps: [{ name: a, request: GET /, extract: { t: { json: /t } } }], cookies: per-user"), true),
+            (
+                flows("steps: [{ name: a, request: GET / }]").replace(
+                    "constant-vus, vus: 1, duration: 1s",
+                    "ramping-vus, levels: { from: 1, add: 1, every: 1s, to: 3 }",
+                ),
+                true,
+            ),
+            (flows("steps: [{ request: GET / }]"), false),
+            (flows("steps: []"), false),
+            (flows("steps: [{ name: a, request: GET /, extract: { t: { json: t } } }]"), false),
+            (flows("steps: [{ name: a, request: GET /, extract: { t: { json: /t, header: x } } }]"), false),
+            (flows("steps: [{ name: a, request: GET / }], check: { status: 200 }"), false),
+            (flows("steps: [{ name: a, request: GET / }], cookies: all"), false),
+            (flows("mix: { a: { weight: 0.5, request: GET / }, b: { steps: [{ name: c, request: GET / }] } }"), true),
+            (flows("mix: { a: { weight: 0, request: GET / } }"), false),
+            (flows("mix: { a: {} }"), false),
+            (flows("mix: { a: { request: GET /, steps: [{ name: c, request: GET / }] } }"), false),
+            (flows("mix: {}"), false),
+            (flows(""), false),
+            (
+                scenario(
+                    "check: { status: 2xx, body_contains: ok, header: { A: ~, B: 1 }, json: { /a: [1], \"\": ~ } }",
+                ),
+                true,
+            ),
+            (scenario("check: [{ status: [200, 3xx, 400-404] }], redirects: 0"), true),
+            (scenario("check: { status: 99 }"), false),
+            (scenario("check: { status: 20x }"), false),
+            (scenario("check: { header: {} }"), false),
+            (scenario("check: { json: { a: 1 } }"), false),
+            (scenario("check: 200"), false),
+            (scenario("redirects: 21"), false),
+            (load("data: { d: { values: [a], pick: once } }"), true),
+            (load("data: { d: { values: [a], json: b } }"), false),
+            (service("") + "objectives: [\"main: p99.9 < 1s\", dropped_rate < 1%]", true),
+            (service("") + "objectives: [{ objective: p95 < 1s, scenario: main, abort: true }]", true),
+            (service("") + "objectives: [{ objective: p95 < 1s, request: a }]", false),
+            (service("") + "objectives: [{ scenario: main }]", false),
+            (service("") + "objectives: [{ objective: \"main: p95 < 1s\" }]", false),
+            (service("") + "objectives: [\"a b: p95 < 1s\"]", false),
             (service("").replace("run: [web]", "run: web"), false),
             (service("").replace("run: [web]", "run: []"), false),
         ];

@@ -123,7 +123,8 @@ fn build_one(
     })
 }
 
-fn command(at: At<'_>, cwd: &Path) -> Option<Vec<String>> {
+/// Program and arguments; a program with a `/` in it starts from `cwd`.
+pub(super) fn command(at: At<'_>, cwd: &Path) -> Option<Vec<String>> {
     let mut words: Vec<String> = at.items().map(|item| item.text().map(str::to_owned)).collect::<Option<_>>()?;
     let program = words.first_mut()?;
     if program.contains('/') {
@@ -132,7 +133,8 @@ fn command(at: At<'_>, cwd: &Path) -> Option<Vec<String>> {
     Some(words)
 }
 
-fn env(at: At<'_>) -> Vec<(String, String)> {
+/// The environment variables of something that is started.
+pub(super) fn env(at: At<'_>) -> Vec<(String, String)> {
     let Some(env) = at.get("env") else { return Vec::new() };
     env.entries().filter_map(|(name, value)| Some((name.to_owned(), value.text()?.to_owned()))).collect()
 }

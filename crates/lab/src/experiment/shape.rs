@@ -39,20 +39,38 @@ pub(super) enum Shape {
 #[derive(Debug)]
 pub(super) struct Map {
     pub(super) fields: &'static [Field],
-    pub(super) together: Together,
+    pub(super) rules: &'static [Rule],
     /// The shape of values under any other key; without it, other keys are mistakes.
     pub(super) others: Option<&'static Shape>,
 }
 
 /// Which of a map's keys go together.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Together {
-    /// Any.
-    Free,
-    /// At most one of these is given.
-    AtMostOne(&'static [&'static str]),
+pub(super) enum Rule {
+    /// At most one of these two is given.
+    AtMostOne([Given; 2]),
     /// Exactly one of these is given.
-    ExactlyOne(&'static [&'static str]),
+    ExactlyOne(&'static [Given]),
+    /// The first says nothing without the second.
+    Needs(&'static str, &'static str),
+    /// The first few say something only beside the last.
+    OnlyBeside(&'static [&'static str], &'static str),
+}
+
+/// A key that is there, perhaps in one form only.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Given {
+    pub(super) key: &'static str,
+    pub(super) written: Written,
+}
+
+/// In which form a key is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Written {
+    /// In any.
+    Anyhow,
+    AsList,
+    AsMap,
 }
 
 /// A map whose key `tag` says which further keys it has.
@@ -61,6 +79,8 @@ pub(super) struct Tagged {
     pub(super) tag: &'static str,
     pub(super) doc: &'static str,
     pub(super) common: &'static [Field],
+    /// Which keys go together, whatever the case.
+    pub(super) rules: &'static [Rule],
     pub(super) cases: &'static [Case],
 }
 
@@ -145,7 +165,32 @@ impl Shape {
 impl Map {
     /// A map in which any keys go together and no others are known.
     pub(super) const fn of(fields: &'static [Field]) -> Self {
-        Self { fields, together: Together::Free, others: None }
+        Self { fields, rules: &[], others: None }
+    }
+}
+
+/// A key in whatever form.
+pub(super) const fn key(key: &'static str) -> Given {
+    Given { key, written: Written::Anyhow }
+}
+
+impl Given {
+    /// Whether it is there.
+    pub(super) fn is_in(self, node: &Node) -> bool {
+        node.get(self.key).is_some_and(|value| match self.written {
+            Written::Anyhow => true,
+            Written::AsList => matches!(value.form, Form::List(_)),
+            Written::AsMap => matches!(value.form, Form::Map(_)),
+        })
+    }
+
+    /// As messages have it.
+    pub(super) fn shown(self) -> String {
+        match self.written {
+            Written::Anyhow => format!("`{}`", self.key),
+            Written::AsList => format!("`{}` (a list)", self.key),
+            Written::AsMap => format!("`{}` (a map)", self.key),
+        }
     }
 }
 

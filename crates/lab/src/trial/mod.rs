@@ -1,9 +1,14 @@
 //! One trial: start the services, wait until they answer, put them under load, stop them.
 //!
 //! `services` knows how replicas begin and end, `under_load` what happens in between, `lives` what becomes of a replica
-//! that ends by itself meanwhile. Everything runs on the thread of the run.
+//! that ends by itself meanwhile. What is done while they are up is a [`Work`]: the experiment's load, or a search for
+//! the capacity. Everything runs on the thread of the run.
 
+mod by_command;
+mod early_end;
+mod k6_summary;
 mod lives;
+mod roots;
 mod services;
 mod under_load;
 
@@ -12,6 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use narrows_model::load::LoadPlan;
 use narrows_model::run::Trial;
 use narrows_telemetry::Store;
 use narrows_telemetry::otlp::{Receiver, ReceiverStats, Weights};
@@ -20,17 +26,75 @@ use narrows_telemetry::sampler::Sampler;
 
 use crate::Error;
 use crate::adopted::Adopted;
-use crate::experiment::{Bindings, BoundTrial, Experiment, Variant};
+use crate::experiment::{Bindings, BoundCommand, BoundLoad, BoundTrial, Experiment, Variant};
 use crate::guard::{Guard, kill_marked};
 use crate::ports::Ports;
 use crate::progress::{Event, Progress};
 use crate::setup::Setups;
-use services::Running;
+pub(crate) use roots::Roots;
+pub(crate) use services::Running;
+pub(crate) use under_load::{Onward, Sent};
 
 /// How long services are asked to collect spans before they send them.
 const SPAN_BATCH_DELAY: Duration = Duration::from_millis(500);
 const SPAN_GRACE: Duration = Duration::from_millis(500);
 const WATCH_INTERVAL: Duration = Duration::from_millis(100);
+
+/// What is done in each trial while its services are up.
+pub(crate) trait Work {
+    /// Sends load to the services and waits for its end. `load` is the experiment's, its targets known.
+    fn work(
+        &mut self,
+        bench: &mut Bench<'_>,
+        load: LoadPlan,
+        trial: &mut Trial,
+        running: &mut [Running],
+        progress: &mut dyn Progress,
+    ) -> Result<(), Error>;
+
+    /// As [`Self::work`], where another program sends the load.
+    fn command(
+        &mut self,
+        bench: &mut Bench<'_>,
+        command: &BoundCommand,
+        trial: &mut Trial,
+        running: &mut [Running],
+        progress: &mut dyn Progress,
+    ) -> Result<(), Error>;
+
+    /// Keeps what the run as a whole showed, beside what is always concluded.
+    fn conclude(&self, _: &Recorder) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+/// The experiment's own load, as it is planned.
+#[derive(Debug)]
+pub(crate) struct PlannedLoad;
+
+impl Work for PlannedLoad {
+    fn work(
+        &mut self,
+        bench: &mut Bench<'_>,
+        load: LoadPlan,
+        trial: &mut Trial,
+        running: &mut [Running],
+        progress: &mut dyn Progress,
+    ) -> Result<(), Error> {
+        bench.load(load, trial, running, progress)
+    }
+
+    fn command(
+        &mut self,
+        bench: &mut Bench<'_>,
+        command: &BoundCommand,
+        trial: &mut Trial,
+        running: &mut [Running],
+        progress: &mut dyn Progress,
+    ) -> Result<(), Error> {
+        bench.load_by_command(command, trial, running, progress)
+    }
+}
 
 /// What every trial of a run shares.
 pub(crate) struct Bench<'a> {
@@ -43,6 +107,8 @@ pub(crate) struct Bench<'a> {
     pub(crate) receiver: &'a Receiver,
     pub(crate) recorder: Recorder,
     pub(crate) store: Arc<dyn Store>,
+    /// Counts requests from spans, in trials whose load another program sends.
+    pub(crate) roots: Arc<Roots>,
     pub(crate) weights: Weights,
     pub(crate) sampler: &'a Sampler,
     pub(crate) guard: Guard,
@@ -59,12 +125,13 @@ impl Bench<'_> {
         &mut self,
         variant: &Variant,
         trial: &mut Trial,
+        work: &mut dyn Work,
         progress: &mut dyn Progress,
     ) -> Result<(), Error> {
         let folder = self.scratch_folder(trial.id)?;
         let heard_before = self.receiver.stats();
         let mut running = Vec::new();
-        let result = self.start_and_load(variant, trial, &folder, &mut running, progress);
+        let result = self.start_and_load(variant, trial, &folder, &mut running, work, progress);
         progress.tell(&Event::Stopping);
         if result.is_ok() {
             self.await_last_spans();
@@ -75,18 +142,24 @@ impl Bench<'_> {
         let ended = self.adopted.end_all(&mut self.guard);
         self.ports.release_all();
         trial.caveats.extend(unheard(heard_before, self.receiver.stats()));
+        let counted = self.keep_requests_of_spans(trial, progress);
         let _ = std::fs::remove_dir_all(&folder);
         // A stop that was hurried may have cost spans, so the trial is not whole.
-        result.and(ended).and_then(|()| self.go_on())
+        result.and(ended).and(counted).and_then(|()| self.go_on())
     }
 
     /// Errors once a signal came.
-    fn go_on(&self) -> Result<(), Error> {
+    pub(crate) fn go_on(&self) -> Result<(), Error> {
         signalled(self.stop)
     }
 
+    /// A folder that is a trial's alone, while it lasts.
+    fn scratch_path(&self, trial: i64) -> PathBuf {
+        std::env::temp_dir().join(format!("narrows-{}-{trial}", self.mark))
+    }
+
     fn scratch_folder(&mut self, trial: i64) -> Result<PathBuf, Error> {
-        let path = std::env::temp_dir().join(format!("narrows-{}-{trial}", self.mark));
+        let path = self.scratch_path(trial);
         self.guard.add_folder(&path)?;
         std::fs::create_dir_all(&path).map_err(|source| Error::File { what: "create", path: path.clone(), source })?;
         Ok(path)
@@ -98,17 +171,23 @@ impl Bench<'_> {
         trial: &mut Trial,
         folder: &Path,
         running: &mut Vec<Running>,
+        work: &mut dyn Work,
         progress: &mut dyn Progress,
     ) -> Result<(), Error> {
-        let BoundTrial { services, mut load } = self.bind(variant, folder)?;
+        let BoundTrial { services, load } = self.bind(variant, folder)?;
         for service in services {
             let replica = self.start(service, trial, progress)?;
             running.push(replica);
             self.await_ready(running)?;
         }
         self.watch(running)?;
-        load.targets = self.targets(&load, running)?;
-        self.load(load, trial, running, progress)
+        match load {
+            BoundLoad::Plan(mut plan) => {
+                plan.targets = self.targets(&plan, running)?;
+                work.work(self, plan, trial, running, progress)
+            }
+            BoundLoad::Command(command) => work.command(self, &command, trial, running, progress),
+        }
     }
 
     fn bind(&mut self, variant: &Variant, folder: &Path) -> Result<BoundTrial, Error> {

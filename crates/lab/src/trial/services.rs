@@ -19,7 +19,7 @@ use crate::setup::Surroundings;
 const HURRIED_STOP: Duration = Duration::from_secs(2);
 
 /// A running replica and how to end it.
-pub(super) struct Running {
+pub(crate) struct Running {
     pub(super) process: Process,
     pub(super) service: BoundService,
     /// Once it has ended by itself and is to be started again.
@@ -27,7 +27,7 @@ pub(super) struct Running {
 }
 
 /// A start that is due after a pause.
-pub(super) struct Pending {
+pub(crate) struct Pending {
     pub(super) due: Instant,
     /// What became of the replica, such as `store ended by signal 9 after 12.3 s of load`.
     pub(super) fate: String,
@@ -146,18 +146,19 @@ impl Bench<'_> {
         if !load.targets.is_empty() {
             return Ok(load.targets.clone());
         }
-        let target = &self.experiment.load.target;
+        let target = self.experiment.load.target.as_deref().unwrap_or_default();
         let of_service: Vec<SocketAddr> = running
             .iter()
-            .filter(|replica| replica.service.name == *target)
+            .filter(|replica| replica.service.name == target)
             .map(|replica| SocketAddr::from((Ipv4Addr::LOCALHOST, replica.service.port)))
             .collect();
         if !of_service.is_empty() {
             return Ok(of_service);
         }
-        // The experiment's check has seen that it is `http://` and a host, perhaps with a port.
-        let authority = target.trim_start_matches("http://").trim_end_matches('/');
-        let address = resolve(authority).map_err(|reason| Error::Target { target: target.clone(), reason })?;
+        let wrong = |reason| Error::Target { target: target.to_owned(), reason };
+        // The experiment's check has seen that it is a URL.
+        let authority = self.experiment.load.authority().ok_or_else(|| wrong("it is no address".to_owned()))?;
+        let address = resolve(&authority).map_err(wrong)?;
         Ok(vec![address])
     }
 
@@ -201,7 +202,7 @@ pub(super) fn died(replica: &Running, how: String, when: &'static str) -> Error 
 }
 
 /// `narrows` as a service's program means this very binary, wherever it lies.
-fn resolve_own_name(command: &[String]) -> Vec<String> {
+pub(super) fn resolve_own_name(command: &[String]) -> Vec<String> {
     let mut command = command.to_vec();
     if command.first().is_some_and(|program| program == "narrows")
         && let Ok(own) = std::env::current_exe()

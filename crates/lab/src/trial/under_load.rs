@@ -5,9 +5,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
 use narrows_load::{Clock, LoadOutcome, PlannedWindow};
-use narrows_model::load::{LoadBatch, LoadPlan};
+use narrows_model::load::{LoadBatch, LoadPlan, LoadSecond};
 use narrows_model::run::{Trial, Window};
 
+use super::early_end::EarlyEnd;
 use super::lives::{Lives, note_the_ended};
 use super::services::{Running, pids};
 use super::{Bench, WATCH_INTERVAL};
@@ -26,37 +27,79 @@ impl Drop for EndsLoad<'_> {
     }
 }
 
+/// What whoever looks on at a load says after each second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Onward {
+    /// Let it go on.
+    GoOn,
+    /// It has shown enough: end it in order.
+    Enough,
+}
+
+/// Is shown the seconds of a load as they come.
+pub(crate) type Onlooker<'a> = dyn FnMut(&[LoadSecond]) -> Onward + 'a;
+
+/// A load that is over.
+#[derive(Debug)]
+pub(crate) struct Sent {
+    pub(crate) outcome: LoadOutcome,
+    /// Its windows on the wall clock, from this index on.
+    pub(crate) windows: Vec<Window>,
+    /// What ended it before its time: a dead service, a signal.
+    pub(crate) fate: Result<(), Error>,
+}
+
 impl Bench<'_> {
-    /// Sends the load and follows it to its end.
-    pub(super) fn load(
+    /// Sends the load and follows it to its end, or to that of an objective that breaks off.
+    pub(crate) fn load(
         &mut self,
-        mut plan: LoadPlan,
+        plan: LoadPlan,
         trial: &mut Trial,
         running: &mut [Running],
         progress: &mut dyn Progress,
     ) -> Result<(), Error> {
+        let mut early = EarlyEnd::new(&self.experiment.objectives, &narrows_load::planned_windows(&plan));
+        let sent = self.send(plan, 0, trial, running, &mut |rows| early.see(rows), progress)?;
+        self.recorder.put_windows(trial.id, &sent.windows)?;
+        trial.validity = sent.outcome.validity;
+        if let Some(caveat) = early.caveat() {
+            progress.tell(&Event::Caveat(&caveat));
+            trial.caveats.push(caveat);
+        }
+        sent.fate.and_then(|()| self.go_on())
+    }
+
+    /// Sends a load, its windows numbered from `first_window` on. Errors when it could not be sent.
+    pub(crate) fn send(
+        &mut self,
+        mut plan: LoadPlan,
+        first_window: u32,
+        trial: &mut Trial,
+        running: &mut [Running],
+        onlooker: &mut Onlooker<'_>,
+        progress: &mut dyn Progress,
+    ) -> Result<Sent, Error> {
         plan.threads = plan.threads.clamp(1, cores() as usize);
         self.weights.set(plan.tracing);
         let windows = narrows_load::planned_windows(&plan);
         let duration = windows.iter().map(|window| window.end).max().filter(|end| *end < Duration::MAX);
         progress.tell(&Event::LoadStarted { duration });
         let end_load = AtomicBool::new(false);
-        let (outcome, followed) = std::thread::scope(|scope| {
+        let (outcome, fate) = std::thread::scope(|scope| {
             let (plan, end_load) = (&plan, &end_load);
             let (sender, batches) = sync_channel(BATCHES_IN_FLIGHT);
             let load = scope.spawn(move || narrows_load::run(plan, Clock::new(), end_load, &sender));
             let ends_load = EndsLoad(end_load);
             let lives = Lives::new();
-            let mut follower = Follower { bench: self, trial, duration, first_ns: None, lives, progress };
+            let mut follower = Follower { bench: self, trial, duration, first_ns: None, lives, onlooker, progress };
             let followed = follower.follow(batches, running, end_load);
             note_the_ended(running, follower.trial, follower.progress);
             drop(ends_load);
             (load.join(), followed)
         });
         let outcome = outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-        self.recorder.put_windows(trial.id, &placed(&windows, &outcome))?;
-        trial.validity = outcome.validity;
-        followed.and_then(|()| self.go_on())
+        let windows = placed(&windows, first_window, &outcome);
+        Ok(Sent { outcome, windows, fate })
     }
 }
 
@@ -67,11 +110,13 @@ struct Follower<'a, 'b> {
     duration: Option<Duration>,
     first_ns: Option<i64>,
     lives: Lives,
+    onlooker: &'a mut Onlooker<'a>,
     progress: &'a mut dyn Progress,
 }
 
 impl Follower<'_, '_> {
-    /// Follows the load until it is over. Ends it early when a service dies, which is the error, or a signal came.
+    /// Follows the load until it is over. Ends it early when a service dies, which is the error, a signal came, or the
+    /// onlooker has seen enough.
     fn follow(
         &mut self,
         batches: Receiver<LoadBatch>,
@@ -81,12 +126,16 @@ impl Follower<'_, '_> {
         let mut fate = Ok(());
         loop {
             match batches.recv_timeout(WATCH_INTERVAL) {
-                Ok(batch) => self.keep(batch)?,
+                Ok(batch) => {
+                    if self.keep(batch)? == Onward::Enough {
+                        end_load.store(true, Ordering::Relaxed);
+                    }
+                }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return fate,
             }
             if fate.is_ok() {
-                fate = self.look_around(running);
+                fate = self.bench.look_around(&mut self.lives, running, None, self.trial, self.progress);
             }
             if fate.is_err() {
                 end_load.store(true, Ordering::Relaxed);
@@ -94,31 +143,44 @@ impl Follower<'_, '_> {
         }
     }
 
-    fn look_around(&mut self, running: &mut [Running]) -> Result<(), Error> {
-        self.bench.adopted.look(&pids(running), &mut self.bench.guard)?;
-        for replica in running {
-            self.lives.tend(replica, self.bench, self.trial, self.progress)?;
-        }
-        self.bench.go_on()
-    }
-
-    fn keep(&mut self, batch: LoadBatch) -> Result<(), Error> {
+    fn keep(&mut self, batch: LoadBatch) -> Result<Onward, Error> {
         if let Some(last) = batch.seconds.last() {
             let first = *self.first_ns.get_or_insert(last.start_ns);
             let elapsed = Duration::from_nanos((last.start_ns - first).max(0) as u64 + 1_000_000_000);
             self.progress.tell(&Event::Second { elapsed, duration: self.duration, rows: &batch.seconds });
         }
+        let onward = (self.onlooker)(&batch.seconds);
         self.bench.recorder.put_load(self.trial.id, batch)?;
-        Ok(())
+        Ok(onward)
+    }
+}
+
+impl Bench<'_> {
+    /// Looks after adopted processes, the replicas under load and the signals, once. `beside` is a process that was
+    /// started beside the replicas.
+    pub(super) fn look_around(
+        &mut self,
+        lives: &mut Lives,
+        running: &mut [Running],
+        beside: Option<u32>,
+        trial: &mut Trial,
+        progress: &mut dyn Progress,
+    ) -> Result<(), Error> {
+        let started: Vec<u32> = pids(running).into_iter().chain(beside).collect();
+        self.adopted.look(&started, &mut self.guard)?;
+        for replica in running {
+            lives.tend(replica, self, trial, progress)?;
+        }
+        self.go_on()
     }
 }
 
 /// The planned windows on the wall clock, cut where the load ended early.
-fn placed(planned: &[PlannedWindow], outcome: &LoadOutcome) -> Vec<Window> {
+fn placed(planned: &[PlannedWindow], first: u32, outcome: &LoadOutcome) -> Vec<Window> {
     let at = |offset: Duration| outcome.started_ns.saturating_add(i64::try_from(offset.as_nanos()).unwrap_or(i64::MAX));
     planned
         .iter()
-        .zip(0..)
+        .zip(first..)
         .filter(|(window, _)| at(window.start) < outcome.ended_ns)
         .map(|(window, index)| Window {
             index,
@@ -127,6 +189,7 @@ fn placed(planned: &[PlannedWindow], outcome: &LoadOutcome) -> Vec<Window> {
             start_ns: at(window.start),
             end_ns: at(window.end).min(outcome.ended_ns),
             vus: window.vus,
+            rate: window.rate,
         })
         .collect()
 }

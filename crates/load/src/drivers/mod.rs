@@ -1,12 +1,17 @@
-//! Protocol drivers: each sends a plan's requests in its own way and reports to the same recorder.
+//! Load threads: one [`Worker`] for all of them, and a [`Wire`] for each way to send and receive.
+//!
+//! Plain HTTP/1.1, which is most of what is sent and where the cost of a request shows, has a wire of its own over epoll.
+//! TLS and HTTP/2 cost so much by themselves that a library adds little, and are too much to get right a second time.
 
-pub(crate) mod http1;
+mod http1;
 mod hyper;
 mod socket;
+pub(crate) mod worker;
 
-use http1::{Epoll, Shared, ThreadReport, Worker};
+use http1::Epoll;
 use hyper::Library;
 use narrows_model::load::{LoadPlan, Protocol};
+use worker::{Shared, ThreadReport, Worker};
 
 use crate::Error;
 use crate::recorder::Recorder;

@@ -12,6 +12,7 @@ mod findings;
 mod inside_panels;
 mod insides;
 mod lanes;
+mod load;
 mod operations;
 mod palette;
 mod panels;
@@ -41,6 +42,7 @@ pub fn page(outcome: &Outcome) -> String {
         header(outcome),
         background::warnings(outcome),
         summary::variants(outcome),
+        load::section(outcome),
         published::parameters(outcome),
         summary::objectives(outcome),
         published::section(outcome),
@@ -123,6 +125,9 @@ mod tests {
         outcome.evidence.run.experiment_source = evil.to_owned();
         outcome.comparison.variants[0].variant = evil.to_owned();
         outcome.objectives[0][0].text = evil.to_owned();
+        let mut other = outcome.evidence.trials[0].seconds[60].clone();
+        other.request = evil.to_owned();
+        outcome.evidence.trials[0].seconds.push(other);
         let trial = &mut outcome.evidence.trials[0];
         trial.trial.variant = evil.to_owned();
         trial.trial.caveats = vec![evil.to_owned()];

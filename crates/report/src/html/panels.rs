@@ -32,8 +32,8 @@ const HEADROOM: f64 = 1.06;
 /// A limit further above its line than this factor is not drawn: it would press the line flat.
 const LIMIT_SHOWN_TIMES: f64 = 3.0;
 
-/// Lines of the charts that every trial has: load, latency, errors, CPU and memory of up to nine services.
-const LINES_OF_A_TRIAL: usize = 16;
+/// Lines of the charts that every trial has: load, arrivals, latency, errors, CPU and memory of up to nine services.
+const LINES_OF_A_TRIAL: usize = 19;
 
 /// One trial with its lines.
 pub(super) struct Panel {
@@ -51,6 +51,7 @@ struct Axes {
     cpu: Axis,
     memory: Axis,
     errors: Axis,
+    arrivals: Axis,
 }
 
 /// The section with all charts; empty when nothing was measured.
@@ -131,6 +132,10 @@ fn axes(panels: &[Panel]) -> Axes {
         cpu: Axis::linear(with_limits(|t| &t.cpu) * HEADROOM, Unit::Cores),
         memory: Axis::linear(with_limits(|t| &t.memory) * HEADROOM, Unit::Bytes),
         errors: Axis::linear(peak(timelines().map(|t| t.errors.as_slice())), Unit::Count),
+        arrivals: Axis::linear(
+            peak(timelines().flat_map(|t| t.arrivals.iter().map(Vec::as_slice))) * HEADROOM,
+            Unit::Count,
+        ),
     }
 }
 
@@ -146,6 +151,9 @@ type Row = fn(&Draw<'_>, &Panel) -> String;
 fn rows(panels: &[Panel]) -> Vec<Row> {
     let mut rows: Vec<Row> = vec![|d, p| d.load(p), |d, p| d.latency(p)];
     let any = |has: fn(&Timeline) -> bool| panels.iter().any(|panel| has(&panel.timeline));
+    if any(|t| !t.arrivals[0].is_empty()) {
+        rows.insert(1, |d, p| d.arrivals(p));
+    }
     if any(|t| t.errors.iter().any(|point| point.1 > 0.0)) {
         rows.push(|d, p| d.errors(p));
     }
@@ -237,6 +245,18 @@ impl Draw<'_> {
         figure(&chart)
     }
 
+    fn arrivals(&self, panel: &Panel) -> String {
+        let title = format!("Offered and achieved · {}", panel.label);
+        let mut chart = self.chart(&title, &self.axes.arrivals, "iterations/s", panel);
+        let names = [("offered", "users"), ("achieved", "rate"), ("dropped", "bad")];
+        for ((name, class), points) in names.into_iter().zip(&panel.timeline.arrivals) {
+            if name != "dropped" || points.iter().any(|point| point.1 > 0.0) {
+                chart.lines.push(Line::named(name, class, points));
+            }
+        }
+        figure(&chart)
+    }
+
     fn errors(&self, panel: &Panel) -> String {
         let title = format!("Errors · {}", panel.label);
         let mut chart = self.chart(&title, &self.axes.errors, "errors/s", panel);
@@ -273,6 +293,17 @@ mod tests {
         assert_eq!(latencies.len(), 2);
         assert_eq!(latencies[0], latencies[1]);
         assert_eq!(html.matches("data-name=\"errors/s\"").count(), 2);
+    }
+
+    #[test]
+    fn an_open_load_has_a_chart_of_what_it_offered() {
+        let outcome = fixture::open_outcome();
+        let html = section(&outcome, &Palette::of(&outcome.evidence));
+        for name in ["offered", "achieved"] {
+            assert_eq!(html.matches(&format!("data-name=\"{name}\"")).count(), 2);
+        }
+        let closed = fixture::outcome();
+        assert!(!section(&closed, &Palette::of(&closed.evidence)).contains("Offered and achieved"));
     }
 
     #[test]

@@ -23,6 +23,8 @@ pub(super) struct Timeline {
     /// Successful answers in each second.
     pub(super) rate: Vec<Xy>,
     pub(super) errors: Vec<Xy>,
+    /// Iterations of open models: due, begun and dropped in each second; empty without such a model.
+    pub(super) arrivals: [Vec<Xy>; 3],
     /// Nanoseconds: p50, p95, p99 of each second; a gap where nothing succeeded.
     pub(super) latency: [Vec<Xy>; 3],
     pub(super) cpu: Vec<ServiceLine>,
@@ -79,13 +81,24 @@ pub(super) fn of(evidence: &TrialEvidence, palette: &Palette) -> Timeline {
     let mut seconds: BTreeMap<i64, Vec<&LoadSecond>> = BTreeMap::new();
     let is_full = |row: &&LoadSecond| row.start_ns.saturating_add(1_000_000_000) <= clock.full_end_ns;
     evidence.seconds.iter().filter(is_full).for_each(|row| seconds.entry(row.start_ns).or_default().push(row));
+    let is_open = evidence.seconds.iter().any(|row| row.due > 0);
     for (second_ns, rows) in seconds {
+        if is_open {
+            timeline.add_arrivals(clock.at(second_ns) + 0.5, &rows);
+        }
         timeline.add_second(clock.at(second_ns) + 0.5, &rows);
     }
     timeline
 }
 
 impl Timeline {
+    fn add_arrivals(&mut self, x: f64, rows: &[&LoadSecond]) {
+        let sum = |value: fn(&LoadSecond) -> u64| rows.iter().map(|row| value(row)).sum::<u64>();
+        let (due, dropped) = (sum(|row| row.due), sum(|row| row.dropped));
+        let values = [due, due.saturating_sub(dropped), dropped];
+        self.arrivals.iter_mut().zip(values).for_each(|(line, value)| line.push((x, value as f64)));
+    }
+
     fn add_second(&mut self, x: f64, rows: &[&LoadSecond]) {
         let sum = |value: fn(&LoadSecond) -> u64| rows.iter().map(|row| value(row)).sum::<u64>() as f64;
         self.users.push((x, sum(|row| u64::from(row.vus))));
@@ -141,6 +154,17 @@ fn limit(evidence: &TrialEvidence, service: &str, cap: fn(&ServiceInstance) -> O
 mod tests {
     use super::*;
     use crate::fixture;
+
+    #[test]
+    fn arrivals_are_drawn_for_open_models_only() {
+        let palette = |outcome: &narrows_model::comparison::Outcome| Palette::of(&outcome.evidence);
+        let (closed, open) = (fixture::outcome(), fixture::open_outcome());
+        assert!(of(&closed.evidence.trials[0], &palette(&closed)).arrivals.iter().all(Vec::is_empty));
+        let timeline = of(&open.evidence.trials[0], &palette(&open));
+        let [due, begun, dropped] = timeline.arrivals.map(|line| line[30].1);
+        assert_eq!((due, begun + dropped), (1100.0, 1100.0));
+        assert_eq!(timeline.users[30].1, 8.0, "only the first step says the users");
+    }
 
     #[test]
     fn replicas_and_scenarios_are_laid_on_top_of_each_other() {

@@ -7,17 +7,21 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use narrows_model::evidence::RequestOfLoad;
 use narrows_model::histogram::Histogram;
 use narrows_model::load::{ErrorCause, ErrorKind, Spread};
 use narrows_model::run::{Validity, Verdict};
 use narrows_model::units;
 
 use super::paint::clean;
+use crate::load::{ended, errors_by_kind, share_of_due};
 
 /// Rows of the response time histogram: the fastest, then ten equal steps up to the slowest.
 const ROWS: usize = 11;
 /// Columns of its longest bar.
 const BAR_WIDTH: u64 = 40;
+/// Requests told one by one at most.
+const REQUESTS_MAX: usize = 50;
 /// The shares of the latency distribution, as `hey` prints them.
 const SHARES: [u32; 7] = [10, 25, 50, 75, 90, 95, 99];
 
@@ -34,6 +38,8 @@ pub struct LoadSummary {
     pub bytes: u64,
     /// Opening a connection; once per connection.
     pub dialup: Spread,
+    /// From there until the encryption stood; once per connection, nothing without TLS.
+    pub tls: Spread,
     /// Writing the request.
     pub request_write: Spread,
     /// From the request's last byte to the answer's first.
@@ -44,14 +50,35 @@ pub struct LoadSummary {
     pub statuses: BTreeMap<u16, u64>,
     /// What went wrong without a whole answer.
     pub causes: Vec<ErrorCause>,
+    /// What came of the iterations of an open model; none for a closed one.
+    pub arrivals: Option<ArrivalsSummary>,
+    /// What each request came to; told when there are several.
+    pub requests: Vec<RequestOfLoad>,
     /// The generator's judgement on its own measurements.
     pub validity: Validity,
+}
+
+/// What came of the iterations of an open model.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct ArrivalsSummary {
+    /// Iterations due per second.
+    pub offered: f64,
+    /// Iterations that began per second.
+    pub achieved: f64,
+    /// Iterations due.
+    pub due: u64,
+    /// Of those, how many found every user busy and had to wait.
+    pub late: u64,
+    /// Of those, how many never began.
+    pub dropped: u64,
 }
 
 /// The summary as text. Ends with a line feed.
 pub fn load_summary(summary: &LoadSummary) -> String {
     let sections = [
         totals(summary),
+        arrivals(summary.arrivals),
+        requests(&summary.requests),
         histogram(&summary.latency),
         distribution(&summary.latency),
         details(summary),
@@ -84,6 +111,47 @@ fn totals(summary: &LoadSummary) -> String {
         summary.bytes,
         units::bytes(summary.bytes as f64)
     )
+}
+
+fn arrivals(arrivals: Option<ArrivalsSummary>) -> String {
+    let Some(arrivals) = arrivals else { return String::new() };
+    let share = |count| share_of_due(count, arrivals.due);
+    format!(
+        "Arrivals:\n  Offered/sec:  {:.4}\n  Achieved/sec: {:.4}\n  Due:          {}\n  Late:         {}\n  \
+         Dropped:      {}\n",
+        arrivals.offered,
+        arrivals.achieved,
+        arrivals.due,
+        share(arrivals.late),
+        share(arrivals.dropped)
+    )
+}
+
+/// A block for each request, in the order of the load; nothing for a load of one request, which is told as a whole.
+fn requests(requests: &[RequestOfLoad]) -> String {
+    if requests.len() < 2 {
+        return String::new();
+    }
+    let mut out = "Requests:\n".to_owned();
+    for request in requests.iter().take(REQUESTS_MAX) {
+        let (latency, decimals) = (request.totals.latency(), decimals(&request.totals.latency));
+        let name = if request.request.is_empty() { &request.scenario } else { &request.request };
+        out += &format!("  [{}] {} responses", clean(name), ended(&request.totals));
+        if latency.count > 0 {
+            let [mean, p50, p95, p99] =
+                [latency.mean_ns, latency.p50_ns as f64, latency.p95_ns as f64, latency.p99_ns as f64]
+                    .map(|ns| seconds(ns, decimals));
+            out += &format!(", average {mean}, 50% {p50}, 95% {p95}, 99% {p99} secs");
+        }
+        if request.totals.errors.total() > 0 {
+            out += &format!(", errors: {}", errors_by_kind(request.totals.errors));
+        }
+        out.push('\n');
+    }
+    match requests.len().saturating_sub(REQUESTS_MAX) {
+        0 => out,
+        more => out + &format!("  and {more} more\n"),
+    }
 }
 
 /// Four decimals as `hey` has them, six when half of the values are below a millisecond.
@@ -150,12 +218,15 @@ fn details(summary: &LoadSummary) -> String {
     if summary.statuses.is_empty() {
         return String::new();
     }
-    let parts = [
+    let mut parts = vec![
         ("DNS+dialup:", &summary.dialup),
         ("req write:", &summary.request_write),
         ("resp wait:", &summary.response_wait),
         ("resp read:", &summary.response_read),
     ];
+    if summary.tls.count > 0 {
+        parts.insert(1, ("TLS:", &summary.tls));
+    }
     let mut out = "Details (average, fastest, slowest):\n".to_owned();
     for (name, part) in parts {
         let values = [part.mean_ns(), part.min_ns as f64, part.max_ns as f64].map(|ns| seconds(ns, 6));
@@ -190,7 +261,8 @@ fn in_words(kind: ErrorKind) -> &'static str {
         ErrorKind::Reset => "the connection broke before the answer was whole",
         ErrorKind::Timeout => "no whole answer in time",
         ErrorKind::Protocol => "the answer was not HTTP",
-        ErrorKind::Status => "a status of 400 or above",
+        ErrorKind::Status => "a status of 400 or above, or one that the checks do not allow",
+        ErrorKind::Check => "the answer failed a check",
     }
 }
 
@@ -205,6 +277,8 @@ fn validity(validity: &Validity) -> String {
 
 #[cfg(test)]
 mod tests {
+    use narrows_model::evidence::LoadTotals;
+
     use super::*;
 
     fn histogram_of(values_us: impl IntoIterator<Item = u64>) -> Histogram {
@@ -231,7 +305,7 @@ mod tests {
             response_read: spread_of([20, 40]),
             statuses: BTreeMap::from([(200, 990), (503, 10)]),
             causes: vec![ErrorCause { kind: ErrorKind::Timeout, text: "nothing came".to_owned(), count: 3 }],
-            validity: Validity::default(),
+            ..LoadSummary::default()
         }
     }
 
@@ -285,6 +359,44 @@ mod tests {
           [3] no whole answer in time: nothing came
 
         Validity: valid. Nothing speaks against these numbers.
+        ");
+    }
+
+    fn step(request: &str, latency_us: u64, checks: u64) -> RequestOfLoad {
+        let mut totals =
+            LoadTotals { succeeded: 100, latency: histogram_of([latency_us; 100]), ..LoadTotals::default() };
+        totals.errors.check = checks;
+        RequestOfLoad { scenario: "load".to_owned(), request: request.to_owned(), totals }
+    }
+
+    #[test]
+    fn an_open_load_of_several_requests_over_tls() {
+        let arrivals = ArrivalsSummary { offered: 100.0, achieved: 97.5, due: 200, late: 9, dropped: 5 };
+        let text = load_summary(&LoadSummary {
+            arrivals: Some(arrivals),
+            requests: vec![step("list", 2_000, 0), step("pay", 70, 3)],
+            tls: spread_of([900, 1_100]),
+            ..summary()
+        });
+        let sections: Vec<&str> = text.split("\n\n").collect();
+        insta::assert_snapshot!(format!("{}\n\n{}\n\n{}", sections[2], sections[3], sections[6]), @r"
+        Arrivals:
+          Offered/sec:  100.0000
+          Achieved/sec: 97.5000
+          Due:          200
+          Late:         9 (4.5 %)
+          Dropped:      5 (2.5 %)
+
+        Requests:
+          [list] 100 responses, average 0.0020, 50% 0.0020, 95% 0.0020, 99% 0.0020 secs
+          [pay] 103 responses, average 0.000070, 50% 0.000070, 95% 0.000070, 99% 0.000070 secs, errors: 3 check
+
+        Details (average, fastest, slowest):
+          DNS+dialup:  0.000110 secs, 0.000090 secs, 0.000130 secs
+          TLS:         0.001000 secs, 0.000900 secs, 0.001100 secs
+          req write:   0.000006 secs, 0.000004 secs, 0.000009 secs
+          resp wait:   0.002200 secs, 0.001900 secs, 0.002500 secs
+          resp read:   0.000030 secs, 0.000020 secs, 0.000040 secs
         ");
     }
 

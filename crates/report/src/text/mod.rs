@@ -4,6 +4,7 @@
 //! what may be doubted, what was found, and the sentence last, where the eye rests when the terminal stops scrolling.
 
 mod findings;
+mod load;
 mod load_summary;
 mod operations;
 mod paint;
@@ -14,7 +15,7 @@ use narrows_model::comparison::Outcome;
 use narrows_model::run::{Run, RunState, TrialState, Verdict};
 use narrows_model::units;
 
-pub use load_summary::{LoadSummary, load_summary};
+pub use load_summary::{ArrivalsSummary, LoadSummary, load_summary};
 
 use crate::figures::{instant, plural};
 use paint::{Paint, clean, hanging, wrap};
@@ -47,6 +48,7 @@ pub fn outcome(outcome: &Outcome, style: Style) -> String {
     let sections = [
         header(outcome, paint, width),
         table::variants(&outcome.comparison, paint, width),
+        load::all(outcome, paint, width),
         published::parameters(outcome, paint, width),
         table::objectives(outcome, paint, width),
         operations::all(outcome, paint, width),
@@ -181,6 +183,8 @@ mod tests {
         variant  rate vs as-is            mean vs as-is
         ──────────────────────────────────────────────────────
         fixed    +316 % (+298 to +334 %)  −75 % (−77 to −74 %)
+
+        errors      as-is: 8 status
 
         variant  objective        measured  kept
         ────────────────────────────────────────
@@ -317,6 +321,8 @@ mod tests {
         variant   rate     mean      p50      p95      p99  errors  CPU/req
         ───────────────────────────────────────────────────────────────────
         as-is    245/s  32.1 ms  31.0 ms  54.2 ms  88.0 ms       8  7.43 ms
+
+        errors      as-is: 8 status
 
         variant  objective        measured  kept
         ────────────────────────────────────────

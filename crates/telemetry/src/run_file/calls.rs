@@ -123,12 +123,21 @@ impl Rows {
 fn replace_windows(connection: &Connection, trial: i64, windows: &[Window]) -> rusqlite::Result<()> {
     connection.execute("DELETE FROM windows WHERE trial = ?1", [trial])?;
     let mut insert = connection.prepare_cached(
-        "INSERT OR REPLACE INTO windows (trial, position, kind, label, start_ns, end_ns, vus) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        "INSERT OR REPLACE INTO windows (trial, position, kind, label, start_ns, end_ns, vus, rate) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
     )?;
     for window in windows {
-        let Window { index, kind, label, start_ns, end_ns, vus } = window;
-        insert.execute(params![trial, index, word(kind), label, start_ns, end_ns, vus])?;
+        let Window { index, kind, label, start_ns, end_ns, vus, rate } = window;
+        insert.execute(params![
+            trial,
+            index,
+            word(kind),
+            label,
+            start_ns,
+            end_ns,
+            vus,
+            rate.filter(|rate| rate.is_finite())
+        ])?;
     }
     Ok(())
 }
@@ -140,18 +149,23 @@ fn insert_second(
     second: &LoadSecond,
 ) -> rusqlite::Result<()> {
     let mut insert = connection.prepare_cached(
-        "INSERT INTO load_second_rows (trial, scenario, start_ns, vus, sent, succeeded, errors_connect, errors_reset, \
-         errors_timeout, errors_protocol, errors_status, bytes, latency_sum_ns, latency_min_ns, latency_max_ns, \
+        "INSERT INTO load_second_rows (trial, scenario, request, start_ns, vus, due, late, dropped, sent, succeeded, \
+         errors_connect, errors_reset, errors_timeout, errors_protocol, errors_status, errors_check, bytes, latency_sum_ns, latency_min_ns, latency_max_ns, \
          service_sum_ns, service_min_ns, service_max_ns, lateness_sum_ns, lateness_min_ns, lateness_max_ns) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)",
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, \
+         ?22, ?23, ?24, ?25, ?26)",
     )?;
     let error = |kind| signed(second.errors.of(kind));
     let [latency, service, lateness] = [&second.latency, &second.service, &second.lateness].map(exact_figures);
     let id = insert.insert(params![
         trial,
         strings.id(connection, &second.scenario)?,
+        request_id(connection, strings, &second.request)?,
         second.start_ns,
         second.vus,
+        signed(second.due),
+        signed(second.late),
+        signed(second.dropped),
         signed(second.sent),
         signed(second.succeeded),
         error(ErrorKind::Connect),
@@ -159,6 +173,7 @@ fn insert_second(
         error(ErrorKind::Timeout),
         error(ErrorKind::Protocol),
         error(ErrorKind::Status),
+        error(ErrorKind::Check),
         signed(second.bytes),
         latency[0],
         latency[1],
@@ -174,6 +189,11 @@ fn insert_second(
         insert_buckets(connection, id, measure as i64, histogram)?;
     }
     Ok(())
+}
+
+/// The id of a request's name; none without a name.
+fn request_id(connection: &Connection, strings: &mut Strings, name: &str) -> rusqlite::Result<Option<i64>> {
+    (!name.is_empty()).then(|| strings.id(connection, name)).transpose()
 }
 
 /// Sum, smallest and largest value. A sum beyond SQLite's integers (292 years) is stored as the largest one.
@@ -200,12 +220,13 @@ fn insert_sample(
     sample: &Sample,
 ) -> rusqlite::Result<usize> {
     let mut insert = connection.prepare_cached(
-        "INSERT INTO sample_rows (trial, scenario, vu, intended_ns, sent_ns, done_ns, status, error, bytes, trace_id, \
-         weight) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+        "INSERT INTO sample_rows (trial, scenario, request, vu, intended_ns, sent_ns, done_ns, status, error, bytes, \
+         trace_id, weight) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
     )?;
     insert.execute(params![
         trial,
         strings.id(connection, &sample.scenario)?,
+        request_id(connection, strings, &sample.request)?,
         sample.vu,
         sample.intended_ns,
         sample.sent_ns,

@@ -55,7 +55,7 @@ impl Reader {
         let mut evidence = TrialEvidence {
             windows: self.windows(id)?,
             services: self.services(id)?,
-            seconds: self.query(|connection| seconds_of(connection, id))?,
+            seconds: self.query(|connection| seconds_of(connection, self.schema, id))?,
             series: self.query(|connection| series_of(connection, id))?,
             operations: Vec::new(),
             traces: Vec::new(),
@@ -70,16 +70,23 @@ impl Reader {
     }
 }
 
-fn seconds_of(connection: &Connection, trial: i64) -> rusqlite::Result<Vec<LoadSecond>> {
-    let sql = "SELECT (SELECT text FROM strings WHERE id = s.scenario) AS scenario_name, s.* \
-               FROM load_second_rows AS s WHERE s.trial = ?1 ORDER BY s.start_ns, s.id";
-    rows(connection, sql, [trial], |row| {
+fn seconds_of(connection: &Connection, schema: Schema, trial: i64) -> rusqlite::Result<Vec<LoadSecond>> {
+    let sql = format!(
+        "SELECT (SELECT text FROM strings WHERE id = s.scenario) AS scenario_name, {}, s.* \
+         FROM load_second_rows AS s WHERE s.trial = ?1 ORDER BY s.start_ns, s.id",
+        schema.newer_load_columns()
+    );
+    rows(connection, &sql, [trial], |row| {
         let id: i64 = row.get("id")?;
         let count = |name: &str| -> rusqlite::Result<u64> { Ok(row.get::<_, Count>(name)?.0) };
         Ok(LoadSecond {
             scenario: row.get("scenario_name")?,
+            request: row.get("request_name")?,
             start_ns: row.get("start_ns")?,
             vus: row.get("vus")?,
+            due: count("due")?,
+            late: count("late")?,
+            dropped: count("dropped")?,
             sent: count("sent")?,
             succeeded: count("succeeded")?,
             errors: ErrorCounts {
@@ -88,6 +95,7 @@ fn seconds_of(connection: &Connection, trial: i64) -> rusqlite::Result<Vec<LoadS
                 timeout: count("errors_timeout")?,
                 protocol: count("errors_protocol")?,
                 status: count("errors_status")?,
+                check: count("errors_check")?,
             },
             bytes: count("bytes")?,
             latency: histogram_of(connection, row, id, "latency", 0)?,

@@ -23,6 +23,7 @@ mod queue;
 mod reader;
 mod recorder;
 mod rows;
+mod samples;
 mod schema;
 mod secrets;
 #[cfg(test)]
@@ -39,7 +40,7 @@ pub use reader::Reader;
 pub use recorder::Recorder;
 
 /// The newest schema that this program writes and reads.
-pub const SCHEMA_VERSION: i64 = 2;
+pub const SCHEMA_VERSION: i64 = 3;
 
 /// `PRAGMA application_id` of every run file: "NRRW".
 pub const APPLICATION_ID: i64 = 0x4e52_5257;

@@ -68,8 +68,9 @@ impl Reader {
 
     /// The windows of a trial, in order.
     pub fn windows(&self, trial: i64) -> Result<Vec<Window>> {
-        let sql = "SELECT * FROM windows WHERE trial = ?1 ORDER BY position";
-        self.query(|connection| rows(connection, sql, [trial], window_of))
+        let rate = self.schema.rate_column();
+        let sql = format!("SELECT *, {rate} AS arrivals FROM windows WHERE trial = ?1 ORDER BY position");
+        self.query(|connection| rows(connection, &sql, [trial], window_of))
     }
 
     /// The replicas of a trial, in the order they were started.
@@ -149,6 +150,7 @@ fn window_of(row: &Row<'_>) -> rusqlite::Result<Window> {
         start_ns: row.get("start_ns")?,
         end_ns: row.get("end_ns")?,
         vus: row.get("vus")?,
+        rate: row.get("arrivals")?,
     })
 }
 

@@ -1,4 +1,4 @@
--- The tables of a run file, schema 2.
+-- The tables of a run file, schema 3. Sampled requests are in samples.sql.
 --
 -- Tables that end in `_rows`, `points` and `strings` are made for writing: integer ids, interned text, ids as blobs.
 -- People and programs query the views (views.sql), whose names and columns are the interface;
@@ -6,7 +6,7 @@
 -- (2020) and later open the file. A new version may add tables, views and columns; it raises user_version.
 
 PRAGMA application_id = 0x4e525257; -- "NRRW"
-PRAGMA user_version = 2;
+PRAGMA user_version = 3;
 
 CREATE TABLE run (
     id TEXT NOT NULL PRIMARY KEY,
@@ -56,6 +56,7 @@ CREATE TABLE windows (
     start_ns INTEGER NOT NULL,
     end_ns INTEGER NOT NULL,
     vus INTEGER NOT NULL,
+    rate REAL,
     PRIMARY KEY (trial, position)
 ) WITHOUT ROWID;
 
@@ -83,8 +84,12 @@ CREATE TABLE load_second_rows (
     id INTEGER PRIMARY KEY,
     trial INTEGER NOT NULL REFERENCES trials (id),
     scenario INTEGER NOT NULL, -- strings.id
+    request INTEGER, -- strings.id; NULL stands for no name
     start_ns INTEGER NOT NULL,
     vus INTEGER NOT NULL,
+    due INTEGER NOT NULL DEFAULT 0,
+    late INTEGER NOT NULL DEFAULT 0,
+    dropped INTEGER NOT NULL DEFAULT 0,
     sent INTEGER NOT NULL,
     succeeded INTEGER NOT NULL,
     errors_connect INTEGER NOT NULL,
@@ -92,6 +97,7 @@ CREATE TABLE load_second_rows (
     errors_timeout INTEGER NOT NULL,
     errors_protocol INTEGER NOT NULL,
     errors_status INTEGER NOT NULL,
+    errors_check INTEGER NOT NULL DEFAULT 0,
     bytes INTEGER NOT NULL,
     latency_sum_ns INTEGER NOT NULL,
     latency_min_ns INTEGER NOT NULL,
@@ -113,22 +119,6 @@ CREATE TABLE load_latency_rows (
     count INTEGER NOT NULL,
     PRIMARY KEY (second, measure, lower_ns)
 ) WITHOUT ROWID;
-
-CREATE TABLE sample_rows (
-    id INTEGER PRIMARY KEY,
-    trial INTEGER NOT NULL REFERENCES trials (id),
-    scenario INTEGER NOT NULL, -- strings.id
-    vu INTEGER NOT NULL,
-    intended_ns INTEGER NOT NULL,
-    sent_ns INTEGER NOT NULL,
-    done_ns INTEGER NOT NULL,
-    status INTEGER NOT NULL,
-    error TEXT CHECK (error IN ('connect', 'reset', 'timeout', 'protocol', 'status')),
-    bytes INTEGER NOT NULL,
-    trace_id BLOB CHECK (length(trace_id) = 16),
-    weight REAL NOT NULL
-);
-CREATE INDEX sample_rows_by_time ON sample_rows (trial, intended_ns);
 
 -- Telemetry ----------------------------------------------------------------------------------------------------------
 

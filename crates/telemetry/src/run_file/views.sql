@@ -13,8 +13,9 @@ DROP VIEW IF EXISTS dependencies;
 CREATE VIEW load_seconds AS
 SELECT s.trial,
        (SELECT text FROM strings WHERE id = s.scenario) AS scenario,
-       s.start_ns, s.vus, s.sent, s.succeeded,
-       s.errors_connect, s.errors_reset, s.errors_timeout, s.errors_protocol, s.errors_status, s.bytes,
+       coalesce((SELECT text FROM strings WHERE id = s.request), '') AS request,
+       s.start_ns, s.vus, s.due, s.late, s.dropped, s.sent, s.succeeded,
+       s.errors_connect, s.errors_reset, s.errors_timeout, s.errors_protocol, s.errors_status, s.errors_check, s.bytes,
        s.latency_sum_ns, s.latency_min_ns, s.latency_max_ns,
        s.service_sum_ns, s.service_min_ns, s.service_max_ns,
        s.lateness_sum_ns, s.lateness_min_ns, s.lateness_max_ns
@@ -23,6 +24,7 @@ FROM load_second_rows AS s;
 CREATE VIEW load_latency AS
 SELECT s.trial,
        (SELECT text FROM strings WHERE id = s.scenario) AS scenario,
+       coalesce((SELECT text FROM strings WHERE id = s.request), '') AS request,
        s.start_ns,
        CASE b.measure WHEN 0 THEN 'latency' WHEN 1 THEN 'service' WHEN 2 THEN 'lateness' END AS measure,
        b.lower_ns, b.upper_ns, b.count
@@ -31,6 +33,7 @@ FROM load_second_rows AS s JOIN load_latency_rows AS b ON b.second = s.id;
 CREATE VIEW samples AS
 SELECT s.trial,
        (SELECT text FROM strings WHERE id = s.scenario) AS scenario,
+       coalesce((SELECT text FROM strings WHERE id = s.request), '') AS request,
        s.vu, s.intended_ns, s.sent_ns, s.done_ns,
        (s.done_ns - s.intended_ns) / 1e6 AS latency_ms,
        (s.done_ns - s.sent_ns) / 1e6 AS service_ms,

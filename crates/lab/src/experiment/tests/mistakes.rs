@@ -61,7 +61,7 @@ fn each_section_says_what_is_wrong_with_it() {
             "run: [web]\n      ready: { http: GET /, log: up }\n      stop: { signal: KIL }\n      restart: sometimes",
         ),
         ("run: [web, --port, \"${port}\"]", "run: [web]\n      ready: [tcp]\n      stop: now"),
-        ("target: web", "target: https://example"),
+        ("target: web", "target: ftp://example"),
         ("target: web", "target: web\n  tracing: { sample: 2 }\n  connections: close\n  threads: 0\n  drain: soon"),
         ("    main:", "    main one:"),
         ("model: constant-vus", "model: constant-vu"),
@@ -177,9 +177,8 @@ fn each_section_says_what_is_wrong_with_it() {
     e.yaml:7:14: system.services.web.ready: expected `tcp` or a request such as `GET /health`, or a map, found a list
     e.yaml:8:13: system.services.web.stop: expected a map, found "now"
       hint: its keys are `signal`, `timeout`
-    --- target: https://example
-    e.yaml:8:11: load.target: expected `http://host:port`, found "https://example"
-      hint: load is sent over plain http only
+    --- target: ftp://example
+    e.yaml:8:11: load.target: expected `http://host:port`, found "ftp://example"
     --- target: web
       tracing: { sample: 2 }
       connections: close
@@ -192,17 +191,17 @@ fn each_section_says_what_is_wrong_with_it() {
     ---     main one:
     e.yaml:10:5: load.scenarios: expected a name of letters, digits, `_` and `-`, found "main one"
     --- model: constant-vu
-    e.yaml:11:14: load.scenarios.main.model: expected one of `constant-vus`, `ramping-vus`, `shared-iterations`, found "constant-vu"
+    e.yaml:11:14: load.scenarios.main.model: expected one of `constant-vus`, `ramping-vus`, `shared-iterations`, `per-vu-iterations`, `constant-arrival-rate`, `ramping-arrival-rate`, found "constant-vu"
       hint: did you mean `constant-vus`?
     --- mode: constant-vus
     e.yaml:11:7: load.scenarios.main: unknown key `mode`
       hint: did you mean `model`?
     --- model: ramping-vus
-    e.yaml:10:5: load.scenarios.main: one of `stages`, `steps` is missing
+    e.yaml:10:5: load.scenarios.main: one of `stages`, `levels`, `steps` (a map) is missing
     e.yaml:12:7: load.scenarios.main: unknown key `vus`
-      hint: known: `request`, `think_time`, `pace`, `start_vus`, `stages`, `steps`, `model`
+      hint: known: `request`, `check`, `redirects`, `mix`, `cookies`, `think_time`, `start_vus`, `stages`, `levels`, `pace`, `steps`, `model`
     e.yaml:13:7: load.scenarios.main: unknown key `duration`
-      hint: known: `request`, `think_time`, `pace`, `start_vus`, `stages`, `steps`, `model`
+      hint: known: `request`, `check`, `redirects`, `mix`, `cookies`, `think_time`, `start_vus`, `stages`, `levels`, `pace`, `steps`, `model`
     ---       vus: "1"
           vus: 2
 
@@ -214,7 +213,7 @@ fn each_section_says_what_is_wrong_with_it() {
     --- model: ramping-vus
           start_vus: 0
           stages: [{ duration: 1s, target: 0 }]
-    e.yaml:13:7: load.scenarios.main.stages: expected a user in at least one stage, found none
+    e.yaml:13:7: load.scenarios.main.stages: expected a target above 0 in at least one stage
     --- model: ramping-vus
           start_vus: 1
           steps: { from: 5, add: 1, every: 1s, to: 2 }
@@ -222,7 +221,7 @@ fn each_section_says_what_is_wrong_with_it() {
     e.yaml:13:7: load.scenarios.main.steps: expected `from` to be `to` or less, found 5 and 2
     --- model: ramping-vus
           steps: { from: 1, add: 1, every: 1s, to: 2000 }
-    e.yaml:12:7: load.scenarios.main.steps: expected at most 1000 steps, found 2000
+    e.yaml:12:7: load.scenarios.main.steps: expected at most 1000 levels, found 2000
     --- request: GET /{{who}}
     e.yaml:14:16: load.scenarios.main.request: unknown data `who`
       hint: describe it under `load.data`
@@ -238,7 +237,7 @@ fn each_section_says_what_is_wrong_with_it() {
     e.yaml:14:16: load.scenarios.main.request: `d` has no columns, so no `x`
       hint: write `{{d}}`
     e.yaml:15:16: load.data.d.integers: expected `from` to be `to` or less, found 3 and 1
-    e.yaml:15:46: load.data.d: `pick` says something only beside `values`, `csv`
+    e.yaml:15:46: load.data.d: `pick` says something only beside `values`, `csv`, `json`
     --- request: GET /{{d}}
       data: { d: { values: [], csv: a.csv } }
     e.yaml:15:11: load.data.d: `values`, `csv` exclude each other
@@ -272,6 +271,243 @@ fn each_section_says_what_is_wrong_with_it() {
     e.yaml:15:11: variants: expected at least 1 item, found none
     e.yaml:16:7: seed: expected a whole number of 0 or more, found -1
     "#);
+}
+
+#[test]
+fn the_parts_of_a_load_say_what_is_wrong_with_them() {
+    let model = "model: constant-vus\n      vus: 1\n      duration: 1s";
+    let request = "request: GET /";
+    let steps = |text: &str| format!("steps:\n{text}");
+    let cases = [
+        ("  target: web\n", "".to_owned()),
+        ("target: web", "target: http://example\n  tls: { insecure: true, ca: a.pem }\n  protocol: http3".to_owned()),
+        ("target: web", "target: web\n  tls: { ca: none.pem, server_name: a b }".to_owned()),
+        ("target: web", "target: web\n  client_addresses: [localhost, \"::1\", 127.0.0.1-127.0.0.0, 10.0.0.0/8]".to_owned()),
+        ("target: web", "target: web\n  client_addresses: [127.1.0.0/16, 127.0.0.1]".to_owned()),
+        ("target: web", "target: web\n  command: [k6, run]\n  env: { A: [1] }".to_owned()),
+        ("target: web", "target: web\n  results: k6\n  cwd: .".to_owned()),
+        ("  scenarios:", "  command: [k6]\n  drain: 1s\n  scenario:".to_owned()),
+        ("  scenarios:", "  scenario:".to_owned()),
+        (model, "model: constant-arrival-rate\n      rate: 30/m\n      duration: 1s\n      pace: 1s".to_owned()),
+        (model, "model: constant-arrival-rate\n      rate: 0\n      duration: 1s\n      arrivals: random\n      max_vus: 0".to_owned()),
+        (model, "model: ramping-arrival-rate\n      stages: [{ duration: 1s, target: 0 }]".to_owned()),
+        (model, "model: ramping-arrival-rate\n      start_rate: fast\n      levels: { from: 5, add: 0, every: 1s, to: 2 }".to_owned()),
+        (model, "model: ramping-vus\n      levels: { from: 1, add: 1, every: 1s, to: 2 }\n      steps: { from: 1 }".to_owned()),
+        (request, "steps: { from: 1 }".to_owned()),
+        (request, "extract: { a: { json: a } }".to_owned()),
+        (request, "request: GET /\n      steps: [{ name: a, request: GET / }]".to_owned()),
+        (request, "steps: [{ name: a, request: GET / }]\n      check: { status: 200 }\n      redirects: 21".to_owned()),
+        (request, "request: GET /\n      check: { status: [600, 2x], header: { a b: }, json: { a: 1 }, body: x }".to_owned()),
+        (request, "request: GET /\n      check: 200\n      cookies: some\n      redirects: 21".to_owned()),
+        (request, "mix: { a: { weight: 0, request: GET /, steps: [] }, b: { } }".to_owned()),
+        (
+            request,
+            steps(
+                "        - { name: a, request: \"GET /{{token}}{{tokn}}{{token.x}}\", extract: { token: { json: /t } } }\n        \
+                 - { name: a, request: \"GET /{{token}}{{later}}{{d}}\", extract: { d: { header: X } } }\n        \
+                 - { request: GET /, extract: { later: { regex: (a }, both: { json: /a, header: b }, none: {} } }\n  \
+                 data: { d: { values: [1] } }",
+            ),
+        ),
+        (
+            request,
+            "mix: { a: { steps: [{ name: b, request: GET /, extract: { t: { json: /t } } }] }, b: { request: \"GET /{{t}}\" } }"
+                .to_owned(),
+        ),
+        (request, "request: GET /\n  data: { d: { json: a.json, csv: a.csv }, e: { json: none.json, pick: never } }".to_owned()),
+    ];
+    let all: String = cases.iter().map(|(line, other)| format!("--- {other}\n{}", told(&with(line, other)))).collect();
+    assert_snapshot!(all, @r#"
+    --- 
+    e.yaml:7:1: load: `target` is missing
+    --- target: http://example
+      tls: { insecure: true, ca: a.pem }
+      protocol: http3
+    e.yaml:9:3: load.tls: `insecure`, `ca` exclude each other
+    e.yaml:9:3: load.tls: `tls` beside a target without it
+      hint: write the target with `https://`
+    e.yaml:10:13: load.protocol: expected one of `http1`, `http2`, found "http3"
+    --- target: web
+      tls: { ca: none.pem, server_name: a b }
+    e.yaml:9:14: load.tls.ca: cannot read /lab/none.pem: No such file or directory (os error 2)
+    e.yaml:9:37: load.tls.server_name: expected a DNS name or an address, found "a b"
+    --- target: web
+      client_addresses: [localhost, "::1", 127.0.0.1-127.0.0.0, 10.0.0.0/8]
+    e.yaml:9:22: load.client_addresses[0]: expected an address, `FIRST-LAST` or `ADDRESS/BITS`, found "localhost"
+    e.yaml:9:33: load.client_addresses[1]: ::1 cannot be used beside 127.0.0.1
+      hint: an address connects to others of its own family only
+    e.yaml:9:40: load.client_addresses[2]: expected an address, `FIRST-LAST` or `ADDRESS/BITS`, found "127.0.0.1-127.0.0.0"
+      hint: the first address comes before the last, and both are of one family
+    e.yaml:9:61: load.client_addresses[3]: expected at most 65536 addresses, found 16777216
+    --- target: web
+      client_addresses: [127.1.0.0/16, 127.0.0.1]
+    e.yaml:9:3: load.client_addresses: expected at most 65536 addresses, found 65537
+    --- target: web
+      command: [k6, run]
+      env: { A: [1] }
+    e.yaml:7:1: load: `scenarios`, `command` exclude each other
+    e.yaml:10:13: load.env.A: expected a text, found a list
+    --- target: web
+      results: k6
+      cwd: .
+    e.yaml:9:3: load: `results` says something only beside `command`
+    e.yaml:9:12: load.results: expected one of `k6-summary`, `trace-roots`, found "k6"
+    e.yaml:10:3: load: `cwd` says something only beside `command`
+    ---   command: [k6]
+      drain: 1s
+      scenario:
+    e.yaml:10:3: load: `drain` says something only beside `scenarios`
+    e.yaml:11:3: load: unknown key `scenario`
+      hint: did you mean `scenarios`?
+    ---   scenario:
+    e.yaml:9:3: load: unknown key `scenario`
+      hint: did you mean `scenarios`?
+    --- model: constant-arrival-rate
+          rate: 30/m
+          duration: 1s
+          pace: 1s
+    e.yaml:12:13: load.scenarios.main.rate: expected a rate above 0 such as 500 or `30/min`, found "30/m"
+      hint: those per `/s`, `/min` and `/h` are known
+    e.yaml:14:7: load.scenarios.main: unknown key `pace`
+      hint: did you mean `rate`?
+    --- model: constant-arrival-rate
+          rate: 0
+          duration: 1s
+          arrivals: random
+          max_vus: 0
+    e.yaml:12:13: load.scenarios.main.rate: expected a rate above 0 such as 500 or `30/min`, found 0
+    e.yaml:14:17: load.scenarios.main.arrivals: expected one of `uniform`, `poisson`, found "random"
+    e.yaml:15:16: load.scenarios.main.max_vus: expected a whole number from 1 to 100000, found 0
+    --- model: ramping-arrival-rate
+          stages: [{ duration: 1s, target: 0 }]
+    e.yaml:12:7: load.scenarios.main.stages: expected a target above 0 in at least one stage
+    --- model: ramping-arrival-rate
+          start_rate: fast
+          levels: { from: 5, add: 0, every: 1s, to: 2 }
+    e.yaml:12:7: load.scenarios.main: `start_rate` says something only beside `stages`
+    e.yaml:12:19: load.scenarios.main.start_rate: expected a rate such as 500 or `30/min`, found "fast"
+    e.yaml:13:7: load.scenarios.main.levels: expected `from` to be `to` or less, found 5 and 2
+    e.yaml:13:31: load.scenarios.main.levels.add: expected a rate above 0 such as 500 or `30/min`, found 0
+    --- model: ramping-vus
+          levels: { from: 1, add: 1, every: 1s, to: 2 }
+          steps: { from: 1 }
+    e.yaml:10:5: load.scenarios.main: `levels`, `steps` (a map) exclude each other
+    e.yaml:13:7: load.scenarios.main.steps: `add` is missing
+    e.yaml:13:7: load.scenarios.main.steps: `every` is missing
+    e.yaml:13:7: load.scenarios.main.steps: `to` is missing
+    --- steps: { from: 1 }
+    e.yaml:10:5: load.scenarios.main: one of `request`, `steps` (a list), `mix` is missing
+    e.yaml:14:14: load.scenarios.main.steps: expected a list, found a map
+    --- extract: { a: { json: a } }
+    e.yaml:10:5: load.scenarios.main: one of `request`, `steps` (a list), `mix` is missing
+    e.yaml:14:7: load.scenarios.main: unknown key `extract`
+      hint: known: `request`, `check`, `redirects`, `mix`, `cookies`, `think_time`, `vus`, `duration`, `pace`, `steps`, `model`
+    --- request: GET /
+          steps: [{ name: a, request: GET / }]
+    e.yaml:10:5: load.scenarios.main: `request`, `steps` (a list) exclude each other
+    --- steps: [{ name: a, request: GET / }]
+          check: { status: 200 }
+          redirects: 21
+    e.yaml:15:7: load.scenarios.main: `check` says something only beside `request`
+    e.yaml:16:7: load.scenarios.main: `redirects` says something only beside `request`
+    e.yaml:16:18: load.scenarios.main.redirects: expected a whole number from 0 to 20, found 21
+    --- request: GET /
+          check: { status: [600, 2x], header: { a b: }, json: { a: 1 }, body: x }
+    e.yaml:15:25: load.scenarios.main.check.status[0]: expected a status such as 200, `2xx` or `200-299`, found 600
+    e.yaml:15:30: load.scenarios.main.check.status[1]: expected a status such as 200, `2xx` or `200-299`, found "2x"
+    e.yaml:15:45: load.scenarios.main.check.header: expected the name of a header, found "a b"
+    e.yaml:15:61: load.scenarios.main.check.json: expected a JSON pointer such as `/items/0/id`, found "a"
+      hint: write `/a`
+    e.yaml:15:69: load.scenarios.main.check: unknown key `body`
+      hint: known: `status`, `body_contains`, `header`, `json`
+    --- request: GET /
+          check: 200
+          cookies: some
+          redirects: 21
+    e.yaml:15:14: load.scenarios.main.check: expected a map, or a list, found 200
+    e.yaml:16:16: load.scenarios.main.cookies: expected one of `none`, `per-iteration`, `per-user`, found "some"
+      hint: did you mean `none`?
+    e.yaml:17:18: load.scenarios.main.redirects: expected a whole number from 0 to 20, found 21
+    --- mix: { a: { weight: 0, request: GET /, steps: [] }, b: { } }
+    e.yaml:14:14: load.scenarios.main.mix.a: `request`, `steps` exclude each other
+    e.yaml:14:27: load.scenarios.main.mix.a.weight: expected a number above 0, found 0
+    e.yaml:14:53: load.scenarios.main.mix.a.steps: expected at least 1 item, found none
+    e.yaml:14:59: load.scenarios.main.mix.b: one of `request`, `steps` is missing
+    --- steps:
+            - { name: a, request: "GET /{{token}}{{tokn}}{{token.x}}", extract: { token: { json: /t } } }
+            - { name: a, request: "GET /{{token}}{{later}}{{d}}", extract: { d: { header: X } } }
+            - { request: GET /, extract: { later: { regex: (a }, both: { json: /a, header: b }, none: {} } }
+      data: { d: { values: [1] } }
+    e.yaml:15:31: load.scenarios.main.steps[0].request: `token` is used before it is extracted
+      hint: a step knows what earlier steps of its flow extracted
+    e.yaml:15:31: load.scenarios.main.steps[0].request: unknown data or variable `tokn`
+      hint: did you mean `token`?
+    e.yaml:15:31: load.scenarios.main.steps[0].request: `token` is extracted and has no columns, so no `x`
+      hint: write `{{token}}`
+    e.yaml:16:19: load.scenarios.main.steps[1]: `a` is the name of two steps, the first in line 15
+      hint: steps of all flows of a scenario need different names
+    e.yaml:16:31: load.scenarios.main.steps[1].request: `later` is used before it is extracted
+      hint: a step knows what earlier steps of its flow extracted
+    e.yaml:16:74: load.scenarios.main.steps[1].extract.d: `d` is the name of data as well
+      hint: give one of them another name
+    e.yaml:17:11: load.scenarios.main.steps[2]: `name` is missing
+    e.yaml:17:56: load.scenarios.main.steps[2].extract.later.regex: expected a regular expression, found "(a": unclosed group
+    e.yaml:17:62: load.scenarios.main.steps[2].extract.both: `json`, `header` exclude each other
+    e.yaml:17:93: load.scenarios.main.steps[2].extract.none: one of `json`, `header`, `regex` is missing
+    --- mix: { a: { steps: [{ name: b, request: GET /, extract: { t: { json: /t } } }] }, b: { request: "GET /{{t}}" } }
+    e.yaml:14:89: load.scenarios.main.mix.b: `b` is the name of two steps, the first in line 14
+      hint: steps of all flows of a scenario need different names
+    e.yaml:14:103: load.scenarios.main.mix.b.request: `t` is extracted in another flow only
+      hint: a step knows what earlier steps of its flow extracted
+    --- request: GET /
+      data: { d: { json: a.json, csv: a.csv }, e: { json: none.json, pick: never } }
+    e.yaml:15:11: load.data.d: `csv`, `json` exclude each other
+    e.yaml:15:35: load.data.d.csv: cannot read data file /lab/a.csv: No such file or directory (os error 2)
+    e.yaml:15:55: load.data.e.json: cannot read data file /lab/none.json: No such file or directory (os error 2)
+    e.yaml:15:72: load.data.e.pick: expected one of `random`, `sequential`, `once`, found "never"
+    "#);
+}
+
+#[test]
+fn objectives_about_a_part_are_judged() {
+    let objectives = r#"
+objectives:
+  - "shop/login: p95 < 1s"
+  - "shopp: p95 < 1s"
+  - "shop/loginn: p95 < 1s"
+  - "main/x: p95 < 1s"
+  - "shop/login: dropped_rate == 0"
+  - "a b: p95 < 1s"
+  - { objective: "shop: p95 < 1s" }
+  - { objective: p95 < 1s, request: login }
+  - { objective: p95 < 1s, scenario: none, abort: yes }
+  - { objective: rate > 1, abort: true }
+  - { objective: p95 < 1s, scenario: shop, request: list, abort: true }
+"#;
+    let shop = "  scenarios:\n    shop: { model: constant-vus, vus: 1, duration: 1s, steps: [{ name: login, request: GET / }, \
+                { name: list, request: GET / }] }";
+    let source = with("  scenarios:", shop) + objectives;
+    assert_snapshot!(told(&source), @r#"
+    e.yaml:19:5: objectives[1]: unknown scenario `shopp`
+      hint: did you mean `shop`?
+    e.yaml:20:5: objectives[2]: unknown request of `shop`: `loginn`
+      hint: did you mean `login`?
+    e.yaml:21:5: objectives[3]: unknown request of `main`: `x`
+      hint: it has one only; name the scenario alone
+    e.yaml:22:5: objectives[4]: `dropped_rate` is about a scenario, not about one of its requests
+      hint: an iteration is dropped before its first request
+    e.yaml:23:5: objectives[5]: expected `scenario` or `scenario/request` before the colon, found "a b"
+    e.yaml:24:18: objectives[6].objective: unknown metric `shop: p95`
+      hint: known: `mean`, `p50`, `p90`, `p95`, `p99`, `p99.9`, `max`, `error_rate`, `dropped_rate`, `rate`
+    e.yaml:25:28: objectives[7]: `request` says something only beside `scenario`
+    e.yaml:26:38: objectives[8].scenario: unknown scenario `none`
+      hint: known: `shop`, `main`
+    e.yaml:26:51: objectives[8].abort: expected `true` or `false`, found "yes"
+    e.yaml:27:35: objectives[9].abort: `rate > 1` cannot end a trial early
+      hint: upper limits of latencies and shares can
+    "#);
+    let command = format!("experiment: a\nload: {{ command: [k6] }}{objectives}");
+    assert!(!told(&command).contains("unknown scenario"), "another program has names of its own");
 }
 
 #[test]
@@ -464,7 +700,7 @@ proptest! {
 
     /// Lines of a good file lost, doubled, indented or swapped for each other's.
     #[test]
-    fn no_mangled_file_panics_or_repeats_itself(edits in prop::collection::vec((0..90usize, 0..90usize, 0..5u8), 1..6)) {
+    fn no_mangled_file_panics_or_repeats_itself(edits in prop::collection::vec((0..110usize, 0..110usize, 0..5u8), 1..6)) {
         let mut lines: Vec<String> = WHOLE.lines().map(str::to_owned).collect();
         for (at, other, how) in edits {
             let (at, other) = (at % lines.len(), other % lines.len());

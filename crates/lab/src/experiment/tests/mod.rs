@@ -55,10 +55,29 @@ load:
       vus: 2
       iterations: 1000
       request: { path: /, body: "seed {{{{${seed}}}" }
+    shop:
+      model: ramping-arrival-rate
+      levels: { from: 1/s, add: 30/min, every: 10s, to: 2 }
+      steps:
+        - name: login
+          request: "POST /login"
+          check: { status: 2xx, header: { ETag: } }
+          extract: { token: { json: /token } }
+        - name: list
+          request: { path: /orders, headers: { Authorization: "Bearer {{token}}" } }
+          think_time: 1s
+    mixed:
+      model: constant-arrival-rate
+      rate: 5
+      duration: 10s
+      cookies: per-user
+      mix:
+        browse: { weight: 3, request: GET /, redirects: 2 }
+        buy: { steps: [{ name: cart, request: GET /cart }, { name: pay, request: POST /pay }] }
   data:
     limit: { integers: { from: 10, to: 50 } }
     owner: { values: [a, b, 3], pick: sequential }
-objectives: ["p95 < 300ms", "error_rate == 0", "rate >= 100/s"]
+objectives: ["p95 < 300ms", "error_rate == 0", "rate >= 100/s", { objective: p99 < 1s, scenario: mixed, request: buy/pay }]
 variants:
   - { name: as-is }
   - { name: fixed, from: as-is, eager: "1" }

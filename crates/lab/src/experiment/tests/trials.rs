@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use insta::assert_snapshot;
-use narrows_model::load::{Connections, DataValues, LoadModel, Pick, Segment, StageShape};
+use narrows_model::load::{
+    Arrivals, Check, Connections, Cookies, DataValues, LoadModel, LoadPlan, Pick, Place, Protocol, RequestTemplate,
+    Scenario, Segment, StageShape, Trust,
+};
 
 use super::*;
 
@@ -15,6 +18,27 @@ fn bindings(ports: &[(&str, u32, u16)]) -> Bindings {
         seed: 7,
         time_scale: 0.5,
     }
+}
+
+/// The plan of a trial whose load Narrows makes.
+fn plan(trial: BoundTrial) -> LoadPlan {
+    match trial.load {
+        BoundLoad::Plan(plan) => plan,
+        BoundLoad::Command(command) => panic!("{command:?}"),
+    }
+}
+
+/// The plan of a small file with one line changed.
+fn plan_with(line: &str, replacement: &str) -> LoadPlan {
+    let source = with(line, replacement);
+    assert_eq!(told(&source), "", "{source}");
+    let experiment = parsed(&source).unwrap();
+    plan(experiment.bind(&experiment.variants[0], &bindings(&[("web", 0, 9001)])).unwrap())
+}
+
+fn only_request(scenario: &Scenario) -> &RequestTemplate {
+    assert_eq!((scenario.flows.len(), scenario.flows[0].steps.len()), (1, 1));
+    &scenario.flows[0].steps[0].request
 }
 
 fn bound(variant: usize) -> BoundTrial {
@@ -136,21 +160,21 @@ fn paths_have_no_dots_that_mean_nothing() {
 
 #[test]
 fn the_load_is_bound_and_only_its_lengths_are_scaled() {
-    let load = bound(0).load;
+    let load = plan(bound(0));
     assert_eq!(load.targets.iter().map(|t| t.port()).collect::<Vec<_>>(), [9001, 9002]);
     assert_eq!((load.threads, load.connections, load.seed), (1, Connections::PerRequest, 7));
     assert_eq!(load.tracing.unwrap().sample, 0.1);
     assert_eq!((load.timeout, load.drain), (Duration::from_secs(30), Duration::from_secs(30)));
-    let [list, create, climb, exact] = &load.scenarios[..] else { panic!("expected four scenarios") };
+    let [list, create, climb, exact, _, mixed] = &load.scenarios[..] else { panic!("expected six scenarios") };
     assert_eq!(list.model, LoadModel::ConstantVus { vus: 8, duration: Duration::from_secs(10) });
     assert_eq!((list.warmup, list.think_time), (Duration::from_millis(2500), Duration::from_millis(10)));
     assert_eq!(list.pace, Some(Duration::from_millis(100)));
     assert_eq!(
-        list.request.path.segments,
+        only_request(list).path.segments,
         [Segment::Text("/orders?limit=".into()), Segment::Field { source: 0, column: 0 }]
     );
-    assert_eq!(list.request.host, "127.0.0.1:9001");
-    assert_snapshot!(format!("{:#?}", create.request), @r#"
+    assert_eq!(only_request(list).host, "127.0.0.1:9001");
+    assert_snapshot!(format!("{:#?}", only_request(create)), @r#"
     RequestTemplate {
         method: "POST",
         path: Template {
@@ -204,8 +228,9 @@ fn the_load_is_bound_and_only_its_lengths_are_scaled() {
     let LoadModel::RampingVus { start_vus: 1, stages } = &climb.model else { panic!("{:?}", climb.model) };
     assert_eq!(stages.iter().map(|stage| stage.target).collect::<Vec<_>>(), [1, 5, 9, 10]);
     assert!(stages.iter().all(|s| s.duration == Duration::from_secs(5) && s.shape == StageShape::Step));
-    assert_eq!(exact.request.body.as_ref().unwrap().segments, [Segment::Text("seed {{7}}".into())]);
-    assert_eq!(exact.request.method, "GET");
+    assert_eq!(only_request(exact).body.as_ref().unwrap().segments, [Segment::Text("seed {{7}}".into())]);
+    assert_eq!(only_request(exact).method, "GET");
+    assert_eq!(mixed.cookies, Cookies::PerUser);
     let DataValues::Rows { rows, pick: Pick::Sequential, .. } = &load.data[1].values else { panic!("{:?}", load.data) };
     assert_eq!(rows.concat(), ["a", "b", "3"]);
 }
@@ -215,9 +240,12 @@ fn a_url_is_left_to_be_resolved() {
     let source = with("target: web", "target: http://10.0.0.1:8080/");
     let experiment = parsed(&source).unwrap();
     let trial = experiment.bind(&experiment.variants[0], &bindings(&[("web", 0, 1)])).unwrap();
-    assert!(trial.load.targets.is_empty());
-    assert_eq!(trial.load.scenarios[0].request.host, "10.0.0.1:8080");
-    assert!(trial.load.threads >= 1);
+    let load = plan(trial);
+    assert!(load.targets.is_empty());
+    assert_eq!(only_request(&load.scenarios[0]).host, "10.0.0.1:8080");
+    assert_eq!(experiment.load.authority().as_deref(), Some("10.0.0.1:8080"));
+    assert!(load.threads >= 1);
+    assert_eq!(parsed(WHOLE).unwrap().load.authority(), None);
 }
 
 #[test]
@@ -236,9 +264,10 @@ fn csv_columns_are_found_by_name() {
     std::fs::write(&file, with("request: GET /", request)).unwrap();
     let experiment = read(&file).unwrap();
     let trial = experiment.bind(&experiment.variants[0], &bindings(&[("web", 0, 1)])).unwrap();
-    let fields = trial.load.scenarios[0].request.path.segments.iter().filter_map(|segment| match segment {
+    let load = plan(trial);
+    let fields = only_request(&load.scenarios[0]).path.segments.iter().filter_map(|segment| match segment {
         Segment::Field { source, column } => Some((*source, *column)),
-        Segment::Text(_) => None,
+        Segment::Text(_) | Segment::Variable(_) => None,
     });
     assert_eq!(fields.collect::<Vec<_>>(), [(0, 1), (0, 0)]);
     std::fs::write(&file, with("request: GET /", &request.replace(".full name", "").replace(".id", ".ids"))).unwrap();
@@ -247,6 +276,171 @@ fn csv_columns_are_found_by_name() {
     DIR/experiment.yaml:14:16: load.scenarios.main.request: `{{user}}` has several columns: `id`, `full name`
     DIR/experiment.yaml:14:16: load.scenarios.main.request: unknown column of `user`: `ids`
     ");
+}
+
+const MODEL: &str = "model: constant-vus\n      vus: 1\n      duration: 1s";
+
+#[test]
+fn every_model_is_bound() {
+    let model = |text: &str| plan_with(MODEL, text).scenarios.remove(0).model;
+    let second = Duration::from_secs(1);
+    assert_eq!(
+        model("model: per-vu-iterations\n      vus: 3\n      iterations: 20\n      max_duration: 2s"),
+        LoadModel::PerVuIterations { vus: 3, iterations: 20, max_duration: Some(2 * second) }
+    );
+    assert_eq!(
+        model("model: constant-arrival-rate\n      rate: 30/min\n      duration: 2s"),
+        LoadModel::ConstantArrivalRate { rate: 0.5, duration: second, vus_max: 1000, arrivals: Arrivals::Uniform }
+    );
+    let ramp = "model: ramping-arrival-rate\n      max_vus: 7\n      arrivals: poisson\n      ";
+    let shown = |model| match model {
+        LoadModel::RampingArrivalRate { start_rate, stages, vus_max: 7, arrivals: Arrivals::Poisson } => {
+            let stages = stages.iter().map(|stage| (stage.duration, stage.target, stage.shape)).collect::<Vec<_>>();
+            (start_rate, stages)
+        }
+        other => panic!("{other:?}"),
+    };
+    let stages = format!("{ramp}stages: [{{ duration: 2s, target: 10/s }}, {{ duration: 2s, target: 0 }}]");
+    assert_eq!(shown(model(&stages)), (0.0, [10.0, 0.0].map(|t| (second, t, StageShape::Linear)).to_vec()));
+    for key in ["steps", "levels"] {
+        let levels = format!("{ramp}{key}: {{ from: 0.1, add: 0.1, every: 2s, to: 0.3 }}");
+        let (start, levels) = shown(model(&levels));
+        assert_eq!((start, levels.len()), (0.1, 3));
+        assert_eq!(levels[2], (second, 0.3, StageShape::Step));
+    }
+    let levels = model("model: ramping-vus\n      levels: { from: 2, add: 2, every: 2s, to: 5 }");
+    let LoadModel::RampingVus { start_vus: 2, stages } = levels else { panic!("{levels:?}") };
+    assert_eq!(stages.iter().map(|stage| stage.target).collect::<Vec<_>>(), [2, 4, 5]);
+}
+
+#[test]
+fn a_session_is_bound() {
+    let steps = r#"steps:
+        - name: login
+          request: { method: POST, path: /login, json: { user: "{{user}}" } }
+          check: { status: [200, 3xx], header: { Location: , X-Kind: "${n}" } }
+          extract: { token: { json: /token }, id: { header: Location } }
+          redirects: 2
+        - name: list
+          request: { path: "/orders/{{id}}", headers: { Authorization: "Bearer {{token}}" } }
+          check: [{ json: { /items/0/id: 7, /total: , "": {} } }, { body_contains: items }]
+          think_time: 2s
+          extract: { csrf: { regex: 'csrf" value="([^"]+)"$' } }
+  data: { user: { values: [a, b], pick: once } }"#;
+    let load = plan_with("request: GET /", steps);
+    let scenario = &load.scenarios[0];
+    assert_eq!(scenario.cookies, Cookies::PerIteration);
+    let [login, list] = &scenario.flows[0].steps[..] else { panic!("{scenario:?}") };
+    assert_eq!((login.name.as_str(), login.redirects_max, login.think_time), ("login", 2, None));
+    assert_eq!((list.name.as_str(), list.redirects_max), ("list", 0));
+    assert_eq!(list.think_time, Some(Duration::from_secs(2)));
+    let header = |name: &str, value: Option<&str>| Check::Header { name: name.into(), value: value.map(str::to_owned) };
+    assert_eq!(
+        login.checks,
+        [Check::Status(vec![(200, 200), (300, 399)]), header("Location", None), header("X-Kind", Some("1"))]
+    );
+    let json = |pointer: &str, value| Check::Json { pointer: pointer.into(), value };
+    let seven = json("/items/0/id", Some(serde_json::json!(7)));
+    let all = json("", Some(serde_json::json!({})));
+    assert_eq!(list.checks, [seven, json("/total", None), all, Check::BodyContains("items".into())]);
+    let extracted: Vec<_> =
+        login.extract.iter().chain(&list.extract).map(|e| (e.variable, &*e.name, &e.from)).collect();
+    let (token, id) = (Place::Json("/token".into()), Place::Header("Location".into()));
+    let csrf = Place::Regex(r#"csrf" value="([^"]+)"$"#.into());
+    assert_eq!(extracted, [(0, "token", &token), (1, "id", &id), (2, "csrf", &csrf)]);
+    assert_eq!(list.request.path.segments[1], Segment::Variable(1));
+    assert_eq!(list.request.headers[0].1.segments[1], Segment::Variable(0));
+    assert_eq!(login.request.body.as_ref().unwrap().segments[1], Segment::Field { source: 0, column: 0 });
+    let DataValues::Rows { pick: Pick::Once, .. } = &load.data[0].values else { panic!("{:?}", load.data) };
+}
+
+#[test]
+fn a_mix_is_bound_and_a_single_request_has_checks_beside_it() {
+    let mix = "cookies: none\n      mix:\n        browse: { weight: 3, request: GET /, check: { status: 2xx }, redirects: 1 }\n        \
+               buy: { steps: [{ name: cart, request: GET /cart }, { name: pay, request: POST /pay }] }";
+    let load = plan_with("request: GET /", mix);
+    let [browse, buy] = &load.scenarios[0].flows[..] else { panic!("{load:?}") };
+    assert_eq!((browse.name.as_str(), browse.weight, buy.name.as_str(), buy.weight), ("browse", 3.0, "buy", 1.0));
+    assert_eq!((browse.steps[0].name.as_str(), browse.steps[0].redirects_max), ("", 1));
+    assert_eq!(browse.steps[0].checks, [Check::Status(vec![(200, 299)])]);
+    assert_eq!(buy.steps[1].name, "pay");
+    assert_eq!(load.scenarios[0].cookies, Cookies::Ignored);
+    let single =
+        plan_with("request: GET /", "request: GET /\n      check: { body_contains: ok }\n      think_time: 1s");
+    let scenario = &single.scenarios[0];
+    assert_eq!((scenario.cookies, scenario.think_time), (Cookies::Ignored, Duration::from_secs(1)));
+    assert_eq!(scenario.flows[0].steps[0].checks, [Check::BodyContains("ok".into())]);
+    assert_eq!((scenario.flows[0].weight, scenario.flows[0].steps[0].think_time), (1.0, None));
+}
+
+#[test]
+fn targets_say_how_they_are_reached() {
+    let plain = plan_with("target: web", "target: web\n  protocol: http2");
+    assert_eq!((plain.tls, plain.protocol), (None, Protocol::Http2));
+    let of = |text: &str| plan_with("target: web", text).tls.map(|tls| (tls.server_name, tls.trust));
+    assert_eq!(of("target: https://shop.example:8443"), Some(("shop.example".into(), Trust::System)));
+    assert_eq!(of("target: https://[::1]\n  tls: { insecure: true }"), Some(("::1".into(), Trust::Anything)));
+    assert_eq!(
+        of("target: web\n  tls: { insecure: false, server_name: web.test }"),
+        Some(("web.test".into(), Trust::System))
+    );
+    let experiment = parsed(&with("target: web", "target: https://shop.example")).unwrap();
+    assert_eq!(experiment.load.authority().as_deref(), Some("shop.example:443"));
+    let list = "target: web\n  client_addresses: [127.0.0.2, 127.0.0.10-127.0.0.12, 127.1.0.0/30]";
+    let addresses: Vec<String> =
+        plan_with("target: web", list).client_addresses.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        addresses.join(" "),
+        "127.0.0.2 127.0.0.10 127.0.0.11 127.0.0.12 127.1.0.0 127.1.0.1 127.1.0.2 127.1.0.3"
+    );
+}
+
+#[test]
+fn authorities_and_json_rows_are_read_from_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("experiment.yaml");
+    let target = "target: web\n  tls: { ca: ca.pem }\n  data: { user: { json: users.json } }";
+    let source = with("target: web", target).replace("GET /", "GET /{{user.id}}");
+    std::fs::write(&file, source).unwrap();
+    std::fs::write(dir.path().join("ca.pem"), "hello").unwrap();
+    std::fs::write(dir.path().join("users.json"), r#"[{"id":7}"#).unwrap();
+    let messages = read(&file).unwrap_err().to_string().replace(&*dir.path().to_string_lossy(), "DIR");
+    assert_snapshot!(messages, @r#"
+    DIR/experiment.yaml:9:14: load.tls.ca: DIR/ca.pem has no certificate, expected PEM with at least one
+    DIR/experiment.yaml:10:25: load.data.user.json: data file DIR/users.json, line 1: EOF while parsing a list
+    "#);
+    let pem = "-----BEGIN CERTIFICATE-----\n";
+    std::fs::write(dir.path().join("ca.pem"), pem).unwrap();
+    std::fs::write(dir.path().join("users.json"), r#"[{"name":"a","id":7}]"#).unwrap();
+    let experiment = read(&file).unwrap();
+    let load = plan(experiment.bind(&experiment.variants[0], &bindings(&[("web", 0, 1)])).unwrap());
+    assert_eq!(load.tls.unwrap().trust, Trust::Authorities(pem.into()));
+    assert_eq!(only_request(&load.scenarios[0]).path.segments[1], Segment::Field { source: 0, column: 1 });
+}
+
+#[test]
+fn a_command_makes_the_load_instead() {
+    let source = with("n: 1", "n: 1");
+    let load = source.find("load:").unwrap();
+    let bound = |text: &str| {
+        let source = format!("{}load:\n{text}", &source[..load]);
+        assert_eq!(told(&source), "", "{source}");
+        let experiment = parsed(&source).unwrap();
+        match experiment.bind(&experiment.variants[0], &bindings(&[("web", 0, 9001)])).unwrap().load {
+            BoundLoad::Command(command) => command,
+            BoundLoad::Plan(plan) => panic!("{plan:?}"),
+        }
+    };
+    let command =
+        bound("  command: [k6, run, script.js, -e, \"URL=${web.url}\"]\n  env: { N: \"${n}\" }\n  duration: 1m\n");
+    assert_eq!(command.command, ["k6", "run", "script.js", "-e", "URL=http://127.0.0.1:9001"]);
+    assert_eq!((command.results, command.limit), (Results::K6Summary, Some(Duration::from_secs(60))));
+    assert_eq!((command.env, command.cwd), (vec![("N".into(), "1".into())], PathBuf::from(LAB)));
+    let command = bound("  target: web\n  command: [./wrk]\n  cwd: tools\n");
+    assert_eq!(command.command, [format!("{LAB}/tools/wrk")]);
+    assert_eq!((command.results, command.limit), (Results::TraceRoots, None));
+    let command = bound("  command: [/opt/k6]\n  results: trace-roots\n");
+    assert_eq!(command.results, Results::TraceRoots);
 }
 
 #[test]
@@ -262,8 +456,23 @@ fn the_reference_begins_with_an_experiment() {
 }
 
 #[test]
+fn the_whole_examples_of_the_reference_are_experiments() {
+    let reference = include_str!("../../../../../docs/reference/experiment.md");
+    let examples = reference.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let whole: Vec<&str> = examples.filter(|example| example.starts_with("experiment:")).collect();
+    assert!(whole.len() > 1);
+    whole.into_iter().for_each(|example| assert_eq!(told(example), "", "{example}"));
+}
+
+#[test]
 fn objectives_are_read_without_the_rest() {
-    let objectives = objectives("load: broken\nobjectives: [p95 < 1s, nonsense, {}]\n");
-    assert_eq!(objectives.len(), 1);
+    let objectives = objectives(
+        "load: broken\nobjectives: [p95 < 1s, nonsense, {}, { objective: rate > 1, scenario: a, request: b, abort: true }, \"a: p50 < 1s\"]\n",
+    );
+    let shown: Vec<_> = objectives.iter().map(|o| (o.text.as_str(), o.abort)).collect();
+    assert_eq!(
+        shown,
+        [("p95 < 1s", Abort::Never), ("a/b: rate > 1", Abort::WhenBroken), ("a: p50 < 1s", Abort::Never)]
+    );
     assert_eq!(super::objectives("[").len(), 0);
 }

@@ -7,16 +7,9 @@ use std::mem::MaybeUninit;
 
 use httparse::{Header, ParserConfig, Status};
 
-const HEADERS_MAX: usize = 128;
+use crate::drivers::worker::Reuse;
 
-/// What may become of a connection after an answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reuse {
-    /// Another request may follow.
-    Open,
-    /// The server closes it, or has sent what nobody asked for.
-    Closed,
-}
+const HEADERS_MAX: usize = 128;
 
 /// What a head says about the answer.
 #[derive(Debug, Clone, Copy)]

@@ -1,107 +1,25 @@
-//! HTTP/1.1 without TLS: the hot path.
+//! HTTP/1.1 without TLS: the wire of the hot path.
 //!
-//! Each load thread owns its users and shares nothing with other threads per request. In the steady state of a kept
-//! connection a request costs one `send` and one `recv`; sockets are registered with epoll once, request bytes come
-//! from a reused buffer, answers are parsed where they lie, and three readings of the clock stand for five events.
+//! In the steady state of a kept connection a request costs one `send` and one `recv`; sockets are registered with
+//! epoll once, answers are parsed where they lie, and three readings of the clock stand for five events.
 //!
-//! Not here: TLS, HTTP/2, pipelining. What answers mean beyond their status is in [`crate::session`].
-//! Names are resolved by whoever makes the plan.
+//! Not here: TLS, HTTP/2, pipelining, and what is sent when, which is the [`Worker`]'s.
 
-use std::collections::BTreeSet;
-use std::net::IpAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use rustix::io::Errno;
 
-use narrows_model::load::{ErrorKind, LoadPlan};
-use rustix::thread::set_current_timer_slack;
-use rustix::time::{ClockId, clock_gettime};
+use super::Wire;
+use super::worker::Worker;
 
-use crate::clock::{Clock, nanos};
-use crate::data::Sources;
-use crate::drivers::Wire;
-use crate::flows::Flows;
-use crate::outcome::ThreadUse;
-use crate::random::Random;
-use crate::recorder::{Cause, Recorder, ThreadTotals};
-use crate::request::Scratch;
-use crate::schedule::Schedule;
-use crate::session::Decoder;
-
-mod arrivals;
-mod deadlines;
+mod connection;
 mod exchange;
 mod head;
-mod iteration;
 mod poller;
-mod population;
 mod response;
-mod timers;
-mod user;
 
-use deadlines::Deadlines;
+use connection::Tcp;
 use poller::Poller;
-use population::Population;
-use timers::Timers;
 
-pub(in crate::drivers) use head::Reuse;
-pub(in crate::drivers) use response::{Answer, HEAD_BYTES_MAX};
-pub(in crate::drivers) use user::{Activity, Connection, User};
-
-/// The number of users, the end of the load and the wish to stop are looked at this often.
-const TICK_NS: i64 = 20_000_000;
-/// After a wish to stop, answers are waited for no longer than this.
-const STOP_DRAIN: Duration = Duration::from_secs(1);
-/// Timeouts are looked for no more often than this.
-const DEADLINE_STEP_NS: i64 = 1_000_000;
 const RECEIVE_BYTES: usize = 64 * 1024;
-
-/// What all threads of a load share.
-pub(crate) struct Shared<'run> {
-    pub(crate) plan: &'run LoadPlan,
-    pub(crate) clock: Clock,
-    pub(crate) start_ns: i64,
-    pub(crate) sources: &'run Sources<'run>,
-    pub(crate) flows: &'run Flows,
-    /// One per scenario, in the plan's order.
-    pub(crate) schedules: &'run [Schedule],
-    pub(crate) threads: usize,
-    /// The caller's wish to stop.
-    pub(crate) stop: &'run AtomicBool,
-    /// Nobody listens to the results any more, or one of the threads failed.
-    pub(crate) deserted: &'run AtomicBool,
-}
-
-impl Shared<'_> {
-    /// The address that a user connects from; none when the kernel chooses.
-    pub(crate) fn client_address(&self, vu: u32) -> Option<IpAddr> {
-        let all = &self.plan.client_addresses;
-        all.get(vu as usize % all.len().max(1)).copied()
-    }
-}
-
-/// What is left of a thread when its load is over.
-#[derive(Debug)]
-pub(crate) struct ThreadReport {
-    pub(crate) totals: ThreadTotals,
-    pub(crate) usage: ThreadUse,
-    /// In Unix nanoseconds.
-    pub(crate) ended_ns: i64,
-    /// When nothing was due any more in any open model, in Unix nanoseconds; none without such a model.
-    pub(crate) arrivals_ended_ns: Option<i64>,
-    /// Which of the plan's client addresses connections were opened from.
-    pub(crate) client_addresses: BTreeSet<IpAddr>,
-}
-
-/// How far the load is, as one thread sees it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Progress {
-    /// Users send.
-    Sending,
-    /// Nobody sends any more; answers are waited for until then.
-    Draining { until_ns: i64 },
-    /// As before, because the load was told to stop.
-    Stopping { until_ns: i64 },
-}
 
 /// Sockets of one load thread.
 pub(crate) struct Epoll {
@@ -112,260 +30,29 @@ pub(crate) struct Epoll {
 impl Epoll {
     /// # Errors
     /// When the kernel gives no epoll descriptor.
-    pub(crate) fn new() -> Result<Self, rustix::io::Errno> {
+    pub(crate) fn new() -> Result<Self, Errno> {
         Ok(Self { poller: Poller::new()?, received: vec![0; RECEIVE_BYTES] })
     }
 }
 
-/// One load thread.
-pub(crate) struct Worker<'run, W: Wire = Epoll> {
-    pub(in crate::drivers) shared: &'run Shared<'run>,
-    thread: usize,
-    pub(in crate::drivers) wire: W,
-    pub(in crate::drivers) users: Vec<User<W::Socket>>,
-    populations: Vec<Population>,
-    timers: Timers,
-    pub(in crate::drivers) recorder: Recorder<'run>,
-    random: Random,
-    scratch: Scratch,
-    decoder: Decoder,
-    progress: Progress,
-    busy: usize,
-    next_tick_ns: i64,
-    deadlines: Deadlines,
-    /// Timeouts are not looked for before then.
-    next_expiry_ns: i64,
-    /// Nothing is due before then in any open model.
-    next_arrival_ns: i64,
-    timeout_ns: i64,
-}
+impl Wire for Epoll {
+    type Socket = Tcp;
 
-impl<'run, W: Wire> Worker<'run, W> {
-    /// Prepares a thread's users.
-    pub(crate) fn new(
-        shared: &'run Shared<'run>,
-        thread: usize,
-        recorder: Recorder<'run>,
-        wire: W,
-    ) -> Self {
-        let mut users = Vec::new();
-        let populations = (0..shared.schedules.len()).map(|s| Population::settle(shared, thread, s, &mut users));
-        let populations: Vec<Population> = populations.collect();
-        users.iter_mut().for_each(|user| user.session = shared.flows.new_session(user.scenario));
-        Self {
-            shared,
-            thread,
-            wire,
-            timers: Timers::with_capacity(users.len()),
-            deadlines: Deadlines::new(users.len()),
-            next_arrival_ns: populations.iter().map(Population::next_arrival_ns).min().unwrap_or(i64::MAX),
-            users,
-            populations,
-            recorder,
-            random: Random::new(shared.plan.seed, 2 * thread as u64),
-            scratch: Scratch::default(),
-            decoder: Decoder::default(),
-            progress: Progress::Sending,
-            busy: 0,
-            next_tick_ns: shared.start_ns,
-            next_expiry_ns: 0,
-            timeout_ns: nanos(shared.plan.timeout),
-        }
+    #[inline]
+    fn attempt(worker: &mut Worker<'_, Self>, slot: usize, now: i64) {
+        worker.attempt(slot, now);
     }
 
-    /// Runs this thread's part of the load to its end.
-    pub(crate) fn run(mut self) -> ThreadReport {
-        let begun_ns = self.shared.clock.now_ns();
-        let cpu_before = thread_cpu();
-        // Without this the kernel lets every timer be 50 µs late; where it refuses, they are.
-        let _ = set_current_timer_slack(std::num::NonZeroU64::new(1));
-        loop {
-            let now = self.now();
-            if now >= self.next_tick_ns {
-                self.tick(now);
-            }
-            if now >= self.expiry_ns() {
-                self.expire(now);
-            }
-            if self.progress != Progress::Sending && (self.busy == 0 || now >= self.drained_ns()) {
-                break;
-            }
-            let now = self.fire(now);
-            let wait_ns = self.wake_ns() - now;
-            W::wait(&mut self, wait_ns);
-        }
-        self.finish(begun_ns, cpu_before)
-    }
+    fn farewell(&mut self) {}
 
-    /// When there is something to do even if no socket is ready.
-    pub(in crate::drivers) fn wake_ns(&self) -> i64 {
-        let begins_ns = match self.progress {
-            Progress::Sending => self.timers.next_ns().min(self.next_arrival_ns),
-            Progress::Draining { .. } | Progress::Stopping { .. } => i64::MAX,
-        };
-        self.next_tick_ns.min(self.expiry_ns()).min(self.drained_ns()).min(begins_ns)
-    }
+    // Closing the only descriptor of a socket takes it out of epoll too.
+    #[inline]
+    fn give_up(&mut self, _: usize) {}
 
-    /// When to look for requests whose time is up.
-    fn expiry_ns(&self) -> i64 {
-        self.deadlines.next_ns().max(self.next_expiry_ns)
-    }
-
-    fn drained_ns(&self) -> i64 {
-        match self.progress {
-            Progress::Sending => i64::MAX,
-            Progress::Draining { until_ns } | Progress::Stopping { until_ns } => until_ns,
+    #[inline]
+    fn wait(worker: &mut Worker<'_, Self>, wait_ns: i64) {
+        for index in 0..worker.wire.poller.wait(wait_ns) {
+            worker.serve(worker.wire.poller.ready(index));
         }
     }
-
-    /// The time, after closing the seconds that are over.
-    fn now(&mut self) -> i64 {
-        let now = self.shared.clock.now_ns();
-        while now >= self.recorder.second_end_ns() {
-            self.close_second();
-        }
-        now
-    }
-
-    fn close_second(&mut self) {
-        let (from_ns, to_ns) = (self.recorder.second_start_ns(), self.recorder.second_end_ns());
-        let mut of_rows = vec![0; self.shared.flows.steps().len()];
-        for scenario in 0..self.populations.len() {
-            self.admit(scenario, to_ns);
-            let population = &self.populations[scenario];
-            of_rows[self.shared.flows.first_row(scenario)] =
-                population.vus_between(self.shared, self.thread, from_ns, to_ns, &self.users);
-        }
-        self.recorder.close_second(&of_rows);
-    }
-
-    fn is_first_tick(&self) -> bool {
-        self.next_tick_ns == self.shared.start_ns
-    }
-
-    /// Follows the number of users and sees whether the load is over.
-    fn tick(&mut self, now: i64) {
-        let elapsed_ns = now - self.shared.start_ns;
-        // The load's first users are due at its start, however late the thread is.
-        let begin_ns = if self.is_first_tick() { self.shared.start_ns } else { now };
-        self.next_tick_ns = now + TICK_NS;
-        let stop = self.shared.stop.load(Ordering::Relaxed) || self.shared.deserted.load(Ordering::Relaxed);
-        let mut over = true;
-        for index in 0..self.populations.len() {
-            let schedule = &self.shared.schedules[index];
-            let population = &mut self.populations[index];
-            if stop {
-                population.stop_at(now);
-            } else if schedule.is_used_up() {
-                population.end_at(now);
-            }
-            let end_ns = population.end_ns();
-            if now < end_ns {
-                self.next_tick_ns = self.next_tick_ns.min(end_ns);
-            } else if self.progress == Progress::Sending {
-                self.end_arrivals(index);
-            }
-            let population = &self.populations[index];
-            over &= now >= end_ns && !population.has_steps_left(now, &self.users);
-            let vus = if now < population.steps_end_ns() { schedule.vus_at(elapsed_ns) } else { 0 };
-            self.populate(index, vus, begin_ns);
-        }
-        if stop && !matches!(self.progress, Progress::Stopping { .. }) {
-            let drain_ns = nanos(self.shared.plan.drain.min(STOP_DRAIN));
-            self.progress = Progress::Stopping { until_ns: self.drained_ns().min(now + drain_ns) };
-        } else if over && self.progress == Progress::Sending {
-            self.progress = Progress::Draining { until_ns: now + nanos(self.shared.plan.drain) };
-        }
-    }
-
-    /// Begins the requests whose time has come, and says what time it is then.
-    fn fire(&mut self, now: i64) -> i64 {
-        if self.progress != Progress::Sending || self.timers.next_ns().min(self.next_arrival_ns) > now {
-            return now;
-        }
-        while let Some((due_ns, slot)) = self.timers.pop(now) {
-            let is_within = self.users[slot].is_within_iteration();
-            if if is_within { self.may_go_on(slot, now) } else { self.may_begin(slot, now) } {
-                self.begin(slot, due_ns);
-            } else {
-                self.rest(slot);
-            }
-        }
-        if self.next_arrival_ns <= now {
-            for scenario in 0..self.populations.len() {
-                self.arrive(scenario, now + 1);
-            }
-            self.next_arrival_ns = self.populations.iter().map(Population::next_arrival_ns).min().unwrap_or(i64::MAX);
-        }
-        self.now()
-    }
-
-    /// Ends the requests that have taken too long.
-    fn expire(&mut self, now: i64) {
-        while let Some(slot) = self.deadlines.pop(now) {
-            let user = &self.users[slot];
-            if !user.is_busy() {
-                continue;
-            }
-            if user.deadline_ns <= now {
-                self.fail(slot, ErrorKind::Timeout, Cause::Text("no whole answer in time"));
-            } else {
-                self.deadlines.watch(slot, user.deadline_ns);
-            }
-        }
-        self.next_expiry_ns = now + DEADLINE_STEP_NS;
-    }
-
-    fn finish(mut self, begun_ns: i64, cpu_before: Duration) -> ThreadReport {
-        let now = self.now();
-        for slot in 0..self.users.len() {
-            if !self.users[slot].is_busy() {
-                continue;
-            }
-            if matches!(self.progress, Progress::Stopping { .. }) {
-                self.recorder.totals.abandoned += 1;
-            } else {
-                self.fail(slot, ErrorKind::Timeout, Cause::Text("no whole answer by the end of the drain"));
-            }
-        }
-        let second_ns = self.recorder.second_start_ns();
-        let is_planned = self.populations.iter().any(|population| second_ns < population.end_ns());
-        if is_planned || self.recorder.has_counted() {
-            self.close_second();
-        }
-        let usage = ThreadUse {
-            cpu: thread_cpu().saturating_sub(cpu_before),
-            wall: Duration::from_nanos((now - begun_ns).max(0) as u64),
-        };
-        let ended_ns = self.ended_ns(now);
-        let open = self.populations.iter().filter(|population| population.arrivals.is_some());
-        let arrivals_ended_ns = open.map(Population::end_ns).max();
-        let client_addresses = self.client_addresses();
-        self.users.clear();
-        self.wire.farewell();
-        ThreadReport { totals: self.recorder.finish(), usage, ended_ns, arrivals_ended_ns, client_addresses }
-    }
-
-    fn client_addresses(&self) -> BTreeSet<IpAddr> {
-        let connected = self.users.iter().filter(|user| user.generation > 0);
-        connected.filter_map(|user| self.shared.client_address(user.vu)).collect()
-    }
-
-    /// When this thread's part of the load was over. A load of so many requests ends with the last of them, not when
-    /// the thread notices.
-    fn ended_ns(&self, now: i64) -> i64 {
-        if matches!(self.progress, Progress::Stopping { .. }) {
-            return now;
-        }
-        let in_time = self.populations.iter().zip(self.shared.schedules).filter_map(|(population, schedule)| {
-            let scheduled_ns = self.shared.start_ns + schedule.end_ns();
-            (population.end_ns() == scheduled_ns).then_some(scheduled_ns)
-        });
-        in_time.fold(self.recorder.totals.last_done_ns, i64::max)
-    }
-}
-
-fn thread_cpu() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec.max(0) as u64, time.tv_nsec as u32)
 }

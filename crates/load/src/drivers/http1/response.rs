@@ -7,31 +7,18 @@
 //! Contents are not interpreted: no decompression, no cookies, no redirects. Whoever needs them gives a [`Sink`], which
 //! sees the final head and the body without framing; without one nothing is copied.
 
-use super::head::{Framing, Head, Reuse, parse_head};
+use super::head::{Framing, Head, parse_head};
+use crate::drivers::worker::{Answer, HEAD_BYTES_MAX, Reuse};
 use crate::request::AnswerForm;
 use crate::session::Sink;
 
-/// The longest head of an answer, and the longest trailer section, in bytes.
-pub(crate) const HEAD_BYTES_MAX: usize = 64 * 1024;
 const CHUNK_LINE_BYTES_MAX: u32 = 4096;
 /// A head this short is parsed at every byte, so that what is not HTTP at all is known at once.
 const FIRST_BYTES: usize = 16;
 
-/// A whole answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Answer {
-    pub(crate) status: u16,
-    /// Whether the connection can carry another request.
-    pub(crate) reuse: Reuse,
-    /// All bytes: heads, body, framing.
-    pub(crate) bytes: u64,
-    /// The body's bytes without framing.
-    pub(crate) body_bytes: u64,
-}
-
 /// What the end of a connection meant for the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum AtClose {
+pub(super) enum AtClose {
     /// The close was the body's end.
     Whole(Answer),
     /// Not a byte had come.
@@ -44,7 +31,7 @@ pub(crate) enum AtClose {
 
 /// Reads one answer at a time.
 #[derive(Debug)]
-pub(crate) struct ResponseParser {
+pub(super) struct ResponseParser {
     state: State,
     form: AnswerForm,
     head: Vec<u8>,
@@ -65,26 +52,21 @@ enum State {
 }
 
 impl ResponseParser {
-    pub(crate) fn new() -> Self {
+    pub(super) fn new() -> Self {
         let answer = Answer { status: 0, reuse: Reuse::Open, bytes: 0, body_bytes: 0 };
         Self { state: State::Head, form: AnswerForm::WithBody, head: Vec::new(), answer }
     }
 
     /// Makes ready for the answer to a new request.
-    pub(crate) fn expect(&mut self, form: AnswerForm) {
+    pub(super) fn expect(&mut self, form: AnswerForm) {
         self.state = State::Head;
         self.form = form;
         self.head.clear();
         self.answer = Answer { status: 0, reuse: Reuse::Open, bytes: 0, body_bytes: 0 };
     }
 
-    /// Takes an answer that something else has read, or as much as has come of it.
-    pub(in crate::drivers) fn stand_for(&mut self, answer: Answer) {
-        self.answer = answer;
-    }
-
     /// Bytes of this answer so far.
-    pub(crate) fn bytes(&self) -> u64 {
+    pub(super) fn bytes(&self) -> u64 {
         self.answer.bytes
     }
 
@@ -92,7 +74,7 @@ impl ResponseParser {
     ///
     /// # Errors
     /// What is wrong with the bytes, when they are not an HTTP/1 answer.
-    pub(crate) fn feed(&mut self, mut bytes: &[u8], sink: &mut impl Sink) -> Result<Option<Answer>, &'static str> {
+    pub(super) fn feed(&mut self, mut bytes: &[u8], sink: &mut impl Sink) -> Result<Option<Answer>, &'static str> {
         while !bytes.is_empty() && self.state != State::Whole {
             let taken = self.step(bytes, sink)?;
             self.answer.bytes += taken as u64;
@@ -108,7 +90,7 @@ impl ResponseParser {
     }
 
     /// Says what the answer is worth now that the connection is closed.
-    pub(crate) fn close(&mut self) -> AtClose {
+    pub(super) fn close(&mut self) -> AtClose {
         match self.state {
             State::Whole | State::UntilClose => AtClose::Whole(Answer { reuse: Reuse::Closed, ..self.answer }),
             State::Head if self.answer.bytes == 0 => AtClose::Nothing,

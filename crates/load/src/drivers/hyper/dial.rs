@@ -20,8 +20,8 @@ use super::events::{Event, Events, Flight, Times};
 use super::failure::{Broken, Heard, broken_by};
 use super::meter::{Meter, Metered};
 use crate::clock::Clock;
-use crate::drivers::http1::HEAD_BYTES_MAX;
 use crate::drivers::socket;
+use crate::drivers::worker::HEAD_BYTES_MAX;
 use crate::recorder::Cause;
 use crate::tls::{Encryption, handshake_cause};
 

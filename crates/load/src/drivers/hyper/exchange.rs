@@ -15,7 +15,7 @@ use super::dial::{Dialer, Link};
 use super::events::{Event, Flight};
 use super::failure::{Broken, Heard, broken_by};
 use super::translate;
-use crate::drivers::http1::{Answer, Connection, Reuse};
+use crate::drivers::worker::{Answer, Connection, Reuse};
 use crate::recorder::Cause;
 use crate::session::{Capture, Security, Sink};
 
@@ -72,7 +72,7 @@ impl Errand {
         let opened_ns = self.dialer.clock.now_ns();
         let link = self.dialer.dial(self.flight, self.target, self.from).await?;
         let dialled_ns = self.dialer.clock.now_ns() - opened_ns;
-        self.send(Connection::new(link, opened_ns), dialled_ns).await
+        self.send(Connection::new(link), dialled_ns).await
     }
 
     fn say(&self, event: Event) {

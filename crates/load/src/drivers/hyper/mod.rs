@@ -16,7 +16,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::task::{AbortHandle, LocalSet};
 
 use super::Wire;
-use super::http1::{Activity, Answer, Reuse, Worker};
+use super::worker::{Activity, Worker};
 use crate::Error;
 use crate::clock::Clock;
 use crate::tls::Encryption;
@@ -200,12 +200,11 @@ impl Worker<'_, Library> {
             Ok(whole) => {
                 (user.writing_ns, user.written_ns) = (whole.writing_ns, whole.written_ns);
                 user.first_byte_ns = whole.head_ns;
-                user.parser.stand_for(whole.answer);
+                user.received = whole.answer.bytes;
                 self.complete(slot, whole.answer, whole.done_ns);
             }
             Err(broken) => {
-                let bytes = broken.bytes;
-                user.parser.stand_for(Answer { status: 0, reuse: Reuse::Closed, bytes, body_bytes: 0 });
+                user.received = broken.bytes;
                 self.fail(slot, broken.kind, broken.cause);
             }
         }

@@ -205,7 +205,7 @@ fn views_show_names_units_and_hexadecimal_ids() {
     let cases = [
         (
             "SELECT * FROM samples WHERE vu = 1",
-            "1|invoices|1|1795262400000000000|1795262400001000000|1795262400051500000|51.5|50.5|503|status|99|\
+            "1|invoices|shop/list|1|1795262400000000000|1795262400001000000|1795262400051500000|51.5|50.5|200|check|99|\
              abababababababababababababababab|2.5",
         ),
         (
@@ -241,14 +241,18 @@ fn views_show_names_units_and_hexadecimal_ids() {
             "1|1795262400000000000|gateway|0|stderr||world|07070707070707070707070707070707",
         ),
         (
+            "SELECT sum(due), sum(late), sum(dropped), sum(errors_check), request FROM load_seconds",
+            "220|18|10|2|shop/list",
+        ),
+        (
             "SELECT sum(sent), sum(succeeded), sum(errors_timeout), max(latency_max_ns), sum(lateness_sum_ns), \
              count(DISTINCT scenario) FROM load_seconds",
             "204|200|2|106000000|9900000600|1",
         ),
         (
-            "SELECT scenario, measure, sum(count), min(lower_ns) <= 7000000 AND min(upper_ns) > 7000000 \
-             FROM load_latency WHERE measure = 'latency' GROUP BY 1, 2",
-            "invoices|latency|200|1",
+            "SELECT scenario, request, measure, sum(count), min(lower_ns) <= 7000000 AND min(upper_ns) > 7000000 \
+             FROM load_latency WHERE measure = 'latency' GROUP BY 1, 2, 3",
+            "invoices|shop/list|latency|200|1",
         ),
     ];
     for (sql, expected) in cases {

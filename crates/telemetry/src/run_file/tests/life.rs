@@ -140,7 +140,7 @@ fn files_that_are_not_whole_run_files_are_told_apart() {
     assert_eq!(message(&whole[..length - 1]), format!("{damaged}it is cut off after {} of {length} bytes", length - 1));
     assert_eq!(
         message(&changed("PRAGMA user_version = 7")),
-        "/checkout 100%?.narrows was written by a newer version (schema 7; this narrows reads up to 2)"
+        "/checkout 100%?.narrows was written by a newer version (schema 7; this narrows reads up to 3)"
     );
     assert!(message(&changed("PRAGMA user_version = 0")).starts_with(damaged));
     assert!(message(&changed("DELETE FROM run")).starts_with(damaged));
@@ -170,6 +170,22 @@ fn bytes_that_rot_never_panic() {
     assert!(failed > 0, "some of it must have mattered");
 }
 
+/// Makes a file of schema 2 of one of schema 3: without what schema 3 added.
+const TO_SCHEMA_2: &str = "DROP VIEW load_seconds; DROP VIEW load_latency; DROP VIEW samples; \
+     ALTER TABLE load_second_rows DROP COLUMN request; ALTER TABLE load_second_rows DROP COLUMN due; \
+     ALTER TABLE load_second_rows DROP COLUMN late; ALTER TABLE load_second_rows DROP COLUMN dropped; \
+     ALTER TABLE load_second_rows DROP COLUMN errors_check; ALTER TABLE windows DROP COLUMN rate; \
+     CREATE TABLE older (id INTEGER PRIMARY KEY, trial INTEGER NOT NULL REFERENCES trials (id), \
+     scenario INTEGER NOT NULL, vu INTEGER NOT NULL, intended_ns INTEGER NOT NULL, sent_ns INTEGER NOT NULL, \
+     done_ns INTEGER NOT NULL, status INTEGER NOT NULL, \
+     error TEXT CHECK (error IN ('connect', 'reset', 'timeout', 'protocol', 'status')), bytes INTEGER NOT NULL, \
+     trace_id BLOB CHECK (length(trace_id) = 16), weight REAL NOT NULL); \
+     INSERT INTO older SELECT id, trial, scenario, vu, intended_ns, sent_ns, done_ns, status, 'reset', bytes, trace_id, \
+     weight FROM sample_rows; DROP TABLE sample_rows; ALTER TABLE older RENAME TO sample_rows; \
+     CREATE INDEX sample_rows_by_time ON sample_rows (trial, intended_ns); \
+     CREATE VIEW samples AS SELECT trial, vu, error FROM sample_rows; \
+     CREATE VIEW load_seconds AS SELECT trial, vus FROM load_second_rows; PRAGMA user_version = 2;";
+
 /// Makes a file of schema 1 of one of schema 2: without what schema 2 added.
 const TO_SCHEMA_1: &str = "DROP VIEW spans; DROP VIEW requests; DROP VIEW dependencies; \
      ALTER TABLE span_rows DROP COLUMN db_rows; ALTER TABLE span_rows DROP COLUMN db_charge; \
@@ -177,8 +193,19 @@ const TO_SCHEMA_1: &str = "DROP VIEW spans; DROP VIEW requests; DROP VIEW depend
      ALTER TABLE span_rows DROP COLUMN retry_after_ns; ALTER TABLE span_rows DROP COLUMN resend_count; \
      CREATE VIEW spans AS SELECT trial, trace_hex AS trace_id FROM span_rows; PRAGMA user_version = 1;";
 
+/// The evidence that [`write_all`] makes, as schema 2 has it.
+fn as_of_schema_2(mut trial: TrialEvidence) -> TrialEvidence {
+    for row in &mut trial.seconds {
+        row.request.clear();
+        (row.due, row.late, row.dropped, row.errors.check) = (0, 0, 0, 0);
+    }
+    trial.windows.iter_mut().for_each(|window| window.rate = None);
+    trial
+}
+
 /// The evidence that [`write_all`] makes, as schema 1 has it.
-fn as_of_schema_1(mut trial: TrialEvidence) -> TrialEvidence {
+fn as_of_schema_1(trial: TrialEvidence) -> TrialEvidence {
+    let mut trial = as_of_schema_2(trial);
     let facts = trial.traces.iter_mut().flat_map(|trace| &mut trace.spans).map(|span| &mut span.facts);
     for facts in facts {
         *facts = SpanFacts {
@@ -198,16 +225,23 @@ fn as_of_schema_1(mut trial: TrialEvidence) -> TrialEvidence {
     trial
 }
 
+/// A file of an older schema whose run was cut short, as these statements make it of one that has everything.
+fn older_file(place: &Place, downgrades: &[&str]) -> TrialEvidence {
+    let (file, recorder) = started(&place.path(), Limits::default());
+    let mut written = write_all(&recorder).trials.remove(0);
+    file.finish(RunState::Interrupted).unwrap();
+    let connection = Connection::open(place.path()).unwrap();
+    downgrades.iter().for_each(|sql| connection.execute_batch(sql).unwrap());
+    written.trial.state = TrialState::Interrupted;
+    written
+}
+
 #[test]
 fn a_file_of_schema_1_is_read_as_it_is_and_brought_up_to_date_when_resumed() {
     let place = Place::new();
-    let (file, recorder) = started(&place.path(), Limits::default());
-    let mut expected = as_of_schema_1(write_all(&recorder).trials.remove(0));
-    file.finish(RunState::Interrupted).unwrap();
-    Connection::open(place.path()).unwrap().execute_batch(TO_SCHEMA_1).unwrap();
+    let expected = as_of_schema_1(older_file(&place, &[TO_SCHEMA_2, TO_SCHEMA_1]));
     let bytes = std::fs::read(place.path()).unwrap();
-    expected.trial.state = TrialState::Interrupted;
-    assert_eq!(evidence(&place.path()).trials, [expected.clone()]);
+    assert_eq!(evidence(&place.path()).trials[..], *std::slice::from_ref(&expected));
     assert_eq!(std::fs::read(place.path()).unwrap(), bytes, "reading changes nothing");
 
     let (file, ..) = RunFile::resume(&place.path()).unwrap();
@@ -215,7 +249,7 @@ fn a_file_of_schema_1_is_read_as_it_is_and_brought_up_to_date_when_resumed() {
     recorder.set_trial(Some(1));
     assert_eq!(wait(recorder.spans(trace(4, T0 + 13 * SECOND).spans)), kept(2));
     file.finish(RunState::Complete).unwrap();
-    assert_eq!(row(&place.path(), "PRAGMA user_version"), "2");
+    assert_eq!(row(&place.path(), "PRAGMA user_version"), "3");
     let charges =
         "SELECT count(*), count(db_charge), sum(db_charge), (SELECT sum(charge) FROM dependencies) FROM spans";
     assert_eq!(row(&place.path(), charges), "8|1|2.5|2.5");
@@ -223,4 +257,27 @@ fn a_file_of_schema_1_is_read_as_it_is_and_brought_up_to_date_when_resumed() {
     assert_eq!(read.traces[..2], expected.traces[..]);
     assert_eq!(read.traces[2], trace(4, T0 + 13 * SECOND));
     assert_eq!(read.operations[0].calls[0].charge, Some(10.0), "what the calls said that said it");
+}
+
+#[test]
+fn a_file_of_schema_2_takes_named_requests_and_failed_checks_once_it_is_resumed() {
+    let place = Place::new();
+    let expected = as_of_schema_2(older_file(&place, &[TO_SCHEMA_2]));
+    let older_sample = |vu| Sample { request: String::new(), error: Some(ErrorKind::Reset), ..sample(vu) };
+    assert_eq!(evidence(&place.path()).trials[..], *std::slice::from_ref(&expected));
+    assert_eq!(Reader::open(&place.path()).unwrap().samples(1).unwrap(), [older_sample(0), older_sample(1)]);
+
+    let (file, ..) = RunFile::resume(&place.path()).unwrap();
+    let batch = LoadBatch { seconds: vec![second(12)], samples: vec![sample(2)] };
+    file.recorder().put_load(1, batch).unwrap();
+    file.finish(RunState::Complete).unwrap();
+    let read = evidence(&place.path()).trials.remove(0);
+    assert_eq!(read.seconds, [expected.seconds, vec![second(12)]].concat());
+    let samples = Reader::open(&place.path()).unwrap().samples(1).unwrap();
+    assert_eq!(samples, [older_sample(0), older_sample(1), sample(2)]);
+    let sums = "SELECT sum(due), sum(errors_check), (SELECT group_concat(error) FROM samples), \
+                (SELECT count(*) FROM sqlite_schema WHERE name LIKE '%older%') FROM load_seconds";
+    assert_eq!(row(&place.path(), sums), "110|1|reset,reset,check|0");
+    let broken = "SELECT count(*) FROM pragma_foreign_key_check";
+    assert_eq!(row(&place.path(), broken), "0");
 }

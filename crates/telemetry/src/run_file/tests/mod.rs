@@ -106,6 +106,7 @@ fn windows() -> Vec<Window> {
         start_ns: T0 + i64::from(index) * 10 * SECOND,
         end_ns: T0 + i64::from(index + 1) * 10 * SECOND,
         vus: 4 * index,
+        rate: (index == 1).then_some(12.5),
     };
     vec![window(0, WindowKind::Warmup, "warm-up"), window(1, WindowKind::Steady, "4 users")]
 }
@@ -130,11 +131,15 @@ fn second(at: i64) -> LoadSecond {
     };
     LoadSecond {
         scenario: "invoices".into(),
+        request: "shop/list".into(),
         start_ns: T0 + at * SECOND,
         vus: 4,
+        due: 110,
+        late: 9,
+        dropped: 5,
         sent: 102,
         succeeded: 100,
-        errors: ErrorCounts { timeout: 1, status: 1, ..ErrorCounts::default() },
+        errors: ErrorCounts { timeout: 1, check: 1, ..ErrorCounts::default() },
         bytes: 12_345,
         latency: histogram(7_000_000),
         service: histogram(6_000_000),
@@ -145,12 +150,13 @@ fn second(at: i64) -> LoadSecond {
 fn sample(vu: u32) -> Sample {
     Sample {
         scenario: "invoices".into(),
+        request: "shop/list".into(),
         vu,
         intended_ns: T0,
         sent_ns: T0 + 1_000_000,
         done_ns: T0 + 51_500_000,
-        status: 503,
-        error: Some(ErrorKind::Status),
+        status: 200,
+        error: Some(ErrorKind::Check),
         bytes: 99,
         trace_id: Some([0xab; 16]),
         weight: 2.5,

@@ -158,10 +158,10 @@ impl Arrivals {
 
 #[cfg(test)]
 mod tests {
+    use super::super::user::Connection;
     use super::*;
     use crate::testing::plan;
     use narrows_model::load::{Arrivals as Spacing, LoadModel};
-    use std::os::unix::net::UnixStream;
     use std::time::Duration;
 
     const S: i64 = 1_000_000_000;
@@ -173,13 +173,8 @@ mod tests {
         Arrivals::new(&schedule, S, Part { number: 0, of: 1 }, (1, 0), 0..slots).unwrap()
     }
 
-    fn users(n: usize) -> Vec<User> {
+    fn users(n: usize) -> Vec<User<()>> {
         (0..n).map(|vu| User::new(0, vu as u32, ([127, 0, 0, 1], 9).into())).collect()
-    }
-
-    fn connect(user: &mut User) {
-        let socket = UnixStream::pair().unwrap().0.into();
-        user.connection = Some(super::super::user::Connection::new(socket, 0));
     }
 
     #[test]
@@ -214,7 +209,7 @@ mod tests {
         arrivals.admit(50 * S);
         for slot in 0..3 {
             assert_eq!(arrivals.begin(&users).map(|(slot, _)| slot), Some(slot));
-            connect(&mut users[slot]);
+            users[slot].connection = Some(Connection::new(()));
         }
         for slot in [2, 0, 1] {
             arrivals.release(slot, &users[slot]);

@@ -1,13 +1,10 @@
 //! A virtual user: one connection and one request at a time.
 
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
 
-use rustix::event::epoll::EventFlags;
-
-use super::response::ResponseParser;
 use crate::data::Draw;
 use crate::flows::Position;
+use crate::request::AnswerForm;
 use crate::sampling::Ended;
 use crate::session::Session;
 use crate::trace_context::TraceContext;
@@ -25,55 +22,23 @@ pub(in crate::drivers) enum Activity {
     Receiving,
 }
 
-/// How often the current request was sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::drivers) enum Attempt {
-    First,
-    /// Again, because the server had closed the kept connection.
-    Second,
-}
-
 /// A connection to the target.
 #[derive(Debug)]
-pub(in crate::drivers) struct Connection<S = OwnedFd> {
+pub(in crate::drivers) struct Connection<S> {
     pub(in crate::drivers) socket: S,
     /// Answers it has brought.
     pub(in crate::drivers) answers: u64,
-    /// Just before the call that opened it, in Unix nanoseconds.
-    pub(in crate::drivers) opened_ns: i64,
-    /// Whether it took any byte, which shows that it is connected.
-    pub(in crate::drivers) is_proven: bool,
-    pub(in crate::drivers) watched: Watched,
 }
 
 impl<S> Connection<S> {
-    pub(in crate::drivers) fn new(socket: S, opened_ns: i64) -> Self {
-        Self { socket, answers: 0, opened_ns, is_proven: false, watched: Watched::Not }
-    }
-}
-
-/// What the poller watches a connection for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::drivers) enum Watched {
-    Not,
-    ForAnswer,
-    /// Room to write, and an answer that comes before the request is whole.
-    ForRoom,
-}
-
-impl Watched {
-    pub(in crate::drivers) fn events(self) -> EventFlags {
-        match self {
-            Watched::Not => EventFlags::empty(),
-            Watched::ForAnswer => EventFlags::IN,
-            Watched::ForRoom => EventFlags::IN | EventFlags::OUT,
-        }
+    pub(in crate::drivers) fn new(socket: S) -> Self {
+        Self { socket, answers: 0 }
     }
 }
 
 /// See the module. Times are Unix nanoseconds, 0 when they have not come yet.
 #[derive(Debug)]
-pub(in crate::drivers) struct User<S = OwnedFd> {
+pub(in crate::drivers) struct User<S> {
     pub(in crate::drivers) scenario: usize,
     /// Where it is in its flow.
     pub(in crate::drivers) position: Position,
@@ -83,14 +48,16 @@ pub(in crate::drivers) struct User<S = OwnedFd> {
     pub(in crate::drivers) connection: Option<Connection<S>>,
     /// Tells the events of this connection from those of the ones before it.
     pub(in crate::drivers) generation: u32,
-    pub(in crate::drivers) parser: ResponseParser,
+    /// The current request, as bytes of HTTP/1.1.
     pub(in crate::drivers) request: Vec<u8>,
+    /// What the answer to it looks like.
+    pub(in crate::drivers) form: AnswerForm,
+    /// Bytes of that answer so far.
+    pub(in crate::drivers) received: u64,
     /// What was drawn from the data sources for the current iteration.
     pub(in crate::drivers) draws: Vec<Draw>,
     /// What it remembers; none where iterations are single plain requests.
     pub(in crate::drivers) session: Option<Box<Session>>,
-    pub(in crate::drivers) written: usize,
-    pub(in crate::drivers) attempt: Attempt,
     pub(in crate::drivers) trace: TraceContext,
     pub(in crate::drivers) intended_ns: i64,
     pub(in crate::drivers) begun_ns: i64,
@@ -117,12 +84,11 @@ impl<S> User<S> {
             activity: Activity::Resting,
             connection: None,
             generation: 0,
-            parser: ResponseParser::new(),
             request: Vec::new(),
+            form: AnswerForm::WithBody,
+            received: 0,
             draws: Vec::new(),
             session: None,
-            written: 0,
-            attempt: Attempt::First,
             trace: TraceContext::default(),
             intended_ns: 0,
             begun_ns: 0,
@@ -177,7 +143,7 @@ impl<S> User<S> {
             done_ns,
             status: 0,
             error: None,
-            bytes: self.parser.bytes(),
+            bytes: self.received,
             trace_id: self.trace.sampled_id(),
         }
     }

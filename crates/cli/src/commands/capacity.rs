@@ -1,0 +1,271 @@
+//! `narrows capacity FILE`: the highest rate of arrivals that keeps the experiment's objectives.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use narrows_lab::capacity::{Capacity, Fate, Probe, Searched, Wanted, search};
+use narrows_model::run::RunState;
+use narrows_model::units;
+
+use crate::exit::{Exit, Failure};
+use crate::live::Live;
+use crate::running::unfinished;
+use crate::{Outcome, runs_folder, stderr};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// The experiment file; its objectives are what has to be kept
+    #[arg(default_value = "experiment.yaml")]
+    file: PathBuf,
+    /// Search only this variant; may be given several times
+    #[arg(long, value_name = "NAME")]
+    variant: Vec<String>,
+    /// The first rate, in arrivals per second [default: a quarter of what a 3 s closed loop reaches]
+    #[arg(long, value_name = "RATE", value_parser = rate)]
+    from: Option<f64>,
+    /// The highest rate to try, in arrivals per second
+    #[arg(long, value_name = "RATE", default_value = "1000000", value_parser = rate)]
+    to: f64,
+    /// How near the rates that keep and break the objectives must come
+    #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = precision)]
+    precision: f64,
+    /// How long each rate is counted, 2s to 1h; a fifth of it, 1 s to 5 s, goes before to settle
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = probe_time)]
+    probe: Duration,
+    /// Look for the edge again this many times, for the 95 % interval
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(0..=20))]
+    repeat: u32,
+    /// The run file [default: runs/EXPERIMENT-DATE-TIME.narrows]
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    match text.trim_end_matches("/s").parse::<f64>() {
+        Ok(rate) if (narrows_load::RATE_MIN..=narrows_load::RATE_MAX).contains(&rate) => Ok(rate),
+        _ => Err(format!(
+            "expected arrivals per second from {} to {}, such as 200 or 0.5",
+            narrows_load::RATE_MIN,
+            narrows_load::RATE_MAX
+        )),
+    }
+}
+
+fn precision(text: &str) -> Result<f64, String> {
+    let share = match text.strip_suffix('%') {
+        Some(percent) => percent.trim().parse::<f64>().map(|percent| percent / 100.0),
+        None => text.parse::<f64>(),
+    };
+    match share {
+        Ok(share) if (0.005..=0.5).contains(&share) => Ok(share),
+        _ => Err("expected a share from 0.5% to 50%, such as 5% or 0.05".to_owned()),
+    }
+}
+
+fn probe_time(text: &str) -> Result<Duration, String> {
+    let range = Duration::from_secs(2)..=Duration::from_secs(3600);
+    match narrows_lab::experiment::parse_duration(text) {
+        Some(time) if range.contains(&time) => Ok(time),
+        _ => Err("expected a duration from 2s to 1h, such as 10s".to_owned()),
+    }
+}
+
+pub(crate) fn execute(arguments: &Arguments) -> Outcome {
+    if arguments.from.is_some_and(|from| from > arguments.to) {
+        return Err(Failure::new("--from is above --to").hint("the search goes up from --from"));
+    }
+    let experiment = super::read_experiment(&arguments.file)?;
+    let path = arguments.out.clone().unwrap_or_else(|| runs_folder::new_path(&experiment.name));
+    let own =
+        std::env::current_exe().map_err(|error| Failure::new(format!("cannot find the narrows binary: {error}")))?;
+    let wanted = Wanted {
+        experiment: &experiment,
+        variants: arguments.variant.clone(),
+        from: arguments.from,
+        to: arguments.to,
+        precision: arguments.precision,
+        probe: arguments.probe,
+        repeats: arguments.repeat,
+        path: path.clone(),
+        guard_command: vec![own.to_string_lossy().into_owned(), "guard".to_owned()],
+    };
+    let stop =
+        crate::signals::stop_flag().map_err(|error| Failure::new(format!("cannot listen for signals: {error}")))?;
+    let mut live = Live::new();
+    let searched = search(&wanted, &stop, &mut live);
+    live.finish();
+    let Searched { ended, capacities } = searched?;
+    super::print(&if arguments.json { json(&capacities) } else { text(&capacities) })?;
+    if ended.state != RunState::Complete {
+        return Err(unfinished(ended, &path, "a search starts anew: give `narrows capacity` another `--out`"));
+    }
+    let shown = path.display();
+    stderr::say(&format!("\nrun file: {shown}\nreport:   narrows report {shown} --html report.html"));
+    Ok(if capacities.iter().all(Capacity::is_found) { Exit::Fine } else { Exit::VerdictFailed })
+}
+
+fn json(capacities: &[Capacity]) -> String {
+    let told = capacities.iter().map(|capacity| {
+        let mut value = serde_json::json!(capacity);
+        value["sentence"] = capacity.sentence().into();
+        value
+    });
+    format!("{:#}\n", serde_json::json!({ "capacities": told.collect::<Vec<_>>() }))
+}
+
+fn text(capacities: &[Capacity]) -> String {
+    let name =
+        |capacity: &Capacity| if capacities.len() > 1 { format!("{}\n", capacity.variant) } else { String::new() };
+    capacities.iter().map(|capacity| format!("\n{}{}", name(capacity), told(capacity))).collect()
+}
+
+/// One variant: its probes by rate, the curve, the sentence, and what limits it.
+fn told(capacity: &Capacity) -> String {
+    let mut probes: Vec<&Probe> = capacity.probes.iter().collect();
+    probes.sort_by(|a, b| a.offered.total_cmp(&b.offered));
+    let mut lines = table(&probes);
+    lines.push(String::new());
+    lines.extend(curve(&probes));
+    lines.push(String::new());
+    lines.push(capacity.sentence());
+    lines.extend(beside(capacity));
+    lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
+}
+
+fn table(probes: &[&Probe]) -> Vec<String> {
+    let head = ["offered", "achieved", "p50", "p95", "p99", "errors", "kept"].map(str::to_owned);
+    let ns = |ns: u64| units::duration(ns as f64);
+    let rows = probes.iter().map(|probe| {
+        let has_latency = probe.p99_ns > 0;
+        let latency = |value| if has_latency { ns(value) } else { "–".to_owned() };
+        [
+            units::rate(probe.offered),
+            units::rate(probe.achieved),
+            latency(probe.p50_ns),
+            latency(probe.p95_ns),
+            latency(probe.p99_ns),
+            units::percent(probe.error_rate),
+            fate(probe),
+        ]
+    });
+    let rows: Vec<[String; 7]> = std::iter::once(head).chain(rows).collect();
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..6).map(width).collect();
+    let line = |row: &[String; 7]| {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:>width$}  "));
+        format!("  {}{}", cells.collect::<String>(), row[6])
+    };
+    rows.iter().map(line).collect()
+}
+
+fn fate(probe: &Probe) -> String {
+    let what: Vec<&str> = probe.reasons.iter().map(|reason| reason.what.as_str()).collect();
+    match probe.fate {
+        Fate::Kept => "yes".to_owned(),
+        Fate::Broken => format!("no: {}", what.join(", ")),
+        Fate::GeneratorLimited => "? the generator was the limit".to_owned(),
+    }
+}
+
+/// 95 % latency over the rate as bars, one for each rate.
+fn curve(probes: &[&Probe]) -> Vec<String> {
+    const BAR: usize = 40;
+    let is_told = |probe: &&&Probe| probe.p99_ns > 0 && probe.fate != Fate::GeneratorLimited;
+    let mut shown: Vec<&&Probe> = probes.iter().filter(is_told).collect();
+    let highest = shown.iter().map(|probe| probe.p95_ns).max().unwrap_or(0).max(1);
+    shown.dedup_by(|a, b| a.offered == b.offered);
+    let width = shown.iter().map(|probe| units::rate(probe.offered).len()).max().unwrap_or(0);
+    let bar = |probe: &&&Probe| {
+        let length = (probe.p95_ns as f64 / highest as f64 * BAR as f64).ceil() as usize;
+        let block = if probe.fate == Fate::Kept { "█" } else { "░" };
+        let p95 = units::duration(probe.p95_ns as f64);
+        format!("  {:>width$}  {} {p95}", units::rate(probe.offered), block.repeat(length.clamp(1, BAR)))
+    };
+    let title = (!shown.is_empty()).then(|| "  p95 by rate (█ kept, ░ broken)".to_owned());
+    title.into_iter().chain(shown.iter().map(bar)).collect()
+}
+
+/// How the interval came about, the knee, the law, and what was left out.
+fn beside(capacity: &Capacity) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let narrows_lab::capacity::Verdict::Found(interval) = &capacity.verdict {
+        lines.push(format!("  interval: {}", interval.method()));
+    }
+    lines.push(match capacity.knee {
+        Some(knee) => format!("  knee: p95 is over twice that of the lowest rate from {} on", units::rate(knee)),
+        None => "  knee: none; p95 never is over twice that of the lowest rate".to_owned(),
+    });
+    lines.push(format!("  universal scalability law: {}", law(capacity)));
+    if !capacity.left_out.is_empty() {
+        lines.push(format!("  not judged, as every low rate breaks it: {}", capacity.left_out.join(", ")));
+    }
+    lines.extend(capacity.notes.iter().map(|note| format!("  note: {note}")));
+    lines
+}
+
+fn law(capacity: &Capacity) -> String {
+    let Some(law) = &capacity.law else { return "too few rates to fit it".to_owned() };
+    let peak = law.peak.map_or_else(|| "no peak".to_owned(), |peak| format!("a peak of {}", units::rate(peak)));
+    match &law.poor {
+        Some(why) => format!("it fits poorly ({why}), so its prediction, {peak}, is not to be relied on"),
+        None => format!(
+            "predicts {peak} (λ {}, σ {:.3}, κ {:.5}; latencies off by {} in the middle)",
+            units::rate(law.lambda),
+            law.sigma,
+            law.kappa,
+            units::percent(law.error)
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_within_their_ranges() {
+        assert_eq!((rate("200/s"), rate("0.5")), (Ok(200.0), Ok(0.5)));
+        assert_eq!((precision("5%"), precision("0.1")), (Ok(0.05), Ok(0.1)));
+        assert_eq!(probe_time("2s"), Ok(Duration::from_secs(2)));
+        for wrong in ["0", "-1", "nan", "inf", "x", ""] {
+            assert!(rate(wrong).is_err() && precision(wrong).is_err() && probe_time(wrong).is_err(), "{wrong}");
+        }
+        assert!(precision("51%").is_err() && precision("0.1%").is_err() && probe_time("2h").is_err());
+    }
+
+    fn probe(offered: f64, p95_ns: u64, fate: Fate) -> Probe {
+        let broken = narrows_lab::capacity::Reason { what: "p95".into(), text: "p95 < 10ms: 20 ms".into() };
+        Probe {
+            offered,
+            achieved: offered,
+            mean_ns: 1e6,
+            p50_ns: p95_ns / 2,
+            p95_ns,
+            p99_ns: p95_ns,
+            errors: 0,
+            error_rate: 0.0,
+            reasons: if fate == Fate::Kept { Vec::new() } else { vec![broken] },
+            fate,
+        }
+    }
+
+    #[test]
+    fn probes_stand_in_the_order_of_their_rates_and_each_rate_has_one_bar() {
+        let probes = [
+            probe(1_000.0, 5_000_000, Fate::Kept),
+            probe(1_050.0, 20_000_000, Fate::Broken),
+            probe(1_050.0, 21_000_000, Fate::Broken),
+        ];
+        let probes: Vec<&Probe> = probes.iter().collect();
+        let table = table(&probes);
+        assert_eq!(table.len(), 4);
+        assert!(table[1].ends_with("yes") && table[2].ends_with("no: p95"), "{table:?}");
+        let curve = curve(&probes);
+        assert_eq!(curve.len(), 3);
+        assert!(curve[1].contains("1,000/s  ██████████ 5.00 ms"), "{curve:?}");
+        assert!(curve[2].contains('░'), "{curve:?}");
+    }
+}

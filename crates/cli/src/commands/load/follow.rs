@@ -1,0 +1,110 @@
+//! Follows a load while it lasts: shows it, writes its rows, and ends it when an objective is lost or a file cannot be
+//! written.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use narrows_lab::experiment::Objective;
+use narrows_load::LoadOutcome;
+use narrows_model::load::{LoadBatch, LoadModel, LoadPlan};
+
+use super::Sent;
+use super::arguments::Arguments;
+use super::goals::Counted;
+use super::outputs::Outputs;
+use crate::exit::Failure;
+use crate::live::{self, Screen, Until, View};
+
+/// Where nothing is renewed in place, shorter loads are not told.
+const TOLD_FROM: Duration = Duration::from_secs(2);
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// See the module.
+pub(super) struct Follower<'a> {
+    screen: Screen,
+    view: View,
+    counted: Counted,
+    url: &'a str,
+    outputs: Outputs,
+    /// Writing has failed.
+    failure: Option<Failure>,
+    objectives: &'a [Objective],
+    /// The model, when lost objectives end the load.
+    abort: Option<&'a LoadModel>,
+    lost: Option<&'a Objective>,
+    stop: &'a AtomicBool,
+    first_ns: Option<i64>,
+}
+
+impl<'a> Follower<'a> {
+    pub(super) fn new(arguments: &'a Arguments, plan: &'a LoadPlan, outputs: Outputs, stop: &'a AtomicBool) -> Self {
+        let model = plan.scenarios.first().map(|scenario| &scenario.model);
+        Self {
+            screen: Screen::new(),
+            view: View::new(model.map_or(Until::Unknown, |model| until(model, arguments.open.warmup))),
+            counted: Counted::after(arguments.open.warmup),
+            url: &arguments.url,
+            outputs,
+            failure: None,
+            objectives: &arguments.goals.objective,
+            abort: model.filter(|_| arguments.goals.abort),
+            lost: None,
+            stop,
+            first_ns: None,
+        }
+    }
+
+    pub(super) fn see(&mut self, batch: &LoadBatch) {
+        let (Some(first), Some(last)) = (batch.seconds.first(), batch.seconds.last()) else { return };
+        let first_ns = *self.first_ns.get_or_insert(first.start_ns);
+        let elapsed = Duration::from_nanos((last.start_ns - first_ns).max(0) as u64 + SECOND_NS);
+        self.counted.add(&batch.seconds);
+        self.view.add(elapsed, &batch.seconds);
+        if self.screen.width().is_some() || elapsed >= TOLD_FROM {
+            live::show(&mut self.screen, &self.view);
+        }
+        if self.failure.is_none() {
+            self.failure = self.outputs.write(batch).err();
+        }
+        if self.lost.is_none() {
+            self.lost = self.abort.and_then(|model| self.counted.first_lost(self.objectives, model));
+        }
+        if self.lost.is_some() || self.failure.is_some() {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Sums up the load that is over.
+    ///
+    /// # Errors
+    /// When a file could not be written.
+    pub(super) fn end(mut self, outcome: LoadOutcome) -> Result<Sent, Failure> {
+        self.screen.clear();
+        if let Some(failure) = self.failure {
+            return Err(failure);
+        }
+        self.counted.end(outcome.ended_ns);
+        let objectives = self.objectives.iter().map(|objective| objective.evaluate(&self.counted.totals)).collect();
+        let stopped = match self.lost {
+            _ if self.view.is_whole(Duration::from_nanos((outcome.ended_ns - outcome.started_ns).max(0) as u64)) => {
+                None
+            }
+            Some(lost) => Some(format!("`{}` could not be kept any more", lost.text)),
+            None if self.stop.load(Ordering::Relaxed) => Some("interrupted".to_owned()),
+            None => None,
+        };
+        let sent = Sent { outcome, counted: self.counted, objectives, stopped };
+        self.outputs.finish(self.url, &sent.counted.request())?;
+        Ok(sent)
+    }
+}
+
+fn until(model: &LoadModel, warmup: Duration) -> Until {
+    match model {
+        LoadModel::ConstantVus { duration, .. } | LoadModel::ConstantArrivalRate { duration, .. } => {
+            Until::Time(*duration + warmup)
+        }
+        LoadModel::SharedIterations { iterations, .. } if warmup.is_zero() => Until::Requests(*iterations),
+        _ => Until::Unknown,
+    }
+}

@@ -1,0 +1,23 @@
+//! The result of `narrows load` for other programs: the summary's JSON, and beside it what the command adds.
+
+use narrows_model::load::LoadPlan;
+use narrows_report::export::load_json;
+use serde_json::json;
+
+use super::Sent;
+use super::arguments::Arguments;
+use super::plan::in_words;
+use super::told::summary;
+
+/// One JSON object and a line feed. `requests` holds what came after the warm-up, all else the whole load.
+pub(super) fn json(arguments: &Arguments, plan: &LoadPlan, sent: &Sent) -> String {
+    let mut value = load_json(&summary(arguments, sent));
+    value["model"] = in_words(plan).into();
+    value["warmup_seconds"] = arguments.open.warmup.as_secs_f64().into();
+    value["client_addresses"] = sent.outcome.client_addresses.into();
+    value["reconnects"] = sent.outcome.reconnects.into();
+    value["abandoned"] = sent.outcome.abandoned.into();
+    value["stopped"] = json!(sent.stopped);
+    value["objectives"] = json!(sent.objectives);
+    format!("{value:#}\n")
+}

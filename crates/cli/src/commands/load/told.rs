@@ -1,0 +1,137 @@
+//! What `narrows load` says when the load is over: what was sent, the summary in hey's words, the objectives.
+
+use std::time::Duration;
+
+use narrows_load::ArrivalTotals;
+use narrows_model::comparison::{Kept, ObjectiveResult};
+use narrows_model::load::LoadPlan;
+use narrows_model::run::Validity;
+use narrows_model::units;
+use narrows_report::text::{ArrivalsSummary, LoadSummary, load_summary};
+
+use super::Sent;
+use super::arguments::Arguments;
+use super::plan::in_words;
+
+/// The summary as text.
+pub(super) fn text(arguments: &Arguments, plan: &LoadPlan, sent: &Sent) -> String {
+    let mut sections = vec![load(arguments, plan, sent), load_summary(&summary(arguments, sent))];
+    if !sent.objectives.is_empty() {
+        sections.push(objectives(&sent.objectives));
+    }
+    let text = sections.join("\n");
+    match super::super::stdout_width() {
+        Some(width) => text.lines().map(|line| fitted(line, width)).collect(),
+        None => text,
+    }
+}
+
+/// A line and a line feed; where it is wider than `width`, broken at spaces, the rest below the first word after a label.
+fn fitted(line: &str, width: usize) -> String {
+    const INDENT: usize = 2;
+    let led = line.len() - line.trim_start().len();
+    let label = line.find(":  ").map_or(led.max(INDENT), |at| {
+        let after = &line[at + 1..];
+        line[..=at].chars().count() + after.chars().take_while(|c| *c == ' ').count()
+    });
+    let mut out = String::new();
+    let mut rest = line;
+    let mut indent = 0;
+    while rest.chars().count() + indent > width {
+        let room = rest.char_indices().nth(width.saturating_sub(indent) + 1).map_or(rest.len(), |(at, _)| at);
+        // What leads the line is no place to break it.
+        let least = if indent == 0 { label } else { 0 };
+        let Some(at) = rest[..room].rfind(' ').filter(|at| *at > least) else { break };
+        out += &format!("{:indent$}{}\n", "", rest[..at].trim_end());
+        (rest, indent) = (rest[at..].trim_start(), label);
+    }
+    out + &format!("{:indent$}{rest}\n", "")
+}
+
+fn load(arguments: &Arguments, plan: &LoadPlan, sent: &Sent) -> String {
+    let outcome = &sent.outcome;
+    let mut lines = vec![("Model:", in_words(plan))];
+    if arguments.open.rate.is_some() && arguments.concurrency.is_some() {
+        lines[0].1.push_str("; -c is of no effect with --rate");
+    }
+    if !arguments.open.warmup.is_zero() {
+        let counted = &sent.counted.totals;
+        let ended = units::count(counted.succeeded + counted.errors.total());
+        let time = units::duration(counted.seconds * 1e9);
+        lines.push(("Counted:", format!("{ended} requests in {time}, {} successes", units::rate(counted.rate()))));
+        lines.push(("", "latencies are theirs; all other figures hold the warm-up too".to_owned()));
+    }
+    if outcome.client_addresses > 1 {
+        lines.push(("From:", format!("{} addresses", units::count(outcome.client_addresses as u64))));
+    }
+    if let Some(stopped) = &sent.stopped {
+        let after = units::duration((outcome.ended_ns - outcome.started_ns) as f64);
+        lines.push(("Stopped:", format!("after {after}: {stopped}")));
+    }
+    if outcome.abandoned > 0 {
+        lines.push(("Given up:", format!("{} requests that were under way then", units::count(outcome.abandoned))));
+    }
+    let lines: String = lines.iter().map(|(name, text)| format!("  {name:<13} {text}\n")).collect();
+    format!("Load:\n{lines}")
+}
+
+/// What the summary is made of.
+pub(super) fn summary(arguments: &Arguments, sent: &Sent) -> LoadSummary {
+    let outcome = &sent.outcome;
+    LoadSummary {
+        url: arguments.url.clone(),
+        total: Duration::from_nanos((outcome.ended_ns - outcome.started_ns).max(0) as u64),
+        latency: sent.counted.totals.latency.clone(),
+        bytes: outcome.body_bytes,
+        dialup: outcome.phases.connect,
+        tls: outcome.phases.tls,
+        request_write: outcome.phases.write,
+        response_wait: outcome.phases.wait,
+        response_read: outcome.phases.read,
+        statuses: outcome.statuses.clone(),
+        causes: outcome.causes.clone(),
+        arrivals: outcome.arrivals.map(arrivals),
+        requests: vec![sent.counted.request()],
+        validity: validity(&outcome.validity),
+    }
+}
+
+/// The judgement in the words of the command line.
+fn validity(validity: &Validity) -> Validity {
+    let reasons = validity.reasons.iter().map(|reason| reason.replace("max_vus", "--max-connections"));
+    Validity { verdict: validity.verdict, reasons: reasons.collect() }
+}
+
+fn arrivals(totals: ArrivalTotals) -> ArrivalsSummary {
+    let (offered, achieved) = (totals.offered(), totals.achieved());
+    ArrivalsSummary { offered, achieved, due: totals.due, late: totals.late, dropped: totals.dropped }
+}
+
+fn objectives(results: &[ObjectiveResult]) -> String {
+    let lines = results.iter().map(|result| {
+        let kept = match result.kept {
+            Kept::Yes => "kept",
+            Kept::No => "MISSED",
+            Kept::Unknown => "UNKNOWN",
+        };
+        format!("  {kept:<8} {}: {}\n", result.text, result.measured)
+    });
+    format!("Objectives:\n{}", lines.collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_lines_are_broken_at_spaces_below_their_first_word() {
+        assert_eq!(fitted("short", 10), "short\n");
+        assert_eq!(fitted("Validity: one two three", 15), "Validity: one\n  two three\n");
+        assert_eq!(fitted("  Model:   one two three", 17), "  Model:   one\n           two\n           three\n");
+        assert_eq!(fitted("  Model:   http://127.0.0.1/", 17), "  Model:   http://127.0.0.1/\n");
+        assert_eq!(fitted("     ab cd", 8), "     ab\n     cd\n");
+        assert_eq!(fitted("ab cd", 5), "ab cd\n");
+        assert_eq!(fitted("ab cd", 0), "ab cd\n");
+        assert_eq!(fitted("■ ■ ■ ■", 4), "■ ■\n  ■\n  ■\n");
+    }
+}

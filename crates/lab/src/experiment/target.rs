@@ -1,0 +1,120 @@
+//! Where the load goes and how it gets there: target, protocol, TLS, and the addresses it comes from.
+
+use std::io::Read;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::Path;
+
+use narrows_model::load::{Protocol, Tls, Trust};
+
+use super::address::{self, Scheme};
+use super::bound::Bindings;
+use super::kind::{self, Kind};
+use super::mistake::{Report, Wrong};
+use super::names::{HOST, Names};
+use super::tree::At;
+use super::{addresses, read};
+
+/// Larger files of authorities are refused; the whole list of a browser is a fifth of it.
+const AUTHORITIES_BYTES_MAX: u64 = 1 << 20;
+
+/// Where the load goes.
+pub(super) struct Target {
+    /// The replicas of a service; none when a host is still to be resolved.
+    pub(super) addresses: Vec<SocketAddr>,
+    /// The value of the `Host` header.
+    pub(super) host: String,
+    /// None for a service, of which only `tls` says it.
+    scheme: Option<Scheme>,
+    /// The host alone.
+    name: String,
+}
+
+impl Target {
+    /// Finds the target. None when it was not given, or a mistake was told, now or before.
+    pub(super) fn find(load: At<'_>, root: At<'_>, bindings: &Bindings, report: &mut Report) -> Option<Self> {
+        let at = load.get("target")?;
+        let text = at.text()?;
+        if let Ok(address) = address::parse(text) {
+            let (host, name) = (address.authority.to_owned(), address.host().to_owned());
+            return Some(Self { addresses: Vec::new(), host, scheme: Some(address.scheme), name });
+        }
+        let ports: Vec<u16> = bindings.ports_of(text).collect();
+        if let Some(first) = ports.first() {
+            let host = format!("{HOST}:{first}");
+            let addresses = ports.into_iter().map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port))).collect();
+            return Some(Self { addresses, host, scheme: None, name: HOST.to_owned() });
+        }
+        let names = Names::of(root.node);
+        let services = names.services()?;
+        if Kind::Target.is_met_by(at.node) && !services.contains(&text) {
+            let wrong = Wrong::unknown("service", text, services.iter().copied());
+            let wrong = if services.is_empty() { wrong.hint("describe it under `system.services`") } else { wrong };
+            report.add(at.place(), at.path(), wrong);
+        }
+        None
+    }
+
+    /// The addresses to connect from; none for the kernel's choice.
+    pub(super) fn client_addresses(&self, load: At<'_>, report: &mut Report) -> Option<Vec<IpAddr>> {
+        let of_target = self.addresses.first().map(SocketAddr::ip).or_else(|| self.name.parse().ok());
+        load.get("client_addresses").map_or_else(|| Some(Vec::new()), |at| addresses::expand(at, of_target, report))
+    }
+
+    /// How the connection is encrypted. An error when a mistake was told.
+    pub(super) fn tls(&self, load: At<'_>, dir: &Path, report: &mut Report) -> Result<Option<Tls>, Told> {
+        let at = load.get("tls");
+        if let (Some(at), Some(Scheme::Http)) = (&at, self.scheme) {
+            let wrong = Wrong::new("`tls` beside a target without it").hint("write the target with `https://`");
+            report.add(at.key_place(), at.path(), wrong);
+            return Err(Told);
+        }
+        match (at, self.scheme) {
+            (None, Some(Scheme::Https)) => Ok(Some(Tls { server_name: self.name.clone(), trust: Trust::System })),
+            (None, _) => Ok(None),
+            (Some(at), _) => {
+                let server_name = read::text(at, "server_name").unwrap_or_else(|| self.name.clone());
+                Ok(Some(Tls { server_name, trust: trust(at, dir, report)? }))
+            }
+        }
+    }
+}
+
+/// A mistake was told.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Told;
+
+fn trust(tls: At<'_>, dir: &Path, report: &mut Report) -> Result<Trust, Told> {
+    if let Some(at) = tls.get("ca") {
+        let path = read::path(dir, at.text().ok_or(Told)?);
+        return authorities(&path).map(Trust::Authorities).map_err(|message| {
+            report.add(at.place(), at.path(), Wrong::new(message));
+            Told
+        });
+    }
+    let is_insecure = tls.get("insecure").and_then(|at| kind::boolean(at.text()?)).unwrap_or(false);
+    Ok(if is_insecure { Trust::Anything } else { Trust::System })
+}
+
+fn authorities(path: &Path) -> Result<Vec<u8>, String> {
+    let failed = |error: std::io::Error| format!("cannot read {}: {error}", path.display());
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path).map_err(failed)?;
+    file.take(AUTHORITIES_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > AUTHORITIES_BYTES_MAX {
+        return Err(format!("{} is larger than {AUTHORITIES_BYTES_MAX} bytes", path.display()));
+    }
+    const BEGINNING: &[u8] = b"-----BEGIN CERTIFICATE-----";
+    if !bytes.windows(BEGINNING.len()).any(|window| window == BEGINNING) {
+        return Err(format!("{} has no certificate, expected PEM with at least one", path.display()));
+    }
+    Ok(bytes)
+}
+
+/// What is spoken.
+pub(super) fn protocol(load: At<'_>) -> Option<Protocol> {
+    match load.get("protocol")?.text()? {
+        "http1" => Some(Protocol::Http1),
+        "http2" => Some(Protocol::Http2),
+        _ => None,
+    }
+}

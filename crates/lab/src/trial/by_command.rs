@@ -1,0 +1,249 @@
+//! A load that another program sends: `k6 run …`, `wrk …`, a script.
+//!
+//! The program is a process of the trial: guarded, marked, its output kept, its processor time sampled under a name that
+//! no service can have. What it sends is not seen here, so the trial's seconds are counted from the spans of its target
+//! ([`super::roots`]) and how many users it has stays unknown. The trial has one window, the program's own time.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use narrows_model::load::LoadBatch;
+use narrows_model::run::{Trial, Window, WindowKind};
+use narrows_model::units;
+use rustix::process::Signal;
+
+use super::lives::{Lives, note_the_ended};
+use super::roots::Counting;
+use super::services::{Running, resolve_own_name};
+use super::{Bench, k6_summary};
+use crate::Error;
+use crate::components::process::{Process, Spec};
+use crate::environment::now_ns;
+use crate::experiment::{BoundCommand, Results};
+use crate::progress::{Event, Progress};
+
+/// As which the program's output and its use of the machine are kept. A service's name has no space.
+const NAME: &str = "load command";
+const POLL: Duration = Duration::from_millis(20);
+const STOP_PATIENCE: Duration = Duration::from_secs(5);
+const SUMMARY_FLAG: &str = "--summary-export";
+const SUMMARY_VARIABLE: &str = "K6_SUMMARY_EXPORT";
+/// k6's exit code when all went well but a threshold of its script was crossed.
+const K6_THRESHOLDS_CROSSED: i32 = 99;
+
+/// How a program came to its end.
+enum End {
+    /// By itself, in these words.
+    Itself(String),
+    /// It was still running when its time was up.
+    AtLimit(Duration),
+}
+
+impl Bench<'_> {
+    /// Runs the program to its end, its limit or a signal.
+    pub(super) fn load_by_command(
+        &mut self,
+        command: &BoundCommand,
+        trial: &mut Trial,
+        running: &mut [Running],
+        progress: &mut dyn Progress,
+    ) -> Result<(), Error> {
+        let program = program(command);
+        self.weights.set(None);
+        let start_ns = now_ns();
+        let is_service = |target: &&String| running.iter().any(|replica| replica.service.name == **target);
+        let service = self.experiment.load.target.as_ref().filter(is_service).cloned();
+        let summary = summary_path(command, &self.scratch_path(trial.id));
+        self.roots.start(Counting { service, scenario: program.clone(), start_ns });
+        let spec = Spec {
+            service: NAME.to_owned(),
+            replica: 0,
+            command: resolve_own_name(&command.command),
+            cwd: command.cwd.clone(),
+            env: environment(command, summary.as_deref()),
+            wanted_line: None,
+        };
+        let mut process = Process::start(&spec, None, &self.mark, &self.store, &mut self.guard)?;
+        self.sampler.watch(NAME, 0, process.pid())?;
+        progress.tell(&Event::LoadStarted { duration: None });
+        let followed = self.follow_command(&mut process, command.limit, trial, running, progress);
+        note_the_ended(running, trial, progress);
+        let window = Window {
+            index: 0,
+            kind: WindowKind::Steady,
+            label: program.clone(),
+            start_ns,
+            end_ns: now_ns(),
+            vus: 0,
+            rate: None,
+        };
+        self.recorder.put_windows(trial.id, &[window])?;
+        let code = process.exit_code();
+        let last_lines = process.last_lines().last_words();
+        process.stop(Signal::TERM, STOP_PATIENCE, &mut self.guard);
+        match (followed?, code) {
+            (End::AtLimit(limit), _) => {
+                let limit = units::duration(limit.as_nanos() as f64);
+                note(format!("`{program}` was ended after {limit}, as the experiment has it."), trial, progress);
+            }
+            (End::Itself(_), Some(0)) => {}
+            (End::Itself(_), Some(K6_THRESHOLDS_CROSSED)) if is_k6(command) => note(
+                "k6 says that thresholds of its script were crossed (it exited with code 99).".to_owned(),
+                trial,
+                progress,
+            ),
+            (End::Itself(how), _) => return Err(Error::LoadCommand { program, how, last_lines }),
+        }
+        if let Some(path) = summary {
+            note(told_by_k6(&path), trial, progress);
+        }
+        Ok(())
+    }
+
+    /// Follows the program to its end or its limit. A signal or a dead service is an error.
+    fn follow_command(
+        &mut self,
+        process: &mut Process,
+        limit: Option<Duration>,
+        trial: &mut Trial,
+        running: &mut [Running],
+        progress: &mut dyn Progress,
+    ) -> Result<End, Error> {
+        let mut lives = Lives::new();
+        let started = Instant::now();
+        let mut seconds = 0;
+        loop {
+            if let Some(how) = process.ended() {
+                return Ok(End::Itself(how));
+            }
+            self.look_around(&mut lives, running, Some(process.pid()), trial, progress)?;
+            if let Some(limit) = limit.filter(|limit| started.elapsed() > *limit) {
+                return Ok(End::AtLimit(limit));
+            }
+            if started.elapsed().as_secs() > seconds {
+                seconds = started.elapsed().as_secs();
+                progress.tell(&Event::Second { elapsed: started.elapsed(), duration: None, rows: &[] });
+            }
+            std::thread::sleep(POLL);
+        }
+    }
+
+    /// Writes down the requests that were counted from spans, once the last of them is in; nothing in other trials.
+    pub(super) fn keep_requests_of_spans(
+        &mut self,
+        trial: &mut Trial,
+        progress: &mut dyn Progress,
+    ) -> Result<(), Error> {
+        let Some(counted) = self.roots.finish() else { return Ok(()) };
+        let requests: u64 = counted.seconds.iter().map(|row| row.sent).sum();
+        let whose = counted.service.as_ref().map_or_else(String::new, |service| format!(" of {service}"));
+        let caveat = if requests == 0 {
+            format!("No server span{whose} arrived, so the requests of this trial could not be counted.")
+        } else {
+            let context =
+                if counted.is_continued { ", which continue the load command's own trace context" } else { "" };
+            format!(
+                "The load came from another program: its {} requests are counted from the server spans{whose}{context}, and \
+                 their latency is the time spent there, without the way to it. How many users there were is not known.",
+                units::count(requests)
+            )
+        };
+        note(caveat, trial, progress);
+        if let Some(last) = counted.seconds.last() {
+            let first_ns = counted.seconds[0].start_ns;
+            let elapsed = Duration::from_nanos((last.start_ns - first_ns).max(0) as u64 + 1_000_000_000);
+            progress.tell(&Event::Second { elapsed, duration: None, rows: &counted.seconds });
+        }
+        self.recorder.put_load(trial.id, LoadBatch { seconds: counted.seconds, samples: Vec::new() })?;
+        Ok(())
+    }
+}
+
+/// The program's name without its folder.
+fn program(command: &BoundCommand) -> String {
+    let program = command.command.first().map(String::as_str).unwrap_or_default();
+    Path::new(program).file_name().map_or_else(|| program.to_owned(), |name| name.to_string_lossy().into_owned())
+}
+
+fn is_k6(command: &BoundCommand) -> bool {
+    command.results == Results::K6Summary || program(command) == "k6"
+}
+
+/// Where k6 writes its summary: where its arguments or its environment say, else in the trial's folder.
+fn summary_path(command: &BoundCommand, folder: &Path) -> Option<PathBuf> {
+    if command.results != Results::K6Summary {
+        return None;
+    }
+    let mut arguments = command.command.iter();
+    let argument = arguments.find_map(|argument| argument.strip_prefix(SUMMARY_FLAG)).and_then(|rest| {
+        rest.strip_prefix('=').or_else(|| if rest.is_empty() { arguments.next().map(String::as_str) } else { None })
+    });
+    let variable = || command.env.iter().find(|(name, _)| name == SUMMARY_VARIABLE).map(|(_, value)| value.as_str());
+    Some(argument.or_else(variable).map_or_else(|| folder.join("k6-summary.json"), |path| command.cwd.join(path)))
+}
+
+/// The command's own environment, and for k6 where to write its summary.
+fn environment(command: &BoundCommand, summary: Option<&Path>) -> Vec<(String, String)> {
+    let summary = summary.map(|path| (SUMMARY_VARIABLE.to_owned(), path.to_string_lossy().into_owned()));
+    summary.into_iter().chain(command.env.iter().cloned()).collect()
+}
+
+fn told_by_k6(path: &Path) -> String {
+    let mut json = String::new();
+    let read = std::fs::File::open(path).and_then(|file| file.take(k6_summary::BYTES_MAX).read_to_string(&mut json));
+    let told = read.map_err(|error| error.to_string()).and_then(|_| k6_summary::sentence(&json));
+    match told {
+        Ok(sentence) => format!("k6 itself counts {sentence}; these are its totals over all it sent."),
+        Err(reason) => format!("k6's summary {} cannot be read: {reason}.", path.display()),
+    }
+}
+
+fn note(caveat: String, trial: &mut Trial, progress: &mut dyn Progress) {
+    progress.tell(&Event::Caveat(&caveat));
+    trial.caveats.push(caveat);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn command(words: &[&str], env: &[(&str, &str)], results: Results) -> BoundCommand {
+        BoundCommand {
+            command: words.iter().map(|word| (*word).to_owned()).collect(),
+            cwd: "/work".into(),
+            env: env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+            results,
+            limit: None,
+        }
+    }
+
+    #[test]
+    fn k6_writes_its_summary_where_it_is_told_or_into_the_trials_folder() {
+        let path = |words: &[&str], env: &[(&str, &str)]| {
+            summary_path(&command(words, env, Results::K6Summary), Path::new("/trial")).unwrap()
+        };
+        let cases: [(&[&str], &str); 4] = [
+            (&["k6", "run", "s.js"], "/trial/k6-summary.json"),
+            (&["k6", "run", "--summary-export", "a.json", "s.js"], "/srv/a.json"),
+            (&["k6", "run", "--summary-export=/b.json", "s.js"], "/b.json"),
+            (&["k6", "run", "--summary-export"], "/trial/k6-summary.json"),
+        ];
+        for (words, expected) in cases {
+            assert_eq!(path(words, &[]), Path::new(expected), "{words:?}");
+        }
+        assert_eq!(path(&["k6"], &[(SUMMARY_VARIABLE, "c.json")]), Path::new("/srv/c.json"));
+        assert_eq!(summary_path(&command(&["wrk"], &[], Results::TraceRoots), Path::new("/trial")), None);
+    }
+
+    #[test]
+    fn an_unreadable_summary_is_a_caveat_that_names_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("summary.json");
+        assert!(told_by_k6(&path).contains("summary.json cannot be read"));
+        std::fs::write(&path, r#"{"metrics": {"http_reqs": {"count": 7}}}"#).unwrap();
+        assert!(told_by_k6(&path).starts_with("k6 itself counts 7 requests;"));
+        std::fs::write(&path, [0xff]).unwrap();
+        assert!(told_by_k6(&path).contains("cannot be read"));
+    }
+}

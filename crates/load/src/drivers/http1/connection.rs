@@ -1,0 +1,54 @@
+//! A TCP connection of the epoll wire, and how far the current request and its answer are on it.
+
+use std::os::fd::OwnedFd;
+
+use rustix::event::epoll::EventFlags;
+
+use super::response::ResponseParser;
+use crate::request::AnswerForm;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Tcp {
+    pub(super) socket: OwnedFd,
+    pub(super) parser: ResponseParser,
+    /// Bytes of the current request that it took.
+    pub(super) written: usize,
+    /// Just before the call that opened it, in Unix nanoseconds.
+    pub(super) opened_ns: i64,
+    /// Whether it took any byte, which shows that it is connected.
+    pub(super) is_proven: bool,
+    pub(super) watched: Watched,
+}
+
+/// What the poller watches a connection for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Watched {
+    Not,
+    ForAnswer,
+    /// Room to write, and an answer that comes before the request is whole.
+    ForRoom,
+}
+
+impl Tcp {
+    pub(super) fn new(socket: OwnedFd, opened_ns: i64) -> Self {
+        let parser = ResponseParser::new();
+        Self { socket, parser, written: 0, opened_ns, is_proven: false, watched: Watched::Not }
+    }
+
+    /// Makes ready for a request from its first byte, and for its answer.
+    pub(super) fn expect(&mut self, form: AnswerForm) {
+        self.written = 0;
+        self.parser.expect(form);
+    }
+}
+
+impl Watched {
+    pub(super) fn events(self) -> EventFlags {
+        match self {
+            Watched::Not => EventFlags::empty(),
+            Watched::ForAnswer => EventFlags::IN,
+            Watched::ForRoom => EventFlags::IN | EventFlags::OUT,
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! One request and its answer, from the moment a user is due to the moment its next request has a time. A request
+//! that is redirected is one with all that follow from it. What lies between [`Wire::attempt`] and
+//! [`Worker::complete`] or [`Worker::fail`] is the wire's.
+
+use narrows_model::load::{Connections, ErrorKind};
+
+use super::Worker;
+use super::answer::{Answer, Reuse};
+use super::user::Activity;
+use crate::drivers::Wire;
+use crate::flows::Position;
+use crate::recorder::Cause;
+use crate::request::{Filling, header_of};
+use crate::sampling::Ended;
+use crate::session::{Failure, Hop, Judgement, Origin, STATUS_FAILED, Security, Sent};
+use crate::trace_context::TraceContext;
+
+/// The pause of a user after a refused connection doubles from the first to the second.
+const BACK_OFF_NS_MIN: i64 = 10_000_000;
+const BACK_OFF_NS_MAX: i64 = 1_000_000_000;
+
+impl<W: Wire> Worker<'_, W> {
+    /// Sends a user's next request, which is due at `intended_ns`: the next step of its iteration, or the first of a new
+    /// one.
+    pub(super) fn begin(&mut self, slot: usize, intended_ns: i64) {
+        let begun_ns = self.now();
+        if let Some(session) = &mut self.users[slot].session {
+            match session.take_upcoming() {
+                Some(step) => return self.send_step(slot, step, intended_ns, begun_ns),
+                None => session.begin_iteration(),
+            }
+        }
+        if !self.take_ticket(slot, begun_ns) {
+            return;
+        }
+        let user = &mut self.users[slot];
+        let position = self.shared.flows.draw(user.scenario, &mut self.random);
+        let used = &self.shared.flows.steps()[position.row].sources_used;
+        if self.shared.sources.draw_all(used, &mut self.random, &mut user.draws).is_none() {
+            return self.run_dry(slot, begun_ns);
+        }
+        self.send_step(slot, position, intended_ns, begun_ns);
+    }
+
+    fn send_step(&mut self, slot: usize, position: Position, intended_ns: i64, begun_ns: i64) {
+        let user = &mut self.users[slot];
+        user.position = position;
+        let request = &self.shared.flows.steps()[position.row].request;
+        if let Some(tracing) = self.shared.plan.tracing {
+            user.trace = TraceContext::draw(tracing, &mut self.random);
+        }
+        let filling = Filling {
+            sources: self.shared.sources,
+            draws: &user.draws,
+            trace: &user.trace,
+            session: user.session.as_deref(),
+            now_ns: begun_ns,
+        };
+        request.render(filling, &mut self.scratch, &mut user.request);
+        user.form = request.answer;
+        user.activity = Activity::Sending;
+        user.received = 0;
+        (user.intended_ns, user.begun_ns) = (intended_ns, begun_ns);
+        (user.sent_ns, user.writing_ns, user.written_ns, user.first_byte_ns) = (0, 0, 0, 0);
+        user.deadline_ns = begun_ns + self.timeout_ns;
+        self.deadlines.watch(slot, user.deadline_ns);
+        self.busy += 1;
+        W::attempt(self, slot, begun_ns);
+    }
+
+    /// Closes a user's connection, whatever is under way on it.
+    pub(in crate::drivers) fn disconnect(&mut self, slot: usize) {
+        self.users[slot].connection = None;
+        self.wire.give_up(slot);
+    }
+
+    /// Ends the current request, or the part of it that was redirected, with a whole answer.
+    pub(in crate::drivers) fn complete(&mut self, slot: usize, answer: Answer, now: i64) {
+        if self.users[slot].session.is_some() {
+            return self.judge(slot, answer, now);
+        }
+        let error = (answer.status >= STATUS_FAILED).then_some(ErrorKind::Status);
+        let ended = Ended { status: answer.status, error, ..self.users[slot].ended(now) };
+        self.settle(slot, answer, ended);
+        self.end_iteration(slot, now);
+    }
+
+    /// Counts the current request, which has a whole answer.
+    fn settle(&mut self, slot: usize, answer: Answer, ended: Ended) {
+        let user = &mut self.users[slot];
+        self.recorder.answered(user.position.row, &ended);
+        let totals = &mut self.recorder.totals;
+        if user.written_ns != 0 {
+            totals.phases.write.add(user.writing_ns, user.written_ns);
+            totals.phases.wait.add(user.written_ns, user.first_byte_ns);
+            totals.phases.read.add(user.first_byte_ns, ended.done_ns);
+        }
+        user.back_off_ns = 0;
+        self.busy -= 1;
+        self.keep_connection(slot, answer);
+    }
+
+    /// Keeps the connection that has brought an answer, if it can carry another request.
+    fn keep_connection(&mut self, slot: usize, answer: Answer) {
+        self.recorder.totals.body_bytes += answer.body_bytes;
+        let user = &mut self.users[slot];
+        let kept = answer.reuse == Reuse::Open
+            && user.activity == Activity::Receiving
+            && self.shared.plan.connections == Connections::KeepAlive;
+        match &mut user.connection {
+            Some(connection) if kept => connection.answers += 1,
+            connection => *connection = None,
+        }
+    }
+
+    /// Looks at a whole answer as its step's rules say.
+    fn judge(&mut self, slot: usize, answer: Answer, now: i64) {
+        let user = &mut self.users[slot];
+        let step = &self.shared.flows.steps()[user.position.row];
+        let Some(session) = &mut user.session else { return };
+        let origin = Origin {
+            security: if self.shared.plan.tls.is_some() { Security::Tls } else { Security::Plain },
+            host: header_of(&user.request, "host").unwrap_or(b""),
+            address: user.target,
+        };
+        let sent = Sent { request: &user.request, method: step.request.method(), origin };
+        match step.rules.judge(answer.status, session, sent, now, &mut self.decoder) {
+            Judgement::Succeeded => self.conclude(slot, answer, now, None),
+            Judgement::Failed(failure) => self.conclude(slot, answer, now, Some(failure)),
+            Judgement::Redirected(hop) => self.follow(slot, answer, &hop, now),
+        }
+    }
+
+    /// Ends the current request with a judged answer.
+    fn conclude(&mut self, slot: usize, answer: Answer, now: i64, failure: Option<Failure>) {
+        let user = &mut self.users[slot];
+        let ended = user.ended(now);
+        let bytes = ended.bytes + user.end_request();
+        let error = failure.as_ref().map(|failure| failure.kind);
+        let position = user.position;
+        self.settle(slot, answer, Ended { status: answer.status, error, bytes, ..ended });
+        match failure {
+            None => match position.next() {
+                Some(step) => self.go_on(slot, step, now),
+                None => self.end_iteration(slot, now),
+            },
+            Some(failure) => {
+                if let Some(cause) = failure.cause {
+                    self.recorder.caused(failure.kind, cause);
+                }
+                self.end_iteration(slot, now);
+            }
+        }
+    }
+
+    /// Goes on with an iteration, after the pause that follows its last step.
+    fn go_on(&mut self, slot: usize, step: Position, now: i64) {
+        if !self.may_go_on(slot, now) {
+            return self.rest(slot);
+        }
+        let user = &mut self.users[slot];
+        let think_ns = self.shared.flows.steps()[user.position.row].think_ns;
+        if let Some(session) = &mut user.session {
+            session.go_on_at(step);
+        }
+        if think_ns > 0 {
+            self.wait_until(slot, now + think_ns);
+        } else {
+            self.begin(slot, now);
+        }
+    }
+
+    /// Sends the request that a redirect asks for, as a part of the current one.
+    fn follow(&mut self, slot: usize, answer: Answer, hop: &Hop, now: i64) {
+        self.keep_connection(slot, answer);
+        let user = &mut self.users[slot];
+        if let Some(session) = &mut user.session {
+            session.redirected_bytes += answer.bytes;
+        }
+        let filling = Filling {
+            sources: self.shared.sources,
+            draws: &user.draws,
+            trace: &user.trace,
+            session: user.session.as_deref(),
+            now_ns: now,
+        };
+        let request = &self.shared.flows.steps()[user.position.row].request;
+        user.form = request.render_hop(hop, filling, &mut self.scratch, &mut user.request);
+        user.activity = Activity::Sending;
+        user.received = 0;
+        (user.writing_ns, user.written_ns, user.first_byte_ns) = (0, 0, 0);
+        W::attempt(self, slot, now);
+    }
+
+    /// Ends the current request without a whole answer.
+    pub(in crate::drivers) fn fail(&mut self, slot: usize, kind: ErrorKind, cause: Cause) {
+        let now = self.now();
+        let user = &mut self.users[slot];
+        let ended = user.ended(now);
+        let bytes = ended.bytes + user.end_request();
+        self.recorder.failed(user.position.row, Ended { bytes, ..ended }, kind, cause);
+        if kind == ErrorKind::Connect {
+            user.back_off_ns = (user.back_off_ns * 2).clamp(BACK_OFF_NS_MIN, BACK_OFF_NS_MAX);
+        }
+        self.disconnect(slot);
+        self.busy -= 1;
+        self.end_iteration(slot, now);
+    }
+}
