@@ -44,23 +44,27 @@ fn service_summary(service: &str, trials: &[&TrialEvidence]) -> Option<ServiceSu
 
 /// The operations by service and name.
 pub(crate) fn operations(trials: &[&TrialEvidence]) -> Vec<OperationSummary> {
-    let mut found: BTreeMap<(&str, &str), Vec<&OperationEvidence>> = BTreeMap::new();
-    for operation in trials.iter().flat_map(|trial| &trial.operations) {
-        found.entry((&operation.service, &operation.name)).or_default().push(operation);
+    let mut found: BTreeMap<(&str, &str), Vec<Seen<'_>>> = BTreeMap::new();
+    for (trial, operation) in trials.iter().flat_map(|trial| trial.operations.iter().map(move |o| (*trial, o))) {
+        found.entry((&operation.service, &operation.name)).or_default().push((trial, operation));
     }
     found.into_iter().map(|((service, name), seen)| operation_summary(service, name, &seen)).collect()
 }
 
-fn operation_summary(service: &str, name: &str, seen: &[&OperationEvidence]) -> OperationSummary {
-    let answered: Vec<_> = seen.iter().filter(|o| o.duration.count() > 0).map(|o| o.duration.quantiles()).collect();
+/// An operation and the trial it was seen in.
+type Seen<'a> = (&'a TrialEvidence, &'a OperationEvidence);
+
+fn operation_summary(service: &str, name: &str, seen: &[Seen<'_>]) -> OperationSummary {
+    let durations = seen.iter().map(|(_, operation)| &operation.duration);
+    let answered: Vec<_> = durations.filter(|d| d.count() > 0).map(|d| d.quantiles()).collect();
     let of_duration = |value: fn(&narrows_model::histogram::Quantiles) -> f64| {
         median(answered.iter().map(value).collect()).unwrap_or(0.0)
     };
     OperationSummary {
         service: service.to_owned(),
         name: name.to_owned(),
-        completed: seen.iter().map(|operation| operation.completed).sum(),
-        failed: seen.iter().map(|operation| operation.failed).sum(),
+        completed: seen.iter().map(|(_, operation)| operation.completed).sum(),
+        failed: seen.iter().map(|(_, operation)| operation.failed).sum(),
         mean_ns: of_duration(|q| q.mean_ns),
         p50_ns: of_duration(|q| q.p50_ns as f64),
         p95_ns: of_duration(|q| q.p95_ns as f64),
@@ -73,20 +77,28 @@ fn operation_summary(service: &str, name: &str, seen: &[&OperationEvidence]) -> 
 type Counted<'a> = (&'a CallEvidence, f64);
 
 /// The calls by target and name, most attempts first.
-fn calls(seen: &[&OperationEvidence]) -> Vec<CallSummary> {
+fn calls(seen: &[Seen<'_>]) -> Vec<CallSummary> {
     let mut found: BTreeMap<(&str, &str), Vec<Counted<'_>>> = BTreeMap::new();
-    for operation in seen {
+    for (trial, operation) in seen {
         for call in &operation.calls {
-            found.entry((&call.target, &call.name)).or_default().push((call, operation.completed));
+            let target = service_at(trial, &call.target).unwrap_or(&call.target);
+            found.entry((target, &call.name)).or_default().push((call, operation.completed));
         }
     }
-    let mut calls: Vec<CallSummary> = found.into_values().map(|counted| call_summary(&counted)).collect();
+    let mut calls: Vec<CallSummary> =
+        found.into_iter().map(|((target, _), counted)| call_summary(target, &counted)).collect();
     let attempts = |call: &CallSummary| call.succeeded + call.throttled + call.failed;
     calls.sort_by(|a, b| attempts(b).total_cmp(&attempts(a)));
     calls
 }
 
-fn call_summary(counted: &[Counted<'_>]) -> CallSummary {
+/// The service of this trial that listens at an address. Ports differ from trial to trial, names do not.
+fn service_at<'a>(trial: &'a TrialEvidence, target: &str) -> Option<&'a str> {
+    let port: u16 = target.rsplit_once(':')?.1.parse().ok()?;
+    trial.services.iter().find(|instance| instance.port == port).map(|instance| instance.service.as_str())
+}
+
+fn call_summary(target: &str, counted: &[Counted<'_>]) -> CallSummary {
     let sum = |value: fn(&CallEvidence) -> f64| counted.iter().map(|(call, _)| value(call)).sum::<f64>();
     let each = |value: fn(&CallEvidence) -> Option<f64>| {
         let known = counted.iter().filter(|(_, completed)| *completed > 0.0);
@@ -94,7 +106,7 @@ fn call_summary(counted: &[Counted<'_>]) -> CallSummary {
     };
     let (first, _) = counted[0];
     CallSummary {
-        target: first.target.clone(),
+        target: target.to_owned(),
         name: first.name.clone(),
         is_database: first.is_database,
         succeeded_per_operation: each(|call| Some(call.succeeded)).unwrap_or(0.0),
@@ -137,6 +149,17 @@ mod tests {
         assert_eq!((call.succeeded, call.throttled), (2700.0, 300.0));
         assert_eq!((call.succeeded_per_operation, call.attempts_per_operation), (9.0, 10.0));
         assert_eq!(call.charge_per_operation, Some(29.0));
+    }
+
+    #[test]
+    fn a_call_to_a_service_of_the_trial_goes_by_its_name() {
+        let mut trial = trial(1, 0.1, 0.0);
+        for (call, target) in [("127.0.0.1:{}", Some("shop")), ("127.0.0.1:1", None), ("azure.cosmosdb", None)] {
+            let address = call.replace("{}", &trial.services[0].port.to_string());
+            trial.operations[0].calls[0].target = address.clone();
+            let shown = operations(&[&trial]);
+            assert_eq!(shown[0].calls[0].target, target.unwrap_or(&address));
+        }
     }
 
     #[test]

@@ -33,6 +33,8 @@ use escape::Esc;
 use palette::Palette;
 
 const STYLE: &str = include_str!("style.css");
+/// A longer sentence is set smaller, in characters.
+const LEAD_CHARACTERS: usize = 280;
 const SCRIPT: &str = include_str!("script.js");
 /// The page, from doctype to `</html>`.
 pub fn page(outcome: &Outcome) -> String {
@@ -81,8 +83,9 @@ fn header(outcome: &Outcome) -> String {
     if run.time_scale != 1.0 {
         facts.insert(2, format!("time scale {}", run.time_scale));
     }
+    let long = if outcome.sentence.chars().count() > LEAD_CHARACTERS { " long" } else { "" };
     format!(
-        "<header class=\"top\"><h1>{}</h1><p class=\"lead\">{}</p><p class=\"note\">{}</p></header>\n",
+        "<header class=\"top\"><h1>{}</h1><p class=\"lead{long}\">{}</p><p class=\"note\">{}</p></header>\n",
         Esc(&run.experiment),
         Esc(&unbroken(&outcome.sentence)),
         Esc(facts.join(" · "))
