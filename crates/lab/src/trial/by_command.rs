@@ -211,7 +211,7 @@ mod tests {
     fn command(words: &[&str], env: &[(&str, &str)], results: Results) -> BoundCommand {
         BoundCommand {
             command: words.iter().map(|word| (*word).to_owned()).collect(),
-            cwd: "/work".into(),
+            cwd: "/srv".into(),
             env: env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
             results,
             limit: None,
