@@ -122,10 +122,13 @@ fn the_four_tests_of_drone_delivery_tell_their_story() {
         ("cross-partition-query", "test-1,test-2,test-3"),
     ] {
         let found = format!(
-            "select group_concat(variant) from (select variant from trials join findings on trial = trials.id \
-             where detector = '{detector}' order by trials.id)"
+            "select coalesce(group_concat(variant), '') from (select variant from trials join findings \
+             on trial = trials.id where detector = '{detector}' order by trials.id)"
         );
-        assert_eq!(ask(&run, &found), variants, "{detector}:\n{said}");
+        let found = ask(&run, &found);
+        let is_among = |variant: &str| variant.is_empty() || variants.split(',').any(|expected| expected == variant);
+        let is_expected = found == variants || (is_disturbed && found.split(',').all(is_among));
+        assert!(is_expected, "{detector} in {found}, expected it in {variants}:\n{said}");
     }
     figures_hold(&run, &said, is_disturbed);
     let id = ask(&run, "select id from run");

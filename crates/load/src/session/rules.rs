@@ -24,6 +24,8 @@ pub(crate) struct Rules {
     checks_status: bool,
     extracts: Vec<CompiledExtract>,
     redirects_max: u8,
+    /// Whether nothing but the status of an answer matters, unless it is a redirect.
+    is_by_status: bool,
 }
 
 /// What an answer meant.
@@ -52,9 +54,18 @@ impl Rules {
         Ok(Self {
             wanted: needs.fold(least, Wanted::max),
             checks_status: checks.iter().any(CompiledCheck::is_of_status),
+            is_by_status: checks.is_empty() && extracts.is_empty() && scenario.cookies == Cookies::Ignored,
             checks,
             extracts,
             redirects_max: step.redirects_max,
+        })
+    }
+
+    /// Says what an answer means whose status alone tells it; none when more has to be looked at.
+    pub(crate) fn judge_by_status(&self, status: u16) -> Option<Judgement> {
+        (self.is_by_status && !is_redirect(status)).then(|| match status {
+            STATUS_FAILED.. => Judgement::Failed(Failure { kind: ErrorKind::Status, cause: None }),
+            _ => Judgement::Succeeded,
         })
     }
 
@@ -123,4 +134,36 @@ pub(crate) struct Sent<'a> {
     /// The method of the step's template.
     pub(crate) method: &'a str,
     pub(crate) origin: Origin<'a>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::constant_plan;
+    use narrows_model::load::Check;
+
+    fn told(status: u16, change: impl FnOnce(&mut Scenario)) -> Option<&'static str> {
+        let mut scenario = constant_plan().scenarios.remove(0);
+        change(&mut scenario);
+        let rules = Rules::compile(&scenario.flows[0].steps[0], &scenario, "a").unwrap();
+        rules.judge_by_status(status).map(|judged| match judged {
+            Judgement::Succeeded => "succeeded",
+            Judgement::Failed(_) => "failed",
+            Judgement::Redirected(_) => "redirected",
+        })
+    }
+
+    #[test]
+    fn a_status_tells_all_unless_more_is_asked_of_the_answer() {
+        let follows = |scenario: &mut Scenario| scenario.flows[0].steps[0].redirects_max = 10;
+        let cases = [(200, Some("succeeded")), (304, Some("succeeded")), (404, Some("failed")), (302, None)];
+        for (status, expected) in cases {
+            assert_eq!(told(status, follows), expected, "{status}");
+        }
+        assert_eq!(told(200, |scenario| scenario.cookies = Cookies::PerUser), None);
+        let checked = |scenario: &mut Scenario| {
+            scenario.flows[0].steps[0].checks = vec![Check::BodyContains("x".into())];
+        };
+        assert_eq!(told(200, checked), None);
+    }
 }

@@ -118,6 +118,11 @@ impl<W: Wire> Worker<'_, W> {
         let user = &mut self.users[slot];
         let step = &self.shared.flows.steps()[user.position.row];
         let Some(session) = &mut user.session else { return };
+        match step.rules.judge_by_status(answer.status) {
+            Some(Judgement::Succeeded) => return self.conclude(slot, answer, now, None),
+            Some(Judgement::Failed(failure)) => return self.conclude(slot, answer, now, Some(failure)),
+            _ => {}
+        }
         let origin = Origin {
             security: if self.shared.plan.tls.is_some() { Security::Tls } else { Security::Plain },
             host: header_of(&user.request, "host").unwrap_or(b""),
