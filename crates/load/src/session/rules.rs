@@ -63,7 +63,10 @@ impl Rules {
 
     /// Says what an answer means whose status alone tells it; none when more has to be looked at.
     pub(crate) fn judge_by_status(&self, status: u16) -> Option<Judgement> {
-        (self.is_by_status && !is_redirect(status)).then(|| match status {
+        if !self.is_by_status || is_redirect(status) {
+            return None;
+        }
+        Some(match status {
             STATUS_FAILED.. => Judgement::Failed(Failure { kind: ErrorKind::Status, cause: None }),
             _ => Judgement::Succeeded,
         })
