@@ -17,5 +17,6 @@ pub mod operation;
 pub mod published;
 pub mod run;
 pub mod series;
+pub mod table;
 pub mod trace;
 pub mod units;
