@@ -1,4 +1,88 @@
 //! Turns a query in KQL, the language of Application Insights and Azure Data Explorer, into SQL over the views of a run
 //! file.
 //!
-//! Pure: text in, text out. Who runs the SQL, and the functions that SQLite does not have, are in the run file's room.
+//! Pure: text in, text out. Who runs the SQL, and the functions that SQLite does not have, are in the run file's room. A
+//! part of the language is known, and everything else is refused by its name and place rather than half understood.
+
+mod catalog;
+mod error;
+mod functions;
+mod lexer;
+mod literal;
+mod lower;
+mod overrides;
+mod parser;
+mod sql;
+mod syntax;
+mod types;
+mod visit;
+
+use narrows_model::table::{Chart, Column, ColumnType};
+
+pub use error::Mistake;
+
+use error::{Fault, Place};
+
+/// How long a query may be, in bytes.
+pub const QUERY_BYTES_MAX: usize = 256 * 1024;
+
+/// A query in SQL.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Compiled {
+    /// One SELECT, complete: literals are in it, escaped, and there are no parameters.
+    pub sql: String,
+    /// Its columns, in order. Instants and lengths of time come as nanoseconds, truth values as 0 and 1, dynamic values
+    /// as JSON text.
+    pub columns: Vec<Column>,
+    /// The picture that `render` asks for.
+    pub chart: Option<Chart>,
+}
+
+/// A table that queries can name: its name, its columns with what they hold, and the names that the view has for them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableShape {
+    /// The name of the view, and of the table in a query.
+    pub name: &'static str,
+    /// For each column: its name in a query, the column of the view that it is read from, and what it holds.
+    pub columns: Vec<(&'static str, &'static str, ColumnType)>,
+}
+
+/// Every table that a query can name.
+pub fn tables() -> Vec<TableShape> {
+    let shape = |table: &catalog::Table| TableShape {
+        name: table.name,
+        columns: table.columns().map(|(name, kind)| (name, catalog::stored_as(name), kind.column())).collect(),
+    };
+    catalog::TABLES.iter().map(shape).collect()
+}
+
+/// Compiles a query.
+///
+/// Each override, a name and an expression, takes the place of the value of the `let` of that name.
+///
+/// # Errors
+///
+/// What is wrong with the query, or is not in the part of KQL that is known here, and where. A mistake in the value of
+/// an override counts its lines and columns in that value, and names it.
+pub fn compile(text: &str, overrides: &[(String, String)]) -> Result<Compiled, Mistake> {
+    let in_text = |fault: Fault| fault.in_text(text);
+    check_length(text).map_err(in_text)?;
+    let mut query = parser::query(text).map_err(in_text)?;
+    for (position, (name, value)) in overrides.iter().enumerate() {
+        overrides::apply(&mut query, position, name, value)?;
+    }
+    let values: Vec<_> = overrides.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    let lowered = lower::lower(&mut query).map_err(|fault| overrides::located(fault, text, &values))?;
+    let columns =
+        lowered.columns.into_iter().map(|column| Column { name: column.name, kind: column.value.kind.column() });
+    Ok(Compiled { sql: lowered.sql, columns: columns.collect(), chart: lowered.chart })
+}
+
+fn check_length(text: &str) -> Result<(), Fault> {
+    match text.len() <= QUERY_BYTES_MAX {
+        true => Ok(()),
+        false => {
+            Err(Fault::new(Place { start: 0, end: 0 }, format!("a query is {QUERY_BYTES_MAX} bytes long at most")))
+        }
+    }
+}

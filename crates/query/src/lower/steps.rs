@@ -1,0 +1,209 @@
+//! The operators that take a table row by row, and those that order and cut it.
+
+use super::columns::{away, kept, renamed, reordered};
+use super::names::{implied_name, numbered};
+use super::{FENCE_BYTES, Lowering, Scope};
+use crate::error::{Fault, Place};
+use crate::sql::{Column, Constant, Key, Relation, Value};
+use crate::syntax::{Expression, Item, Name, Operator, Shape, SortKey, Step};
+use crate::types::Type;
+
+impl Lowering {
+    pub(super) fn step(&mut self, relation: Relation, operator: &Operator) -> Result<Relation, Fault> {
+        let place = operator.place;
+        match &operator.kind {
+            Step::Where(condition) => self.filtered(relation, condition, place),
+            Step::Extend(items) => self.extended(relation, items, place),
+            Step::Serialize(items) => {
+                let relation = Relation { is_serialized: true, ..relation };
+                self.extended(relation, items, place)
+            }
+            Step::Project(items) => self.projected(relation, items, place),
+            Step::ProjectAway(patterns) => away(relation, patterns),
+            Step::ProjectKeep(patterns) => kept(relation, patterns),
+            Step::ProjectReorder(patterns) => reordered(relation, patterns),
+            Step::ProjectRename(names) => renamed(relation, names),
+            Step::Summarize(values, by) => self.summarized(relation, values, by, place),
+            Step::Distinct(values) => self.distinct(relation, values, place),
+            Step::Join(kind, right, conditions) => self.joined(relation, *kind, right, conditions, place),
+            Step::Union(union) => self.union(union, Some(relation), place),
+            Step::Sort(keys) => self.sorted(relation, keys, place),
+            Step::Take(count) => self.taken(relation, count),
+            Step::Top(count, keys) => {
+                let sorted = self.sorted(relation, keys, place)?;
+                self.taken(sorted, count)
+            }
+            Step::Count => {
+                let relation = self.without_limit(relation, place)?;
+                let count = Value::new(Type::Long, "count(*)");
+                let counted = Relation {
+                    order: Vec::new(),
+                    columns: vec![Column { name: "Count".into(), value: count }],
+                    ..relation
+                };
+                self.seal(Relation { is_costly: true, name: None, is_serialized: false, ..counted }, place)
+            }
+            Step::Render(_) => Err(Fault::new(place, "`render` stands at the end of the whole query only")),
+        }
+    }
+
+    /// A table to which conditions can be added.
+    pub(super) fn without_limit(&mut self, relation: Relation, place: Place) -> Result<Relation, Fault> {
+        match relation.limit {
+            Some(_) => self.seal(relation, place),
+            None => Ok(relation),
+        }
+    }
+
+    /// Row numbers are counted before a condition, so that they cannot stand in one.
+    pub(super) fn no_window(&mut self, place: Place) -> Result<(), Fault> {
+        match std::mem::take(&mut self.has_window) {
+            false => Ok(()),
+            true => Err(Fault::new(place, "`row_number` stands only in `extend`, `serialize` and `project` here")),
+        }
+    }
+
+    fn filtered(&mut self, relation: Relation, condition: &Expression, place: Place) -> Result<Relation, Fault> {
+        let mut relation = self.without_limit(relation, place)?;
+        let value = self.condition(condition, Scope::Rows(&relation))?;
+        self.no_window(condition.place)?;
+        relation.filters.push(value.sql);
+        Ok(relation)
+    }
+
+    /// A table whose expressions are columns, where that is cheaper than to repeat them.
+    fn fenced(&mut self, relation: Relation, place: Place) -> Result<Relation, Fault> {
+        let has_window = std::mem::take(&mut self.has_window);
+        let longest = relation.columns.iter().map(|column| column.value.sql.len()).max().unwrap_or(0);
+        if longest > FENCE_BYTES {
+            return self.share(relation, place);
+        }
+        if has_window { self.seal(relation, place) } else { Ok(relation) }
+    }
+
+    fn extended(&mut self, relation: Relation, items: &[Item], place: Place) -> Result<Relation, Fault> {
+        let mut extended = relation.clone();
+        let mut unnamed = 0;
+        for item in items {
+            // Every value sees the table as it was before.
+            let value = self.value(&item.value, Scope::Rows(&relation))?;
+            let name = match one_name(item)? {
+                Some(name) => name.text.clone(),
+                None => implied_name(&item.value).unwrap_or_else(|| numbered(&extended, &mut unnamed)),
+            };
+            match extended.columns.iter_mut().find(|column| column.name == name) {
+                Some(column) => column.value = value,
+                None => extended.columns.push(Column { name, value }),
+            }
+        }
+        self.fenced(extended, place)
+    }
+
+    fn projected(&mut self, relation: Relation, items: &[Item], place: Place) -> Result<Relation, Fault> {
+        let mut projected = Relation { columns: Vec::new(), ..relation.clone() };
+        let mut unnamed = 0;
+        for item in items {
+            let value = self.value(&item.value, Scope::Rows(&relation))?;
+            let name = match one_name(item)? {
+                Some(name) if projected.column(&name.text).is_some() => {
+                    return Err(Fault::new(name.place, format!("there are two columns `{}`", name.text)));
+                }
+                Some(name) => name.text.clone(),
+                None => match implied_name(&item.value) {
+                    Some(name) => projected.free_name(&name),
+                    None => numbered(&projected, &mut unnamed),
+                },
+            };
+            projected.columns.push(Column { name, value });
+        }
+        self.fenced(projected, place)
+    }
+
+    pub(super) fn sorted(&mut self, relation: Relation, keys: &[SortKey], place: Place) -> Result<Relation, Fault> {
+        let mut relation = self.without_limit(relation, place)?;
+        let mut order = Vec::new();
+        for key in keys {
+            let value = self.value(&key.value, Scope::Rows(&relation))?;
+            self.no_window(key.value.place)?;
+            not_dynamic(&value, key.value.place)?;
+            // A constant whole number would name a column by its position.
+            let sql = if value.constant.is_some() { format!("({} + 0)", value.sql) } else { value.sql };
+            order.push(Key { sql, direction: direction(key) });
+        }
+        relation.order = order;
+        relation.is_serialized = true;
+        Ok(relation)
+    }
+
+    fn taken(&mut self, mut relation: Relation, count: &Expression) -> Result<Relation, Fault> {
+        let value = self.value(count, Scope::Nothing)?;
+        let rows = match (value.kind, value.constant) {
+            (Type::Long, Some(Constant::Whole(rows))) if rows >= 0 => rows,
+            _ => return Err(Fault::new(count.place, "the number of rows is a constant whole number of at least 0")),
+        };
+        relation.limit = Some(relation.limit.map_or(rows, |before| before.min(rows)));
+        relation.is_costly = true;
+        Ok(relation)
+    }
+
+    fn distinct(&mut self, relation: Relation, values: &[Expression], place: Place) -> Result<Relation, Fault> {
+        let relation = self.without_limit(relation, place)?;
+        let mut columns = Vec::new();
+        if let [Expression { kind: Shape::Star, place, .. }] = values {
+            for column in &relation.columns {
+                if column.value.kind == Type::Dynamic {
+                    let message = format!("the column `{}` is dynamic, which `distinct` cannot compare", column.name);
+                    return Err(
+                        Fault::new(*place, message).hint(format!("leave it out with `project-away {}`", column.name))
+                    );
+                }
+            }
+            columns.clone_from(&relation.columns);
+        } else {
+            let mut unnamed = 0;
+            let mut named = Relation::default();
+            for expression in values {
+                let value = self.value(expression, Scope::Rows(&relation))?;
+                self.no_window(expression.place)?;
+                not_dynamic(&value, expression.place)?;
+                let name = match implied_name(expression) {
+                    Some(name) => named.free_name(&name),
+                    None => numbered(&named, &mut unnamed),
+                };
+                named.columns.push(Column { name, value });
+            }
+            columns = named.columns;
+        }
+        let positions: Vec<_> = (1..=columns.len()).map(|position| position.to_string()).collect();
+        let grouped =
+            Relation { columns, order: Vec::new(), is_costly: true, is_serialized: false, name: None, ..relation };
+        self.grouped(&grouped, &format!(" GROUP BY {}", positions.join(", ")), place)
+    }
+}
+
+/// The name that an item gives itself; several are for aggregates.
+fn one_name(item: &Item) -> Result<Option<&Name>, Fault> {
+    match item.names.as_slice() {
+        [] => Ok(None),
+        [name] => Ok(Some(name)),
+        [_, second, ..] => Err(Fault::new(second.place, "one value gets one name here")),
+    }
+}
+
+pub(super) fn not_dynamic(value: &Value, place: Place) -> Result<(), Fault> {
+    match value.kind {
+        Type::Dynamic => Err(Fault::new(place, "a dynamic value cannot be compared here")
+            .hint("convert it first, such as by `tostring(…)`")),
+        _ => Ok(()),
+    }
+}
+
+/// NULLs come last when falling and first when rising, in KQL and in SQLite alike.
+fn direction(key: &SortKey) -> &'static str {
+    match (key.is_ascending, key.nulls_first) {
+        (true, None | Some(true)) => "",
+        (true, Some(false)) => " NULLS LAST",
+        (false, None | Some(false)) => " DESC",
+        (false, Some(true)) => " DESC NULLS FIRST",
+    }
+}

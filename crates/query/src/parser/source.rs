@@ -1,0 +1,164 @@
+//! Where a table comes from other than by its name: `union`, `print`, `datatable`, `range`.
+
+use super::{Parser, refused};
+use crate::error::Fault;
+use crate::lexer::Kind;
+use crate::syntax::{Expression, Item, Name, Pipeline, Shape, Source, Union};
+use crate::types::Type;
+
+impl Parser {
+    /// A table that begins with a keyword, if one stands here.
+    pub(super) fn tabular_source(&mut self) -> Result<Option<Box<Pipeline>>, Fault> {
+        let Some(word) = self.peek_name() else { return Ok(None) };
+        let is_call = self.kind_at(1) == &Kind::Symbol("(");
+        let source = match word {
+            "print" => self.print()?,
+            "union" => {
+                self.at += 1;
+                Source::Union(self.union()?)
+            }
+            "datatable" if is_call => self.datatable()?,
+            "range" if matches!(self.kind_at(1), Kind::Name(_)) => self.range()?,
+            "search" | "find" | "externaldata"
+                if !matches!(self.kind_at(1), Kind::Symbol("|" | "=" | ")" | ";") | Kind::End) =>
+            {
+                return Err(refused::word("the operator", word, self.place()));
+            }
+            _ => return Ok(None),
+        };
+        Ok(Some(Box::new(Pipeline { source, operators: Vec::new() })))
+    }
+
+    fn print(&mut self) -> Result<Source, Fault> {
+        self.at += 1;
+        Ok(Source::Print(self.list(Parser::item)?))
+    }
+
+    /// A value with the names it gets.
+    pub(super) fn item(&mut self) -> Result<Item, Fault> {
+        let names = self.item_names()?;
+        Ok(Item { names, value: self.expression()? })
+    }
+
+    fn item_names(&mut self) -> Result<Vec<Name>, Fault> {
+        let symbol = |ahead: usize, symbol| self.kind_at(ahead) == &Kind::Symbol(symbol);
+        let is_named = matches!(self.kind_at(0), Kind::Name(_)) && symbol(1, "=");
+        let is_bracketed =
+            symbol(0, "[") && matches!(self.kind_at(1), Kind::Text(_)) && symbol(2, "]") && symbol(3, "=");
+        if is_named || is_bracketed {
+            let name = self.name("a name")?;
+            self.expect("=")?;
+            return Ok(vec![name]);
+        }
+        if !self.is_name_tuple() {
+            return Ok(Vec::new());
+        }
+        self.expect("(")?;
+        let names = self.list(|parser| parser.name("a name"))?;
+        self.expect(")")?;
+        self.expect("=")?;
+        Ok(names)
+    }
+
+    /// `(a, b) =`
+    fn is_name_tuple(&self) -> bool {
+        if !self.is("(") {
+            return false;
+        }
+        let mut ahead = 1;
+        while matches!(self.kind_at(ahead), Kind::Name(_)) && self.kind_at(ahead + 1) == &Kind::Symbol(",") {
+            ahead += 2;
+        }
+        matches!(self.kind_at(ahead), Kind::Name(_))
+            && self.kind_at(ahead + 1) == &Kind::Symbol(")")
+            && self.kind_at(ahead + 2) == &Kind::Symbol("=")
+    }
+
+    /// What stands behind the word `union`, both as a source and as an operator.
+    pub(super) fn union(&mut self) -> Result<Union, Fault> {
+        let mut union = Union { is_inner: false, with_source: None, tables: Vec::new() };
+        while let (Kind::Name(option), Kind::Symbol("=")) = (self.kind_at(0), self.kind_at(1)) {
+            let option = option.clone();
+            match option.as_str() {
+                "kind" => {
+                    self.at += 2;
+                    union.is_inner = self.is_name("inner");
+                    if !self.eat_name("inner") {
+                        self.expect_name("outer")?;
+                    }
+                }
+                "withsource" | "with_source" => {
+                    self.at += 2;
+                    union.with_source = Some(self.name("the name of a column")?);
+                }
+                other => return Err(refused::word("the option", other, self.place())),
+            }
+        }
+        union.tables = self.list(Parser::table_operand)?;
+        Ok(union)
+    }
+
+    /// A table by its name, by a call, or in parentheses.
+    pub(super) fn table_operand(&mut self) -> Result<Expression, Fault> {
+        let start = self.place();
+        if self.is("(") {
+            return self.deeper(Parser::parenthesised_table);
+        }
+        let name = self.name("a table")?;
+        if self.is("(") {
+            self.at -= 1;
+            return self.deeper(Parser::expression);
+        }
+        if self.is("*") && self.place().start == self.before().end {
+            return Err(refused::word("a table by a pattern such as", &format!("{}*", name.text), start));
+        }
+        self.made(name.place, Shape::Name(name.text))
+    }
+
+    fn parenthesised_table(&mut self) -> Result<Expression, Fault> {
+        self.expect("(")?;
+        let inner = self.pipe_expression()?;
+        self.expect(")")?;
+        Ok(inner)
+    }
+
+    fn datatable(&mut self) -> Result<Source, Fault> {
+        let start = self.place();
+        self.at += 1;
+        self.expect("(")?;
+        let columns = self.list(|parser| {
+            let name = parser.name("the name of a column")?;
+            parser.expect(":")?;
+            let word = parser.name("a type")?;
+            let kind = Type::named(&word.text).ok_or_else(|| match word.text.as_str() {
+                "guid" | "decimal" => refused::word("the type", &word.text, word.place),
+                _ => Fault::new(word.place, format!("`{}` is no type", word.text))
+                    .near(&word.text, ["bool", "int", "long", "real", "string", "datetime", "timespan", "dynamic"]),
+            })?;
+            Ok((name, kind))
+        })?;
+        self.expect(")")?;
+        self.expect("[")?;
+        let mut cells = Vec::new();
+        while !self.is("]") {
+            cells.push(self.expression()?);
+            if !self.is("]") {
+                self.expect(",")?;
+            }
+        }
+        self.expect("]")?;
+        Ok(Source::Datatable(columns, cells, start.to(self.before())))
+    }
+
+    fn range(&mut self) -> Result<Source, Fault> {
+        self.at += 1;
+        let name = self.name("the name of a column")?;
+        self.expect_name("from")?;
+        let from = self.expression()?;
+        self.expect_name("to")?;
+        let to = self.expression()?;
+        self.expect_name("step")?;
+        let step = self.expression()?;
+        Ok(Source::Range(name, Box::new([from, to, step])))
+    }
+}
