@@ -20,17 +20,110 @@ pub struct SeriesKey {
 }
 
 /// The names of what the sampler writes.
+///
+/// They are OpenTelemetry's where a semantic convention has one. What the conventions count up is written as a rate over
+/// the time since the reading before, and its unit ends in `/s`, so that it is never taken for a counter of that name
+/// which a service reports. All of it, with units: [`SAMPLED`].
 pub mod names {
     /// CPU used by all processes of a replica, in cores: CPU time (user and system) ÷ wall time.
     pub const CPU_CORES: &str = "process.cpu.cores";
+    /// The same by [`CPU_MODE`]: seconds of CPU time per second. The two modes add up to [`CPU_CORES`].
+    pub const CPU_TIME: &str = "process.cpu.time";
     /// CPU used by a replica's busiest single thread, in cores, 0 to 1.
     pub const BUSIEST_THREAD_CORES: &str = "process.cpu.busiest_thread";
     /// Resident memory of all processes of a replica, in bytes; shared pages count once per process.
     pub const MEMORY_BYTES: &str = "process.memory.rss";
+    /// Proportional set size of all processes of a replica, in bytes: a page shared by n processes counts 1/n in each.
+    pub const MEMORY_PSS_BYTES: &str = "process.memory.pss";
+    /// How often the kernel took a thread of the replica off a processor, per second, by [`CONTEXT_SWITCH_TYPE`].
+    /// Switches of threads that ended since the reading before are missing.
+    pub const CONTEXT_SWITCHES: &str = "process.context_switches";
+    /// Descriptors that a replica's processes have open.
+    pub const OPEN_DESCRIPTORS: &str = "process.open_file_descriptor.count";
+    /// Threads of a replica's processes.
+    pub const THREADS: &str = "process.thread.count";
+    /// Bytes per second that a replica's processes had read from and written to block devices, by [`DISK_DIRECTION`].
+    /// What the page cache answered is not in it; writes count when a page becomes dirty.
+    pub const DISK_IO: &str = "process.disk.io";
+    /// Bytes per second through the interfaces of the network namespace that a replica's processes live in, if that is
+    /// not the sampler's own, by [`NETWORK_DIRECTION`] and [`NETWORK_INTERFACE`]. Replicas in one namespace have the
+    /// same figures.
+    pub const NETWORK_IO: &str = "process.network.io";
+    /// CPU that the closest limit of a replica's own control group allows, in cores: quota ÷ period.
+    pub const CGROUP_CPU_LIMIT: &str = "cgroup.cpu.limit";
+    /// Periods of that control group in which something was runnable, per second.
+    pub const CGROUP_PERIODS: &str = "cgroup.cpu.periods";
+    /// Periods in which its quota was used up, per second; over [`CGROUP_PERIODS`] it is the share throttled.
+    pub const CGROUP_THROTTLED_PERIODS: &str = "cgroup.cpu.throttled_periods";
+    /// Seconds per second that its processors stood throttled, added up over processors.
+    pub const CGROUP_THROTTLED_TIME: &str = "cgroup.cpu.throttled_time";
+    /// Memory charged to the closest control group of a replica that has a limit, page cache included, in bytes.
+    pub const CGROUP_MEMORY_USAGE: &str = "cgroup.memory.usage";
+    /// That limit, in bytes.
+    pub const CGROUP_MEMORY_LIMIT: &str = "cgroup.memory.limit";
+    /// As [`HOST_PRESSURE_AVERAGE`], of the control group (version 2) that a replica's processes have to themselves.
+    pub const CGROUP_PRESSURE_AVERAGE: &str = "cgroup.pressure.some.avg10";
+    /// As [`HOST_PRESSURE_STALLED`], of that control group.
+    pub const CGROUP_PRESSURE_STALLED: &str = "cgroup.pressure.some.stalled";
     /// Share of the host's CPU time that was not idle, 0 to 1.
     pub const HOST_CPU_UTILIZATION: &str = "host.cpu.utilization";
     /// Share of the host's CPU time that the hypervisor took, 0 to 1.
     pub const HOST_CPU_STEAL: &str = "host.cpu.steal";
+    /// Bytes per second through the interfaces of the sampler's own network namespace, by [`NETWORK_DIRECTION`] and
+    /// [`NETWORK_INTERFACE`]. A packet that passes a bridge counts on each interface that it passes.
+    pub const HOST_NETWORK_IO: &str = "host.network.io";
+    /// Share of the last ten seconds in which a task waited for the [`PRESSURE_RESOURCE`], 0 to 1: the kernel's own
+    /// moving average ("some avg10" of its pressure stall information).
+    pub const HOST_PRESSURE_AVERAGE: &str = "host.pressure.some.avg10";
+    /// The same share since the reading before, from the kernel's total.
+    pub const HOST_PRESSURE_STALLED: &str = "host.pressure.some.stalled";
+    /// Memory that the kernel estimates could be had without swapping (`MemAvailable`), in bytes.
+    pub const HOST_MEMORY_AVAILABLE: &str = "system.memory.linux.available";
+    /// Tasks that run, wait to run or wait for a disk: the kernel's average over one minute.
+    pub const HOST_LOAD: &str = "system.cpu.load_average.1m";
+
+    /// The label that tells `user` from `system` time.
+    pub const CPU_MODE: &str = "cpu.mode";
+    /// The label that tells `voluntary` from `involuntary` switches.
+    pub const CONTEXT_SWITCH_TYPE: &str = "process.context_switch.type";
+    /// The label that tells `read` from `write`.
+    pub const DISK_DIRECTION: &str = "disk.io.direction";
+    /// The label that tells `receive` from `transmit`.
+    pub const NETWORK_DIRECTION: &str = "network.io.direction";
+    /// The label that names the interface, such as `eth0`.
+    pub const NETWORK_INTERFACE: &str = "network.interface.name";
+    /// The label that says what was waited for: `cpu`, `memory` or `io`.
+    pub const PRESSURE_RESOURCE: &str = "resource";
+
+    /// All that the sampler writes: name and UCUM unit.
+    pub const SAMPLED: [(&str, &str); 25] = [
+        (CPU_CORES, "{cpu}"),
+        (CPU_TIME, "s/s"),
+        (BUSIEST_THREAD_CORES, "{cpu}"),
+        (MEMORY_BYTES, "By"),
+        (MEMORY_PSS_BYTES, "By"),
+        (CONTEXT_SWITCHES, "{context_switch}/s"),
+        (OPEN_DESCRIPTORS, "{file_descriptor}"),
+        (THREADS, "{thread}"),
+        (DISK_IO, "By/s"),
+        (NETWORK_IO, "By/s"),
+        (CGROUP_CPU_LIMIT, "{cpu}"),
+        (CGROUP_PERIODS, "{period}/s"),
+        (CGROUP_THROTTLED_PERIODS, "{period}/s"),
+        (CGROUP_THROTTLED_TIME, "s/s"),
+        (CGROUP_MEMORY_USAGE, "By"),
+        (CGROUP_MEMORY_LIMIT, "By"),
+        (CGROUP_PRESSURE_AVERAGE, "1"),
+        (CGROUP_PRESSURE_STALLED, "s/s"),
+        (HOST_CPU_UTILIZATION, "1"),
+        (HOST_CPU_STEAL, "1"),
+        (HOST_NETWORK_IO, "By/s"),
+        (HOST_PRESSURE_AVERAGE, "1"),
+        (HOST_PRESSURE_STALLED, "s/s"),
+        (HOST_MEMORY_AVAILABLE, "By"),
+        (HOST_LOAD, "{task}"),
+    ];
+
     /// What a store has spent of its provisioned throughput since it started, in its own units (request units): a
     /// cumulative counter, one series per physical partition, labelled [`PARTITION`]. Reported by the store itself.
     pub const THROUGHPUT_CONSUMED: &str = "db.throughput.consumed";

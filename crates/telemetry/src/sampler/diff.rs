@@ -1,4 +1,4 @@
-//! What happened between two readings. Pure.
+//! CPU and memory: what happened between two readings. Pure.
 //!
 //! CPU of a replica over an interval is, over its processes: what those in both readings used, all that those used
 //! which began in the interval, and what ended in it. The last is known from the ended processes' parents, to whose
@@ -6,47 +6,53 @@
 //! is taken off, for it was counted then. So short-lived children count in full, as long as a process of the replica
 //! waits for them. What is lost is the last stretch, since the reading before, of a process that nobody waits for.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::time::Duration;
 
 use narrows_model::series::{Point, SeriesKey, names};
 
-use super::scan::{Group, Reading, TaskId, Units};
-use super::stat::HostStat;
+use super::points::Points;
+use super::scan::{Group, Reading, Units};
+use super::stat::{Cpu, HostStat, TaskId};
 
 /// The points of a reading: memory, and rates since the reading before. Without one, memory only.
 pub(super) fn points(before: Option<&Reading>, after: &Reading, units: &Units) -> Vec<(SeriesKey, Point)> {
     let mut out = Vec::new();
-    let since = before.and_then(|before| Interval::between(before, after, units));
-    for ((service, replica), group) in after.groups.iter().filter(|(_, group)| !group.processes.is_empty()) {
-        let mut push = |name, unit, value| out.push(point(name, unit, (service, *replica), after.time_ns, value));
-        push(names::MEMORY_BYTES, "By", (group.resident_pages * units.page_bytes) as f64);
-        let earlier = before.and_then(|before| before.groups.get(&(service.clone(), *replica)));
+    let since = before.and_then(|before| Interval::between(before.since_boot, after.since_boot, units));
+    for (key, group) in after.groups.iter().filter(|(_, group)| !group.processes.is_empty()) {
+        let mut points = Points::of(&mut out, (&key.0, key.1), after.time_ns);
+        points.push(names::MEMORY_BYTES, group.resident_pages.saturating_mul(units.page_bytes) as f64);
+        let earlier = before.and_then(|before| before.groups.get(key));
         if let (Some(since), Some(earlier)) = (&since, earlier.filter(|earlier| !earlier.processes.is_empty())) {
-            push(names::CPU_CORES, "{cpu}", since.cores(used(earlier, group, since.began_ticks)));
-            if let Some(ticks) = busiest(earlier, group, since.began_ticks) {
-                push(names::BUSIEST_THREAD_CORES, "{cpu}", since.cores(ticks).min(1.0));
+            let cpu = used(earlier, group, since.began_ticks);
+            points.push(names::CPU_CORES, since.cores(cpu.ticks()));
+            points.push_labelled(names::CPU_TIME, &[(names::CPU_MODE, "user")], since.cores(cpu.user_ticks));
+            points.push_labelled(names::CPU_TIME, &[(names::CPU_MODE, "system")], since.cores(cpu.system_ticks));
+            if let Some(run_ns) = busiest(earlier, group, since.began_ticks) {
+                points.push(names::BUSIEST_THREAD_CORES, since.per_second(run_ns as f64 / 1e9).min(1.0));
             }
         }
     }
     if let Some(before) = before {
-        out.extend(host(before.host, after.host, after.time_ns));
+        host(&mut Points::of(&mut out, ("", 0), after.time_ns), before.host, after.host);
     }
     out
 }
 
-struct Interval {
+/// The time between two readings.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Interval {
     length: Duration,
     /// The earlier reading's instant, as processes' start times are written.
-    began_ticks: u64,
+    pub(super) began_ticks: u64,
     ticks_per_second: u64,
 }
 
 impl Interval {
-    /// None when no time passed.
-    fn between(before: &Reading, after: &Reading, units: &Units) -> Option<Self> {
-        let length = after.since_boot.checked_sub(before.since_boot).filter(|length| !length.is_zero())?;
-        let began_ticks = before.since_boot.as_nanos() * u128::from(units.ticks_per_second) / 1_000_000_000;
+    /// Of two instants since boot. None when no time passed.
+    pub(super) fn between(before: Duration, after: Duration, units: &Units) -> Option<Self> {
+        let length = after.checked_sub(before).filter(|length| !length.is_zero())?;
+        let began_ticks = before.as_nanos() * u128::from(units.ticks_per_second) / 1_000_000_000;
         let began_ticks = u64::try_from(began_ticks).unwrap_or(u64::MAX);
         Some(Self { length, began_ticks, ticks_per_second: units.ticks_per_second })
     }
@@ -54,22 +60,26 @@ impl Interval {
     fn cores(&self, ticks: u64) -> f64 {
         ticks as f64 / self.ticks_per_second as f64 / self.length.as_secs_f64()
     }
+
+    pub(super) fn per_second(&self, amount: f64) -> f64 {
+        amount / self.length.as_secs_f64()
+    }
 }
 
-/// CPU ticks of a replica's processes since the earlier reading.
-fn used(before: &Group, after: &Group, began_ticks: u64) -> u64 {
-    let (mut own, mut reaped) = (0, 0);
+/// CPU time of a replica's processes since the earlier reading.
+fn used(before: &Group, after: &Group, began_ticks: u64) -> Cpu {
+    let (mut own, mut reaped) = (Cpu::default(), Cpu::default());
     for (id, now) in &after.processes {
         let then = earlier(&before.processes, id, began_ticks).unwrap_or(*now);
-        own += now.own_ticks.saturating_sub(then.own_ticks);
-        reaped += now.reaped_ticks.saturating_sub(then.reaped_ticks);
+        own = own.plus(now.own.since(then.own));
+        reaped = reaped.plus(now.reaped.since(then.reaped));
     }
     let ended = before.processes.iter().filter(|(id, _)| !after.processes.contains_key(id));
-    let counted: u64 = ended.map(|(_, usage)| usage.own_ticks + usage.reaped_ticks).sum();
-    own + reaped.saturating_sub(counted)
+    let counted = ended.fold(Cpu::default(), |sum, (_, usage)| sum.plus(usage.own).plus(usage.reaped));
+    own.plus(reaped.since(counted))
 }
 
-/// CPU ticks of the thread that used most; none without threads.
+/// Nanoseconds of the thread that ran longest; none without threads.
 fn busiest(before: &Group, after: &Group, began_ticks: u64) -> Option<u64> {
     let since =
         |(id, now): (&TaskId, &u64)| now.saturating_sub(earlier(&before.threads, id, began_ticks).unwrap_or(*now));
@@ -78,33 +88,20 @@ fn busiest(before: &Group, after: &Group, began_ticks: u64) -> Option<u64> {
 
 /// What a task had used at the earlier reading: nothing if it began since. None for one that was there but not seen,
 /// as when a root was changed: nothing can be said about its interval.
-fn earlier<T: Copy + Default>(before: &HashMap<TaskId, T>, id: &TaskId, began_ticks: u64) -> Option<T> {
+pub(super) fn earlier<T: Copy + Default>(before: &HashMap<TaskId, T>, id: &TaskId, began_ticks: u64) -> Option<T> {
     let began_since = id.started_ticks >= began_ticks;
     before.get(id).copied().or_else(|| began_since.then(T::default))
 }
 
-fn host(before: HostStat, after: HostStat, time_ns: i64) -> Vec<(SeriesKey, Point)> {
+fn host(points: &mut Points<'_>, before: HostStat, after: HostStat) {
     let total = after.total_ticks.saturating_sub(before.total_ticks);
     if total == 0 {
-        return Vec::new();
+        return;
     }
     // The kernel's count of time spent waiting for disks may run backwards, so shares are kept within 0 to 1.
     let share = |now: u64, then: u64| (now.saturating_sub(then) as f64 / total as f64).min(1.0);
-    let busy = 1.0 - share(after.idle_ticks, before.idle_ticks);
-    let steal = share(after.steal_ticks, before.steal_ticks);
-    let point = |name, value| point(name, "1", ("", 0), time_ns, value);
-    vec![point(names::HOST_CPU_UTILIZATION, busy), point(names::HOST_CPU_STEAL, steal)]
-}
-
-fn point(name: &str, unit: &str, whose: (&str, u32), time_ns: i64, value: f64) -> (SeriesKey, Point) {
-    let key = SeriesKey {
-        name: name.to_owned(),
-        unit: unit.to_owned(),
-        service: whose.0.to_owned(),
-        replica: whose.1,
-        labels: BTreeMap::new(),
-    };
-    (key, Point { time_ns, value })
+    points.push(names::HOST_CPU_UTILIZATION, 1.0 - share(after.idle_ticks, before.idle_ticks));
+    points.push(names::HOST_CPU_STEAL, share(after.steal_ticks, before.steal_ticks));
 }
 
 #[cfg(test)]
@@ -120,7 +117,7 @@ mod tests {
             time_ns: seconds as i64,
             since_boot: Duration::from_secs(seconds),
             host: HostStat::default(),
-            groups: BTreeMap::from([(("s".to_owned(), 1), group.clone())]),
+            groups: [(("s".to_owned(), 1), group.clone())].into_iter().collect(),
         };
         (reading(10, before), reading(12, after))
     }
@@ -129,10 +126,14 @@ mod tests {
         TaskId { id, started_ticks }
     }
 
+    fn user(user_ticks: u64) -> Cpu {
+        Cpu { user_ticks, system_ticks: 0 }
+    }
+
     /// A group of (process, own ticks, reaped ticks).
     fn processes(rows: &[(TaskId, u64, u64)]) -> Group {
         let usage = |(id, own_ticks, reaped_ticks): &(TaskId, u64, u64)| {
-            (*id, Usage { own_ticks: *own_ticks, reaped_ticks: *reaped_ticks })
+            (*id, Usage { own: user(*own_ticks), reaped: user(*reaped_ticks) })
         };
         Group { processes: rows.iter().map(usage).collect(), resident_pages: 2, ..Group::default() }
     }
@@ -165,6 +166,26 @@ mod tests {
     }
 
     #[test]
+    fn user_and_system_time_add_up_to_the_cores() {
+        let cpu = |user_ticks, system_ticks| Cpu { user_ticks, system_ticks };
+        let group = |rows: &[(TaskId, Cpu, Cpu)]| Group {
+            processes: rows.iter().map(|(id, own, reaped)| (*id, Usage { own: *own, reaped: *reaped })).collect(),
+            ..Group::default()
+        };
+        let (root, child) = (id(1, 5), id(2, 900));
+        let before = group(&[(root, cpu(50, 20), cpu(0, 9)), (child, cpu(10, 10), cpu(0, 0))]);
+        let after = group(&[(root, cpu(90, 80), cpu(30, 21))]);
+        let (before, after) = readings(&before, &after);
+        let points = points(Some(&before), &after, &UNITS);
+        let mode = |mode: &str| {
+            let has_mode = |key: &SeriesKey| key.labels.get(names::CPU_MODE).is_some_and(|label| label == mode);
+            points.iter().find(|(key, _)| key.name == names::CPU_TIME && has_mode(key)).unwrap().1.value
+        };
+        assert_eq!((mode("user"), mode("system")), (0.3, 0.31));
+        assert_eq!(value(&points, names::CPU_CORES), Some(0.61));
+    }
+
+    #[test]
     fn a_number_that_is_used_again_is_another_process() {
         assert_eq!(cores(&[(id(1, 5), 500, 0)], &[(id(1, 1050), 40, 0)]), Some(0.2));
     }
@@ -185,7 +206,7 @@ mod tests {
     #[test]
     fn the_busiest_thread_is_at_most_one_core() {
         let with = |threads: &[(TaskId, u64)]| Group {
-            threads: threads.iter().copied().collect(),
+            threads: threads.iter().map(|(id, ms)| (*id, ms * 10_000_000)).collect(),
             ..processes(&[(id(1, 5), 0, 0)])
         };
         let busiest = |before: &[_], after: &[_]| {
@@ -209,7 +230,8 @@ mod tests {
             (stat(100, 0, 200), stat(100, 0, 200), None),
         ];
         for (before, after, expected) in cases {
-            let points = host(before, after, 1);
+            let mut points = Vec::new();
+            host(&mut Points::of(&mut points, ("", 0), 1), before, after);
             let got = value(&points, names::HOST_CPU_UTILIZATION).zip(value(&points, names::HOST_CPU_STEAL));
             assert_eq!(got, expected);
         }

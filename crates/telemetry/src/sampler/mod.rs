@@ -1,28 +1,51 @@
-//! Reads from `/proc` what the processes of a trial, the generator and the host use, at a fixed interval.
+//! Reads from `/proc` and from control groups what the processes of a trial, the generator and the host use, at a fixed
+//! interval.
 //!
-//! One thread, named `sampler`. Each tick scans `/proc` once (`scan.rs`) into a reading, and the difference of two
-//! readings is a batch of points (`diff.rs`): CPU is a rate, so the first reading of a replica gives memory only. Ticks
-//! stand on a schedule fixed at the start, so lateness does not add up; a tick that was missed is left out, never
-//! made up for.
+//! One thread, named `sampler`. Each tick takes one reading (`scan.rs`), and the difference of two readings is a batch
+//! of points (`diff.rs`): CPU is a rate, so the first reading of a replica gives memory only. What costs more or matters
+//! less than CPU and memory, the details (`rates.rs`), is read at most once a second. Ticks stand on a schedule fixed at
+//! the start, so lateness does not add up; a tick that was missed is left out, never made up for.
 //!
 //! A replica is its root process, all descendants of it, and, where the root leads a session, everything in that
 //! session, so that children that made themselves daemons still count. A process that leaves both (`setsid` after the
-//! parent's death) is lost. CPU comes in the kernel's clock ticks, usually 10 ms, so at an interval of one second a
-//! value is within 0.01 cores, at 100 ms within 0.1.
+//! parent's death) is lost. Or it is what is in a control group and below. CPU comes in the kernel's clock ticks, usually
+//! 10 ms, so at an interval of one second a value is within 0.01 cores, at 100 ms within 0.1.
 //!
-//! Not here: cgroup accounting and pressure (PSI).
+//! What this user may not read, or this kernel does not have, is absent; [`SamplerStats`] says so. All names with their
+//! units: [`narrows_model::series::names::SAMPLED`].
 
+mod cgroups;
+mod details;
 mod diff;
+mod files;
+mod host;
+mod limits;
+mod mounts;
+mod points;
+mod process;
+mod rates;
 mod scan;
 mod stat;
+mod table;
+mod text;
+mod threads;
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::{Receipt, Store};
+
+pub use limits::{
+    DESCRIPTORS_MAX, DETAILS_INTERVAL, Denied, HOST_PROCESSES_MAX, LeftOut, PROCESSES_MAX, PSS_BYTES_MAX,
+    RARE_INTERVAL, THREADS_MAX,
+};
+
+/// Where the kernel shows processes.
+const PROC: &str = "/proc";
 
 /// The shortest interval.
 pub const INTERVAL_MIN: Duration = Duration::from_millis(100);
@@ -50,6 +73,20 @@ pub enum Error {
         /// Its number.
         replica: u32,
     },
+    /// The control group to watch is not there.
+    #[error(
+        "cannot watch control group {} as replica {replica} of {service}: there is no cgroup.procs in it, expected a \
+         folder such as /sys/fs/cgroup/shop.slice or a path from the hierarchy's root such as /shop.slice",
+        path.display()
+    )]
+    NoCgroup {
+        /// Its service.
+        service: String,
+        /// Its number.
+        replica: u32,
+        /// As it was given.
+        path: PathBuf,
+    },
 }
 
 /// How to sample.
@@ -74,6 +111,10 @@ pub struct SamplerStats {
     pub missed: u64,
     /// Batches of points that the store refused.
     pub refused: u64,
+    /// What was left out because of a limit.
+    pub left_out: LeftOut,
+    /// What this user may not read.
+    pub denied: Denied,
 }
 
 /// A running sampler. Dropping it stops it.
@@ -86,8 +127,20 @@ pub struct Sampler {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Root processes by service and replica.
-type Watched = BTreeMap<(String, u32), u32>;
+/// Service and replica.
+type ReplicaKey = (String, u32);
+
+/// What is watched.
+type Watched = BTreeMap<ReplicaKey, Target>;
+
+/// What makes up a replica.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Target {
+    /// A root process and what belongs to it.
+    Process(u32),
+    /// The processes in a control group and below; its folder.
+    Cgroup(PathBuf),
+}
 
 impl Sampler {
     /// Starts the thread and takes the first reading at once. Points go to `store`; a refusal is counted, not retried.
@@ -98,21 +151,23 @@ impl Sampler {
         if config.interval < INTERVAL_MIN {
             return Err(Error::IntervalTooShort(config.interval));
         }
-        let scanner = scan::Scanner::new().map_err(Error::Proc)?;
+        let scanner = scan::Scanner::new(PROC).map_err(Error::Proc)?;
         let (stop, asked_to_stop) = sync_channel(0);
         let watched = Arc::new(Mutex::new(Watched::new()));
         let stats = Arc::new(Mutex::new(SamplerStats::default()));
         let state = Sampling {
             scanner,
             store,
+            interval: config.interval,
             before: None,
+            details: None,
             receipt: None,
             watched: Arc::clone(&watched),
             stats: Arc::clone(&stats),
         };
         let thread = std::thread::Builder::new()
             .name("sampler".to_owned())
-            .spawn(move || state.run(config.interval, &asked_to_stop))
+            .spawn(move || state.run(&asked_to_stop))
             .map_err(Error::Thread)?;
         Ok(Self { watched, stats, stop: Some(stop), thread: Some(thread) })
     }
@@ -122,13 +177,34 @@ impl Sampler {
     /// # Errors
     /// When [`WATCHED_MAX`] replicas are watched.
     pub fn watch(&self, service: &str, replica: u32, pid: u32) -> Result<(), Error> {
+        self.watch_target(service, replica, Target::Process(pid))
+    }
+
+    /// From the next reading on, what is in this control group and below makes up a replica, instead of anything
+    /// earlier. The path is the group's folder, such as `/sys/fs/cgroup/shop.slice`, or its path from the root of its
+    /// hierarchy as `/proc/PID/cgroup` writes it, such as `/shop.slice`. Processes that join later count too.
+    ///
+    /// # Errors
+    /// When there is no such group, or [`WATCHED_MAX`] replicas are watched.
+    pub fn watch_cgroup(&self, service: &str, replica: u32, path: &Path) -> Result<(), Error> {
+        let folder = cgroups::folder(&mut files::Files::new(PROC), path);
+        let missing = || Error::NoCgroup { service: service.to_owned(), replica, path: path.to_owned() };
+        self.watch_target(service, replica, Target::Cgroup(folder.ok_or_else(missing)?))
+    }
+
+    fn watch_target(&self, service: &str, replica: u32, target: Target) -> Result<(), Error> {
         let mut watched = lock(&self.watched);
         let key = (service.to_owned(), replica);
         if watched.len() >= WATCHED_MAX && !watched.contains_key(&key) {
             return Err(Error::TooManyWatched { service: service.to_owned(), replica });
         }
-        watched.insert(key, pid);
+        watched.insert(key, target);
         Ok(())
+    }
+
+    /// What it did so far.
+    pub fn stats(&self) -> SamplerStats {
+        *lock(&self.stats)
     }
 
     /// From the next reading on, only the generator and the host are sampled.
@@ -161,15 +237,18 @@ impl Drop for Sampler {
 struct Sampling {
     scanner: scan::Scanner,
     store: Arc<dyn Store>,
+    interval: Duration,
     before: Option<scan::Reading>,
+    /// The detailed reading before.
+    details: Option<details::Details>,
     receipt: Option<Receipt>,
     watched: Arc<Mutex<Watched>>,
     stats: Arc<Mutex<SamplerStats>>,
 }
 
 impl Sampling {
-    fn run(mut self, interval: Duration, asked_to_stop: &Receiver<()>) {
-        let mut schedule = Schedule { next: Instant::now(), interval };
+    fn run(mut self, asked_to_stop: &Receiver<()>) {
+        let mut schedule = Schedule { next: Instant::now(), interval: self.interval };
         loop {
             self.tick();
             let now = Instant::now();
@@ -184,13 +263,19 @@ impl Sampling {
     fn tick(&mut self) {
         let watched = lock(&self.watched).clone();
         // Without /proc/stat there is nothing to say about this tick; the next one is compared with the one before.
-        let Ok(reading) = self.scanner.read(&watched) else { return };
-        let points = diff::points(self.before.as_ref(), &reading, &self.scanner.units());
+        let Ok((reading, details)) = self.scanner.read(&watched, self.interval) else { return };
+        let units = self.scanner.units();
+        let mut points = diff::points(self.before.as_ref(), &reading, &units);
+        if let Some(details) = details {
+            points.extend(rates::points(self.details.as_ref(), &details, &units, reading.time_ns));
+            self.details = Some(details);
+        }
         self.before = Some(reading);
         let receipt = (!points.is_empty()).then(|| self.store.points(points));
         let refused = self.receipt.take().is_some_and(|mut earlier| matches!(earlier.try_recv(), Ok(Err(_))));
         self.receipt = receipt;
         let mut stats = lock(&self.stats);
+        (stats.left_out, stats.denied) = self.scanner.absent();
         stats.readings += 1;
         stats.refused += u64::from(refused);
     }

@@ -1,25 +1,29 @@
 //! One reading of `/proc`.
 //!
-//! Every process's `stat` is read once, because whose child it is stands nowhere else; the threads only of processes
-//! that are watched. A process that vanishes while it is read is not an error: it is not there.
+//! A process that vanishes while it is read is not an error: it is not there.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fmt::{self, Write};
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io;
+use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::time::{ClockId, clock_gettime};
 
-use super::Watched;
-use super::stat::{self, HostStat, TaskStat};
+use super::cgroups::{self, Cgroups};
+use super::details::{Details, GroupDetails};
+use super::files::{Files, Kept};
+use super::host::{self, Host};
+use super::limits::{Budget, DETAILS_INTERVAL, Denied, Depth, LeftOut, RARE_INTERVAL};
+use super::process::{Figures, Kernel, Process};
+use super::stat::{self, Cpu, HostStat, TaskId, TaskStat};
+use super::table::Table;
+use super::text;
+use super::threads::Clock;
+use super::{ReplicaKey, Target, Watched};
 use narrows_model::series::names::GENERATOR;
 
 /// The generator's threads whose busiest is of interest.
 const LOAD_THREADS: &[u8] = b"load-";
-
-/// A process's `stat` is some 350 bytes; of the host's only the first line is of interest.
-const FILE_BYTES_MAX: u64 = 4096;
 
 /// What `/proc` said at one instant.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -30,30 +34,23 @@ pub(super) struct Reading {
     pub(super) since_boot: Duration,
     pub(super) host: HostStat,
     /// By service and replica.
-    pub(super) groups: BTreeMap<(String, u32), Group>,
+    pub(super) groups: BTreeMap<ReplicaKey, Group>,
 }
 
 /// The processes of a replica.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Group {
     pub(super) processes: HashMap<TaskId, Usage>,
-    /// The threads that count towards the busiest; ticks each.
+    /// The threads that count towards the busiest; nanoseconds each.
     pub(super) threads: HashMap<TaskId, u64>,
     pub(super) resident_pages: u64,
 }
 
-/// A process or thread, told from a later one with the same number by its start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct TaskId {
-    pub(super) id: u32,
-    pub(super) started_ticks: u64,
-}
-
-/// CPU time of a process, in clock ticks.
+/// CPU time of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Usage {
-    pub(super) own_ticks: u64,
-    pub(super) reaped_ticks: u64,
+    pub(super) own: Cpu,
+    pub(super) reaped: Cpu,
 }
 
 /// What the kernel counts in.
@@ -63,23 +60,45 @@ pub(super) struct Units {
     pub(super) page_bytes: u64,
 }
 
-/// Reads `/proc`, with buffers that are used again.
+/// Reads `/proc`, with files that stay open.
 #[derive(Debug)]
 pub(super) struct Scanner {
-    line: Vec<u8>,
-    path: String,
+    files: Files,
     units: Units,
+    kernel: Kernel,
+    budget: Budget,
+    schedule: Due,
+    host_stat: Kept,
+    host: Host,
+    cgroups: Cgroups,
+    table: Table,
+    processes: HashMap<u32, Process>,
+    /// The generator's own, of which only some threads count.
+    generator: Option<Process>,
 }
 
 impl Scanner {
-    /// Fails when `/proc/stat` cannot be read.
-    pub(super) fn new() -> io::Result<Self> {
+    /// `proc` is where `/proc` is mounted. Fails when its `stat` cannot be read.
+    pub(super) fn new(proc: &str) -> io::Result<Self> {
         let units = Units {
             ticks_per_second: rustix::param::clock_ticks_per_second().max(1),
             page_bytes: rustix::param::page_size() as u64,
         };
-        let mut scanner = Self { line: Vec::new(), path: String::new(), units };
-        scanner.host()?;
+        let mut files = Files::new(proc);
+        let mut scanner = Self {
+            kernel: kernel(&mut files, units),
+            files,
+            units,
+            budget: Budget::default(),
+            schedule: Due::default(),
+            host_stat: Kept::default(),
+            host: Host::default(),
+            cgroups: Cgroups::default(),
+            table: Table::default(),
+            processes: HashMap::new(),
+            generator: None,
+        };
+        scanner.host_stat()?;
         Ok(scanner)
     }
 
@@ -87,112 +106,207 @@ impl Scanner {
         self.units
     }
 
-    /// Reads the host, this process and what is watched.
-    pub(super) fn read(&mut self, watched: &Watched) -> io::Result<Reading> {
-        let since_boot = clock_gettime(ClockId::Boottime);
-        let mut reading = Reading {
-            time_ns: now_ns(),
-            since_boot: Duration::new(since_boot.tv_sec.unsigned_abs(), since_boot.tv_nsec.unsigned_abs() as u32),
-            host: self.host()?,
-            groups: BTreeMap::new(),
-        };
-        if let Some(group) = self.this_process() {
-            reading.groups.insert((GENERATOR.to_owned(), 0), group);
-        }
-        if !watched.is_empty() {
-            let processes = self.processes();
-            for (key, root) in watched {
-                let group = self.group(&processes, *root);
-                reading.groups.insert(key.clone(), group);
-            }
-        }
-        Ok(reading)
+    /// What had to be left out and what may not be read, since the start.
+    pub(super) fn absent(&self) -> (LeftOut, Denied) {
+        (self.budget.left_out, self.budget.denied)
     }
 
-    fn host(&mut self) -> io::Result<HostStat> {
-        self.read_file(format_args!("/proc/stat"))?;
-        stat::host(&self.line).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "no line of all processors"))
+    /// Reads the host, this process and what is watched; details too when they are due, `interval` being the time to
+    /// the next reading.
+    pub(super) fn read(&mut self, watched: &Watched, interval: Duration) -> io::Result<(Reading, Option<Details>)> {
+        let since_boot = since_boot();
+        let host = self.host_stat()?;
+        let mut reading = Reading { time_ns: now_ns(), since_boot, host, ..Reading::default() };
+        let depth = self.schedule.depth(since_boot, interval);
+        self.budget.refill();
+        let mut details = (depth >= Depth::Details).then(|| Details {
+            since_boot,
+            host: self.host.read(&mut self.files),
+            ..Details::default()
+        });
+        self.cgroups.refresh(&mut self.files, depth, |key| watched.contains_key(key));
+        self.read_generator(&mut reading, details.as_mut(), depth);
+        self.read_watched(watched, &mut reading, details.as_mut(), depth);
+        Ok((reading, details))
+    }
+
+    fn host_stat(&mut self) -> io::Result<HostStat> {
+        let line = self.files.record(&mut self.host_stat, format_args!("stat"))?;
+        stat::host(line).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "no line of all processors"))
     }
 
     /// The whole of this process, without its children, and its load threads.
-    fn this_process(&mut self) -> Option<Group> {
-        let pid = std::process::id();
-        let (_, stat) = self.task(format_args!("/proc/self/stat"))?;
-        let mut group = Group::default();
-        group.add(pid, Usage { own_ticks: stat.own_ticks, reaped_ticks: 0 }, &stat);
-        self.add_threads(&mut group, pid, LOAD_THREADS);
-        Some(group)
+    fn read_generator(&mut self, reading: &mut Reading, details: Option<&mut Details>, depth: Depth) {
+        let Ok(line) = self.files.once(format_args!("self/stat")) else { return };
+        let (Some(pid), Some((_, stat))) = (stat::own_number(line), stat::task(line)) else { return };
+        let process = match self.generator.take() {
+            Some(process) if process.id == stat.id(pid) => self.generator.insert(process),
+            _ => self.generator.insert(Process::new(stat.id(pid))),
+        };
+        let figures = process.read(&mut self.files, &stat, LOAD_THREADS, depth, self.kernel, &mut self.budget);
+        let without_children = TaskStat { reaped: Cpu::default(), ..stat };
+        let key = (GENERATOR.to_owned(), 0);
+        if let (Some(details), Some(own)) = (details, &figures.details) {
+            let group = GroupDetails::of(&[(process.id, stat.parent, own)]);
+            details.groups.insert(key.clone(), group);
+        }
+        reading.groups.entry(key).or_default().add(process.id, &without_children, &figures);
     }
 
-    /// All processes there are, by number.
-    fn processes(&mut self) -> HashMap<u32, TaskStat> {
-        numbered("/proc").filter_map(|pid| Some((pid, self.task(format_args!("/proc/{pid}/stat"))?.1))).collect()
+    fn read_watched(&mut self, watched: &Watched, reading: &mut Reading, details: Option<&mut Details>, depth: Depth) {
+        if watched.is_empty() {
+            self.processes.clear();
+            self.table = Table::default();
+            return;
+        }
+        self.budget.left_out.processes += self.table.refresh(&mut self.files);
+        let members = self.members(watched);
+        let figures = self.read_processes(&members, depth);
+        for (key, pids) in &members {
+            reading.groups.insert((*key).clone(), self.group(pids, &figures));
+        }
+        if let Some(details) = details {
+            for (key, pids) in &members {
+                if let Some(group) = self.group_details(key, &watched[*key], pids, &figures) {
+                    details.groups.insert((*key).clone(), group);
+                }
+            }
+        }
     }
 
-    fn group(&mut self, processes: &HashMap<u32, TaskStat>, root: u32) -> Group {
+    /// The processes of each replica, by number.
+    fn members<'a>(&mut self, watched: &'a Watched) -> Vec<(&'a ReplicaKey, Vec<u32>)> {
+        let roots = watched.values().filter_map(|target| match target {
+            Target::Process(root) => Some(*root),
+            Target::Cgroup(_) => None,
+        });
+        let by_root = self.table.members(&roots.collect());
+        let mut members = Vec::with_capacity(watched.len());
+        for (key, target) in watched {
+            let mut pids = match target {
+                Target::Process(root) => by_root.get(root).cloned().unwrap_or_default(),
+                Target::Cgroup(folder) => cgroups::processes(&mut self.files, folder, &mut self.budget),
+            };
+            pids.retain(|pid| self.table.get(*pid).is_some());
+            pids.sort_unstable();
+            members.push((key, pids));
+        }
+        members
+    }
+
+    /// Reads each process once, however many replicas it belongs to, up to the limit.
+    fn read_processes(&mut self, members: &[(&ReplicaKey, Vec<u32>)], depth: Depth) -> HashMap<u32, Figures> {
+        let mut figures = HashMap::new();
+        for pid in members.iter().flat_map(|(_, pids)| pids) {
+            let Some(stat) = self.table.get(*pid).filter(|_| !figures.contains_key(pid)) else { continue };
+            if self.budget.processes == 0 {
+                self.budget.left_out.processes += 1;
+                continue;
+            }
+            self.budget.processes -= 1;
+            let id = stat.id(*pid);
+            let process = self.processes.entry(*pid).or_insert_with(|| Process::new(id));
+            if process.id != id {
+                *process = Process::new(id);
+            }
+            figures.insert(*pid, process.read(&mut self.files, stat, b"", depth, self.kernel, &mut self.budget));
+        }
+        self.processes.retain(|pid, _| figures.contains_key(pid));
+        self.table.set_members(|pid| figures.contains_key(&pid));
+        figures
+    }
+
+    fn group(&self, pids: &[u32], figures: &HashMap<u32, Figures>) -> Group {
         let mut group = Group::default();
-        for pid in members(processes, root) {
-            let stat = &processes[&pid];
-            group.add(pid, Usage { own_ticks: stat.own_ticks, reaped_ticks: stat.reaped_ticks }, stat);
-            self.add_threads(&mut group, pid, b"");
+        for (id, stat, figures) in self.figures_of(pids, figures) {
+            group.add(id, stat, figures);
         }
         group
     }
 
-    fn add_threads(&mut self, group: &mut Group, pid: u32, name_prefix: &[u8]) {
-        for id in numbered(&format!("/proc/{pid}/task")) {
-            match self.task(format_args!("/proc/{pid}/task/{id}/stat")) {
-                Some((name, stat)) if name.starts_with(name_prefix) => {
-                    group.threads.insert(TaskId { id, started_ticks: stat.started_ticks }, stat.own_ticks);
-                }
-                Some(_) | None => {}
-            }
-        }
+    fn figures_of<'a>(
+        &'a self,
+        pids: &'a [u32],
+        figures: &'a HashMap<u32, Figures>,
+    ) -> impl Iterator<Item = (TaskId, &'a TaskStat, &'a Figures)> {
+        pids.iter().filter_map(|pid| {
+            let stat = self.table.get(*pid)?;
+            Some((stat.id(*pid), stat, figures.get(pid)?))
+        })
     }
 
-    /// A process's or thread's name and figures; none when it vanished.
-    fn task(&mut self, path: fmt::Arguments<'_>) -> Option<(&[u8], TaskStat)> {
-        self.read_file(path).ok()?;
-        stat::task(&self.line)
-    }
-
-    fn read_file(&mut self, path: fmt::Arguments<'_>) -> io::Result<()> {
-        self.path.clear();
-        // Writing to a string cannot fail.
-        let _ = self.path.write_fmt(path);
-        self.line.clear();
-        File::open(&self.path)?.take(FILE_BYTES_MAX).read_to_end(&mut self.line).map(|_| ())
+    fn group_details(
+        &mut self,
+        key: &ReplicaKey,
+        target: &Target,
+        pids: &[u32],
+        figures: &HashMap<u32, Figures>,
+    ) -> Option<GroupDetails> {
+        let processes: Vec<_> = self
+            .figures_of(pids, figures)
+            .filter_map(|(id, stat, figures)| Some((id, stat.parent, figures.details.as_ref()?)))
+            .collect();
+        let oldest = processes.iter().map(|(id, _, _)| *id).min()?;
+        let folder = match target {
+            Target::Process(_) => None,
+            Target::Cgroup(folder) => Some(Path::new(folder)),
+        };
+        let group = GroupDetails::of(&processes);
+        Some(GroupDetails {
+            network: host::network(&mut self.files, oldest.id, &mut self.budget),
+            cgroup: self.cgroups.read(&mut self.files, key, oldest, folder),
+            ..group
+        })
     }
 }
 
 impl Group {
-    fn add(&mut self, pid: u32, usage: Usage, stat: &TaskStat) {
-        self.processes.insert(TaskId { id: pid, started_ticks: stat.started_ticks }, usage);
-        self.resident_pages += stat.resident_pages;
+    fn add(&mut self, id: TaskId, stat: &TaskStat, figures: &Figures) {
+        self.processes.insert(id, Usage { own: stat.own, reaped: stat.reaped });
+        self.threads.extend(figures.threads_run_ns.iter().copied());
+        self.resident_pages = self.resident_pages.saturating_add(stat.resident_pages);
     }
 }
 
-/// The entries of a directory that are numbers.
-fn numbered(directory: &str) -> impl Iterator<Item = u32> + use<> {
-    let entries = fs::read_dir(directory).into_iter().flatten();
-    entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+/// When details and what is dear were read last.
+#[derive(Debug, Default)]
+struct Due {
+    details: Option<Duration>,
+    rare: Option<Duration>,
 }
 
-/// The root, its descendants, and all of its session if it leads one, even when it is gone itself.
-fn members(processes: &HashMap<u32, TaskStat>, root: u32) -> Vec<u32> {
-    let belongs = |pid: u32| {
-        let mut at = pid;
-        // Parents that change while /proc is read could form a ring; no chain is longer than there are processes.
-        for _ in 0..=processes.len() {
-            let Some(stat) = processes.get(&at) else { return false };
-            if at == root || stat.session == root {
-                return true;
-            }
-            at = stat.parent;
+impl Due {
+    /// What is due now, and takes it as done. A reading comes when it is nearer to the due time than the next one.
+    fn depth(&mut self, now: Duration, interval: Duration) -> Depth {
+        let is_due = |last: Option<Duration>, every| last.is_none_or(|last| now + interval / 2 >= last + every);
+        if is_due(self.rare, RARE_INTERVAL) {
+            (self.rare, self.details) = (Some(now), Some(now));
+            return Depth::Rare;
         }
-        false
+        if is_due(self.details, DETAILS_INTERVAL) {
+            self.details = Some(now);
+            return Depth::Details;
+        }
+        Depth::Quick
+    }
+}
+
+/// What this kernel offers, tried on this process.
+fn kernel(files: &mut Files, units: Units) -> Kernel {
+    let schedule = files.once(format_args!("self/schedstat")).ok().and_then(text::schedule);
+    let mut folder = Kept::default();
+    let counts_descriptors = files.size(&mut folder, format_args!("self/fd")).is_ok_and(|size| size > 0)
+        && files.is_in_procfs(format_args!("self/fd"));
+    let clock = Clock {
+        has_schedstat: schedule.is_some_and(|schedule| schedule.run_ns > 0),
+        tick_ns: 1_000_000_000 / units.ticks_per_second,
     };
-    processes.keys().copied().filter(|pid| belongs(*pid)).collect()
+    Kernel { clock, counts_descriptors }
+}
+
+fn since_boot() -> Duration {
+    let now = clock_gettime(ClockId::Boottime);
+    Duration::new(now.tv_sec.unsigned_abs(), now.tv_nsec.unsigned_abs() as u32)
 }
 
 fn now_ns() -> i64 {
@@ -205,39 +319,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_replica_is_its_root_its_descendants_and_its_session() {
-        // (pid, parent, session)
-        let rows = [
-            (1, 0, 1),
-            (10, 1, 10),  // a root that leads its session
-            (11, 10, 10), // its child
-            (12, 11, 12), // a grandchild in a session of its own
-            (13, 1, 10),  // a daemon that stayed in the session
-            (14, 13, 14), // and its child in another
-            (20, 1, 5),   // a root in somebody else's session
-            (21, 20, 5),
-            (22, 1, 5), // a stranger in that session
-            (30, 31, 30),
-            (31, 30, 31), // a ring
-        ];
-        let stat = |parent, session| TaskStat { parent, session, ..TaskStat::default() };
-        let processes = rows.map(|(pid, parent, session)| (pid, stat(parent, session))).into_iter().collect();
-        let cases = [(10, vec![10, 11, 12, 13, 14]), (20, vec![20, 21]), (12, vec![12]), (99, vec![])];
-        for (root, expected) in cases {
-            let mut got = members(&processes, root);
-            got.sort_unstable();
-            assert_eq!(got, expected, "{root}");
-        }
-        let mut without_root: HashMap<_, _> = processes;
-        without_root.remove(&10);
-        let mut got = members(&without_root, 10);
-        got.sort_unstable();
-        assert_eq!(got, [11, 12, 13, 14]);
-    }
-
-    #[test]
     fn this_process_is_read_with_its_load_threads_only() {
-        let mut scanner = Scanner::new().unwrap();
+        let mut scanner = Scanner::new("/proc").unwrap();
         let (done, wait) = std::sync::mpsc::sync_channel::<()>(0);
         let (up, is_up) = std::sync::mpsc::sync_channel(0);
         let spin = move || {
@@ -246,11 +329,31 @@ mod tests {
         };
         let thread = std::thread::Builder::new().name("load-0".to_owned()).spawn(spin).unwrap();
         is_up.recv().unwrap();
-        let reading = scanner.read(&Watched::new()).unwrap();
-        let group = &reading.groups[&(GENERATOR.to_owned(), 0)];
+        let (reading, details) = scanner.read(&Watched::new(), Duration::from_secs(1)).unwrap();
+        let key = (GENERATOR.to_owned(), 0);
+        let group = &reading.groups[&key];
         assert_eq!((reading.groups.len(), group.processes.len(), group.threads.len()), (1, 1, 1));
         assert!(group.resident_pages > 0);
+        let details = details.unwrap();
+        let own = &details.groups[&key];
+        assert!(own.threads >= 2 && own.switches.len() >= 2 && own.descriptors.is_some_and(|open| open > 2), "{own:?}");
+        assert!(details.host.available_bytes.is_some_and(|bytes| bytes > 0) && details.host.load.is_some());
         drop(done);
         thread.join().unwrap();
+    }
+
+    #[test]
+    fn details_come_once_a_second_and_the_dear_every_ten() {
+        for (interval_ms, every) in [(1000, 1), (100, 10), (300, 3), (2500, 1)] {
+            let interval = Duration::from_millis(interval_ms);
+            let mut due = Due::default();
+            let depths: Vec<Depth> = (0..101).map(|n| due.depth(interval * n, interval)).collect();
+            assert_eq!(depths[0], Depth::Rare);
+            let first = depths.iter().skip(1).position(|depth| *depth >= Depth::Details).unwrap() + 1;
+            assert_eq!(first, every, "{interval:?}");
+            let rare = depths.iter().skip(1).position(|depth| *depth == Depth::Rare).unwrap() + 1;
+            let seconds = rare as f64 * interval.as_secs_f64();
+            assert!((8.5..=11.5).contains(&seconds), "{interval:?}: {seconds}");
+        }
     }
 }

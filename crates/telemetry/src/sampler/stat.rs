@@ -1,5 +1,13 @@
 //! Lines of `/proc/PID/stat`, `/proc/PID/task/TID/stat` and `/proc/stat`. Fields: proc(5).
 
+/// A process or thread, told from a later one with the same number by its start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct TaskId {
+    /// When it started, in clock ticks since boot.
+    pub(super) started_ticks: u64,
+    pub(super) id: u32,
+}
+
 /// What is read of a process or thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct TaskStat {
@@ -7,14 +15,50 @@ pub(super) struct TaskStat {
     pub(super) parent: u32,
     /// The session's leader.
     pub(super) session: u32,
-    /// User and system time, in clock ticks.
-    pub(super) own_ticks: u64,
-    /// The same of children that ended and were waited for, and of theirs.
-    pub(super) reaped_ticks: u64,
+    pub(super) own: Cpu,
+    /// Of children that ended and were waited for, and of theirs.
+    pub(super) reaped: Cpu,
+    /// Threads of the process.
+    pub(super) threads: u64,
     /// When it started, in clock ticks since boot. With the id it names a process or thread for good.
     pub(super) started_ticks: u64,
     /// Resident memory, in pages.
     pub(super) resident_pages: u64,
+}
+
+/// CPU time in clock ticks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Cpu {
+    pub(super) user_ticks: u64,
+    pub(super) system_ticks: u64,
+}
+
+impl TaskStat {
+    /// Who it is, given its number.
+    pub(super) fn id(&self, id: u32) -> TaskId {
+        TaskId { started_ticks: self.started_ticks, id }
+    }
+}
+
+impl Cpu {
+    pub(super) fn ticks(self) -> u64 {
+        self.user_ticks.saturating_add(self.system_ticks)
+    }
+
+    pub(super) fn plus(self, other: Self) -> Self {
+        Self {
+            user_ticks: self.user_ticks.saturating_add(other.user_ticks),
+            system_ticks: self.system_ticks.saturating_add(other.system_ticks),
+        }
+    }
+
+    /// What it grew by; a part that fell counts as nothing.
+    pub(super) fn since(self, then: Self) -> Self {
+        Self {
+            user_ticks: self.user_ticks.saturating_sub(then.user_ticks),
+            system_ticks: self.system_ticks.saturating_sub(then.system_ticks),
+        }
+    }
 }
 
 /// Reads a process's or thread's line: its name and the rest. None when it is not such a line.
@@ -30,8 +74,9 @@ pub(super) fn task(line: &[u8]) -> Option<(&[u8], TaskStat)> {
     let stat = TaskStat {
         parent: u32::try_from(fields.number(4)?).ok()?,
         session: u32::try_from(fields.number(6)?).ok()?,
-        own_ticks: fields.number(14)?.checked_add(fields.number(15)?)?,
-        reaped_ticks: fields.number(16)?.checked_add(fields.number(17)?)?,
+        own: Cpu { user_ticks: fields.number(14)?, system_ticks: fields.number(15)? },
+        reaped: Cpu { user_ticks: fields.number(16)?, system_ticks: fields.number(17)? },
+        threads: fields.number(20)?,
         started_ticks: fields.number(22)?,
         resident_pages: fields.number(24)?,
     };
@@ -51,6 +96,11 @@ impl Fields<'_> {
         self.next = field + 1;
         if text.starts_with('-') { Some(0) } else { text.parse().ok() }
     }
+}
+
+/// The number of the process that a line is about, as the mount of `/proc` numbers it.
+pub(super) fn own_number(line: &[u8]) -> Option<u32> {
+    std::str::from_utf8(line.split(|byte| *byte == b' ').next()?).ok()?.parse().ok()
 }
 
 /// CPU time of the host since boot, in clock ticks over all processors.
@@ -95,8 +145,9 @@ mod tests {
             let expected = TaskStat {
                 parent: 1,
                 session: 41,
-                own_ticks: 15,
-                reaped_ticks: 5,
+                own: Cpu { user_ticks: 10, system_ticks: 5 },
+                reaped: Cpu { user_ticks: 3, system_ticks: 2 },
+                threads: 1,
                 started_ticks: 9000,
                 resident_pages: 250,
             };

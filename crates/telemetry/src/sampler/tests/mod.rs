@@ -1,4 +1,7 @@
-//! The sampler against real processes.
+//! The sampler against real processes; against made-up ones in `faked.rs`.
+
+mod faked;
+pub(super) mod tree;
 
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
@@ -39,7 +42,15 @@ struct Shell(Child);
 
 impl Shell {
     fn start(script: &str) -> Self {
-        Self(Command::new("sh").args(["-c", script]).stdin(Stdio::piped()).process_group(0).spawn().unwrap())
+        Self(
+            Command::new("sh")
+                .args(["-c", script])
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .process_group(0)
+                .spawn()
+                .unwrap(),
+        )
     }
 }
 
@@ -81,6 +92,57 @@ fn a_spinning_child_of_a_watched_process_is_seen() {
 }
 
 #[test]
+fn where_the_time_of_a_spinning_child_goes_is_seen() {
+    let spinning = Shell::start("(while :; do :; done) & wait");
+    let (sampler, points) = start();
+    sampler.watch("busy", 3, spinning.0.id()).unwrap();
+    let has = |key: &SeriesKey, name: &str, label: &str| {
+        let has_label = label.is_empty() || key.labels.values().any(|value| value == label);
+        key.service == "busy" && key.name == name && has_label
+    };
+    wait_for(&points, |key, value| has(key, names::CPU_TIME, "user") && value > 0.0);
+    wait_for(&points, |key, value| has(key, names::CPU_TIME, "system") && value >= 0.0);
+    // Others want the processor too now and then, if only the kernel.
+    wait_for(&points, |key, value| has(key, names::CONTEXT_SWITCHES, "involuntary") && value > 0.0);
+    wait_for(&points, |key, value| has(key, names::THREADS, "") && value == 2.0);
+    wait_for(&points, |key, value| key.name == names::HOST_MEMORY_AVAILABLE && value > 0.0);
+    let stats = sampler.stats();
+    assert_eq!((stats.left_out, stats.denied), Default::default());
+}
+
+#[test]
+fn all_that_is_written_is_in_the_list_with_its_unit() {
+    let child = Shell::start("read line");
+    let (sampler, points) = start();
+    sampler.watch("quiet", 0, child.0.id()).unwrap();
+    let mut seen = std::collections::BTreeSet::new();
+    while !seen.contains(names::CONTEXT_SWITCHES) {
+        for (key, _) in points.recv_timeout(Duration::from_secs(60)).unwrap() {
+            assert!(names::SAMPLED.contains(&(key.name.as_str(), key.unit.as_str())), "{key:?}");
+            seen.insert(key.name);
+        }
+    }
+    assert!(seen.contains(names::CPU_CORES) && seen.contains(names::HOST_CPU_STEAL) && seen.contains(names::THREADS));
+}
+
+#[test]
+fn the_memory_descriptors_and_disk_of_a_real_process_are_read() {
+    let mut child = Shell::start("exec 7</dev/null; echo up; read line; :");
+    let mut up = [0; 3];
+    std::io::Read::read_exact(child.0.stdout.as_mut().unwrap(), &mut up).unwrap();
+    let mut scanner = scan::Scanner::new(PROC).unwrap();
+    let watched = Watched::from([(("shell".to_owned(), 0), Target::Process(child.0.id()))]);
+    let (reading, details) = scanner.read(&watched, Duration::from_secs(1)).unwrap();
+    let details = &details.unwrap().groups[&("shell".to_owned(), 0)];
+    let resident_bytes = reading.groups[&("shell".to_owned(), 0)].resident_pages * scanner.units().page_bytes;
+    assert!(details.pss_bytes.is_some_and(|bytes| bytes > 0 && bytes <= 2 * resident_bytes), "{details:?}");
+    // Standard input, output, error and number 7.
+    assert!(details.descriptors.is_some_and(|open| (4..100).contains(&open)), "{details:?}");
+    assert!(details.disk.is_some() && details.switches.len() == 1 && details.threads == 1, "{details:?}");
+    assert_eq!(details.network, None);
+}
+
+#[test]
 fn the_generator_is_always_there_and_what_is_unwatched_is_not() {
     let child = Shell::start("read line");
     let (sampler, points) = start();
@@ -116,6 +178,12 @@ fn what_cannot_be_done_is_an_error() {
     }
     sampler.watch("s", 0, u32::MAX).unwrap();
     assert!(matches!(sampler.watch("t", 0, u32::MAX), Err(Error::TooManyWatched { .. })));
+    let error = sampler.watch_cgroup("t", 2, Path::new("/none")).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "cannot watch control group /none as replica 2 of t: there is no cgroup.procs in it, expected a folder such as \
+         /sys/fs/cgroup/shop.slice or a path from the hierarchy's root such as /shop.slice"
+    );
 }
 
 #[test]

@@ -1,0 +1,62 @@
+//! The detailed part of a reading: what is read at most once a second, of replicas and of the host.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use super::ReplicaKey;
+use super::cgroups;
+use super::host::{self, Network};
+use super::limits::{Absent, sum};
+use super::process;
+use super::stat::TaskId;
+use super::text::{Disk, Switches};
+
+/// What `/proc` and control groups said at one instant.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Details {
+    /// Since boot, by the clock that processes' start times are in.
+    pub(super) since_boot: Duration,
+    pub(super) host: host::Figures,
+    pub(super) groups: BTreeMap<ReplicaKey, GroupDetails>,
+}
+
+/// Of one replica.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct GroupDetails {
+    pub(super) threads: u64,
+    pub(super) descriptors: Option<u64>,
+    pub(super) pss_bytes: Option<u64>,
+    /// None when that of one process could not be read.
+    pub(super) disk: Option<HashMap<TaskId, DiskUse>>,
+    pub(super) switches: HashMap<TaskId, Switches>,
+    pub(super) network: Option<Network>,
+    pub(super) cgroup: cgroups::Figures,
+}
+
+/// What a process had read and written, its children that were waited for included; and whose child it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct DiskUse {
+    pub(super) parent: u32,
+    pub(super) disk: Disk,
+}
+
+impl GroupDetails {
+    /// Adds up processes: each with its parent's number and its details.
+    pub(super) fn of(processes: &[(TaskId, u32, &process::Details)]) -> Self {
+        let each = || processes.iter().map(|(_, _, details)| details);
+        let is_unread = each().any(|details| details.disk == Err(Absent::Unread));
+        let disk = processes
+            .iter()
+            .filter_map(|(id, parent, details)| Some((*id, DiskUse { parent: *parent, disk: details.disk.ok()? })));
+        Self {
+            threads: each().map(|details| details.threads).sum(),
+            descriptors: sum(each().map(|details| details.descriptors)),
+            pss_bytes: sum(each().map(|details| details.pss_bytes)),
+            disk: Some(disk.collect()).filter(|disk: &HashMap<_, _>| !is_unread && !disk.is_empty()),
+            switches: each()
+                .flat_map(|details| details.switches.iter().map(|(id, switches)| (*id, *switches)))
+                .collect(),
+            ..Self::default()
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! What is read of the host and of networks besides CPU.
+
+use super::cgroups::RESOURCES;
+use super::files::{Files, Kept};
+use super::limits::{Absent, Budget};
+use super::text::{self, Interface, Pressure};
+
+/// Of the host.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct Figures {
+    pub(super) interfaces: Vec<Interface>,
+    /// In the order of [`RESOURCES`].
+    pub(super) pressure: [Option<Pressure>; 3],
+    pub(super) available_bytes: Option<u64>,
+    pub(super) load: Option<f64>,
+}
+
+/// The interfaces of a network namespace, and which it is: figures of another cannot be compared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Network {
+    pub(super) namespace: String,
+    pub(super) interfaces: Vec<Interface>,
+}
+
+/// The host's files.
+#[derive(Debug, Default)]
+pub(super) struct Host {
+    pressure: [Kept; 3],
+    memory: Kept,
+    load: Kept,
+}
+
+impl Host {
+    pub(super) fn read(&mut self, files: &mut Files) -> Figures {
+        let mut pressure = [None; 3];
+        for ((slot, file), resource) in pressure.iter_mut().zip(&mut self.pressure).zip(RESOURCES) {
+            *slot = files.record(file, format_args!("pressure/{resource}")).ok().and_then(text::pressure);
+        }
+        let memory = files.record(&mut self.memory, format_args!("meminfo")).ok();
+        let available = memory.and_then(|text| text::number(text, "MemAvailable"));
+        Figures {
+            pressure,
+            available_bytes: available.map(|kibibytes| kibibytes.saturating_mul(1024)),
+            load: files.record(&mut self.load, format_args!("loadavg")).ok().and_then(text::load),
+            interfaces: files.whole(format_args!("self/net/dev")).map(text::interfaces).unwrap_or_default(),
+        }
+    }
+}
+
+/// The network of a process, if it has another than the sampler. Its files are not kept open: an open one keeps the
+/// namespace alive.
+pub(super) fn network(files: &mut Files, pid: u32, budget: &mut Budget) -> Option<Network> {
+    let own = files.link(format_args!("self/ns/net")).ok()?;
+    let namespace = files.link(format_args!("{pid}/ns/net"));
+    let namespace = namespace.map_err(|error| Absent::from(&error, &mut budget.denied.network)).ok()?;
+    if namespace == own {
+        return None;
+    }
+    let text = files.whole(format_args!("{pid}/net/dev")).ok()?;
+    Some(Network { namespace, interfaces: text::interfaces(text) })
+}

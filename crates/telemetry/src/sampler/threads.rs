@@ -1,0 +1,164 @@
+//! The threads of a process: how long each ran and how often it was switched.
+//!
+//! What the scheduler counts (`schedstat`) is short, exact to the nanosecond and cheap to read. The dear `status`, which
+//! alone tells voluntary from involuntary switches, is read only of threads that ran since. Where a kernel has no
+//! `schedstat`, or a file could not be kept open, a thread's `stat` says how long it ran, in clock ticks, and who it is.
+//! Threads are listed again only when their number changed or one of them was not there any more.
+
+use std::collections::HashMap;
+
+use super::files::{Files, Kept};
+use super::limits::{Budget, Depth};
+use super::stat::{self, TaskId};
+use super::text::{self, Switches};
+
+/// What this machine's kernel counts threads' time in.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Clock {
+    pub(super) has_schedstat: bool,
+    pub(super) tick_ns: u64,
+}
+
+/// The threads of one process, with their files.
+#[derive(Debug, Default)]
+pub(super) struct Threads {
+    known: HashMap<u32, Thread>,
+    /// How many the process had when they were listed. 0 asks for a new list.
+    listed: u64,
+    /// How many were beyond the limit then.
+    beyond: u64,
+}
+
+#[derive(Debug)]
+struct Thread {
+    id: TaskId,
+    /// `schedstat` or `stat`.
+    run_file: Kept,
+    status_file: Kept,
+    name_file: Kept,
+    run_ns: u64,
+    /// How often it had been put on a processor; none where that is not known.
+    times_run: Option<u64>,
+    /// Its switches, and `times_run` before they were read.
+    switches: Option<(Switches, Option<u64>)>,
+}
+
+impl Threads {
+    /// Reads those that there are, at most as many as the budget allows. `count` is what the process says it has.
+    pub(super) fn read(&mut self, at: &mut At<'_>, count: u64) {
+        let before = self.known.len();
+        self.known.retain(|_, thread| thread.read(at));
+        if self.known.len() < before || self.listed != count {
+            self.list(at);
+            self.listed = count;
+        }
+        if self.known.len() > at.budget.threads {
+            self.beyond += self.known.len() as u64;
+            self.known.clear();
+            self.listed = 0;
+        }
+        at.budget.threads -= self.known.len();
+        at.budget.left_out.threads += self.beyond;
+    }
+
+    /// Learns of threads that began and reads them.
+    fn list(&mut self, at: &mut At<'_>) {
+        let path = format_args!("{}/task", at.pid);
+        let (ids, beyond) = at.files.numbered(path, at.budget.threads).unwrap_or_default();
+        self.beyond = beyond;
+        for (id, _) in ids {
+            if !self.known.contains_key(&id)
+                && let Some(thread) = Thread::first_read(at, id)
+            {
+                self.known.insert(id, thread);
+            }
+        }
+    }
+
+    /// Nanoseconds that each ran so far; with a prefix, of those whose name begins with it now.
+    pub(super) fn run_ns(&mut self, files: &mut Files, pid: u32, name_prefix: &[u8]) -> Vec<(TaskId, u64)> {
+        let mut has_name = |thread: &mut Thread| {
+            let path = format_args!("{pid}/task/{}/comm", thread.id.id);
+            let name = files.record(&mut thread.name_file, path);
+            name.is_ok_and(|name| name.starts_with(name_prefix))
+        };
+        let wanted = self.known.values_mut().filter_map(|thread| {
+            let is_wanted = name_prefix.is_empty() || has_name(thread);
+            is_wanted.then_some((thread.id, thread.run_ns))
+        });
+        wanted.collect()
+    }
+
+    /// Switches of each so far, where they could be read.
+    pub(super) fn switches(&self) -> impl Iterator<Item = (TaskId, Switches)> {
+        self.known.values().filter_map(|thread| Some((thread.id, thread.switches?.0)))
+    }
+}
+
+/// Where and how threads are read.
+pub(super) struct At<'a> {
+    pub(super) files: &'a mut Files,
+    pub(super) pid: u32,
+    pub(super) depth: Depth,
+    pub(super) clock: Clock,
+    pub(super) budget: &'a mut Budget,
+}
+
+impl Thread {
+    fn first_read(at: &mut At<'_>, id: u32) -> Option<Self> {
+        let (_, stat) = stat::task(at.files.once(format_args!("{}/task/{id}/stat", at.pid)).ok()?)?;
+        let mut thread = Self {
+            id: stat.id(id),
+            run_file: Kept::default(),
+            status_file: Kept::default(),
+            name_file: Kept::default(),
+            run_ns: stat.own.ticks().saturating_mul(at.clock.tick_ns),
+            times_run: None,
+            switches: None,
+        };
+        thread.read(at).then_some(thread)
+    }
+
+    /// False when it has ended.
+    fn read(&mut self, at: &mut At<'_>) -> bool {
+        let is_there = if at.clock.has_schedstat { self.read_schedule(at) } else { self.read_stat(at) };
+        if is_there && at.depth >= Depth::Details {
+            self.read_switches(at);
+        }
+        is_there
+    }
+
+    fn read_schedule(&mut self, at: &mut At<'_>) -> bool {
+        let was_open = self.run_file.is_open();
+        let path = format_args!("{}/task/{}/schedstat", at.pid, self.id.id);
+        let schedule = at.files.record(&mut self.run_file, path).ok().and_then(text::schedule);
+        let Some(schedule) = schedule else { return false };
+        self.run_ns = schedule.run_ns;
+        self.times_run = Some(schedule.times_run);
+        // A file opened just now may be that of a later thread with the same number.
+        was_open || self.is_same(at)
+    }
+
+    fn is_same(&self, at: &mut At<'_>) -> bool {
+        let line = at.files.once(format_args!("{}/task/{}/stat", at.pid, self.id.id));
+        line.ok().and_then(stat::task).is_some_and(|(_, stat)| stat.id(self.id.id) == self.id)
+    }
+
+    fn read_stat(&mut self, at: &mut At<'_>) -> bool {
+        let path = format_args!("{}/task/{}/stat", at.pid, self.id.id);
+        let stat = at.files.record(&mut self.run_file, path).ok().and_then(stat::task).map(|(_, stat)| stat);
+        let stat = stat.filter(|stat| stat.id(self.id.id) == self.id);
+        self.run_ns = stat.map_or(0, |stat| stat.own.ticks().saturating_mul(at.clock.tick_ns));
+        stat.is_some()
+    }
+
+    fn read_switches(&mut self, at: &mut At<'_>) {
+        let has_not_run = self.times_run.is_some_and(|now| self.switches.is_some_and(|(_, then)| then == Some(now)));
+        if has_not_run {
+            return;
+        }
+        let path = format_args!("{}/task/{}/status", at.pid, self.id.id);
+        let switches = at.files.record(&mut self.status_file, path).ok().and_then(text::switches);
+        self.switches = switches.map(|switches| (switches, self.times_run));
+    }
+}
