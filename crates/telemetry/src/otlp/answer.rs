@@ -1,81 +1,100 @@
-//! What a sender is answered.
+//! What a sender over HTTP is answered.
 //!
-//! OTLP/HTTP wants a `google.rpc.Status` with every 4xx and 5xx, in the request's own content type, and the empty
-//! response message with every success. The three response messages are one on the wire.
+//! OTLP/HTTP wants a `google.rpc.Status` with every 4xx and 5xx and the export response message with every success, both
+//! in the request's own content type. The three response messages are one on protobuf's wire; in JSON they differ by
+//! the name of one field.
 
-use axum::body::Body;
-use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
-use axum::http::{HeaderValue, Response, StatusCode};
+use std::convert::Infallible;
+
+use bytes::Bytes;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full};
+use hyper::header::{CONTENT_TYPE, RETRY_AFTER};
+use hyper::http::HeaderValue;
+use hyper::{Response, StatusCode};
 use opentelemetry_proto::tonic::collector::trace::v1::{ExportTracePartialSuccess, ExportTraceServiceResponse};
 use prost::Message;
+use serde_json::json;
 
 use super::body::ContentType;
+use super::export::{Refusal, Signal, Verdict, Why};
+use super::request::Format;
+use super::rpc::{Code, Status};
+
+/// An answer's body, over HTTP or gRPC.
+pub(super) type Body = UnsyncBoxBody<Bytes, Infallible>;
 
 const PROTOBUF: HeaderValue = HeaderValue::from_static("application/x-protobuf");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
+/// In seconds; long enough for a full queue to be written.
+pub(super) const TRY_AGAIN_S: u16 = 1;
 
-/// `google.rpc.Status` without its details.
-#[derive(Clone, PartialEq, prost::Message)]
-pub(super) struct Status {
-    /// A `google.rpc.Code`.
-    #[prost(int32, tag = "1")]
-    pub(super) code: i32,
-    /// For people.
-    #[prost(string, tag = "2")]
-    pub(super) message: String,
+/// The request was understood, and all or part of it is kept.
+pub(super) fn verdict(signal: Signal, format: Format, verdict: &Verdict) -> Response<Body> {
+    match format {
+        Format::Protobuf => respond(StatusCode::OK, PROTOBUF, message(verdict)),
+        Format::Json => respond(StatusCode::OK, JSON, in_json(signal, verdict)),
+    }
 }
 
-/// All was kept.
-pub(super) fn kept() -> Response<Body> {
-    protobuf(StatusCode::OK, &ExportTraceServiceResponse::default())
+/// The export response message in protobuf.
+pub(super) fn message(verdict: &Verdict) -> Vec<u8> {
+    let Verdict { rejected, message } = verdict;
+    let partial_success = (!message.is_empty()).then(|| ExportTracePartialSuccess {
+        rejected_spans: i64::try_from(*rejected).unwrap_or(i64::MAX),
+        error_message: message.clone(),
+    });
+    ExportTraceServiceResponse { partial_success }.encode_to_vec()
 }
 
-/// Some was not kept and need not be sent again.
-pub(super) fn kept_in_part(rejected: u64, why: String) -> Response<Body> {
-    let rejected_spans = i64::try_from(rejected).unwrap_or(i64::MAX);
-    let partial_success = Some(ExportTracePartialSuccess { rejected_spans, error_message: why });
-    protobuf(StatusCode::OK, &ExportTraceServiceResponse { partial_success })
+fn in_json(signal: Signal, verdict: &Verdict) -> Vec<u8> {
+    let Verdict { rejected, message } = verdict;
+    let rejected_what = match signal {
+        Signal::Traces => "rejectedSpans",
+        Signal::Metrics => "rejectedDataPoints",
+        Signal::Logs => "rejectedLogRecords",
+    };
+    let answer = match message.is_empty() {
+        true => json!({}),
+        false => json!({ "partialSuccess": { rejected_what: rejected.to_string(), "errorMessage": message } }),
+    };
+    answer.to_string().into_bytes()
 }
 
 /// Nothing was kept.
-pub(super) fn refused(status: StatusCode, content_type: ContentType, message: String) -> Response<Body> {
-    let status_message = Status { code: rpc_code(status), message };
-    let mut response = match content_type {
-        ContentType::Json => json(status, &status_message),
-        ContentType::Protobuf | ContentType::Other => protobuf(status, &status_message),
+pub(super) fn refused(content_type: ContentType, refusal: &Refusal) -> Response<Body> {
+    let status = match refusal.why {
+        Why::Malformed | Why::Framing => StatusCode::BAD_REQUEST,
+        Why::Unsupported => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        Why::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+        Why::TooSlow => StatusCode::REQUEST_TIMEOUT,
+        Why::Busy => StatusCode::SERVICE_UNAVAILABLE,
+        Why::Broken => StatusCode::INTERNAL_SERVER_ERROR,
     };
-    if status == StatusCode::SERVICE_UNAVAILABLE {
-        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    let mut response = with_status(status, content_type, &Status::new(Code::of(refusal.why), &refusal.message));
+    if refusal.why == Why::Busy {
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(TRY_AGAIN_S));
     }
     response
 }
 
-fn rpc_code(status: StatusCode) -> i32 {
-    const INVALID_ARGUMENT: i32 = 3;
-    const DEADLINE_EXCEEDED: i32 = 4;
-    const RESOURCE_EXHAUSTED: i32 = 8;
-    const INTERNAL: i32 = 13;
-    const UNAVAILABLE: i32 = 14;
-    match status {
-        StatusCode::REQUEST_TIMEOUT => DEADLINE_EXCEEDED,
-        StatusCode::PAYLOAD_TOO_LARGE => RESOURCE_EXHAUSTED,
-        StatusCode::SERVICE_UNAVAILABLE => UNAVAILABLE,
-        status if status.is_server_error() => INTERNAL,
-        _ => INVALID_ARGUMENT,
+/// An error of HTTP rather than of OTLP.
+pub(super) fn error(status: StatusCode, content_type: ContentType, message: &str) -> Response<Body> {
+    with_status(status, content_type, &Status::new(Code::Unimplemented, message))
+}
+
+fn with_status(status: StatusCode, content_type: ContentType, message: &Status) -> Response<Body> {
+    match content_type {
+        ContentType::Json => {
+            let text = json!({ "code": message.code, "message": message.message }).to_string();
+            respond(status, JSON, text.into_bytes())
+        }
+        ContentType::Protobuf | ContentType::Other => respond(status, PROTOBUF, message.encode_to_vec()),
     }
 }
 
-fn protobuf(status: StatusCode, message: &impl Message) -> Response<Body> {
-    respond(status, PROTOBUF, message.encode_to_vec())
-}
-
-fn json(status: StatusCode, message: &Status) -> Response<Body> {
-    let text = serde_json::json!({ "code": message.code, "message": message.message }).to_string();
-    respond(status, JSON, text.into_bytes())
-}
-
 fn respond(status: StatusCode, content_type: HeaderValue, body: Vec<u8>) -> Response<Body> {
-    let mut response = Response::new(Body::from(body));
+    let mut response = Response::new(Full::new(Bytes::from(body)).boxed_unsync());
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, content_type);
     response

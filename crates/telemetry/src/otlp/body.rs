@@ -2,9 +2,9 @@
 
 use std::io::Read;
 
-use axum::http::HeaderMap;
-use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use flate2::read::MultiGzDecoder;
+use hyper::HeaderMap;
+use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE};
 
 /// The largest body as sent.
 pub(super) const COMPRESSED_BYTES_MAX: usize = 16 << 20;

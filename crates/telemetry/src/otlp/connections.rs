@@ -1,50 +1,55 @@
 //! Connections within bounds: a limit on how many, and an end to those that fell silent.
 
 use std::io;
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use axum::serve::Listener;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, Sleep};
 
-/// Connections open at once; more wait in the kernel's backlog.
+/// Connections open at once, over all addresses; more wait in the kernel's backlog.
 const CONNECTIONS_MAX: usize = 256;
 /// SDKs export metrics every 60 seconds by default and keep their connection for it.
 const SILENCE_MAX: Duration = Duration::from_secs(150);
+/// The wait before the next attempt when the system has no file descriptor left.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Accepts while there is room.
-pub(super) struct Bounded {
-    listener: TcpListener,
-    room: Arc<Semaphore>,
-}
+/// How many connections there may be; shared by the listeners.
+#[derive(Clone)]
+pub(super) struct Room(Arc<Semaphore>);
 
-impl Bounded {
-    pub(super) fn new(listener: TcpListener) -> Self {
-        Self { listener, room: Arc::new(Semaphore::new(CONNECTIONS_MAX)) }
+impl Room {
+    pub(super) fn new() -> Self {
+        Self(Arc::new(Semaphore::new(CONNECTIONS_MAX)))
     }
-}
 
-impl Listener for Bounded {
-    type Io = Connection;
-    type Addr = SocketAddr;
-
-    async fn accept(&mut self) -> (Connection, SocketAddr) {
+    /// The next connection, when there is room for it.
+    pub(super) async fn accept(&self, listener: &TcpListener) -> Connection {
         // The semaphore is never closed, so a permit always comes; if it did not, the limit is what would be lost.
-        let permit = Arc::clone(&self.room).acquire_owned().await.ok();
-        let (stream, peer) = Listener::accept(&mut self.listener).await;
-        let silence = Box::pin(tokio::time::sleep(SILENCE_MAX));
-        (Connection { stream, silence, _permit: permit }, peer)
+        let permit = Arc::clone(&self.0).acquire_owned().await.ok();
+        loop {
+            match listener.accept().await {
+                Ok((stream, _)) => {
+                    // Answers are small and somebody waits for them; without the option they are only later.
+                    let _ = stream.set_nodelay(true);
+                    let silence = Box::pin(tokio::time::sleep(SILENCE_MAX));
+                    return Connection { stream, silence, _permit: permit };
+                }
+                Err(error) if is_of_one_connection(&error) => {}
+                Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+            }
+        }
     }
+}
 
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.listener.local_addr()
-    }
+/// Whether the peer gave up before it was accepted; the next one may be waiting already.
+fn is_of_one_connection(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
 
 /// A connection that fails its read after [`SILENCE_MAX`] without a byte from the other side.

@@ -1,21 +1,30 @@
-//! Receives OpenTelemetry's protocol over HTTP, and is the only place that knows protobuf.
+//! Receives OpenTelemetry's protocol, and is the only place that knows protobuf.
 //!
-//! `POST /v1/traces`, `/v1/metrics` and `/v1/logs` take `application/x-protobuf`, plain or gzip. What arrives is turned
-//! into the model's nouns ([`convert`]) and handed to the [`Store`]; a sender hears "accepted" only after the store's
-//! receipt resolved. A full store is answered with 503 and `Retry-After`, which every SDK understands as "again later";
-//! what a trial's ceiling refuses and what makes no sense is counted and said in `partial_success`.
+//! Every address serves what an exporter may be set to: OTLP/HTTP (`POST /v1/traces`, `/v1/metrics`, `/v1/logs`) in
+//! protobuf or JSON (`http`), and OTLP/gRPC (`grpc`), plain or gzip; which of them it is, the connection and its
+//! content type say (`serve`). What arrives is turned into the model's nouns ([`convert`]) and handed to the [`Store`]
+//! (`export`); a sender hears "accepted" only after the store's receipt resolved. A full store is answered with "again
+//! later" in the words of the protocol; what a trial's ceiling refuses and what makes no sense is counted and said in
+//! `partial_success`.
 //!
 //! Everything a sender decides is bounded: connections, requests in flight, bytes before and after inflation, bytes of
 //! a record, records of a request, and the time a body may take. Inflating and converting happen on the runtime's
 //! threads, so no more than [`THREADS`] inflated bodies exist at once.
 //!
-//! Not here: gRPC, OTLP/JSON, TLS and authentication. Bind to loopback.
+//! Not here: profiles, TLS and authentication. Bind to loopback.
 
 mod answer;
 mod body;
 mod connections;
 pub mod convert;
-mod routes;
+pub(crate) mod encode;
+mod export;
+mod grpc;
+mod http;
+mod json;
+mod request;
+mod rpc;
+mod serve;
 mod stats;
 mod weights;
 mod wire;
@@ -26,13 +35,13 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::oneshot;
+use tokio::sync::watch;
 
 use crate::Store;
 
+pub use request::{Format, Malformed};
 pub use stats::ReceiverStats;
 pub use weights::Weights;
-pub use wire::Malformed;
 
 /// Worker threads of the receiver, named `otlp-0` and `otlp-1`.
 pub const THREADS: usize = 2;
@@ -43,6 +52,9 @@ const STOP_PATIENCE: Duration = Duration::from_millis(1500);
 /// Why a receiver could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    /// Nothing to listen on.
+    #[error("cannot receive OTLP: no address to listen on was given")]
+    NoAddress,
     /// The address is taken, not ours, or not allowed.
     #[error("cannot listen for OTLP on {address}")]
     Listen {
@@ -56,10 +68,11 @@ pub enum Error {
     Threads(#[source] std::io::Error),
 }
 
-/// A listening OTLP/HTTP endpoint. Dropping it stops it.
+/// Listening OTLP endpoints. Dropping it stops them.
 #[derive(Debug)]
 pub struct Receiver {
     local_addr: SocketAddr,
+    local_addrs: Vec<SocketAddr>,
     stats: Arc<stats::Counters>,
     running: Option<Running>,
 }
@@ -67,41 +80,49 @@ pub struct Receiver {
 #[derive(Debug)]
 struct Running {
     runtime: Runtime,
-    stop: oneshot::Sender<()>,
+    stop: watch::Sender<()>,
     stopped: mpsc::Receiver<()>,
 }
 
 impl Receiver {
-    /// Listens on `address` (port 0 for any free one) and hands everything to `store`. Spans are weighed by `weights`,
-    /// which may be changed while the receiver runs.
-    pub fn start(address: SocketAddr, store: Arc<dyn Store>, weights: Weights) -> Result<Self, Error> {
-        let listen = |source| Error::Listen { address, source };
-        let listener = TcpListener::bind(address).map_err(listen)?;
-        let local_addr = listener.local_addr().map_err(listen)?;
-        listener.set_nonblocking(true).map_err(listen)?;
+    /// Listens on each of `addresses` (port 0 for any free one) and hands everything to `store`. Spans are weighed by
+    /// `weights`, which may be changed while the receiver runs.
+    ///
+    /// # Errors
+    /// When one of the addresses cannot be listened on: it is all of them or none.
+    pub fn start(addresses: &[SocketAddr], store: Arc<dyn Store>, weights: Weights) -> Result<Self, Error> {
+        let bound = addresses.iter().map(|address| bind(*address)).collect::<Result<Vec<_>, _>>()?;
+        let (listeners, local_addrs): (Vec<TcpListener>, Vec<SocketAddr>) = bound.into_iter().unzip();
+        let local_addr = *local_addrs.first().ok_or(Error::NoAddress)?;
         let runtime = start_runtime().map_err(Error::Threads)?;
-        let listener = {
+        let listeners = {
             let _context = runtime.enter();
-            tokio::net::TcpListener::from_std(listener).map_err(listen)?
+            let registered = listeners.into_iter().zip(&local_addrs).map(|(listener, address)| {
+                let failed = |source| Error::Listen { address: *address, source };
+                tokio::net::TcpListener::from_std(listener).map_err(failed)
+            });
+            registered.collect::<Result<Vec<_>, _>>()?
         };
         let stats = Arc::new(stats::Counters::default());
-        let router = routes::router(store, weights, Arc::clone(&stats));
-        let (stop, stop_asked) = oneshot::channel();
+        let exporter = Arc::new(export::Exporter::new(store, weights, Arc::clone(&stats)));
+        let (stop, stop_asked) = watch::channel(());
         let (has_stopped, stopped) = mpsc::sync_channel(1);
         runtime.spawn(async move {
-            let asked = async move { drop(stop_asked.await) };
-            let serving = axum::serve(connections::Bounded::new(listener), router).with_graceful_shutdown(asked);
-            // axum's server ends with no other outcome than having been stopped.
-            drop(serving.await);
+            serve::serve(listeners, exporter, stop_asked).await;
             // Nobody waits when `stop` lost its patience.
             let _ = has_stopped.send(());
         });
-        Ok(Self { local_addr, stats, running: Some(Running { runtime, stop, stopped }) })
+        Ok(Self { local_addr, local_addrs, stats, running: Some(Running { runtime, stop, stopped }) })
     }
 
-    /// Where it listens.
+    /// Where it listens, the first if there are several.
     pub fn local_addr(&self) -> SocketAddr {
         self.local_addr
+    }
+
+    /// Everywhere it listens, in the order asked for.
+    pub fn local_addrs(&self) -> &[SocketAddr] {
+        &self.local_addrs
     }
 
     /// What arrived so far.
@@ -118,7 +139,7 @@ impl Receiver {
 
     fn end(&mut self) {
         let Some(running) = self.running.take() else { return };
-        let _ = running.stop.send(());
+        drop(running.stop);
         // A time-out means that requests still wait for the store; their senders see the connection close and retry.
         let _ = running.stopped.recv_timeout(STOP_PATIENCE);
         running.runtime.shutdown_background();
@@ -129,6 +150,14 @@ impl Drop for Receiver {
     fn drop(&mut self) {
         self.end();
     }
+}
+
+fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Error> {
+    let failed = |source| Error::Listen { address, source };
+    let listener = TcpListener::bind(address).map_err(failed)?;
+    let local_addr = listener.local_addr().map_err(failed)?;
+    listener.set_nonblocking(true).map_err(failed)?;
+    Ok((listener, local_addr))
 }
 
 fn start_runtime() -> std::io::Result<Runtime> {

@@ -17,9 +17,9 @@ pub struct ReceiverStats {
     pub refused: u64,
     /// Records that made no sense, such as spans without a valid id, in requests that were understood.
     pub malformed_records: u64,
-    /// Requests answered with 4xx: not protobuf, too large, too slow, of an unknown encoding.
+    /// Requests refused for what they are: not OTLP, too large, too slow, of an unknown encoding.
     pub malformed_requests: u64,
-    /// Requests answered with 5xx: too many in flight, or the store was busy or broken.
+    /// Requests that could not be served: too many in flight, or the store was busy or broken.
     pub unserved_requests: u64,
 }
 

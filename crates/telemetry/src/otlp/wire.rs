@@ -1,123 +1,76 @@
-//! Walks an export request record by record, without decoding it as a whole.
+//! Walks an export request in protobuf, record by record.
 //!
-//! The three requests have one shape on the wire: resources (field 1), each with a resource (1) and scopes (2), each
-//! with a scope (1) and records (2). Walking it by hand keeps memory proportional to what is kept: decoding a whole
-//! request of two-byte records would make thousands of times its size of it. It also knows the place of a mistake.
-//!
-//! Records themselves, resources and scopes are decoded by `prost`.
+//! On the wire the three requests have one shape: resources (field 1), each with a resource (1) and scopes (2), each
+//! with a scope (1) and records (2). Records themselves, resources and scopes are decoded by `prost`.
 
 use opentelemetry_proto::tonic::common::v1::InstrumentationScope;
 use prost::Message;
 
 use super::convert::Origin;
-
-/// The largest record, resource or scope, in bytes.
-pub(super) const RECORD_BYTES_MAX: usize = 4 << 20;
-/// The most resources and scopes of one request.
-const GROUPS_MAX: usize = 100_000;
-
-/// Why a request was not understood, and where in it.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{place}: {what}")]
-pub struct Malformed {
-    /// Such as `resource_spans[0].scope_spans[2].spans[17]`.
-    pub place: String,
-    /// What is wrong there.
-    pub what: String,
-}
-
-/// The names of the three levels of a kind of request, for the place of a mistake.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Levels(pub(super) [&'static str; 3]);
-
-pub(super) const TRACES: Levels = Levels(["resource_spans", "scope_spans", "spans"]);
-pub(super) const METRICS: Levels = Levels(["resource_metrics", "scope_metrics", "metrics"]);
-pub(super) const LOGS: Levels = Levels(["resource_logs", "scope_logs", "log_records"]);
+use super::request::{Levels, Malformed, Place, RECORD_BYTES_MAX, Record};
 
 /// Calls `visit` for each record with where it comes from; what `visit` complains of ends the walk.
 pub(super) fn each_record(
     levels: Levels,
     request: &[u8],
-    mut visit: impl FnMut(&Origin, &[u8]) -> Result<(), String>,
+    mut visit: impl FnMut(&Origin, Record<'_>) -> Result<(), String>,
 ) -> Result<(), Malformed> {
-    let [resources, scopes, records] = levels.0;
-    let root = Place(String::new());
+    let [resources, scopes, records] = levels.protobuf;
+    let root = Place::root();
     let mut groups = 0;
-    for (r, of_resource) in root.messages(request, 1).enumerate() {
+    for (r, of_resource) in messages(&root, request, 1).enumerate() {
         let of_resource = of_resource?;
         let place = root.at(resources, r);
-        let mut origin = Origin::of_resource(place.merged(of_resource)?);
+        let mut origin = Origin::of_resource(merged(&place, of_resource)?);
         groups = place.counted(groups)?;
-        for (s, of_scope) in place.messages(of_resource, 2).enumerate() {
+        for (s, of_scope) in messages(&place, of_resource, 2).enumerate() {
             let of_scope = of_scope?;
             let place = place.at(scopes, s);
-            let scope: InstrumentationScope = place.merged(of_scope)?;
+            let scope: InstrumentationScope = merged(&place, of_scope)?;
             groups = place.counted(groups)?;
             origin.set_scope(scope.name);
-            for (i, record) in place.messages(of_scope, 2).enumerate() {
-                visit(&origin, record?).map_err(|what| place.at(records, i).malformed(what))?;
+            for (i, record) in messages(&place, of_scope, 2).enumerate() {
+                visit(&origin, Record::Protobuf(record?)).map_err(|what| place.at(records, i).malformed(what))?;
             }
         }
     }
     Ok(())
 }
 
-struct Place(String);
-
-impl Place {
-    fn at(&self, level: &str, index: usize) -> Place {
-        let dot = if self.0.is_empty() { "" } else { "." };
-        Place(format!("{}{dot}{level}[{index}]", self.0))
-    }
-
-    fn malformed(&self, what: impl Into<String>) -> Malformed {
-        let place = if self.0.is_empty() { "request".to_owned() } else { self.0.clone() };
-        Malformed { place, what: what.into() }
-    }
-
-    fn counted(&self, groups: usize) -> Result<usize, Malformed> {
-        if groups < GROUPS_MAX {
-            Ok(groups + 1)
-        } else {
-            Err(self.malformed(format!("more than {GROUPS_MAX} resources and scopes")))
-        }
-    }
-
-    /// The bytes of each message in field `number`; ends after the first mistake.
-    fn messages<'a>(&self, message: &'a [u8], number: u64) -> impl Iterator<Item = Result<&'a [u8], Malformed>> {
-        let mut rest = message;
-        std::iter::from_fn(move || {
-            while !rest.is_empty() {
-                match next_field(&mut rest) {
-                    Ok((n, Some(bytes))) if n == number => return Some(Ok(bytes)),
-                    Ok((n, None)) if n == number => {
-                        rest = &[];
-                        return Some(Err(self.malformed(format!("field {n} is not a message"))));
-                    }
-                    Ok(_) => {}
-                    Err(what) => {
-                        let offset = message.len() - rest.len();
-                        rest = &[];
-                        return Some(Err(self.malformed(format!("{what}, at or after byte {offset}"))));
-                    }
+/// The bytes of each message in field `number`; ends after the first mistake.
+fn messages<'a>(place: &Place, message: &'a [u8], number: u64) -> impl Iterator<Item = Result<&'a [u8], Malformed>> {
+    let mut rest = message;
+    std::iter::from_fn(move || {
+        while !rest.is_empty() {
+            match next_field(&mut rest) {
+                Ok((n, Some(bytes))) if n == number => return Some(Ok(bytes)),
+                Ok((n, None)) if n == number => {
+                    rest = &[];
+                    return Some(Err(place.malformed(format!("field {n} is not a message"))));
+                }
+                Ok(_) => {}
+                Err(what) => {
+                    let offset = message.len() - rest.len();
+                    rest = &[];
+                    return Some(Err(place.malformed(format!("{what}, at or after byte {offset}"))));
                 }
             }
-            None
-        })
-    }
-
-    /// The message in field 1, merged if it is there several times, as protobuf has it.
-    fn merged<M: Message + Default>(&self, message: &[u8]) -> Result<M, Malformed> {
-        let mut merged = M::default();
-        for bytes in self.messages(message, 1) {
-            let bytes = bytes?;
-            if bytes.len() > RECORD_BYTES_MAX {
-                return Err(self.malformed(format!("field 1 is larger than {RECORD_BYTES_MAX} bytes")));
-            }
-            merged.merge(bytes).map_err(|error| self.malformed(error.to_string()))?;
         }
-        Ok(merged)
+        None
+    })
+}
+
+/// The message in field 1, merged if it is there several times, as protobuf has it.
+fn merged<M: Message + Default>(place: &Place, message: &[u8]) -> Result<M, Malformed> {
+    let mut merged = M::default();
+    for bytes in messages(place, message, 1) {
+        let bytes = bytes?;
+        if bytes.len() > RECORD_BYTES_MAX {
+            return Err(place.malformed(format!("field 1 is larger than {RECORD_BYTES_MAX} bytes")));
+        }
+        merged.merge(bytes).map_err(|error| place.malformed(error.to_string()))?;
     }
+    Ok(merged)
 }
 
 /// Takes one field off the front: its number, and its bytes if it is length-delimited.
@@ -159,10 +112,12 @@ fn varint(rest: &mut &[u8]) -> Result<u64, &'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::otlp::request::{GROUPS_MAX, TRACES};
 
     fn walk(request: &[u8]) -> Result<Vec<(String, Vec<u8>)>, Malformed> {
         let mut seen = Vec::new();
         each_record(TRACES, request, |origin, record| {
+            let Record::Protobuf(record) = record else { return Err("not protobuf".to_owned()) };
             seen.push((origin.scope.clone(), record.to_vec()));
             if record == b"!" { Err("not a span".to_owned()) } else { Ok(()) }
         })?;

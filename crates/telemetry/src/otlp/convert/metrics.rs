@@ -8,27 +8,35 @@ use opentelemetry_proto::tonic::metrics::v1 as otlp;
 use otlp::number_data_point::Value;
 
 use super::{Converted, Origin, instant, shortened, values};
-use crate::otlp::wire::{METRICS, Malformed, each_record};
+use crate::normalise::normalise_series;
+use crate::otlp::request::{Format, METRICS, Malformed, each_record};
 
 /// The most labels of a point; which stay is decided by their names, in order, so that it is the same each time.
 pub const LABELS_MAX: usize = 32;
+/// The label that tells a summary's quantiles apart, as Prometheus has it.
+const QUANTILE: &str = "quantile";
+/// The most quantiles of a summary's data point.
+const QUANTILES_MAX: usize = 32;
 
 /// The points of an `ExportMetricsServiceRequest`.
 ///
 /// - A gauge and a sum give one point under the metric's own name, with the value as it came: a cumulative sum stays
 ///   cumulative, a delta a delta.
-/// - A histogram gives `NAME.count`, `NAME.sum` and, where the sender says it, `NAME.max`; its buckets are not kept.
-/// - An exponential histogram gives `NAME.count` and `NAME.sum`, a summary too.
+/// - A histogram, an exponential one too, gives `NAME.count`, `NAME.sum` and, where the sender says them, `NAME.min` and
+///   `NAME.max`. Its buckets are not kept: they would be ten times as many points.
+/// - A summary gives `NAME.count`, `NAME.sum`, and each of its first 32 quantiles under the metric's own name with the
+///   label `quantile`, such as `0.99`.
 ///
-/// Labels are the data point's attributes. `received_ns` is the time of points that say none. Points flagged "no
+/// Metrics of older conventions come out under the names, units and labels of today, see [`normalise_series`]. Labels
+/// are the data point's attributes. `received_ns` is the time of points that say none. Points flagged "no
 /// recorded value" are skipped; values that are not finite are left out and counted as malformed.
 ///
 /// # Errors
 /// When the bytes are not such a message.
-pub fn points(request: &[u8], received_ns: i64) -> Result<Converted<(SeriesKey, Point)>, Malformed> {
+pub fn points(request: &[u8], format: Format, received_ns: i64) -> Result<Converted<(SeriesKey, Point)>, Malformed> {
     let mut converted = Converted::new();
-    each_record(METRICS, request, |origin, bytes| {
-        if let Some(metric) = converted.decode::<otlp::Metric>(bytes)? {
+    each_record(METRICS, format, request, |origin, record| {
+        if let Some(metric) = converted.decode::<otlp::Metric>(record)? {
             let (name, unit) = (shortened(metric.name), shortened(metric.unit));
             Sink { origin, name, unit, received_ns, out: &mut converted }.take(metric.data);
         }
@@ -46,6 +54,7 @@ struct Sink<'a> {
 }
 
 /// What all kinds of data points have in common.
+#[derive(Clone)]
 struct Common {
     labels: BTreeMap<String, String>,
     time_ns: Option<i64>,
@@ -78,25 +87,29 @@ impl Sink<'_> {
     }
 
     fn histogram(&mut self, point: otlp::HistogramDataPoint) {
-        let parts = [(".sum", point.sum), (".max", point.max)];
-        self.distribution(common(point.attributes, point.time_unix_nano, point.flags), point.count, &parts);
+        let Some(common) = common(point.attributes, point.time_unix_nano, point.flags) else { return };
+        self.distribution(common, point.count, point.sum, &[(".min", point.min), (".max", point.max)]);
     }
 
     fn exponential(&mut self, point: otlp::ExponentialHistogramDataPoint) {
-        let parts = [(".sum", point.sum)];
-        self.distribution(common(point.attributes, point.time_unix_nano, point.flags), point.count, &parts);
+        let Some(common) = common(point.attributes, point.time_unix_nano, point.flags) else { return };
+        self.distribution(common, point.count, point.sum, &[(".min", point.min), (".max", point.max)]);
     }
 
     fn summary(&mut self, point: otlp::SummaryDataPoint) {
-        let parts = [(".sum", Some(point.sum))];
-        self.distribution(common(point.attributes, point.time_unix_nano, point.flags), point.count, &parts);
+        let Some(common) = common(point.attributes, point.time_unix_nano, point.flags) else { return };
+        for at in point.quantile_values.into_iter().take(QUANTILES_MAX) {
+            let mut common = common.clone();
+            common.labels.insert(QUANTILE.to_owned(), at.quantile.to_string());
+            self.push("", common, at.value);
+        }
+        self.distribution(common, point.count, Some(point.sum), &[]);
     }
 
-    fn distribution(&mut self, common: Option<Common>, count: u64, parts: &[(&str, Option<f64>)]) {
-        let Some(common) = common else { return };
-        for (suffix, value) in parts {
+    fn distribution(&mut self, common: Common, count: u64, sum: Option<f64>, ends: &[(&str, Option<f64>)]) {
+        for (suffix, value) in [(".sum", sum)].iter().chain(ends) {
             if let Some(value) = value {
-                self.push(suffix, Common { labels: common.labels.clone(), ..common }, *value);
+                self.push(suffix, common.clone(), *value);
             }
         }
         self.push(".count", common, count as f64);
@@ -108,13 +121,14 @@ impl Sink<'_> {
             self.out.leave_out(|| format!("metric {name:?} of {service}: its value {value} is not finite"));
             return;
         }
-        let key = SeriesKey {
+        let mut key = SeriesKey {
             name: format!("{}{suffix}", self.name),
             unit: if suffix == ".count" { String::new() } else { self.unit.clone() },
             service: self.origin.service.clone(),
             replica: self.origin.replica,
             labels: common.labels,
         };
+        let value = normalise_series(&mut key, value);
         self.out.push((key, Point { time_ns: common.time_ns.unwrap_or(self.received_ns), value }));
     }
 }
@@ -126,12 +140,12 @@ fn common(attributes: Vec<KeyValue>, unix_nano: u64, flags: u32) -> Option<Commo
 }
 
 fn labels(attributes: Vec<KeyValue>) -> BTreeMap<String, String> {
-    let mut labels: BTreeMap<_, _> = attributes
-        .into_iter()
-        .map(|attribute| (shortened(attribute.key), shortened(values::text(attribute.value))))
-        .collect();
-    while labels.len() > LABELS_MAX {
-        labels.pop_last();
+    let mut labels = BTreeMap::new();
+    for attribute in attributes {
+        labels.insert(shortened(attribute.key), shortened(values::text(attribute.value)));
+        if labels.len() > LABELS_MAX {
+            labels.pop_last();
+        }
     }
     labels
 }

@@ -1,24 +1,27 @@
 //! From OTLP's messages to the model's nouns.
 //!
-//! A request whose bytes are not protobuf is refused as a whole, with the place of the mistake. A record that is
-//! protobuf but makes no sense (a span without a valid id) is left out and counted, so that one bad instrumentation
+//! A request that is not written in its format is refused as a whole, with the place of the mistake. A record that is
+//! well written but makes no sense (a span without a valid id) is left out and counted, so that one bad instrumentation
 //! does not cost the records beside it. Names that are repeated in every record are cut to a fixed length, so that a
 //! short request cannot become a long one in memory. Secrets pass: whoever keeps records blanks them.
 //!
-//! Events, links and exemplars are not kept.
+//! Of a span's events only exceptions are kept ([`EXCEPTIONS`]). Links, exemplars and buckets are not.
 
+mod exceptions;
 mod logs;
 mod metrics;
 mod spans;
 mod values;
 
+pub use exceptions::{EXCEPTIONS, EXCEPTIONS_LEFT_OUT};
 pub use logs::logs;
 pub use metrics::{LABELS_MAX, points};
-pub use spans::spans;
+pub use spans::{ATTRIBUTES_MAX, spans};
 
 use opentelemetry_proto::tonic::resource::v1::Resource;
 
-use super::wire::RECORD_BYTES_MAX;
+use super::json::FromJson;
+use super::request::Record;
 
 /// The most records taken from one request; SDKs send 512 spans, the Collector 8,192.
 pub const RECORDS_MAX: usize = 100_000;
@@ -39,11 +42,13 @@ pub struct Converted<T> {
     pub over_limit: u64,
     /// What is wrong with the first malformed record.
     pub complaint: Option<String>,
+    /// What was cut off the first record that was kept in part.
+    pub warning: Option<String>,
 }
 
 impl<T> Converted<T> {
     fn new() -> Self {
-        Self { records: Vec::new(), malformed: 0, over_limit: 0, complaint: None }
+        Self { records: Vec::new(), malformed: 0, over_limit: 0, complaint: None, warning: None }
     }
 
     fn push(&mut self, record: T) {
@@ -59,13 +64,17 @@ impl<T> Converted<T> {
         self.complaint.get_or_insert_with(complaint);
     }
 
-    /// Decodes a record. None when it is too large, which counts as malformed.
-    fn decode<M: prost::Message + Default>(&mut self, bytes: &[u8]) -> Result<Option<M>, String> {
-        if bytes.len() > RECORD_BYTES_MAX {
-            self.leave_out(|| format!("a record of {} bytes, more than {RECORD_BYTES_MAX}", bytes.len()));
+    /// Decodes a record. None when it is too large, which counts as malformed, or when there were enough before it.
+    fn decode<M: prost::Message + Default + FromJson>(&mut self, record: Record<'_>) -> Result<Option<M>, String> {
+        if self.records.len() as u64 + self.malformed >= RECORDS_MAX as u64 {
+            self.over_limit += 1;
             return Ok(None);
         }
-        M::decode(bytes).map(Some).map_err(|error| error.to_string())
+        if let Some(excess) = record.excess() {
+            self.leave_out(|| excess);
+            return Ok(None);
+        }
+        record.decode().map(Some)
     }
 }
 
@@ -99,13 +108,18 @@ impl Origin {
 }
 
 /// Cut to [`NAME_BYTES_MAX`], between characters.
-fn shortened(mut name: String) -> String {
-    if name.len() > NAME_BYTES_MAX {
-        let end = (0..=NAME_BYTES_MAX).rev().find(|end| name.is_char_boundary(*end)).unwrap_or(0);
-        name.truncate(end);
-        name.shrink_to_fit();
+fn shortened(name: String) -> String {
+    cut(name, NAME_BYTES_MAX)
+}
+
+/// Cut to `bytes_max`, between characters.
+pub(super) fn cut(mut text: String, bytes_max: usize) -> String {
+    if text.len() > bytes_max {
+        let end = (0..=bytes_max).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+        text.truncate(end);
+        text.shrink_to_fit();
     }
-    name
+    text
 }
 
 /// A trace id; none when it is not sixteen bytes or all zero. Also for span ids of eight.
@@ -118,5 +132,7 @@ fn instant(unix_nano: u64) -> Option<i64> {
     i64::try_from(unix_nano).ok().filter(|ns| *ns > 0)
 }
 
+#[cfg(test)]
+mod fuzz;
 #[cfg(test)]
 mod tests;

@@ -3,31 +3,49 @@
 use narrows_model::trace::{Span, SpanKind, SpanStatus};
 use opentelemetry_proto::tonic::trace::v1 as otlp;
 
-use super::{Converted, Origin, id, instant, shortened, values};
+use super::{Converted, Origin, exceptions, id, instant, shortened, values};
 use crate::normalise;
+use crate::otlp::request::{Format, Malformed, TRACES, each_record};
 use crate::otlp::weights::{Rule, Weights};
-use crate::otlp::wire::{Malformed, TRACES, each_record};
+
+/// The most attributes of a span, in the order in which they came; an SDK sends 128 unless told otherwise.
+pub const ATTRIBUTES_MAX: usize = 1024;
 
 /// The spans of an `ExportTraceServiceRequest`.
 ///
 /// A span without a valid trace id, span id or start is left out and counted as malformed, as is one whose parent id
-/// is neither empty nor eight bytes. An end before the start is kept: clocks do run backwards.
+/// is neither empty nor eight bytes, or whose end is beyond the year 2262. An end before the start is kept: clocks do
+/// run backwards. Exceptions among the span's events become the attribute [`super::EXCEPTIONS`].
 ///
 /// # Errors
 /// When the bytes are not such a message.
-pub fn spans(request: &[u8], weights: &Weights) -> Result<Converted<Span>, Malformed> {
+pub fn spans(request: &[u8], format: Format, weights: &Weights) -> Result<Converted<Span>, Malformed> {
     let rule = weights.rule();
     let mut converted = Converted::new();
-    each_record(TRACES, request, |origin, bytes| {
-        if let Some(span) = converted.decode::<otlp::Span>(bytes)? {
-            match checked(&span) {
-                Ok(ids) => converted.push(convert(origin, rule, ids, span)),
-                Err(what) => converted.leave_out(|| format!("span {:?} of {}: {what}", span.name, origin.service)),
+    each_record(TRACES, format, request, |origin, record| {
+        let Some(mut span) = converted.decode::<otlp::Span>(record)? else { return Ok(()) };
+        span.name = shortened(span.name);
+        match checked(&span) {
+            Ok(ids) => {
+                cut_attributes(&mut span, origin, &mut converted);
+                converted.push(convert(origin, rule, ids, span));
             }
+            Err(what) => converted.leave_out(|| format!("span {:?} of {}: {what}", span.name, origin.service)),
         }
         Ok(())
     })?;
     Ok(converted)
+}
+
+fn cut_attributes(span: &mut otlp::Span, origin: &Origin, converted: &mut Converted<Span>) {
+    let came = span.attributes.len();
+    if came > ATTRIBUTES_MAX {
+        span.attributes.truncate(ATTRIBUTES_MAX);
+        let (name, service) = (&span.name, &origin.service);
+        converted.warning.get_or_insert_with(|| {
+            format!("span {name:?} of {service}: of its {came} attributes the first {ATTRIBUTES_MAX} were kept")
+        });
+    }
 }
 
 struct Checked {
@@ -35,6 +53,7 @@ struct Checked {
     span_id: [u8; 8],
     parent_id: Option<[u8; 8]>,
     start_ns: i64,
+    end_ns: i64,
 }
 
 fn checked(span: &otlp::Span) -> Result<Checked, &'static str> {
@@ -47,11 +66,13 @@ fn checked(span: &otlp::Span) -> Result<Checked, &'static str> {
         span_id: id(&span.span_id).ok_or("its span id is not eight bytes, or all zero")?,
         parent_id: id(parent),
         start_ns: instant(span.start_time_unix_nano).ok_or("its start is not a time")?,
+        end_ns: i64::try_from(span.end_time_unix_nano).map_err(|_| "its end is not a time")?,
     })
 }
 
 fn convert(origin: &Origin, rule: Rule, ids: Checked, span: otlp::Span) -> Span {
-    let attributes = values::object(span.attributes);
+    let mut attributes = values::object(span.attributes);
+    exceptions::of_events(span.events).put_into(&mut attributes);
     let status = span.status.unwrap_or_default();
     Span {
         trace_id: ids.trace_id,
@@ -59,10 +80,10 @@ fn convert(origin: &Origin, rule: Rule, ids: Checked, span: otlp::Span) -> Span 
         parent_id: ids.parent_id,
         service: origin.service.clone(),
         scope: origin.scope.clone(),
-        name: shortened(span.name),
+        name: span.name,
         kind: kind(span.kind),
         start_ns: ids.start_ns,
-        end_ns: i64::try_from(span.end_time_unix_nano).unwrap_or(i64::MAX),
+        end_ns: ids.end_ns,
         status: match status.code {
             1 => SpanStatus::Ok,
             2 => SpanStatus::Error,

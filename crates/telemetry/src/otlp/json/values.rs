@@ -1,0 +1,78 @@
+//! Attributes and their values.
+
+use base64::Engine as _;
+use base64::alphabet;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use opentelemetry_proto::tonic::common::v1::{
+    AnyValue, ArrayValue, InstrumentationScope, KeyValue, KeyValueList, any_value,
+};
+use opentelemetry_proto::tonic::resource::v1::Resource;
+use serde_json::Value;
+
+use super::fields::{Fields, FromJson, Mistake, boolean, double, signed, text};
+
+/// Either alphabet, padded or not, as protobuf's JSON mapping accepts it; the other alphabet's two characters are
+/// replaced beforehand.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+impl FromJson for Resource {
+    fn from_json(value: Value) -> Result<Self, Mistake> {
+        let mut fields = Fields::of(value)?;
+        Ok(Self { attributes: fields.list("attributes")?, ..Self::default() })
+    }
+}
+
+impl FromJson for InstrumentationScope {
+    fn from_json(value: Value) -> Result<Self, Mistake> {
+        let mut fields = Fields::of(value)?;
+        Ok(Self { name: fields.text("name")?, ..Self::default() })
+    }
+}
+
+impl FromJson for KeyValue {
+    fn from_json(value: Value) -> Result<Self, Mistake> {
+        let mut fields = Fields::of(value)?;
+        Ok(Self { key: fields.text("key")?, value: fields.message("value")?, ..Self::default() })
+    }
+}
+
+impl FromJson for AnyValue {
+    fn from_json(value: Value) -> Result<Self, Mistake> {
+        use any_value::Value as Any;
+        if value.is_null() {
+            return Ok(Self::default());
+        }
+        let mut fields = Fields::of(value)?;
+        let found = [
+            fields.read("stringValue", text)?.map(Any::StringValue),
+            fields.read("boolValue", boolean)?.map(Any::BoolValue),
+            fields.read("intValue", signed)?.map(Any::IntValue),
+            fields.read("doubleValue", double)?.map(Any::DoubleValue),
+            fields.message("arrayValue")?.map(Any::ArrayValue),
+            fields.message("kvlistValue")?.map(Any::KvlistValue),
+            fields.read("bytesValue", bytes)?.map(Any::BytesValue),
+        ];
+        Ok(Self { value: found.into_iter().flatten().next() })
+    }
+}
+
+impl FromJson for ArrayValue {
+    fn from_json(value: Value) -> Result<Self, Mistake> {
+        Ok(Self { values: Fields::of(value)?.list("values")? })
+    }
+}
+
+impl FromJson for KeyValueList {
+    fn from_json(value: Value) -> Result<Self, Mistake> {
+        Ok(Self { values: Fields::of(value)?.list("values")? })
+    }
+}
+
+fn bytes(value: Value) -> Result<Vec<u8>, Mistake> {
+    let standard = value.as_str().map(|text| text.replace('-', "+").replace('_', "/"));
+    let bytes = standard.and_then(|text| BASE64.decode(text).ok());
+    bytes.ok_or_else(|| Mistake::new("base64", &value))
+}

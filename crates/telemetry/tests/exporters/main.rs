@@ -1,0 +1,137 @@
+//! Real programs, traced by their languages' own SDKs and agents, over every protocol that those speak.
+//!
+//! Each installs pinned versions with its language's package client into the target's temporary folder, where they stay
+//! for the next time. Where a tool is missing, or with `NARROWS_TEST_SKIP_EXPORTERS=1`, a test says that it is skipped.
+//! Rust's exporter is not here: the reference systems, which every test of a run starts, use it.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
+#![allow(clippy::print_stdout, reason = "a test that is skipped says so")]
+
+mod collecting;
+mod exchange;
+mod tools;
+
+use std::path::Path;
+
+use collecting::Collected;
+use exchange::Expected;
+use tools::{Program, command, installed};
+
+#[test]
+fn python_flask_and_urllib() {
+    let program = Program {
+        name: "python",
+        needs: &["python3"],
+        files: &[
+            ("app.py", include_str!("programs/python/app.py")),
+            ("requirements.txt", include_str!("programs/python/requirements.txt")),
+        ],
+        install: &[
+            &["python3", "-m", "venv", ".venv"],
+            &[".venv/bin/pip", "install", "--quiet", "--disable-pip-version-check", "-r", "requirements.txt"],
+        ],
+    };
+    let Some(folder) = installed(&program) else { return };
+    for protocol in ["grpc", "http/protobuf"] {
+        let collected = run(&folder, protocol, &[".venv/bin/opentelemetry-instrument", ".venv/bin/python", "app.py"]);
+        let expected = Expected { routes: Some(["/hello/<name>", "/boom"]), exception: Some("ValueError") };
+        exchange::check(&collected, protocol, &expected);
+        collected.has_points("http.server.request.duration.count");
+        collected.has_line_of_a_trace("greeting world");
+        collected.has_line_of_exception("\nexception.type=ValueError\nexception.message=boom\nexception.stacktrace=");
+    }
+}
+
+#[test]
+fn node_http() {
+    let program = Program {
+        name: "node",
+        needs: &["node", "npm"],
+        files: &[
+            ("app.js", include_str!("programs/node/app.js")),
+            ("package.json", include_str!("programs/node/package.json")),
+        ],
+        // What the two packages bring along is held by the date.
+        install: &[&[
+            "npm",
+            "install",
+            "--before=2026-11-15",
+            "--no-audit",
+            "--no-fund",
+            "--ignore-scripts",
+            "--loglevel=error",
+        ]],
+    };
+    let Some(folder) = installed(&program) else { return };
+    for protocol in ["http/json", "grpc", "http/protobuf"] {
+        let program = ["node", "--require", "@opentelemetry/auto-instrumentations-node/register", "app.js"];
+        let collected = run(&folder, protocol, &program);
+        exchange::check(&collected, protocol, &Expected { routes: None, exception: None });
+        collected.has_points("http.server.request.duration.count");
+    }
+}
+
+#[test]
+fn java_agent() {
+    let agent = "opentelemetry-javaagent-2.20.1.jar";
+    let program = Program {
+        name: "java",
+        needs: &["java", "javac", "mvn"],
+        files: &[("App.java", include_str!("programs/java/App.java"))],
+        install: &[
+            &[
+                "mvn",
+                "--quiet",
+                "--batch-mode",
+                "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy",
+                "-Dartifact=io.opentelemetry.javaagent:opentelemetry-javaagent:2.20.1",
+                "-DoutputDirectory=.",
+            ],
+            &["javac", "App.java"],
+        ],
+    };
+    let Some(folder) = installed(&program) else { return };
+    let agent = format!("-javaagent:{agent}");
+    for protocol in ["http/protobuf", "grpc"] {
+        let collected = run(&folder, protocol, &["java", "-XX:TieredStopAtLevel=1", &agent, "-cp", ".", "App"]);
+        exchange::check(&collected, protocol, &Expected { routes: Some(["/hello", "/boom"]), exception: None });
+        collected.has_points("http.server.request.duration.count");
+    }
+}
+
+#[test]
+fn go_otelhttp() {
+    let program = Program {
+        name: "go",
+        needs: &["go"],
+        files: &[
+            ("main.go", include_str!("programs/go/main.go")),
+            ("go.mod", include_str!("programs/go/go.mod")),
+            ("go.sum", include_str!("programs/go/go.sum")),
+        ],
+        install: &[&["go", "build", "-o", "exporters", "."]],
+    };
+    let Some(folder) = installed(&program) else { return };
+    for protocol in ["grpc", "http/protobuf"] {
+        let collected = run(&folder, protocol, &["./exporters"]);
+        exchange::check(&collected, protocol, &Expected { routes: None, exception: Some("*errors.errorString") });
+        collected.has_points("http.server.request.duration.count");
+    }
+}
+
+/// Runs a program to its end with a receiver of its own, whose address is all that it is told.
+fn run(folder: &Path, protocol: &str, program: &[&str]) -> Collected {
+    let collecting = Collected::start();
+    let settings = [
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", format!("http://{}", collecting.address())),
+        ("OTEL_EXPORTER_OTLP_PROTOCOL", protocol.to_owned()),
+        ("OTEL_SERVICE_NAME", exchange::SERVICE.to_owned()),
+        ("OTEL_TRACES_EXPORTER", "otlp".to_owned()),
+        ("OTEL_METRICS_EXPORTER", "otlp".to_owned()),
+        ("OTEL_LOGS_EXPORTER", "otlp".to_owned()),
+        ("OTEL_PYTHON_LOGGING_AUTO_INSTRUMENTATION_ENABLED", "true".to_owned()),
+        ("OTEL_SEMCONV_STABILITY_OPT_IN", "http".to_owned()),
+    ];
+    tools::succeed(command(folder, program).envs(settings));
+    collecting.end()
+}
