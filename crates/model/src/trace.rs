@@ -148,6 +148,28 @@ pub struct SpanFacts {
     pub server_port: Option<u16>,
     /// `error.type`.
     pub error_type: Option<String>,
+    /// `rpc.system.name`, such as `grpc`.
+    pub rpc_system: Option<String>,
+    /// The called service with its package, such as `shop.v1.Cart`.
+    pub rpc_service: Option<String>,
+    /// The called method without its service, such as `AddItem`.
+    pub rpc_method: Option<String>,
+    /// `rpc.response.status_code`; gRPC's as its name, such as `DEADLINE_EXCEEDED`.
+    pub rpc_status: Option<String>,
+    /// `messaging.system`, such as `kafka`.
+    pub messaging_system: Option<String>,
+    /// `messaging.destination.name`: the queue or topic.
+    pub messaging_destination: Option<String>,
+    /// `messaging.operation.type`: `create`, `send`, `receive`, `process` or `settle`.
+    pub messaging_operation: Option<String>,
+    /// How many messages or statements went together: `messaging.batch.message_count` or `db.operation.batch.size`.
+    pub batch_size: Option<u32>,
+    /// The table, collection or container: `db.collection.name`.
+    pub db_collection: Option<String>,
+    /// What the caller calls the other side: `service.peer.name`.
+    pub peer_service: Option<String>,
+    /// `url.template` of an HTTP client.
+    pub url_template: Option<String>,
 }
 
 /// All spans of one trace that arrived, in order of start.

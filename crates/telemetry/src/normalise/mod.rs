@@ -3,16 +3,27 @@
 //! Both generations arrive mixed, even inside one process (a Java agent sends HTTP by the stable names and JDBC by the
 //! old ones), so names are never looked at one generation at a time: for each fact the stable name is tried first, then
 //! the names it replaced, in the order of [`RENAMED`]. This is the only place of Narrows that knows attribute names.
+//! Metrics are renamed in the same way, see [`series_name`].
 //!
 //! It does not rewrite attributes and does not interpret queries: grouping statements that differ in their literals is
 //! diagnosis. Secrets are the run file's business, whose door nothing gets past.
 
 mod names;
+mod rpc;
+mod series;
+mod series_names;
+mod values;
+
+use std::collections::HashSet;
+use std::sync::LazyLock;
 
 use narrows_model::trace::SpanFacts;
 use serde_json::{Map, Value};
 
-pub use names::{DB_SYSTEMS_RENAMED, RENAMED, Renamed};
+pub use names::{DB_SYSTEMS_RENAMED, MESSAGING_OPERATIONS_RENAMED, RENAMED, RPC_SYSTEMS_RENAMED, Renamed};
+pub use series::{SeriesName, normalise_series, series_name};
+pub use series_names::{LABELS_RENAMED, LabelRenamed, METRICS_RENAMED, MetricRenamed, ORIGINAL_NAME};
+use values::{as_charge, as_count, as_number, as_text, one_of_header, split_port};
 
 /// Attributes that only a server span of the old conventions carries. Its `net.peer.*` are the caller's address and
 /// ephemeral port, not the server's.
@@ -24,14 +35,15 @@ const WAIT_NS_MAX: u64 = 366 * 24 * 3600 * 1_000_000_000;
 /// Reads the facts off a span's attributes. A number may come as a string and the other way round; a value of any
 /// other type, or a number out of its range, counts as absent.
 pub fn facts(attributes: &Map<String, Value>) -> SpanFacts {
-    let seen = Attributes { map: attributes, is_server: SERVER_SIDE.iter().any(|name| attributes.contains_key(*name)) };
+    let seen = Attributes::new(attributes);
     let (server_address, port_beside) = seen.text("server.address").map(split_port).unzip();
+    let (rpc_service, rpc_method) = rpc::service_and_method(seen.text("rpc.service"), seen.text("rpc.method"));
     SpanFacts {
         http_method: seen.text("http.request.method"),
         http_route: seen.text("http.route"),
         http_status: seen.number("http.response.status_code"),
         url: seen.url(),
-        db_system: seen.text("db.system.name").map(stable_system),
+        db_system: seen.text("db.system.name").map(|name| stable(DB_SYSTEMS_RENAMED, name)),
         db_namespace: seen.text("db.namespace"),
         db_query: seen.text("db.query.text"),
         db_operation: seen.text("db.operation.name"),
@@ -44,21 +56,56 @@ pub fn facts(attributes: &Map<String, Value>) -> SpanFacts {
         resend_count: seen.count("http.request.resend_count"),
         server_address,
         server_port: seen.number("server.port").or(port_beside.flatten()),
-        error_type: seen.text("error.type"),
+        error_type: seen.error_type(),
+        rpc_system: seen.text("rpc.system.name").map(|name| stable(RPC_SYSTEMS_RENAMED, name)),
+        rpc_service,
+        rpc_method,
+        rpc_status: seen.rpc_status(),
+        messaging_system: seen.text("messaging.system"),
+        messaging_destination: seen.text("messaging.destination.name"),
+        messaging_operation: seen
+            .text("messaging.operation.type")
+            .map(|name| stable(MESSAGING_OPERATIONS_RENAMED, name)),
+        batch_size: seen.count("messaging.batch.message_count").or_else(|| seen.count("db.operation.batch.size")),
+        db_collection: seen.text("db.collection.name"),
+        peer_service: seen.text("service.peer.name"),
+        url_template: seen.text("url.template"),
     }
 }
 
 struct Attributes<'a> {
     map: &'a Map<String, Value>,
     is_server: bool,
+    /// Whether a name is there that was replaced: most spans have none, and need no look at the names that were.
+    has_old: bool,
+    /// The first letters of all names, as bits.
+    letters: u32,
+}
+
+/// Every name that was replaced.
+static OLD_NAMES: LazyLock<HashSet<&str>> = LazyLock::new(|| RENAMED.iter().map(|renamed| renamed.old).collect());
+
+fn letter(name: &str) -> u32 {
+    name.bytes().next().map_or(0, |first| 1 << (first & 31))
+}
+
+impl<'a> Attributes<'a> {
+    fn new(map: &'a Map<String, Value>) -> Self {
+        let is_server = SERVER_SIDE.iter().any(|name| map.contains_key(*name));
+        let has_old = map.keys().any(|name| OLD_NAMES.contains(name.as_str()));
+        let letters = map.keys().fold(0, |letters, name| letters | letter(name));
+        Self { map, is_server, has_old, letters }
+    }
 }
 
 impl Attributes<'_> {
     /// The first of the stable name and those it replaced whose value `read` accepts.
     fn first<T>(&self, new: &str, read: impl Fn(&Value) -> Option<T>) -> Option<T> {
-        let old = RENAMED.iter().filter(|renamed| renamed.new == new).map(|renamed| renamed.old);
+        let renamed = if self.has_old { RENAMED } else { &[] };
+        let old = renamed.iter().filter(|renamed| renamed.new == new).map(|renamed| renamed.old);
         std::iter::once(new)
             .chain(old)
+            .filter(|name| self.letters & letter(name) != 0)
             .filter(|name| !(self.is_server && name.starts_with("net.peer.")))
             .find_map(|name| self.map.get(name).and_then(&read))
     }
@@ -86,6 +133,28 @@ impl Attributes<'_> {
             .or_else(|| self.first("http.response.header.retry-after", |value| length(value, 1_000_000_000)))
     }
 
+    /// `error.type` and what it replaced; without them `_OTHER`, the conventions' word for an error of no known type,
+    /// when the span says by OpenTracing's `error` or the bridges' `otel.status_code` that it failed.
+    fn error_type(&self) -> Option<String> {
+        let says = |name: &str, word: &str| match self.map.get(name) {
+            Some(Value::String(text)) => text.eq_ignore_ascii_case(word),
+            Some(Value::Bool(flag)) => *flag && word == "true",
+            _ => false,
+        };
+        let failed = || says("otel.status_code", "error") || says("error", "true");
+        self.text("error.type").or_else(|| failed().then(|| "_OTHER".to_owned()))
+    }
+
+    /// The status of a remote call; gRPC's numbers of old as the words that replaced them.
+    fn rpc_status(&self) -> Option<String> {
+        let grpc = || as_text(self.map.get("rpc.grpc.status_code")?).map(rpc::grpc_status);
+        self.map
+            .get("rpc.response.status_code")
+            .and_then(as_text)
+            .or_else(grpc)
+            .or_else(|| self.text("rpc.response.status_code"))
+    }
+
     /// The whole URL, else path and query of a server span.
     fn url(&self) -> Option<String> {
         let target = || {
@@ -99,63 +168,9 @@ impl Attributes<'_> {
     }
 }
 
-fn as_text(value: &Value) -> Option<String> {
-    match value {
-        Value::String(text) if !text.is_empty() => Some(text.clone()),
-        Value::Number(number) => Some(number.to_string()),
-        _ => None,
-    }
-}
-
-fn as_number(value: &Value) -> Option<u16> {
-    let number = match value {
-        Value::Number(number) => number.as_u64()?,
-        Value::String(text) => text.trim().parse().ok()?,
-        _ => return None,
-    };
-    u16::try_from(number).ok().filter(|number| *number > 0)
-}
-
-/// A whole number that may be 0.
-fn as_count(value: &Value) -> Option<u64> {
-    match value {
-        Value::Number(number) => number.as_u64(),
-        Value::String(text) => text.trim().parse().ok(),
-        _ => None,
-    }
-}
-
-/// A number of request units: finite and not negative.
-fn as_charge(value: &Value) -> Option<f64> {
-    let charge = match value {
-        Value::Number(number) => number.as_f64()?,
-        Value::String(text) => text.trim().parse().ok()?,
-        _ => return None,
-    };
-    (charge.is_finite() && charge >= 0.0).then_some(charge)
-}
-
-/// The value of a header, which comes as a list since a header may be repeated. One that is repeated stays a list.
-fn one_of_header(value: &Value) -> &Value {
-    match value.as_array().map(Vec::as_slice) {
-        Some([only]) => only,
-        _ => value,
-    }
-}
-
-/// Parts `127.0.0.1:8000` and `[::1]:8000`, which Python's ASGI instrumentation sends as an address, at the port.
-fn split_port(address: String) -> (String, Option<u16>) {
-    let Some((host, port)) = address.rsplit_once(':') else { return (address, None) };
-    let bracketed = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
-    let is_plain = !host.is_empty() && !host.contains(':');
-    match (bracketed.or(is_plain.then_some(host)), port.parse()) {
-        (Some(host), Ok(port)) if port > 0 => (host.to_owned(), Some(port)),
-        _ => (address, None),
-    }
-}
-
-fn stable_system(name: String) -> String {
-    match DB_SYSTEMS_RENAMED.iter().find(|renamed| renamed.old == name) {
+/// What a value is called now.
+fn stable(renamed: &[Renamed], name: String) -> String {
+    match renamed.iter().find(|renamed| renamed.old == name) {
         Some(renamed) => renamed.new.to_owned(),
         None => name,
     }

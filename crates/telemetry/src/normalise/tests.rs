@@ -129,6 +129,96 @@ fn cosmos_db_of_both_generations() {
 }
 
 #[test]
+fn remote_calls_of_both_generations() {
+    let old = facts_of(json!({
+        "rpc.system": "grpc", "rpc.service": "shop.v1.Cart", "rpc.method": "Add", "rpc.grpc.status_code": 4,
+        "net.peer.name": "cart", "net.peer.port": 50051, "peer.service": "cart-service",
+    }));
+    let new = facts_of(json!({
+        "rpc.system.name": "grpc", "rpc.method": "shop.v1.Cart/Add", "rpc.response.status_code": "DEADLINE_EXCEEDED",
+        "server.address": "cart", "server.port": 50051, "service.peer.name": "cart-service",
+    }));
+    let expected = SpanFacts {
+        rpc_system: text("grpc"),
+        rpc_service: text("shop.v1.Cart"),
+        rpc_method: text("Add"),
+        rpc_status: text("DEADLINE_EXCEEDED"),
+        server_address: text("cart"),
+        server_port: Some(50051),
+        peer_service: text("cart-service"),
+        ..SpanFacts::default()
+    };
+    assert_eq!(old, expected);
+    assert_eq!(new, expected);
+}
+
+#[test]
+fn statuses_of_remote_calls() {
+    let cases = [
+        (json!({ "rpc.grpc.status_code": "0" }), text("OK")),
+        (json!({ "rpc.grpc.status_code": 99 }), text("99")),
+        (json!({ "rpc.response.status_code": "4" }), text("4")),
+        (json!({ "rpc.response.status_code": "OK", "rpc.grpc.status_code": 4 }), text("OK")),
+        (json!({ "rpc.jsonrpc.error_code": -32700 }), text("-32700")),
+        (json!({ "rpc.connect_rpc.error_code": "not_found" }), text("not_found")),
+        (json!({ "rpc.grpc.status_code": [4] }), None),
+    ];
+    for (attributes, expected) in cases {
+        assert_eq!(facts_of(attributes.clone()).rpc_status, expected, "{attributes}");
+    }
+}
+
+#[test]
+fn messages_of_three_generations() {
+    let oldest = facts_of(json!({
+        "messaging.system": "kafka", "messaging.destination": "orders", "messaging.destination_kind": "topic",
+        "messaging.operation": "deliver",
+    }));
+    let old = facts_of(json!({
+        "messaging.system": "kafka", "messaging.destination.name": "orders", "messaging.operation": "process",
+    }));
+    let new = facts_of(json!({
+        "messaging.system": "kafka", "messaging.destination.name": "orders", "messaging.operation.name": "poll",
+        "messaging.operation.type": "process",
+    }));
+    assert_eq!(oldest.messaging_destination, text("orders"));
+    assert_eq!((&oldest, &old), (&new, &new));
+    let batch = facts_of(json!({ "messaging.operation": "publish", "messaging.batch.message_count": 40 }));
+    assert_eq!((batch.messaging_operation, batch.batch_size), (text("send"), Some(40)));
+}
+
+#[test]
+fn collections_and_batches_of_databases() {
+    for name in
+        ["db.collection.name", "db.sql.table", "db.cosmosdb.container", "db.mongodb.collection", "db.cassandra.table"]
+    {
+        assert_eq!(facts_of(json!({ name: "orders" })).db_collection, text("orders"), "{name}");
+    }
+    for name in ["db.operation.batch.size", "db.operation.batch_size", "messaging.batch.message_count"] {
+        assert_eq!(facts_of(json!({ name: 3 })).batch_size, Some(3), "{name}");
+    }
+    assert_eq!(facts_of(json!({ "url.template": "/carts/{id}" })).url_template, text("/carts/{id}"));
+}
+
+#[test]
+fn an_error_without_a_type_is_one_of_another_type() {
+    let cases = [
+        (json!({ "error.type": "timeout", "error": true }), text("timeout")),
+        (json!({ "exception.type": "java.io.IOException", "otel.status_code": "ERROR" }), text("java.io.IOException")),
+        (json!({ "otel.status_code": "ERROR" }), text("_OTHER")),
+        (json!({ "error": true }), text("_OTHER")),
+        (json!({ "error": "true" }), text("_OTHER")),
+        (json!({ "otel.status_code": "OK" }), None),
+        (json!({ "error": false }), None),
+        (json!({ "error": "none" }), None),
+        (json!({ "otel.status_code": 2 }), None),
+    ];
+    for (attributes, expected) in cases {
+        assert_eq!(facts_of(attributes.clone()).error_type, expected, "{attributes}");
+    }
+}
+
+#[test]
 fn a_port_inside_the_address_is_parted_from_it() {
     let cases = [
         (json!({ "server.address": "127.0.0.1:8000" }), "127.0.0.1", Some(8000)),
@@ -160,10 +250,23 @@ fn each_old_name_reads_as_its_new_one_and_yields_to_it() {
 
 #[test]
 fn each_name_was_renamed_once() {
-    for table in [RENAMED, DB_SYSTEMS_RENAMED] {
+    for table in [RENAMED, DB_SYSTEMS_RENAMED, RPC_SYSTEMS_RENAMED, MESSAGING_OPERATIONS_RENAMED] {
         let old: std::collections::BTreeSet<_> = table.iter().map(|renamed| renamed.old).collect();
         assert_eq!(old.len(), table.len());
         assert!(table.iter().all(|renamed| !old.contains(renamed.new)), "a new name is also an old one");
+    }
+}
+
+#[test]
+fn each_renamed_value_reads_as_its_new_one() {
+    for renamed in DB_SYSTEMS_RENAMED {
+        assert_eq!(facts_of(json!({ "db.system": renamed.old })).db_system, text(renamed.new));
+    }
+    for renamed in RPC_SYSTEMS_RENAMED {
+        assert_eq!(facts_of(json!({ "rpc.system": renamed.old })).rpc_system, text(renamed.new));
+    }
+    for renamed in MESSAGING_OPERATIONS_RENAMED {
+        assert_eq!(facts_of(json!({ "messaging.operation": renamed.old })).messaging_operation, text(renamed.new));
     }
 }
 
