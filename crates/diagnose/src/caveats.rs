@@ -1,7 +1,8 @@
 //! What is missing from a trial's evidence, so that silence of a detector is not taken for health.
 //!
 //! Only what can be concluded from the evidence is said. That a service has spans but none to a database proves nothing
-//! (it may have none), so it is said only where database spans arrive maimed or a database is known to be there.
+//! (it may have none), so it is said only where database spans arrive maimed or a database is known to be there. What is
+//! wrong with the traces themselves is the business of [`instrumentation`].
 
 use std::collections::BTreeSet;
 
@@ -11,6 +12,7 @@ use narrows_model::series::names;
 use narrows_model::trace::{Span, SpanKind};
 use narrows_model::units;
 
+use crate::instrumentation;
 use crate::requests::{is_database, query_text};
 use crate::stretches::stretches;
 use crate::thresholds::Thresholds;
@@ -35,6 +37,7 @@ pub fn caveats(trial: &TrialEvidence) -> Vec<String> {
     caveats.extend(scene.unseen_database());
     caveats.extend(scene.unsampled_cpu());
     caveats.extend(scene.crowded_host());
+    caveats.extend(instrumentation::caveats(trial, &Thresholds::default()));
     caveats
 }
 

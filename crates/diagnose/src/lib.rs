@@ -9,6 +9,7 @@ mod calls;
 mod caveats;
 mod compare;
 pub mod detectors;
+mod instrumentation;
 mod rank;
 mod refusals;
 mod repetition;

@@ -217,7 +217,7 @@ fn is_same_call(known: &Span, span: &Span, above: &HashSet<SpanId>, gap_ns_max: 
 }
 
 /// Spans of pools, sockets and frameworks that stand between a program and its queries.
-fn is_housekeeping(span: &Span) -> bool {
+pub(crate) fn is_housekeeping(span: &Span) -> bool {
     const ENDS: [&str; 6] = ["connect", "http send", "http receive", "dns.lookup", "begin", "reset_session"];
     const STARTS: [&str; 2] = ["middleware - ", "router - "];
     let name = span.name.to_ascii_lowercase();

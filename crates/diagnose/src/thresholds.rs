@@ -1,9 +1,9 @@
-//! Every number that a detector compares with, in one table.
+//! Every number that a detector or a trap of instrumentation compares with, in one table.
 //!
-//! The pages under `docs/reference/findings` quote these values. A change of a value that changes findings raises the
-//! version of the detector that reads it.
+//! The pages under `docs/reference/findings` and `docs/reference/instrumentation.md` quote these values. A change of a
+//! value that changes findings raises the version of the detector that reads it.
 
-/// The thresholds of all detectors. Shares are 0 to 1.
+/// The thresholds of all detectors and traps. Shares are 0 to 1.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Thresholds {
     /// `n-plus-one`: queries of one shape under one parent that make a run.
@@ -97,6 +97,56 @@ pub struct Thresholds {
     pub generator_thread_invalid: f64,
     /// `generator-limited`: the generator's share of the CPU in use on a full host.
     pub generator_host_share: f64,
+    /// `doubled-spans`, `nested-doubles`: calls that must have a double.
+    pub doubled_calls: usize,
+    /// `doubled-spans`, `nested-doubles`: share of a scope's calls that must have one.
+    pub doubled_share: f64,
+    /// `doubled-spans`: share of the shorter span's time in which both are under way.
+    pub doubled_overlap_share: f64,
+    /// `nested-doubles`: share of the outer span's time that the inner one takes.
+    pub nested_length_share: f64,
+    /// `pool-spans`: connections taken, as a share of the request's queries.
+    pub pool_query_share: f64,
+    /// `pool-spans`: requests that must show it.
+    pub pool_requests: usize,
+    /// `pool-spans`: connections taken in all of these.
+    pub pool_connections: usize,
+    /// `missing-database-spans`: median time of a request in which nothing is under way, nanoseconds.
+    pub gap_ns: f64,
+    /// `missing-database-spans`: the same as a share of the median latency.
+    pub gap_share: f64,
+    /// `missing-database-spans`: share of that time from which processor time explains it.
+    pub gap_cpu_share: f64,
+    /// `missing-database-spans`: requests of the operation.
+    pub gap_requests: usize,
+    /// `missing-parents`: share of the spans.
+    pub torn_span_share: f64,
+    /// `missing-parents`: traces that must show it.
+    pub torn_traces: usize,
+    /// `clock-skew`: how far a span may lie outside its call, nanoseconds.
+    pub skew_slack_ns: f64,
+    /// `clock-skew`: calls between the two services.
+    pub skew_calls: usize,
+    /// `clock-skew`: share of these that must be impossible.
+    pub skew_call_share: f64,
+    /// `sampled-traces`: requests that a trace stands for.
+    pub sampled_weight: f64,
+    /// `sampled-traces`: answers of the load from which requests among the spans are compared with them.
+    pub unsampled_requests: u64,
+    /// `sampled-traces`: share of the answers that spans show, below which most are missing.
+    pub unsampled_share: f64,
+    /// `impossible-durations`: calls and requests of a service that take no time.
+    pub zero_spans: usize,
+    /// `impossible-durations`: the same as a share.
+    pub zero_span_share: f64,
+    /// `start-up-spans`: share of the trial's spans that belong to no request.
+    pub start_up_share: f64,
+    /// `start-up-spans`: how many these are.
+    pub start_up_spans: u64,
+    /// `traces-without-request`: traces begun by one service that hold no request.
+    pub requestless_traces: usize,
+    /// `traces-without-request`: the same as a share of all.
+    pub requestless_share: f64,
     /// Comparison: the smallest relative change that is called one.
     pub change_min: f64,
 }
@@ -147,6 +197,31 @@ impl Default for Thresholds {
             generator_thread_doubtful: 0.80,
             generator_thread_invalid: 0.95,
             generator_host_share: 0.30,
+            doubled_calls: 10,
+            doubled_share: 0.5,
+            doubled_overlap_share: 0.90,
+            nested_length_share: 0.90,
+            pool_query_share: 0.5,
+            pool_requests: 3,
+            pool_connections: 10,
+            gap_ns: 5e6,
+            gap_share: 0.5,
+            gap_cpu_share: 0.5,
+            gap_requests: 20,
+            torn_span_share: 0.01,
+            torn_traces: 5,
+            skew_slack_ns: 1e6,
+            skew_calls: 10,
+            skew_call_share: 0.5,
+            sampled_weight: 2.0,
+            unsampled_requests: 200,
+            unsampled_share: 0.5,
+            zero_spans: 10,
+            zero_span_share: 0.05,
+            start_up_share: 0.5,
+            start_up_spans: 1000,
+            requestless_traces: 20,
+            requestless_share: 0.3,
             change_min: 0.05,
         }
     }

@@ -163,6 +163,14 @@ impl SpanBuilder {
         self
     }
 
+    /// What a gRPC call asks for: `shop.v1.Cart` and `Add`.
+    pub fn remote(mut self, service: &str, method: &str) -> Self {
+        self.facts.rpc_system = Some("grpc".into());
+        self.facts.rpc_service = Some(service.into());
+        self.facts.rpc_method = Some(method.into());
+        self
+    }
+
     /// Refuses the attempt with status 429; `retry_after_ms` is what the answer told to wait, if it said so.
     pub fn throttled(mut self, retry_after_ms: Option<f64>) -> Self {
         let is_database = self.facts.db_system.is_some();

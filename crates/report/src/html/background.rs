@@ -1,5 +1,5 @@
-//! The foot of the page: what is needed to believe the run or to repeat it. Validity and caveats, parameters, machine,
-//! the experiment file.
+//! What is needed to believe the run or to repeat it. Validity under the lead, caveats under the findings; at the foot of
+//! the page parameters, machine, the experiment file.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -44,8 +44,8 @@ pub(super) fn warnings(outcome: &Outcome) -> String {
     format!("<aside class=\"warning\"><ul>{items}</ul></aside>\n")
 }
 
-/// Caveats of the trials; empty when there are none.
-fn caveats(outcome: &Outcome) -> String {
+/// Caveats of the trials, which limit what findings and their absence mean; empty when there are none.
+pub(super) fn caveats(outcome: &Outcome) -> String {
     let mut items = String::new();
     for evidence in &outcome.evidence.trials {
         let label = evidence.trial.label();
@@ -53,15 +53,18 @@ fn caveats(outcome: &Outcome) -> String {
             items += &format!("<li><b>{}</b> {}</li>", Esc(&label), Esc(caveat));
         }
     }
-    if items.is_empty() { items } else { format!("<h3>Caveats</h3><ul>{items}</ul>") }
+    if items.is_empty() {
+        items
+    } else {
+        format!("<section id=\"caveats\"><h2>Caveats</h2><ul>{items}</ul></section>\n")
+    }
 }
 
-/// Caveats, validity, parameters, machine and source.
+/// Parameters, validity, machine and source.
 pub(super) fn section(outcome: &Outcome) -> String {
     format!(
-        "<section id=\"background\"><h2>Background</h2>{}<h3>Parameters</h3>{}<h3>Measured</h3>{}<h3>Machine and run</h3>{}\
+        "<section id=\"background\"><h2>Background</h2><h3>Parameters</h3>{}<h3>Measured</h3>{}<h3>Machine and run</h3>{}\
          <details class=\"source\"><summary>The experiment file</summary><pre>{}</pre></details></section>\n",
-        caveats(outcome),
         parameters(outcome),
         measured(outcome),
         machine(outcome),

@@ -49,6 +49,7 @@ pub fn page(outcome: &Outcome) -> String {
         summary::objectives(outcome),
         published::section(outcome),
         findings::section(outcome, &requests::ids(&requests)),
+        background::caveats(outcome),
         panels::section(outcome, &palette),
         requests::section(&requests, &palette),
         operations::section(outcome),
@@ -110,7 +111,7 @@ mod tests {
     #[test]
     fn the_page_is_whole_and_needs_nothing_else() {
         let page = page(&fixture::outcome());
-        for id in ["variants", "objectives", "findings", "charts", "requests", "background"] {
+        for id in ["variants", "objectives", "findings", "caveats", "charts", "requests", "background"] {
             assert!(page.contains(&format!("id=\"{id}\"")), "{id} is missing");
         }
         for outside in ["http://", "https://", "src=", "@import", "url("] {

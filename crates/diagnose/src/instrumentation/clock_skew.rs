@@ -1,0 +1,146 @@
+//! `clock-skew`: the clocks of two services differ.
+//!
+//! A call begins before its handling and ends after it. From each pair of a client span and the server span below it
+//! follows an interval for the offset of the callee's clock: the server span cannot be earlier than the call, nor
+//! later. When zero lies outside of that interval, by more than the slack, in most calls between two services, their
+//! clocks differ. The estimate is the median of the intervals' middles, as NTP (RFC 5905) takes the way there and back
+//! to be equally long. A server span that outlasts its call goes on after the answer and says nothing about clocks.
+
+use std::collections::BTreeMap;
+
+use narrows_model::trace::{Span, SpanKind, Trace};
+use narrows_model::units;
+
+use super::Trap;
+use super::scene::{Scene, Tree, example};
+use crate::stats::median;
+
+/// See the module.
+pub(super) struct ClockSkew;
+
+/// What a call says about the offset of its callee's clock: how far that is ahead, nanoseconds.
+struct Bounds<'a> {
+    least_ns: f64,
+    most_ns: f64,
+    call: (&'a Trace, &'a Span, &'a Span),
+}
+
+impl Bounds<'_> {
+    fn middle_ns(&self) -> f64 {
+        f64::midpoint(self.least_ns, self.most_ns)
+    }
+
+    fn is_impossible(&self, slack_ns: f64) -> bool {
+        self.least_ns > slack_ns || self.most_ns < -slack_ns
+    }
+}
+
+impl Trap for ClockSkew {
+    fn id(&self) -> &'static str {
+        "clock-skew"
+    }
+
+    fn caveats(&self, scene: &Scene<'_>) -> Vec<String> {
+        let mut pairs: BTreeMap<(&str, &str), Vec<Bounds<'_>>> = BTreeMap::new();
+        for tree in &scene.trees {
+            for (client, server) in tree.trace.spans.iter().filter_map(|server| Some((call_of(tree, server)?, server)))
+            {
+                pairs.entry((&client.service, &server.service)).or_default().push(Bounds {
+                    least_ns: (server.end_ns - client.end_ns) as f64,
+                    most_ns: (server.start_ns - client.start_ns) as f64,
+                    call: (tree.trace, client, server),
+                });
+            }
+        }
+        pairs.into_iter().filter_map(|((caller, callee), calls)| told(caller, callee, &calls, scene)).collect()
+    }
+}
+
+/// The client span above a server span of another service that it could have waited for.
+fn call_of<'a>(tree: &Tree<'a>, server: &Span) -> Option<&'a Span> {
+    let client = tree.parent(server).filter(|_| server.kind == SpanKind::Server)?;
+    let is_call = client.kind == SpanKind::Client && client.service != server.service;
+    (is_call && server.duration_ns() > 0 && server.duration_ns() <= client.duration_ns()).then_some(client)
+}
+
+fn told(caller: &str, callee: &str, calls: &[Bounds<'_>], scene: &Scene<'_>) -> Option<String> {
+    let thresholds = scene.thresholds;
+    let odd: Vec<&Bounds<'_>> = calls.iter().filter(|call| call.is_impossible(thresholds.skew_slack_ns)).collect();
+    let is_regular =
+        calls.len() >= thresholds.skew_calls && odd.len() as f64 >= thresholds.skew_call_share * calls.len() as f64;
+    let first = odd.first().filter(|_| is_regular)?;
+    let offset_ns = median(calls.iter().map(Bounds::middle_ns).collect())?;
+    let spread_ns = median(calls.iter().map(|call| (call.middle_ns() - offset_ns).abs()).collect())?;
+    if offset_ns.abs() <= thresholds.skew_slack_ns {
+        return None;
+    }
+    let (trace, client, server) = first.call;
+    Some(format!(
+        "The clock of {callee} is about {} {} that of {caller} (± {} over {} calls): in {} of {} calls {callee}'s span \
+         lies outside the call that it answers. Lengths of spans are right, but waits between the two services and \
+         orders of their spans are not. Keep the clocks together (chrony, one time source for all machines and \
+         containers), or read only spans of one service against each other. {}",
+        units::duration(offset_ns.abs()),
+        if offset_ns < 0.0 { "behind" } else { "ahead of" },
+        units::duration(spread_ns),
+        units::count(calls.len() as u64),
+        units::count(odd.len() as u64),
+        units::count(calls.len() as u64),
+        example(trace, &[client, server])
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use narrows_testkit::spans::{client, server};
+
+    use super::super::scene::tests::{assert_one, told, traces};
+    use super::*;
+
+    /// A call from 1 ms to 11 ms, handled from `start_ms` on.
+    fn handled(start_ms: f64, length_ms: f64) -> Vec<Trace> {
+        let stock = server("stock", "GET /stock").at(start_ms, length_ms);
+        traces(&server("shop", "GET /").at(0.0, 20.0).child(client("GET").at(1.0, 10.0).child(stock)))
+    }
+
+    #[test]
+    fn a_callee_that_answers_before_it_is_asked_is_behind() {
+        let said = told(&ClockSkew, handled(-10.0, 8.0));
+        assert_one(&said, &["clock of stock is about 12.0 ms behind that of shop", "in 30 of 30 calls", "± 0 ns"]);
+    }
+
+    #[test]
+    fn a_callee_that_ends_after_its_call_is_ahead() {
+        assert_one(&told(&ClockSkew, handled(31.0, 8.0)), &["about 29.0 ms ahead of that of shop"]);
+    }
+
+    #[test]
+    fn what_fits_into_its_call_or_nearly_so_is_in_order() {
+        for (start_ms, length_ms) in [(1.5, 8.0), (1.0, 10.0), (0.5, 9.0), (2.5, 9.0)] {
+            assert_eq!(told(&ClockSkew, handled(start_ms, length_ms)), [""; 0], "{start_ms} {length_ms}");
+        }
+    }
+
+    #[test]
+    fn what_goes_on_after_its_answer_says_nothing_about_clocks() {
+        assert_eq!(told(&ClockSkew, handled(2.0, 400.0)), [""; 0]);
+    }
+
+    #[test]
+    fn a_few_odd_calls_are_no_skew() {
+        let mut calls = handled(2.0, 8.0);
+        for trace in calls.iter_mut().take(10) {
+            trace.spans[2].start_ns += 50_000_000;
+            trace.spans[2].end_ns += 50_000_000;
+        }
+        assert_eq!(told(&ClockSkew, calls), [""; 0]);
+        assert_eq!(told(&ClockSkew, handled(-10.0, 8.0).split_off(25)), [""; 0], "five calls");
+    }
+
+    #[test]
+    fn each_pair_of_services_is_told_for_itself() {
+        let of = |service: &str, ms: f64| client("GET").at(1.0, 10.0).child(server(service, "GET /x").at(ms, 5.0));
+        let root = server("shop", "GET /").at(0.0, 20.0).child(of("stock", -20.0)).child(of("price", 3.0));
+        assert_one(&told(&ClockSkew, traces(&root)), &["clock of stock"]);
+    }
+}

@@ -1,0 +1,150 @@
+//! `impossible-durations`: spans that end before they begin, never end, or take no time at all.
+//!
+//! A single span of negative length is worth telling: its clock was set back or its end was never recorded, and it
+//! counts as zero everywhere. Spans of length zero are told when there are many of them among calls and requests, which
+//! nothing does in no time; that is mostly a clock that ticks in whole milliseconds, and then everything below one is
+//! unknown.
+
+use std::collections::BTreeMap;
+
+use narrows_model::trace::{Span, SpanKind, Trace};
+use narrows_model::units;
+
+use super::Trap;
+use super::scene::{Scene, example, name_of};
+
+const MILLISECOND_NS: i64 = 1_000_000;
+
+/// See the module.
+pub(super) struct ImpossibleDurations;
+
+impl Trap for ImpossibleDurations {
+    fn id(&self) -> &'static str {
+        "impossible-durations"
+    }
+
+    fn caveats(&self, scene: &Scene<'_>) -> Vec<String> {
+        let mut services: BTreeMap<&str, Lengths<'_>> = BTreeMap::new();
+        for (trace, span) in scene.spans() {
+            services.entry(&span.service).or_default().add(trace, span);
+        }
+        let told = services.into_iter().flat_map(|(service, lengths)| {
+            let negative = lengths.backwards.map(|example| lengths.told_backwards(service, example));
+            let is_many = lengths.zero >= scene.thresholds.zero_spans
+                && lengths.zero as f64 >= scene.thresholds.zero_span_share * lengths.calls as f64;
+            let zero = lengths.standing.filter(|_| is_many).map(|example| lengths.told_zero(service, example));
+            negative.into_iter().chain(zero)
+        });
+        told.collect()
+    }
+}
+
+type Example<'a> = (&'a Trace, &'a Span);
+
+/// The lengths of one service's spans.
+#[derive(Default)]
+struct Lengths<'a> {
+    spans: usize,
+    negative: usize,
+    never_ended: usize,
+    backwards: Option<Example<'a>>,
+    /// Spans that are calls or answers.
+    calls: usize,
+    zero: usize,
+    standing: Option<Example<'a>>,
+    /// Times that are no whole millisecond.
+    fine: usize,
+}
+
+impl<'a> Lengths<'a> {
+    fn add(&mut self, trace: &'a Trace, span: &'a Span) {
+        self.spans += 1;
+        self.fine += usize::from(span.start_ns % MILLISECOND_NS != 0 || span.end_ns % MILLISECOND_NS != 0);
+        if span.end_ns < span.start_ns {
+            self.negative += 1;
+            self.never_ended += usize::from(span.end_ns <= 0);
+            self.backwards.get_or_insert((trace, span));
+        }
+        if span.kind != SpanKind::Internal {
+            self.calls += 1;
+            if span.end_ns == span.start_ns {
+                self.zero += 1;
+                self.standing.get_or_insert((trace, span));
+            }
+        }
+    }
+
+    fn told_backwards(&self, service: &str, (trace, span): Example<'_>) -> String {
+        let never_ended = match self.never_ended {
+            0 => String::new(),
+            some => format!(" {} of them have no end at all.", units::count(some as u64)),
+        };
+        format!(
+            "{} of {} spans of {service} end before they begin and count as taking no time.{never_ended} Either the \
+             clock was set back while they ran (use one that is slewed, as chrony does), or the program sets their end \
+             itself: look at how {} ends the span {:?}. {}",
+            units::count(self.negative as u64),
+            units::count(self.spans as u64),
+            if span.scope.is_empty() { "it" } else { span.scope.as_str() },
+            name_of(span),
+            example(trace, &[span])
+        )
+    }
+
+    fn told_zero(&self, service: &str, (trace, span): Example<'_>) -> String {
+        let why = if self.fine == 0 {
+            "All of its times are whole milliseconds, so its clock is too coarse: what takes less cannot be told \
+             apart. Use a tracing library that reads a clock of higher resolution."
+        } else {
+            "Nothing asks or answers in no time: their start and end are written at one moment, after the fact. Start \
+             the span before the work and end it after."
+        };
+        format!(
+            "{} of {} calls and requests of {service} take no time at all. {why} Their time shows as work of the span \
+             above them. {}",
+            units::count(self.zero as u64),
+            units::count(self.calls as u64),
+            example(trace, &[span])
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use narrows_testkit::spans::{SpanBuilder, client, internal, query, server};
+
+    use super::super::scene::tests::{assert_one, told, traces};
+    use super::*;
+
+    fn told_of(child: SpanBuilder) -> Vec<String> {
+        told(&ImpossibleDurations, traces(&server("shop", "GET /").at(0.0, 20.3).child(child)))
+    }
+
+    #[test]
+    fn a_single_span_that_runs_backwards_is_told() {
+        let mut all = traces(&server("shop", "GET /").at(0.0, 20.0).child(client("GET").at(5.0, 2.0)));
+        all[7].spans[1].end_ns = all[7].spans[1].start_ns - 1;
+        assert_one(
+            &told(&ImpossibleDurations, all.clone()),
+            &["1 of 60 spans of shop end before they begin", "\"GET\""],
+        );
+        all[8].spans[1].end_ns = 0;
+        assert_one(&told(&ImpossibleDurations, all), &["2 of 60 spans", "1 of them have no end at all"]);
+    }
+
+    #[test]
+    fn many_calls_without_length_are_told_with_the_likely_reason() {
+        assert_one(&told_of(query("SELECT 1").at(5.0, 0.0)), &["30 of 60 calls and requests of shop", "at one moment"]);
+        let coarse = traces(&server("shop", "GET /").at(0.0, 20.0).child(query("SELECT 1").at(5.0, 0.0)));
+        assert_one(&told(&ImpossibleDurations, coarse), &["whole milliseconds"]);
+    }
+
+    #[test]
+    fn marks_within_a_program_and_a_few_quick_calls_are_in_order() {
+        assert_eq!(told_of(internal("http send").at(5.0, 0.0)), [""; 0]);
+        assert_eq!(told_of(query("SELECT 1").at(5.0, 0.000_001)), [""; 0]);
+        let mut few = traces(&server("shop", "GET /").at(0.0, 20.0).child(client("GET").at(5.0, 2.0)));
+        few[0].spans[1].end_ns = few[0].spans[1].start_ns;
+        assert_eq!(told(&ImpossibleDurations, few), [""; 0]);
+    }
+}

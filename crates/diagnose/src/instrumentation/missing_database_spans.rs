@@ -1,0 +1,182 @@
+//! `missing-database-spans`: requests that seem to wait for a database that no span shows.
+//!
+//! An instrumentation that does not support the installed version of its library switches itself off with one line in a
+//! log (one for SQLAlchemy 2.0 does that under 2.1). What is left is a gap: time of a request in which nothing is under
+//! way. A gap alone proves nothing, so three things must come together: most of the median request is gap, the
+//! service's processor time does not explain it, and something else says that there is a database: the service reports
+//! metrics of a database client, or its other operations have database spans. The confidence is low all the same, and
+//! the text says so: a sleep, a lock or a call by an uninstrumented client look alike.
+
+use std::collections::BTreeMap;
+
+use narrows_model::series::names;
+use narrows_model::trace::Trace;
+use narrows_model::units;
+
+use super::Trap;
+use super::scene::{Scene, example};
+use crate::calls::Times;
+use crate::requests::Request;
+use crate::stats::weighted_median;
+
+/// How the names of metrics begin that a database client reports, all generations being renamed to the newest.
+const CLIENT_METRICS: &str = "db.client.";
+
+/// See the module.
+pub(super) struct MissingDatabaseSpans;
+
+impl Trap for MissingDatabaseSpans {
+    fn id(&self) -> &'static str {
+        "missing-database-spans"
+    }
+
+    fn caveats(&self, scene: &Scene<'_>) -> Vec<String> {
+        let mut services: BTreeMap<&str, BTreeMap<String, Vec<&Request<'_>>>> = BTreeMap::new();
+        for request in &scene.requests {
+            let operations = services.entry(&request.entry.service).or_default();
+            operations.entry(request.operation()).or_default().push(request);
+        }
+        services.into_iter().filter_map(|(service, operations)| told_of_service(scene, service, &operations)).collect()
+    }
+}
+
+/// The worst operation of a service, if any waits without a span.
+fn told_of_service(
+    scene: &Scene<'_>,
+    service: &str,
+    operations: &BTreeMap<String, Vec<&Request<'_>>>,
+) -> Option<String> {
+    let speaks = |requests: &[&Request<'_>]| requests.iter().any(|r| !r.queries.is_empty() || r.housekeeping > 0);
+    let speaking = operations.iter().find(|(_, requests)| speaks(requests)).map(|(name, _)| name.as_str());
+    let metric = scene.trial.series.iter().find(|s| s.key.service == service && s.key.name.starts_with(CLIENT_METRICS));
+    let sign = match (speaking, metric) {
+        (Some(other), _) => format!("its operation {other} has database spans"),
+        (None, Some(series)) => format!("it reports {}", series.key.name),
+        (None, None) => return None,
+    };
+    let cpu_ns = cpu_ns_per_request(scene, service);
+    let is_explained = |gap_ns: f64| match cpu_ns {
+        Some(cpu_ns) => cpu_ns > scene.thresholds.gap_cpu_share * gap_ns,
+        None => speaking.is_some(),
+    };
+    let silent = operations.iter().filter(|(_, requests)| !speaks(requests));
+    let gaps = silent.filter_map(|(name, requests)| Some((name, Gap::of(scene, requests)?)));
+    let worst = gaps.filter(|(_, gap)| !is_explained(gap.gap_ns)).max_by(|a, b| a.1.gap_ns.total_cmp(&b.1.gap_ns))?;
+    Some(worst.1.told(service, worst.0, &sign, cpu_ns))
+}
+
+/// Processor time of the service for each of its requests, nanoseconds; none when it was not sampled.
+fn cpu_ns_per_request(scene: &Scene<'_>, service: &str) -> Option<f64> {
+    let usage = scene.trial.counted_usage(names::CPU_CORES, service);
+    let seconds = scene.trial.counted_load().seconds;
+    let of_service = scene.trial.operations.iter().filter(|operation| operation.service == service);
+    let counted = of_service.map(|operation| operation.completed).sum::<f64>();
+    let traced = scene.requests.iter().filter(|request| request.entry.service == service);
+    let requests = counted.max(traced.map(|request| request.trace.weight).sum());
+    (usage.points > 0 && requests > 0.0).then(|| usage.mean * seconds * 1e9 / requests)
+}
+
+/// The unexplained time of an operation's requests, medians.
+struct Gap<'a> {
+    requests: usize,
+    gap_ns: f64,
+    latency_ns: f64,
+    example: (&'a Trace, &'a Request<'a>),
+}
+
+impl<'a> Gap<'a> {
+    /// None when it is too short, or there are too few requests to tell.
+    fn of(scene: &Scene<'_>, requests: &[&'a Request<'a>]) -> Option<Self> {
+        let gap_ns = |request: &Request<'_>| {
+            let whole = Times::of([(request.entry.start_ns, request.entry.end_ns)]);
+            let calls = Times::of(request.other_calls.iter().map(|call| (call.start_ns, call.end_ns)));
+            whole.without(&calls).length_ns()
+        };
+        let median = |value: &dyn Fn(&Request<'_>) -> f64| {
+            weighted_median(requests.iter().map(|request| (value(request), request.trace.weight)).collect())
+        };
+        let (gap_ns, latency_ns) = (median(&gap_ns), median(&|request| request.entry.duration_ns() as f64));
+        let thresholds = scene.thresholds;
+        let is_long = gap_ns >= thresholds.gap_ns && gap_ns >= thresholds.gap_share * latency_ns;
+        let first = requests.first().filter(|_| is_long && requests.len() >= thresholds.gap_requests)?;
+        Some(Self { requests: requests.len(), gap_ns, latency_ns, example: (first.trace, first) })
+    }
+
+    fn told(&self, service: &str, operation: &str, sign: &str, cpu_ns: Option<f64>) -> String {
+        let cpu = match cpu_ns {
+            Some(ns) => format!("of which processor time explains {} at most", units::duration(ns)),
+            None => "and its processor time is not known".to_owned(),
+        };
+        let (trace, request) = self.example;
+        format!(
+            "{operation} of {service} may ask a database that its spans do not show (low confidence): of {} (median of \
+             {} requests) {} is under no span, {cpu}, and {sign}. Look in the service's log for an instrumentation \
+             that did not start, mostly because the database library is newer than it supports; a sleep, a lock or a \
+             call by an uninstrumented client would look alike. {}",
+            units::duration(self.latency_ns),
+            units::count(self.requests as u64),
+            units::duration(self.gap_ns),
+            example(trace, &[request.entry])
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use narrows_testkit::operations::operation;
+    use narrows_testkit::spans::{SpanBuilder, client, query, server};
+    use narrows_testkit::trial::{Load, TrialBuilder};
+
+    use super::super::scene::tests::{assert_one, told_of, traces};
+    use super::*;
+
+    fn trial(root: &SpanBuilder, cores: f64) -> TrialBuilder {
+        let trial = TrialBuilder::new("a").steady(10, Load { vus: 4, rate: 10.0, latency_ms: 40.0 });
+        let trial = trial.operation(operation("shop", "GET /orders", 10, 10.0, 40.0));
+        trial.service("shop", None).cpu("shop", 0, move |_| cores).traces(traces(root))
+    }
+
+    fn orders() -> SpanBuilder {
+        server("shop", "GET /orders").at(0.0, 40.0)
+    }
+
+    fn with_pool(trial: TrialBuilder) -> TrialBuilder {
+        trial.series("db.client.connection.count", "shop", 0, |_| 3.0)
+    }
+
+    #[test]
+    fn a_wait_beside_metrics_of_a_database_client_is_told() {
+        let said = told_of(&MissingDatabaseSpans, with_pool(trial(&orders(), 0.02)));
+        let words =
+            ["GET /orders of shop may ask a database", "low confidence", "of 40.0 ms (median of 30 requests) 40.0 ms"];
+        assert_one(&said, &words);
+        assert_one(&said, &["processor time explains 2.00 ms at most", "it reports db.client.connection.count"]);
+    }
+
+    #[test]
+    fn a_wait_beside_operations_that_show_their_database_is_told() {
+        let other = server("shop", "GET /carts").at(0.0, 9.0).child(query("SELECT a FROM t"));
+        let both = trial(&orders(), 0.02).traces((201..230).map(|number| other.clone().trace(number)));
+        assert_one(
+            &told_of(&MissingDatabaseSpans, both),
+            &["GET /orders of shop", "its operation GET /carts has database spans"],
+        );
+    }
+
+    #[test]
+    fn without_a_sign_of_a_database_nothing_is_said() {
+        assert_eq!(told_of(&MissingDatabaseSpans, trial(&orders(), 0.02)), [""; 0]);
+    }
+
+    #[test]
+    fn work_calls_and_queries_explain_the_time() {
+        let busy = with_pool(trial(&orders(), 0.35));
+        assert_eq!(told_of(&MissingDatabaseSpans, busy), [""; 0], "35 ms of processor time in 40 ms");
+        let calling = with_pool(trial(&orders().child(client("GET").at(2.0, 36.0)), 0.02));
+        assert_eq!(told_of(&MissingDatabaseSpans, calling), [""; 0]);
+        let asking = with_pool(trial(&orders().child(query("SELECT a FROM t").at(2.0, 3.0)), 0.02));
+        assert_eq!(told_of(&MissingDatabaseSpans, asking), [""; 0]);
+        let quick = with_pool(trial(&server("shop", "GET /orders").at(0.0, 2.0), 0.001));
+        assert_eq!(told_of(&MissingDatabaseSpans, quick), [""; 0]);
+    }
+}

@@ -1,0 +1,123 @@
+//! `missing-parents`: spans whose parent is not in their trace.
+//!
+//! A trace has one span without a parent, its root; the generator is above that one, so the root may name a parent that
+//! nobody sends. A further span whose parent did not arrive is the top of a piece that lost its connection: its
+//! caller's span was dropped, was not sampled, or its process ended before it sent. Siblings of the root under the
+//! generator's own span are no such pieces, nor are spans that name no parent.
+
+use std::collections::BTreeMap;
+
+use narrows_model::trace::{Span, Trace};
+use narrows_model::units;
+
+use super::Trap;
+use super::scene::{Scene, Tree, example};
+
+/// Services named.
+const SERVICES_MAX: usize = 3;
+
+/// See the module.
+pub(super) struct MissingParents;
+
+impl Trap for MissingParents {
+    fn id(&self) -> &'static str {
+        "missing-parents"
+    }
+
+    fn caveats(&self, scene: &Scene<'_>) -> Vec<String> {
+        let torn: Vec<(&Trace, Vec<&Span>)> = scene.trees.iter().map(|tree| (tree.trace, pieces(tree))).collect();
+        let torn: Vec<_> = torn.into_iter().filter(|(_, pieces)| !pieces.is_empty()).collect();
+        let pieces: usize = torn.iter().map(|(_, pieces)| pieces.len()).sum();
+        let spans = scene.spans().count();
+        let is_many = torn.len() >= scene.thresholds.torn_traces
+            && pieces as f64 >= scene.thresholds.torn_span_share * spans as f64;
+        if is_many { vec![told(&torn, pieces, spans, scene)] } else { Vec::new() }
+    }
+}
+
+/// The topmost spans of the pieces that hang under nothing.
+fn pieces<'a>(tree: &Tree<'a>) -> Vec<&'a Span> {
+    let above_root = tree.root.and_then(|root| root.parent_id);
+    let is_piece =
+        |span: &&Span| span.parent_id.is_some() && span.parent_id != above_root && tree.parent(span).is_none();
+    let root = tree.root.map(|root| root.span_id);
+    tree.trace.spans.iter().filter(is_piece).filter(|span| Some(span.span_id) != root).collect()
+}
+
+fn told(torn: &[(&Trace, Vec<&Span>)], pieces: usize, spans: usize, scene: &Scene<'_>) -> String {
+    let mut services: BTreeMap<&str, usize> = BTreeMap::new();
+    for span in torn.iter().flat_map(|(_, pieces)| pieces) {
+        *services.entry(&span.service).or_default() += 1;
+    }
+    let mut services: Vec<(&str, usize)> = services.into_iter().collect();
+    services.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let services: Vec<String> = services.iter().take(SERVICES_MAX).map(|(name, n)| format!("{name} ({n})")).collect();
+    let refused = match scene.trial.spans_refused {
+        0 => "",
+        _ => " Spans were refused at a limit, which may be why.",
+    };
+    let (trace, of_trace) = &torn[0];
+    format!(
+        "{} of {} spans ({}) name a parent that did not arrive, in {} of {} traces; most are of {}. What called them \
+         is missing, so calls and waits above them are not seen.{refused} Look in what calls these services for an \
+         exporter that drops spans or is not flushed at the end, a sampler of its own (use a parent-based one), and a \
+         proxy in between that passes the context on but sends nothing. {}",
+        units::count(pieces as u64),
+        units::count(spans as u64),
+        units::percent(pieces as f64 / spans as f64),
+        units::count(torn.len() as u64),
+        units::count(scene.trees.len() as u64),
+        services.join(", "),
+        example(trace, &of_trace[..1])
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use narrows_testkit::spans::{client, server};
+
+    use super::super::scene::tests::{assert_one, told, traces};
+    use super::*;
+
+    /// Calls of another service whose client span did not arrive in these traces.
+    fn torn(lost: impl Fn(u8) -> bool) -> Vec<String> {
+        let stock = server("stock", "GET /stock").at(2.0, 5.0);
+        let mut traces = traces(&server("shop", "GET /").at(0.0, 20.0).child(client("GET").at(1.0, 8.0).child(stock)));
+        for trace in traces.iter_mut().filter(|trace| lost(trace.id[15])) {
+            trace.spans.remove(1);
+        }
+        told(&MissingParents, traces)
+    }
+
+    #[test]
+    fn calls_without_their_caller_are_told() {
+        let said = torn(|number| number % 3 == 0);
+        assert_one(&said, &["10 of 80 spans (12 %)", "in 10 of 30 traces", "stock (10)", "Example: trace 4e"]);
+    }
+
+    #[test]
+    fn whole_traces_and_a_few_torn_ones_are_in_order() {
+        assert_eq!(torn(|_| false), [""; 0]);
+        assert_eq!(torn(|number| number < 3), [""; 0], "two traces");
+    }
+
+    #[test]
+    fn the_generator_above_the_root_is_not_missing() {
+        let mut whole = traces(&server("shop", "GET /").at(0.0, 20.0).child(client("GET").at(1.0, 8.0)));
+        for trace in &mut whole {
+            trace.spans[0].parent_id = Some([9; 8]);
+            let mut again = trace.spans[0].clone();
+            again.span_id = [8; 8];
+            again.start_ns += 30_000_000;
+            trace.spans.push(again);
+        }
+        assert_eq!(told(&MissingParents, whole), [""; 0], "a request that the generator sent again");
+        let mut free = traces(&server("shop", "GET /"));
+        for trace in &mut free {
+            let mut beside = trace.spans[0].clone();
+            beside.span_id = [8; 8];
+            trace.spans.push(beside);
+        }
+        assert_eq!(told(&MissingParents, free), [""; 0], "two roots that name no parent");
+    }
+}

@@ -1,0 +1,145 @@
+//! `pool-spans`: a span for each connection that is taken from a pool, between the queries.
+//!
+//! Libraries that instrument the pool report one such span before each query of a program that takes a connection for
+//! each query. Rules that look for neighbouring spans of one text see none then, and counts of client spans are twice
+//! those of queries. Connections that are really opened (`tcp.connect`, `pg.connect`) are not meant.
+
+use std::collections::{BTreeMap, HashSet};
+
+use narrows_model::trace::{Span, SpanId, Trace};
+use narrows_model::units;
+
+use super::Trap;
+use super::scene::{Scene, example, name_of, plain};
+use crate::requests::{Request, is_database};
+use crate::stats::weighted_median;
+
+/// How the names of spans end that stand for taking a connection from a pool.
+const ENDINGS: [&str; 6] = [
+    "pool.connect",
+    "pool.acquire",
+    "pool.getconnection",
+    "datasource.getconnection",
+    "pool.checkout",
+    "acquire connection",
+];
+
+/// See the module.
+pub(super) struct PoolSpans;
+
+impl Trap for PoolSpans {
+    fn id(&self) -> &'static str {
+        "pool-spans"
+    }
+
+    fn caveats(&self, scene: &Scene<'_>) -> Vec<String> {
+        let mut services: BTreeMap<&str, Vec<Takings<'_>>> = BTreeMap::new();
+        for takings in scene.requests.iter().filter_map(|request| Takings::of(scene, request)) {
+            services.entry(&takings.request.entry.service).or_default().push(takings);
+        }
+        let cases = services.into_iter().filter(|(_, takings)| {
+            let connections: usize = takings.iter().map(|takings| takings.spans.len()).sum();
+            takings.len() >= scene.thresholds.pool_requests && connections >= scene.thresholds.pool_connections
+        });
+        cases.map(|(service, takings)| told(service, &takings)).collect()
+    }
+}
+
+/// A request that takes a connection for most of its queries.
+struct Takings<'a> {
+    request: &'a Request<'a>,
+    spans: Vec<&'a Span>,
+}
+
+impl<'a> Takings<'a> {
+    fn of(scene: &Scene<'_>, request: &'a Request<'a>) -> Option<Self> {
+        let entry = request.entry;
+        let (within, queries) = (entry.start_ns..=entry.end_ns, request.queries.len());
+        let is_its = |span: &&Span| span.service == entry.service && within.contains(&span.start_ns) && is_taking(span);
+        let spans: Vec<&Span> = request.trace.spans.iter().filter(is_its).collect();
+        let ids: HashSet<SpanId> = spans.iter().map(|span| span.span_id).collect();
+        let spans: Vec<&Span> =
+            spans.into_iter().filter(|span| span.parent_id.is_none_or(|parent| !ids.contains(&parent))).collect();
+        let is_regular = spans.len() as f64 >= scene.thresholds.pool_query_share * queries as f64;
+        (spans.len() > 1 && queries > 1 && is_regular).then_some(Self { request, spans })
+    }
+
+    fn weight(&self) -> f64 {
+        self.request.trace.weight
+    }
+}
+
+/// Whether a span stands for a connection that was taken from a pool. SQLAlchemy calls it `connect`, without a query.
+fn is_taking(span: &Span) -> bool {
+    let name = span.name.to_ascii_lowercase();
+    let is_plain = name == "connect" && is_database(span);
+    span.facts.db_query.is_none() && (is_plain || ENDINGS.iter().any(|ending| name.ends_with(ending)))
+}
+
+fn told(service: &str, takings: &[Takings<'_>]) -> String {
+    let median = |value: &dyn Fn(&Takings<'_>) -> f64| {
+        weighted_median(takings.iter().map(|takings| (value(takings), takings.weight())).collect())
+    };
+    let time_ns = |takings: &Takings<'_>| takings.spans.iter().map(|span| span.duration_ns() as f64).sum::<f64>();
+    let first = &takings[0];
+    let (trace, span): (&Trace, &Span) = (first.request.trace, first.spans[0]);
+    format!(
+        "{service} takes a connection from its pool for nearly each query: {} {} spans beside {} queries in a request \
+         (median of {} requests), which take {} of it. They are set aside, so that queries that repeat are still seen; \
+         what they take counts as time between queries. Take one connection for a request or for its transaction; if \
+         they take long, the pool is too small or connections are held while other work is done. {}",
+        plain(median(&|takings| takings.spans.len() as f64)),
+        name_of(span),
+        plain(median(&|takings| takings.request.queries.len() as f64)),
+        units::count(takings.len() as u64),
+        units::duration(median(&time_ns)),
+        example(trace, &[span])
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use narrows_testkit::spans::{Beat, SpanBuilder, database, internal, query, run_of, server};
+
+    use super::super::scene::tests::{assert_one, told, traces};
+    use super::*;
+
+    const QUERIES: Beat = Beat { first_ms: 2.0, step_ms: 5.0, length_ms: 3.0 };
+    const CONNECTIONS: Beat = Beat { first_ms: 1.0, step_ms: 5.0, length_ms: 0.5 };
+
+    fn told_of(connections: Vec<SpanBuilder>) -> Vec<String> {
+        let queries = run_of(11, QUERIES, |_| query("SELECT a FROM t WHERE b = $1"));
+        told(&PoolSpans, traces(&server("shop", "GET /").at(0.0, 90.0).children(queries).children(connections)))
+    }
+
+    #[test]
+    fn a_connection_for_each_query_is_told() {
+        let said = told_of(run_of(11, CONNECTIONS, |_| internal("pg-pool.connect")));
+        assert_one(
+            &said,
+            &["shop takes a connection", "11 pg-pool.connect spans beside 11 queries", "take 5.50 ms of it"],
+        );
+        assert_one(&told_of(run_of(11, CONNECTIONS, |_| database("connect"))), &["connect spans beside"]);
+    }
+
+    #[test]
+    fn what_is_below_a_taking_counts_once() {
+        let nested = run_of(11, CONNECTIONS, |i| {
+            let at = CONNECTIONS.first_ms + 5.0 * i as f64;
+            internal("pg-pool.connect").child(database("connect").at(at, 0.4))
+        });
+        assert_one(&told_of(nested), &["11 pg-pool.connect spans beside 11 queries", "take 5.50 ms of it"]);
+    }
+
+    #[test]
+    fn one_connection_for_a_request_is_in_order() {
+        assert_eq!(told_of(run_of(1, CONNECTIONS, |_| internal("pg-pool.connect"))), [""; 0]);
+        assert_eq!(told_of(run_of(4, CONNECTIONS, |_| internal("pg-pool.connect"))), [""; 0]);
+    }
+
+    #[test]
+    fn connections_that_are_opened_are_not_meant() {
+        assert_eq!(told_of(run_of(11, CONNECTIONS, |_| internal("tcp.connect"))), [""; 0]);
+        assert_eq!(told_of(run_of(11, CONNECTIONS, |_| internal("connect"))), [""; 0]);
+    }
+}

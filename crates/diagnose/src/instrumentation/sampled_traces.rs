@@ -1,0 +1,141 @@
+//! `sampled-traces`: the traces are a part of the requests.
+//!
+//! Two cases. Either the rate is known, from the generator's `tracing: { sample: … }` or from `tracestate` (`ot=th:…`,
+//! "TraceState: Probability Sampling" of the OpenTelemetry specification): then every count is scaled by it, and only
+//! rarity suffers. Or there are clearly fewer requests among the spans than the load sent, with nothing that says so: a
+//! service samples on its own, or spans are lost, and counts over spans are too small by a factor that nobody knows.
+
+use std::collections::BTreeSet;
+
+use narrows_model::operation::OperationEvidence;
+use narrows_model::units;
+
+use super::Trap;
+use super::scene::{Scene, plain};
+use crate::requests::operation_of;
+use crate::stats::median;
+
+/// See the module.
+pub(super) struct SampledTraces;
+
+impl Trap for SampledTraces {
+    fn id(&self) -> &'static str {
+        "sampled-traces"
+    }
+
+    fn caveats(&self, scene: &Scene<'_>) -> Vec<String> {
+        scaled(scene).into_iter().chain(unsaid(scene)).collect()
+    }
+}
+
+/// Traces that say how many they stand for.
+fn scaled(scene: &Scene<'_>) -> Option<String> {
+    let weights: Vec<f64> = scene.trees.iter().filter_map(|tree| Some(tree.root?.weight)).collect();
+    let (least, most) = (weights.iter().copied().reduce(f64::min)?, weights.iter().copied().reduce(f64::max)?);
+    let usual = median(weights).filter(|usual| *usual >= scene.thresholds.sampled_weight)?;
+    let stands_for = if most > least * 1.01 {
+        format!("between {} and {} requests, mostly {}", plain(least), plain(most), plain(usual))
+    } else {
+        format!("{} requests", plain(usual))
+    };
+    Some(format!(
+        "Traces are a sample: each stands for {stands_for} ({} of them were traced). Counts are scaled by that and shares \
+         hold; what happens to few requests may be in no trace. For rare cases trace all of them: \
+         `tracing: {{ sample: 1 }}`, or the services' OTEL_TRACES_SAMPLER_ARG.",
+        units::percent(1.0 / usual)
+    ))
+}
+
+/// Fewer requests among the spans than were sent.
+fn unsaid(scene: &Scene<'_>) -> Option<String> {
+    let load = scene.trial.counted_load();
+    let answered = load.succeeded + load.errors.status;
+    let seen = seen_at_the_front(scene)?;
+    let share = seen / answered as f64;
+    let is_clear = scene.trial.spans_refused == 0
+        && answered >= scene.thresholds.unsampled_requests
+        && share < scene.thresholds.unsampled_share;
+    is_clear.then(|| {
+        format!(
+            "Spans show {} requests where the load was answered {} times ({}), and nothing says that they are a \
+             sample. Counts over spans are too small by that, and what was left out may be the slow part. Look for a \
+             sampler in the services (OTEL_TRACES_SAMPLER should be parentbased_always_on, as the load decides what is \
+             traced), for an exporter that drops spans, and for instances that are not instrumented.",
+            units::count(seen.round() as u64),
+            units::count(answered),
+            units::percent(share)
+        )
+    })
+}
+
+/// How often the operations that begin traces were completed or failed, over all spans; none when they are not counted.
+fn seen_at_the_front(scene: &Scene<'_>) -> Option<f64> {
+    let roots = scene.trees.iter().filter_map(|tree| tree.root);
+    let front: BTreeSet<(&str, &str, String)> =
+        roots.map(|root| (root.service.as_str(), root.name.as_str(), operation_of(root))).collect();
+    let counted = |(service, name, operation): &(&str, &str, String)| {
+        let is_it = |o: &&OperationEvidence| o.service == *service && (o.name == *name || o.name == *operation);
+        scene.trial.operations.iter().find(is_it)
+    };
+    let operations: Vec<&OperationEvidence> = front.iter().map(counted).collect::<Option<_>>()?;
+    let mut operations: Vec<_> = operations.iter().map(|o| (&o.service, &o.name, o.completed + o.failed)).collect();
+    operations.dedup_by(|a, b| (a.0, a.1) == (b.0, b.1));
+    operations.into_iter().map(|(_, _, seen)| seen).reduce(|a, b| a + b)
+}
+
+#[cfg(test)]
+mod tests {
+    use narrows_model::trace::Trace;
+    use narrows_testkit::operations::operation;
+    use narrows_testkit::spans::server;
+    use narrows_testkit::trial::{Load, TrialBuilder};
+
+    use super::super::scene::tests::{assert_one, told, told_of, traces};
+    use super::*;
+
+    fn weighing(weight: impl Fn(u32) -> f64) -> Vec<Trace> {
+        (1..=30).map(|number| server("shop", "GET /").weighted_trace(number, weight(number))).collect()
+    }
+
+    /// A load of 1,000 answers of which spans show so many a second.
+    fn shown(rate: f64) -> Vec<String> {
+        let trial = TrialBuilder::new("a").steady(10, Load { vus: 4, rate: 100.0, latency_ms: 5.0 });
+        let trial = trial.operation(operation("shop", "GET /", 10, rate, 5.0));
+        told_of(&SampledTraces, trial.traces(traces(&server("shop", "GET /"))))
+    }
+
+    #[test]
+    fn a_known_rate_is_told() {
+        assert_one(&told(&SampledTraces, weighing(|_| 20.0)), &["each stands for 20 requests (5.0 % of them"]);
+        let mixed = told(&SampledTraces, weighing(|number| if number < 10 { 2.0 } else { 10.0 }));
+        assert_one(&mixed, &["between 2 and 10 requests, mostly 10"]);
+    }
+
+    #[test]
+    fn all_traces_are_no_sample_even_if_only_some_were_read() {
+        assert_eq!(told(&SampledTraces, weighing(|_| 1.0)), [""; 0]);
+        let mut some_read = weighing(|_| 1.0);
+        some_read.iter_mut().for_each(|trace| trace.weight = 40.0);
+        assert_eq!(told(&SampledTraces, some_read), [""; 0]);
+    }
+
+    #[test]
+    fn requests_that_no_span_shows_are_told() {
+        assert_one(&shown(12.0), &["Spans show 120 requests where the load was answered 1,000 times (12 %)"]);
+    }
+
+    #[test]
+    fn spans_that_were_refused_are_told_elsewhere() {
+        let trial = TrialBuilder::new("a").steady(10, Load { vus: 4, rate: 100.0, latency_ms: 5.0 });
+        let trial = trial.operation(operation("shop", "GET /", 10, 12.0, 5.0)).spans_refused(880);
+        assert_eq!(told_of(&SampledTraces, trial.traces(traces(&server("shop", "GET /")))), [""; 0]);
+    }
+
+    #[test]
+    fn most_requests_in_spans_are_in_order_and_uncounted_ones_say_nothing() {
+        assert_eq!(shown(97.0), [""; 0]);
+        let trial = TrialBuilder::new("a").steady(10, Load { vus: 4, rate: 100.0, latency_ms: 5.0 });
+        let trial = trial.operation(operation("stock", "GET /stock", 10, 3.0, 5.0));
+        assert_eq!(told_of(&SampledTraces, trial.traces(traces(&server("shop", "GET /")))), [""; 0]);
+    }
+}

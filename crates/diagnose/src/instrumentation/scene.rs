@@ -1,0 +1,234 @@
+//! What all traps look at: the traces of a trial as trees, and the words that their caveats have in common.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use narrows_model::evidence::TrialEvidence;
+use narrows_model::trace::{Span, SpanId, SpanKind, Trace, hex};
+use narrows_model::units;
+
+use crate::requests::{Request, is_database, is_housekeeping, query_text, requests};
+use crate::sql_shape::SqlShape;
+use crate::thresholds::Thresholds;
+use crate::words::clipped;
+
+/// Of a span's name.
+const NAME_CHARS_MAX: usize = 60;
+
+/// A trial as its traps see it.
+pub(super) struct Scene<'a> {
+    pub(super) trial: &'a TrialEvidence,
+    pub(super) thresholds: &'a Thresholds,
+    /// Its traces.
+    pub(super) trees: Vec<Tree<'a>>,
+    /// Its requests, each service's own.
+    pub(super) requests: Vec<Request<'a>>,
+    shapes: RefCell<HashMap<&'a str, Rc<str>>>,
+}
+
+/// A trace in which parents and children are found quickly.
+pub(super) struct Tree<'a> {
+    pub(super) trace: &'a Trace,
+    /// As [`Trace::root`], found once.
+    pub(super) root: Option<&'a Span>,
+    by_id: HashMap<SpanId, &'a Span>,
+    children: HashMap<SpanId, Vec<&'a Span>>,
+}
+
+impl<'a> Scene<'a> {
+    pub(super) fn of(trial: &'a TrialEvidence, thresholds: &'a Thresholds) -> Self {
+        Self {
+            trial,
+            thresholds,
+            trees: trial.traces.iter().map(Tree::of).collect(),
+            requests: requests(&trial.traces, thresholds),
+            shapes: RefCell::default(),
+        }
+    }
+
+    /// All spans of all traces.
+    pub(super) fn spans(&self) -> impl Iterator<Item = (&'a Trace, &'a Span)> {
+        self.trial.traces.iter().flat_map(|trace| trace.spans.iter().map(move |span| (trace, span)))
+    }
+
+    /// Whether two calls ask for the same: statements of one shape, one address, or one remote method. A database span
+    /// without a statement is taken to be of the other's when it has the name of its operation.
+    pub(super) fn ask_the_same(&self, a: &'a Span, b: &'a Span) -> bool {
+        match (query_text(a), query_text(b)) {
+            (Some(one), Some(other)) => one == other || self.shape(one) == self.shape(other),
+            (Some(text), None) => is_database(b) && first_word(text).eq_ignore_ascii_case(first_word(&b.name)),
+            (None, Some(text)) => is_database(a) && first_word(text).eq_ignore_ascii_case(first_word(&a.name)),
+            (None, None) => {
+                let same_url = a.facts.url.is_some() && a.facts.url == b.facts.url;
+                let method = |span: &'a Span| (&span.facts.rpc_service, &span.facts.rpc_method);
+                same_url || a.facts.rpc_method.is_some() && method(a) == method(b)
+            }
+        }
+    }
+
+    fn shape(&self, text: &'a str) -> Rc<str> {
+        let mut shapes = self.shapes.borrow_mut();
+        Rc::clone(shapes.entry(text).or_insert_with(|| SqlShape::of(text).text.as_str().into()))
+    }
+}
+
+impl<'a> Tree<'a> {
+    fn of(trace: &'a Trace) -> Self {
+        let mut children: HashMap<SpanId, Vec<&'a Span>> = HashMap::new();
+        for span in &trace.spans {
+            if let Some(parent) = span.parent_id {
+                children.entry(parent).or_default().push(span);
+            }
+        }
+        children.values_mut().for_each(|siblings| siblings.sort_by_key(|span| (span.start_ns, -span.end_ns)));
+        let by_id: HashMap<SpanId, &'a Span> = trace.spans.iter().map(|span| (span.span_id, span)).collect();
+        let is_known = |parent: SpanId| by_id.contains_key(&parent);
+        let root = trace.spans.iter().find(|span| !span.parent_id.is_some_and(is_known));
+        Self { trace, root, by_id, children }
+    }
+
+    /// The span above this one; none for a root and where the parent did not arrive.
+    pub(super) fn parent(&self, span: &Span) -> Option<&'a Span> {
+        span.parent_id.and_then(|id| self.by_id.get(&id).copied())
+    }
+
+    /// The spans below this one, in order of start.
+    pub(super) fn children(&self, parent: &Span) -> &[&'a Span] {
+        self.children.get(&parent.span_id).map_or(&[], Vec::as_slice)
+    }
+
+    /// The calls to the outside among the children of each span, in order of start.
+    pub(super) fn sibling_calls(&self) -> impl Iterator<Item = Vec<&'a Span>> {
+        self.children.values().map(|siblings| siblings.iter().copied().filter(|span| is_call(span)).collect())
+    }
+}
+
+/// Whether a span is a call to the outside that counts as one: no pool, no socket, no framework.
+pub(super) fn is_call(span: &Span) -> bool {
+    let goes_out = is_database(span) || matches!(span.kind, SpanKind::Client | SpanKind::Producer);
+    goes_out && span.kind != SpanKind::Server && !is_housekeeping(span)
+}
+
+/// How long two spans were under way together, as a share of the shorter one, 0 to 1; 0 when that has no length.
+pub(super) fn overlap_share(a: &Span, b: &Span) -> f64 {
+    let together = (a.end_ns.min(b.end_ns) - a.start_ns.max(b.start_ns)).max(0);
+    let shorter = a.duration_ns().min(b.duration_ns());
+    if shorter > 0 { together as f64 / shorter as f64 } else { 0.0 }
+}
+
+/// Where to look: `Example: trace 4e…, span 00… and span 01….`
+pub(super) fn example(trace: &Trace, spans: &[&Span]) -> String {
+    let spans: Vec<String> = spans.iter().map(|span| format!("span {}", hex(&span.span_id))).collect();
+    format!("Example: trace {}, {}.", hex(&trace.id), spans.join(" and "))
+}
+
+/// How to switch an instrumentation library off, by the name of its scope.
+pub(super) fn how_to_disable(scope: &str) -> String {
+    if let Some(name) = scope.strip_prefix("opentelemetry.instrumentation.") {
+        return format!("OTEL_PYTHON_DISABLED_INSTRUMENTATIONS={name}");
+    }
+    if let Some(name) = scope.strip_prefix("@opentelemetry/instrumentation-") {
+        return format!("OTEL_NODE_DISABLED_INSTRUMENTATIONS={name}");
+    }
+    if let Some(name) = scope.strip_prefix("io.opentelemetry.") {
+        let without_version = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.').trim_end_matches('-');
+        return format!("OTEL_INSTRUMENTATION_{}_ENABLED=false", without_version.replace('-', "_").to_uppercase());
+    }
+    format!("the instrumentation {scope}")
+}
+
+/// A span's name as a caveat shows it: some are whole statements.
+pub(super) fn name_of(span: &Span) -> String {
+    clipped(&span.name, NAME_CHARS_MAX)
+}
+
+/// A number of things: whole without a fraction.
+pub(super) fn plain(number: f64) -> String {
+    let is_whole = number >= 0.0 && (number - number.round()).abs() < 0.005;
+    if is_whole { units::count(number.round() as u64) } else { units::three(number) }
+}
+
+fn first_word(text: &str) -> &str {
+    text.split_whitespace().next().unwrap_or("")
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use narrows_model::trace::Trace;
+    use narrows_testkit::spans::{SpanBuilder, client, internal, query, server};
+    use narrows_testkit::trial::TrialBuilder;
+
+    use super::*;
+    use crate::instrumentation::Trap;
+
+    /// Thirty traces of this root.
+    pub(crate) fn traces(root: &SpanBuilder) -> Vec<Trace> {
+        (1..=30).map(|number| root.clone().trace(number)).collect()
+    }
+
+    /// What a trap tells of these traces.
+    pub(crate) fn told(trap: &dyn Trap, traces: Vec<Trace>) -> Vec<String> {
+        told_of(trap, TrialBuilder::new("a").traces(traces))
+    }
+
+    /// What a trap tells of a trial.
+    pub(crate) fn told_of(trap: &dyn Trap, trial: TrialBuilder) -> Vec<String> {
+        trap.caveats(&Scene::of(&trial.build(), &Thresholds::default()))
+    }
+
+    /// Asserts that there is one caveat and that it has all of these words in it.
+    #[track_caller]
+    pub(crate) fn assert_one(told: &[String], words: &[&str]) {
+        assert_eq!(told.len(), 1, "{told:#?}");
+        for word in words {
+            assert!(told[0].contains(word), "no {word:?} in {:?}", told[0]);
+        }
+    }
+
+    #[test]
+    fn instrumentation_is_switched_off_as_its_language_does() {
+        let cases = [
+            ("opentelemetry.instrumentation.psycopg2", "OTEL_PYTHON_DISABLED_INSTRUMENTATIONS=psycopg2"),
+            ("@opentelemetry/instrumentation-pg", "OTEL_NODE_DISABLED_INSTRUMENTATIONS=pg"),
+            ("io.opentelemetry.hibernate-6.0", "OTEL_INSTRUMENTATION_HIBERNATE_ENABLED=false"),
+            ("io.opentelemetry.spring-data-1.8", "OTEL_INSTRUMENTATION_SPRING_DATA_ENABLED=false"),
+            ("io.opentelemetry.jdbc", "OTEL_INSTRUMENTATION_JDBC_ENABLED=false"),
+            ("go.nhat.io/otelsql", "the instrumentation go.nhat.io/otelsql"),
+        ];
+        for (scope, expected) in cases {
+            assert_eq!(how_to_disable(scope), expected);
+        }
+    }
+
+    #[test]
+    fn calls_ask_the_same_when_their_texts_have_one_shape() {
+        let same = |a: SpanBuilder, b: SpanBuilder| {
+            let trial = TrialBuilder::new("a").traces([server("shop", "GET /").child(a).child(b).trace(1)]).build();
+            let thresholds = Thresholds::default();
+            let spans = &trial.traces[0].spans;
+            Scene::of(&trial, &thresholds).ask_the_same(&spans[1], &spans[2])
+        };
+        let bare = |name: &str| narrows_testkit::spans::database(name);
+        assert!(same(query("SELECT a FROM t WHERE b = %(b)s"), query("SELECT a FROM t WHERE b = %s")));
+        assert!(!same(query("SELECT a FROM t"), query("SELECT b FROM t")));
+        assert!(same(query("SELECT a FROM t"), bare("SELECT shop")));
+        assert!(same(bare("select"), query("SELECT a FROM t")));
+        assert!(!same(query("SELECT a FROM t"), bare("connect")));
+        assert!(same(client("GET").url("http://a/x"), client("GET /x").url("http://a/x")));
+        assert!(!same(client("GET").url("http://a/x"), client("GET").url("http://a/y")));
+        assert!(!same(client("call"), internal("call")));
+        let grpc = |method: &str| client("grpc").remote("shop.v1.Cart", method);
+        assert!(same(grpc("Add"), grpc("Add")));
+        assert!(!same(grpc("Add"), grpc("Remove")));
+    }
+
+    #[test]
+    fn overlap_is_a_share_of_the_shorter() {
+        let trace =
+            server("shop", "GET /").at(0.0, 10.0).child(client("a").at(8.0, 4.0)).child(client("b").at(30.0, 0.0));
+        let trace = trace.trace(1);
+        assert_eq!(overlap_share(&trace.spans[0], &trace.spans[1]), 0.5);
+        assert_eq!(overlap_share(&trace.spans[0], &trace.spans[2]), 0.0);
+    }
+}
