@@ -13,13 +13,16 @@ use super::words::{json, signed, word};
 use crate::Kept;
 
 /// What deletes every row of a trial, children before parents.
-const DELETE_TRIAL: [&str; 10] = [
+const DELETE_TRIAL: [&str; 13] = [
     "DELETE FROM windows WHERE trial = ?1",
     "DELETE FROM services WHERE trial = ?1",
     "DELETE FROM load_latency_rows WHERE second IN (SELECT id FROM load_second_rows WHERE trial = ?1)",
     "DELETE FROM load_second_rows WHERE trial = ?1",
     "DELETE FROM sample_rows WHERE trial = ?1",
-    "DELETE FROM span_rows WHERE trial = ?1",
+    "DELETE FROM span_rows WHERE trace IN (SELECT id FROM trace_rows WHERE trial = ?1)",
+    "DELETE FROM trace_rows WHERE trial = ?1",
+    "DELETE FROM span_shape_rows WHERE trial = ?1",
+    "DELETE FROM span_count_rows WHERE trial = ?1",
     "DELETE FROM points WHERE series IN (SELECT id FROM series WHERE trial = ?1)",
     "DELETE FROM series WHERE trial = ?1",
     "DELETE FROM log_rows WHERE trial = ?1",
@@ -114,7 +117,7 @@ impl Rows {
         let sql = "UPDATE trials SET state = 'planned', started_ns = NULL, ended_ns = NULL, validity = 'valid', \
                    validity_reasons = '[]', error = NULL, caveats = '[]', spans_stored = 0, spans_refused = 0, \
                    points_stored = 0, points_refused = 0, logs_stored = 0, logs_refused = 0, samples_stored = 0, \
-                   samples_refused = 0 WHERE id = ?1";
+                   samples_refused = 0, spans_thinned = 0, spans_one_in = 1 WHERE id = ?1";
         self.connection.execute(sql, [trial]).map_err(self.wrap())?;
         Ok(())
     }

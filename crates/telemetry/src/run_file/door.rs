@@ -2,15 +2,15 @@
 //! weighs is added up.
 //!
 //! It happens here and not in the writer, because the queue holds what has passed: cut texts make its bound in bytes
-//! tight, and the thread that hands over pays, not the one that writes. The text of database queries and log lines is
-//! left as it came: diagnosis reads it.
+//! tight, and the thread that hands over pays, not the one that writes. Of the text of database queries no more is
+//! blanked than passwords that are set, of log lines what a name says is secret: diagnosis reads both.
 
 use narrows_model::series::{LogLine, LogStream, Point, SeriesKey, names};
 use narrows_model::trace::Span;
 use serde_json::{Map, Value};
 
 use super::queue::Lost;
-use super::secrets::{REDACTED, is_secret_key, redact_query, redact_url};
+use super::secrets::{REDACTED, is_secret_key, redact_query, redact_statement, redact_text, redact_url};
 
 /// Longest text of a span, attribute or label, in bytes; the rest is cut off.
 const TEXT_BYTES_MAX: usize = 4 << 10;
@@ -32,17 +32,14 @@ const URL_KEYS: [&str; 6] = [
 /// Attributes that hold the text of a database query.
 const QUERY_TEXT_KEYS: [&str; 2] = ["db.query.text", "db.statement"];
 
+/// Attributes and fields that hold free text, in which addresses and the like may be.
+const FREE_TEXT_KEYS: [&str; 4] = ["exception.message", "exception.stacktrace", "message", "stacktrace"];
+
+/// What parts the text of a log record from its exception.
+const EXCEPTION_LINES: &str = "\nexception.type=";
+
 /// What a map's entry takes beside its key's and value's bytes, roughly.
 const ENTRY_BYTES: usize = 48;
-
-/// The names of the points that Narrows samples itself.
-const SAMPLED: [&str; 5] = [
-    names::CPU_CORES,
-    names::BUSIEST_THREAD_CORES,
-    names::MEMORY_BYTES,
-    names::HOST_CPU_UTILIZATION,
-    names::HOST_CPU_STEAL,
-];
 
 /// A record of telemetry at the door.
 pub(super) trait Record: Send + 'static {
@@ -59,14 +56,22 @@ pub(super) trait Record: Send + 'static {
 impl Record for Span {
     fn clean(&mut self) {
         clean_attributes(&mut self.attributes);
+        redact_text(&mut self.status_message);
+        if self.name.contains("://") || self.name.contains('?') {
+            redact_text(&mut self.name);
+        }
+        without_nul(&mut self.status_message);
         for text in [&mut self.service, &mut self.scope, &mut self.name, &mut self.status_message] {
             truncate(text, TEXT_BYTES_MAX);
         }
         let facts = &mut self.facts;
         if let Some(url) = &mut facts.url {
             redact_url(url);
+            without_nul(url);
         }
         if let Some(query) = &mut facts.db_query {
+            redact_statement(query);
+            without_nul(query);
             truncate(query, QUERY_BYTES_MAX);
         }
         let short = [
@@ -98,6 +103,16 @@ impl Record for Span {
             &facts.db_partition,
             &facts.server_address,
             &facts.error_type,
+            &facts.rpc_system,
+            &facts.rpc_service,
+            &facts.rpc_method,
+            &facts.rpc_status,
+            &facts.messaging_system,
+            &facts.messaging_destination,
+            &facts.messaging_operation,
+            &facts.db_collection,
+            &facts.peer_service,
+            &facts.url_template,
         ];
         let texts = [&self.service, &self.scope, &self.name, &self.status_message];
         let texts = texts.into_iter().chain(optional.into_iter().flatten());
@@ -127,12 +142,15 @@ impl Record for (SeriesKey, Point) {
     }
 
     fn lost(&self) -> Lost {
-        Lost { points: u64::from(SAMPLED.contains(&self.0.name.as_str())), logs: 0 }
+        let sampled = names::SAMPLED.contains(&(self.0.name.as_str(), self.0.unit.as_str()));
+        Lost { points: u64::from(sampled), logs: 0 }
     }
 }
 
 impl Record for LogLine {
     fn clean(&mut self) {
+        // First: an object that is cut is none.
+        clean_line(&mut self.text);
         truncate(&mut self.text, LOG_BYTES_MAX);
         truncate(&mut self.service, TEXT_BYTES_MAX);
         truncate(&mut self.severity, TEXT_BYTES_MAX);
@@ -144,6 +162,33 @@ impl Record for LogLine {
 
     fn lost(&self) -> Lost {
         Lost { points: 0, logs: u64::from(self.stream != LogStream::Otlp) }
+    }
+}
+
+/// A line of output or the body of a log record. A JSON object at its beginning, alone or before the lines of an
+/// exception, is cleaned as attributes are.
+fn clean_line(text: &mut String) {
+    let body_end = text.find(EXCEPTION_LINES).unwrap_or(text.len());
+    let mut rest = text.split_off(body_end);
+    redact_text(&mut rest);
+    match text.starts_with('{').then(|| serde_json::from_str::<Value>(text)) {
+        Some(Ok(Value::Object(mut fields))) => {
+            let before = fields.clone();
+            clean_attributes(&mut fields);
+            // As it came, as long as nothing in it is a secret.
+            if fields != before {
+                *text = Value::Object(fields).to_string();
+            }
+        }
+        _ => redact_text(text),
+    }
+    text.push_str(&rest);
+}
+
+/// SQLite's `printf()`, which shows texts of spans, ends them at a NUL.
+fn without_nul(text: &mut String) {
+    if text.contains('\0') {
+        *text = text.replace('\0', "\u{fffd}");
     }
 }
 
@@ -172,6 +217,10 @@ fn clean_text(key: &str, text: &mut String) {
         redact_url(text);
     } else if key == "url.query" {
         redact_query(text);
+    } else if QUERY_TEXT_KEYS.contains(&key) {
+        redact_statement(text);
+    } else if FREE_TEXT_KEYS.contains(&key) {
+        redact_text(text);
     }
     truncate(text, if QUERY_TEXT_KEYS.contains(&key) { QUERY_BYTES_MAX } else { TEXT_BYTES_MAX });
 }
@@ -246,6 +295,27 @@ mod tests {
         let mut query = "password=p&a=b".to_owned();
         clean_text("url.query", &mut query);
         assert_eq!(query, "password=REDACTED&a=b");
+    }
+
+    #[test]
+    fn a_line_that_is_json_is_cleaned_by_its_keys_and_another_by_its_words() {
+        let cases = [
+            (r#"{"b": 1,  "a": 2}"#, r#"{"b": 1,  "a": 2}"#),
+            (r#"{"user":"ada","auth":{"password":"hunter2"}}"#, r#"{"auth":{"password":"REDACTED"},"user":"ada"}"#),
+            ("{not json} token=abc", "{not json} token=REDACTED"),
+            (
+                "{\"pwd\":1}\nexception.type=E\nexception.message=GET /a?token=b\nexception.stacktrace=",
+                "{\"pwd\":\"REDACTED\"}\nexception.type=E\nexception.message=GET /a?token=REDACTED\n\
+                 exception.stacktrace=",
+            ),
+            (r#"{"message":"at https://u:p@h/"}"#, r#"{"message":"at https://REDACTED:REDACTED@h/"}"#),
+            ("hello", "hello"),
+        ];
+        for (text, expected) in cases {
+            let mut got = text.to_owned();
+            clean_line(&mut got);
+            assert_eq!(got, expected);
+        }
     }
 
     #[test]

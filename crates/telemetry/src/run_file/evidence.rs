@@ -152,7 +152,7 @@ fn traces_of(
     limit: TraceLimit,
 ) -> rusqlite::Result<Vec<Trace>> {
     let sql = spans_query(schema);
-    let mut chosen = chosen_traces(connection, trial, limit.traces)?;
+    let mut chosen = chosen_traces(connection, schema, trial, limit.traces)?;
     let mut texts = HashMap::new();
     let mut read: Vec<Vec<Span>> = Vec::new();
     let mut spans_left = limit.spans;
@@ -174,11 +174,25 @@ fn traces_of(
     Ok(traces)
 }
 
-/// Chooses by each trace's earliest span, which an index alone can tell; the root is looked at once the trace is read.
-fn chosen_traces(connection: &Connection, trial: &TrialEvidence, places: usize) -> rusqlite::Result<Vec<Chosen>> {
+/// Chooses by each trace's earliest span, which is told in passing over the traces as they lie in the file; the root is
+/// looked at once the trace is read.
+fn chosen_traces(
+    connection: &Connection,
+    schema: Schema,
+    trial: &TrialEvidence,
+    places: usize,
+) -> rusqlite::Result<Vec<Chosen>> {
     let mut choice = Choice::new(trial.counted_windows(), places);
-    let sql = "SELECT unhex(trace_hex), min(start_ns) FROM span_rows INDEXED BY span_rows_by_trace \
-               WHERE trial = ?1 GROUP BY trace_hex";
+    let sql = match schema.has_shapes() {
+        true => {
+            "SELECT t.trace_id, min(s.start_ns) FROM trace_rows AS t NOT INDEXED CROSS JOIN span_rows AS s \
+             ON s.trace = t.id WHERE t.trial = ?1 GROUP BY t.id"
+        }
+        false => {
+            "SELECT unhex(trace_hex), min(start_ns) FROM span_rows INDEXED BY span_rows_by_trace \
+             WHERE trial = ?1 GROUP BY trace_hex"
+        }
+    };
     let mut statement = connection.prepare_cached(sql)?;
     let mut traces = statement.query([trial.trial.id])?;
     while let Some(row) = traces.next()? {
@@ -198,15 +212,32 @@ type Texts = HashMap<i64, String>;
 
 /// The first spans of one trace of one trial.
 fn spans_query(schema: Schema) -> String {
+    if schema.has_shapes() {
+        return SHAPED_SPANS.to_owned();
+    }
     format!(
-        "SELECT trace_id, span_id, parent_span_id, service, scope, name, kind, start_ns, end_ns, status, \
-         status_message, http_method, http_route, http_status, url, db_system, db_namespace, db_query, \
-         db_operation, db_status, server_address, server_port, error_type, attributes, weight, {} \
+        "SELECT trace_id, span_id, parent_span_id, service, scope, name, kind, start_ns, end_ns - start_ns, \
+         status, status_message, http_method, http_route, http_status, url, db_system, db_namespace, \
+         (SELECT text FROM strings WHERE id = db_query), db_operation, db_status, server_address, server_port, \
+         error_type, attributes, weight, {} \
          FROM span_rows INDEXED BY span_rows_by_trace WHERE trial = ?1 \
          AND trace_hex = ?2 ORDER BY start_ns, id LIMIT ?3",
         schema.newer_span_columns()
     )
 }
+
+const SHAPED_SPANS: &str = "SELECT t.trace_id, s.span_id, s.parent_span_id, h.service, h.scope, h.name, h.kind, \
+     s.start_ns, s.length_ns, h.status, \
+     printf((SELECT text FROM strings WHERE id = h.status_message), a1, a2, a3, a4, a5, a6, a7, a8, a9), \
+     h.http_method, h.http_route, h.http_status, \
+     printf((SELECT text FROM strings WHERE id = h.url), a1, a2, a3, a4, a5, a6, a7, a8, a9), \
+     h.db_system, h.db_namespace, \
+     printf((SELECT text FROM strings WHERE id = h.db_query), a1, a2, a3, a4, a5, a6, a7, a8, a9), \
+     h.db_operation, h.db_status, h.server_address, h.server_port, h.error_type, \
+     printf((SELECT text FROM strings WHERE id = h.attributes), a1, a2, a3, a4, a5, a6, a7, a8, a9), \
+     h.weight, s.db_rows, s.db_charge, h.db_sub_status, h.db_partition, s.retry_after_ns, h.resend_count \
+     FROM trace_rows AS t CROSS JOIN span_rows AS s ON s.trace = t.id CROSS JOIN span_shape_rows AS h ON h.id = s.shape \
+     WHERE t.trial = ?1 AND t.trace_hex = ?2 ORDER BY s.start_ns, s.span_id, s.kind LIMIT ?3";
 
 fn spans_of(
     connection: &Connection,
@@ -227,6 +258,7 @@ fn span_of(connection: &Connection, texts: &mut Texts, row: &Row<'_>) -> rusqlit
         row.get::<_, Option<i64>>(at)?.map(|id| text_of(connection, texts, id)).transpose()
     };
     let (service, scope, name) = (text(3)?, text(4)?, text(5)?);
+    let attributes = row.get::<_, Json<_>>(23)?.0;
     Ok(Span {
         trace_id: row.get(0)?,
         span_id: row.get(1)?,
@@ -236,7 +268,7 @@ fn span_of(connection: &Connection, texts: &mut Texts, row: &Row<'_>) -> rusqlit
         name: name.unwrap_or_default(),
         kind: kind_of(number(6)?).ok_or_else(|| unknown(6))?,
         start_ns: number(7)?,
-        end_ns: number(8)?,
+        end_ns: number(7)?.saturating_add(number(8)?),
         status: status_of(number(9)?).ok_or_else(|| unknown(9))?,
         status_message: row.get(10)?,
         facts: SpanFacts {
@@ -246,7 +278,7 @@ fn span_of(connection: &Connection, texts: &mut Texts, row: &Row<'_>) -> rusqlit
             url: row.get(14)?,
             db_system: text(15)?,
             db_namespace: text(16)?,
-            db_query: text(17)?,
+            db_query: row.get(17)?,
             db_operation: text(18)?,
             db_status: text(19)?,
             server_address: text(20)?,
@@ -258,8 +290,9 @@ fn span_of(connection: &Connection, texts: &mut Texts, row: &Row<'_>) -> rusqlit
             db_partition: text(28)?,
             retry_after_ns: row.get::<_, Option<Count>>(29)?.map(|count| count.0),
             resend_count: row.get(30)?,
+            ..crate::normalise::facts(&attributes)
         },
-        attributes: row.get::<_, Json<_>>(23)?.0,
+        attributes,
         weight: row.get(24)?,
     })
 }

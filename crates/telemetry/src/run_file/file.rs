@@ -94,7 +94,8 @@ impl RunFile {
         self.recorder.restart_trial(trial)
     }
 
-    /// Writes what waits, ends the run and makes the file a plain one, without files beside it. Trials that are still
+    /// Writes what waits, ends the run, makes the index of spans (1 to 2 seconds for each million of them) and makes the
+    /// file a plain one, without files beside it. Trials that are still
     /// under way become `interrupted`. A run that is `interrupted` has no end time.
     ///
     /// If another process reads the file for more than two seconds, the file is whole but keeps its write-ahead log
@@ -191,6 +192,7 @@ fn write_end(connection: &Connection, state: RunState) -> rusqlite::Result<()> {
     transaction.execute("UPDATE trials SET state = 'interrupted' WHERE state = 'running'", [])?;
     transaction.execute("UPDATE run SET state = ?1, ended_ns = ?2", params![word(state), ended_ns])?;
     transaction.commit()?;
+    schema::index_spans(connection)?;
     // So that SQLite, in whatever program people query the file with, knows which index tells more.
     connection.execute_batch("PRAGMA analysis_limit = 1000; ANALYZE")
 }

@@ -7,18 +7,20 @@
 //! run lasts, so that what was acknowledged survives the process and others can read meanwhile; a plain single file at
 //! the end. Tables are for writing, views are for people (`docs/reference/run-file.md`). A reader never writes.
 //!
-//! Nothing here decides which spans are worth keeping: up to a trial's ceilings everything is kept, beyond them it is
-//! counted.
+//! Up to a trial's ceilings everything is kept, beyond them it is counted; only of spans a fair share of whole traces is
+//! kept further on (`spans/`).
 
 mod calls;
 mod counts;
 mod door;
+mod each;
 mod error;
 mod evidence;
 mod file;
 mod intern;
 mod operations;
 mod owner;
+mod query;
 mod queue;
 mod reader;
 mod recorder;
@@ -26,6 +28,7 @@ mod rows;
 mod samples;
 mod schema;
 mod secrets;
+mod spans;
 #[cfg(test)]
 mod tests;
 mod trace_choice;
@@ -33,14 +36,16 @@ mod words;
 mod writer;
 
 pub use counts::{Count, Counts};
+pub use each::{EXPORTED_VIEWS, SpanOrder};
 pub use error::{Error, Result};
 pub use evidence::TraceLimit;
 pub use file::RunFile;
+pub use query::{QueryError, QueryLimits};
 pub use reader::Reader;
 pub use recorder::Recorder;
 
 /// The newest schema that this program writes and reads.
-pub const SCHEMA_VERSION: i64 = 3;
+pub const SCHEMA_VERSION: i64 = 4;
 
 /// `PRAGMA application_id` of every run file: "NRRW".
 pub const APPLICATION_ID: i64 = 0x4e52_5257;
@@ -50,6 +55,9 @@ pub const APPLICATION_ID: i64 = 0x4e52_5257;
 struct Limits {
     /// Spans of one trial.
     spans: u64,
+    /// Bytes of the file. A trial has an equal share of what is left, beside those that are still to come; near its
+    /// end, traces are thinned out.
+    bytes: u64,
     /// Points of all series of one trial.
     points: u64,
     /// Series of one trial; points of further ones are refused.
@@ -65,7 +73,8 @@ struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            spans: 2_000_000,
+            spans: 50_000_000,
+            bytes: 8 << 30,
             points: 2_000_000,
             series: 10_000,
             logs: 100_000,

@@ -81,7 +81,7 @@ impl Reader {
 
     /// How many records of a trial are in the file, and how many were refused.
     pub fn counts(&self, trial: i64) -> Result<Counts> {
-        self.query(|connection| Counts::load(connection, trial))?.ok_or(Error::UnknownTrial(trial))
+        self.query(|connection| Counts::load(connection, self.schema, trial))?.ok_or(Error::UnknownTrial(trial))
     }
 
     pub(super) fn query<T>(&self, read: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
@@ -138,8 +138,29 @@ fn trial_of(row: &Row<'_>) -> rusqlite::Result<Trial> {
             reasons: row.get::<_, Json<_>>("validity_reasons")?.0,
         },
         error: row.get("error")?,
-        caveats: row.get::<_, Json<_>>("caveats")?.0,
+        caveats: caveats_of(row)?,
     })
+}
+
+/// What the trial was given, and what the file knows itself.
+fn caveats_of(row: &Row<'_>) -> rusqlite::Result<Vec<String>> {
+    let mut caveats: Vec<String> = row.get::<_, Json<_>>("caveats")?.0;
+    let thinned = match row.get::<_, Count>("spans_thinned") {
+        Ok(Count(thinned)) => thinned,
+        Err(rusqlite::Error::InvalidColumnName(_)) => 0,
+        Err(error) => return Err(error),
+    };
+    if thinned > 0 {
+        let one_in = row.get::<_, Count>("spans_one_in")?.0;
+        let caveat = format!(
+            "The run file neared its limit of size: {thinned} spans were counted but not kept. Whole traces stand for \
+             them by their weight, at the end 1 of {one_in}; what is rare may be missing."
+        );
+        if !caveats.contains(&caveat) {
+            caveats.push(caveat);
+        }
+    }
+    Ok(caveats)
 }
 
 fn window_of(row: &Row<'_>) -> rusqlite::Result<Window> {
@@ -166,7 +187,8 @@ fn service_of(row: &Row<'_>) -> rusqlite::Result<ServiceInstance> {
     })
 }
 
-fn connect(path: &Path) -> Result<Connection> {
+/// Opens the file for reading, as far as its place allows.
+pub(super) fn connect(path: &Path) -> Result<Connection> {
     let error = match first_look(path.as_os_str(), OpenFlags::empty()) {
         Ok(connection) => return Ok(connection),
         Err(error) => error,

@@ -160,7 +160,7 @@ fn resolved(refused: Refused) -> Receipt {
 
 impl Store for Recorder {
     fn spans(&self, spans: Vec<Span>) -> Receipt {
-        self.store(spans, Rows::put_spans)
+        self.store(spans, |rows, trial, spans| rows.put_spans(trial, &spans))
     }
 
     fn points(&self, points: Vec<(SeriesKey, Point)>) -> Receipt {

@@ -8,27 +8,23 @@ use std::path::{Path, PathBuf};
 
 use narrows_model::series::{LogLine, Point, SeriesKey};
 use narrows_model::trace::Span;
-use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, params};
 
 use super::Limits;
 use super::counts::{Count, Counts};
 use super::error::{Error, Result};
 use super::intern::Strings;
 use super::queue::Lost;
-use super::words::{json, kind_number, signed, status_number};
+use super::schema::Schema;
+use super::spans::{Ceiling, Desk, Spans};
+use super::words::json;
 use crate::Kept;
-
-const INSERT_SPAN: &str = "INSERT INTO span_rows (trial, trace_id, span_id, parent_span_id, service, scope, name, kind, \
-     start_ns, end_ns, status, status_message, http_method, http_route, http_status, url, db_system, db_namespace, \
-     db_query, db_operation, db_status, db_rows, db_charge, db_sub_status, db_partition, server_address, server_port, \
-     error_type, retry_after_ns, resend_count, attributes, weight) \
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, \
-     ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32) ON CONFLICT DO NOTHING";
 
 /// The connection and what the writer knows of its content.
 pub(super) struct Rows {
     pub(super) connection: Connection,
     pub(super) strings: Strings,
+    spans: Spans,
     pub(super) limits: Limits,
     path: PathBuf,
     current: Option<Current>,
@@ -44,7 +40,14 @@ struct Current {
 
 impl Rows {
     pub(super) fn new(connection: Connection, path: &Path, limits: Limits) -> Self {
-        Self { connection, strings: Strings::default(), limits, path: path.to_owned(), current: None }
+        Self {
+            connection,
+            strings: Strings::default(),
+            spans: Spans::default(),
+            limits,
+            path: path.to_owned(),
+            current: None,
+        }
     }
 
     pub(super) fn into_connection(self) -> Connection {
@@ -68,6 +71,7 @@ impl Rows {
     /// Takes the transaction back. It may be gone already: SQLite takes it back itself after some errors.
     pub(super) fn roll_back(&mut self) {
         self.strings.forget();
+        self.spans.forget();
         self.current = None;
         if !self.connection.is_autocommit() {
             let _ = self.connection.execute_batch("ROLLBACK");
@@ -83,6 +87,7 @@ impl Rows {
     /// Forgets a trial without saving what was counted for it.
     pub(super) fn forget_trial(&mut self, trial: i64) {
         self.current = self.current.take().filter(|current| current.trial != trial);
+        self.spans.forget();
     }
 
     /// Makes a trial the one that is written to. Errors, before anything is written, when it is not in the file.
@@ -90,7 +95,9 @@ impl Rows {
         if self.current.as_ref().is_some_and(|current| current.trial == trial) {
             return Ok(());
         }
-        let counts = Counts::load(&self.connection, trial).map_err(self.wrap())?.ok_or(Error::UnknownTrial(trial))?;
+        let counts = Counts::load(&self.connection, Schema::NEWEST, trial)
+            .map_err(self.wrap())?
+            .ok_or(Error::UnknownTrial(trial))?;
         self.save_counts()?;
         let count_series = "SELECT count(*) FROM series WHERE trial = ?1";
         let series_count: i64 =
@@ -101,8 +108,10 @@ impl Rows {
     }
 
     fn save_counts(&mut self) -> Result<()> {
+        let wrap = self.wrap();
+        self.spans.save(&self.connection).map_err(&wrap)?;
         match &self.current {
-            Some(current) => current.counts.save(&self.connection, current.trial).map_err(self.wrap()),
+            Some(current) => current.counts.save(&self.connection, current.trial).map_err(wrap),
             None => Ok(()),
         }
     }
@@ -149,16 +158,17 @@ impl Rows {
         Ok(kept)
     }
 
-    pub(super) fn put_spans(&mut self, trial: i64, spans: Vec<Span>) -> Result<Kept> {
-        self.keep(
-            trial,
-            spans,
-            |limits| limits.spans,
-            |counts| &mut counts.spans,
-            |connection, strings, span| {
-                insert_span(&mut connection.prepare_cached(INSERT_SPAN)?, connection, strings, trial, &span)
-            },
-        )
+    pub(super) fn put_spans(&mut self, trial: i64, spans: &[Span]) -> Result<Kept> {
+        self.enter(trial)?;
+        let wrap = self.wrap();
+        let Some(current) = &mut self.current else { return Err(Error::UnknownTrial(trial)) };
+        let mut desk = Desk {
+            connection: &self.connection,
+            strings: &mut self.strings,
+            counts: &mut current.counts,
+            ceiling: Ceiling { spans: self.limits.spans, bytes: self.limits.bytes },
+        };
+        self.spans.put(&mut desk, trial, spans).map_err(wrap)
     }
 
     pub(super) fn put_logs(&mut self, trial: i64, lines: Vec<LogLine>) -> Result<Kept> {
@@ -240,61 +250,4 @@ fn insert_point(connection: &Connection, series: i64, point: Point) -> rusqlite:
     // SQLite turns "not a number" into NULL by itself.
     let sql = "INSERT INTO points (series, time_ns, value) VALUES (?1, ?2, ?3)";
     connection.prepare_cached(sql)?.execute(params![series, point.time_ns, point.value])
-}
-
-/// Adds a span, and says how many rows that were: 0 when it was there already.
-fn insert_span(
-    insert: &mut CachedStatement<'_>,
-    connection: &Connection,
-    strings: &mut Strings,
-    trial: i64,
-    span: &Span,
-) -> rusqlite::Result<usize> {
-    let facts = &span.facts;
-    let mut text = |text: &Option<String>| strings.optional(connection, text.as_deref());
-    let http_method = text(&facts.http_method)?;
-    let http_route = text(&facts.http_route)?;
-    let db_system = text(&facts.db_system)?;
-    let db_namespace = text(&facts.db_namespace)?;
-    let db_query = text(&facts.db_query)?;
-    let db_operation = text(&facts.db_operation)?;
-    let db_status = text(&facts.db_status)?;
-    let db_partition = text(&facts.db_partition)?;
-    let server_address = text(&facts.server_address)?;
-    let error_type = text(&facts.error_type)?;
-    insert.execute(params![
-        trial,
-        span.trace_id,
-        span.span_id,
-        span.parent_id,
-        strings.id(connection, &span.service)?,
-        strings.id(connection, &span.scope)?,
-        strings.id(connection, &span.name)?,
-        kind_number(span.kind),
-        span.start_ns,
-        span.end_ns,
-        status_number(span.status),
-        span.status_message,
-        http_method,
-        http_route,
-        facts.http_status,
-        facts.url,
-        db_system,
-        db_namespace,
-        db_query,
-        db_operation,
-        db_status,
-        facts.db_rows.map(signed),
-        facts.db_charge.filter(|charge| charge.is_finite()),
-        facts.db_sub_status,
-        db_partition,
-        server_address,
-        facts.server_port,
-        error_type,
-        facts.retry_after_ns.map(signed),
-        facts.resend_count,
-        json(&span.attributes),
-        // A weight that is not a positive number says nothing: the span stands for itself.
-        if span.weight.is_finite() && span.weight > 0.0 { span.weight } else { 1.0 },
-    ])
 }

@@ -1,8 +1,8 @@
 //! The tables and views of a run file, and how a file of an older schema is taken further.
 //!
-//! A version only adds columns and tables, or allows more words in a column. So an older file is read as it is, with "nothing" for what it lacks, and is
-//! brought up to date only when its run is resumed, because only then is it written to. Nothing here takes columns away
-//! or goes back.
+//! An older file is read as it is, with "nothing" for what it lacks, and is brought up to date only when its run is
+//! resumed, because only then is it written to. Versions 2 and 3 added columns and tables and allowed more words in a
+//! column; version 4 keeps spans in other tables than those before. Nothing here goes back.
 
 use rusqlite::Connection;
 
@@ -10,7 +10,11 @@ use super::SCHEMA_VERSION;
 
 const TABLES: &str = include_str!("schema.sql");
 const SAMPLES: &str = include_str!("samples.sql");
+const SPANS: &str = include_str!("spans.sql");
+const SPANS_FROM_3: &str = include_str!("spans_from_3.sql");
 const VIEWS: &str = include_str!("views.sql");
+/// The views under the names of Application Insights, which stand on those of [`VIEWS`].
+pub(super) const INSIGHTS: &str = include_str!("insights.sql");
 
 /// What schema 2 added.
 const ADD_SPAN_FACTS: &str = "ALTER TABLE span_rows ADD COLUMN db_rows INTEGER; \
@@ -28,6 +32,24 @@ const ADD_LOAD_COLUMNS: &str = "ALTER TABLE load_second_rows ADD COLUMN request 
      ALTER TABLE load_second_rows ADD COLUMN errors_check INTEGER NOT NULL DEFAULT 0; \
      ALTER TABLE windows ADD COLUMN rate REAL;";
 
+/// What schema 4 added, but for the tables of spans.
+const ADD_THINNING: &str = "ALTER TABLE trials ADD COLUMN spans_thinned INTEGER NOT NULL DEFAULT 0; \
+     ALTER TABLE trials ADD COLUMN spans_one_in INTEGER NOT NULL DEFAULT 1;";
+
+/// Sets the spans of schema 3 aside.
+const SET_SPANS_ASIDE: &str = "DROP VIEW IF EXISTS spans; DROP VIEW IF EXISTS requests; \
+     DROP VIEW IF EXISTS dependencies; DROP VIEW IF EXISTS exceptions; DROP VIEW IF EXISTS traces; \
+     DROP VIEW IF EXISTS customMetrics; DROP VIEW IF EXISTS performanceCounters; \
+     DROP INDEX span_rows_by_trace; DROP INDEX span_rows_by_time; \
+     ALTER TABLE span_rows RENAME TO older_span_rows;";
+
+/// The index by which conditions on shapes and times find spans. Made when the run ends: filling it in the order in which
+/// spans come would cost as much time as the spans themselves, and more room.
+const INDEX_SPANS: &str = "CREATE INDEX IF NOT EXISTS span_rows_by_shape ON span_rows (shape, start_ns)";
+const DROP_SPANS_INDEX: &str = "DROP INDEX IF EXISTS span_rows_by_shape";
+/// Spans of a file that get an index; beyond, making it would keep who waits for the end of a run for minutes.
+const INDEXED_SPANS_MAX: i64 = 50_000_000;
+
 /// Makes room for the sampled requests of schema 3. The view goes first, or it would follow the table to its new name.
 const SET_SAMPLES_ASIDE: &str = "DROP VIEW IF EXISTS samples; DROP INDEX sample_rows_by_time; \
      ALTER TABLE sample_rows RENAME TO older_sample_rows;";
@@ -42,6 +64,19 @@ const BRING_SAMPLES_BACK: &str = "INSERT INTO sample_rows (id, trial, scenario, 
 pub(super) struct Schema(pub(super) i64);
 
 impl Schema {
+    /// The newest.
+    pub(super) const NEWEST: Self = Self(SCHEMA_VERSION);
+
+    /// Whether spans are kept by trace and shape, not each for itself.
+    pub(super) fn has_shapes(self) -> bool {
+        self.0 >= 4
+    }
+
+    /// The column of `trials` with the spans that were thinned out.
+    pub(super) fn thinned_column(self) -> &'static str {
+        if self.0 < 4 { "0" } else { "spans_thinned" }
+    }
+
     /// The columns of `span_rows` that schema 1 lacks, as it can answer them.
     pub(super) fn newer_span_columns(self) -> &'static str {
         match self.0 {
@@ -81,11 +116,25 @@ impl Schema {
 pub(super) fn create(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(TABLES)?;
     connection.execute_batch(SAMPLES)?;
-    connection.execute_batch(VIEWS)
+    connection.execute_batch(SPANS)?;
+    connection.execute_batch(VIEWS)?;
+    connection.execute_batch(INSIGHTS)
+}
+
+/// Makes what queries need and writing does not.
+pub(super) fn index_spans(connection: &Connection) -> rusqlite::Result<()> {
+    let spans: i64 = connection.query_row("SELECT coalesce(sum(spans_stored), 0) FROM trials", [], |row| row.get(0))?;
+    if spans > INDEXED_SPANS_MAX {
+        return Ok(());
+    }
+    // What does not fit the cache is sorted in files, so that a large run needs no more memory than a small one.
+    connection.execute_batch("PRAGMA temp_store = FILE")?;
+    connection.execute_batch(INDEX_SPANS)
 }
 
 /// Brings an older file up to the newest schema. For use within a transaction.
 pub(super) fn bring_up_to_date(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute_batch(DROP_SPANS_INDEX)?;
     let found: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     if found >= SCHEMA_VERSION {
         return Ok(());
@@ -93,10 +142,17 @@ pub(super) fn bring_up_to_date(connection: &Connection) -> rusqlite::Result<()> 
     if found < 2 {
         connection.execute_batch(ADD_SPAN_FACTS)?;
     }
-    connection.execute_batch(ADD_LOAD_COLUMNS)?;
-    connection.execute_batch(SET_SAMPLES_ASIDE)?;
-    connection.execute_batch(SAMPLES)?;
-    connection.execute_batch(BRING_SAMPLES_BACK)?;
+    if found < 3 {
+        connection.execute_batch(ADD_LOAD_COLUMNS)?;
+        connection.execute_batch(SET_SAMPLES_ASIDE)?;
+        connection.execute_batch(SAMPLES)?;
+        connection.execute_batch(BRING_SAMPLES_BACK)?;
+    }
+    connection.execute_batch(ADD_THINNING)?;
+    connection.execute_batch(SET_SPANS_ASIDE)?;
+    connection.execute_batch(SPANS)?;
+    connection.execute_batch(SPANS_FROM_3)?;
     connection.execute_batch(VIEWS)?;
+    connection.execute_batch(INSIGHTS)?;
     connection.pragma_update(None, "user_version", SCHEMA_VERSION)
 }

@@ -1,4 +1,4 @@
--- The tables of a run file, schema 3. Sampled requests are in samples.sql.
+-- The tables of a run file, schema 4. Sampled requests are in samples.sql, spans in spans.sql.
 --
 -- Tables that end in `_rows`, `points` and `strings` are made for writing: integer ids, interned text, ids as blobs.
 -- People and programs query the views (views.sql), whose names and columns are the interface;
@@ -6,7 +6,7 @@
 -- (2020) and later open the file. A new version may add tables, views and columns; it raises user_version.
 
 PRAGMA application_id = 0x4e525257; -- "NRRW"
-PRAGMA user_version = 3;
+PRAGMA user_version = 4;
 
 CREATE TABLE run (
     id TEXT NOT NULL PRIMARY KEY,
@@ -45,7 +45,9 @@ CREATE TABLE trials (
     logs_stored INTEGER NOT NULL DEFAULT 0,
     logs_refused INTEGER NOT NULL DEFAULT 0,
     samples_stored INTEGER NOT NULL DEFAULT 0,
-    samples_refused INTEGER NOT NULL DEFAULT 0
+    samples_refused INTEGER NOT NULL DEFAULT 0,
+    spans_thinned INTEGER NOT NULL DEFAULT 0, -- counted, not kept, and stood for by others
+    spans_one_in INTEGER NOT NULL DEFAULT 1 -- how many traces the last ones that were kept stand for
 );
 
 CREATE TABLE windows (
@@ -121,47 +123,6 @@ CREATE TABLE load_latency_rows (
 ) WITHOUT ROWID;
 
 -- Telemetry ----------------------------------------------------------------------------------------------------------
-
-CREATE TABLE span_rows (
-    id INTEGER PRIMARY KEY,
-    trial INTEGER NOT NULL REFERENCES trials (id),
-    trace_id BLOB NOT NULL CHECK (length(trace_id) = 16),
-    trace_hex TEXT AS (lower(hex(trace_id))) VIRTUAL, -- takes no space; as the views show it
-    span_id BLOB NOT NULL CHECK (length(span_id) = 8),
-    parent_span_id BLOB CHECK (length(parent_span_id) = 8),
-    service INTEGER NOT NULL, -- strings.id, as are all columns below that say so
-    scope INTEGER NOT NULL, -- strings.id
-    name INTEGER NOT NULL, -- strings.id
-    kind INTEGER NOT NULL, -- OTLP's numbers: 1 internal, 2 server, 3 client, 4 producer, 5 consumer
-    start_ns INTEGER NOT NULL,
-    end_ns INTEGER NOT NULL,
-    status INTEGER NOT NULL, -- OTLP's numbers: 0 unset, 1 ok, 2 error
-    status_message TEXT NOT NULL,
-    http_method INTEGER, -- strings.id
-    http_route INTEGER, -- strings.id
-    http_status INTEGER,
-    url TEXT,
-    db_system INTEGER, -- strings.id
-    db_namespace INTEGER, -- strings.id
-    db_query INTEGER, -- strings.id
-    db_operation INTEGER, -- strings.id
-    db_status INTEGER, -- strings.id
-    db_rows INTEGER,
-    db_charge REAL,
-    db_sub_status INTEGER,
-    db_partition INTEGER, -- strings.id
-    server_address INTEGER, -- strings.id
-    server_port INTEGER,
-    error_type INTEGER, -- strings.id
-    retry_after_ns INTEGER,
-    resend_count INTEGER,
-    weight REAL NOT NULL,
-    attributes TEXT NOT NULL -- JSON object; last, since it is long and counting over all spans needs only what is before
-);
--- Unique, so that a batch that an exporter sends again is kept once; start_ns makes it cover the choice of traces. It
--- indexes the trace id as the views show it, so that finding a trace and joining by trace are fast through the views.
-CREATE UNIQUE INDEX span_rows_by_trace ON span_rows (trial, trace_hex, span_id, kind, start_ns);
-CREATE INDEX span_rows_by_time ON span_rows (trial, start_ns);
 
 CREATE TABLE series (
     id INTEGER PRIMARY KEY,

@@ -1,6 +1,7 @@
 //! What counts as a secret, and how addresses lose theirs. The only such table of Narrows.
 //!
-//! A name decides, never a value's look: a pattern that guesses at secrets in free text would be wrong both ways. A name
+//! A name decides, never a value's look: a pattern that guesses at secrets would be wrong both ways. In free text too it
+//! is the name before a `=`, a parameter's in an address, or a header's that makes what follows it a secret. A name
 //! is secret by its last words (`app.db_password`, `X-Api-Key`, `userToken`), where `.`, `-`, `_` and a capital letter
 //! begin a word: `messaging.token_count` is none. In the query part of addresses a few more names are secret that mean
 //! other things elsewhere.
@@ -56,9 +57,17 @@ const PARAMETERS: &[&str] = &["auth", "code", "key", "sessionid", "sig"];
 /// Last words that are secret there, besides those above.
 const PARAMETER_LAST_WORDS: &[&str] = &["signature"];
 
+/// Headers whose whole value is a secret, in free text.
+const HEADERS: &[&str] = &["authorization", "proxy-authorization", "cookie", "set-cookie", "x-api-key"];
+/// What ends a word of free text, besides white space.
+const WORD_ENDS: [char; 7] = ['"', '\'', '`', '<', '>', ',', ';'];
+
 /// Whether a name of an attribute, a label or a header says that its value is a secret.
 pub(super) fn is_secret_key(key: &str) -> bool {
-    LAST_WORDS.iter().any(|words| ends_in(key, words))
+    let Some(last) = key.bytes().rev().find(|byte| !is_separator(byte)) else { return false };
+    // Nearly every key differs in its last letter already; this is asked for each attribute of each span.
+    let last = last.to_ascii_lowercase();
+    LAST_WORDS.iter().any(|words| words.as_bytes().last() == Some(&last) && ends_in(key, words))
 }
 
 /// An address, or a path with a query, without its user part and without the values of secret parameters, those after a
@@ -70,6 +79,93 @@ pub(super) fn redact_url(url: &mut String) {
         redact_query(&mut query);
         url.push_str(&query);
     }
+}
+
+/// Free text, such as a message or a line of output: addresses in it lose what [`redact_url`] takes from them, words such
+/// as `password=…` their value, and what follows the name of a secret header up to the end of the line goes.
+pub(super) fn redact_text(text: &mut String) {
+    if !text.contains(['=', ':']) {
+        return;
+    }
+    let redacted: String = text.split_inclusive('\n').map(redacted_line).collect();
+    if redacted != *text {
+        *text = redacted;
+    }
+}
+
+fn redacted_line(line: &str) -> Cow<'_, str> {
+    if let Some(at) = after_secret_header(line) {
+        let end = if line.ends_with('\n') { "\n" } else { "" };
+        return format!("{}{REDACTED}{end}", redacted_words(&line[..at])).into();
+    }
+    redacted_words(line)
+}
+
+fn redacted_words(line: &str) -> Cow<'_, str> {
+    if !line.contains('=') && !line.contains("://") {
+        return line.into();
+    }
+    line.split_inclusive(|c: char| c.is_whitespace() || WORD_ENDS.contains(&c))
+        .map(redacted_word)
+        .collect::<String>()
+        .into()
+}
+
+/// A word with the character that ends it, if one does.
+fn redacted_word(word: &str) -> Cow<'_, str> {
+    let end = word.char_indices().last().filter(|(_, c)| c.is_whitespace() || WORD_ENDS.contains(c));
+    let (content, end) = word.split_at(end.map_or(word.len(), |(at, _)| at));
+    if content.contains("://") || content.contains('?') {
+        let mut url = content.to_owned();
+        redact_url(&mut url);
+        return format!("{url}{end}").into();
+    }
+    match content.split_once('=') {
+        Some((name, value)) if !value.is_empty() && is_secret_key(name) => format!("{name}={REDACTED}{end}").into(),
+        _ => word.into(),
+    }
+}
+
+/// Where the value of a header begins that is always a secret.
+fn after_secret_header(line: &str) -> Option<usize> {
+    line.match_indices(':').find_map(|(at, _)| {
+        let name = line[..at].rsplit(|c: char| c.is_whitespace() || WORD_ENDS.contains(&c)).next()?;
+        let is_secret = HEADERS.iter().any(|header| name.eq_ignore_ascii_case(header));
+        let value = line[at + 1..].trim();
+        (is_secret && !value.is_empty()).then(|| at + 1 + usize::from(line[at + 1..].starts_with(' ')))
+    })
+}
+
+/// A statement of a database, without the password that it sets or shows: `IDENTIFIED BY '…'`, `PASSWORD '…'` and Redis'
+/// `AUTH …`. What a statement compares or stores stays: whether that is a secret its name does not say.
+pub(super) fn redact_statement(statement: &mut String) {
+    if statement.len() > 5 && statement.as_bytes()[..5].eq_ignore_ascii_case(b"auth ") {
+        statement.truncate(5);
+        statement.push_str(REDACTED);
+        return;
+    }
+    for words in ["identified by", "password"] {
+        redact_literals_after(statement, words);
+    }
+}
+
+fn redact_literals_after(statement: &mut String, words: &str) {
+    let mut from = 0;
+    while let Some(at) = find_ignoring_case(&statement[from..], words).map(|at| from + at + words.len()) {
+        from = at;
+        let rest = &statement[at..];
+        let quoted = rest.trim_start();
+        if quoted.len() < rest.len() && quoted.starts_with('\'') {
+            let start = at + rest.len() - quoted.len() + 1;
+            let end = statement[start..].find('\'').map_or(statement.len(), |length| start + length);
+            statement.replace_range(start..end, REDACTED);
+            from = start + REDACTED.len();
+        }
+    }
+}
+
+fn find_ignoring_case(text: &str, words: &str) -> Option<usize> {
+    text.as_bytes().windows(words.len()).position(|window| window.eq_ignore_ascii_case(words.as_bytes()))
 }
 
 /// What follows the `?` of an address.
@@ -224,7 +320,55 @@ mod tests {
         assert_eq!(query, "password=REDACTED&a=b");
     }
 
+    #[test]
+    fn free_text_loses_addresses_pairs_and_headers() {
+        let cases = [
+            ("GET /a?token=abc&x=1 took 3 ms", "GET /a?token=REDACTED&x=1 took 3 ms"),
+            ("cannot reach https://joe:pw@h/a, again", "cannot reach https://REDACTED:REDACTED@h/a, again"),
+            ("login user=joe password=hunter2 ok", "login user=joe password=REDACTED ok"),
+            ("sent \"Authorization: Bearer abc def\"", "sent \"Authorization: REDACTED"),
+            ("> Cookie: a=1; b=2\n> Accept: x\n", "> Cookie: REDACTED\n> Accept: x\n"),
+            ("bad token: unexpected end, code=7", "bad token: unexpected end, code=7"),
+            ("a = b; c == d", "a = b; c == d"),
+            ("no secret in here: 17", "no secret in here: 17"),
+        ];
+        for (text, expected) in cases {
+            let mut got = text.to_owned();
+            redact_text(&mut got);
+            assert_eq!(got, expected);
+        }
+    }
+
+    #[test]
+    fn statements_lose_the_passwords_they_set_and_nothing_else() {
+        let cases = [
+            ("AUTH hunter2", "AUTH REDACTED"),
+            ("auth user hunter2", "auth REDACTED"),
+            ("CREATE USER a IDENTIFIED BY 'x y' REQUIRE SSL", "CREATE USER a IDENTIFIED BY 'REDACTED' REQUIRE SSL"),
+            ("alter role a with password  'x", "alter role a with password  'REDACTED"),
+            ("SELECT * FROM t WHERE password = 'x' AND é = 'y'", "SELECT * FROM t WHERE password = 'x' AND é = 'y'"),
+            ("SELECT password, 'x' FROM t", "SELECT password, 'x' FROM t"),
+            ("GET author", "GET author"),
+        ];
+        for (statement, expected) in cases {
+            let mut got = statement.to_owned();
+            redact_statement(&mut got);
+            assert_eq!(got, expected);
+        }
+    }
+
     proptest! {
+        #[test]
+        fn redacting_text_never_panics_and_settles(text in "[a-zé=:?&'\"/ \n,]{0,60}") {
+            let mut once = format!("Cookie {text} password='x' token={text}");
+            redact_text(&mut once);
+            redact_statement(&mut once);
+            let mut twice = once.clone();
+            redact_text(&mut twice);
+            redact_statement(&mut twice);
+            prop_assert_eq!(twice, once);
+        }
+
         #[test]
         fn redacting_twice_changes_nothing_more(url in "(https?://)?[a-z:@é/?#&=]{0,40}(token=[a-z]{0,5}&?){0,3}") {
             let mut once = url;

@@ -82,7 +82,7 @@ fn in_order(heap: BinaryHeap<(u64, TraceId)>) -> Vec<TraceId> {
 }
 
 /// FNV-1a, then the finaliser of SplitMix64: ids that count up spread as well as random ones.
-fn hash(id: &TraceId) -> u64 {
+pub(super) fn hash(id: &TraceId) -> u64 {
     let fnv = id
         .iter()
         .fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3));

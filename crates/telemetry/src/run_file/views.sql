@@ -1,14 +1,13 @@
 -- The views of a run file: what people and programs query. Run over tables of the newest schema, also over those of an
--- older one once its missing columns were added.
+-- older one once it was brought up to date.
 
 DROP VIEW IF EXISTS load_seconds;
 DROP VIEW IF EXISTS load_latency;
 DROP VIEW IF EXISTS samples;
 DROP VIEW IF EXISTS spans;
+DROP VIEW IF EXISTS span_counts;
 DROP VIEW IF EXISTS metrics;
 DROP VIEW IF EXISTS logs;
-DROP VIEW IF EXISTS requests;
-DROP VIEW IF EXISTS dependencies;
 
 CREATE VIEW load_seconds AS
 SELECT s.trial,
@@ -42,35 +41,56 @@ SELECT s.trial,
        s.weight
 FROM sample_rows AS s;
 
+-- A condition on what a shape says (service, name, kind, status …) finds the shapes first and their spans by index, so
+-- those columns take nothing from s. The trace is joined from the left: who does not ask for it does not wait for it.
 CREATE VIEW spans AS
-SELECT s.trial,
-       s.trace_hex AS trace_id,
+SELECT h.trial,
+       t.trace_hex AS trace_id,
        lower(hex(s.span_id)) AS span_id,
        CASE WHEN s.parent_span_id IS NOT NULL THEN lower(hex(s.parent_span_id)) END AS parent_span_id,
-       (SELECT text FROM strings WHERE id = s.service) AS service,
-       (SELECT text FROM strings WHERE id = s.scope) AS scope,
-       (SELECT text FROM strings WHERE id = s.name) AS name,
-       CASE s.kind WHEN 1 THEN 'internal' WHEN 2 THEN 'server' WHEN 3 THEN 'client'
+       (SELECT text FROM strings WHERE id = h.service) AS service,
+       (SELECT text FROM strings WHERE id = h.scope) AS scope,
+       (SELECT text FROM strings WHERE id = h.name) AS name,
+       CASE h.kind WHEN 1 THEN 'internal' WHEN 2 THEN 'server' WHEN 3 THEN 'client'
                    WHEN 4 THEN 'producer' WHEN 5 THEN 'consumer' END AS kind,
-       s.start_ns, s.end_ns,
-       max(s.end_ns - s.start_ns, 0) / 1e6 AS duration_ms,
-       CASE s.status WHEN 0 THEN 'unset' WHEN 1 THEN 'ok' WHEN 2 THEN 'error' END AS status,
-       s.status_message,
-       (SELECT text FROM strings WHERE id = s.http_method) AS http_method,
-       (SELECT text FROM strings WHERE id = s.http_route) AS http_route,
-       s.http_status, s.url,
-       (SELECT text FROM strings WHERE id = s.db_system) AS db_system,
-       (SELECT text FROM strings WHERE id = s.db_namespace) AS db_namespace,
-       (SELECT text FROM strings WHERE id = s.db_query) AS db_query,
-       (SELECT text FROM strings WHERE id = s.db_operation) AS db_operation,
-       (SELECT text FROM strings WHERE id = s.db_status) AS db_status,
-       s.db_rows, s.db_charge, s.db_sub_status,
-       (SELECT text FROM strings WHERE id = s.db_partition) AS db_partition,
-       (SELECT text FROM strings WHERE id = s.server_address) AS server_address,
-       s.server_port,
-       (SELECT text FROM strings WHERE id = s.error_type) AS error_type,
-       s.retry_after_ns, s.resend_count, s.attributes, s.weight
-FROM span_rows AS s;
+       s.start_ns, s.start_ns + s.length_ns AS end_ns,
+       max(s.length_ns, 0) / 1e6 AS duration_ms,
+       CASE h.status WHEN 0 THEN 'unset' WHEN 1 THEN 'ok' WHEN 2 THEN 'error' END AS status,
+       printf((SELECT text FROM strings WHERE id = h.status_message),
+              s.a1, s.a2, s.a3, s.a4, s.a5, s.a6, s.a7, s.a8, s.a9) AS status_message,
+       (SELECT text FROM strings WHERE id = h.http_method) AS http_method,
+       (SELECT text FROM strings WHERE id = h.http_route) AS http_route,
+       h.http_status,
+       printf((SELECT text FROM strings WHERE id = h.url),
+              s.a1, s.a2, s.a3, s.a4, s.a5, s.a6, s.a7, s.a8, s.a9) AS url,
+       (SELECT text FROM strings WHERE id = h.db_system) AS db_system,
+       (SELECT text FROM strings WHERE id = h.db_namespace) AS db_namespace,
+       printf((SELECT text FROM strings WHERE id = h.db_query),
+              s.a1, s.a2, s.a3, s.a4, s.a5, s.a6, s.a7, s.a8, s.a9) AS db_query,
+       (SELECT text FROM strings WHERE id = h.db_operation) AS db_operation,
+       (SELECT text FROM strings WHERE id = h.db_status) AS db_status,
+       s.db_rows, s.db_charge, h.db_sub_status,
+       (SELECT text FROM strings WHERE id = h.db_partition) AS db_partition,
+       (SELECT text FROM strings WHERE id = h.server_address) AS server_address,
+       h.server_port,
+       (SELECT text FROM strings WHERE id = h.error_type) AS error_type,
+       s.retry_after_ns, h.resend_count,
+       printf((SELECT text FROM strings WHERE id = h.attributes),
+              s.a1, s.a2, s.a3, s.a4, s.a5, s.a6, s.a7, s.a8, s.a9) AS attributes,
+       h.weight
+FROM span_rows AS s
+JOIN span_shape_rows AS h ON h.id = s.shape
+LEFT JOIN trace_rows AS t ON t.id = s.trace;
+
+CREATE VIEW span_counts AS
+SELECT c.trial,
+       (SELECT text FROM strings WHERE id = c.service) AS service,
+       (SELECT text FROM strings WHERE id = c.name) AS name,
+       CASE c.kind WHEN 1 THEN 'internal' WHEN 2 THEN 'server' WHEN 3 THEN 'client'
+                   WHEN 4 THEN 'producer' WHEN 5 THEN 'consumer' END AS kind,
+       CASE c.status WHEN 0 THEN 'unset' WHEN 1 THEN 'ok' WHEN 2 THEN 'error' END AS status,
+       c.arrived, c.kept, c.weight
+FROM span_count_rows AS c;
 
 CREATE VIEW metrics AS
 SELECT s.trial, s.name, s.unit, s.service, s.replica, s.labels, p.time_ns, p.value
@@ -84,51 +104,3 @@ SELECT l.trial, l.time_ns,
        l.text,
        CASE WHEN l.trace_id IS NOT NULL THEN lower(hex(l.trace_id)) END AS trace_id
 FROM log_rows AS l;
-
--- Application Insights' names. Both views have the same columns, so that UNION ALL over them is a whole trace.
-
-CREATE VIEW requests AS
-SELECT strftime('%Y-%m-%dT%H:%M:%S', s.start_ns / 1000000000, 'unixepoch')
-           || printf('.%07dZ', s.start_ns % 1000000000 / 100) AS timestamp,
-       lower(hex(s.span_id)) AS id,
-       (SELECT text FROM strings WHERE id = s.name) AS name,
-       s.status <> 2 AND coalesce(s.http_status, 0) < 400 AS success,
-       CASE WHEN s.http_method IS NOT NULL OR s.http_status IS NOT NULL THEN 'HTTP' ELSE '' END AS type,
-       coalesce((SELECT text FROM strings WHERE id = s.server_address) || coalesce(':' || s.server_port, ''), '')
-           AS target,
-       s.url AS data,
-       coalesce(CAST(s.http_status AS TEXT), (SELECT text FROM strings WHERE id = s.error_type), '') AS resultCode,
-       max(s.end_ns - s.start_ns, 0) / 1e6 AS duration,
-       NULL AS charge, -- a call's, not an answer's
-       CAST(round(s.weight) AS INTEGER) AS itemCount,
-       s.trace_hex AS operation_Id,
-       CASE WHEN s.parent_span_id IS NOT NULL THEN lower(hex(s.parent_span_id)) ELSE '' END AS operation_ParentId,
-       (SELECT text FROM strings WHERE id = s.service) AS cloud_RoleName,
-       s.attributes AS customDimensions,
-       s.trial,
-       (SELECT variant FROM trials WHERE id = s.trial) AS variant
-FROM span_rows AS s WHERE s.kind = 2;
-
-CREATE VIEW dependencies AS
-SELECT strftime('%Y-%m-%dT%H:%M:%S', s.start_ns / 1000000000, 'unixepoch')
-           || printf('.%07dZ', s.start_ns % 1000000000 / 100) AS timestamp,
-       lower(hex(s.span_id)) AS id,
-       (SELECT text FROM strings WHERE id = s.name) AS name,
-       s.status <> 2 AND coalesce(s.http_status, 0) < 400 AS success,
-       CASE WHEN s.db_system IS NOT NULL THEN (SELECT text FROM strings WHERE id = s.db_system)
-            WHEN s.http_method IS NOT NULL OR s.http_status IS NOT NULL THEN 'HTTP' ELSE '' END AS type,
-       coalesce((SELECT text FROM strings WHERE id = s.server_address) || coalesce(':' || s.server_port, ''), '')
-           AS target,
-       coalesce((SELECT text FROM strings WHERE id = s.db_query), s.url) AS data,
-       coalesce((SELECT text FROM strings WHERE id = s.db_status), CAST(s.http_status AS TEXT),
-                (SELECT text FROM strings WHERE id = s.error_type), '') AS resultCode,
-       max(s.end_ns - s.start_ns, 0) / 1e6 AS duration,
-       s.db_charge AS charge,
-       CAST(round(s.weight) AS INTEGER) AS itemCount,
-       s.trace_hex AS operation_Id,
-       CASE WHEN s.parent_span_id IS NOT NULL THEN lower(hex(s.parent_span_id)) ELSE '' END AS operation_ParentId,
-       (SELECT text FROM strings WHERE id = s.service) AS cloud_RoleName,
-       s.attributes AS customDimensions,
-       s.trial,
-       (SELECT variant FROM trials WHERE id = s.trial) AS variant
-FROM span_rows AS s WHERE s.kind = 3;

@@ -1,8 +1,8 @@
 //! What each operation of a trial did, and what the calls of its own code came to, over all spans of the trial.
 //!
-//! The decisions: all spans are read in one pass in the order they lie in the file, because looking up each trace by
-//! its index reads the file at random and takes several times as long; of each span less than a hundred bytes are
-//! kept, sorted into traces, and counted. A trial keeps no more spans than [`SPANS_MAX`], which bounds the memory.
+//! The decisions: all spans are read in one pass in the order they lie in the file, which is that of their traces, and
+//! counted trace by trace, so that no more than one trace is in memory. Only older files, which lie in another order,
+//! are sorted into traces first. Of each span about a hundred bytes are looked at; what its shape says is read once.
 //!
 //! A call belongs to the nearest server span above it, of its own service. Which traces are shown as samples is decided
 //! elsewhere, and nothing here depends on it.
@@ -21,9 +21,6 @@ use self::ancestry::Ancestry;
 use self::tally::Tally;
 use super::schema::Schema;
 
-/// Spans of one trial that are read: as many as a run file keeps of one. Of a file that holds more, made by another
-/// program, the first ones are read.
-const SPANS_MAX: usize = 2_000_000;
 /// Spans of one trace that are looked at, earliest first; later ones count nowhere.
 const TRACE_SPANS_MAX: usize = 10_000;
 
@@ -36,13 +33,9 @@ pub(super) fn operations_of(
     if trial.counted_windows().next().is_none() {
         return Ok(Vec::new());
     }
-    let mut spans = spans::read(connection, schema, trial.trial.id, SPANS_MAX)?;
-    // No two spans of a trace have all of this in common: the sums are added up in the same order each time.
-    spans.sort_unstable_by_key(|span| (span.trace, span.start_ns, span.span, span.kind as u8));
     let mut tally = Tally::new(connection, trial);
     let mut ancestry = Ancestry::default();
-    for trace in spans.chunk_by(|one, next| one.trace == next.trace) {
-        let trace = &trace[..trace.len().min(TRACE_SPANS_MAX)];
+    spans::each_trace(connection, schema, trial.trial.id, TRACE_SPANS_MAX, |trace| {
         ancestry.enter(trace);
         for span in trace {
             match span.kind {
@@ -56,6 +49,7 @@ pub(super) fn operations_of(
                 _ => {}
             }
         }
-    }
+        Ok(())
+    })?;
     Ok(tally.into_operations())
 }

@@ -3,7 +3,7 @@
 //! Texts stay ids: names are looked up once they are shown. What a status means is decided here, by the ids of the few
 //! texts that say so, which are looked up beforehand.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use narrows_model::trace::{SpanKind, SpanStatus};
 use rusqlite::types::FromSqlError;
@@ -15,13 +15,17 @@ use super::super::words::{Count, kind_of, status_of};
 
 /// The most that one span may stand for. Larger weights are no sampling rates, and could not be added up.
 const WEIGHT_MAX: f64 = 1e9;
+/// Spans of one trial of an older file, which must all be in memory to be sorted into traces: as many as such a file
+/// keeps of one. Of a file that holds more, made by another program, the first ones are read.
+const SORTED_SPANS_MAX: usize = 2_000_000;
 /// Texts of each kind of status; more are not in use.
 const STATUSES_MAX: i64 = 1_000;
 
 /// One span. Ids of texts are those of `strings`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Seen {
-    pub(super) trace: [u8; 16],
+    /// Tells the traces of a trial apart.
+    trace: u128,
     pub(super) span: u64,
     /// 0 for none.
     pub(super) parent: u64,
@@ -53,13 +57,80 @@ pub(super) enum Outcome {
     Failed,
 }
 
-/// The spans of a trial in the order they came, at most so many.
-pub(super) fn read(
+/// Shows the spans of a trial trace by trace, in no particular order.
+pub(super) fn each_trace(
     connection: &Connection,
     schema: Schema,
     trial: i64,
     spans_max: usize,
-) -> rusqlite::Result<Vec<Seen>> {
+    mut show: impl FnMut(&[Seen]) -> rusqlite::Result<()>,
+) -> rusqlite::Result<()> {
+    if schema.has_shapes() {
+        return each_shaped_trace(connection, trial, spans_max, show);
+    }
+    let mut spans = read_older(connection, schema, trial, SORTED_SPANS_MAX)?;
+    spans.sort_unstable_by_key(|span| span.trace);
+    let mut trace = Vec::new();
+    for spans in spans.chunk_by(|one, next| one.trace == next.trace) {
+        trace.clear();
+        trace.extend_from_slice(spans);
+        keep_earliest(&mut trace, spans_max);
+        show(&trace)?;
+    }
+    Ok(())
+}
+
+/// The spans of a trial lie in the order of their traces, so that no more than one trace is in memory.
+fn each_shaped_trace(
+    connection: &Connection,
+    trial: i64,
+    spans_max: usize,
+    mut show: impl FnMut(&[Seen]) -> rusqlite::Result<()>,
+) -> rusqlite::Result<()> {
+    let extent = "SELECT min(id), max(id) FROM trace_rows WHERE trial = ?1";
+    let (first, last): (Option<i64>, Option<i64>) =
+        connection.query_row(extent, [trial], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let shapes = shapes_of(connection, trial)?;
+    let sql = "SELECT trace, shape, span_id, parent_span_id, start_ns, length_ns, db_charge \
+               FROM span_rows NOT INDEXED WHERE trace BETWEEN ?1 AND ?2 ORDER BY trace";
+    let mut statement = connection.prepare(sql)?;
+    let mut rows = statement.query((first, last))?;
+    let mut trace: Vec<Seen> = Vec::new();
+    while let Some(row) = rows.next()? {
+        let Some(shape) = shapes.get(&row.get(1)?) else { continue };
+        let span = shape.with_row(row)?;
+        if trace.first().is_some_and(|other| other.trace != span.trace) {
+            keep_earliest(&mut trace, spans_max);
+            show(&trace)?;
+            trace.clear();
+        }
+        trace.push(span);
+        if trace.len() >= 2 * spans_max {
+            keep_earliest(&mut trace, spans_max);
+        }
+    }
+    keep_earliest(&mut trace, spans_max);
+    if trace.is_empty() { Ok(()) } else { show(&trace) }
+}
+
+/// Puts the spans of a trace in order, and leaves the later ones out when there are too many.
+fn keep_earliest(trace: &mut Vec<Seen>, spans_max: usize) {
+    // No two spans of a trace have all of this in common: the sums are added up in the same order each time.
+    trace.sort_unstable_by_key(|span| (span.start_ns, span.span, span.kind as u8));
+    trace.truncate(spans_max);
+}
+
+/// What is common to the spans of each shape of a trial.
+fn shapes_of(connection: &Connection, trial: i64) -> rusqlite::Result<HashMap<i64, Seen>> {
+    let statuses = Statuses::read(connection)?;
+    let sql = "SELECT zeroblob(16), zeroblob(8), NULL, service, name, kind, 0, 0, status, weight, http_status, db_system, \
+               db_status, server_address, server_port, error_type, NULL, id FROM span_shape_rows WHERE trial = ?1";
+    let shapes = rows(connection, sql, [trial], |row| Ok((row.get(17)?, statuses.seen(row)?)))?;
+    Ok(shapes.into_iter().collect())
+}
+
+/// The spans of a trial of an older file, in the order they came.
+fn read_older(connection: &Connection, schema: Schema, trial: i64, spans_max: usize) -> rusqlite::Result<Vec<Seen>> {
     let extent = "SELECT min(id), max(id), count(*) FROM span_rows INDEXED BY span_rows_by_time WHERE trial = ?1";
     let (first, last, count): (Option<i64>, Option<i64>, Count) =
         connection.query_row(extent, [trial], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
@@ -103,16 +174,15 @@ impl Statuses {
         let kind = kind_of(row.get(5)?).ok_or_else(|| unknown(5))?;
         let status = status_of(row.get(8)?).ok_or_else(|| unknown(8))?;
         let weight: f64 = row.get(9)?;
-        let charge = row.get::<_, Option<f64>>(16)?.filter(|charge| charge.is_finite() && *charge >= 0.0);
         let parent: Option<[u8; 8]> = row.get(2)?;
         Ok(Seen {
-            trace: row.get(0)?,
+            trace: u128::from_be_bytes(row.get(0)?),
             span: u64::from_be_bytes(row.get(1)?),
             parent: parent.map_or(0, u64::from_be_bytes),
             start_ns: row.get(6)?,
             end_ns: row.get(7)?,
             weight: if weight > 0.0 { weight.min(WEIGHT_MAX) } else { 1.0 },
-            charge: charge.unwrap_or(f64::NAN),
+            charge: charge_of(row, 16)?,
             service: row.get(3)?,
             name: row.get(4)?,
             target: target_of(row)?,
@@ -153,12 +223,35 @@ fn target_of(row: &Row<'_>) -> rusqlite::Result<Target> {
     })
 }
 
+/// What a call was charged; not a number when no charge was said.
+fn charge_of(row: &Row<'_>, at: usize) -> rusqlite::Result<f64> {
+    let charge = row.get::<_, Option<f64>>(at)?.filter(|charge| charge.is_finite() && *charge >= 0.0);
+    Ok(charge.unwrap_or(f64::NAN))
+}
+
+impl Seen {
+    /// A span of this shape: the rest is what its row says.
+    fn with_row(self, row: &Row<'_>) -> rusqlite::Result<Self> {
+        let (trace, start_ns): (i64, i64) = (row.get(0)?, row.get(4)?);
+        let parent: Option<[u8; 8]> = row.get(3)?;
+        Ok(Self {
+            trace: u128::from(trace.unsigned_abs()),
+            span: u64::from_be_bytes(row.get(2)?),
+            parent: parent.map_or(0, u64::from_be_bytes),
+            start_ns,
+            end_ns: start_ns.saturating_add(row.get(5)?),
+            charge: charge_of(row, 6)?,
+            ..self
+        })
+    }
+}
+
 #[cfg(test)]
 impl Seen {
     /// A span without anything to count.
     pub(super) fn bare(span: u64, parent: u64, service: u32, kind: SpanKind) -> Self {
         Self {
-            trace: [1; 16],
+            trace: 1,
             span,
             parent,
             start_ns: 0,

@@ -140,7 +140,7 @@ fn files_that_are_not_whole_run_files_are_told_apart() {
     assert_eq!(message(&whole[..length - 1]), format!("{damaged}it is cut off after {} of {length} bytes", length - 1));
     assert_eq!(
         message(&changed("PRAGMA user_version = 7")),
-        "/checkout 100%?.narrows was written by a newer version (schema 7; this narrows reads up to 3)"
+        "/checkout 100%?.narrows was written by a newer version (schema 7; this narrows reads up to 4)"
     );
     assert!(message(&changed("PRAGMA user_version = 0")).starts_with(damaged));
     assert!(message(&changed("DELETE FROM run")).starts_with(damaged));
@@ -170,8 +170,11 @@ fn bytes_that_rot_never_panic() {
     assert!(failed > 0, "some of it must have mattered");
 }
 
+/// Makes a file of schema 3 of one of schema 4, whose views are gone but for `spans`.
+const TO_SCHEMA_3: &str = include_str!("to_schema_3.sql");
+
 /// Makes a file of schema 2 of one of schema 3: without what schema 3 added.
-const TO_SCHEMA_2: &str = "DROP VIEW load_seconds; DROP VIEW load_latency; DROP VIEW samples; \
+const TO_SCHEMA_2: &str = "DROP VIEW IF EXISTS load_seconds; \
      ALTER TABLE load_second_rows DROP COLUMN request; ALTER TABLE load_second_rows DROP COLUMN due; \
      ALTER TABLE load_second_rows DROP COLUMN late; ALTER TABLE load_second_rows DROP COLUMN dropped; \
      ALTER TABLE load_second_rows DROP COLUMN errors_check; ALTER TABLE windows DROP COLUMN rate; \
@@ -187,7 +190,7 @@ const TO_SCHEMA_2: &str = "DROP VIEW load_seconds; DROP VIEW load_latency; DROP 
      CREATE VIEW load_seconds AS SELECT trial, vus FROM load_second_rows; PRAGMA user_version = 2;";
 
 /// Makes a file of schema 1 of one of schema 2: without what schema 2 added.
-const TO_SCHEMA_1: &str = "DROP VIEW spans; DROP VIEW requests; DROP VIEW dependencies; \
+const TO_SCHEMA_1: &str = "DROP VIEW spans; \
      ALTER TABLE span_rows DROP COLUMN db_rows; ALTER TABLE span_rows DROP COLUMN db_charge; \
      ALTER TABLE span_rows DROP COLUMN db_sub_status; ALTER TABLE span_rows DROP COLUMN db_partition; \
      ALTER TABLE span_rows DROP COLUMN retry_after_ns; ALTER TABLE span_rows DROP COLUMN resend_count; \
@@ -231,6 +234,9 @@ fn older_file(place: &Place, downgrades: &[&str]) -> TrialEvidence {
     let mut written = write_all(&recorder).trials.remove(0);
     file.finish(RunState::Interrupted).unwrap();
     let connection = Connection::open(place.path()).unwrap();
+    let views =
+        "SELECT group_concat('DROP VIEW ' || name, ';') FROM sqlite_schema WHERE type = 'view' AND name <> 'spans'";
+    connection.execute_batch(&row(&place.path(), views)).unwrap();
     downgrades.iter().for_each(|sql| connection.execute_batch(sql).unwrap());
     written.trial.state = TrialState::Interrupted;
     written
@@ -239,7 +245,7 @@ fn older_file(place: &Place, downgrades: &[&str]) -> TrialEvidence {
 #[test]
 fn a_file_of_schema_1_is_read_as_it_is_and_brought_up_to_date_when_resumed() {
     let place = Place::new();
-    let expected = as_of_schema_1(older_file(&place, &[TO_SCHEMA_2, TO_SCHEMA_1]));
+    let expected = as_of_schema_1(older_file(&place, &[TO_SCHEMA_3, TO_SCHEMA_2, TO_SCHEMA_1]));
     let bytes = std::fs::read(place.path()).unwrap();
     assert_eq!(evidence(&place.path()).trials[..], *std::slice::from_ref(&expected));
     assert_eq!(std::fs::read(place.path()).unwrap(), bytes, "reading changes nothing");
@@ -249,7 +255,7 @@ fn a_file_of_schema_1_is_read_as_it_is_and_brought_up_to_date_when_resumed() {
     recorder.set_trial(Some(1));
     assert_eq!(wait(recorder.spans(trace(4, T0 + 13 * SECOND).spans)), kept(2));
     file.finish(RunState::Complete).unwrap();
-    assert_eq!(row(&place.path(), "PRAGMA user_version"), "3");
+    assert_eq!(row(&place.path(), "PRAGMA user_version"), "4");
     let charges =
         "SELECT count(*), count(db_charge), sum(db_charge), (SELECT sum(charge) FROM dependencies) FROM spans";
     assert_eq!(row(&place.path(), charges), "8|1|2.5|2.5");
@@ -262,7 +268,7 @@ fn a_file_of_schema_1_is_read_as_it_is_and_brought_up_to_date_when_resumed() {
 #[test]
 fn a_file_of_schema_2_takes_named_requests_and_failed_checks_once_it_is_resumed() {
     let place = Place::new();
-    let expected = as_of_schema_2(older_file(&place, &[TO_SCHEMA_2]));
+    let expected = as_of_schema_2(older_file(&place, &[TO_SCHEMA_3, TO_SCHEMA_2]));
     let older_sample = |vu| Sample { request: String::new(), error: Some(ErrorKind::Reset), ..sample(vu) };
     assert_eq!(evidence(&place.path()).trials[..], *std::slice::from_ref(&expected));
     assert_eq!(Reader::open(&place.path()).unwrap().samples(1).unwrap(), [older_sample(0), older_sample(1)]);
@@ -280,4 +286,27 @@ fn a_file_of_schema_2_takes_named_requests_and_failed_checks_once_it_is_resumed(
     assert_eq!(row(&place.path(), sums), "110|1|reset,reset,check|0");
     let broken = "SELECT count(*) FROM pragma_foreign_key_check";
     assert_eq!(row(&place.path(), broken), "0");
+}
+
+#[test]
+fn a_file_of_schema_3_keeps_every_span_as_it_was_once_it_is_resumed() {
+    let place = Place::new();
+    let expected = older_file(&place, &[TO_SCHEMA_3]);
+    assert_eq!(evidence(&place.path()).trials[..], *std::slice::from_ref(&expected), "read as it is");
+
+    let (file, ..) = RunFile::resume(&place.path()).unwrap();
+    let recorder = file.recorder();
+    recorder.set_trial(Some(1));
+    assert_eq!(wait(recorder.spans(trace(1, T0 + 11 * SECOND).spans)), kept(2), "which are there already");
+    file.finish(RunState::Interrupted).unwrap();
+    assert_eq!(evidence(&place.path()).trials[..], *std::slice::from_ref(&expected), "and brought up to date");
+    let span = "SELECT trace_id, name, end_ns - start_ns, status_message, url, db_query, attributes, weight FROM spans \
+                WHERE trace_id = '01010101010101010101010101010101' AND kind = 'client'";
+    let said = "01010101010101010101010101010101|SELECT invoices|12500000|too many requests||\
+                SELECT * FROM c WHERE c.token = 'kept'|{\"db.response.status_code\":\"429\"}|4.0";
+    assert_eq!(row(&place.path(), span), said);
+    let counted = "SELECT sum(arrived), sum(kept), sum(weight), (SELECT spans_stored FROM trials) FROM span_counts";
+    assert_eq!(row(&place.path(), counted), "6|6|24.0|6");
+    let left = "SELECT count(*) FROM sqlite_schema WHERE name LIKE '%older%'";
+    assert_eq!(row(&place.path(), left), "0");
 }

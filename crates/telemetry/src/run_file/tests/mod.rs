@@ -1,8 +1,12 @@
 //! A run file from the outside. Here: one of everything to write, and ways to look at a file.
 
 mod content;
+mod insights;
+mod kills;
 mod life;
 mod operations;
+mod query;
+mod spans;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

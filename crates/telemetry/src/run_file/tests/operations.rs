@@ -255,9 +255,11 @@ fn numbers_at_the_edge_of_what_a_file_holds_never_panic() {
     let edges = [i64::MIN, -1, 0, i64::MAX];
     for (start_ns, end_ns) in edges.into_iter().flat_map(|start| edges.map(|end| (start, end))) {
         for weight in ["9e999", "-9e999", "0.0", "1e300", "1e-300"] {
+            let length = end_ns.saturating_sub(start_ns);
             let change = format!(
-                "UPDATE windows SET start_ns = {}, end_ns = {}; UPDATE span_rows SET start_ns = {start_ns}, \
-                 end_ns = {end_ns}, weight = {weight}, db_charge = {weight}, http_status = {end_ns}",
+                "UPDATE windows SET start_ns = {}, end_ns = {}; \
+                 UPDATE span_rows SET start_ns = {start_ns}, length_ns = {length}, db_charge = {weight}; \
+                 UPDATE span_shape_rows SET weight = {weight}, http_status = {end_ns}",
                 i64::MIN,
                 i64::MAX
             );

@@ -1,0 +1,51 @@
+//! What the aggregates of one query may hold in memory, all of them together.
+//!
+//! SQLite sorts and groups on disk when it must, but a percentile keeps its group's values and a list its elements. They
+//! take from one budget, and the query ends with an error when that is spent.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// How much may still be taken, in bytes.
+#[derive(Debug)]
+pub(super) struct Budget {
+    bytes_max: usize,
+    taken: AtomicUsize,
+}
+
+impl Budget {
+    pub(super) fn new(bytes_max: usize) -> Self {
+        Self { bytes_max, taken: AtomicUsize::new(0) }
+    }
+}
+
+/// What one aggregate has taken. Gives it back when dropped.
+#[derive(Debug)]
+pub(super) struct Held {
+    budget: Arc<Budget>,
+    bytes: usize,
+}
+
+impl Held {
+    pub(super) fn of(budget: &Arc<Budget>) -> Self {
+        Self { budget: Arc::clone(budget), bytes: 0 }
+    }
+
+    /// Takes more, or ends the query.
+    pub(super) fn take(&mut self, bytes: usize) -> rusqlite::Result<()> {
+        let before = self.budget.taken.fetch_add(bytes, Ordering::Relaxed);
+        self.bytes += bytes;
+        if before.saturating_add(bytes) <= self.budget.bytes_max {
+            return Ok(());
+        }
+        let limit = narrows_model::units::bytes(self.budget.bytes_max as f64);
+        let message = format!("its percentiles and lists need more than {limit} of memory, expected smaller groups");
+        Err(rusqlite::Error::UserFunctionError(message.into()))
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.budget.taken.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}

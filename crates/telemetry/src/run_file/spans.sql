@@ -1,0 +1,72 @@
+-- The tables of spans, schema 4. By themselves, because older files get them when their run is resumed.
+--
+-- What many spans have in common is one row of span_shape_rows, what they differ in is in the row of the span. A text of
+-- a shape that says "template" is a format of SQLite's printf() over a1 to a9 of the span: `{"http.route":"/a","n":%s}`.
+
+CREATE TABLE trace_rows (
+    id INTEGER PRIMARY KEY,
+    trial INTEGER NOT NULL REFERENCES trials (id),
+    trace_id BLOB NOT NULL CHECK (length(trace_id) = 16),
+    stands_for INTEGER NOT NULL DEFAULT 1, -- 1 of so many traces was kept when this one began
+    trace_hex TEXT AS (lower(hex(trace_id))) VIRTUAL -- takes no space; as the views show it
+);
+-- It indexes the id as the views show it, so that finding a trace and joining by trace are fast through the views.
+CREATE UNIQUE INDEX trace_rows_by_hex ON trace_rows (trace_hex, trial);
+
+CREATE TABLE span_shape_rows (
+    id INTEGER PRIMARY KEY,
+    trial INTEGER NOT NULL REFERENCES trials (id),
+    service INTEGER NOT NULL, -- strings.id, as are all columns below that say so
+    scope INTEGER NOT NULL, -- strings.id
+    name INTEGER NOT NULL, -- strings.id
+    kind INTEGER NOT NULL, -- OTLP's numbers: 1 internal, 2 server, 3 client, 4 producer, 5 consumer
+    status INTEGER NOT NULL, -- OTLP's numbers: 0 unset, 1 ok, 2 error
+    status_message INTEGER NOT NULL, -- strings.id of a template
+    http_method INTEGER, -- strings.id
+    http_route INTEGER, -- strings.id
+    http_status INTEGER,
+    url INTEGER, -- strings.id of a template
+    db_system INTEGER, -- strings.id
+    db_namespace INTEGER, -- strings.id
+    db_query INTEGER, -- strings.id of a template
+    db_operation INTEGER, -- strings.id
+    db_status INTEGER, -- strings.id
+    db_sub_status INTEGER,
+    db_partition INTEGER, -- strings.id
+    server_address INTEGER, -- strings.id
+    server_port INTEGER,
+    error_type INTEGER, -- strings.id
+    resend_count INTEGER,
+    weight REAL NOT NULL,
+    attributes INTEGER NOT NULL -- strings.id of a template of a JSON object
+);
+
+-- Kept in the order of traces. The key is unique, so that a batch that an exporter sends again is kept once. References
+-- are not declared: they would be looked up again for every span.
+CREATE TABLE span_rows (
+    trace INTEGER NOT NULL, -- trace_rows.id
+    span_id BLOB NOT NULL, -- eight bytes
+    kind INTEGER NOT NULL, -- as in the shape; some tracers give both ends of a call one id
+    start_ns INTEGER NOT NULL,
+    shape INTEGER NOT NULL, -- span_shape_rows.id
+    parent_span_id BLOB, -- eight bytes
+    length_ns INTEGER NOT NULL, -- end - start; negative when a clock ran backwards
+    db_rows INTEGER,
+    db_charge REAL,
+    retry_after_ns INTEGER,
+    a1, a2, a3, a4, a5, a6, a7, a8, a9, -- what fills the templates
+    PRIMARY KEY (trace, span_id, kind, start_ns)
+) WITHOUT ROWID;
+
+-- Everything that arrived, also what was not kept as a span.
+CREATE TABLE span_count_rows (
+    trial INTEGER NOT NULL REFERENCES trials (id),
+    service INTEGER NOT NULL, -- strings.id
+    name INTEGER NOT NULL, -- strings.id
+    kind INTEGER NOT NULL,
+    status INTEGER NOT NULL,
+    arrived INTEGER NOT NULL,
+    kept INTEGER NOT NULL,
+    weight REAL NOT NULL,
+    PRIMARY KEY (trial, service, name, kind, status)
+) WITHOUT ROWID;

@@ -1,0 +1,112 @@
+//! How many spans of each kind arrived: exact, also where not all of them are kept.
+//!
+//! A kind is a service, a name, OTLP's kind and a status. Beyond a number of kinds of a trial the name is no longer told
+//! apart: then names have ids in them, and counting each says nothing. What was counted is written with each commit.
+
+use std::collections::HashMap;
+
+use narrows_model::trace::Span;
+use rusqlite::{Connection, params};
+
+use crate::run_file::intern::Strings;
+use crate::run_file::reader::rows;
+use crate::run_file::words::{kind_number, signed, status_number};
+
+/// Kinds of one trial that are counted by name. At most as many again are counted without one.
+const KINDS_MAX: usize = 10_000;
+/// The name of those that are not counted by theirs.
+const OTHER_NAMES: &str = "(other names)";
+
+/// A kind of spans. Texts are ids of `strings`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Counted {
+    service: i64,
+    name: i64,
+    kind: u8,
+    status: u8,
+}
+
+impl Counted {
+    pub(super) fn new(service: i64, name: i64, span: &Span) -> Self {
+        Self { service, name, kind: kind_number(span.kind) as u8, status: status_number(span.status) as u8 }
+    }
+}
+
+/// What came since the last commit.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Added {
+    arrived: u64,
+    kept: u64,
+    weight: f64,
+}
+
+impl Added {
+    /// A span that is kept and stood for `weight` when it came.
+    pub(super) fn kept(weight: f64) -> Self {
+        Self { arrived: 1, kept: 1, weight }
+    }
+
+    /// A span that is not kept.
+    pub(super) fn thinned(weight: f64) -> Self {
+        Self { arrived: 1, kept: 0, weight }
+    }
+}
+
+/// The counts of one trial.
+#[derive(Debug)]
+pub(super) struct Tally {
+    trial: i64,
+    added: HashMap<Counted, Added>,
+    dirty: Vec<Counted>,
+}
+
+impl Tally {
+    /// Takes up counting a trial.
+    pub(super) fn load(connection: &Connection, trial: i64) -> rusqlite::Result<Self> {
+        let sql = "SELECT service, name, kind, status FROM span_count_rows WHERE trial = ?1";
+        let kinds = rows(connection, sql, [trial], |row| {
+            Ok(Counted { service: row.get(0)?, name: row.get(1)?, kind: row.get(2)?, status: row.get(3)? })
+        })?;
+        let added = kinds.into_iter().map(|kind| (kind, Added::default())).collect();
+        Ok(Self { trial, added, dirty: Vec::new() })
+    }
+
+    /// Counts what arrived.
+    pub(super) fn count(
+        &mut self,
+        connection: &Connection,
+        strings: &mut Strings,
+        mut counted: Counted,
+        more: Added,
+    ) -> rusqlite::Result<()> {
+        if self.added.len() >= KINDS_MAX && !self.added.contains_key(&counted) {
+            counted.name = strings.id(connection, OTHER_NAMES)?;
+        }
+        if self.added.len() >= 2 * KINDS_MAX && !self.added.contains_key(&counted) {
+            counted.service = counted.name;
+        }
+        let added = self.added.entry(counted).or_default();
+        if added.arrived == 0 {
+            self.dirty.push(counted);
+        }
+        added.arrived += more.arrived;
+        added.kept += more.kept;
+        added.weight += more.weight;
+        Ok(())
+    }
+
+    /// Writes what was counted since the last time.
+    pub(super) fn save(&mut self, connection: &Connection) -> rusqlite::Result<()> {
+        let sql = "INSERT INTO span_count_rows (trial, service, name, kind, status, arrived, kept, weight) \
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT DO UPDATE SET \
+                   arrived = arrived + excluded.arrived, kept = kept + excluded.kept, weight = weight + excluded.weight";
+        let mut insert = connection.prepare_cached(sql)?;
+        for counted in self.dirty.drain(..) {
+            let Some(added) = self.added.get_mut(&counted) else { continue };
+            let Counted { service, name, kind, status } = counted;
+            let Added { arrived, kept, weight } = std::mem::take(added);
+            insert.execute(params![self.trial, service, name, kind, status, signed(arrived), signed(kept), weight])?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,75 @@
+//! The number of each trace in the file, and how many traces it stands for.
+//!
+//! Two generations of the traces seen last are remembered: spans of a trace come within seconds of each other. What was
+//! forgotten is looked up.
+
+use std::collections::HashMap;
+
+use narrows_model::trace::{TraceId, hex};
+use rusqlite::{Connection, OptionalExtension, params};
+
+/// Most traces of one generation.
+const GENERATION_MAX: usize = 65_536;
+
+/// A trace that is in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Known {
+    pub(super) id: i64,
+    /// 1 of so many traces was kept when it began.
+    pub(super) stands_for: u32,
+}
+
+/// The traces of one trial.
+#[derive(Debug, Default)]
+pub(super) struct Traces {
+    recent: HashMap<TraceId, Known>,
+    older: HashMap<TraceId, Known>,
+}
+
+impl Traces {
+    /// A trace that was seen not long ago.
+    pub(super) fn recall(&mut self, trace: &TraceId) -> Option<Known> {
+        if let Some(known) = self.recent.get(trace) {
+            return Some(*known);
+        }
+        let known = self.older.remove(trace)?;
+        self.remember(trace, known);
+        Some(known)
+    }
+
+    /// A trace that is in the file, or is added to it.
+    pub(super) fn find_or_add(
+        &mut self,
+        connection: &Connection,
+        trial: i64,
+        trace: &TraceId,
+        stands_for: u32,
+    ) -> rusqlite::Result<Known> {
+        let insert = "INSERT INTO trace_rows (trial, trace_id, stands_for) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
+        let known = match connection.prepare_cached(insert)?.execute(params![trial, trace, stands_for])? {
+            0 => find(connection, trial, trace)?.unwrap_or(Known { id: 0, stands_for }),
+            _ => Known { id: connection.last_insert_rowid(), stands_for },
+        };
+        self.remember(trace, known);
+        Ok(known)
+    }
+
+    /// Needed after a rollback, which takes traces back, and when another trial begins.
+    pub(super) fn forget(&mut self) {
+        self.recent.clear();
+        self.older.clear();
+    }
+
+    fn remember(&mut self, trace: &TraceId, known: Known) {
+        if self.recent.len() >= GENERATION_MAX {
+            self.older = std::mem::take(&mut self.recent);
+        }
+        self.recent.insert(*trace, known);
+    }
+}
+
+fn find(connection: &Connection, trial: i64, trace: &TraceId) -> rusqlite::Result<Option<Known>> {
+    let sql = "SELECT id, stands_for FROM trace_rows WHERE trace_hex = ?1 AND trial = ?2";
+    let mut find = connection.prepare_cached(sql)?;
+    find.query_row(params![hex(trace), trial], |row| Ok(Known { id: row.get(0)?, stands_for: row.get(1)? })).optional()
+}

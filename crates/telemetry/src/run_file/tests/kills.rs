@@ -1,0 +1,112 @@
+//! A writer that is killed at any moment has kept every span that it acknowledged.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::*;
+
+/// Says to a process of this test that it is to write, and into which file.
+const WRITE_TO: &str = "NARROWS_TEST_WRITE_TO";
+const KILLS: u64 = 50;
+const SEED: u64 = 0x6e61_7272_6f77_7331;
+/// Spans of one call; each call is a trace.
+const CALL: u64 = 16;
+/// Calls that are under way at once.
+const AHEAD: u64 = 8;
+
+fn spans_of_call(round: u64, call: u64) -> Vec<Span> {
+    let trace_id = (u128::from(round + 1) << 64 | u128::from(call + 1)).to_be_bytes();
+    let span = |at: u64| Span {
+        trace_id,
+        span_id: (at + 1).to_be_bytes(),
+        name: format!("call {}", call % 7),
+        attributes: attributes(json!({ "call": call, "at": at })),
+        ..trace(1, T0).spans.remove(0)
+    };
+    (0..CALL).map(span).collect()
+}
+
+/// Writes until it is killed, and says the number of each call once it is acknowledged.
+fn write_until_killed(path: &Path) -> ! {
+    let (file, ..) = RunFile::resume(path).unwrap();
+    let recorder = file.recorder();
+    let round: u64 = std::env::var("NARROWS_TEST_ROUND").unwrap().parse().unwrap();
+    recorder.set_trial(Some(1));
+    let mut receipts = std::collections::VecDeque::new();
+    for call in 0.. {
+        receipts.push_back((call, recorder.spans(spans_of_call(round, call))));
+        if receipts.len() as u64 > AHEAD {
+            let (call, receipt) = receipts.pop_front().unwrap();
+            assert_eq!(wait(receipt), kept(CALL));
+            // Not by print!, which the test harness would keep to itself.
+            writeln!(std::io::stdout(), "acknowledged {call}").unwrap();
+        }
+    }
+    unreachable!()
+}
+
+/// Lets a writer acknowledge so many calls, waits a little longer, kills it, and says how many it acknowledged.
+fn kill_after(path: &Path, round: u64, calls: u64, patience: Duration) -> u64 {
+    let mut writer = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "--nocapture", "run_file::tests::kills::no_acknowledged_span_is_lost"])
+        .env(WRITE_TO, path)
+        .env("NARROWS_TEST_ROUND", round.to_string())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(writer.stdout.take().unwrap()).lines().map_while(std::result::Result::ok);
+    let mut acknowledged = 0;
+    let number =
+        |line: String| line.rsplit_once("acknowledged ").map(|(_, number)| number.parse::<u64>().unwrap() + 1);
+    while acknowledged < calls {
+        let line = lines.next().expect("the writer writes until it is killed");
+        acknowledged = number(line).unwrap_or(acknowledged);
+    }
+    let reached = Instant::now();
+    while reached.elapsed() < patience {
+        std::hint::spin_loop();
+    }
+    writer.kill().unwrap();
+    writer.wait().unwrap();
+    lines.filter_map(number).last().unwrap_or(acknowledged)
+}
+
+#[test]
+fn no_acknowledged_span_is_lost() {
+    if let Some(path) = std::env::var_os(WRITE_TO) {
+        write_until_killed(Path::new(&path));
+    }
+    let place = Place::new();
+    let (file, recorder) = started(&place.path(), Limits::default());
+    recorder.put_windows(1, &windows()).unwrap();
+    file.finish(RunState::Interrupted).unwrap();
+    let mut random = SEED;
+    let mut next = |below: u64| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (random >> 33) % below
+    };
+    let mut acknowledged = Vec::new();
+    for round in 0..KILLS {
+        let (calls, patience) = (1 + next(60), Duration::from_micros(next(3_000)));
+        acknowledged.push(kill_after(&place.path(), round, calls, patience));
+        let connection = Connection::open(place.path()).unwrap();
+        let sql = "SELECT count(*) FROM spans WHERE trace_id = ?1";
+        let mut count = connection.prepare(sql).unwrap();
+        for (round, calls) in (0..).zip(&acknowledged) {
+            // Of earlier rounds the last call only: what one kill spares another must not take.
+            let first = if round + 1 < acknowledged.len() as u64 { calls - 1 } else { 0 };
+            for call in first..*calls {
+                let id = narrows_model::trace::hex(&spans_of_call(round, call)[0].trace_id);
+                let found: i64 = count.query_row([id], |row| row.get(0)).unwrap();
+                assert_eq!(found, CALL as i64, "round {round}, call {call} of {calls}");
+            }
+        }
+    }
+    assert_eq!(row(&place.path(), "PRAGMA integrity_check"), "ok");
+    let counts = "SELECT (SELECT count(*) FROM span_rows) = spans_stored, \
+                  (SELECT sum(arrived) FROM span_counts) = spans_stored FROM trials";
+    assert_eq!(row(&place.path(), counts), "1|1");
+    assert!(acknowledged.iter().sum::<u64>() > KILLS);
+}

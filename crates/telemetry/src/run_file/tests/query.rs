@@ -1,0 +1,230 @@
+//! Questions to a run file: what is let through, how far it may go, and older files.
+
+use narrows_model::table::{Cell as TableCell, Chart, Column, ColumnType, Table};
+
+use super::*;
+
+/// A finished file with one of everything.
+pub(super) fn finished() -> Place {
+    let place = Place::new();
+    let (file, recorder) = started(&place.path(), Limits::default());
+    write_all(&recorder);
+    file.finish(RunState::Complete).unwrap();
+    place
+}
+
+pub(super) fn ask(place: &Place, sql: &str) -> std::result::Result<Table, QueryError> {
+    Reader::open(&place.path()).unwrap().sql(sql, &QueryLimits::default())
+}
+
+fn said(place: &Place, sql: &str) -> String {
+    ask(place, sql).unwrap_err().to_string()
+}
+
+/// The cells of the first row, separated by `|`.
+pub(super) fn first(place: &Place, sql: &str) -> String {
+    let table = ask(place, sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
+    let print = |cell: &TableCell| match cell {
+        TableCell::Null => "NULL".to_owned(),
+        TableCell::Integer(number) => number.to_string(),
+        TableCell::Real(number) => format!("{number:?}"),
+        TableCell::Text(text) => text.clone(),
+        other => format!("{other:?}"),
+    };
+    table.rows.first().map_or_else(String::new, |row| row.iter().map(print).collect::<Vec<_>>().join("|"))
+}
+
+#[test]
+fn what_would_write_is_refused_and_changes_nothing() {
+    let place = finished();
+    let elsewhere = place.folder.path().join("copy.db");
+    let before = std::fs::read(place.path()).unwrap();
+    let vacuum_into = format!("VACUUM INTO '{}'", elsewhere.display());
+    let attach = format!("ATTACH '{}' AS other", elsewhere.display());
+    let cases = [
+        ("INSERT INTO run SELECT * FROM run", "insert into run"),
+        ("UPDATE trials SET variant = 'x'", "update trials"),
+        ("DELETE FROM run", "delete from run"),
+        ("WITH t AS (SELECT 1) DELETE FROM trials", "delete from trials"),
+        ("EXPLAIN DELETE FROM trials", "delete from trials"),
+        ("CREATE TABLE t (x)", "change the tables"),
+        ("CREATE TEMP TABLE t (x)", "change the tables"),
+        ("DROP TABLE trials", "change the tables"),
+        ("ALTER TABLE trials ADD COLUMN x", "change the tables"),
+        (&*attach, "attach another file"),
+        ("DETACH main", "detach a file"),
+        ("PRAGMA journal_mode = DELETE", "run PRAGMA journal_mode"),
+        ("PRAGMA user_version = 9", "run PRAGMA user_version"),
+        ("PRAGMA query_only = OFF", "run PRAGMA query_only"),
+        ("PRAGMA writable_schema = ON", "run PRAGMA writable_schema"),
+        ("PRAGMA wal_checkpoint", "run PRAGMA wal_checkpoint"),
+        ("BEGIN", "begin or end a transaction"),
+        ("ANALYZE", "write statistics or indexes"),
+        ("SELECT load_extension('x')", "call load_extension"),
+    ];
+    for (sql, action) in cases {
+        let expected = format!("the query would {action}, expected one that only reads, such as a SELECT");
+        let found = said(&place, sql);
+        // SQLite drops statements of nothing to attach or no such function before it asks.
+        let is_unknown = found.starts_with("no such function: load_extension") || found == "not authorized";
+        assert!(found == expected || is_unknown, "{sql}: {found}");
+    }
+    for sql in ["VACUUM", &*vacuum_into, "REINDEX"] {
+        assert!(matches!(ask(&place, sql), Err(QueryError::Writes { .. })), "{sql}: {}", said(&place, sql));
+    }
+    assert_eq!(std::fs::read(place.path()).unwrap(), before);
+    assert!(!elsewhere.exists());
+}
+
+#[test]
+fn one_whole_statement_is_asked_for() {
+    let place = finished();
+    for (sql, expected) in [
+        ("", "the query is empty, expected a SELECT"),
+        (" -- nothing\n;", "the query is empty, expected a SELECT"),
+        ("SELECT 1; SELECT 2", "the query has several statements, expected one"),
+        (
+            "SELECT 1; DELETE FROM run",
+            "the query would delete from run, expected one that only reads, such as a SELECT",
+        ),
+        ("SELECT :name", "the query has a parameter `:name`, expected its value in its place"),
+        ("SELECT ?", "the query has a parameter `?`, expected its value in its place"),
+        ("SELECT nobody FROM run", "no such column: nobody"),
+        ("SELECT * FROM nowhere", "no such table: nowhere"),
+        (
+            "SELECT kql_matches('a', '(') FROM run",
+            "`(` is no regular expression: regex parse error:\n    (\n    ^\nerror: unclosed group",
+        ),
+        ("SELECT percentile(value, 200) FROM metrics", "a percentile of 200, expected 0 to 100"),
+        ("SELECT zeroblob(100000000)", "string or blob too big"),
+    ] {
+        assert_eq!(said(&place, sql), expected, "{sql}");
+    }
+    assert_eq!(first(&place, "SELECT 1; -- and a remark"), "1");
+    assert_eq!(first(&place, "PRAGMA user_version"), SCHEMA_VERSION.to_string());
+    assert_eq!(first(&place, "SELECT name FROM pragma_table_info('trials') WHERE cid = 1"), "variant");
+    assert!(first(&place, "EXPLAIN QUERY PLAN SELECT * FROM trials").contains("trials"));
+}
+
+#[test]
+fn a_mistake_has_its_place() {
+    let place = finished();
+    let found = ask(&place, "SELECT 'ü',\n  sum(x FROM run").unwrap_err();
+    let QueryError::Sql { message, place } = found else { panic!("{found}") };
+    assert_eq!((message.as_str(), place), ("near \"FROM\": syntax error", Some((2, 9))));
+}
+
+#[test]
+fn a_query_without_an_end_is_stopped() {
+    let place = finished();
+    let endless = "WITH RECURSIVE t (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM t) SELECT sum(x % 7) FROM t";
+    let limits = QueryLimits { time: std::time::Duration::from_millis(50), ..QueryLimits::default() };
+    let reader = Reader::open(&place.path()).unwrap();
+    let found = reader.sql(endless, &limits).unwrap_err().to_string();
+    assert_eq!(found, "the query was stopped after 50.0 ms");
+    assert_eq!(reader.sql("SELECT 1", &limits).unwrap().rows.len(), 1, "the next one has its own time");
+}
+
+#[test]
+fn an_answer_is_cut_at_its_limits() {
+    let place = finished();
+    let reader = Reader::open(&place.path()).unwrap();
+    let count = "WITH RECURSIVE t (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM t WHERE x < 10) SELECT x FROM t";
+    let answer = |limits: QueryLimits| {
+        let table = reader.sql(count, &limits).unwrap();
+        (table.rows.len(), table.is_cut)
+    };
+    let all = QueryLimits::default();
+    assert_eq!(answer(QueryLimits { rows: 10, ..all }), (10, false));
+    assert_eq!(answer(QueryLimits { rows: 9, ..all }), (9, true));
+    assert_eq!(answer(QueryLimits { rows: 0, ..all }), (0, true));
+    assert_eq!(answer(QueryLimits { bytes: 3 * size_of::<TableCell>(), ..all }), (3, true));
+}
+
+#[test]
+fn compiled_columns_say_what_cells_hold() {
+    let place = finished();
+    let reader = Reader::open(&place.path()).unwrap();
+    let kinds = [ColumnType::Bool, ColumnType::Instant, ColumnType::Span, ColumnType::Real, ColumnType::Text];
+    let columns = kinds.map(|kind| Column { name: "c".into(), kind });
+    let sql = "SELECT 1, 5, 6, 7, 'x' UNION ALL SELECT NULL, 'odd', NULL, 0.5, NULL";
+    let table = reader.run_compiled(sql, &columns, Some(Chart::Bar), &QueryLimits::default()).unwrap();
+    use TableCell::{Bool, Instant, Null, Real, Span, Text};
+    let expected = [
+        vec![Bool(true), Instant(5), Span(6), Real(7.0), Text("x".into())],
+        vec![Null, Text("odd".into()), Null, Real(0.5), Null],
+    ];
+    assert_eq!((&table.rows[..], table.chart, &table.columns[..]), (&expected[..], Some(Chart::Bar), &columns[..]));
+    let wrong = reader.run_compiled(sql, &columns[1..], None, &QueryLimits::default()).unwrap_err();
+    assert_eq!(wrong.to_string(), "the compiled query answers with 5 columns, expected 4");
+}
+
+#[test]
+fn a_file_that_is_being_written_can_be_asked() {
+    let place = Place::new();
+    let (file, recorder) = started(&place.path(), Limits::default());
+    write_all(&recorder);
+    assert_eq!(first(&place, "SELECT count(*) FROM requests"), "3");
+    file.finish(RunState::Complete).unwrap();
+    assert_eq!(first(&place, "SELECT count(*) FROM requests"), "3");
+}
+
+#[test]
+fn damage_is_an_error_and_never_a_panic() {
+    let place = finished();
+    let whole = std::fs::read(place.path()).unwrap();
+    let mut failed = 0;
+    for at in (0..whole.len()).step_by(4099) {
+        let mut bytes = whole.clone();
+        bytes[at..(at + 64).min(whole.len())].fill(0xff);
+        std::fs::write(place.path(), bytes).unwrap();
+        let everything = "SELECT * FROM requests UNION ALL SELECT * FROM dependencies";
+        let asked = Reader::open(&place.path())
+            .map_err(QueryError::from)
+            .and_then(|reader| reader.sql(everything, &QueryLimits::default()));
+        failed += usize::from(asked.is_err());
+    }
+    assert!(failed > 0, "some of it must have mattered");
+}
+
+/// Takes from a file what schema 1 had not: views, columns of views, columns of tables.
+fn make_older(path: &Path) {
+    let connection = Connection::open(path).unwrap();
+    let view: String =
+        connection.query_row("SELECT sql FROM sqlite_schema WHERE name = 'spans'", [], |row| row.get(0)).unwrap();
+    let columns: String = connection
+        .query_row(
+            "SELECT group_concat(name) FROM pragma_table_info('spans') WHERE name NOT IN ('db_charge', 'resend_count')",
+            [],
+            |row| row.get(0),
+        )
+        .unwrap();
+    for name in ["requests", "dependencies", "exceptions", "traces", "customMetrics", "performanceCounters"] {
+        connection.execute_batch(&format!("DROP VIEW {name}")).unwrap();
+    }
+    let newer = view.replacen("VIEW spans", "VIEW newer_spans", 1);
+    let script = format!(
+        "DROP VIEW spans; {newer}; CREATE VIEW spans AS SELECT {columns} FROM newer_spans; \
+         CREATE VIEW requests AS SELECT span_id AS id FROM spans; ALTER TABLE windows DROP COLUMN rate; \
+         DROP VIEW load_latency; PRAGMA user_version = 1;"
+    );
+    connection.execute_batch(&script).unwrap();
+}
+
+#[test]
+fn any_question_can_be_asked_of_an_older_file() {
+    let place = finished();
+    make_older(&place.path());
+    let before = std::fs::read(place.path()).unwrap();
+    for (sql, expected) in [
+        ("SELECT count(*), count(db_charge), count(resend_count), count(db_system) FROM spans", "6|0|0|3"),
+        ("SELECT name, operation_Name, charge FROM dependencies LIMIT 1", "SELECT invoices|GET /api/invoices|NULL"),
+        ("SELECT name, success FROM requests LIMIT 1", "GET /api/invoices|1"),
+        ("SELECT count(*), count(rate), max(position) FROM windows", "2|0|1"),
+        ("SELECT count(*), count(lower_ns) FROM load_latency", "0|0"),
+        ("SELECT count(*) FROM performanceCounters", "3"),
+    ] {
+        assert_eq!(first(&place, sql), expected, "{sql}");
+    }
+    assert_eq!(std::fs::read(place.path()).unwrap(), before);
+}
