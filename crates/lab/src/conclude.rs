@@ -6,7 +6,7 @@ use narrows_model::comparison::{ObjectiveResult, Outcome};
 use narrows_model::evidence::RunEvidence;
 use narrows_telemetry::run_file::{Reader, Recorder, TraceLimit};
 
-use crate::experiment::{self, Experiment, Objective};
+use crate::experiment::{self, Objective};
 use crate::{Error, judging};
 
 /// Reads a run file and concludes from it. Works on unfinished runs too: on what they have.
@@ -17,9 +17,9 @@ pub fn outcome(path: &Path) -> Result<Outcome, Error> {
 }
 
 /// Concludes and keeps the findings in the run file, which is still open for writing.
-pub(crate) fn write(path: &Path, recorder: &Recorder, experiment: &Experiment) -> Result<(), Error> {
+pub(crate) fn write(path: &Path, recorder: &Recorder, objectives: &[Objective]) -> Result<(), Error> {
     let evidence = Reader::open(path)?.evidence(TraceLimit::default())?;
-    let outcome = conclude(evidence, &experiment.objectives);
+    let outcome = conclude(evidence, objectives);
     for (trial, findings) in outcome.evidence.trials.iter().zip(&outcome.findings) {
         recorder.put_findings(trial.trial.id, findings)?;
     }

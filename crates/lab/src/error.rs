@@ -148,6 +148,20 @@ pub enum Error {
     /// The sampler.
     #[error(transparent)]
     Sampler(#[from] narrows_telemetry::sampler::Error),
+    /// A page of metrics.
+    #[error(transparent)]
+    Scrape(#[from] narrows_telemetry::scrape::Error),
+    /// A file of another program's telemetry.
+    #[error(transparent)]
+    Import(#[from] narrows_telemetry::exchange::ImportError),
+    /// A process that was to be attached to is not there.
+    #[error("cannot attach to process {pid} as `{service}`: there is no such process")]
+    NoProcess {
+        /// The service.
+        service: String,
+        /// Its process.
+        pid: u32,
+    },
     /// A signal asked for the end.
     #[error("interrupted")]
     Interrupted,
@@ -162,6 +176,12 @@ impl Error {
             )),
             Error::PortTaken { .. } => Some("without `port:` a free one is handed out as ${port}".into()),
             Error::RunFile(error) => hint_of(error),
+            Error::Otlp(narrows_telemetry::otlp::Error::Listen { source, .. })
+                if source.kind() == std::io::ErrorKind::AddrInUse =>
+            {
+                Some("another program listens there, often a collector; listen elsewhere with `--otlp 127.0.0.1:14318` and send there too".into())
+            }
+            Error::NoProcess { .. } => Some("`pgrep -a NAME` finds process ids".into()),
             Error::NotReady { .. } => Some("a longer start can be allowed in `ready:` with `timeout: 2m`".into()),
             Error::Setup { command, .. } if command.contains("-m venv") => {
                 Some("on Debian, `python3 -m venv` needs the package python3-venv".into())

@@ -80,7 +80,7 @@ pub(crate) fn run_with(
     });
     let result = run_trials(options, &file, &run, &mut trials, &todo, work, stop, progress);
     let concluded = result
-        .and_then(|()| conclude::write(&options.path, &file.recorder(), options.experiment))
+        .and_then(|()| conclude::write(&options.path, &file.recorder(), &options.experiment.objectives))
         .and_then(|()| work.conclude(&file.recorder()));
     let state = match &concluded {
         Ok(()) => RunState::Complete,
@@ -155,7 +155,7 @@ fn run_trials(
     let weights = Weights::default();
     let roots = Arc::new(Roots::before(Arc::clone(&store)));
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let receiver = Receiver::start(address, Arc::clone(&roots) as Arc<dyn Store>, weights.clone())?;
+    let receiver = Receiver::start(&[address], Arc::clone(&roots) as Arc<dyn Store>, weights.clone())?;
     let sampler = Sampler::start(SamplerConfig::default(), Arc::clone(&store))?;
     let mark = format!("{}-{:08x}", run.id, environment::random_u64() as u32);
     let guard = Guard::start(&options.guard_command, &mark)?;

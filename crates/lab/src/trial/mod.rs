@@ -31,7 +31,7 @@ use crate::guard::{Guard, kill_marked};
 use crate::ports::Ports;
 use crate::progress::{Event, Progress};
 use crate::setup::Setups;
-pub(crate) use roots::Roots;
+pub(crate) use roots::{Candidate, Lane, Roots};
 pub(crate) use services::Running;
 pub(crate) use under_load::{Onward, Sent};
 
@@ -223,13 +223,13 @@ impl Bench<'_> {
 }
 
 /// What services tried to tell and could not, in sentences.
-fn unheard(before: ReceiverStats, after: ReceiverStats) -> Vec<String> {
+pub(crate) fn unheard(before: ReceiverStats, after: ReceiverStats) -> Vec<String> {
     let mut caveats = Vec::new();
     let malformed = after.malformed_requests - before.malformed_requests;
     if malformed > 0 {
         caveats.push(format!(
-            "{malformed} telemetry requests were refused because they were not OTLP in protobuf over HTTP; a service that sends \
-             JSON or gRPC needs OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf, which Narrows sets and its own settings may override."
+            "{malformed} telemetry requests were refused because they were not whole OTLP requests (protobuf or JSON over HTTP, \
+             or gRPC) within the limits of size and time; what they carried is missing. The sender's own log has the reason."
         ));
     }
     let unserved = after.unserved_requests - before.unserved_requests;
@@ -262,7 +262,7 @@ mod tests {
         assert_eq!(unheard(before, before), Vec::<String>::new());
         let after = ReceiverStats { malformed_requests: 5, unserved_requests: 1, malformed_records: 7, ..before };
         let said = unheard(before, after);
-        assert!(said[0].starts_with("2 telemetry requests were refused") && said[0].contains("http/protobuf"));
+        assert!(said[0].starts_with("2 telemetry requests were refused"));
         assert!(said[1].starts_with("1 telemetry requests") && said[2].starts_with("7 spans"));
     }
 }

@@ -56,14 +56,14 @@ struct Tally {
 
 /// The requests of one kind of span.
 #[derive(Debug, Default)]
-struct Lane {
-    seconds: BTreeMap<i64, LoadSecond>,
+pub(crate) struct Lane {
+    pub(crate) seconds: BTreeMap<i64, LoadSecond>,
     carried: f64,
 }
 
 /// A span that may be a request.
 #[derive(Debug, Clone, Copy)]
-struct Candidate {
+pub(crate) struct Candidate {
     start_ns: i64,
     duration_ns: u64,
     is_failed: bool,
@@ -126,7 +126,7 @@ impl Tally {
 }
 
 impl Lane {
-    fn add(&mut self, second: i64, candidate: Candidate) {
+    pub(crate) fn add(&mut self, second: i64, candidate: Candidate) {
         self.carried += candidate.weight;
         let requests = self.carried.floor();
         self.carried -= requests;
@@ -144,7 +144,7 @@ impl Lane {
 }
 
 impl Candidate {
-    fn of(span: &Span) -> Self {
+    pub(crate) fn of(span: &Span) -> Self {
         Self {
             start_ns: span.start_ns,
             duration_ns: span.duration_ns(),

@@ -1,0 +1,242 @@
+//! `narrows attach --for 60s`: collects from a system that already runs, under whatever load, then says what it shows.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use narrows_lab::attach::{Arrived, Event, Options, attach};
+use narrows_model::units;
+use narrows_telemetry::scrape::Endpoint;
+
+use crate::exit::Failure;
+use crate::live::Screen;
+use crate::{Outcome, runs_folder, stderr};
+
+/// What `--otlp` is given to listen nowhere.
+const NOWHERE: &str = "none";
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// How long to collect; Ctrl-C ends it early, as a complete run
+    #[arg(long = "for", value_name = "DURATION", value_parser = some_time)]
+    duration: Duration,
+    /// Listen for OTLP here, HTTP and gRPC on each; `none` listens nowhere
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        value_delimiter = ',',
+        default_value = "127.0.0.1:4318,127.0.0.1:4317",
+        value_parser = listen_address
+    )]
+    otlp: Vec<ListenOn>,
+    /// Sample this process, and what it starts, as that service; may be given several times
+    #[arg(long = "pid", value_name = "NAME=PID", value_parser = named_pid)]
+    pids: Vec<(String, u32)>,
+    /// Sample what is in this control group as that service; may be given several times
+    #[arg(long = "cgroup", value_name = "NAME=PATH", value_parser = named_path)]
+    cgroups: Vec<(String, PathBuf)>,
+    /// Ask for a page of metrics, in Prometheus' text format or OpenMetrics; may be given several times
+    #[arg(long, value_name = "[NAME=]URL", value_parser = endpoint)]
+    prometheus: Vec<Endpoint>,
+    /// From sample to sample, of processes and of pages of metrics
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = interval)]
+    every: Duration,
+    /// The service whose server spans are the requests [default: those that no other span caused]
+    #[arg(long, value_name = "SERVICE")]
+    target: Option<String>,
+    /// How long after the end to take spans that senders still hold back
+    #[arg(long, value_name = "DURATION", default_value = "5500ms", value_parser = time_or_none)]
+    settle: Duration,
+    /// The run's name
+    #[arg(long, value_name = "NAME", default_value = "attach", value_parser = run_name)]
+    name: String,
+    /// The run file [default: runs/NAME-DATE-TIME.narrows]
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// A value of `--otlp`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ListenOn {
+    Address(SocketAddr),
+    Nowhere,
+}
+
+pub(crate) fn execute(arguments: &Arguments) -> Outcome {
+    let options = options(arguments)?;
+    for address in options.otlp.iter().filter(|address| !address.ip().is_loopback()) {
+        stderr::say(&format!("caveat: {address} can be reached by other machines; nobody is asked who they are"));
+    }
+    let stop =
+        crate::signals::stop_flag().map_err(|error| Failure::new(format!("cannot listen for signals: {error}")))?;
+    let mut screen = Screen::new();
+    let collected = attach(&options, &stop, &mut |event| tell(&mut screen, event));
+    screen.clear();
+    collected?;
+    conclude(&options.path, arguments.json)
+}
+
+fn options(arguments: &Arguments) -> Result<Options, Failure> {
+    let addresses = arguments.otlp.iter().filter_map(|listen| match listen {
+        ListenOn::Address(address) => Some(*address),
+        ListenOn::Nowhere => None,
+    });
+    let options = Options {
+        name: arguments.name.clone(),
+        path: arguments.out.clone().unwrap_or_else(|| runs_folder::new_path(&arguments.name)),
+        duration: arguments.duration,
+        settle: arguments.settle,
+        interval: arguments.every,
+        otlp: addresses.collect(),
+        target: arguments.target.clone(),
+        processes: arguments.pids.clone(),
+        cgroups: arguments.cgroups.clone(),
+        endpoints: arguments.prometheus.clone(),
+    };
+    if options.otlp.len() < arguments.otlp.len() && arguments.otlp.len() > 1 {
+        return Err(Failure::new(format!("--otlp {NOWHERE} stands beside an address")));
+    }
+    let is_nothing = options.processes.is_empty() && options.cgroups.is_empty() && options.endpoints.is_empty();
+    if options.otlp.is_empty() && is_nothing {
+        return Err(Failure::new(format!("--otlp {NOWHERE} leaves nothing to collect"))
+            .hint("name a process with --pid, a control group with --cgroup or a page with --prometheus"));
+    }
+    Ok(options)
+}
+
+/// Prints what a run file of an observed system shows, and where it is.
+pub(super) fn conclude(path: &Path, is_json: bool) -> Outcome {
+    let outcome = narrows_lab::conclude::outcome(path)?;
+    let exit = super::print(&match is_json {
+        true => format!("{:#}\n", narrows_report::json::outcome(&outcome)),
+        false => format!("\n{}", narrows_report::text::outcome(&outcome, super::style())),
+    })?;
+    let shown = path.display();
+    stderr::say(&format!("\nrun file: {shown}\nreport:   narrows report {shown} --html report.html"));
+    Ok(exit)
+}
+
+fn tell(screen: &mut Screen, event: &Event<'_>) {
+    match event {
+        Event::Began { path, listening } => {
+            let listening: Vec<String> = listening.iter().map(ToString::to_string).collect();
+            let place = if listening.is_empty() { "nothing".to_owned() } else { listening.join(" and ") };
+            screen.keep(&format!("{}: collecting; OTLP on {place}", path.display()));
+        }
+        Event::Second { elapsed, duration, arrived } => {
+            let line = progress(*elapsed, *duration, arrived);
+            match screen.width() {
+                Some(_) => screen.show(&[line]),
+                None => screen.say_now_and_then(|| line),
+            }
+        }
+        Event::Settling(time) => screen.phase(&format!("  waiting {} for the last spans", time_of(*time))),
+        Event::Caveat(caveat) => screen.keep(&format!("  caveat: {caveat}")),
+    }
+}
+
+/// `  12s of 60s: 1,204 spans, 36 metric points, 0 log records; 480 points scraped`
+fn progress(elapsed: Duration, duration: Duration, arrived: &Arrived) -> String {
+    let count = units::count;
+    let scraped = match (arrived.scraped, arrived.missing_pages) {
+        (0, 0) => String::new(),
+        (points, 0) => format!("; {} points scraped", count(points)),
+        (points, missing) => format!("; {} points scraped, {} pages missing", count(points), count(missing)),
+    };
+    format!(
+        "  {} of {}: {} spans, {} metric points, {} log records{scraped}",
+        time_of(Duration::from_secs(elapsed.as_secs())),
+        time_of(duration),
+        count(arrived.spans),
+        count(arrived.points),
+        count(arrived.logs),
+    )
+}
+
+fn time_of(duration: Duration) -> String {
+    units::duration(duration.as_nanos() as f64)
+}
+
+/// A run's name, which is part of its file's.
+pub(super) fn run_name(text: &str) -> Result<String, String> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let is_name =
+        text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.len() <= 64 && text.chars().all(is_plain);
+    if is_name { Ok(text.to_owned()) } else { Err("expected letters, digits, `-`, `_` and `.`, at most 64".to_owned()) }
+}
+
+fn time_or_none(text: &str) -> Result<Duration, String> {
+    narrows_lab::experiment::parse_duration(text)
+        .ok_or_else(|| "expected a duration such as 500ms, 10s, 1m30s".to_owned())
+}
+
+fn some_time(text: &str) -> Result<Duration, String> {
+    time_or_none(text)?.checked_sub(Duration::from_millis(1)).ok_or("expected more than no time")?;
+    time_or_none(text)
+}
+
+fn interval(text: &str) -> Result<Duration, String> {
+    let least = narrows_telemetry::sampler::INTERVAL_MIN;
+    time_or_none(text)?.checked_sub(least).ok_or_else(|| format!("expected {} or more", time_of(least)))?;
+    time_or_none(text)
+}
+
+/// `ADDRESS:PORT`, or a port of loopback.
+fn listen_address(text: &str) -> Result<ListenOn, String> {
+    if text == NOWHERE {
+        return Ok(ListenOn::Nowhere);
+    }
+    let port = text.parse::<u16>().ok().map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    let address = port.or_else(|| text.parse().ok());
+    address.map(ListenOn::Address).ok_or_else(|| "expected an address and a port such as 127.0.0.1:4318".to_owned())
+}
+
+fn named(text: &str) -> Option<(&str, &str)> {
+    text.split_once('=').filter(|(name, value)| !name.is_empty() && name.len() <= 200 && !value.is_empty())
+}
+
+fn named_pid(text: &str) -> Result<(String, u32), String> {
+    let (name, pid) = named(text).ok_or("expected a service and a process such as web=4711")?;
+    let pid = pid.parse::<u32>().ok().filter(|pid| *pid > 0);
+    pid.map(|pid| (name.to_owned(), pid)).ok_or_else(|| "expected a process id after `=`, such as web=4711".to_owned())
+}
+
+fn named_path(text: &str) -> Result<(String, PathBuf), String> {
+    let (name, path) = named(text).ok_or("expected a service and a group such as web=/sys/fs/cgroup/shop.slice")?;
+    Ok((name.to_owned(), PathBuf::from(path)))
+}
+
+fn endpoint(text: &str) -> Result<Endpoint, String> {
+    Endpoint::parse(text).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_read_or_refused() {
+        let loopback = |port| Ok(ListenOn::Address(SocketAddr::from((Ipv4Addr::LOCALHOST, port))));
+        assert_eq!(listen_address("127.0.0.1:4318"), loopback(4318));
+        assert_eq!(listen_address("4318"), loopback(4318));
+        assert_eq!(listen_address("none"), Ok(ListenOn::Nowhere));
+        assert!(listen_address("localhost").is_err() && listen_address("70000").is_err());
+        assert_eq!(named_pid("web=12"), Ok(("web".to_owned(), 12)));
+        for text in ["web", "=12", "web=", "web=0", "web=-1", "web=x"] {
+            assert!(named_pid(text).is_err(), "{text}");
+        }
+        assert_eq!(named_path("a=/b=c"), Ok(("a".to_owned(), PathBuf::from("/b=c"))));
+        assert!(some_time("0").is_err() && some_time("1s").is_ok() && interval("10ms").is_err());
+        assert!(run_name("a-b.1").is_ok() && run_name("../a").is_err() && run_name("").is_err());
+    }
+
+    #[test]
+    fn progress_says_what_came() {
+        let arrived = Arrived { spans: 1204, points: 36, logs: 0, scraped: 480, missing_pages: 2 };
+        let line = progress(Duration::from_millis(12_300), Duration::from_secs(60), &arrived);
+        assert!(line.contains("spans, 36 metric points, 0 log records; 480 points scraped, 2 pages missing"), "{line}");
+    }
+}

@@ -1,0 +1,325 @@
+//! Collects for a while from a system that runs: what it sends, what its processes use, what its pages of metrics say.
+//!
+//! The time has one steady window. After it, nothing is sampled any more, but spans are still taken for a moment: those
+//! of its last seconds wait in their senders. A signal ends the window and is no failure. What cannot be had from the
+//! start (a process, an endpoint, an address to listen on) is an error before anything is kept; what goes missing later
+//! is a caveat.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use narrows_model::run::{ServiceInstance, Window, WindowKind};
+use narrows_model::units;
+use narrows_telemetry::Store;
+use narrows_telemetry::otlp::{Receiver, ReceiverStats, Weights};
+use narrows_telemetry::run_file::Recorder;
+use narrows_telemetry::sampler::{Sampler, SamplerConfig};
+use narrows_telemetry::scrape::{Endpoint, EndpointStats, Scraper};
+
+use super::processes::Watched;
+use super::requests::Requests;
+use super::{Observation, TRIAL};
+use crate::Error;
+use crate::environment::now_ns;
+use crate::trial::unheard;
+
+/// How often a signal, an end and the processes are looked at.
+const POLL: Duration = Duration::from_millis(50);
+const TELL_EVERY: Duration = Duration::from_secs(1);
+
+/// What to collect, and for how long.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The run's name.
+    pub name: String,
+    /// The run file, to be made.
+    pub path: PathBuf,
+    /// How long.
+    pub duration: Duration,
+    /// How long after that spans are still taken.
+    pub settle: Duration,
+    /// From sample to sample, of processes and of pages.
+    pub interval: Duration,
+    /// Where to listen for OTLP; nowhere when empty.
+    pub otlp: Vec<SocketAddr>,
+    /// The service that takes the requests, if it is known.
+    pub target: Option<String>,
+    /// Processes, each with the service it belongs to.
+    pub processes: Vec<(String, u32)>,
+    /// Control groups, each with the service it belongs to.
+    pub cgroups: Vec<(String, PathBuf)>,
+    /// Pages of metrics.
+    pub endpoints: Vec<Endpoint>,
+}
+
+/// What came so far.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Arrived {
+    /// Spans, by OTLP.
+    pub spans: u64,
+    /// Metric points, by OTLP.
+    pub points: u64,
+    /// Log records, by OTLP.
+    pub logs: u64,
+    /// Points of pages.
+    pub scraped: u64,
+    /// Times that a page did not come.
+    pub missing_pages: u64,
+}
+
+/// What is told while it lasts.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// It collects from now on.
+    Began {
+        /// The run file.
+        path: &'a Path,
+        /// Where it listens.
+        listening: &'a [SocketAddr],
+    },
+    /// A second is over.
+    Second {
+        /// Since the beginning.
+        elapsed: Duration,
+        /// How long it will last.
+        duration: Duration,
+        /// What came since the beginning.
+        arrived: &'a Arrived,
+    },
+    /// The window is over; the last spans are waited for.
+    Settling(Duration),
+    /// Something a person should know and that is also kept as a caveat.
+    Caveat(&'a str),
+}
+
+/// Collects. `stop` ends it early, in order.
+///
+/// # Errors
+/// When there is nothing to collect from, or the run file cannot be written.
+pub fn attach(options: &Options, stop: &AtomicBool, tell: &mut dyn FnMut(&Event<'_>)) -> Result<(), Error> {
+    let watched = find(&options.processes)?;
+    let mut observation = Observation::begin(&options.path, &options.name, "attached", source(options))?;
+    let start_ns = now_ns();
+    let recorder = observation.file.recorder();
+    let store: Arc<dyn Store> = Arc::new(recorder.clone());
+    let requests = Arc::new(Requests::before(Arc::clone(&store), start_ns, options.target.clone()));
+    let sources = Sources::open(options, &watched, &recorder, &store, Arc::clone(&requests) as Arc<dyn Store>);
+    let sources = match sources {
+        Ok(sources) => sources,
+        Err(error) => {
+            observation.discard(&options.path);
+            return Err(error);
+        }
+    };
+    tell(&Event::Began { path: &options.path, listening: sources.listening() });
+    let ended = follow(options, &sources, watched, stop, tell);
+    let window = window(start_ns, now_ns());
+    let mut caveats = ended;
+    caveats.extend(sources.close(options, stop, tell));
+    let windows = [window];
+    let counted = requests.counted(&windows);
+    caveats.push(counted.caveat);
+    caveats.iter().for_each(|caveat| tell(&Event::Caveat(caveat)));
+    observation.trial.started_ns = Some(start_ns);
+    observation.trial.ended_ns = Some(now_ns());
+    observation.trial.caveats = caveats;
+    observation.complete(&options.path, &windows, counted.seconds)
+}
+
+/// The processes, replicas of one service numbered in their order.
+fn find(processes: &[(String, u32)]) -> Result<Vec<Watched>, Error> {
+    let replica = |at: usize| processes[..at].iter().filter(|(service, _)| *service == processes[at].0).count() as u32;
+    let found = processes.iter().enumerate().map(|(at, (service, pid))| {
+        Watched::find(service, replica(at), *pid)
+            .ok_or_else(|| Error::NoProcess { service: service.clone(), pid: *pid })
+    });
+    found.collect()
+}
+
+/// What stands where other runs have their experiment: comments, so that nothing is read into it.
+fn source(options: &Options) -> String {
+    let mut lines = vec![format!("# narrows attach, for {}", units::duration(options.duration.as_nanos() as f64))];
+    lines.extend(options.otlp.iter().map(|address| format!("# OTLP on {address}")));
+    lines.extend(options.target.iter().map(|target| format!("# requests taken by {target}")));
+    lines.extend(options.processes.iter().map(|(service, pid)| format!("# process {pid}: {service}")));
+    lines
+        .extend(options.cgroups.iter().map(|(service, path)| format!("# control group {}: {service}", path.display())));
+    let page = |endpoint: &Endpoint| {
+        format!("# metrics of {}: {}", endpoint.service, without_query(&endpoint.url.to_string()))
+    };
+    lines.extend(options.endpoints.iter().map(page));
+    let lines: Vec<String> = lines.iter().map(|line| line.replace(char::is_control, " ")).collect();
+    lines.join("\n") + "\n"
+}
+
+/// A query may hold a secret.
+fn without_query(url: &str) -> &str {
+    url.split('?').next().unwrap_or_default()
+}
+
+fn window(start_ns: i64, end_ns: i64) -> Window {
+    let label = "as it runs".to_owned();
+    Window { index: 0, kind: WindowKind::Steady, label, start_ns, end_ns, vus: 0, rate: None }
+}
+
+/// Waits for the end, and tells. Says what ended meanwhile.
+fn follow(
+    options: &Options,
+    sources: &Sources,
+    mut watched: Vec<Watched>,
+    stop: &AtomicBool,
+    tell: &mut dyn FnMut(&Event<'_>),
+) -> Vec<String> {
+    let began = Instant::now();
+    let mut told = Duration::ZERO;
+    let mut ended = Vec::new();
+    while began.elapsed() < options.duration && !stop.load(Ordering::Relaxed) {
+        std::thread::sleep(POLL.min(options.duration.saturating_sub(began.elapsed())));
+        let elapsed = began.elapsed();
+        if elapsed < told + TELL_EVERY {
+            continue;
+        }
+        told = elapsed;
+        let after = units::duration(elapsed.as_nanos() as f64);
+        watched.retain(|process| {
+            let is_alive = process.is_alive();
+            if !is_alive {
+                let Watched { service, pid, .. } = process;
+                ended.push(format!(
+                    "Process {pid} of {service} ended {after} after the beginning; its samples stop there."
+                ));
+            }
+            is_alive
+        });
+        tell(&Event::Second { elapsed, duration: options.duration, arrived: &sources.arrived() });
+    }
+    if stop.load(Ordering::Relaxed) {
+        let after = units::duration(began.elapsed().as_nanos() as f64);
+        let asked = units::duration(options.duration.as_nanos() as f64);
+        ended.push(format!("It was ended after {after} by a signal, of {asked} that were asked for."));
+    }
+    ended
+}
+
+/// Everything that collects.
+struct Sources {
+    receiver: Option<Receiver>,
+    sampler: Sampler,
+    scraper: Option<Scraper>,
+}
+
+impl Sources {
+    fn open(
+        options: &Options,
+        watched: &[Watched],
+        recorder: &Recorder,
+        store: &Arc<dyn Store>,
+        spans: Arc<dyn Store>,
+    ) -> Result<Self, Error> {
+        let receiver = match options.otlp.is_empty() {
+            true => None,
+            false => Some(Receiver::start(&options.otlp, spans, Weights::new())?),
+        };
+        let endpoints = options.endpoints.clone();
+        let scraper = match endpoints.is_empty() {
+            true => None,
+            false => Some(Scraper::start(endpoints, options.interval, Arc::clone(store))?),
+        };
+        let sampler = Sampler::start(SamplerConfig { interval: options.interval }, Arc::clone(store))?;
+        for process in watched {
+            sampler.watch(&process.service, process.replica, process.pid)?;
+            recorder
+                .put_service(TRIAL, &instance(&process.service, process.replica, process.pid, process.program()))?;
+        }
+        for (at, (service, path)) in options.cgroups.iter().enumerate() {
+            let before = options.cgroups[..at].iter().filter(|(other, _)| other == service).count();
+            let processes = watched.iter().filter(|process| process.service == *service).count();
+            let replica = (before + processes) as u32;
+            sampler.watch_cgroup(service, replica, path)?;
+            recorder.put_service(TRIAL, &instance(service, replica, 0, Vec::new()))?;
+        }
+        Ok(Self { receiver, sampler, scraper })
+    }
+
+    fn listening(&self) -> &[SocketAddr] {
+        self.receiver.as_ref().map(Receiver::local_addrs).unwrap_or_default()
+    }
+
+    fn arrived(&self) -> Arrived {
+        let otlp = self.receiver.as_ref().map(Receiver::stats).unwrap_or_default();
+        let pages = self.scraper.as_ref().map(Scraper::stats).unwrap_or_default();
+        Arrived {
+            spans: otlp.spans,
+            points: otlp.points,
+            logs: otlp.logs,
+            scraped: pages.iter().map(|page| page.points).sum(),
+            missing_pages: pages.iter().map(|page| page.failures).sum(),
+        }
+    }
+
+    /// Ends sampling, waits for the last spans, ends listening. Says what went wrong, in sentences.
+    fn close(self, options: &Options, stop: &AtomicBool, tell: &mut dyn FnMut(&Event<'_>)) -> Vec<String> {
+        let sampled = self.sampler.stop();
+        let mut caveats: Vec<String> =
+            self.scraper.map(Scraper::stop).unwrap_or_default().iter().flat_map(missing).collect();
+        if sampled.refused > 0 {
+            caveats.push(format!("{} readings of the sampler were not kept: the run file was busy.", sampled.refused));
+        }
+        let Some(receiver) = self.receiver else { return caveats };
+        // With a signal there may be a person who waits; what senders hold back is still worth a moment.
+        let settle = if receiver.stats().spans > 0 { options.settle } else { Duration::ZERO };
+        if !settle.is_zero() {
+            tell(&Event::Settling(settle));
+            let was_stopped = stop.load(Ordering::Relaxed);
+            let began = Instant::now();
+            while began.elapsed() < settle && stop.load(Ordering::Relaxed) == was_stopped {
+                std::thread::sleep(POLL.min(settle.saturating_sub(began.elapsed())));
+            }
+        }
+        let listening: Vec<String> = receiver.local_addrs().iter().map(ToString::to_string).collect();
+        let stats = receiver.stop();
+        caveats.extend(unheard(ReceiverStats::default(), stats));
+        if stats.refused > 0 {
+            caveats.push(format!("{} records were beyond what a run file keeps.", units::count(stats.refused)));
+        }
+        if stats.batches == 0 {
+            caveats.push(format!(
+                "Nothing was sent to {}: services export there with OTEL_EXPORTER_OTLP_ENDPOINT=http://{}.",
+                listening.join(" or "),
+                listening.first().map_or("", String::as_str)
+            ));
+        }
+        caveats
+    }
+}
+
+fn instance(service: &str, replica: u32, pid: u32, command: Vec<String>) -> ServiceInstance {
+    let service = service.to_owned();
+    ServiceInstance { service, replica, pid, port: 0, command, cpu_limit_cores: None, memory_limit_bytes: None }
+}
+
+/// What an endpoint did not tell.
+fn missing(stats: &EndpointStats) -> Vec<String> {
+    let url = without_query(&stats.url);
+    let mut said = Vec::new();
+    if let Some(failure) = &stats.failure {
+        said.push(format!(
+            "{url} gave no metrics {} times of {}: {failure}.",
+            stats.failures,
+            stats.failures + stats.pages
+        ));
+    }
+    if let Some(complaint) = &stats.complaint {
+        said.push(format!(
+            "{} lines of {url} made no sense and were left out, the first: {complaint}.",
+            stats.malformed
+        ));
+    }
+    if stats.refused > 0 {
+        said.push(format!("{} points of {url} were beyond what is kept.", units::count(stats.refused)));
+    }
+    said
+}

@@ -1,0 +1,93 @@
+//! A run made of files that other programs wrote.
+//!
+//! Its windows are the stretches of time in which there were spans. A file of which nothing can be used does not cost
+//! the others, but is said; when nothing at all can be used, there is no run.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use narrows_model::units;
+use narrows_telemetry::Store;
+use narrows_telemetry::exchange;
+pub use narrows_telemetry::exchange::Imported;
+
+use super::Observation;
+use super::requests::Requests;
+use crate::Error;
+
+/// What to import.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The files; `-` is standard input.
+    pub files: Vec<PathBuf>,
+    /// The run's name.
+    pub name: String,
+    /// The run file, to be made.
+    pub path: PathBuf,
+    /// The service that takes the requests, if it is known.
+    pub target: Option<String>,
+}
+
+/// Imports, diagnoses and closes the run file. Blocks; not to be called on a runtime's thread.
+///
+/// # Errors
+/// When none of the files holds anything that can be used, or the run file cannot be written.
+pub fn import(options: &Options) -> Result<Imported, Error> {
+    let mut observation = Observation::begin(&options.path, &options.name, "imported", source(options))?;
+    let store: Arc<dyn Store> = Arc::new(observation.file.recorder());
+    let requests = Requests::before(store, 0, options.target.clone());
+    let mut imported = Imported::default();
+    let mut caveats = Vec::new();
+    let mut failed: Option<Error> = None;
+    for file in &options.files {
+        if let Err(error) = exchange::import(file, &requests, &mut imported) {
+            caveats.push(format!("{}.", with_source(&error)));
+            failed.get_or_insert(error.into());
+        }
+    }
+    if let (0, Some(error)) = (imported.records(), failed) {
+        observation.discard(&options.path);
+        return Err(error);
+    }
+    let (windows, left_out) = requests.stretches().windows();
+    let counted = requests.counted(&windows);
+    caveats.extend(said(&imported));
+    if left_out > 0 {
+        caveats.push(format!("{left_out} shorter stretches of time lie apart from the others and are not counted."));
+    }
+    caveats
+        .push("The machine of this run is the one that imported; on which its services ran is not known.".to_owned());
+    caveats.push(counted.caveat);
+    observation.trial.started_ns = windows.first().map(|window| window.start_ns);
+    observation.trial.ended_ns = windows.last().map(|window| window.end_ns);
+    observation.trial.caveats = caveats;
+    observation.complete(&options.path, &windows, counted.seconds)?;
+    Ok(imported)
+}
+
+fn with_source(error: &dyn std::error::Error) -> String {
+    error.source().map_or_else(|| error.to_string(), |source| format!("{error}: {source}"))
+}
+
+fn source(options: &Options) -> String {
+    let mut lines = vec!["# narrows import".to_owned()];
+    lines.extend(options.files.iter().map(|file| format!("# {}", file.display())));
+    lines.extend(options.target.iter().map(|target| format!("# requests taken by {target}")));
+    let lines: Vec<String> = lines.iter().map(|line| line.replace(char::is_control, " ")).collect();
+    lines.join("\n") + "\n"
+}
+
+/// What was left out, in sentences.
+fn said(imported: &Imported) -> Vec<String> {
+    let mut said = Vec::new();
+    if imported.malformed > 0 {
+        let first = imported.complaints.first().map_or("", String::as_str);
+        let count = units::count(imported.malformed);
+        said.push(format!("{count} lines, traces or records made no sense and were left out, the first: {first}."));
+    }
+    if imported.over_limit > 0 {
+        let count = units::count(imported.over_limit);
+        said.push(format!("{count} records were beyond what a run file keeps and were left out."));
+    }
+    said
+}

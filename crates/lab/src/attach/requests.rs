@@ -1,0 +1,409 @@
+//! Requests of a load that others send, counted from spans as they arrive, whatever system they come from.
+//!
+//! A server span that no other span caused is one request, in the second that it began; it counts under its service (as
+//! the scenario) and its name (as the request). Spans that continue a trace from elsewhere cannot be told from calls
+//! within the system, so they count only for the service that is named as the one taking requests. Where no server span
+//! arrived at all, as from tracers that do not say kinds, the roots of traces are the requests.
+//!
+//! A sampled span stands for as many requests as its weight says.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use narrows_model::load::LoadSecond;
+use narrows_model::run::Window;
+use narrows_model::series::{LogLine, Point, SeriesKey};
+use narrows_model::trace::{Span, SpanKind};
+use narrows_model::units;
+use narrows_telemetry::{Receipt, Store};
+
+use super::stretches::Stretches;
+use crate::trial::{Candidate, Lane};
+
+const SECOND_NS: i64 = 1_000_000_000;
+/// Different requests that are told apart; names beyond them share one.
+const REQUESTS_MAX: usize = 100;
+const OTHERS: &str = "others";
+/// Rows of requests and seconds, all together; later ones are not counted.
+const ROWS_MAX: usize = 200_000;
+
+/// Stands before the run file and counts what passes.
+pub(super) struct Requests {
+    inner: Arc<dyn Store>,
+    tally: Mutex<Tally>,
+}
+
+/// How spans became requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Basis {
+    /// Server spans without a parent.
+    Roots,
+    /// Server spans of the target with a parent.
+    Continued,
+    /// Spans of any kind without a parent.
+    AnyRoots,
+}
+
+#[derive(Debug)]
+struct Tally {
+    target: Option<String>,
+    /// Where seconds begin.
+    origin_ns: i64,
+    lanes: BTreeMap<(Basis, String, String), Lane>,
+    rows: usize,
+    left_out: u64,
+    servers: u64,
+    stretches: Stretches,
+    others: Stretches,
+}
+
+/// What was counted.
+#[derive(Debug, Default)]
+pub(super) struct Counted {
+    /// Rows of the windows' seconds; those without requests too.
+    pub(super) seconds: Vec<LoadSecond>,
+    /// How to read them, in a sentence.
+    pub(super) caveat: String,
+}
+
+impl Requests {
+    /// Passes everything on to `inner`. Seconds begin at `origin_ns`; `target` is the service that takes the requests,
+    /// if someone said which.
+    pub(super) fn before(inner: Arc<dyn Store>, origin_ns: i64, target: Option<String>) -> Self {
+        let tally = Tally {
+            target,
+            origin_ns,
+            lanes: BTreeMap::new(),
+            rows: 0,
+            left_out: 0,
+            servers: 0,
+            stretches: Stretches::default(),
+            others: Stretches::default(),
+        };
+        Self { inner, tally: Mutex::new(tally) }
+    }
+
+    /// When there were spans, in stretches without a long pause; points and lines count where there is no span.
+    pub(super) fn stretches(&self) -> Stretches {
+        let tally = self.lock();
+        if tally.stretches.is_empty() { tally.others.clone() } else { tally.stretches.clone() }
+    }
+
+    /// The requests in these windows.
+    pub(super) fn counted(&self, windows: &[Window]) -> Counted {
+        self.lock().counted(windows)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Tally> {
+        self.tally.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Tally {
+    fn add(&mut self, span: &Span) {
+        self.stretches.add(span.start_ns, span.end_ns);
+        self.servers += u64::from(span.kind == SpanKind::Server);
+        let Some(basis) = self.basis(span) else { return };
+        let second = span.start_ns.saturating_sub(self.origin_ns).div_euclid(SECOND_NS);
+        let key = self.key(basis, span);
+        let lane = self.lanes.entry(key).or_default();
+        let is_new = !lane.seconds.contains_key(&second);
+        if is_new && self.rows >= ROWS_MAX {
+            self.left_out += 1;
+            return;
+        }
+        self.rows += usize::from(is_new);
+        lane.add(second, Candidate::of(span));
+    }
+
+    fn basis(&self, span: &Span) -> Option<Basis> {
+        let is_target = self.target.as_ref().is_none_or(|target| *target == span.service);
+        match (span.kind, span.parent_id) {
+            _ if !is_target => None,
+            (SpanKind::Server, None) => Some(Basis::Roots),
+            (SpanKind::Server, Some(_)) => self.target.is_some().then_some(Basis::Continued),
+            (_, None) => Some(Basis::AnyRoots),
+            _ => None,
+        }
+    }
+
+    fn key(&self, basis: Basis, span: &Span) -> (Basis, String, String) {
+        let own = (basis, span.service.clone(), span.name.clone());
+        match self.lanes.len() < REQUESTS_MAX || self.lanes.contains_key(&own) {
+            true => own,
+            false => (basis, OTHERS.to_owned(), OTHERS.to_owned()),
+        }
+    }
+
+    fn counted(&mut self, windows: &[Window]) -> Counted {
+        let lanes = std::mem::take(&mut self.lanes);
+        let has = |basis| lanes.keys().any(|(of, ..)| *of == basis);
+        let basis = match self.servers {
+            0 => Basis::AnyRoots,
+            _ if has(Basis::Roots) => Basis::Roots,
+            _ => Basis::Continued,
+        };
+        // Seconds that a window holds in part are kept too; whether they count is the reader's rule.
+        let is_in = |start_ns: i64| {
+            let end_ns = start_ns.saturating_add(SECOND_NS);
+            windows.iter().any(|window| window.start_ns < end_ns && start_ns < window.end_ns)
+        };
+        let mut rows = BTreeMap::new();
+        for ((_, scenario, request), lane) in lanes.into_iter().filter(|((of, ..), _)| *of == basis) {
+            for (second, row) in lane.seconds {
+                let start_ns = self.origin_ns.saturating_add(second.saturating_mul(SECOND_NS));
+                if is_in(start_ns) {
+                    let row = LoadSecond { scenario: scenario.clone(), request: request.clone(), start_ns, ..row };
+                    rows.insert((start_ns, scenario.clone(), request.clone()), row);
+                }
+            }
+        }
+        let requests: u64 = rows.values().map(|row| row.sent).sum();
+        self.fill_silence(windows, &mut rows);
+        Counted { seconds: rows.into_values().collect(), caveat: self.caveat(basis, requests) }
+    }
+
+    /// A second without a request is a second all the same: rates are over all of them.
+    fn fill_silence(&self, windows: &[Window], rows: &mut BTreeMap<(i64, String, String), LoadSecond>) {
+        let Some((_, scenario, request)) = rows.keys().next().cloned() else { return };
+        let mut room = ROWS_MAX;
+        for window in windows {
+            let mut second = (window.start_ns - self.origin_ns + SECOND_NS / 2).div_euclid(SECOND_NS);
+            loop {
+                let start_ns = self.origin_ns + second * SECOND_NS;
+                if start_ns + SECOND_NS / 2 >= window.end_ns || room == 0 {
+                    break;
+                }
+                let is_silent = rows
+                    .range((start_ns, String::new(), String::new())..)
+                    .next()
+                    .is_none_or(|((at, ..), _)| *at != start_ns);
+                if is_silent && start_ns + SECOND_NS / 2 >= window.start_ns {
+                    let row = LoadSecond {
+                        scenario: scenario.clone(),
+                        request: request.clone(),
+                        start_ns,
+                        ..LoadSecond::default()
+                    };
+                    rows.insert((start_ns, scenario.clone(), request.clone()), row);
+                    room -= 1;
+                }
+                second += 1;
+            }
+        }
+    }
+
+    fn caveat(&self, basis: Basis, requests: u64) -> String {
+        let of_target = self.target.as_ref().map_or_else(String::new, |target| format!(" of {target}"));
+        if requests == 0 {
+            let hint = match (self.servers, &self.target) {
+                (0, _) => "",
+                (_, None) => {
+                    " All server spans continue a trace from elsewhere; `--target SERVICE` names the service whose \
+                              spans are the requests."
+                }
+                (_, Some(_)) => " Other services sent server spans.",
+            };
+            return format!(
+                "No span{of_target} that begins a request arrived, so requests could not be counted.{hint}"
+            );
+        }
+        let spans = match basis {
+            Basis::Roots => format!("server spans{of_target} that no other span caused"),
+            Basis::Continued => format!("server spans{of_target}, which continue traces from elsewhere"),
+            Basis::AnyRoots => format!("roots of traces{of_target}, since no span says that it is a server's"),
+        };
+        let more = match self.left_out {
+            0 => String::new(),
+            left_out => format!(" {} more are beyond what is counted second by second.", units::count(left_out)),
+        };
+        format!(
+            "The load is not of Narrows' making: its {} requests are counted from the {spans}, and their latency is the time \
+             spent there, without the way to it. How many users there were is not known.{more}",
+            units::count(requests)
+        )
+    }
+}
+
+impl Store for Requests {
+    fn spans(&self, spans: Vec<Span>) -> Receipt {
+        let mut counted: Vec<Span> = Vec::with_capacity(spans.len());
+        counted.extend(spans.iter().map(without_details));
+        let mut receipt = self.inner.spans(spans);
+        // What is turned away at once comes again, and counts then.
+        let answer = receipt.try_recv().ok();
+        if !matches!(answer, Some(Err(_))) {
+            let mut tally = self.lock();
+            counted.iter().for_each(|span| tally.add(span));
+        }
+        answer.map_or(receipt, resolved)
+    }
+
+    fn points(&self, points: Vec<(SeriesKey, Point)>) -> Receipt {
+        let mut tally = self.lock();
+        points.iter().for_each(|(_, point)| tally.others.add(point.time_ns, point.time_ns));
+        drop(tally);
+        self.inner.points(points)
+    }
+
+    fn logs(&self, lines: Vec<LogLine>) -> Receipt {
+        let mut tally = self.lock();
+        lines.iter().for_each(|line| tally.others.add(line.time_ns, line.time_ns));
+        drop(tally);
+        self.inner.logs(lines)
+    }
+}
+
+/// What counting needs of a span.
+fn without_details(span: &Span) -> Span {
+    let facts = narrows_model::trace::SpanFacts { http_status: span.facts.http_status, ..Default::default() };
+    Span {
+        trace_id: span.trace_id,
+        span_id: span.span_id,
+        parent_id: span.parent_id,
+        service: span.service.clone(),
+        scope: String::new(),
+        name: span.name.clone(),
+        kind: span.kind,
+        start_ns: span.start_ns,
+        end_ns: span.end_ns,
+        status: span.status,
+        status_message: String::new(),
+        facts,
+        attributes: Default::default(),
+        weight: span.weight,
+    }
+}
+
+fn resolved(result: Result<narrows_telemetry::Kept, narrows_telemetry::Refused>) -> Receipt {
+    let (tell, receipt) = tokio::sync::oneshot::channel();
+    // The receipt is right here to be told.
+    let _ = tell.send(result);
+    receipt
+}
+
+#[cfg(test)]
+mod tests {
+    use narrows_model::run::WindowKind;
+    use narrows_model::trace::{SpanFacts, SpanStatus};
+    use narrows_telemetry::{Kept, Refused};
+
+    use super::*;
+
+    /// Takes everything, or turns everything away.
+    struct Door(bool);
+
+    impl Store for Door {
+        fn spans(&self, _: Vec<Span>) -> Receipt {
+            resolved(if self.0 { Ok(Kept::default()) } else { Err(Refused::Busy) })
+        }
+        fn points(&self, _: Vec<(SeriesKey, Point)>) -> Receipt {
+            resolved(Ok(Kept::default()))
+        }
+        fn logs(&self, _: Vec<LogLine>) -> Receipt {
+            resolved(Ok(Kept::default()))
+        }
+    }
+
+    fn span(service: &str, kind: SpanKind, parent: Option<u8>, at_s: f64) -> Span {
+        let start_ns = (at_s * 1e9) as i64;
+        Span {
+            trace_id: [1; 16],
+            span_id: [2; 8],
+            parent_id: parent.map(|byte| [byte; 8]),
+            service: service.into(),
+            scope: String::new(),
+            name: format!("GET /{service}"),
+            kind,
+            start_ns,
+            end_ns: start_ns + 5_000_000,
+            status: SpanStatus::Unset,
+            status_message: String::new(),
+            facts: SpanFacts::default(),
+            attributes: Default::default(),
+            weight: 1.0,
+        }
+    }
+
+    fn window(from_s: i64, to_s: i64) -> Window {
+        let (start_ns, end_ns) = (from_s * SECOND_NS, to_s * SECOND_NS);
+        Window { index: 0, kind: WindowKind::Steady, label: String::new(), start_ns, end_ns, vus: 0, rate: None }
+    }
+
+    fn count(target: Option<&str>, spans: Vec<Span>) -> Counted {
+        let requests = Requests::before(Arc::new(Door(true)), 0, target.map(str::to_owned));
+        drop(requests.spans(spans));
+        requests.counted(&[window(10, 14)])
+    }
+
+    fn sums(counted: &Counted) -> Vec<(i64, &str, &str, u64)> {
+        counted
+            .seconds
+            .iter()
+            .map(|row| (row.start_ns / SECOND_NS, row.scenario.as_str(), row.request.as_str(), row.sent))
+            .collect()
+    }
+
+    use SpanKind::{Client, Internal, Server};
+
+    #[test]
+    fn roots_of_servers_count_by_service_and_name_in_the_window_and_silence_counts_as_time() {
+        let counted = count(
+            None,
+            vec![
+                span("web", Server, None, 10.2),
+                span("web", Server, None, 10.9),
+                span("api", Server, None, 13.0),
+                span("store", Server, Some(9), 10.3),
+                span("web", Client, None, 10.3),
+                span("web", Server, None, 9.9),
+                span("web", Server, None, 14.1),
+            ],
+        );
+        let expected = [
+            (10, "web", "GET /web", 2),
+            (11, "web", "GET /web", 0),
+            (12, "web", "GET /web", 0),
+            (13, "api", "GET /api", 1),
+        ];
+        assert_eq!(sums(&counted), expected);
+        assert!(counted.caveat.contains("its 3 requests are counted from the server spans that no other span caused"));
+    }
+
+    #[test]
+    fn spans_that_continue_a_trace_count_only_for_the_target() {
+        let spans = || vec![span("web", Server, Some(7), 10.2), span("store", Server, Some(8), 10.3)];
+        let unknown = count(None, spans());
+        assert_eq!(sums(&unknown), []);
+        assert!(unknown.caveat.contains("`--target SERVICE`"), "{}", unknown.caveat);
+        let named = count(Some("web"), spans());
+        assert_eq!(sums(&named)[0], (10, "web", "GET /web", 1));
+        assert!(named.caveat.contains("server spans of web, which continue traces"), "{}", named.caveat);
+        assert!(count(Some("none"), spans()).caveat.contains("Other services sent server spans"));
+    }
+
+    #[test]
+    fn without_kinds_the_roots_of_traces_are_the_requests() {
+        let counted = count(None, vec![span("web", Internal, None, 10.2), span("web", Internal, Some(2), 10.3)]);
+        assert_eq!(sums(&counted)[0], (10, "web", "GET /web", 1));
+        assert!(counted.caveat.contains("roots of traces, since no span says"), "{}", counted.caveat);
+    }
+
+    #[test]
+    fn names_without_end_share_one() {
+        let named = |n: usize| Span { name: format!("GET /{n}"), ..span("web", Server, None, 10.2) };
+        let counted = count(None, (0..REQUESTS_MAX + 50).map(named).collect());
+        assert_eq!(counted.seconds.iter().map(|row| row.sent).sum::<u64>(), REQUESTS_MAX as u64 + 50);
+        let others = counted.seconds.iter().find(|row| row.request == OTHERS).unwrap();
+        assert_eq!(others.sent, 50);
+    }
+
+    #[test]
+    fn what_is_turned_away_does_not_count_for_it_comes_again() {
+        let requests = Requests::before(Arc::new(Door(false)), 0, None);
+        let mut receipt = requests.spans(vec![span("web", Server, None, 10.2)]);
+        assert!(matches!(receipt.try_recv(), Ok(Err(Refused::Busy))));
+        assert_eq!(sums(&requests.counted(&[window(10, 14)])), []);
+        assert!(requests.stretches().is_empty());
+    }
+}

@@ -1,0 +1,114 @@
+//! When there was something to see: instants gathered into stretches without a long pause.
+//!
+//! Files hold what someone collected: an hour, or ten minutes on each of three days, or a trace of 1970 among those of
+//! today. Rates over the pauses between would be wrong, so each stretch is a window of its own.
+
+use std::collections::BTreeMap;
+
+use narrows_model::run::{Window, WindowKind};
+
+const SECOND_NS: i64 = 1_000_000_000;
+/// A pause that parts stretches, in seconds.
+const PAUSE_S: i64 = 60;
+/// Seconds that are remembered; instants in further ones do not count.
+const SECONDS_MAX: usize = 1_000_000;
+/// The most windows; of more stretches those with the most records count.
+const WINDOWS_MAX: usize = 50;
+/// The longest that one span can extend a stretch, in nanoseconds: an hour.
+const LENGTH_NS_MAX: i64 = 3_600 * SECOND_NS;
+
+/// See the module.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Stretches {
+    seconds: BTreeMap<i64, Second>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Second {
+    first_ns: i64,
+    last_ns: i64,
+    records: u64,
+}
+
+impl Stretches {
+    /// Takes up something that began and ended.
+    pub(super) fn add(&mut self, start_ns: i64, end_ns: i64) {
+        let second = start_ns.div_euclid(SECOND_NS);
+        if self.seconds.len() >= SECONDS_MAX && !self.seconds.contains_key(&second) {
+            return;
+        }
+        let end_ns = end_ns.clamp(start_ns, start_ns.saturating_add(LENGTH_NS_MAX));
+        let at = self.seconds.entry(second).or_insert(Second { first_ns: start_ns, last_ns: end_ns, records: 0 });
+        at.first_ns = at.first_ns.min(start_ns);
+        at.last_ns = at.last_ns.max(end_ns);
+        at.records += 1;
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.seconds.is_empty()
+    }
+
+    /// The windows in order of time, and how many stretches there are besides.
+    pub(super) fn windows(&self) -> (Vec<Window>, usize) {
+        let mut stretches: Vec<Second> = Vec::new();
+        for second in self.seconds.values() {
+            match stretches.last_mut() {
+                Some(last) if second.first_ns.saturating_sub(last.last_ns) <= PAUSE_S * SECOND_NS => {
+                    last.last_ns = last.last_ns.max(second.last_ns);
+                    last.records += second.records;
+                }
+                _ => stretches.push(*second),
+            }
+        }
+        let left_out = stretches.len().saturating_sub(WINDOWS_MAX);
+        if left_out > 0 {
+            stretches.sort_by_key(|stretch| (std::cmp::Reverse(stretch.records), stretch.first_ns));
+            stretches.truncate(WINDOWS_MAX);
+            stretches.sort_by_key(|stretch| stretch.first_ns);
+        }
+        let is_one = stretches.len() == 1;
+        let window = |(index, stretch): (u32, &Second)| Window {
+            index,
+            kind: WindowKind::Steady,
+            label: if is_one { "all of it".to_owned() } else { format!("stretch {}", index + 1) },
+            start_ns: stretch.first_ns,
+            end_ns: stretch.last_ns.saturating_add(1),
+            vus: 0,
+            rate: None,
+        };
+        ((0..).zip(&stretches).map(window).collect(), left_out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn windows(spans: &[(i64, i64)]) -> Vec<(i64, i64)> {
+        let mut stretches = Stretches::default();
+        spans.iter().for_each(|(start, end)| stretches.add(start * SECOND_NS, end * SECOND_NS));
+        let (windows, _) = stretches.windows();
+        windows.iter().map(|window| (window.start_ns / SECOND_NS, (window.end_ns - 1) / SECOND_NS)).collect()
+    }
+
+    #[test]
+    fn a_long_pause_parts_stretches() {
+        assert_eq!(windows(&[(100, 101), (159, 160), (10, 20), (80, 80)]), [(10, 160)]);
+        assert_eq!(windows(&[(1000, 1001), (10, 20), (81, 82)]), [(10, 20), (81, 82), (1000, 1001)]);
+        assert_eq!(windows(&[]), []);
+        assert_eq!(windows(&[(10, 5)]), [(10, 10)], "a clock that ran backwards");
+        assert_eq!(windows(&[(10, 1_000_000)]), [(10, 3_610)], "a span that never ended");
+    }
+
+    #[test]
+    fn of_too_many_stretches_the_fullest_count() {
+        let mut stretches = Stretches::default();
+        for n in 0..WINDOWS_MAX as i64 + 5 {
+            (0..=(n % 7)).for_each(|_| stretches.add(n * 1000 * SECOND_NS, n * 1000 * SECOND_NS));
+        }
+        let (windows, left_out) = stretches.windows();
+        assert_eq!((windows.len(), left_out), (WINDOWS_MAX, 5));
+        assert!(windows.windows(2).all(|pair| pair[0].end_ns <= pair[1].start_ns));
+        assert!(windows.iter().zip(0..).all(|(window, index)| window.index == index));
+    }
+}

@@ -1,0 +1,296 @@
+//! Files of JSON, taken apart into elements that fit into memory.
+//!
+//! Two kinds are told apart by their first lines. In a file of lines each line is a document: a damaged one is passed
+//! over and the next one read. Any other file is read as one stream, so that a single object may be larger than memory:
+//! its long lists are taken element by element. Either way no more than [`ELEMENT_BYTES_MAX`] of text is held at once.
+//!
+//! What a document holds, [`super::document`] knows.
+
+use std::cell::{Cell, RefCell};
+use std::io::{self, BufRead, Read};
+use std::rc::Rc;
+
+use serde::de::IgnoredAny;
+
+pub(super) use super::document::{Document, Found, List, Place, Visit};
+
+/// The largest line, and the largest element of a list, in bytes.
+pub const ELEMENT_BYTES_MAX: usize = 64 << 20;
+
+/// Why reading ended before its time.
+#[derive(Debug)]
+pub(super) enum Stopped {
+    Read(io::Error),
+    /// What the visitor says.
+    Visitor(String),
+}
+
+/// Calls `visit` for what a file holds; says whether it holds anything but white space.
+pub(super) fn each(reader: &mut dyn BufRead, visit: Visit<'_>) -> Result<bool, Stopped> {
+    let mut head = Vec::new();
+    let mut lines = 0;
+    // The first line that says something decides, with the one after it.
+    while head.trim_ascii().is_empty() {
+        head.clear();
+        lines += 1;
+        if !read_line(reader, &mut head)? {
+            return Ok(false);
+        }
+    }
+    let first = head.len();
+    let is_lines = head.trim_ascii_start().starts_with(b"{") && {
+        let is_whole = is_document(&head);
+        is_whole || (ended(&head) && read_line(reader, &mut head)? && is_document(&head[first..]))
+    };
+    if is_lines {
+        let mut rest = io::Cursor::new(head).chain(reader);
+        each_line(&mut rest, lines, visit)?;
+    } else {
+        stream(io::Cursor::new(head).chain(reader), visit)?;
+    }
+    Ok(true)
+}
+
+fn is_document(line: &[u8]) -> bool {
+    line.trim_ascii_start().starts_with(b"{") && serde_json::from_slice::<IgnoredAny>(line).is_ok()
+}
+
+fn ended(line: &[u8]) -> bool {
+    line.ends_with(b"\n")
+}
+
+/// Appends a line with its end, cut off at the limit; false at the end of the file.
+fn read_line(reader: &mut dyn BufRead, line: &mut Vec<u8>) -> Result<bool, Stopped> {
+    let read = reader.take(ELEMENT_BYTES_MAX as u64).read_until(b'\n', line).map_err(Stopped::Read)?;
+    Ok(read > 0)
+}
+
+fn each_line(reader: &mut dyn BufRead, first: u64, visit: Visit<'_>) -> Result<(), Stopped> {
+    let mut line = Vec::new();
+    let mut number = first;
+    while read_line(reader, &mut line)? {
+        let place = Place::Line(number);
+        if line.len() >= ELEMENT_BYTES_MAX && !ended(&line) {
+            skip_line(reader)?;
+            let what = format!("longer than {} MiB, the most that is read at once", ELEMENT_BYTES_MAX >> 20);
+            visit(Found::Broken { what, place }).map_err(Stopped::Visitor)?;
+        } else if !line.trim_ascii().is_empty() {
+            let mut json = serde_json::Deserializer::from_slice(&line);
+            let mut document = Document { visit: &mut *visit, place, failed: None, passed: &|| {} };
+            let read = document.read(&mut json).and_then(|()| json.end());
+            if let Some(failed) = document.failed {
+                return Err(Stopped::Visitor(failed));
+            }
+            if let Err(error) = read {
+                visit(Found::Broken { what: what_of(&error), place }).map_err(Stopped::Visitor)?;
+            }
+        }
+        line.clear();
+        number += 1;
+    }
+    Ok(())
+}
+
+fn skip_line(reader: &mut dyn BufRead) -> Result<(), Stopped> {
+    loop {
+        let buffer = reader.fill_buf().map_err(Stopped::Read)?;
+        let end = buffer.iter().position(|byte| *byte == b'\n');
+        let (used, is_over) = (end.map_or(buffer.len(), |at| at + 1), end.is_some() || buffer.is_empty());
+        reader.consume(used);
+        if is_over {
+            return Ok(());
+        }
+    }
+}
+
+/// Documents one after the other, of which none needs to fit into memory.
+fn stream(reader: impl Read, visit: Visit<'_>) -> Result<(), Stopped> {
+    let meter = Meter::default();
+    let mut json = serde_json::Deserializer::from_reader(Metered { inner: reader, meter: meter.clone() });
+    let passed = || meter.reset();
+    loop {
+        let mut document = Document { visit: &mut *visit, place: Place::Document, failed: None, passed: &passed };
+        meter.reset();
+        let read = document.read(&mut json);
+        if let Some(failed) = document.failed {
+            return Err(Stopped::Visitor(failed));
+        }
+        let Err(error) = read else {
+            match json.end() {
+                Ok(()) => return Ok(()),
+                // There is another document; what is wrong with it, it will say itself.
+                Err(_) => continue,
+            }
+        };
+        if let Some(error) = meter.0.failed.take() {
+            return Err(Stopped::Read(error));
+        }
+        let what = match meter.is_exceeded() {
+            true => format!(
+                "an element before line {}, column {} is larger than {} MiB, the most that is read at once",
+                error.line(),
+                error.column(),
+                ELEMENT_BYTES_MAX >> 20
+            ),
+            false => format!("line {}, column {}: {}", error.line(), error.column(), what_of(&error)),
+        };
+        return visit(Found::Broken { what, place: Place::Document }).map_err(Stopped::Visitor);
+    }
+}
+
+/// The message without its place, which counts from the start of a line or of the file as the case may be.
+fn what_of(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    text.rsplit_once(" at line ").map_or(text.clone(), |(what, _)| what.to_owned())
+}
+
+/// How much was read since the last element.
+#[derive(Debug, Clone, Default)]
+struct Meter(Rc<Gauge>);
+
+#[derive(Debug, Default)]
+struct Gauge {
+    read: Cell<usize>,
+    failed: RefCell<Option<io::Error>>,
+}
+
+impl Meter {
+    fn reset(&self) {
+        self.0.read.set(0);
+    }
+
+    fn is_exceeded(&self) -> bool {
+        self.0.read.get() > ELEMENT_BYTES_MAX
+    }
+}
+
+/// Ends an element that is too large, as an error of reading.
+struct Metered<R> {
+    inner: R,
+    meter: Meter,
+}
+
+impl<R: Read> Read for Metered<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.meter.is_exceeded() {
+            return Err(io::Error::other("an element is too large"));
+        }
+        let read = self.inner.read(buffer).map_err(|error| {
+            let kind = error.kind();
+            self.meter.0.failed.replace(Some(error));
+            io::Error::from(kind)
+        })?;
+        self.meter.0.read.set(self.meter.0.read.get() + read);
+        Ok(read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(text: &[u8]) -> (bool, Vec<String>) {
+        let mut all = Vec::new();
+        let mut visit = |found: Found<'_>| {
+            all.push(match found {
+                Found::Element { list, index, text, place } => format!("{place}{}[{index}] {text}", list.name()),
+                Found::Foreign { members, place } => format!("{place}foreign {}", members.join(" ")),
+                Found::Broken { what, place } => format!("{place}broken: {what}"),
+            });
+            Ok(())
+        };
+        let has_content = each(&mut io::BufReader::with_capacity(3, text), &mut visit).unwrap();
+        (has_content, all)
+    }
+
+    #[test]
+    fn a_document_may_be_laid_out_in_any_way() {
+        let expected = ["data[0] {\"a\":[1,2]}", "data[1] 3"];
+        for text in [
+            "{\"total\":0,\"data\":[{\"a\":[1,2]},3],\"errors\":null}",
+            "\n \n{\n\"total\": 0,\n\"data\": [\n{\"a\":[1,2]}, 3\n]}\n",
+        ] {
+            let (has_content, all) = found(text.as_bytes());
+            let all: Vec<&str> = all.iter().map(|line| line.trim_start_matches("line 1: ")).collect();
+            assert!(has_content);
+            assert_eq!(all, expected, "{text}");
+        }
+        assert_eq!(found(b"[{\"x\":1}]").1, ["data[0] {\"x\":1}"]);
+        let bare = "{\"traceID\":\"1\",\n\"spans\":[],\n\"processes\":{}}";
+        assert_eq!(found(bare.as_bytes()).1, ["data[0] {\"traceID\":\"1\",\"spans\":[],\"processes\":{}}"]);
+        assert_eq!(found(b"{\"data\":null}").1, [""; 0]);
+    }
+
+    #[test]
+    fn lines_are_documents_of_their_own_and_a_damaged_one_costs_only_itself() {
+        let text = "{\"resourceSpans\":[1]}\n\n{\"resourceSpans\":[2\n{\"resourceLogs\":[3]}x\n{\"a\":0,\"b\":0}\n{\"resourceMetrics\":[4]}";
+        let expected = [
+            "line 1: resourceSpans[0] 1",
+            "line 3: resourceSpans[0] 2",
+            "line 3: broken: EOF while parsing a list",
+            "line 4: resourceLogs[0] 3",
+            "line 4: broken: trailing characters",
+            "line 5: foreign a b",
+            "line 6: resourceMetrics[0] 4",
+        ];
+        assert_eq!(found(text.as_bytes()).1, expected);
+        let damaged_first = "{\"resourceSpans\":[1\n{\"resourceSpans\":[2]}\n";
+        assert_eq!(found(damaged_first.as_bytes()).1.last().unwrap(), "line 2: resourceSpans[0] 2");
+    }
+
+    #[test]
+    fn documents_may_follow_each_other() {
+        let text = "{\n\"data\":[1]}\n{\"data\":[2]} {\"data\":[3]}";
+        assert_eq!(found(text.as_bytes()).1, ["data[0] 1", "data[0] 2", "data[0] 3"]);
+    }
+
+    #[test]
+    fn what_is_no_json_is_said_with_its_place() {
+        let cases: [(&[u8], u32, &str); 6] = [
+            (b"hello", 1, "expected value"),
+            (b"{\n\"data\": [1, 2,, 3]}", 2, "expected value"),
+            (b"{\n\"data\": 5}", 2, "invalid type: integer `5`, expected a list as \"data\""),
+            (b"5", 1, "invalid type: integer `5`, expected an object or a list"),
+            (b"\x1f\x8b\x08", 1, "expected value"),
+            (b"{\"x\":", 1, "EOF while parsing a value"),
+        ];
+        for (text, line, expected) in cases {
+            let said = found(text).1.pop().unwrap();
+            let place = format!("broken: line {line}, column ");
+            assert!(said.starts_with(&place) && said.ends_with(&format!(": {expected}")), "{said}");
+        }
+        assert_eq!(found(b" \n\t\n"), (false, Vec::new()));
+        assert_eq!(found(b""), (false, Vec::new()));
+    }
+
+    /// Endless text of an object whose single element never ends.
+    struct Endless(usize);
+
+    impl Read for Endless {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let head = b"{\n\"data\":[\"";
+            let take = |at: usize| head.get(at).copied().unwrap_or(b'x');
+            buffer.iter_mut().enumerate().for_each(|(i, byte)| *byte = take(self.0 + i));
+            self.0 += buffer.len();
+            Ok(buffer.len())
+        }
+    }
+
+    #[test]
+    fn an_element_without_end_is_given_up() {
+        let mut said = Vec::new();
+        let mut visit = |found: Found<'_>| {
+            said.push(format!("{found:?}"));
+            Ok(())
+        };
+        each(&mut io::BufReader::new(Endless(0)), &mut visit).unwrap();
+        assert!(said.len() == 1 && said[0].contains("larger than 64 MiB"), "{said:?}");
+    }
+
+    #[test]
+    fn what_the_visitor_says_ends_it() {
+        let mut visit = |_: Found<'_>| Err("full".to_owned());
+        let stopped = each(&mut io::Cursor::new(b"{\"data\":[1,2]}"), &mut visit).unwrap_err();
+        assert!(matches!(stopped, Stopped::Visitor(what) if what == "full"));
+    }
+}

@@ -1,0 +1,123 @@
+//! From what was read to the store: in batches, one of which is under way while the next is read.
+//!
+//! With never more than one batch in the store's queue, the store is never too busy, so nothing is lost and nothing has
+//! to be sent again.
+
+use narrows_model::series::{LogLine, Point, SeriesKey};
+use narrows_model::trace::Span;
+
+use crate::{Receipt, Store};
+
+/// Spans that make a batch.
+const BATCH_SPANS: usize = 4_096;
+/// How many complaints are kept word for word.
+const COMPLAINTS_MAX: usize = 10;
+
+/// What files came to.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Imported {
+    /// Spans that were kept; one that is there already counts, and is kept once.
+    pub spans: u64,
+    /// Metric points that were kept.
+    pub points: u64,
+    /// Log lines that were kept.
+    pub logs: u64,
+    /// Records that made sense and were not kept, because a ceiling is reached.
+    pub over_limit: u64,
+    /// Lines, traces and records that made no sense.
+    pub malformed: u64,
+    /// What is wrong with the first of them, each with its place.
+    pub complaints: Vec<String>,
+}
+
+impl Imported {
+    /// All that was kept.
+    pub fn records(&self) -> u64 {
+        self.spans + self.points + self.logs
+    }
+
+    /// Counts what made no sense.
+    pub(super) fn complain(&mut self, malformed: u64, complaint: impl FnOnce() -> String) {
+        self.malformed += malformed;
+        if malformed > 0 && self.complaints.len() < COMPLAINTS_MAX {
+            self.complaints.push(complaint());
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    Spans,
+    Points,
+    Logs,
+}
+
+/// Hands records to a store.
+pub(super) struct Feed<'a> {
+    store: &'a dyn Store,
+    under_way: Option<(Kind, Receipt)>,
+    spans: Vec<Span>,
+    /// What became of everything so far.
+    pub(super) imported: &'a mut Imported,
+    /// Records that were taken, whatever became of them.
+    pub(super) taken: u64,
+}
+
+impl<'a> Feed<'a> {
+    pub(super) fn new(store: &'a dyn Store, imported: &'a mut Imported) -> Self {
+        Self { store, under_way: None, spans: Vec::new(), imported, taken: 0 }
+    }
+
+    pub(super) fn spans(&mut self, spans: Vec<Span>) -> Result<(), String> {
+        self.taken += spans.len() as u64;
+        self.spans.extend(spans);
+        if self.spans.len() < BATCH_SPANS {
+            return Ok(());
+        }
+        self.flush_spans()
+    }
+
+    pub(super) fn points(&mut self, points: Vec<(SeriesKey, Point)>) -> Result<(), String> {
+        self.taken += points.len() as u64;
+        self.push(Kind::Points, points.len(), |store| store.points(points))
+    }
+
+    pub(super) fn logs(&mut self, lines: Vec<LogLine>) -> Result<(), String> {
+        self.taken += lines.len() as u64;
+        self.push(Kind::Logs, lines.len(), |store| store.logs(lines))
+    }
+
+    /// Hands over what waits and waits until it is kept.
+    pub(super) fn finish(&mut self) -> Result<(), String> {
+        self.flush_spans()?;
+        self.settle()
+    }
+
+    fn flush_spans(&mut self) -> Result<(), String> {
+        let spans = std::mem::take(&mut self.spans);
+        self.push(Kind::Spans, spans.len(), |store| store.spans(spans))
+    }
+
+    fn push(&mut self, kind: Kind, records: usize, keep: impl FnOnce(&dyn Store) -> Receipt) -> Result<(), String> {
+        if records == 0 {
+            return Ok(());
+        }
+        self.settle()?;
+        self.under_way = Some((kind, keep(self.store)));
+        Ok(())
+    }
+
+    fn settle(&mut self) -> Result<(), String> {
+        let Some((kind, receipt)) = self.under_way.take() else { return Ok(()) };
+        let kept = receipt.blocking_recv().map_err(|_| "the run file was left unwritten".to_owned())?;
+        let kept = kept.map_err(|refused| refused.to_string())?;
+        let count = match kind {
+            Kind::Spans => &mut self.imported.spans,
+            Kind::Points => &mut self.imported.points,
+            Kind::Logs => &mut self.imported.logs,
+        };
+        *count += kept.kept;
+        self.imported.over_limit += kept.over_limit;
+        Ok(())
+    }
+}

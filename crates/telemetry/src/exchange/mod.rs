@@ -1,0 +1,26 @@
+//! Telemetry in the files and words of other programs: what they wrote in, what a run holds out.
+//!
+//! In ([`import`]): Jaeger's JSON and OTLP's JSON, told apart by what stands at the top, streamed and bounded by
+//! [`documents`]. Out: OTLP's JSON and Jaeger's ([`write`]), rows of a view, and OTLP over HTTP to a receiver
+//! ([`send`]). What makes no sense is counted and named with its place; nothing here decides what is kept, which is the
+//! [`crate::Store`]'s business.
+//!
+//! Not here: gRPC out, protobuf files, Zipkin.
+
+mod document;
+mod documents;
+mod feed;
+mod import;
+mod jaeger;
+mod out;
+mod rows;
+mod send;
+#[cfg(test)]
+mod tests;
+
+pub use documents::ELEMENT_BYTES_MAX;
+pub use feed::Imported;
+pub use import::{Error as ImportError, import};
+pub use out::{Error as ExportError, Signal, Written, write_jaeger, write_otlp};
+pub use rows::{RowFormat, write_rows};
+pub use send::{BATCH_RECORDS, Error as SendError, Sent, send};

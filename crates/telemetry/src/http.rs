@@ -1,0 +1,237 @@
+//! A small HTTP/1.1 client: to ask for pages of metrics, and to hand telemetry to another receiver.
+//!
+//! One connection, kept while the other side keeps it; every answer within a time and a size. Plain text only, no
+//! redirects, no proxies: what it talks to stands beside the system under test.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use hyper::body::Body;
+use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper::header::{HOST, HeaderMap, HeaderValue};
+use hyper::{Request, StatusCode, Uri};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+
+/// The longest URL that is taken, in bytes.
+const URL_BYTES_MAX: usize = 2_048;
+
+/// `http://HOST[:PORT][/PATH][?QUERY]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Url {
+    authority: String,
+    path: String,
+}
+
+/// Why a text is no URL that can be talked to. The message says what was expected.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` {what}")]
+pub struct NotAUrl {
+    /// As it was given, cut short.
+    pub text: String,
+    /// What is wrong with it.
+    pub what: &'static str,
+}
+
+impl Url {
+    /// Reads a URL. A path that is missing is `/`.
+    ///
+    /// # Errors
+    /// When it is not plain HTTP, names no host, or holds a user's name.
+    pub fn parse(text: &str) -> Result<Self, NotAUrl> {
+        let wrong = |what| NotAUrl { text: text.chars().take(200).collect(), what };
+        if text.len() > URL_BYTES_MAX {
+            return Err(wrong("is too long for a URL"));
+        }
+        let uri: Uri =
+            text.parse().map_err(|_| wrong("is not a URL, expected such as http://127.0.0.1:9100/metrics"))?;
+        match uri.scheme_str() {
+            Some("http") => {}
+            Some("https") => return Err(wrong("is https; only plain http is spoken here")),
+            _ => return Err(wrong("is not a URL, expected such as http://127.0.0.1:9100/metrics")),
+        }
+        let authority = uri.authority().ok_or_else(|| wrong("names no host"))?;
+        if authority.host().is_empty() || authority.as_str().contains('@') {
+            return Err(wrong("names no host, or a user; expected http://HOST:PORT/…"));
+        }
+        if authority.as_str().len() > authority.host().len() && authority.port_u16().is_none() {
+            return Err(wrong("has no valid port, expected 1 to 65535"));
+        }
+        let path = uri.path_and_query().map_or("/", |path| path.as_str());
+        Ok(Self { authority: authority.as_str().to_owned(), path: path.to_owned() })
+    }
+
+    /// `HOST[:PORT]`, as it was given.
+    pub fn authority(&self) -> &str {
+        &self.authority
+    }
+
+    /// Path and query; `/` at least.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The same host with another path.
+    #[must_use]
+    pub fn with_path(&self, path: &str) -> Self {
+        Self { authority: self.authority.clone(), path: path.to_owned() }
+    }
+
+    /// What a socket connects to.
+    fn host_and_port(&self) -> String {
+        let has_port = self.authority.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+        if has_port { self.authority.clone() } else { format!("{}:80", self.authority) }
+    }
+}
+
+impl std::fmt::Display for Url {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "http://{}{}", self.authority, self.path)
+    }
+}
+
+/// Why there is no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum NoAnswer {
+    #[error("cannot connect: {0}")]
+    Connect(String),
+    #[error("the connection broke: {0}")]
+    Broken(String),
+    #[error("no whole answer within {0:?}")]
+    TooSlow(Duration),
+    #[error("the answer is larger than {0} bytes")]
+    TooLarge(usize),
+}
+
+/// How long and how large an answer may be.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds {
+    pub(crate) patience: Duration,
+    pub(crate) body_bytes_max: usize,
+}
+
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+/// A connection to one host, made when it is needed. Lives in one runtime.
+#[derive(Debug)]
+pub(crate) struct Client {
+    url: Url,
+    bounds: Bounds,
+    open: Option<SendRequest<Full<Bytes>>>,
+}
+
+impl Client {
+    pub(crate) fn new(url: Url, bounds: Bounds) -> Self {
+        Self { url, bounds, open: None }
+    }
+
+    /// `GET` of the URL.
+    pub(crate) async fn get(&mut self, accept: &'static str) -> Result<Answer, NoAnswer> {
+        let headers = [("accept", HeaderValue::from_static(accept))];
+        let path = self.url.path.clone();
+        self.ask("GET", &path, &headers, Bytes::new()).await
+    }
+
+    /// `POST` to a path of the host.
+    pub(crate) async fn post(
+        &mut self,
+        path: &str,
+        content_type: &'static str,
+        body: Bytes,
+    ) -> Result<Answer, NoAnswer> {
+        let headers = [("content-type", HeaderValue::from_static(content_type))];
+        self.ask("POST", path, &headers, body).await
+    }
+
+    async fn ask(
+        &mut self,
+        method: &str,
+        path: &str,
+        headers: &[(&'static str, HeaderValue)],
+        body: Bytes,
+    ) -> Result<Answer, NoAnswer> {
+        let mut request = Request::builder().method(method).uri(path).header(HOST, self.url.authority());
+        for (name, value) in headers {
+            request = request.header(*name, value);
+        }
+        let request = request.body(Full::new(body)).map_err(|error| NoAnswer::Broken(error.to_string()))?;
+        let patience = self.bounds.patience;
+        let answered = tokio::time::timeout(patience, self.exchange(request)).await;
+        let answered = answered.unwrap_or(Err(NoAnswer::TooSlow(patience)));
+        if answered.is_err() {
+            // What is left of a broken exchange would be read as the next answer.
+            self.open = None;
+        }
+        answered
+    }
+
+    async fn exchange(&mut self, request: Request<Full<Bytes>>) -> Result<Answer, NoAnswer> {
+        let sender = self.connected().await?;
+        let broken = |error: hyper::Error| NoAnswer::Broken(error.to_string());
+        let response = sender.send_request(request).await.map_err(broken)?;
+        let (parts, body) = response.into_parts();
+        let bytes_max = self.bounds.body_bytes_max;
+        if body.size_hint().lower() > bytes_max as u64 {
+            return Err(NoAnswer::TooLarge(bytes_max));
+        }
+        let body = Limited::new(body, bytes_max).collect().await.map_err(|error| match error.downcast_ref() {
+            Some(LengthLimitError { .. }) => NoAnswer::TooLarge(bytes_max),
+            None => NoAnswer::Broken(error.to_string()),
+        })?;
+        Ok(Answer { status: parts.status, headers: parts.headers, body: body.to_bytes() })
+    }
+
+    /// The open connection, or a new one when the other side closed it.
+    async fn connected(&mut self) -> Result<&mut SendRequest<Full<Bytes>>, NoAnswer> {
+        let is_open = match &mut self.open {
+            Some(sender) => sender.ready().await.is_ok(),
+            None => false,
+        };
+        if !is_open {
+            let refused = |error: &dyn std::fmt::Display| NoAnswer::Connect(error.to_string());
+            let stream = TcpStream::connect(self.url.host_and_port()).await.map_err(|error| refused(&error))?;
+            // A request is one write, and the next one waits for its answer.
+            let _ = stream.set_nodelay(true);
+            let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(|error| refused(&error))?;
+            // Ends with the connection; what breaks it is told to the sender.
+            drop(tokio::spawn(connection));
+            self.open = Some(sender);
+        }
+        self.open.as_mut().ok_or_else(|| NoAnswer::Connect("no connection".to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_read_or_refused_with_a_reason() {
+        let url = Url::parse("http://127.0.0.1:9100/metrics?a=b").unwrap();
+        assert_eq!((url.authority(), url.path()), ("127.0.0.1:9100", "/metrics?a=b"));
+        assert_eq!(url.to_string(), "http://127.0.0.1:9100/metrics?a=b");
+        assert_eq!(Url::parse("http://localhost").unwrap().host_and_port(), "localhost:80");
+        assert_eq!(Url::parse("http://[::1]").unwrap().host_and_port(), "[::1]:80");
+        assert_eq!(Url::parse("http://[::1]:4318").unwrap().host_and_port(), "[::1]:4318");
+        for (text, expected) in [
+            ("https://a/", "is https"),
+            ("a/metrics", "not a URL"),
+            ("127.0.0.1:9100", "not a URL"),
+            ("ftp://a/", "not a URL"),
+            ("http://user@a/", "or a user"),
+            ("http://a:99999/", "port"),
+            ("", "not a URL"),
+            ("http://a b/", "not a URL"),
+        ] {
+            let error = Url::parse(text).unwrap_err().to_string();
+            assert!(error.contains(expected), "{text}: {error}");
+        }
+        assert!(Url::parse(&format!("http://a/{}", "x".repeat(URL_BYTES_MAX))).is_err());
+    }
+}
