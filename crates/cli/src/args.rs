@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{capacity, check, completions, diagnose, init, load, man, report, run};
+use crate::commands::{
+    attach, capacity, check, completions, diagnose, export, import, init, load, man, query, report, run,
+};
 
 /// Puts a distributed service under load, watches every hop, and names the place that holds it back.
 #[derive(Debug, Parser)]
@@ -23,12 +25,20 @@ pub(crate) enum Command {
     Demo(crate::commands::demo::Arguments),
     /// Put load on one URL, with hey's flags and their meaning
     Load(Box<load::Arguments>),
+    /// Collect from a system that already runs, under whatever load, and say what is wrong with it
+    Attach(Box<attach::Arguments>),
     /// Find the highest rate of arrivals that keeps an experiment's objectives
     Capacity(capacity::Arguments),
     /// Say again what a run showed: table, findings, one sentence
     Diagnose(diagnose::Arguments),
     /// Write a run as one self-contained HTML page, or as JSON
     Report(report::Arguments),
+    /// Ask a run anything, in SQL or in KQL
+    Query(query::Arguments),
+    /// Make a run of traces, metrics and logs that other programs wrote
+    Import(import::Arguments),
+    /// Write the telemetry of a run for other programs, or send it to one
+    Export(export::Arguments),
     /// Write a first experiment file
     Init(init::Arguments),
     /// Report every mistake in an experiment file, with its place

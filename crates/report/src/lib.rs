@@ -14,4 +14,5 @@ mod load;
 mod measures;
 mod operations;
 mod recurring;
+pub mod table;
 pub mod text;

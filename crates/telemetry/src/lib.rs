@@ -3,10 +3,13 @@
 //! Everything that arrives goes through one door, [`Store`], so that receivers and samplers do not know how a run is
 //! kept and can be tested without a file.
 
+pub mod exchange;
+pub mod http;
 pub mod normalise;
 pub mod otlp;
 pub mod run_file;
 pub mod sampler;
+pub mod scrape;
 
 use narrows_model::series::{LogLine, Point, SeriesKey};
 use narrows_model::trace::Span;
@@ -28,7 +31,7 @@ pub type Receipt = tokio::sync::oneshot::Receiver<Result<Kept, Refused>>;
 /// How many records of a call were kept, and how many were refused because a limit was reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Kept {
-    /// Committed.
+    /// Committed; or, of a span, counted and stood for by others.
     pub kept: u64,
     /// Not kept: the trial's ceiling is reached, or no trial is under way.
     pub over_limit: u64,

@@ -1,5 +1,6 @@
 //! The subcommands, one file each: its arguments and what it does.
 
+pub(crate) mod attach;
 pub(crate) mod capacity;
 pub(crate) mod check;
 pub(crate) mod completions;
@@ -9,10 +10,13 @@ pub(crate) mod diagnose;
 pub(crate) mod doctor;
 #[cfg(feature = "reference-systems")]
 pub(crate) mod engine;
+pub(crate) mod export;
 pub(crate) mod guard;
+pub(crate) mod import;
 pub(crate) mod init;
 pub(crate) mod load;
 pub(crate) mod man;
+pub(crate) mod query;
 pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod schema;

@@ -7,9 +7,9 @@ mod findings;
 mod load;
 mod load_summary;
 mod operations;
-mod paint;
+pub(crate) mod paint;
 mod published;
-mod table;
+pub(crate) mod table;
 
 use narrows_model::comparison::Outcome;
 use narrows_model::run::{Run, RunState, TrialState, Verdict};

@@ -7,14 +7,14 @@ use super::Color;
 
 /// Puts ANSI colours around text, or does not.
 #[derive(Clone, Copy)]
-pub(super) struct Paint(pub(super) Color);
+pub(crate) struct Paint(pub(crate) Color);
 
 impl Paint {
-    pub(super) fn bold(self, text: &str) -> String {
+    pub(crate) fn bold(self, text: &str) -> String {
         self.around("1", text)
     }
 
-    pub(super) fn dim(self, text: &str) -> String {
+    pub(crate) fn dim(self, text: &str) -> String {
         self.around("2", text)
     }
 
@@ -22,7 +22,7 @@ impl Paint {
         self.around("31", text)
     }
 
-    pub(super) fn green(self, text: &str) -> String {
+    pub(crate) fn green(self, text: &str) -> String {
         self.around("32", text)
     }
 
@@ -39,7 +39,7 @@ impl Paint {
 }
 
 /// Text on one line, without control characters.
-pub(super) fn clean(text: &str) -> String {
+pub(crate) fn clean(text: &str) -> String {
     text.chars()
         .map(|c| match c {
             '\n' | '\t' => ' ',

@@ -20,7 +20,7 @@ const MEASURED: usize = 7;
 
 /// How the text of a column stands.
 #[derive(Clone, Copy)]
-pub(super) enum Align {
+pub(crate) enum Align {
     Left,
     Right,
 }
@@ -134,7 +134,7 @@ fn mark(kept: Kept) -> &'static str {
 }
 
 /// A table with a ruled header. Cells are broken rather than that a line exceeds the width.
-pub(super) fn render(header: &[(String, Align)], rows: &[Vec<String>], paint: Paint, width: usize) -> String {
+pub(crate) fn render(header: &[(String, Align)], rows: &[Vec<String>], paint: Paint, width: usize) -> String {
     let mut table = Table::new();
     table
         .load_style(presets::NOTHING.header_separator(LineStyle::none().fill(RULE)))

@@ -1,0 +1,113 @@
+//! Asks: reads the query, lets it be compiled and run, and says in its own text what is wrong with it.
+
+use std::io::Read;
+use std::path::Path;
+
+use narrows_model::table::Table;
+use narrows_query::Mistake;
+use narrows_telemetry::run_file::{QueryError, QueryLimits, Reader};
+
+use super::place::{Place, pointed};
+use crate::exit::Failure;
+
+/// Where tables and columns are described.
+const PAGE: &str = "docs/reference/query.md";
+/// What SQL is called where a file would have its name.
+const SQL: &str = "SQL";
+
+/// Asks in SQL.
+pub(super) fn sql(run: &Path, sql: &str, limits: &QueryLimits) -> Result<Table, Failure> {
+    let from_input = if sql == "-" { Some(read(Path::new("-"))?) } else { None };
+    let sql = from_input.as_deref().unwrap_or(sql);
+    Reader::open(run)?.sql(sql, limits).map_err(|error| failure(error, Some(sql)))
+}
+
+/// Asks in KQL.
+pub(super) fn kql(run: &Path, file: &Path, lets: &[(String, String)], limits: &QueryLimits) -> Result<Table, Failure> {
+    let text = read(file)?;
+    let compiled = narrows_query::compile(&text, lets).map_err(|mistake| mistaken(&mistake, file, &text, lets))?;
+    let reader = Reader::open(run)?;
+    let answer = reader.run_compiled(&compiled.sql, &compiled.columns, compiled.chart, limits);
+    answer.map_err(|error| failure(error, None))
+}
+
+/// A query from a file or from standard input.
+fn read(file: &Path) -> Result<String, Failure> {
+    const BYTES_MAX: u64 = 1 << 20;
+    let name = name_of(file);
+    let mut bytes = Vec::new();
+    let source: Result<Box<dyn Read>, _> = match file.as_os_str() == "-" {
+        true => Ok(Box::new(std::io::stdin().lock())),
+        false => std::fs::File::open(file).map(|file| Box::new(file) as Box<dyn Read>),
+    };
+    source.and_then(|source| source.take(BYTES_MAX + 1).read_to_end(&mut bytes)).map_err(|error| {
+        let failure = Failure::new(format!("cannot read the query from {name}: {error}"));
+        let is_query = file.to_string_lossy().contains(['|', '\n']);
+        if is_query {
+            failure.hint("`--kql` names a file; `--kql -` reads the query from standard input")
+        } else {
+            failure
+        }
+    })?;
+    if bytes.len() as u64 > BYTES_MAX {
+        return Err(Failure::new(format!("the query in {name} is longer than 1 MiB")));
+    }
+    String::from_utf8(bytes).map_err(|_| Failure::new(format!("the query in {name} is not UTF-8 text")))
+}
+
+fn name_of(file: &Path) -> String {
+    if file.as_os_str() == "-" { "standard input".to_owned() } else { file.display().to_string() }
+}
+
+/// A mistake of KQL, in the text that it is in: the query's, or that of a `--let`. A `--let` of no `let` is in neither.
+fn mistaken(mistake: &Mistake, file: &Path, text: &str, lets: &[(String, String)]) -> Failure {
+    let is_of = |name: &str| mistake.message.starts_with(&format!("in the value given for `{name}`: "));
+    let (name, text) = match lets.iter().find(|(name, _)| is_of(name)) {
+        Some((name, value)) => (format!("--let {name}"), value.as_str()),
+        None => (name_of(file), text),
+    };
+    let place = Place { line: mistake.line, column: mistake.column };
+    let is_of_no_let = mistake.message.starts_with("no `let` of this query is called");
+    let failure = match is_of_no_let {
+        true => Failure::new(format!("--let: {}", mistake.message)),
+        false => Failure::new(pointed(&name, text, place, &mistake.message)),
+    };
+    match &mistake.hint {
+        Some(hint) => failure.hint(hint.clone()),
+        None => failure,
+    }
+}
+
+/// `sql` is the query as its author wrote it; None when it was compiled.
+fn failure(error: QueryError, sql: Option<&str>) -> Failure {
+    let hint = hint(&error, sql.is_some());
+    let failure = match (error, sql) {
+        (QueryError::File(error), _) => return error.into(),
+        (QueryError::Sql { message, place: Some((line, column)) }, Some(sql)) => {
+            Failure::new(pointed(SQL, sql, Place { line, column }, &message))
+        }
+        (QueryError::Sql { message, .. }, Some(_)) => Failure::new(format!("{SQL}: {message}")),
+        (QueryError::Sql { message, .. }, None) => Failure::new(format!("the query cannot go on: {message}")),
+        (error, _) => Failure::new(error),
+    };
+    match hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}
+
+fn hint(error: &QueryError, is_sql: bool) -> Option<String> {
+    match error {
+        QueryError::TimedOut { .. } => {
+            Some("`--timeout` lets it run longer; a condition on `trial` gives it less to read".to_owned())
+        }
+        QueryError::Sql { message, .. } if message.starts_with("no such table") => {
+            let names: Vec<&str> = narrows_query::tables().iter().map(|table| table.name).collect();
+            Some(format!("among others there are {}; see {PAGE}", names.join(", ")))
+        }
+        QueryError::Sql { message, .. } if is_sql && message.starts_with("no such ") => {
+            Some(format!("columns and functions are in {PAGE}"))
+        }
+        _ => None,
+    }
+}
