@@ -5,7 +5,7 @@ Each case runs Narrows and the peers in turn, round after round, against the sam
 `return 200`), every client pinned to core 0. What is compared is the client's CPU time per request, from the kernel's
 accounting of the process (wait4), so that a busy neighbour costs little; figures are medians over rounds of the ratio
 to the first peer in the same round, with a 95 % interval by bootstrap. Peers that are not on PATH are left out and
-named.
+named. `floor` is bench/floor.c, built when a C compiler is there: what the kernel alone takes for the same requests.
 
     cargo build --release
     bench/load.py closed            # closed loop, 50 connections, against wrk (and hey, oha, k6 where there)
@@ -88,6 +88,17 @@ def free_port():
         return s.getsockname()[1]
 
 
+def floor(folder):
+    """Builds the ruler. Gives its path, or nothing without a C compiler."""
+    compiler = shutil.which("cc")
+    if not compiler:
+        print("note: no C compiler, so no floor is measured")
+        return None
+    program = Path(folder) / "floor"
+    subprocess.run([compiler, "-O2", "-o", program, ROOT / "bench" / "floor.c"], check=True)
+    return str(program)
+
+
 class Nginx:
     """nginx on a free port of loopback, gone with the block."""
 
@@ -159,6 +170,10 @@ def number(pattern, text, scale=1.0):
     return float(found.group(1).replace(",", "")) * scale if found else None
 
 
+def answers(output):
+    return number(r"(\d+) answers", output)
+
+
 def median_interval(values, rounds=2000):
     """Median with a 95 % interval by bootstrap from a fixed seed."""
     rng = random.Random(1)
@@ -215,6 +230,8 @@ def closed(rounds, seconds):
         narrows = [str(NARROWS), "load", "-c", "50", "-z", f"{seconds}s", url]
         cases = {name: (command, count) for name, (_, command, count) in peers.items()}
         cases["narrows"] = (narrows, sum_of_statuses)
+        if ruler := floor(nginx.dir):
+            cases["floor"] = ([ruler, "closed", str(nginx.port), "50", str(100_000 * seconds)], answers)
         compare(cases, rounds, next(iter(cases)))
 
 
@@ -239,12 +256,15 @@ def open_loop(rounds, seconds):
         peers = present({
             "oha": ("oha", ["oha", "--no-tui", "--latency-correction", "-q", "2000", "-z", f"{seconds}s", "-c", "50", url], count),
             "h2load": ("h2load", ["h2load", "--h1", "-c", "50", "--rps", "40", "-D", str(seconds), url], count),
+            "wrk2": ("wrk2", ["wrk2", "-t1", "-c50", "-R2000", f"-d{seconds}s", "--latency", url], wrk_count),
             "vegeta": ("vegeta", ["sh", "-c", f"echo GET {url} | vegeta attack -rate=2000 -duration={seconds}s | vegeta report"], count),
             "k6": ("k6", k6(url, f"scenarios: {{ a: {{ {rate}, duration: '{seconds}s' }} }}"), count),
         })
         narrows = [str(NARROWS), "load", "-c", "50", "--rate", "2000", "-z", f"{seconds}s", url]
         cases = {"narrows": (narrows, count)}
         cases.update({name: (command, n) for name, (_, command, n) in peers.items()})
+        if ruler := floor(nginx.dir):
+            cases["floor"] = ([ruler, "open", str(nginx.port), "50", str(count), "2000"], answers)
         figures = compare(cases, rounds, "narrows")
         medians = {
             "narrows": (r"50 ?% in ([\d.]+ \S+)", figures["narrows"][-1][2]),

@@ -3,6 +3,7 @@
 mod args;
 mod commands;
 mod exit;
+mod fitted;
 mod live;
 mod running;
 mod runs_folder;

@@ -6,6 +6,8 @@
 
 mod common;
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use common::{Bench, ask, text};
 use serde_json::Value;
 
@@ -39,7 +41,14 @@ objectives: ["{objective}"]
 
 const QUICK: [&str; 8] = ["capacity", "--probe", "2s", "--precision", "25%", "--out", "run.narrows", "--json"];
 
+/// Two searches at a time would be each other's load.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 fn search(bench: &Bench, more: &[&str]) -> (Option<i32>, Value, String) {
+    let _alone = alone();
     let run = bench.run(&[&QUICK[..], more].concat());
     let said = text(&run.stderr);
     (run.status.code(), serde_json::from_slice(&run.stdout).unwrap_or(Value::Null), said)
@@ -70,12 +79,65 @@ fn the_capacity_lies_between_a_rate_that_was_kept_and_one_that_was_refused() {
 }
 
 #[test]
-fn a_system_that_breaks_at_once_is_exit_code_1() {
+fn a_first_rate_that_is_too_high_is_halved_until_the_objectives_are_kept() {
+    let bench = Bench::new(&store(ADMITTED as u32, "error_rate < 5%"));
+    let (code, told, said) = search(&bench, &["--from", "1600", "--repeat", "0"]);
+    assert_eq!(code, Some(0), "{said}");
+    let capacity = &told["capacities"][0];
+    let offered: Vec<f64> =
+        capacity["probes"].as_array().unwrap().iter().map(|probe| probe["offered"].as_f64().unwrap()).collect();
+    assert_eq!(offered[..2], [1600.0, 800.0], "{capacity:#}");
+    assert_eq!(capacity["verdict"]["kind"], "found", "{capacity:#}");
+    let rate = capacity["verdict"]["rate"].as_f64().unwrap();
+    assert!((100.0..=ADMITTED / 0.95).contains(&rate), "{capacity:#}");
+}
+
+#[test]
+fn a_system_that_breaks_at_every_rate_is_exit_code_1() {
     let bench = Bench::new(&store(1, "error_rate < 5%"));
-    let (code, told, said) = search(&bench, &["--from", "200"]);
+    let (code, told, said) = search(&bench, &["--from", "20", "--floor", "10"]);
     assert_eq!(code, Some(1), "{said}");
-    assert_eq!(told["capacities"][0]["verdict"]["kind"], "nowhere", "{told:#}");
-    assert_eq!(told["capacities"][0]["probes"].as_array().unwrap().len(), 1);
+    let capacity = &told["capacities"][0];
+    assert_eq!((&capacity["verdict"]["kind"], &capacity["verdict"]["rate"]), (&"nowhere".into(), &10.0.into()));
+    assert_eq!(capacity["probes"].as_array().unwrap().len(), 2, "{capacity:#}");
+    let sentence = capacity["sentence"].as_str().unwrap();
+    assert!(sentence.contains("even at 10.0/s, the lowest rate that was to be tried"), "{sentence}");
+}
+
+#[test]
+fn each_variant_has_a_search_of_its_own_and_a_row_in_a_table() {
+    let source = store(ADMITTED as u32, "error_rate < 5%")
+        .replace("--throughput, \"400\"", "--throughput, \"${admitted}\"")
+        + "parameters: { admitted: 400 }\nvariants: [{ name: as-is }, { name: half, admitted: 200 }]\n";
+    let bench = Bench::new(&source);
+    let quick = ["capacity", "--probe", "2s", "--precision", "50%", "--repeat", "0", "--from", "100", "--to", "3200"];
+    let _alone = alone();
+    let run = bench.run(&[&quick[..], &["--out", "run.narrows"]].concat());
+    let (told, said) = (text(&run.stdout), text(&run.stderr));
+    assert_eq!(run.status.code(), Some(0), "{told}{said}");
+    let row = |variant: &str| {
+        let mut lines = told.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+        lines.rfind(|cells| cells.len() > 4 && cells[0] == variant).unwrap_or_else(|| panic!("{variant}: {told}"))
+    };
+    let rate = |variant| row(variant)[1].trim_end_matches("/s").parse::<f64>().unwrap();
+    assert!(rate("as-is") > rate("half"), "{told}");
+    assert!(row("as-is").ends_with(&["1.00", "error_rate"]) && row("half").ends_with(&["error_rate"]), "{told}");
+    assert_eq!(ask(&bench.path("run.narrows"), "select group_concat(variant, ' ') from trials"), "as-is half");
+
+    let one = bench.run(&[&quick[..], &["--out", "one.narrows", "--variant", "half"]].concat());
+    assert_eq!(ask(&bench.path("one.narrows"), "select group_concat(variant, ' ') from trials"), "half");
+    assert!(!text(&one.stdout).contains("× the first"), "one variant needs no table: {}", text(&one.stdout));
+}
+
+#[test]
+fn the_load_of_another_program_cannot_be_searched() {
+    let source = store(400, "error_rate < 5%");
+    let (system, _) = source.split_once("load:").unwrap();
+    let bench = Bench::new(&format!("{system}load: {{ command: [k6, run] }}\nobjectives: [\"p95 < 1s\"]\n"));
+    let (code, _, said) = search(&bench, &[]);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("`load.command`") && said.contains("`load.scenarios`"), "{said}");
+    assert!(!bench.path("run.narrows").exists());
 }
 
 #[test]
@@ -87,5 +149,8 @@ fn what_cannot_be_searched_is_exit_code_2() {
     let (code, _, said) = search(&bench, &["--from", "20", "--to", "10"]);
     assert_eq!(code, Some(2));
     assert!(said.contains("--from is above --to"), "{said}");
+    let (code, _, said) = search(&bench, &["--from", "20", "--floor", "30"]);
+    assert_eq!(code, Some(2));
+    assert!(said.contains("--floor is above --from"), "{said}");
     assert!(!bench.path("run.narrows").exists());
 }

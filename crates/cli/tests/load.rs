@@ -136,6 +136,11 @@ fn a_lost_objective_ends_the_load_if_asked_for() {
     let said = exits(&bench.run(&[&words[..], &goals].concat()), 1);
     assert!(said.contains("`error_rate == 0` could not be kept any more"), "{said}");
     assert!(said.contains("MISSED   error_rate == 0: 100 %"), "{said}");
+    let output = bench.run(&[&words[..], &goals, &["--json"]].concat());
+    exits(&output, 1);
+    let told = json(&output);
+    assert_eq!(told["stopped"], "`error_rate == 0` could not be kept any more", "{told:#}");
+    assert_eq!((&told["objectives"][0]["kept"], &told["validity"]["verdict"]), (&"no".into(), &"invalid".into()));
 }
 
 #[test]
@@ -150,6 +155,34 @@ fn invalid_numbers_fail_only_if_asked_for() {
     let said = exits(&load(&bench, &server.url("/"), arguments), 0);
     assert!(said.contains("Validity: INVALID."), "{said}");
     exits(&load(&bench, &server.url("/"), &format!("{arguments} --strict")), 1);
+}
+
+#[test]
+fn what_the_generator_measured_of_itself_is_in_the_json() {
+    let bench = Bench::new("");
+    let server = Server::plain(|_| {
+        std::thread::sleep(Duration::from_millis(20));
+        answer("200 OK", "", "late")
+    });
+    let overload = "--rate 1000 -z 1s --max-connections 2 --from-address 127.0.0.7,127.0.0.9 --json";
+    let output = load(&bench, &server.url("/"), overload);
+    exits(&output, 0);
+    let told = json(&output);
+    assert_eq!(told["validity"]["verdict"], "invalid", "{told:#}");
+    assert!(told["validity"]["reasons"][0].as_str().unwrap().contains("never began"), "{told:#}");
+    let number = |pointer: &str| told.pointer(pointer).and_then(Value::as_f64).unwrap_or_else(|| panic!("{pointer}"));
+    let (due, dropped) = (number("/arrivals/due"), number("/arrivals/dropped"));
+    assert_eq!(due, 1_000.0);
+    assert!(dropped > 0.0 && number("/arrivals/late") > 0.0, "{told:#}");
+    assert!(number("/arrivals/achieved_per_second") < number("/arrivals/offered_per_second"), "{told:#}");
+    assert_eq!(number("/client_addresses"), 2.0);
+    assert!(number("/generator/lateness/p99_ns") >= number("/generator/lateness/p50_ns"), "{told:#}");
+    assert!(number("/generator/lateness/max_ns") > 0.0 && number("/requests/0/lateness/max_ns") > 0.0, "{told:#}");
+    let threads = told["generator"]["threads"].as_array().unwrap();
+    let cpu: f64 = threads.iter().map(|thread| thread["cpu_seconds"].as_f64().unwrap()).sum();
+    assert!(cpu > 0.0 && (cpu - number("/generator/cpu_seconds")).abs() < 1e-9, "{told:#}");
+    assert!((0.0..=1.0).contains(&number("/generator/busiest_thread")), "{told:#}");
+    exits(&load(&bench, &server.url("/"), &format!("{overload} --strict")), 1);
 }
 
 #[test]

@@ -79,3 +79,15 @@ fn run_files_that_are_none_get_an_error() {
         assert!(text(&said.stderr).starts_with("error: "), "{}", text(&said.stderr));
     }
 }
+
+#[test]
+fn a_target_whose_name_has_no_address_fails_the_run_and_is_named() {
+    let scenario = "{ model: constant-vus, vus: 1, duration: 1s, request: GET / }";
+    let source = format!("experiment: nowhere\nload:\n  target: http://a..b:80\n  scenarios: {{ main: {scenario} }}\n");
+    let bench = Bench::new(&source);
+    let run = bench.run(&["run", "--out", "run.narrows"]);
+    assert_eq!(run.status.code(), Some(2), "{}", text(&run.stderr));
+    let said = text(&run.stderr);
+    assert!(said.contains("error: the load's target `http://a..b:80` does not resolve to an address"), "{said}");
+    assert_eq!(ask(&bench.path("run.narrows"), "select state from run"), "failed");
+}

@@ -126,6 +126,8 @@ pub(crate) struct Recorder<'run> {
     second_end_ns: i64,
     names: Vec<RowName>,
     rows: Vec<LoadSecond>,
+    /// A second that is over and not handed over yet; see [`Self::hold_second`].
+    held: Option<ThreadSecond>,
     samplers: Vec<Sampler>,
     random: Random,
     pub(crate) totals: ThreadTotals,
@@ -146,6 +148,7 @@ impl<'run> Recorder<'run> {
             number: 0,
             second_end_ns: start_ns + SECOND_NS,
             rows: Vec::new(),
+            held: None,
             samplers: names.iter().map(|_| Sampler::default()).collect(),
             names,
             random,
@@ -187,6 +190,13 @@ impl<'run> Recorder<'run> {
     /// Counts iterations that were given up before they began, in the scenario's first row.
     pub(crate) fn dropped(&mut self, row: usize, iterations: u64) {
         self.rows[row].dropped += iterations;
+    }
+
+    /// Counts iterations that were given up because the load's time is over, in the second in which it ended when that
+    /// one is held, else in the current one.
+    pub(crate) fn given_up(&mut self, row: usize, iterations: u64) {
+        let rows = self.held.as_mut().map_or(&mut self.rows, |held| &mut held.rows);
+        rows[row].dropped += iterations;
     }
 
     /// Counts a request that has just been sent.
@@ -236,6 +246,24 @@ impl<'run> Recorder<'run> {
 
     /// Hands over the current second, with the users of each row at its end, and begins the next.
     pub(crate) fn close_second(&mut self, vus: &[u32]) {
+        let second = self.closed(vus);
+        self.line.send(Message::Second(second));
+    }
+
+    /// As [`Self::close_second`], but the second waits for what is given up at the end of the load, which is found out only
+    /// when it is over. It is handed over before the next one.
+    pub(crate) fn hold_second(&mut self, vus: &[u32]) {
+        self.held = Some(self.closed(vus));
+    }
+
+    fn release(&mut self) {
+        if let Some(held) = self.held.take() {
+            self.line.send(Message::Second(held));
+        }
+    }
+
+    fn closed(&mut self, vus: &[u32]) -> ThreadSecond {
+        self.release();
         self.number += 1;
         self.second_end_ns += SECOND_NS;
         let empty = self.empty_rows();
@@ -245,8 +273,7 @@ impl<'run> Recorder<'run> {
             row.vus = vus[at];
             samples.append(&mut self.samplers[at].take(&self.names[at]));
         }
-        let second = ThreadSecond { thread: self.line.thread, number: self.number - 1, rows, samples };
-        self.line.send(Message::Second(second));
+        ThreadSecond { thread: self.line.thread, number: self.number - 1, rows, samples }
     }
 
     /// Whether anything was counted in the current second.
@@ -255,7 +282,8 @@ impl<'run> Recorder<'run> {
     }
 
     /// Says that no second follows.
-    pub(crate) fn finish(self) -> ThreadTotals {
+    pub(crate) fn finish(mut self) -> ThreadTotals {
+        self.release();
         self.totals
     }
 

@@ -11,8 +11,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use narrows_model::load::{Check, Cookies, ErrorKind, Extract, LoadPlan, Place};
-use running::{Ran, iterations, plan, run_whole, step};
+use running::{Ran, die_and_return, iterations, plan, run_whole, step};
+use rustix::net::listen;
+use rustix::net::sockopt::set_socket_linger;
 
 /// A server that does with each connection what it is told.
 struct Bad {
@@ -23,7 +27,11 @@ struct Bad {
 
 impl Bad {
     fn start(serve: impl Fn(&mut TcpStream) + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        Self::start_at("127.0.0.1:0".parse().unwrap(), serve)
+    }
+
+    fn start_at(address: SocketAddr, serve: impl Fn(&mut TcpStream) + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind(address).unwrap();
         let address = listener.local_addr().unwrap();
         let (ends, serve) = (Arc::new(AtomicBool::new(false)), Arc::new(serve));
         let over = ends.clone();
@@ -219,4 +227,84 @@ fn a_connection_that_is_refused_or_closed_at_once_ends_the_iteration() {
     plan.targets = vec![listener.local_addr().unwrap()];
     drop(listener);
     assert_all(&run_whole(&plan), ErrorKind::Connect, 3, "Connection refused");
+}
+
+const GOOD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
+#[test]
+fn an_answer_that_drips_for_ever_times_out() {
+    for first in [&b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n"[..], b"HTTP/1.1 200 OK\r\nX: "] {
+        // One byte for each time that the socket gives up waiting for another request.
+        let server = Bad::start(move |stream| {
+            stream.set_nodelay(true).unwrap();
+            if hear(stream) && stream.write_all(first).is_ok() {
+                stream.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
+                while stream.write_all(b"y").is_ok() && !matches!(stream.read(&mut [0; 16]), Ok(0)) {}
+            }
+        });
+        let mut plan = plain(&server, 2);
+        plan.timeout = Duration::from_millis(150);
+        assert_all(&run_whole(&plan), ErrorKind::Timeout, 2, "no whole answer in time");
+    }
+}
+
+#[test]
+fn a_connection_that_is_reset_within_an_answer_is_a_reset() {
+    let server = Bad::start(|stream| {
+        if hear(stream) {
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf");
+            // Closed with nothing waited for, which the kernel tells the other side by a reset.
+            set_socket_linger(&*stream, Some(Duration::ZERO)).unwrap();
+        }
+    });
+    assert_all(&run_whole(&plain(&server, 4)), ErrorKind::Reset, 4, "Connection reset by peer");
+}
+
+#[test]
+fn a_connection_that_nobody_takes_times_out() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listen(&listener, 0).unwrap();
+    let address = listener.local_addr().unwrap();
+    // What the kernel takes in nobody's stead; beyond it, it does not answer.
+    let taken: Vec<TcpStream> =
+        (0..8).map_while(|_| TcpStream::connect_timeout(&address, Duration::from_millis(100)).ok()).collect();
+    assert!(taken.len() < 8, "the queue is never full");
+    let mut plan = plan(address, iterations(2, 4), vec![step("GET", "/")]);
+    plan.timeout = Duration::from_millis(100);
+    assert_all(&run_whole(&plan), ErrorKind::Timeout, 4, "no whole answer in time");
+}
+
+#[test]
+fn a_body_that_unpacks_to_a_thousand_times_its_size_is_not_unpacked_to_its_end() {
+    let mut packed = GzEncoder::new(Vec::new(), Compression::best());
+    (0..256).for_each(|_| packed.write_all(&[b'y'; 1 << 20]).unwrap());
+    let body = packed.finish().unwrap();
+    assert!(body.len() < 1 << 20, "{} bytes", body.len());
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {}\r\n\r\n", body.len());
+    let server = Bad::answering([head.as_bytes(), &body].concat());
+    assert_all(&run_whole(&looking(&server, 4)), ErrorKind::Check, 4, "check failed: body is longer than 1 MiB");
+    assert!(peak_bytes() < 300 << 20, "{} bytes", peak_bytes());
+}
+
+/// Answers until it is told to die, and then no more on any connection.
+fn mortal(address: SocketAddr, is_dead: &Arc<AtomicBool>) -> Bad {
+    let is_dead = is_dead.clone();
+    Bad::start_at(
+        address,
+        move |stream| {
+            while hear(stream) && !is_dead.load(Ordering::SeqCst) && stream.write_all(GOOD).is_ok() {}
+        },
+    )
+}
+
+#[test]
+fn a_target_that_dies_is_counted_as_refusing_and_used_again_when_it_returns() {
+    let is_dead = Arc::new(AtomicBool::new(false));
+    let mut server = Some(mortal("127.0.0.1:0".parse().unwrap(), &is_dead));
+    let address = server.as_ref().unwrap().address;
+    let mut plan = plan(address, iterations(1, 1), vec![step("GET", "/")]);
+    die_and_return(&mut plan, |exists| {
+        is_dead.store(!exists, Ordering::SeqCst);
+        server = exists.then(|| mortal(address, &is_dead));
+    });
 }

@@ -141,6 +141,18 @@ fn arrivals_that_find_every_user_busy_are_late_and_dropped_when_the_load_ends() 
 }
 
 #[test]
+fn what_is_given_up_when_the_time_is_over_counts_in_the_second_that_it_was_over() {
+    let server = Server::start(|_| Reply::Silence);
+    let mut plan = plan(&server, arriving(50.0, 1_000, 2, Arrivals::Uniform));
+    plan.drain = Duration::from_millis(10);
+    plan.threads = 2;
+    let ran = run_any(&plan);
+    let rows: Vec<(u64, u64)> = ran.seconds.iter().map(|row| (row.due, row.dropped)).collect();
+    assert_eq!(rows[0], (50, 48), "{rows:?}");
+    assert!(rows[1..].iter().all(|row| *row == (0, 0)), "{rows:?}");
+}
+
+#[test]
 fn latency_counts_from_the_moment_at_which_an_iteration_was_due() {
     let server = Server::start(|asked| {
         if asked.position == 0 {

@@ -17,7 +17,7 @@ use narrows_model::load::{
     Arrivals, Check, Connections, Cookies, DataSource, DataValues, ErrorKind, Extract, LoadBatch, LoadModel, LoadPlan,
     Pick, Place, Protocol, RequestTemplate, Step, Template, Tls, Trust,
 };
-use running::{Ran, iterations, run_whole, step, template};
+use running::{Ran, die_and_return, iterations, run_whole, step, template};
 use secure::{Asked, Authority, Goodbye, Reply, Server, Speaks, Validity, ok, raw};
 
 /// The ways to speak that are not plain HTTP/1.1.
@@ -366,6 +366,22 @@ fn a_handshake_that_takes_too_long_is_a_timeout() {
     let ran = run_whole(&plan);
     assert_eq!(cause(&ran, 1), (ErrorKind::Timeout, "no whole answer in time".into()));
     assert_eq!(ran.outcome.totals.sent, 0);
+}
+
+#[test]
+fn a_target_that_dies_is_counted_as_refusing_and_used_again_when_it_returns() {
+    let authority = Authority::new("own");
+    let config = authority.server(NAME, Validity::Now, &[b"h2", b"http/1.1"]);
+    for way in WAYS {
+        let tls = || way.1.then(|| config.clone());
+        let mut server = Some(Server::start(way.0, tls(), |_| ok()));
+        let address = server.as_ref().unwrap().address;
+        let mut plan = plan(address, way, Trust::Authorities(authority.pem()));
+        die_and_return(&mut plan, |exists| {
+            drop(server.take());
+            server = exists.then(|| Server::start_at(address, way.0, tls(), |_| ok()));
+        });
+    }
 }
 
 #[test]

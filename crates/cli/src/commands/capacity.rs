@@ -3,14 +3,18 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use narrows_lab::capacity::{Capacity, Fate, Probe, Searched, Wanted, search};
+use narrows_lab::capacity::{Capacity, Fate, Probe, Searched, Verdict, Wanted, search};
 use narrows_model::run::RunState;
 use narrows_model::units;
 
 use crate::exit::{Exit, Failure};
+use crate::fitted::fitted_to;
 use crate::live::Live;
 use crate::running::unfinished;
 use crate::{Outcome, runs_folder, stderr};
+
+/// Where a table has nothing to say.
+const NONE: &str = "–";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -23,6 +27,9 @@ pub(crate) struct Arguments {
     /// The first rate, in arrivals per second [default: a quarter of what a 3 s closed loop reaches]
     #[arg(long, value_name = "RATE", value_parser = rate)]
     from: Option<f64>,
+    /// The lowest rate to go down to when the first breaks the objectives [default: 10 arrivals in a probe]
+    #[arg(long, value_name = "RATE", value_parser = rate)]
+    floor: Option<f64>,
     /// The highest rate to try, in arrivals per second
     #[arg(long, value_name = "RATE", default_value = "1000000", value_parser = rate)]
     to: f64,
@@ -77,6 +84,11 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
     if arguments.from.is_some_and(|from| from > arguments.to) {
         return Err(Failure::new("--from is above --to").hint("the search goes up from --from"));
     }
+    if arguments.floor.is_some_and(|floor| floor > arguments.from.unwrap_or(arguments.to)) {
+        let first = if arguments.from.is_some() { "--from" } else { "--to" };
+        return Err(Failure::new(format!("--floor is above {first}"))
+            .hint("--floor is where the search ends that goes down from the first rate"));
+    }
     let experiment = super::read_experiment(&arguments.file)?;
     let path = arguments.out.clone().unwrap_or_else(|| runs_folder::new_path(&experiment.name));
     let own =
@@ -86,6 +98,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
         variants: arguments.variant.clone(),
         from: arguments.from,
         to: arguments.to,
+        floor: arguments.floor,
         precision: arguments.precision,
         probe: arguments.probe,
         repeats: arguments.repeat,
@@ -98,7 +111,11 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
     let searched = search(&wanted, &stop, &mut live);
     live.finish();
     let Searched { ended, capacities } = searched?;
-    super::print(&if arguments.json { json(&capacities) } else { text(&capacities) })?;
+    super::print(&if arguments.json {
+        json(&capacities)
+    } else {
+        fitted_to(&text(&capacities), super::stdout_width())
+    })?;
     if ended.state != RunState::Complete {
         return Err(unfinished(ended, &path, "a search starts anew: give `narrows capacity` another `--out`"));
     }
@@ -119,7 +136,46 @@ fn json(capacities: &[Capacity]) -> String {
 fn text(capacities: &[Capacity]) -> String {
     let name =
         |capacity: &Capacity| if capacities.len() > 1 { format!("{}\n", capacity.variant) } else { String::new() };
-    capacities.iter().map(|capacity| format!("\n{}{}", name(capacity), told(capacity))).collect()
+    let each: String = capacities.iter().map(|capacity| format!("\n{}{}", name(capacity), told(capacity))).collect();
+    if capacities.len() > 1 { format!("{each}\n{}", compared(capacities)) } else { each }
+}
+
+/// The variants beside each other, and how many times the first one's capacity each has.
+fn compared(capacities: &[Capacity]) -> String {
+    let first = capacities.first().and_then(kept_up_to);
+    let head = ["variant", "keeps up to", "between", "× the first", "gives way first"].map(str::to_owned);
+    let rows = capacities.iter().map(|capacity| {
+        let (rate, between) = match &capacity.verdict {
+            Verdict::Found(found) => {
+                (units::rate(found.rate), format!("{} – {}", units::rate(found.low), units::rate(found.high)))
+            }
+            Verdict::AtLeast { rate, .. } => (format!("≥ {}", units::rate(*rate)), NONE.to_owned()),
+            Verdict::Nowhere { rate } => (format!("< {}", units::rate(*rate)), NONE.to_owned()),
+        };
+        let times = match (&capacity.verdict, kept_up_to(capacity), first) {
+            (Verdict::Found(_), Some(rate), Some(first)) => format!("{:.2}", rate / first),
+            _ => NONE.to_owned(),
+        };
+        let gives_way = capacity.gives_way.as_ref().map_or(NONE, |reason| reason.what.as_str());
+        [capacity.variant.clone(), rate, between, times, gives_way.to_owned()]
+    });
+    let rows: Vec<[String; 5]> = std::iter::once(head).chain(rows).collect();
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..5).map(width).collect();
+    let line = |row: &[String; 5]| {
+        let numbers: String =
+            (1..4).map(|column| format!("  {:>width$}", row[column], width = widths[column])).collect();
+        format!("  {:<width$}{numbers}  {}\n", row[0], row[4], width = widths[0])
+    };
+    rows.iter().map(line).collect()
+}
+
+/// The capacity, where one was found.
+fn kept_up_to(capacity: &Capacity) -> Option<f64> {
+    match &capacity.verdict {
+        Verdict::Found(found) => Some(found.rate),
+        Verdict::AtLeast { .. } | Verdict::Nowhere { .. } => None,
+    }
 }
 
 /// One variant: its probes by rate, the curve, the sentence, and what limits it.
@@ -140,7 +196,7 @@ fn table(probes: &[&Probe]) -> Vec<String> {
     let ns = |ns: u64| units::duration(ns as f64);
     let rows = probes.iter().map(|probe| {
         let has_latency = probe.p99_ns > 0;
-        let latency = |value| if has_latency { ns(value) } else { "–".to_owned() };
+        let latency = |value| if has_latency { ns(value) } else { NONE.to_owned() };
         [
             units::rate(probe.offered),
             units::rate(probe.achieved),
@@ -191,7 +247,7 @@ fn curve(probes: &[&Probe]) -> Vec<String> {
 /// How the interval came about, the knee, the law, and what was left out.
 fn beside(capacity: &Capacity) -> Vec<String> {
     let mut lines = Vec::new();
-    if let narrows_lab::capacity::Verdict::Found(interval) = &capacity.verdict {
+    if let Verdict::Found(interval) = &capacity.verdict {
         lines.push(format!("  interval: {}", interval.method()));
     }
     lines.push(match capacity.knee {
@@ -267,5 +323,37 @@ mod tests {
         assert_eq!(curve.len(), 3);
         assert!(curve[1].contains("1,000/s  ██████████ 5.00 ms"), "{curve:?}");
         assert!(curve[2].contains('░'), "{curve:?}");
+    }
+
+    #[test]
+    fn variants_stand_beside_the_first() {
+        let found = |rate: f64| {
+            Verdict::Found(narrows_lab::capacity::Interval { rate, low: rate, high: rate * 1.05, edges: 4 })
+        };
+        let capacity = |variant: &str, verdict: Verdict| Capacity {
+            variant: variant.to_owned(),
+            objectives: Vec::new(),
+            left_out: Vec::new(),
+            probes: Vec::new(),
+            gives_way: None,
+            verdict,
+            knee: None,
+            law: None,
+            notes: Vec::new(),
+        };
+        let ceiling = narrows_lab::capacity::Ceiling::Generator;
+        let all = [
+            capacity("as-is", found(200.0)),
+            capacity("wider", found(500.0)),
+            capacity("huge", Verdict::AtLeast { rate: 9_000.0, ceiling }),
+            capacity("none", Verdict::Nowhere { rate: 1.0 }),
+        ];
+        insta::assert_snapshot!(compared(&all), @r"
+          variant  keeps up to        between  × the first  gives way first
+          as-is          200/s  200/s – 210/s         1.00  –
+          wider          500/s  500/s – 525/s         2.50  –
+          huge       ≥ 9,000/s              –            –  –
+          none        < 1.00/s              –            –  –
+        ");
     }
 }

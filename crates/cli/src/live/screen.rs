@@ -6,6 +6,7 @@
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
+use crate::fitted::fitted;
 use crate::stderr;
 
 const PLAIN_EVERY: Duration = Duration::from_secs(5);
@@ -71,7 +72,10 @@ impl Screen {
     /// Prints a line that stays, in place of those that are renewed.
     pub(crate) fn keep(&mut self, line: &str) {
         self.clear();
-        stderr::say(line);
+        match self.width() {
+            Some(width) => stderr::write(&fitted(line, width)),
+            None => stderr::say(line),
+        }
         self.last_plain = None;
     }
 

@@ -9,6 +9,7 @@ mod interval;
 mod probe;
 mod scalability;
 mod search;
+mod verdict;
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -18,14 +19,14 @@ use narrows_model::load::{LoadPlan, LoadSecond};
 use narrows_model::run::{Trial, Window, WindowKind};
 use narrows_model::units;
 use narrows_telemetry::run_file::Recorder;
-use serde::Serialize;
 
 pub use interval::Interval;
 pub use probe::{Probe, Reason};
 pub use scalability::Fit;
 pub use search::{Ceiling, Edge, Fate};
+pub use verdict::{Capacity, Verdict};
 
-use crate::experiment::{BoundCommand, Experiment, Objective};
+use crate::experiment::{BoundCommand, Experiment, LoadMaker, Objective};
 use crate::progress::{Event, Progress};
 use crate::run::{Begin, Ended, Options, run_with};
 use crate::trial::{Bench, Onward, Running, Sent, Work};
@@ -42,6 +43,8 @@ const LOOK_USERS_PER_CORE: u32 = 4;
 /// The part of its rate to begin at, and where to begin when it came to nothing.
 const LOOK_PART: f64 = 0.25;
 const FROM_DEFAULT: f64 = 10.0;
+/// Below the rate that sends so many requests within the counted time of a probe, a probe says nothing.
+const REQUESTS_LEAST: f64 = 10.0;
 /// The uncounted beginning of a probe, as a part of it, and within these bounds.
 const SETTLING_PART: u32 = 5;
 const SETTLING: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(5));
@@ -57,6 +60,9 @@ pub struct Wanted<'a> {
     pub from: Option<f64>,
     /// The highest rate to try, per second.
     pub to: f64,
+    /// The lowest rate to go down to, per second; none for the one that sends 10 requests within a probe. A first rate
+    /// below it is tried all the same.
+    pub floor: Option<f64>,
     /// How near the rates kept and broken must come, as a share of the rate; above 0.
     pub precision: f64,
     /// How long a probe is counted; whole seconds.
@@ -67,49 +73,6 @@ pub struct Wanted<'a> {
     pub path: PathBuf,
     /// See [`Options::guard_command`].
     pub guard_command: Vec<String>,
-}
-
-/// What was found for one variant.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Capacity {
-    /// The variant.
-    pub variant: String,
-    /// What was to be kept.
-    pub objectives: Vec<String>,
-    /// Objectives that any low rate breaks, and that were therefore not judged.
-    pub left_out: Vec<String>,
-    /// Every probe in the order they were made.
-    pub probes: Vec<Probe>,
-    /// What the search came to.
-    pub verdict: Verdict,
-    /// What gives way first above the capacity; none when nothing was seen to.
-    pub gives_way: Option<Reason>,
-    /// The lowest rate at which 95 % latency is more than twice that of the lowest rate; none when it never is.
-    pub knee: Option<f64>,
-    /// The universal scalability law through the probes; none with too few.
-    pub law: Option<Fit>,
-    /// What limits the reading of it, in sentences.
-    pub notes: Vec<String>,
-}
-
-/// What a search came to.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum Verdict {
-    /// The capacity.
-    Found(Interval),
-    /// The objectives were kept at this rate, and what lies above could not be tried.
-    AtLeast {
-        /// Per second.
-        rate: f64,
-        /// Why not.
-        ceiling: Ceiling,
-    },
-    /// The objectives were broken at the lowest rate.
-    Nowhere {
-        /// Per second.
-        rate: f64,
-    },
 }
 
 /// How a search ended.
@@ -124,9 +87,12 @@ pub struct Searched {
 /// Searches. `stop` ends it early, in order.
 ///
 /// # Errors
-/// When it could not begin: [`Error::Capacity`] when the experiment has nothing to judge by. What happens later is in
-/// [`Searched`].
+/// When it could not begin: [`Error::Capacity`] when the experiment has nothing to judge by, or another program makes its
+/// load. What happens later is in [`Searched`].
 pub fn search(wanted: &Wanted<'_>, stop: &AtomicBool, progress: &mut dyn Progress) -> Result<Searched, Error> {
+    if wanted.experiment.load.maker == LoadMaker::Command {
+        return Err(other_program());
+    }
     let (objectives, left_out) = probe::judgeable(&wanted.experiment.objectives);
     if objectives.is_empty() {
         let why = "the experiment has no objective that a rate can break, such as `p95 < 300ms` or `error_rate < 1%`";
@@ -168,13 +134,14 @@ impl Work for Searching<'_> {
             Some(from) => from,
             None => course.look(trial)?,
         };
-        let bounds = Bounds {
-            from: from.min(self.wanted.to),
+        let from = from.min(self.wanted.to);
+        let mut search = Search::new(Bounds {
+            from,
+            floor: floor(self.wanted.floor, self.wanted.probe, from),
             to: self.wanted.to,
             precision: self.wanted.precision,
             repeats: self.wanted.repeats,
-        };
-        let mut search = Search::new(bounds);
+        });
         let mut probes = Vec::new();
         while let Some(rate) = search.next() {
             let probe = course.probe(rate, self.wanted.probe, &self.objectives, trial)?;
@@ -196,14 +163,24 @@ impl Work for Searching<'_> {
         _: &mut [Running],
         _: &mut dyn Progress,
     ) -> Result<(), Error> {
-        let why = "its load comes from another program (`load.command`), whose rate cannot be set from here";
-        Err(Error::Capacity(why.to_owned()))
+        Err(other_program())
     }
 
     fn conclude(&self, recorder: &Recorder) -> Result<(), Error> {
         recorder.put_conclusion(CONCLUSION, &serde_json::json!(self.capacities))?;
         Ok(())
     }
+}
+
+/// The lowest rate to go down to, for a search that begins at `from`.
+fn floor(named: Option<f64>, probe: Duration, from: f64) -> f64 {
+    named.unwrap_or((REQUESTS_LEAST / probe.as_secs_f64()).max(narrows_load::RATE_MIN)).min(from)
+}
+
+fn other_program() -> Error {
+    let why = "its load comes from another program (`load.command`), whose rate cannot be set from here; describe the load \
+               as `load.scenarios`";
+    Error::Capacity(why.to_owned())
 }
 
 impl Searching<'_> {
@@ -213,7 +190,7 @@ impl Searching<'_> {
             Some(Found::Edges(edges)) => Interval::of(edges).map(Verdict::Found),
             Some(Found::AtLeast(rate, ceiling)) => Some(Verdict::AtLeast { rate: *rate, ceiling: *ceiling }),
             Some(Found::Nowhere(rate)) => Some(Verdict::Nowhere { rate: *rate }),
-            Some(Found::GeneratorAtOnce(_)) | None => None,
+            Some(Found::GeneratorEverywhere(_)) | None => None,
         };
         let Some(verdict) = verdict else { return Err(generator_gave_out(&probes)) };
         if search.repetitions_lost() > 0 {
@@ -242,7 +219,7 @@ impl Searching<'_> {
 fn generator_gave_out(probes: &[Probe]) -> Error {
     let reasons = probes.last().map(|probe| &probe.reasons).into_iter().flatten();
     let reasons: Vec<&str> = reasons.map(|reason| reason.text.as_str()).collect();
-    Error::Capacity(format!("the generator gave out at the first rate: {}", reasons.join(" ")))
+    Error::Capacity(format!("the generator gave out at every rate, down to the lowest: {}", reasons.join(" ")))
 }
 
 /// The probes that say something about the system.
@@ -374,38 +351,6 @@ fn counted(mut rows: Vec<LoadSecond>, windows: &[Window]) -> Vec<LoadSecond> {
     rows
 }
 
-impl Capacity {
-    /// What was found, in one sentence.
-    pub fn sentence(&self) -> String {
-        let quoted: Vec<String> = self.objectives.iter().map(|text| format!("\"{text}\"")).collect();
-        let what = quoted.join(" and ");
-        let first = self.gives_way.as_ref();
-        let gives_way = first.map_or_else(String::new, |reason| format!("; what gives way first is {}", reason.what));
-        match &self.verdict {
-            Verdict::Found(found) => {
-                let (low, high) = (units::rate(found.low), units::rate(found.high));
-                let sure = if found.is_repeated() { "95 %: " } else { "one search: " };
-                format!("It keeps {what} up to {} ({sure}{low} to {high}){gives_way}.", units::rate(found.rate))
-            }
-            Verdict::AtLeast { rate, ceiling: Ceiling::Highest } => {
-                format!("It keeps {what} at {}, the highest rate that was to be tried.", units::rate(*rate))
-            }
-            Verdict::AtLeast { rate, ceiling: Ceiling::Generator } => format!(
-                "It keeps {what} at {} at least; above that the generator was the limit, not the system.",
-                units::rate(*rate)
-            ),
-            Verdict::Nowhere { rate } => {
-                format!("It does not keep {what} even at {}{gives_way}.", units::rate(*rate))
-            }
-        }
-    }
-
-    /// Whether a rate that keeps the objectives was found.
-    pub fn is_found(&self) -> bool {
-        !matches!(self.verdict, Verdict::Nowhere { .. })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -429,46 +374,20 @@ mod tests {
         }
     }
 
-    fn capacity(verdict: Verdict) -> Capacity {
+    #[test]
+    fn what_gives_way_first_is_what_the_lowest_broken_rate_says() {
         let probes =
-            vec![probe(100.0, Fate::Kept, ""), probe(400.0, Fate::Broken, "max"), probe(200.0, Fate::Broken, "p95")];
-        Capacity {
-            variant: "v".into(),
-            objectives: vec!["p95 < 100ms".into(), "error_rate < 1%".into()],
-            left_out: Vec::new(),
-            gives_way: gives_way(&probes),
-            probes,
-            verdict,
-            knee: None,
-            law: None,
-            notes: Vec::new(),
-        }
+            [probe(100.0, Fate::Kept, ""), probe(400.0, Fate::Broken, "max"), probe(200.0, Fate::Broken, "p95")];
+        assert_eq!(gives_way(&probes).unwrap().what, "p95");
     }
 
     #[test]
-    fn each_verdict_is_a_sentence() {
-        let found = |edges| Verdict::Found(Interval { rate: 1180.0, low: 1150.0, high: 1210.0, edges });
-        let at_least = |ceiling| Verdict::AtLeast { rate: 2000.0, ceiling };
-        let kept = "It keeps \"p95 < 100ms\" and \"error_rate < 1%\"";
-        let cases = [
-            (found(4), format!("{kept} up to 1,180/s (95 %: 1,150/s to 1,210/s); what gives way first is p95.")),
-            (found(1), format!("{kept} up to 1,180/s (one search: 1,150/s to 1,210/s); what gives way first is p95.")),
-            (at_least(Ceiling::Highest), format!("{kept} at 2,000/s, the highest rate that was to be tried.")),
-            (
-                at_least(Ceiling::Generator),
-                format!("{kept} at 2,000/s at least; above that the generator was the limit, not the system."),
-            ),
-            (
-                Verdict::Nowhere { rate: 10.0 },
-                "It does not keep \"p95 < 100ms\" and \"error_rate < 1%\" even at 10.0/s; what gives way first is p95."
-                    .to_owned(),
-            ),
-        ];
-        for (verdict, expected) in cases {
-            let capacity = capacity(verdict);
-            assert_eq!(capacity.sentence(), expected);
-            assert_eq!(capacity.is_found(), expected.starts_with("It keeps"));
-        }
+    fn the_floor_is_ten_requests_in_a_probe_unless_it_is_named() {
+        let seconds = Duration::from_secs;
+        assert_eq!(floor(None, seconds(10), 50.0), 1.0);
+        assert_eq!(floor(None, seconds(2), 50.0), 5.0);
+        assert_eq!(floor(Some(0.1), seconds(2), 50.0), 0.1);
+        assert_eq!(floor(None, seconds(10), 0.5), 0.5);
     }
 
     #[test]

@@ -210,13 +210,11 @@ fn behind(totals: &LoadTotals, objectives: &[Objective]) -> Option<Reason> {
     if !is_far(unanswered, totals.sent) && !is_far(totals.dropped, totals.due) {
         return None;
     }
-    let text = format!(
-        "{} of {} requests were answered, and {} of {} iterations never began",
-        units::count(answered),
-        units::count(totals.sent),
-        units::count(totals.dropped),
-        units::count(totals.due)
-    );
+    let mut text = format!("{} of {} requests were answered", units::count(answered), units::count(totals.sent));
+    if totals.dropped > 0 {
+        let (dropped, due) = (units::count(totals.dropped), units::count(totals.due));
+        text.push_str(&format!(", and {dropped} of {due} iterations never began"));
+    }
     Some(Reason { what: "the system's pace".to_owned(), text })
 }
 
@@ -382,6 +380,19 @@ mod tests {
             let first = probe.reasons.first().map_or("", |reason| reason.what.as_str());
             assert_eq!((probe.fate, first), (fate, what), "{texts:?} {:?}", probe.reasons);
         }
+    }
+
+    #[test]
+    fn iterations_that_never_began_are_the_systems_pace_too() {
+        let given_up = LoadSecond { due: 1000, dropped: 200, ..second(800, 800, 5, 0) };
+        let judged = |second: LoadSecond| {
+            let objectives = objectives(&["p95 < 10ms", "error_rate < 10%"]);
+            judged(1000.0, &[second], &outcome(0.5, 0, 0), &objectives).reasons
+        };
+        let texts: Vec<String> = judged(given_up).into_iter().map(|reason| reason.text).collect();
+        assert_eq!(texts, ["800 of 800 requests were answered, and 200 of 1,000 iterations never began"]);
+        let texts: Vec<String> = judged(second(1000, 500, 5, 0)).into_iter().map(|reason| reason.text).collect();
+        assert_eq!(texts, ["500 of 1,000 requests were answered"]);
     }
 
     #[test]

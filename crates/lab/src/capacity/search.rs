@@ -1,8 +1,9 @@
-//! Which rate to try next: doubling until the objectives break, bisection to the precision, then the same edge again.
+//! Which rate to try next: doubling until the objectives break, or halving until they are kept, then bisection to the
+//! precision, then the same edge again.
 //!
 //! Pure arithmetic: it is told what became of each probe and knows neither clocks nor requests. A rate at which the
 //! generator gave out ends the doubling like a broken one, but what lies above it stays unknown: it is never taken for
-//! the system's limit. A repetition walks on the grid of the last bracket, up while the objectives are kept and down
+//! the system's limit. Halving ends at a floor: below it a probe would say nothing. A repetition walks on the grid of the last bracket, up while the objectives are kept and down
 //! while they break, until it has an edge of its own.
 
 use serde::Serialize;
@@ -26,8 +27,10 @@ pub enum Fate {
 /// Where to search, and how closely.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Bounds {
-    /// The first rate, per second, above 0.
+    /// The first rate, per second.
     pub(crate) from: f64,
+    /// The lowest rate, above 0 and at most `from`.
+    pub(crate) floor: f64,
     /// The highest rate, `from` or more.
     pub(crate) to: f64,
     /// (broken − kept) ÷ kept at which the bisection ends.
@@ -52,10 +55,10 @@ pub(crate) enum Found {
     Edges(Vec<Edge>),
     /// The objectives were kept at this rate, and no higher one could be tried.
     AtLeast(f64, Ceiling),
-    /// They were broken at the first rate.
+    /// They were broken down to this rate, the floor.
     Nowhere(f64),
-    /// The generator gave out at the first rate.
-    GeneratorAtOnce(f64),
+    /// The generator gave out down to this rate, the floor.
+    GeneratorEverywhere(f64),
 }
 
 /// What kept a search from going higher.
@@ -80,8 +83,22 @@ pub(crate) struct Search {
 
 #[derive(Debug, Clone, PartialEq)]
 enum State {
-    Doubling { kept: Option<f64>, rate: f64 },
-    Bisecting { kept: f64, above: f64, fate: Fate, rate: f64 },
+    Doubling {
+        kept: Option<f64>,
+        rate: f64,
+    },
+    /// No rate was kept so far, and `above` was the fate of the last one tried.
+    Halving {
+        above: f64,
+        fate: Fate,
+        rate: f64,
+    },
+    Bisecting {
+        kept: f64,
+        above: f64,
+        fate: Fate,
+        rate: f64,
+    },
     Walking(Walk),
     Over(Found),
 }
@@ -105,7 +122,7 @@ impl Search {
     /// The rate to try; none when the search is over.
     pub(crate) fn next(&self) -> Option<f64> {
         match &self.state {
-            State::Doubling { rate, .. } | State::Bisecting { rate, .. } => Some(*rate),
+            State::Doubling { rate, .. } | State::Halving { rate, .. } | State::Bisecting { rate, .. } => Some(*rate),
             State::Walking(walk) => Some(self.grid(walk.at)),
             State::Over(_) => None,
         }
@@ -121,6 +138,10 @@ impl Search {
         self.probes += 1;
         self.state = match self.state.clone() {
             State::Doubling { kept, rate } => self.doubled(kept, rate, fate),
+            State::Halving { above, fate: of_above, rate } => match fate {
+                Fate::Kept => self.bisect(rate, above, of_above),
+                fate => self.halved(rate, fate),
+            },
             State::Bisecting { kept, rate, fate: above, above: limit } => match fate {
                 Fate::Kept => self.bisect(rate, limit, above),
                 fate => self.bisect(kept, rate, fate),
@@ -140,10 +161,17 @@ impl Search {
                 let next = rounded(rate * 2.0, self.bounds.precision).min(self.bounds.to);
                 State::Doubling { kept: Some(rate), rate: next }
             }
-            (Fate::Broken, None) => State::Over(Found::Nowhere(rate)),
-            (Fate::GeneratorLimited, None) => State::Over(Found::GeneratorAtOnce(rate)),
+            (fate, None) => self.halved(rate, fate),
             (fate, Some(kept)) => self.between(kept, rate, fate),
         }
+    }
+
+    /// Goes on below a rate that was not kept.
+    fn halved(&self, above: f64, fate: Fate) -> State {
+        if above <= self.bounds.floor {
+            return State::Over(nothing_kept(above, fate));
+        }
+        State::Halving { above, fate, rate: rounded(above / 2.0, self.bounds.precision).max(self.bounds.floor) }
     }
 
     fn between(&self, kept: f64, above: f64, fate: Fate) -> State {
@@ -213,6 +241,7 @@ impl Search {
             }
             State::Bisecting { kept, .. } => Found::AtLeast(*kept, Ceiling::Generator),
             State::Doubling { kept, rate } => Found::AtLeast(kept.unwrap_or(*rate), Ceiling::Highest),
+            State::Halving { above, fate, .. } => nothing_kept(*above, *fate),
             State::Walking(_) | State::Over(_) => Found::Nowhere(self.bounds.from),
         })
     }
@@ -221,6 +250,11 @@ impl Search {
     pub(crate) fn repetitions_lost(&self) -> u32 {
         (self.walks + 1).saturating_sub(self.edges.len() as u32).min(self.walks)
     }
+}
+
+/// What it comes to when a rate was not kept, and nothing below it is tried.
+fn nothing_kept(rate: f64, fate: Fate) -> Found {
+    if fate == Fate::GeneratorLimited { Found::GeneratorEverywhere(rate) } else { Found::Nowhere(rate) }
 }
 
 /// A rate with as many digits as the precision is worth: three, four below 2 %.
@@ -237,7 +271,7 @@ mod tests {
 
     use super::*;
 
-    const BOUNDS: Bounds = Bounds { from: 100.0, to: 1e6, precision: 0.05, repeats: 0 };
+    const BOUNDS: Bounds = Bounds { from: 100.0, floor: 10.0, to: 1e6, precision: 0.05, repeats: 0 };
 
     /// Searches a system that is what `fate` says; the rates tried and what was found.
     fn search(bounds: Bounds, mut fate: impl FnMut(f64) -> Fate) -> (Vec<f64>, Search) {
@@ -265,8 +299,8 @@ mod tests {
     fn what_could_not_be_tried_is_not_said_to_break() {
         type System = fn(f64) -> Fate;
         let cases: [(Bounds, System, Found); 4] = [
-            (BOUNDS, |_| Fate::Broken, Found::Nowhere(100.0)),
-            (BOUNDS, |_| Fate::GeneratorLimited, Found::GeneratorAtOnce(100.0)),
+            (BOUNDS, |_| Fate::Broken, Found::Nowhere(10.0)),
+            (BOUNDS, |_| Fate::GeneratorLimited, Found::GeneratorEverywhere(10.0)),
             (Bounds { to: 350.0, ..BOUNDS }, |_| Fate::Kept, Found::AtLeast(350.0, Ceiling::Highest)),
             (
                 BOUNDS,
@@ -277,6 +311,29 @@ mod tests {
         for (bounds, fate, expected) in cases {
             assert_eq!(search(bounds, fate).1.found(), Some(&expected));
         }
+    }
+
+    #[test]
+    fn rates_are_halved_down_to_the_floor_where_the_first_one_breaks() {
+        let (rates, found) = search(BOUNDS, edge_at(33.0));
+        assert_eq!(rates, [100.0, 50.0, 25.0, 37.5, 31.3, 34.4, 32.9]);
+        assert_eq!(found.found(), Some(&Found::Edges(vec![Edge { kept: 32.9, broken: 34.4 }])));
+        let (rates, found) = search(BOUNDS, edge_at(9.9));
+        assert_eq!(rates, [100.0, 50.0, 25.0, 12.5, 10.0]);
+        assert_eq!(found.found(), Some(&Found::Nowhere(10.0)));
+        let (rates, found) = search(Bounds { floor: 100.0, ..BOUNDS }, edge_at(1.0));
+        assert_eq!((rates.as_slice(), found.found()), (&[100.0][..], Some(&Found::Nowhere(100.0))));
+    }
+
+    #[test]
+    fn halving_out_of_the_generators_reach_gives_a_lower_bound() {
+        let (rates, found) = search(BOUNDS, |rate| if rate <= 30.0 { Fate::Kept } else { Fate::GeneratorLimited });
+        assert_eq!(rates[..4], [100.0, 50.0, 25.0, 37.5]);
+        assert!(
+            matches!(found.found(), Some(Found::AtLeast(rate, Ceiling::Generator)) if (25.0..=30.0).contains(rate)),
+            "{:?}",
+            found.found()
+        );
     }
 
     #[test]
@@ -331,10 +388,13 @@ mod tests {
     proptest! {
         #[test]
         fn the_edge_is_bracketed_within_the_precision(
-            from in 0.1..1e4f64, factor in 1.1..5e3f64, precision in 0.01..0.5f64, repeats in 0u32..5,
+            from in 0.1..1e4f64, factor in 2e-4..5e3f64, precision in 0.01..0.5f64, repeats in 0u32..5,
         ) {
             let limit = from * factor;
-            let (rates, search) = search(Bounds { from, to: 1e9, precision, repeats }, edge_at(limit));
+            let bounds = Bounds { from, floor: limit / 3.0, to: 1e9, precision, repeats };
+            let bounds = Bounds { floor: bounds.floor.min(from), ..bounds };
+            let (rates, search) = search(bounds, edge_at(limit));
+            prop_assert!(rates.iter().all(|rate| *rate >= bounds.floor * 0.99), "{rates:?}");
             prop_assert!(rates.len() < PROBES_MAX as usize);
             let Some(Found::Edges(edges)) = search.found() else { panic!("{:?}", search.found()) };
             prop_assert_eq!(edges.len() as u32, repeats + 1);
@@ -347,7 +407,7 @@ mod tests {
         #[test]
         fn no_system_makes_it_search_for_ever(seed in any::<u64>(), precision in 0.005..0.5f64, repeats in 0u32..20) {
             let mut state = seed | 1;
-            let (rates, search) = search(Bounds { precision, repeats, ..BOUNDS }, |_| {
+            let (rates, search) = search(Bounds { floor: 1e-3, precision, repeats, ..BOUNDS }, |_| {
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 [Fate::Kept, Fate::Kept, Fate::Broken, Fate::GeneratorLimited][(state >> 62) as usize]
             });

@@ -8,7 +8,7 @@ use super::kind::Kind;
 use super::mistake::{Report, Wrong, did_you_mean, listed, nearest, shortened};
 use super::names::Names;
 use super::placeholder;
-use super::shape::{Field, Given, Map, Named, Need, Rule, Scope, Shape, Tagged};
+use super::shape::{Case, Field, Given, Map, Named, Need, Rule, Scope, Shape, Tagged};
 use super::tree::{At, Form, Origin, Scalar};
 
 /// What to make of a scalar that holds `${…}`.
@@ -54,14 +54,16 @@ fn check_map(at: At<'_>, map: &'static Map, pass: Pass<'_>, report: &mut Report)
         let keys: Vec<&str> = map.fields.iter().map(|field| field.key).collect();
         return tell(at, expected(at, "a map").hint(format!("its keys are {}", listed(&keys))), report);
     }
-    check_fields(at, map.fields.iter(), &[], map.others, pass, report);
+    check_fields(at, map.fields.iter(), &[], |_| None, map.others, pass, report);
     check_rules(at, map.fields.iter(), map.rules.iter(), pass, report);
 }
 
+/// `elsewhere` says where a key that does not belong here does.
 fn check_fields(
     at: At<'_>,
     fields: impl Iterator<Item = &'static Field> + Clone,
     known_beside: &[&str],
+    elsewhere: impl Fn(&str) -> Option<String>,
     others: Option<&'static Shape>,
     pass: Pass<'_>,
     report: &mut Report,
@@ -74,8 +76,12 @@ fn check_fields(
             (None, Some(shape)) => check(value, shape, pass, report),
             (None, None) if known.contains(&key) => {}
             (None, None) => {
-                meant.extend(nearest(key, &known));
-                report.add(value.key_place(), at.path(), Wrong::unknown("key", key, known.iter().copied()));
+                let mut wrong = Wrong::unknown("key", key, known.iter().copied());
+                match elsewhere(key) {
+                    Some(hint) => wrong.hint = Some(hint),
+                    None => meant.extend(nearest(key, &known)),
+                }
+                report.add(value.key_place(), at.path(), wrong);
             }
         }
     }
@@ -172,7 +178,8 @@ fn check_tagged(at: At<'_>, tagged: &'static Tagged, pass: Pass<'_>, report: &mu
     let tag = at.get(tagged.tag);
     let case = tag.and_then(|tag| tagged.case(tag.text()?));
     if let Some(case) = case {
-        check_fields(at, tagged.fields_of(case), &[tagged.tag], None, pass, report);
+        let elsewhere = |key: &str| belongs_to(tagged, case, key);
+        check_fields(at, tagged.fields_of(case), &[tagged.tag], elsewhere, None, pass, report);
         let rules = tagged.rules.iter().chain(case.map.rules);
         return check_rules(at, tagged.fields_of(case), rules, pass, report);
     }
@@ -192,7 +199,15 @@ fn check_tagged(at: At<'_>, tagged: &'static Tagged, pass: Pass<'_>, report: &mu
     // Which keys belong here is unknown without the tag, but the keys that every case has can be judged.
     let other_keys: Vec<&str> = tagged.cases.iter().flat_map(|case| case.map.fields).map(|field| field.key).collect();
     let beside: Vec<&str> = other_keys.into_iter().chain([tagged.tag]).collect();
-    check_fields(at, tagged.common.iter(), &beside, None, pass, report);
+    check_fields(at, tagged.common.iter(), &beside, |_| None, None, pass, report);
+}
+
+/// For a key that only other cases have: which.
+fn belongs_to(tagged: &'static Tagged, here: &Case, key: &str) -> Option<String> {
+    let has_it = |case: &&Case| case.map.fields.iter().any(|field| field.key == key);
+    let others: Vec<&str> = tagged.cases.iter().filter(has_it).map(|case| case.value).collect();
+    let (tag, here) = (tagged.tag, here.value);
+    (!others.is_empty()).then(|| format!("it goes with `{tag}` {}, not with `{here}`", listed(&others)))
 }
 
 fn check_named(at: At<'_>, named: &'static Named, pass: Pass<'_>, report: &mut Report) {

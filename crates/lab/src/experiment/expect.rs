@@ -1,9 +1,13 @@
 //! What is expected of an answer (`check`) and taken from it (`extract`).
+//!
+//! What is expected is the same for every request: `{{name}}` in it is a mistake, and `{{{{` a plain `{{`, as in requests.
 
 use narrows_model::load::{Check, Extract, Place};
 use regex::RegexBuilder;
+use serde_json::Value;
 
-use super::mistake::{Wrong, shortened};
+use super::mistake::{Report, Wrong, shortened};
+use super::placeholder::{RequestPiece, request_pieces};
 use super::request::to_json;
 use super::tree::{At, Form};
 
@@ -49,39 +53,83 @@ pub(super) fn pattern(text: &str) -> Result<(), Wrong> {
 }
 
 /// The checks of a checked part of the file, whether a map of them or a list of such maps.
-pub(super) fn checks(step: At<'_>) -> Vec<Check> {
+pub(super) fn checks(step: At<'_>, report: &mut Report) -> Vec<Check> {
     let Some(at) = step.get("check") else { return Vec::new() };
     match at.node.form {
-        Form::List(_) => at.items().flat_map(checks_of).collect(),
-        _ => checks_of(at),
+        Form::List(_) => at.items().flat_map(|at| checks_of(at, report)).collect(),
+        _ => checks_of(at, report),
     }
 }
 
-fn checks_of(at: At<'_>) -> Vec<Check> {
+fn checks_of(at: At<'_>, report: &mut Report) -> Vec<Check> {
     let mut checks = Vec::new();
     if let Some(status) = at.get("status") {
         let listed = status.items().filter_map(|item| statuses(item.text()?));
         let ranges: Vec<_> = listed.chain(status.text().and_then(statuses)).collect();
         checks.push(Check::Status(ranges));
     }
-    let text = at.get("body_contains").and_then(|at| at.text().map(str::to_owned));
-    checks.extend(text.map(Check::BodyContains));
+    checks.extend(at.get("body_contains").and_then(|at| fixed_text(at, report)).map(Check::BodyContains));
     if let Some(headers) = at.get("header") {
-        let header = |(name, value): (&str, At<'_>)| Check::Header {
-            name: name.to_owned(),
-            value: value.text().map(str::to_owned),
-        };
-        checks.extend(headers.entries().map(header));
+        for (name, value) in headers.entries() {
+            checks.push(Check::Header { name: name.to_owned(), value: fixed_text(value, report) });
+        }
     }
     if let Some(places) = at.get("json") {
-        checks.extend(places.entries().map(|(pointer, value)| {
-            // Nothing after the colon: any value.
-            let value =
-                serde_json::from_str(&to_json(value.node)).ok().filter(|value: &serde_json::Value| !value.is_null());
-            Check::Json { pointer: pointer.to_owned(), value }
-        }));
+        for (pointer, value) in places.entries() {
+            checks.push(Check::Json { pointer: pointer.to_owned(), value: fixed_json(value, report) });
+        }
     }
     checks
+}
+
+/// A text that no request changes; none when there is none.
+fn fixed_text(at: At<'_>, report: &mut Report) -> Option<String> {
+    let text = at.text()?;
+    Some(fixed(text).unwrap_or_else(|wrong| {
+        report.add(at.place(), at.path(), wrong);
+        text.to_owned()
+    }))
+}
+
+/// A value that no request changes; none when nothing stands after the colon, which any value will do for.
+fn fixed_json(at: At<'_>, report: &mut Report) -> Option<Value> {
+    let mut value = serde_json::from_str(&to_json(at.node)).ok().filter(|value: &Value| !value.is_null())?;
+    if let Err(wrong) = fix_within(&mut value) {
+        report.add(at.place(), at.path(), wrong);
+    }
+    Some(value)
+}
+
+/// As [`fixed`], for every text in a value; the file's depth is bounded, and so is the value's.
+fn fix_within(value: &mut Value) -> Result<(), Wrong> {
+    match value {
+        Value::String(text) => *text = fixed(text)?,
+        Value::Array(items) => items.iter_mut().try_for_each(fix_within)?,
+        Value::Object(members) => {
+            let fixed_member = |(key, mut value): (String, Value)| {
+                fix_within(&mut value)?;
+                Ok((fixed(&key)?, value))
+            };
+            *members = std::mem::take(members).into_iter().map(fixed_member).collect::<Result<_, Wrong>>()?;
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+    Ok(())
+}
+
+/// A text without places to fill in.
+fn fixed(text: &str) -> Result<String, Wrong> {
+    let (pieces, end) = request_pieces(text);
+    end?;
+    let plain = |piece: RequestPiece<'_>| match piece {
+        RequestPiece::Text(text) => Ok(text.into_owned()),
+        RequestPiece::Field(source, column) => {
+            let name = column.map_or_else(|| source.to_owned(), |column| format!("{source}.{column}"));
+            let wrong = Wrong::new(format!("a check has no place for `{{{{{}}}}}`", shortened(&name)));
+            Err(wrong.hint("what is expected is the same for every request; `{{{{` is a plain `{{`"))
+        }
+    };
+    pieces.into_iter().map(plain).collect()
 }
 
 /// What a checked step keeps of its answer; `index_of` knows the scenario's variables.
@@ -134,6 +182,19 @@ mod tests {
         let unclosed = pattern("(a").unwrap_err().message;
         assert_eq!(unclosed, "expected a regular expression, found \"(a\": unclosed group");
         assert!(pattern("(a{1000}){1000}").is_err());
+    }
+
+    #[test]
+    fn what_is_expected_has_no_places_but_may_have_braces() {
+        assert_eq!(fixed("{ \"a\": { \"b\": 1 }}").unwrap(), "{ \"a\": { \"b\": 1 }}");
+        assert_eq!(fixed("{{{{x}}").unwrap(), "{{x}}");
+        assert_eq!(fixed("a {{x.y}}").unwrap_err().message, "a check has no place for `{{x.y}}`");
+        let mut value = serde_json::json!({"{{{{k": ["{{{{v", 1, null]});
+        fix_within(&mut value).unwrap();
+        assert_eq!(value, serde_json::json!({"{{k": ["{{v", 1, null]}));
+        for wrong in [serde_json::json!([{"a": "{{b}}"}]), serde_json::json!({"{{b}}": 1})] {
+            assert!(fix_within(&mut wrong.clone()).is_err(), "{wrong}");
+        }
     }
 
     proptest! {

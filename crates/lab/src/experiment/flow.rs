@@ -106,7 +106,7 @@ fn step(at: At<'_>, host: &str, drawn: &Drawn<'_>, report: &mut Report) -> Optio
     Some(Step {
         name: name.and_then(|name| name.text().map(str::to_owned)).unwrap_or_default(),
         request: request?,
-        checks: expect::checks(at),
+        checks: expect::checks(at, report),
         extract: expect::extracts(at, |name| drawn.variables.index_of(name)),
         think_time: name.and_then(|_| read::duration(at, "think_time")),
         redirects_max: read::whole(at, "redirects").unwrap_or(0),

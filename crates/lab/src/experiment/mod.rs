@@ -90,6 +90,17 @@ pub struct Experiment {
 pub struct Load {
     /// A service's name, `http://host:port` or `https://host:port`. None only where another program makes the load.
     pub target: Option<String>,
+    /// Who makes it.
+    pub maker: LoadMaker,
+}
+
+/// Who makes the load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LoadMaker {
+    /// Narrows, as the scenarios say.
+    Scenarios,
+    /// Another program.
+    Command,
 }
 
 impl Load {
@@ -156,7 +167,7 @@ fn parse_into(source: &str, file: &str, dir: PathBuf, report: &mut Report) -> Op
     Some(Experiment {
         name: read::text(at, "experiment")?,
         services: Names::of(&root).services()?.iter().map(|name| (*name).to_owned()).collect(),
-        load: Load { target: read::text(at.get("load")?, "target") },
+        load: load_of(at.get("load")?),
         seed: seed(&root)?,
         dir,
         source: source.to_owned(),
@@ -251,6 +262,11 @@ impl Experiment {
             _ => Err(report.into_mistakes()),
         }
     }
+}
+
+fn load_of(at: At<'_>) -> Load {
+    let maker = if at.get("command").is_some() { LoadMaker::Command } else { LoadMaker::Scenarios };
+    Load { target: read::text(at, "target"), maker }
 }
 
 /// The objectives in an experiment's text, as far as they can be read: for texts that a run file carries, which may

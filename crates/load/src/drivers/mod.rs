@@ -3,6 +3,7 @@
 //! Plain HTTP/1.1, which is most of what is sent and where the cost of a request shows, has a wire of its own over epoll.
 //! TLS and HTTP/2 cost so much by themselves that a library adds little, and are too much to get right a second time.
 
+mod alarm;
 mod http1;
 mod hyper;
 mod socket;
@@ -32,8 +33,9 @@ pub(crate) trait Wire: Sized {
     /// Forgets what is under way for a user whose connection is closed.
     fn give_up(&mut self, slot: usize);
 
-    /// Waits until something happens, or `wait_ns` have passed, and acts on it; 0 or less does not wait.
-    fn wait(worker: &mut Worker<'_, Self>, wait_ns: i64);
+    /// Waits until something happens or it is `wake_ns`, which is `wait_ns` from now, and acts on it; 0 or less does not
+    /// wait.
+    fn wait(worker: &mut Worker<'_, Self>, wake_ns: i64, wait_ns: i64);
 }
 
 /// The driver of one load thread, made ready before the thread begins.

@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each test binary uses its share")]
 
 use std::net::SocketAddr;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
@@ -114,4 +114,63 @@ pub(crate) fn run_whole(plan: &LoadPlan) -> Ran {
     let by_cause: u64 = ran.outcome.causes.iter().map(|cause| cause.count).sum();
     assert_eq!(by_cause, failed - ran.outcome.totals.errors.status);
     ran
+}
+
+/// What a test wants of a load that it looks on at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Onward {
+    GoOn,
+    Stop,
+}
+
+/// Runs a plan while a test looks at its seconds as they come.
+pub(crate) fn run_watched(plan: &LoadPlan, mut watch: impl FnMut(&LoadSecond) -> Onward) -> LoadOutcome {
+    let stop = AtomicBool::new(false);
+    let (out, batches) = sync_channel::<LoadBatch>(1);
+    std::thread::scope(|scope| {
+        let load = scope.spawn(|| {
+            // Whatever happens to the load, the batches end with it.
+            let out = out;
+            run(plan, Clock::new(), &stop, &out)
+        });
+        for second in batches.iter().flat_map(|batch| batch.seconds) {
+            if watch(&second) == Onward::Stop {
+                stop.store(true, Ordering::SeqCst);
+            }
+        }
+        load.join().unwrap().unwrap()
+    })
+}
+
+/// Lets a target die once it has answered, return once it was found dead, and ends the load once it has answered again.
+/// `exist` is told whether the target is to be there.
+pub(crate) fn die_and_return(plan: &mut LoadPlan, mut exist: impl FnMut(bool)) -> LoadOutcome {
+    enum Act {
+        Alive,
+        Dead,
+        Back,
+    }
+    plan.scenarios[0].model = LoadModel::ConstantVus { vus: 2, duration: Duration::from_secs(600) };
+    plan.scenarios[0].think_time = Duration::from_millis(2);
+    let mut act = Act::Alive;
+    let outcome = run_watched(plan, |second| {
+        match act {
+            Act::Alive if second.succeeded > 0 => {
+                exist(false);
+                act = Act::Dead;
+            }
+            Act::Dead if second.errors.connect > 0 => {
+                exist(true);
+                act = Act::Back;
+            }
+            Act::Back if second.succeeded > 0 => return Onward::Stop,
+            Act::Alive | Act::Dead | Act::Back => {}
+        }
+        Onward::GoOn
+    });
+    let errors = outcome.totals.errors;
+    assert!(outcome.totals.succeeded > 0 && errors.connect > 0, "{:?}", outcome.causes);
+    assert_eq!(errors.total(), errors.connect + errors.reset, "{:?}", outcome.causes);
+    assert!(outcome.causes.iter().any(|cause| cause.text.contains("Connection refused")), "{:?}", outcome.causes);
+    outcome
 }

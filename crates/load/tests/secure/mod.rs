@@ -106,7 +106,17 @@ impl Server {
         tls: Option<ServerConfig>,
         answer: impl Fn(&Asked) -> Reply + Send + Sync + 'static,
     ) -> Self {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        Self::start_at("127.0.0.1:0".parse().unwrap(), speaks, tls, answer)
+    }
+
+    /// At an address of choice, such as that of a server that is gone.
+    pub(crate) fn start_at(
+        address: SocketAddr,
+        speaks: Speaks,
+        tls: Option<ServerConfig>,
+        answer: impl Fn(&Asked) -> Reply + Send + Sync + 'static,
+    ) -> Self {
+        let listener = std::net::TcpListener::bind(address).unwrap();
         listener.set_nonblocking(true).unwrap();
         let address = listener.local_addr().unwrap();
         let (said, goodbyes) = sync_channel(1_000);

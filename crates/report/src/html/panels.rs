@@ -248,11 +248,9 @@ impl Draw<'_> {
     fn arrivals(&self, panel: &Panel) -> String {
         let title = format!("Offered and achieved · {}", panel.label);
         let mut chart = self.chart(&title, &self.axes.arrivals, "iterations/s", panel);
-        let names = [("offered", "users"), ("achieved", "rate"), ("dropped", "bad")];
+        let names = [("offered", "users"), ("achieved", "rate")];
         for ((name, class), points) in names.into_iter().zip(&panel.timeline.arrivals) {
-            if name != "dropped" || points.iter().any(|point| point.1 > 0.0) {
-                chart.lines.push(Line::named(name, class, points));
-            }
+            chart.lines.push(Line::named(name, class, points));
         }
         figure(&chart)
     }

@@ -1,7 +1,7 @@
 //! What happened in one trial second by second, ready to be drawn: scenarios laid on top of each other, replicas
 //! summed, times counted from the start of the load.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::histogram::Histogram;
@@ -23,8 +23,9 @@ pub(super) struct Timeline {
     /// Successful answers in each second.
     pub(super) rate: Vec<Xy>,
     pub(super) errors: Vec<Xy>,
-    /// Iterations of open models: due, begun and dropped in each second; empty without such a model.
-    pub(super) arrivals: [Vec<Xy>; 3],
+    /// Iterations of open models: due and begun in each second; empty without such a model. What is given up at the end
+    /// of the load would dwarf both.
+    pub(super) arrivals: [Vec<Xy>; 2],
     /// Nanoseconds: p50, p95, p99 of each second; a gap where nothing succeeded.
     pub(super) latency: [Vec<Xy>; 3],
     pub(super) cpu: Vec<ServiceLine>,
@@ -82,9 +83,10 @@ pub(super) fn of(evidence: &TrialEvidence, palette: &Palette) -> Timeline {
     let is_full = |row: &&LoadSecond| row.start_ns.saturating_add(1_000_000_000) <= clock.full_end_ns;
     evidence.seconds.iter().filter(is_full).for_each(|row| seconds.entry(row.start_ns).or_default().push(row));
     let is_open = evidence.seconds.iter().any(|row| row.due > 0);
+    let of_one_request = of_one_request(evidence);
     for (second_ns, rows) in seconds {
         if is_open {
-            timeline.add_arrivals(clock.at(second_ns) + 0.5, &rows);
+            timeline.add_arrivals(clock.at(second_ns) + 0.5, &rows, &of_one_request);
         }
         timeline.add_second(clock.at(second_ns) + 0.5, &rows);
     }
@@ -92,10 +94,10 @@ pub(super) fn of(evidence: &TrialEvidence, palette: &Palette) -> Timeline {
 }
 
 impl Timeline {
-    fn add_arrivals(&mut self, x: f64, rows: &[&LoadSecond]) {
+    fn add_arrivals(&mut self, x: f64, rows: &[&LoadSecond], of_one_request: &BTreeSet<&str>) {
         let sum = |value: fn(&LoadSecond) -> u64| rows.iter().map(|row| value(row)).sum::<u64>();
-        let (due, dropped) = (sum(|row| row.due), sum(|row| row.dropped));
-        let values = [due, due.saturating_sub(dropped), dropped];
+        let begun = rows.iter().map(|row| begun(row, of_one_request)).sum();
+        let values = [sum(|row| row.due), begun];
         self.arrivals.iter_mut().zip(values).for_each(|(line, value)| line.push((x, value as f64)));
     }
 
@@ -110,6 +112,30 @@ impl Timeline {
             let value = if latency.count() > 0 { latency.quantile_ns(share) as f64 } else { f64::NAN };
             line.push((x, value));
         }
+    }
+}
+
+/// The open scenarios whose iterations are one request each.
+fn of_one_request(evidence: &TrialEvidence) -> BTreeSet<&str> {
+    let mut requests: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    let mut open = BTreeSet::new();
+    for row in &evidence.seconds {
+        requests.entry(&row.scenario).or_default().insert(&row.request);
+        if row.due > 0 {
+            open.insert(row.scenario.as_str());
+        }
+    }
+    open.retain(|scenario| requests.get(scenario).is_some_and(|requests| requests.len() == 1));
+    open
+}
+
+/// Iterations that began in a second. With one request each, it is the requests that were sent or could not be; which
+/// of several steps come first is not told, so there it is what was due and not given up.
+fn begun(row: &LoadSecond, of_one_request: &BTreeSet<&str>) -> u64 {
+    if of_one_request.contains(row.scenario.as_str()) {
+        row.sent + row.errors.connect
+    } else {
+        row.due.saturating_sub(row.dropped)
     }
 }
 
@@ -161,9 +187,23 @@ mod tests {
         let (closed, open) = (fixture::outcome(), fixture::open_outcome());
         assert!(of(&closed.evidence.trials[0], &palette(&closed)).arrivals.iter().all(Vec::is_empty));
         let timeline = of(&open.evidence.trials[0], &palette(&open));
-        let [due, begun, dropped] = timeline.arrivals.map(|line| line[30].1);
-        assert_eq!((due, begun + dropped), (1100.0, 1100.0));
+        let [due, begun] = timeline.arrivals.map(|line| line[30].1);
+        let dropped = open.evidence.trials[0].seconds[60].dropped;
+        assert_eq!((due, begun), (1100.0, 1100.0 - dropped as f64));
         assert_eq!(timeline.users[30].1, 8.0, "only the first step says the users");
+    }
+
+    #[test]
+    fn an_iteration_that_waits_is_achieved_when_it_begins() {
+        let mut outcome = fixture::open_outcome();
+        let evidence = &mut outcome.evidence.trials[0];
+        let request = evidence.seconds.iter().find(|row| row.due > 0).unwrap().request.clone();
+        evidence.seconds.retain(|row| row.request == request);
+        for row in &mut evidence.seconds {
+            (row.due, row.dropped, row.sent, row.errors.connect) = (1000, 0, 97, 3);
+        }
+        let timeline = of(&outcome.evidence.trials[0], &Palette::of(&outcome.evidence));
+        assert_eq!(timeline.arrivals.map(|line| line[30].1), [1000.0, 100.0]);
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! The result of `narrows load` for other programs: the summary's JSON, and beside it what the command adds.
 
+use narrows_load::LoadOutcome;
 use narrows_model::load::LoadPlan;
 use narrows_report::export::load_json;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Sent;
 use super::arguments::Arguments;
@@ -19,5 +20,25 @@ pub(super) fn json(arguments: &Arguments, plan: &LoadPlan, sent: &Sent) -> Strin
     value["abandoned"] = sent.outcome.abandoned.into();
     value["stopped"] = json!(sent.stopped);
     value["objectives"] = json!(sent.objectives);
+    value["generator"] = generator(&sent.outcome);
     format!("{value:#}\n")
+}
+
+/// What the generator measured of itself, by which `validity` judges it: how late it sent, and its own processor time.
+fn generator(outcome: &LoadOutcome) -> Value {
+    let threads = outcome.threads.iter().map(|thread| {
+        json!({
+            "cpu_seconds": thread.cpu.as_secs_f64(),
+            "wall_seconds": thread.wall.as_secs_f64(),
+            "busy": thread.share(),
+        })
+    });
+    let cpu_seconds: f64 = outcome.threads.iter().map(|thread| thread.cpu.as_secs_f64()).sum();
+    json!({
+        "lateness": outcome.totals.lateness.quantiles(),
+        "cpu_seconds": cpu_seconds,
+        "busiest_thread": outcome.threads.iter().map(|thread| thread.share()).fold(0.0, f64::max),
+        "threads": threads.collect::<Vec<_>>(),
+        "ticks_missed": outcome.ticks_missed,
+    })
 }

@@ -12,6 +12,7 @@ use narrows_report::text::{ArrivalsSummary, LoadSummary, load_summary};
 use super::Sent;
 use super::arguments::Arguments;
 use super::plan::in_words;
+use crate::fitted::fitted_to;
 
 /// The summary as text.
 pub(super) fn text(arguments: &Arguments, plan: &LoadPlan, sent: &Sent) -> String {
@@ -19,33 +20,7 @@ pub(super) fn text(arguments: &Arguments, plan: &LoadPlan, sent: &Sent) -> Strin
     if !sent.objectives.is_empty() {
         sections.push(objectives(&sent.objectives));
     }
-    let text = sections.join("\n");
-    match super::super::stdout_width() {
-        Some(width) => text.lines().map(|line| fitted(line, width)).collect(),
-        None => text,
-    }
-}
-
-/// A line and a line feed; where it is wider than `width`, broken at spaces, the rest below the first word after a label.
-fn fitted(line: &str, width: usize) -> String {
-    const INDENT: usize = 2;
-    let led = line.len() - line.trim_start().len();
-    let label = line.find(":  ").map_or(led.max(INDENT), |at| {
-        let after = &line[at + 1..];
-        line[..=at].chars().count() + after.chars().take_while(|c| *c == ' ').count()
-    });
-    let mut out = String::new();
-    let mut rest = line;
-    let mut indent = 0;
-    while rest.chars().count() + indent > width {
-        let room = rest.char_indices().nth(width.saturating_sub(indent) + 1).map_or(rest.len(), |(at, _)| at);
-        // What leads the line is no place to break it.
-        let least = if indent == 0 { label } else { 0 };
-        let Some(at) = rest[..room].rfind(' ').filter(|at| *at > least) else { break };
-        out += &format!("{:indent$}{}\n", "", rest[..at].trim_end());
-        (rest, indent) = (rest[at..].trim_start(), label);
-    }
-    out + &format!("{:indent$}{rest}\n", "")
+    fitted_to(&sections.join("\n"), super::super::stdout_width())
 }
 
 fn load(arguments: &Arguments, plan: &LoadPlan, sent: &Sent) -> String {
@@ -117,21 +92,4 @@ fn objectives(results: &[ObjectiveResult]) -> String {
         format!("  {kept:<8} {}: {}\n", result.text, result.measured)
     });
     format!("Objectives:\n{}", lines.collect::<String>())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn long_lines_are_broken_at_spaces_below_their_first_word() {
-        assert_eq!(fitted("short", 10), "short\n");
-        assert_eq!(fitted("Validity: one two three", 15), "Validity: one\n  two three\n");
-        assert_eq!(fitted("  Model:   one two three", 17), "  Model:   one\n           two\n           three\n");
-        assert_eq!(fitted("  Model:   http://127.0.0.1/", 17), "  Model:   http://127.0.0.1/\n");
-        assert_eq!(fitted("     ab cd", 8), "     ab\n     cd\n");
-        assert_eq!(fitted("ab cd", 5), "ab cd\n");
-        assert_eq!(fitted("ab cd", 0), "ab cd\n");
-        assert_eq!(fitted("■ ■ ■ ■", 4), "■ ■\n  ■\n  ■\n");
-    }
 }

@@ -199,9 +199,9 @@ fn each_section_says_what_is_wrong_with_it() {
     --- model: ramping-vus
     e.yaml:10:5: load.scenarios.main: one of `stages`, `levels`, `steps` (a map) is missing
     e.yaml:12:7: load.scenarios.main: unknown key `vus`
-      hint: known: `request`, `check`, `redirects`, `mix`, `cookies`, `think_time`, `start_vus`, `stages`, `levels`, `pace`, `steps`, `model`
+      hint: it goes with `model` `constant-vus`, `shared-iterations`, `per-vu-iterations`, not with `ramping-vus`
     e.yaml:13:7: load.scenarios.main: unknown key `duration`
-      hint: known: `request`, `check`, `redirects`, `mix`, `cookies`, `think_time`, `start_vus`, `stages`, `levels`, `pace`, `steps`, `model`
+      hint: it goes with `model` `constant-vus`, `constant-arrival-rate`, not with `ramping-vus`
     ---       vus: "1"
           vus: 2
 
@@ -298,6 +298,12 @@ fn the_parts_of_a_load_say_what_is_wrong_with_them() {
         (request, "request: GET /\n      steps: [{ name: a, request: GET / }]".to_owned()),
         (request, "steps: [{ name: a, request: GET / }]\n      check: { status: 200 }\n      redirects: 21".to_owned()),
         (request, "request: GET /\n      check: { status: [600, 2x], header: { a b: }, json: { a: 1 }, body: x }".to_owned()),
+        (
+            request,
+            "request: GET /\n      check: { body_contains: \"a {{id}} {{{{b\", header: { ETag: \"{{x.y}}\" }, json: { /a: \"{{\", /b: [{ c: \"{{d}}\" }] } }\n  \
+             data: { id: { values: [1] } }"
+                .to_owned(),
+        ),
         (request, "request: GET /\n      check: 200\n      cookies: some\n      redirects: 21".to_owned()),
         (request, "mix: { a: { weight: 0, request: GET /, steps: [] }, b: { } }".to_owned()),
         (
@@ -369,7 +375,7 @@ fn the_parts_of_a_load_say_what_is_wrong_with_them() {
     e.yaml:12:13: load.scenarios.main.rate: expected a rate above 0 such as 500 or `30/min`, found "30/m"
       hint: those per `/s`, `/min` and `/h` are known
     e.yaml:14:7: load.scenarios.main: unknown key `pace`
-      hint: did you mean `rate`?
+      hint: it goes with `model` `constant-vus`, `ramping-vus`, `shared-iterations`, `per-vu-iterations`, not with `constant-arrival-rate`
     --- model: constant-arrival-rate
           rate: 0
           duration: 1s
@@ -420,6 +426,17 @@ fn the_parts_of_a_load_say_what_is_wrong_with_them() {
       hint: write `/a`
     e.yaml:15:69: load.scenarios.main.check: unknown key `body`
       hint: known: `status`, `body_contains`, `header`, `json`
+    --- request: GET /
+          check: { body_contains: "a {{id}} {{{{b", header: { ETag: "{{x.y}}" }, json: { /a: "{{", /b: [{ c: "{{d}}" }] } }
+      data: { id: { values: [1] } }
+    e.yaml:15:31: load.scenarios.main.check.body_contains: a check has no place for `{{id}}`
+      hint: what is expected is the same for every request; `{{{{` is a plain `{{`
+    e.yaml:15:65: load.scenarios.main.check.header.ETag: a check has no place for `{{x.y}}`
+      hint: what is expected is the same for every request; `{{{{` is a plain `{{`
+    e.yaml:15:90: load.scenarios.main.check.json./a: `{{` without `}}` in "{{"
+      hint: `{{{{` is a plain `{{`
+    e.yaml:15:100: load.scenarios.main.check.json./b: a check has no place for `{{d}}`
+      hint: what is expected is the same for every request; `{{{{` is a plain `{{`
     --- request: GET /
           check: 200
           cookies: some

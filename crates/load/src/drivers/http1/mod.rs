@@ -12,6 +12,8 @@ use super::worker::Worker;
 
 mod connection;
 mod exchange;
+#[cfg(test)]
+mod fuzz;
 mod head;
 mod poller;
 mod response;
@@ -50,8 +52,8 @@ impl Wire for Epoll {
     fn give_up(&mut self, _: usize) {}
 
     #[inline]
-    fn wait(worker: &mut Worker<'_, Self>, wait_ns: i64) {
-        for index in 0..worker.wire.poller.wait(wait_ns) {
+    fn wait(worker: &mut Worker<'_, Self>, wake_ns: i64, wait_ns: i64) {
+        for index in 0..worker.wire.poller.wait(wake_ns, wait_ns) {
             worker.serve(worker.wire.poller.ready(index));
         }
     }

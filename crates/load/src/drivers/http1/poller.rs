@@ -1,20 +1,19 @@
 //! Waiting for sockets, to the nanosecond.
 //!
 //! Level-triggered epoll: on loopback it costs no more than edge-triggered or io_uring, and a socket is registered
-//! once in its life. A wait is one call of `epoll_pwait2`. Where that is missing, before Linux 5.11 or behind a filter
-//! that does not know it, `epoll_wait` knows only milliseconds, and the part of a wait below one is spent in `ppoll` on
-//! the epoll descriptor itself.
+//! once in its life. The time to wake up is an [`Alarm`] among the sockets, so that a wait itself has no timeout.
 
-use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
 
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollTimeout};
-use rustix::event::epoll::{self, Event, EventData, EventFlags};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 
+use crate::drivers::alarm::Alarm;
+
 const EVENTS_MAX: usize = 256;
-const MS_NS: i64 = 1_000_000;
+/// No socket's key.
+const ALARM: u64 = u64::MAX;
 
 /// What a socket is ready for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,27 +23,24 @@ pub(super) struct Ready {
     pub(super) flags: EventFlags,
 }
 
-/// The unit in which the kernel lets epoll wait.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Precision {
-    Nanosecond,
-    Millisecond,
-}
-
 /// See the module.
 pub(super) struct Poller {
     epoll: Epoll,
-    precision: Precision,
-    events: Vec<Ready>,
+    alarm: Alarm,
+    ready: Vec<Ready>,
 }
 
 impl Poller {
     pub(super) fn new() -> Result<Self, Errno> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC);
         let epoll = epoll.map_err(|errno| Errno::from_raw_os_error(errno as i32))?;
-        Ok(Self { epoll, precision: Precision::Nanosecond, events: Vec::with_capacity(EVENTS_MAX) })
+        let alarm = Alarm::new()?;
+        // Edge-triggered, so that a ring is told once and need not be read.
+        epoll::add(&epoll.0, &alarm, EventData::new_u64(ALARM), EventFlags::IN | EventFlags::ET)?;
+        Ok(Self { epoll, alarm, ready: Vec::with_capacity(EVENTS_MAX) })
     }
 
+    /// Watches a socket. Its key is below `u64::MAX`.
     pub(super) fn add(&self, socket: impl AsFd, key: u64, flags: EventFlags) -> Result<(), Errno> {
         epoll::add(&self.epoll.0, socket, EventData::new_u64(key), flags)
     }
@@ -53,47 +49,32 @@ impl Poller {
         epoll::modify(&self.epoll.0, socket, EventData::new_u64(key), flags)
     }
 
-    /// Waits until a socket is ready or `timeout_ns` have passed; 0 or less does not wait. Gives how many are ready.
-    pub(super) fn wait(&mut self, timeout_ns: i64) -> usize {
-        self.events.clear();
-        if self.precision == Precision::Nanosecond {
-            let mut ready = [const { MaybeUninit::<Event>::uninit() }; EVENTS_MAX];
-            match epoll::wait(&self.epoll.0, &mut ready, Some(&timespec(timeout_ns.max(0)))) {
-                Ok((ready, _)) => {
-                    self.events.extend(ready.iter().map(|event| Ready { key: event.data.u64(), flags: event.flags }));
-                    return self.events.len();
+    /// Waits until a socket is ready or it is `wake_ns`, which is `wait_ns` from now; 0 or less does not wait. Gives
+    /// how many sockets are ready.
+    pub(super) fn wait(&mut self, wake_ns: i64, wait_ns: i64) -> usize {
+        // Without an alarm, which the kernel has no reason to refuse, it looks again at once.
+        let may_wait = wait_ns > 0 && self.alarm.set(wake_ns, wait_ns).is_ok();
+        let mut events = [EpollEvent::empty(); EVENTS_MAX];
+        let timeout = if may_wait { EpollTimeout::NONE } else { EpollTimeout::ZERO };
+        // An interrupted wait is a short one.
+        let count = self.epoll.wait(&mut events, timeout).unwrap_or(0);
+        self.ready.clear();
+        for event in &events[..count] {
+            match event.data() {
+                ALARM => self.alarm.has_rung(),
+                key => {
+                    let flags = EventFlags::from_bits_retain(event.events().bits() as u32);
+                    self.ready.push(Ready { key, flags });
                 }
-                Err(Errno::NOSYS | Errno::PERM) => self.precision = Precision::Millisecond,
-                // An interrupted wait is a short one.
-                Err(_) => return 0,
             }
         }
-        self.wait_in_milliseconds(timeout_ns.max(0));
-        self.events.len()
-    }
-
-    fn wait_in_milliseconds(&mut self, timeout_ns: i64) {
-        let whole_ms = u16::try_from(timeout_ns / MS_NS).unwrap_or(u16::MAX);
-        if timeout_ns > 0 && whole_ms == 0 {
-            let mut this = [PollFd::new(&self.epoll.0, PollFlags::IN)];
-            if matches!(poll(&mut this, Some(&timespec(timeout_ns))), Ok(0)) {
-                return;
-            }
-        }
-        let mut ready = [EpollEvent::empty(); EVENTS_MAX];
-        let count = self.epoll.wait(&mut ready, EpollTimeout::from(whole_ms)).unwrap_or(0);
-        let flags = |event: &EpollEvent| EventFlags::from_bits_retain(event.events().bits() as u32);
-        self.events.extend(ready[..count].iter().map(|event| Ready { key: event.data(), flags: flags(event) }));
+        self.ready.len()
     }
 
     /// One of those that the last wait found.
     pub(super) fn ready(&self, index: usize) -> Ready {
-        self.events[index]
+        self.ready[index]
     }
-}
-
-fn timespec(ns: i64) -> Timespec {
-    Timespec { tv_sec: ns / 1_000_000_000, tv_nsec: ns % 1_000_000_000 }
 }
 
 #[cfg(test)]
@@ -103,24 +84,39 @@ mod tests {
     use std::os::unix::net::UnixStream;
     use std::time::Instant;
 
+    const MS_NS: i64 = 1_000_000;
+
     #[test]
     fn it_waits_no_less_than_asked_and_sees_what_is_ready() {
-        for precision in [Precision::Nanosecond, Precision::Millisecond] {
-            let (mut near, far) = UnixStream::pair().unwrap();
-            let mut poller = Poller { precision, ..Poller::new().unwrap() };
-            poller.add(&far, 7, EventFlags::IN).unwrap();
-            for timeout_ns in [300_000, 2 * MS_NS] {
-                let begun = Instant::now();
-                assert_eq!(poller.wait(timeout_ns), 0);
-                assert!(begun.elapsed().as_nanos() as i64 >= timeout_ns);
-            }
-            near.write_all(b"x").unwrap();
-            for timeout_ns in [-1, 0, 300_000, i64::MAX / 4] {
-                assert_eq!(poller.wait(timeout_ns), 1);
-                assert_eq!(poller.ready(0).key, 7);
-            }
-            poller.modify(&far, 8, EventFlags::OUT).unwrap();
-            assert_eq!((poller.wait(0), poller.ready(0)), (1, Ready { key: 8, flags: EventFlags::OUT }));
+        let (mut near, far) = UnixStream::pair().unwrap();
+        let mut poller = Poller::new().unwrap();
+        poller.add(&far, 7, EventFlags::IN).unwrap();
+        for (wake_ns, wait_ns) in [(1, 300_000), (1, 2 * MS_NS), (2, 2 * MS_NS)] {
+            let begun = Instant::now();
+            assert_eq!(poller.wait(wake_ns, wait_ns), 0);
+            assert!(begun.elapsed().as_nanos() as i64 >= wait_ns);
         }
+        near.write_all(b"x").unwrap();
+        for wait_ns in [-1, 0, 300_000, i64::MAX / 4] {
+            assert_eq!(poller.wait(wait_ns, wait_ns), 1);
+            assert_eq!(poller.ready(0).key, 7);
+        }
+        poller.modify(&far, 8, EventFlags::OUT).unwrap();
+        assert_eq!((poller.wait(0, 0), poller.ready(0)), (1, Ready { key: 8, flags: EventFlags::OUT }));
+    }
+
+    #[test]
+    fn an_alarm_stays_set_while_sockets_are_served() {
+        let (mut near, mut far) = UnixStream::pair().unwrap();
+        let mut poller = Poller::new().unwrap();
+        poller.add(&far, 7, EventFlags::IN).unwrap();
+        let (begun, wake_ns) = (Instant::now(), 5 * MS_NS);
+        let left_ns = || wake_ns - begun.elapsed().as_nanos() as i64;
+        near.write_all(b"x").unwrap();
+        assert_eq!(poller.wait(wake_ns, left_ns()), 1);
+        std::io::Read::read_exact(&mut far, &mut [0]).unwrap();
+        // The same time again: nothing is armed anew, and it still rings then.
+        assert_eq!(poller.wait(wake_ns, left_ns()), 0);
+        assert!(left_ns() <= 0);
     }
 }

@@ -5,16 +5,13 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::os::fd::OwnedFd;
 use std::task::{Context, Poll, Waker};
 
 use rustix::io::Errno;
-use rustix::time::{
-    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
-};
 use tokio::io::unix::AsyncFd;
 
 use super::exchange::Ended;
+use crate::drivers::alarm::Alarm;
 
 /// Which exchange something is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,48 +80,37 @@ impl Events {
     }
 }
 
-/// The time to wake up.
-pub(super) struct Alarm {
-    timer: AsyncFd<OwnedFd>,
-    at_ns: i64,
+/// The time to wake up, for tasks to wait for.
+pub(super) struct Waking {
+    alarm: AsyncFd<Alarm>,
 }
 
-impl Alarm {
+impl Waking {
     /// # Errors
     /// When the kernel gives no timer. Needs a runtime around it.
     pub(super) fn new() -> std::io::Result<Self> {
-        let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
-        let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
-        // SAFETY: the descriptor is owned by what is registered, which never replaces it.
+        // SAFETY: the alarm owns its descriptor and never replaces it.
         #[allow(unsafe_code)]
-        let timer = unsafe { AsyncFd::register(timer) }?;
-        Ok(Self { timer, at_ns: i64::MAX })
+        let alarm = unsafe { AsyncFd::register(Alarm::new()?) }?;
+        Ok(Self { alarm })
     }
 
-    /// Sets the time at which it rings: a moment `at_ns` on any axis, which is `wait_ns` from now, more than 0. Costs
-    /// nothing when that is the time already.
+    /// See [`Alarm::set`].
     pub(super) fn set(&mut self, at_ns: i64, wait_ns: i64) -> Result<(), Errno> {
-        if at_ns == self.at_ns {
-            return Ok(());
-        }
-        let value = Timespec { tv_sec: wait_ns / 1_000_000_000, tv_nsec: wait_ns % 1_000_000_000 };
-        let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: value };
-        timerfd_settime(self.timer.get_ref(), TimerfdTimerFlags::empty(), &once)?;
-        self.at_ns = at_ns;
-        Ok(())
+        self.alarm.get_mut().set(at_ns, wait_ns)
     }
 
     /// Ready when it has rung since it was set.
     pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        while let Poll::Ready(ready) = self.timer.poll_read_ready(context) {
-            // A timer that cannot be waited for is looked at again with the next tick.
+        while let Poll::Ready(ready) = self.alarm.poll_read_ready(context) {
+            // An alarm that cannot be waited for is looked at again with the next tick.
             let Ok(mut ready) = ready else { return Poll::Ready(()) };
-            let rung = ready.try_io(|timer| {
+            let rung = ready.try_io(|alarm| {
                 let mut rings = [0; 8];
-                Ok(rustix::io::read(timer.get_ref(), &mut rings)?)
+                Ok(rustix::io::read(alarm.get_ref(), &mut rings)?)
             });
             if rung.is_ok() {
-                self.at_ns = i64::MAX;
+                self.alarm.get_mut().has_rung();
                 return Poll::Ready(());
             }
         }
@@ -147,12 +133,12 @@ mod tests {
     fn an_alarm_rings_once_whenever_it_is_set() {
         let runtime = runtime();
         let _within = runtime.enter();
-        let mut alarm = Alarm::new().unwrap();
+        let mut waking = Waking::new().unwrap();
         for at_ns in 1..4 {
-            alarm.set(at_ns, 1_000).unwrap();
-            runtime.block_on(std::future::poll_fn(|context| alarm.poll(context)));
+            waking.set(at_ns, 1_000).unwrap();
+            runtime.block_on(std::future::poll_fn(|context| waking.poll(context)));
             let mut context = Context::from_waker(Waker::noop());
-            assert!(alarm.poll(&mut context).is_pending(), "it has rung");
+            assert!(waking.poll(&mut context).is_pending(), "it has rung");
         }
     }
 
@@ -160,11 +146,11 @@ mod tests {
     fn an_alarm_that_is_put_off_does_not_ring_for_what_it_was_set_to_before() {
         let runtime = runtime();
         let _within = runtime.enter();
-        let mut alarm = Alarm::new().unwrap();
-        alarm.set(1, 1).unwrap();
-        alarm.set(2, i64::MAX / 4).unwrap();
+        let mut waking = Waking::new().unwrap();
+        waking.set(1, 1).unwrap();
+        waking.set(2, i64::MAX / 4).unwrap();
         runtime.block_on(tokio::task::yield_now());
-        assert!(alarm.poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        assert!(waking.poll(&mut Context::from_waker(Waker::noop())).is_pending());
     }
 
     #[test]

@@ -29,7 +29,7 @@ mod meter;
 mod translate;
 
 use dial::{Dialer, Link};
-use events::{Alarm, Event, Events, Flight, Times};
+use events::{Event, Events, Flight, Times, Waking};
 use exchange::{Ended, Errand};
 
 /// How often tasks are looked at after the load, so that connections that are open end in good order.
@@ -38,7 +38,7 @@ const FAREWELL_TURNS: usize = 64;
 /// What can be made before the thread begins.
 pub(crate) struct Prepared {
     runtime: Runtime,
-    alarm: Alarm,
+    waking: Waking,
     protocol: Protocol,
     encryption: Option<Encryption>,
 }
@@ -48,11 +48,11 @@ impl Prepared {
     /// When the kernel does not give what a runtime needs.
     pub(crate) fn new(protocol: Protocol, encryption: Option<Encryption>) -> std::io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_io().build()?;
-        let alarm = {
+        let waking = {
             let _within = runtime.enter();
-            Alarm::new()?
+            Waking::new()?
         };
-        Ok(Self { runtime, alarm, protocol, encryption })
+        Ok(Self { runtime, waking, protocol, encryption })
     }
 }
 
@@ -60,7 +60,7 @@ impl Prepared {
 pub(crate) struct Library {
     // Tasks go before the runtime that they need.
     tasks: LocalSet,
-    alarm: Alarm,
+    waking: Waking,
     dialer: Rc<Dialer>,
     /// By slot, the exchange that is under way.
     under_way: Vec<Option<AbortHandle>>,
@@ -69,16 +69,16 @@ pub(crate) struct Library {
 
 impl Library {
     pub(crate) fn new(prepared: Prepared, clock: Clock) -> Self {
-        let Prepared { runtime, alarm, protocol, encryption } = prepared;
+        let Prepared { runtime, waking, protocol, encryption } = prepared;
         let dialer = Dialer { protocol, encryption, clock, events: Rc::new(Events::default()) };
-        Self { tasks: LocalSet::new(), alarm, dialer: Rc::new(dialer), under_way: Vec::new(), runtime }
+        Self { tasks: LocalSet::new(), waking, dialer: Rc::new(dialer), under_way: Vec::new(), runtime }
     }
 
     /// Lets tasks run until an exchange is over or it is time to wake up.
     fn wait(&mut self, wake_ns: i64, wait_ns: i64) {
-        let Self { tasks, alarm, dialer, runtime, .. } = self;
+        let Self { tasks, waking, dialer, runtime, .. } = self;
         // When time is short, or there is no timer to be had, tasks still get one turn.
-        let mut turns = if wait_ns > 0 && alarm.set(wake_ns, wait_ns).is_ok() { usize::MAX } else { 1 };
+        let mut turns = if wait_ns > 0 && waking.set(wake_ns, wait_ns).is_ok() { usize::MAX } else { 1 };
         let woken = std::future::poll_fn(|context| {
             if turns == 0 || dialer.events.poll(context).is_ready() {
                 return Poll::Ready(());
@@ -88,7 +88,7 @@ impl Library {
                 context.waker().wake_by_ref();
                 return Poll::Pending;
             }
-            alarm.poll(context)
+            waking.poll(context)
         });
         tasks.block_on(runtime, woken);
     }
@@ -150,8 +150,7 @@ impl Wire for Library {
         self.tasks.block_on(&self.runtime, waved);
     }
 
-    fn wait(worker: &mut Worker<'_, Self>, wait_ns: i64) {
-        let wake_ns = worker.wake_ns();
+    fn wait(worker: &mut Worker<'_, Self>, wake_ns: i64, wait_ns: i64) {
         worker.wire.wait(wake_ns, wait_ns);
         while let Some((flight, event)) = worker.wire.dialer.events.pop() {
             let user = &worker.users[flight.slot];

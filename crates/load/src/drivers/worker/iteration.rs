@@ -125,7 +125,7 @@ impl<W: Wire> Worker<'_, W> {
 
     /// Counts the arrivals of a scenario that are due before a moment. Called at the end of every second, so that each
     /// counts in the second in which it was due; that it is late or dropped counts in the second in which that is
-    /// found.
+    /// found, or in which the load ended.
     pub(super) fn admit(&mut self, scenario: usize, until_ns: i64) {
         let population = &mut self.populations[scenario];
         let until_ns = until_ns.min(population.end_ns());
@@ -141,7 +141,7 @@ impl<W: Wire> Worker<'_, W> {
     pub(super) fn end_arrivals(&mut self, scenario: usize) {
         self.arrive(scenario, i64::MAX);
         let Some(arrivals) = &mut self.populations[scenario].arrivals else { return };
-        let dropped = arrivals.end();
-        self.recorder.dropped(self.shared.flows.first_row(scenario), dropped);
+        let given_up = arrivals.end();
+        self.recorder.given_up(self.shared.flows.first_row(scenario), given_up);
     }
 }

@@ -170,14 +170,14 @@ impl<'run, W: Wire> Worker<'run, W> {
                 break;
             }
             let now = self.fire(now);
-            let wait_ns = self.wake_ns() - now;
-            W::wait(&mut self, wait_ns);
+            let wake_ns = self.wake_ns();
+            W::wait(&mut self, wake_ns, wake_ns - now);
         }
         self.finish(begun_ns, cpu_before)
     }
 
     /// When there is something to do even if no socket is ready.
-    pub(in crate::drivers) fn wake_ns(&self) -> i64 {
+    fn wake_ns(&self) -> i64 {
         let begins_ns = match self.progress {
             Progress::Sending => self.timers.next_ns().min(self.next_arrival_ns),
             Progress::Draining { .. } | Progress::Stopping { .. } => i64::MAX,
@@ -215,7 +215,11 @@ impl<'run, W: Wire> Worker<'run, W> {
             of_rows[self.shared.flows.first_row(scenario)] =
                 population.vus_between(self.shared, self.thread, from_ns, to_ns, &self.users);
         }
-        self.recorder.close_second(&of_rows);
+        if self.populations.iter().any(|population| population.arrivals_end_within(from_ns, to_ns)) {
+            self.recorder.hold_second(&of_rows);
+        } else {
+            self.recorder.close_second(&of_rows);
+        }
     }
 
     fn is_first_tick(&self) -> bool {

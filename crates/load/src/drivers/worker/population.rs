@@ -64,6 +64,12 @@ impl Population {
         self.end_ns
     }
 
+    /// Whether arrivals end after the beginning of a stretch of time and not after its end, and have not been ended yet.
+    pub(super) fn arrivals_end_within(&self, from_ns: i64, to_ns: i64) -> bool {
+        let is_under_way = self.arrivals.as_ref().is_some_and(|arrivals| arrivals.at_end().is_none());
+        is_under_way && from_ns < self.end_ns && self.end_ns <= to_ns
+    }
+
     /// When no step begins any more, as far as known.
     pub(super) fn steps_end_ns(&self) -> i64 {
         self.steps_end_ns

@@ -1,0 +1,75 @@
+//! What came of a load: seconds, and a sample of its requests.
+
+use super::{ErrorCounts, ErrorKind};
+use crate::histogram::Histogram;
+
+/// What one second of one request of one scenario came to.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct LoadSecond {
+    /// The scenario.
+    pub scenario: String,
+    /// The step: its name, with `FLOW/` before it when the scenario has several flows; empty when it has one step only.
+    pub request: String,
+    /// The second's first instant.
+    pub start_ns: i64,
+    /// Virtual users at its end: those that may send or, in an open model, those at work. Said by the row of the
+    /// scenario's first step only; 0 in its others.
+    pub vus: u32,
+    /// Iterations of an open model that were due. Said by the first step only, as are the next two.
+    pub due: u64,
+    /// Of the iterations due, those that found every user busy and had to wait for one.
+    pub late: u64,
+    /// Of the iterations due, those that were given up before they began: too many waited, or the load was over.
+    pub dropped: u64,
+    /// Requests sent.
+    pub sent: u64,
+    /// Answers that counted as a success.
+    pub succeeded: u64,
+    /// Requests that failed, by kind.
+    pub errors: ErrorCounts,
+    /// Bytes of the answers, heads included.
+    pub bytes: u64,
+    /// From intended send to the answer's last byte, successes only.
+    pub latency: Histogram,
+    /// From actual send to the answer's last byte, successes only.
+    pub service: Histogram,
+    /// From intended to actual send, every request: the generator's own delay.
+    pub lateness: Histogram,
+}
+
+/// What the engine hands over about once a second while the load lasts.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct LoadBatch {
+    /// Seconds that are over, each once per scenario.
+    pub seconds: Vec<LoadSecond>,
+    /// The sampled requests of those seconds.
+    pub samples: Vec<Sample>,
+}
+
+/// One request in full. A bounded, tail-biased sample of all: the slowest of each second are kept with weight 1,
+/// the others stand for `weight` requests each.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sample {
+    /// The scenario.
+    pub scenario: String,
+    /// The step, as in [`LoadSecond::request`].
+    pub request: String,
+    /// The virtual user, from 0.
+    pub vu: u32,
+    /// When it should have been sent.
+    pub intended_ns: i64,
+    /// When it was.
+    pub sent_ns: i64,
+    /// When its answer was whole, or it failed.
+    pub done_ns: i64,
+    /// The HTTP status; 0 without an answer.
+    pub status: u16,
+    /// Why it failed, if it did.
+    pub error: Option<ErrorKind>,
+    /// Bytes of the answer, head included.
+    pub bytes: u64,
+    /// The trace it carried, when that trace was sampled.
+    pub trace_id: Option<[u8; 16]>,
+    /// How many requests of its second this one stands for, 1 or more.
+    pub weight: f64,
+}

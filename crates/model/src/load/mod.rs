@@ -1,0 +1,22 @@
+//! What load to send (a plan) and what came of it (per-second rows and samples).
+//!
+//! The plan is what the lab hands to the load engine after it has bound `${…}`; `{{…}}` is still open in it, as
+//! [`Segment::Field`], and is bound once per request.
+
+mod counts;
+mod data;
+mod failures;
+mod model;
+mod plan;
+mod scenario;
+mod spread;
+mod template;
+
+pub use counts::{LoadBatch, LoadSecond, Sample};
+pub use data::{DataSource, DataValues, Pick};
+pub use failures::{ErrorCause, ErrorCounts, ErrorKind};
+pub use model::{Arrivals, LoadModel, RateStage, Stage, StageShape};
+pub use plan::{Connections, LoadPlan, Protocol, Tls, Tracing, Trust};
+pub use scenario::{Check, Cookies, Extract, Flow, Place, Scenario, Step};
+pub use spread::Spread;
+pub use template::{RequestTemplate, Segment, Template};

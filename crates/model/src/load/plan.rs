@@ -1,0 +1,88 @@
+//! A plan: where the load goes, how it speaks, and what runs.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::{DataSource, Scenario};
+
+/// Everything the load engine needs for one trial.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LoadPlan {
+    /// Where to connect, one or more; virtual user `i` uses `targets[i % targets.len()]`.
+    pub targets: Vec<SocketAddr>,
+    /// The addresses to connect from; virtual user `i` uses `client_addresses[i % len]`. Empty: the kernel chooses.
+    pub client_addresses: Vec<IpAddr>,
+    /// What is spoken.
+    pub protocol: Protocol,
+    /// How the connection is encrypted; none for plain text.
+    pub tls: Option<Tls>,
+    /// What runs, all at the same time.
+    pub scenarios: Vec<Scenario>,
+    /// The named data that `{{name}}` and `{{name.column}}` in templates draw from.
+    pub data: Vec<DataSource>,
+    /// Whether requests carry a W3C `traceparent`.
+    pub tracing: Option<Tracing>,
+    /// The longest wait for an answer, connecting included.
+    pub timeout: Duration,
+    /// How long after the load's end outstanding answers are waited for.
+    pub drain: Duration,
+    /// The seed of everything random in the load.
+    pub seed: u64,
+    /// Threads to use at most; the engine uses fewer when there are fewer users.
+    pub threads: usize,
+    /// `Connection: keep-alive` or one connection per request.
+    pub connections: Connections,
+}
+
+/// What is spoken on a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Protocol {
+    /// HTTP/1.1.
+    #[default]
+    Http1,
+    /// HTTP/2: by ALPN with TLS, by prior knowledge (h2c) without.
+    Http2,
+}
+
+/// How connections are encrypted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tls {
+    /// The name asked for and verified: a DNS name or an address.
+    pub server_name: String,
+    /// Which certificates are trusted.
+    pub trust: Trust,
+}
+
+/// Which certificates are trusted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Trust {
+    /// Those of the system's certificate authorities.
+    System,
+    /// Those of the authorities in these PEM bytes.
+    Authorities(Vec<u8>),
+    /// Any: nothing is verified.
+    Anything,
+}
+
+/// What becomes of a connection after an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Connections {
+    /// It carries the user's next request.
+    #[default]
+    KeepAlive,
+    /// It is closed.
+    PerRequest,
+}
+
+/// How requests are traced.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Tracing {
+    /// The share of requests whose `traceparent` says "sampled", 0 to 1.
+    pub sample: f64,
+    /// The first four bytes of every trace id of this trial, by which its traces are told from others.
+    pub tag: [u8; 4],
+}

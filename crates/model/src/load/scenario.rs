@@ -1,0 +1,135 @@
+//! What the users of a scenario do: flows of steps, and what is expected of each answer and taken from it.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::{LoadModel, RequestTemplate};
+
+/// A population of virtual users that draw from the same flows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scenario {
+    /// The scenario's name in the experiment file.
+    pub name: String,
+    /// How many users, when.
+    pub model: LoadModel,
+    /// How long the first load level is held before anything counts.
+    pub warmup: Duration,
+    /// What iterations do, one or more; each iteration draws one by weight.
+    pub flows: Vec<Flow>,
+    /// What becomes of the cookies that answers set.
+    pub cookies: Cookies,
+    /// The pause between a user's answer and its next request. Of no effect between the iterations of an arrival-rate
+    /// model.
+    pub think_time: Duration,
+    /// The least time between the beginnings of two iterations of one user; none for no limit.
+    pub pace: Option<Duration>,
+}
+
+/// The requests of an iteration, one after the other on one user's connection.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Flow {
+    /// Its name; empty when the scenario has one flow only.
+    pub name: String,
+    /// How often it is drawn, against the weights of the scenario's other flows; above 0.
+    pub weight: f64,
+    /// Its steps in order, one or more. An iteration ends early with a step that fails.
+    pub steps: Vec<Step>,
+}
+
+impl Flow {
+    /// The only flow of a scenario that sends one request again and again.
+    pub fn single(request: RequestTemplate) -> Self {
+        Self { name: String::new(), weight: 1.0, steps: vec![Step::new(request)] }
+    }
+}
+
+/// A request with what is expected of its answer and taken from it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Step {
+    /// Its name, unlike any other of the scenario's; empty when the scenario has one step only.
+    pub name: String,
+    /// What is sent.
+    pub request: RequestTemplate,
+    /// What the answer must be like to count as a success. Without any check, its status must be below 400.
+    pub checks: Vec<Check>,
+    /// What is kept of the answer for later steps of the iteration. What cannot be found fails the step.
+    pub extract: Vec<Extract>,
+    /// The pause after it, in place of the scenario's.
+    pub think_time: Option<Duration>,
+    /// How many redirects are followed at most, within the same target; 0 follows none. The whole chain is one
+    /// request.
+    pub redirects_max: u8,
+}
+
+impl Step {
+    /// A step that only sends a request.
+    pub fn new(request: RequestTemplate) -> Self {
+        Self {
+            name: String::new(),
+            request,
+            checks: Vec::new(),
+            extract: Vec::new(),
+            think_time: None,
+            redirects_max: 0,
+        }
+    }
+}
+
+/// What becomes of the cookies that answers set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cookies {
+    /// They are ignored.
+    #[default]
+    Ignored,
+    /// They are sent back by later steps of the iteration.
+    PerIteration,
+    /// They are sent back as long as the user lives.
+    PerUser,
+}
+
+/// What an answer must be like.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Check {
+    /// Its status is one of these ranges, both ends included.
+    Status(Vec<(u16, u16)>),
+    /// Its body holds this text.
+    BodyContains(String),
+    /// It has this header, with this value unless there is none to compare; names without regard to case.
+    Header {
+        /// The header's name.
+        name: String,
+        /// The whole value.
+        value: Option<String>,
+    },
+    /// Its body is JSON and holds this value at this place.
+    Json {
+        /// An RFC 6901 JSON pointer.
+        pointer: String,
+        /// The value; none for any.
+        value: Option<serde_json::Value>,
+    },
+}
+
+/// What is kept of an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Extract {
+    /// The variable it becomes: an index that [`Segment::Variable`](super::Segment::Variable) names.
+    pub variable: usize,
+    /// The variable's name, for people.
+    pub name: String,
+    /// Where it is found.
+    pub from: Place,
+}
+
+/// Where in an answer a value is found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// In a JSON body, by an RFC 6901 JSON pointer. Texts as they are, numbers and the rest as JSON.
+    Json(String),
+    /// In the first header of this name.
+    Header(String),
+    /// In the body, by a regular expression's first group, or all of its match when it has none.
+    Regex(String),
+}
