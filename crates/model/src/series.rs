@@ -31,6 +31,10 @@ pub mod names {
     pub const CPU_TIME: &str = "process.cpu.time";
     /// CPU used by a replica's busiest single thread, in cores, 0 to 1.
     pub const BUSIEST_THREAD_CORES: &str = "process.cpu.busiest_thread";
+    /// Seconds per second that this thread was ready to run and waited for a processor: others had them, or a limit of
+    /// its control group. With [`BUSIEST_THREAD_CORES`] it is how busy the thread was, 0 to 1. Absent where the kernel
+    /// does not tell.
+    pub const BUSIEST_THREAD_WAIT: &str = "process.cpu.busiest_thread_wait";
     /// Resident memory of all processes of a replica, in bytes; shared pages count once per process.
     pub const MEMORY_BYTES: &str = "process.memory.rss";
     /// Proportional set size of all processes of a replica, in bytes: a page shared by n processes counts 1/n in each.
@@ -96,10 +100,11 @@ pub mod names {
     pub const PRESSURE_RESOURCE: &str = "resource";
 
     /// All that the sampler writes: name and UCUM unit.
-    pub const SAMPLED: [(&str, &str); 25] = [
+    pub const SAMPLED: [(&str, &str); 26] = [
         (CPU_CORES, "{cpu}"),
         (CPU_TIME, "s/s"),
         (BUSIEST_THREAD_CORES, "{cpu}"),
+        (BUSIEST_THREAD_WAIT, "s/s"),
         (MEMORY_BYTES, "By"),
         (MEMORY_PSS_BYTES, "By"),
         (CONTEXT_SWITCHES, "{context_switch}/s"),

@@ -131,11 +131,17 @@ impl Client {
         Self { url, bounds, open: None }
     }
 
-    /// `GET` of the URL.
+    /// `GET` of the URL; on a new connection if a kept one breaks.
     pub(crate) async fn get(&mut self, accept: &'static str) -> Result<Answer, NoAnswer> {
         let headers = [("accept", HeaderValue::from_static(accept))];
         let path = self.url.path.clone();
-        self.ask("GET", &path, &headers, Bytes::new()).await
+        let was_kept = self.open.is_some();
+        let answer = self.ask("GET", &path, &headers, Bytes::new()).await;
+        match answer {
+            // The other side may end a kept connection just when it is used again.
+            Err(NoAnswer::Broken(_)) if was_kept => self.ask("GET", &path, &headers, Bytes::new()).await,
+            answer => answer,
+        }
     }
 
     /// `POST` to a path of the host.
@@ -233,5 +239,34 @@ mod tests {
             assert!(error.contains(expected), "{text}: {error}");
         }
         assert!(Url::parse(&format!("http://a/{}", "x".repeat(URL_BYTES_MAX))).is_err());
+    }
+
+    /// Answers each of its connections once, and ends the first when it is used again.
+    async fn answer_once_each(listener: tokio::net::TcpListener) {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        for _ in 0..2 {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut request = [0; 1024];
+            assert!(stream.read(&mut request).await.unwrap() > 0);
+            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await.unwrap();
+            let _ = stream.read(&mut request).await;
+        }
+    }
+
+    #[test]
+    fn a_kept_connection_that_ends_is_replaced() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let url = Url::parse(&format!("http://{}/", listener.local_addr().unwrap())).unwrap();
+            let server = tokio::spawn(answer_once_each(listener));
+            let bounds = Bounds { patience: Duration::from_secs(60), body_bytes_max: 10 };
+            let mut client = Client::new(url, bounds);
+            for _ in 0..2 {
+                assert_eq!(client.get("*/*").await.unwrap().body, "ok");
+            }
+            drop(client);
+            server.await.unwrap();
+        });
     }
 }

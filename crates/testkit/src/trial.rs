@@ -195,6 +195,11 @@ impl TrialBuilder {
         self.series(names::BUSIEST_THREAD_CORES, service, replica, cores)
     }
 
+    /// Seconds per second that a replica's busiest thread waited for a processor, for each second from the trial's start.
+    pub fn busiest_thread_wait(self, service: &str, replica: u32, share: impl Fn(u32) -> f64 + 'static) -> Self {
+        self.series(names::BUSIEST_THREAD_WAIT, service, replica, share)
+    }
+
     /// The share of the host's CPU that was not idle, for each second from the trial's start.
     pub fn host_cpu(self, share: impl Fn(u32) -> f64 + 'static) -> Self {
         self.series(names::HOST_CPU_UTILIZATION, "", 0, share)

@@ -4,6 +4,7 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
@@ -57,7 +58,10 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
     let trials = selected(&reader, &path, variant.as_deref())?;
     match (&arguments.to, arguments.format) {
         (Some(url), _) => send_all(&reader, &trials, &signals(&arguments.what)?, url),
-        (None, Some(format)) => write_all(&reader, &trials, format, arguments),
+        (None, Some(format)) => {
+            spare(&path, &arguments.out)?;
+            write_all(&reader, &trials, format, arguments)
+        }
         (None, None) => Err(Failure::new("neither --format nor --to says what to export")),
     }
 }
@@ -154,6 +158,14 @@ fn write_signals(
         }
     }
     Ok(all)
+}
+
+/// The run file is read while it is written from: an export over it would be the end of both.
+fn spare(run: &Path, out: &Path) -> Result<(), Failure> {
+    let id = |path: &Path| std::fs::metadata(path).ok().map(|file| (file.dev(), file.ino()));
+    let is_same = id(run).is_some_and(|run| id(out) == Some(run));
+    let failure = || Failure::new(format!("--out {} is the run file itself", out.display()));
+    if is_same { Err(failure().hint("write to another file, or to standard output with `--out -`")) } else { Ok(()) }
 }
 
 fn open(path: &Path) -> Result<Box<dyn Write>, Failure> {

@@ -1,7 +1,7 @@
 //! `cpu-saturation`: a service that uses all the CPU it may or can use.
 //!
 //! Three limits are looked at, per replica and stretch of load: the cap in force, one core for the busiest thread (an
-//! event loop, an interpreter lock), and, for a service without a cap, the whole machine. When no single service is at a
+//! event loop, an interpreter lock; for one without a cap, waiting for a processor counts as being busy), and, for a service without a cap, the whole machine. When no single service is at a
 //! limit but the host is, the host is named with its largest consumers. Medians over stretches count, so a peak or a
 //! start does not; where programs outside the run use most of it, that is a caveat and not a finding; and where another stretch carried as much load with clearly less CPU, the CPU was not the limit.
 //!
@@ -23,6 +23,9 @@ use crate::thresholds::Thresholds;
 #[derive(Debug)]
 pub struct CpuSaturation;
 
+/// A thread that is ready to run and waits for a processor is as busy as one that runs. No more than this share of the
+/// time counts so: a thread that waits for longer is held by the machine.
+const WAITING_SHARE_MAX: f64 = 0.15;
 /// Another stretch refutes a limit when it carried as much with less than this share of the threshold.
 const REFUTING_SHARE: f64 = 0.9;
 /// A replica is limited by one thread when all others together use no more than this share of its CPU.
@@ -39,7 +42,7 @@ impl Detector for CpuSaturation {
     }
 
     fn version(&self) -> u32 {
-        3
+        4
     }
 
     fn detect(&self, trial: &TrialEvidence, thresholds: &Thresholds) -> Vec<Finding> {
@@ -96,10 +99,17 @@ impl<'a> Scene<'a> {
 
     fn of_replica(&self, service: &'a str, instance: &ServiceInstance) -> Option<Saturation<'a>> {
         let cpu = |stretch: &Stretch| self.cores_of(names::CPU_CORES, service, instance.replica, stretch);
-        let thread = |stretch: &Stretch| self.cores_of(names::BUSIEST_THREAD_CORES, service, instance.replica, stretch);
+        let of_thread = |name: &str, stretch: &Stretch| self.cores_of(name, service, instance.replica, stretch);
+        let thread = |stretch: &Stretch| of_thread(names::BUSIEST_THREAD_CORES, stretch);
         let cap = instance.cpu_limit_cores.filter(|cap| *cap > 0.0);
         let by_cap = cap.and_then(|cap| self.saturated(|s| Some(cpu(s)? / cap), self.thresholds.cpu_limit_share));
-        let by_thread = self.saturated(thread, self.thresholds.cpu_thread_share);
+        let busy = |stretch: &Stretch| {
+            // Under a cap, it is the cap that a thread waits for.
+            let wait = of_thread(names::BUSIEST_THREAD_WAIT, stretch).filter(|_| cap.is_none()).unwrap_or(0.0);
+            Some(thread(stretch)? + wait.min(WAITING_SHARE_MAX))
+        };
+        let by_thread = self.saturated(busy, self.thresholds.cpu_thread_share);
+        let by_thread = by_thread.map(|(at, level)| (at, thread(&self.stretches[at]).unwrap_or(level)));
         let is_one_thread = |at: usize, level: f64| {
             cpu(&self.stretches[at]).is_none_or(|cores| cores - level <= OTHER_THREADS_SHARE * cores)
         };
@@ -567,5 +577,21 @@ mod tests {
         for (name, trial) in cases {
             assert_eq!(detect(trial), [], "with {name}");
         }
+    }
+
+    #[test]
+    fn a_thread_without_a_cap_that_waits_for_a_processor_is_busy_all_the_same() {
+        let with = |cap, ran: f64, waited: f64| {
+            let trial = steps(cap)
+                .cpu("shop", 0, move |_| ran)
+                .busiest_thread("shop", 0, move |second| if second < 20 { 0.3 } else { ran });
+            detect(trial.busiest_thread_wait("shop", 0, move |_| waited))
+        };
+        let found = with(None, 0.84, 0.1);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].title, "shop is held by one thread, which uses 84 % of a core");
+        assert_eq!(with(None, 0.84, 0.01), []);
+        assert_eq!(with(None, 0.6, 0.4), [], "the machine holds it, not the thread");
+        assert_eq!(with(Some(2.0), 0.84, 0.1), [], "it waits for its cap");
     }
 }

@@ -102,12 +102,14 @@ pub enum Event<'a> {
 pub fn attach(options: &Options, stop: &AtomicBool, tell: &mut dyn FnMut(&Event<'_>)) -> Result<(), Error> {
     let watched = find(&options.processes)?;
     let mut observation = Observation::begin(&options.path, &options.name, "attached", source(options))?;
-    let start_ns = now_ns();
     let recorder = observation.file.recorder();
     let store: Arc<dyn Store> = Arc::new(recorder.clone());
+    let opened = Sources::open(options, &watched, &recorder, &store);
+    // Asking pages for the first time may have taken seconds.
+    let start_ns = now_ns();
     let requests = Arc::new(Requests::before(Arc::clone(&store), start_ns, options.target.clone()));
-    let sources = Sources::open(options, &watched, &recorder, &store, Arc::clone(&requests) as Arc<dyn Store>);
-    let sources = match sources {
+    let listening = opened.and_then(|sources| sources.listen(&options.otlp, Arc::clone(&requests) as Arc<dyn Store>));
+    let sources = match listening {
         Ok(sources) => sources,
         Err(error) => {
             observation.discard(&options.path);
@@ -217,12 +219,7 @@ impl Sources {
         watched: &[Watched],
         recorder: &Recorder,
         store: &Arc<dyn Store>,
-        spans: Arc<dyn Store>,
     ) -> Result<Self, Error> {
-        let receiver = match options.otlp.is_empty() {
-            true => None,
-            false => Some(Receiver::start(&options.otlp, spans, Weights::new())?),
-        };
         let endpoints = options.endpoints.clone();
         let scraper = match endpoints.is_empty() {
             true => None,
@@ -241,7 +238,15 @@ impl Sources {
             sampler.watch_cgroup(service, replica, path)?;
             recorder.put_service(TRIAL, &instance(service, replica, 0, Vec::new()))?;
         }
-        Ok(Self { receiver, sampler, scraper })
+        Ok(Self { receiver: None, sampler, scraper })
+    }
+
+    /// Comes last: what a sender hears is kept must not go with a run that cannot begin.
+    fn listen(mut self, addresses: &[SocketAddr], spans: Arc<dyn Store>) -> Result<Self, Error> {
+        if !addresses.is_empty() {
+            self.receiver = Some(Receiver::start(addresses, spans, Weights::new())?);
+        }
+        Ok(self)
     }
 
     fn listening(&self) -> &[SocketAddr] {

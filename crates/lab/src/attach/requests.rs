@@ -5,9 +5,11 @@
 //! within the system, so they count only for the service that is named as the one taking requests. Where no server span
 //! arrived at all, as from tracers that do not say kinds, the roots of traces are the requests.
 //!
-//! A sampled span stands for as many requests as its weight says.
+//! A sampled span stands for as many requests as its weight says. A span that comes twice, from a sender that tried again
+//! or in two files, is one request, as it is one span in the run file.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use narrows_model::load::LoadSecond;
@@ -26,6 +28,8 @@ const REQUESTS_MAX: usize = 100;
 const OTHERS: &str = "others";
 /// Rows of requests and seconds, all together; later ones are not counted.
 const ROWS_MAX: usize = 200_000;
+/// Requests that are known again when their span comes twice; of further ones that is not noticed.
+const KNOWN_MAX: usize = 2_000_000;
 
 /// Stands before the run file and counts what passes.
 pub(super) struct Requests {
@@ -53,6 +57,9 @@ struct Tally {
     rows: usize,
     left_out: u64,
     servers: u64,
+    /// Hashes of the spans that were counted.
+    known: HashSet<u64>,
+    hashing: RandomState,
     stretches: Stretches,
     others: Stretches,
 }
@@ -77,6 +84,8 @@ impl Requests {
             rows: 0,
             left_out: 0,
             servers: 0,
+            known: HashSet::new(),
+            hashing: RandomState::new(),
             stretches: Stretches::default(),
             others: Stretches::default(),
         };
@@ -104,6 +113,9 @@ impl Tally {
         self.stretches.add(span.start_ns, span.end_ns);
         self.servers += u64::from(span.kind == SpanKind::Server);
         let Some(basis) = self.basis(span) else { return };
+        if self.is_known(span) {
+            return;
+        }
         let second = span.start_ns.saturating_sub(self.origin_ns).div_euclid(SECOND_NS);
         let key = self.key(basis, span);
         let lane = self.lanes.entry(key).or_default();
@@ -114,6 +126,15 @@ impl Tally {
         }
         self.rows += usize::from(is_new);
         lane.add(second, Candidate::of(span));
+    }
+
+    /// Whether the span was here before, by what tells spans apart in the run file.
+    fn is_known(&mut self, span: &Span) -> bool {
+        let hash = self.hashing.hash_one((span.trace_id, span.span_id, span.kind.as_str(), span.start_ns));
+        match self.known.len() < KNOWN_MAX {
+            true => !self.known.insert(hash),
+            false => self.known.contains(&hash),
+        }
     }
 
     fn basis(&self, span: &Span) -> Option<Basis> {
@@ -168,17 +189,20 @@ impl Tally {
         let Some((_, scenario, request)) = rows.keys().next().cloned() else { return };
         let mut room = ROWS_MAX;
         for window in windows {
-            let mut second = (window.start_ns - self.origin_ns + SECOND_NS / 2).div_euclid(SECOND_NS);
+            // Files may tell of the year 2262, where an instant has no next second.
+            let since_origin = window.start_ns.saturating_sub(self.origin_ns);
+            let mut second = since_origin.saturating_add(SECOND_NS / 2).div_euclid(SECOND_NS);
             loop {
-                let start_ns = self.origin_ns + second * SECOND_NS;
-                if start_ns + SECOND_NS / 2 >= window.end_ns || room == 0 {
+                let start_ns = self.origin_ns.saturating_add(second.saturating_mul(SECOND_NS));
+                let middle_ns = start_ns.saturating_add(SECOND_NS / 2);
+                if middle_ns >= window.end_ns || room == 0 {
                     break;
                 }
                 let is_silent = rows
                     .range((start_ns, String::new(), String::new())..)
                     .next()
                     .is_none_or(|((at, ..), _)| *at != start_ns);
-                if is_silent && start_ns + SECOND_NS / 2 >= window.start_ns {
+                if is_silent && middle_ns >= window.start_ns {
                     let row = LoadSecond {
                         scenario: scenario.clone(),
                         request: request.clone(),
@@ -284,6 +308,8 @@ fn resolved(result: Result<narrows_telemetry::Kept, narrows_telemetry::Refused>)
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
     use narrows_model::run::WindowKind;
     use narrows_model::trace::{SpanFacts, SpanStatus};
     use narrows_telemetry::{Kept, Refused};
@@ -306,10 +332,11 @@ mod tests {
     }
 
     fn span(service: &str, kind: SpanKind, parent: Option<u8>, at_s: f64) -> Span {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
         let start_ns = (at_s * 1e9) as i64;
         Span {
             trace_id: [1; 16],
-            span_id: [2; 8],
+            span_id: NEXT.fetch_add(1, Ordering::Relaxed).to_be_bytes(),
             parent_id: parent.map(|byte| [byte; 8]),
             service: service.into(),
             scope: String::new(),
@@ -396,6 +423,25 @@ mod tests {
         assert_eq!(counted.seconds.iter().map(|row| row.sent).sum::<u64>(), REQUESTS_MAX as u64 + 50);
         let others = counted.seconds.iter().find(|row| row.request == OTHERS).unwrap();
         assert_eq!(others.sent, 50);
+    }
+
+    #[test]
+    fn a_span_that_comes_twice_is_one_request() {
+        let one = span("web", Server, None, 10.2);
+        let other = Span { start_ns: one.start_ns + 1, ..one.clone() };
+        let requests = Requests::before(Arc::new(Door(true)), 0, None);
+        drop(requests.spans(vec![one.clone(), other]));
+        drop(requests.spans(vec![one]));
+        assert_eq!(sums(&requests.counted(&[window(10, 11)])), [(10, "web", "GET /web", 2)]);
+    }
+
+    #[test]
+    fn the_last_instants_there_are_have_an_end() {
+        let late = Span { start_ns: i64::MAX - 100, end_ns: i64::MAX, ..span("web", Server, None, 0.0) };
+        let requests = Requests::before(Arc::new(Door(true)), 0, None);
+        drop(requests.spans(vec![late]));
+        let (windows, _) = requests.stretches().windows();
+        assert_eq!(requests.counted(&windows).seconds.iter().map(|row| row.sent).sum::<u64>(), 1);
     }
 
     #[test]

@@ -20,6 +20,9 @@ const SECONDS_MAX: i64 = 86_400;
 /// What the statuses of failed answers begin with.
 const FAILED_FROM: u16 = 400;
 
+/// The most requests that one span stands for; the sum of more than any file holds of them is still a number.
+const WEIGHT_MAX: f64 = (1_u64 << 32) as f64;
+
 /// See the module.
 pub(crate) struct Roots {
     inner: Arc<dyn Store>,
@@ -127,7 +130,7 @@ impl Tally {
 
 impl Lane {
     pub(crate) fn add(&mut self, second: i64, candidate: Candidate) {
-        self.carried += candidate.weight;
+        self.carried += candidate.weight.min(WEIGHT_MAX);
         let requests = self.carried.floor();
         self.carried -= requests;
         let requests = requests as u64;

@@ -6,7 +6,7 @@
 use std::fmt;
 
 use serde::Deserializer as _;
-use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, SeqAccess, Unexpected, Visitor};
 use serde_json::value::RawValue;
 
 /// Names of members that are told when none is known.
@@ -139,6 +139,10 @@ impl<'de> Visitor<'de> for Top<'_, '_> {
         }
     }
 
+    fn visit_str<E: serde::de::Error>(self, _: &str) -> Result<(), E> {
+        Err(E::invalid_type(Unexpected::Other("a string"), &self))
+    }
+
     /// A list of Jaeger's traces, as its user interface also takes them.
     fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<(), A::Error> {
         Elements { document: self.0, list: List::JaegerTraces }.visit_seq(seq)
@@ -193,6 +197,11 @@ impl<'de> Visitor<'de> for Elements<'_, '_> {
 
     fn visit_unit<E: serde::de::Error>(self) -> Result<(), E> {
         Ok(())
+    }
+
+    /// Otherwise the message would hold the whole text, which may be anything: long, or a secret.
+    fn visit_str<E: serde::de::Error>(self, _: &str) -> Result<(), E> {
+        Err(E::invalid_type(Unexpected::Other("a string"), &self))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {

@@ -246,10 +246,12 @@ mod tests {
 
     #[test]
     fn what_is_no_json_is_said_with_its_place() {
-        let cases: [(&[u8], u32, &str); 6] = [
+        let cases: [(&[u8], u32, &str); 8] = [
             (b"hello", 1, "expected value"),
             (b"{\n\"data\": [1, 2,, 3]}", 2, "expected value"),
             (b"{\n\"data\": 5}", 2, "invalid type: integer `5`, expected a list as \"data\""),
+            (b"{\n\"data\": \"secret\"}", 2, "invalid type: a string, expected a list as \"data\""),
+            (b"\"secret\"", 1, "invalid type: a string, expected an object or a list"),
             (b"5", 1, "invalid type: integer `5`, expected an object or a list"),
             (b"\x1f\x8b\x08", 1, "expected value"),
             (b"{\"x\":", 1, "EOF while parsing a value"),

@@ -6,12 +6,15 @@
 use narrows_model::series::{LogLine, Point, SeriesKey};
 use narrows_model::trace::Span;
 
+use crate::otlp::convert::cut;
 use crate::{Receipt, Store};
 
 /// Spans that make a batch.
 const BATCH_SPANS: usize = 4_096;
 /// How many complaints are kept word for word.
 const COMPLAINTS_MAX: usize = 10;
+/// The longest complaint, in bytes: a name in it may be of any length.
+const COMPLAINT_BYTES_MAX: usize = 1 << 10;
 
 /// What files came to.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -40,7 +43,7 @@ impl Imported {
     pub(super) fn complain(&mut self, malformed: u64, complaint: impl FnOnce() -> String) {
         self.malformed += malformed;
         if malformed > 0 && self.complaints.len() < COMPLAINTS_MAX {
-            self.complaints.push(complaint());
+            self.complaints.push(cut(complaint(), COMPLAINT_BYTES_MAX));
         }
     }
 }

@@ -20,6 +20,8 @@ use crate::otlp::convert::{ATTRIBUTES_MAX, EXCEPTIONS};
 const NAME_BYTES_MAX: usize = 512;
 /// Exceptions of one span.
 const EXCEPTIONS_MAX: usize = 8;
+/// The most traces that one stands for: as in OpenTelemetry's `tracestate`, 2^56.
+const WEIGHT_MAX: f64 = (1_u64 << 56) as f64;
 const UNKNOWN_SERVICE: &str = "unknown_service";
 
 /// What a trace came to.
@@ -232,10 +234,8 @@ fn weigh_by_sampler(spans: &mut [Span]) {
         (is_probabilistic && rate > 0.0 && rate <= 1.0).then_some(rate)
     };
     let Some(rate) = spans.iter().find_map(rate) else { return };
-    let weight = 1.0 / rate;
-    if weight.is_finite() {
-        spans.iter_mut().for_each(|span| span.weight = weight);
-    }
+    let weight = (1.0 / rate).min(WEIGHT_MAX);
+    spans.iter_mut().for_each(|span| span.weight = weight);
 }
 
 fn cut(mut text: String) -> String {

@@ -67,8 +67,8 @@ pub(super) fn refused(content_type: ContentType, refusal: &Refusal) -> Response<
         Why::Malformed | Why::Framing => StatusCode::BAD_REQUEST,
         Why::Unsupported => StatusCode::UNSUPPORTED_MEDIA_TYPE,
         Why::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-        Why::TooSlow => StatusCode::REQUEST_TIMEOUT,
-        Why::Busy => StatusCode::SERVICE_UNAVAILABLE,
+        // Of what is slow, OTLP lets a sender repeat none but the 50x: after 408 it throws its records away.
+        Why::TooSlow | Why::Late | Why::Busy => StatusCode::SERVICE_UNAVAILABLE,
         Why::Broken => StatusCode::INTERNAL_SERVER_ERROR,
     };
     let mut response = with_status(status, content_type, &Status::new(Code::of(refusal.why), &refusal.message));

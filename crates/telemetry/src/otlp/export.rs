@@ -47,6 +47,8 @@ pub(super) enum Why {
     TooLarge,
     /// The body did not come in time.
     TooSlow,
+    /// It was not kept in the time that its sender gave.
+    Late,
     /// Too much at once: the sender should try again.
     Busy,
     /// The store cannot keep anything.
@@ -55,7 +57,7 @@ pub(super) enum Why {
 
 impl Why {
     fn is_ours(self) -> bool {
-        matches!(self, Why::Busy | Why::Broken)
+        matches!(self, Why::Late | Why::Busy | Why::Broken)
     }
 }
 

@@ -28,7 +28,7 @@ impl Code {
             Why::Unsupported => Code::Unimplemented,
             Why::Framing | Why::Broken => Code::Internal,
             Why::TooLarge => Code::ResourceExhausted,
-            Why::TooSlow => Code::DeadlineExceeded,
+            Why::TooSlow | Why::Late => Code::DeadlineExceeded,
             Why::Busy => Code::Unavailable,
         }
     }

@@ -63,9 +63,11 @@ fn messages<'a>(place: &Place, message: &'a [u8], number: u64) -> impl Iterator<
 /// The message in field 1, merged if it is there several times, as protobuf has it.
 fn merged<M: Message + Default>(place: &Place, message: &[u8]) -> Result<M, Malformed> {
     let mut merged = M::default();
+    let mut length = 0;
     for bytes in messages(place, message, 1) {
         let bytes = bytes?;
-        if bytes.len() > RECORD_BYTES_MAX {
+        length += bytes.len();
+        if length > RECORD_BYTES_MAX {
             return Err(place.malformed(format!("field 1 is larger than {RECORD_BYTES_MAX} bytes")));
         }
         merged.merge(bytes).map_err(|error| place.malformed(error.to_string()))?;
@@ -144,6 +146,20 @@ mod tests {
         let empty_resources = |count| field(1, &[]).repeat(count);
         assert_eq!(walk(&empty_resources(GROUPS_MAX)), Ok(Vec::new()));
         assert!(walk(&empty_resources(GROUPS_MAX + 1)).is_err());
+    }
+
+    #[test]
+    fn the_parts_of_a_resource_are_bounded_together() {
+        /// Field 1 with a length of four bytes.
+        fn long(content: &[u8]) -> Vec<u8> {
+            let [l0, l1, l2, l3] = [0, 7, 14, 21].map(|shift| (content.len() >> shift) as u8);
+            [&[0x0a, l0 | 0x80, l1 | 0x80, l2 | 0x80, l3], content].concat()
+        }
+        // A number of a resource that is not kept, over and over.
+        let half = long(&[0x10, 0].repeat(RECORD_BYTES_MAX / 4));
+        assert_eq!(walk(&long(&half.repeat(2))), Ok(Vec::new()));
+        let error = walk(&long(&half.repeat(3))).unwrap_err();
+        assert_eq!(error.to_string(), format!("resource_spans[0]: field 1 is larger than {RECORD_BYTES_MAX} bytes"));
     }
 
     #[test]

@@ -14,6 +14,7 @@ use narrows_model::series::{Point, SeriesKey, names};
 use super::points::Points;
 use super::scan::{Group, Reading, Units};
 use super::stat::{Cpu, HostStat, TaskId};
+use super::threads::Ran;
 
 /// The points of a reading: memory, and rates since the reading before. Without one, memory only.
 pub(super) fn points(before: Option<&Reading>, after: &Reading, units: &Units) -> Vec<(SeriesKey, Point)> {
@@ -28,8 +29,12 @@ pub(super) fn points(before: Option<&Reading>, after: &Reading, units: &Units) -
             points.push(names::CPU_CORES, since.cores(cpu.ticks()));
             points.push_labelled(names::CPU_TIME, &[(names::CPU_MODE, "user")], since.cores(cpu.user_ticks));
             points.push_labelled(names::CPU_TIME, &[(names::CPU_MODE, "system")], since.cores(cpu.system_ticks));
-            if let Some(run_ns) = busiest(earlier, group, since.began_ticks) {
-                points.push(names::BUSIEST_THREAD_CORES, since.per_second(run_ns as f64 / 1e9).min(1.0));
+            if let Some(Ran { run_ns, wait_ns }) = busiest(earlier, group, since.began_ticks) {
+                let share = |ns: u64| since.per_second(ns as f64 / 1e9).min(1.0);
+                points.push(names::BUSIEST_THREAD_CORES, share(run_ns));
+                if let Some(wait_ns) = wait_ns {
+                    points.push(names::BUSIEST_THREAD_WAIT, share(wait_ns));
+                }
             }
         }
     }
@@ -79,10 +84,15 @@ fn used(before: &Group, after: &Group, began_ticks: u64) -> Cpu {
     own.plus(reaped.since(counted))
 }
 
-/// Nanoseconds of the thread that ran longest; none without threads.
-fn busiest(before: &Group, after: &Group, began_ticks: u64) -> Option<u64> {
-    let since =
-        |(id, now): (&TaskId, &u64)| now.saturating_sub(earlier(&before.threads, id, began_ticks).unwrap_or(*now));
+/// What the thread that ran longest did since; none without threads.
+fn busiest(before: &Group, after: &Group, began_ticks: u64) -> Option<Ran> {
+    let since = |(id, now): (&TaskId, &Ran)| {
+        let then = earlier(&before.threads, id, began_ticks).unwrap_or(*now);
+        Ran {
+            run_ns: now.run_ns.saturating_sub(then.run_ns),
+            wait_ns: now.wait_ns.map(|wait_ns| wait_ns.saturating_sub(then.wait_ns.unwrap_or(0))),
+        }
+    };
     after.threads.iter().map(since).max()
 }
 
@@ -204,19 +214,23 @@ mod tests {
     }
 
     #[test]
-    fn the_busiest_thread_is_at_most_one_core() {
+    fn the_busiest_thread_is_at_most_one_core_and_its_own_waiting_is_told() {
         let with = |threads: &[(TaskId, u64)]| Group {
-            threads: threads.iter().map(|(id, ms)| (*id, ms * 10_000_000)).collect(),
+            threads: threads
+                .iter()
+                .map(|(id, cs)| (*id, Ran { run_ns: cs * 10_000_000, wait_ns: Some(cs * 1_000_000) }))
+                .collect(),
             ..processes(&[(id(1, 5), 0, 0)])
         };
         let busiest = |before: &[_], after: &[_]| {
             let (before, after) = readings(&with(before), &with(after));
-            value(&points(Some(&before), &after, &UNITS), names::BUSIEST_THREAD_CORES)
+            let points = points(Some(&before), &after, &UNITS);
+            Some((value(&points, names::BUSIEST_THREAD_CORES)?, value(&points, names::BUSIEST_THREAD_WAIT)?))
         };
         let (a, b, young) = (id(1, 5), id(2, 6), id(3, 1100));
-        assert_eq!(busiest(&[(a, 10), (b, 500)], &[(a, 60), (b, 600)]), Some(0.5));
-        assert_eq!(busiest(&[(a, 10)], &[(a, 60), (b, 999), (young, 90)]), Some(0.45));
-        assert_eq!(busiest(&[(a, 10)], &[(a, 212)]), Some(1.0));
+        assert_eq!(busiest(&[(a, 10), (b, 500)], &[(a, 60), (b, 600)]), Some((0.5, 0.05)));
+        assert_eq!(busiest(&[(a, 10)], &[(a, 60), (b, 999), (young, 90)]), Some((0.45, 0.045)));
+        assert_eq!(busiest(&[(a, 10)], &[(a, 212)]), Some((1.0, 0.101)));
         assert_eq!(busiest(&[(a, 10)], &[]), None);
     }
 

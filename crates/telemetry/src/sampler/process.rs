@@ -6,7 +6,7 @@ use super::files::{Files, Kept};
 use super::limits::{Absent, Budget, Depth};
 use super::stat::{TaskId, TaskStat};
 use super::text::{self, Disk, Switches};
-use super::threads::{At, Clock, Threads};
+use super::threads::{At, Clock, Ran, Threads};
 
 /// What `/proc` has no own word for: kernels that count descriptors say so by the size of `/proc/PID/fd` (Linux 6.2).
 #[derive(Debug, Clone, Copy)]
@@ -27,8 +27,8 @@ pub(super) struct Process {
 /// What one reading found.
 #[derive(Debug, Clone)]
 pub(super) struct Figures {
-    /// Nanoseconds that threads which count towards the busiest ran so far.
-    pub(super) threads_run_ns: Vec<(TaskId, u64)>,
+    /// What threads which count towards the busiest did so far.
+    pub(super) threads: Vec<(TaskId, Ran)>,
     /// None in a quick reading.
     pub(super) details: Option<Details>,
 }
@@ -61,7 +61,7 @@ impl Process {
     ) -> Figures {
         let pid = self.id.id;
         self.threads.read(&mut At { files, pid, depth, clock: kernel.clock, budget }, stat.threads);
-        let threads_run_ns = self.threads.run_ns(files, pid, name_prefix);
+        let threads = self.threads.ran(files, pid, name_prefix);
         let details = (depth >= Depth::Details).then(|| Details {
             threads: stat.threads,
             descriptors: self.descriptors(files, depth, kernel, budget),
@@ -69,7 +69,7 @@ impl Process {
             pss_bytes: if depth == Depth::Rare { self.pss_bytes(files, stat, budget) } else { Err(Absent::Unread) },
             switches: self.threads.switches().collect(),
         });
-        Figures { threads_run_ns, details }
+        Figures { threads, details }
     }
 
     fn descriptors(

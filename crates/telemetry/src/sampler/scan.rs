@@ -18,7 +18,7 @@ use super::process::{Figures, Kernel, Process};
 use super::stat::{self, Cpu, HostStat, TaskId, TaskStat};
 use super::table::Table;
 use super::text;
-use super::threads::Clock;
+use super::threads::{Clock, Ran};
 use super::{ReplicaKey, Target, Watched};
 use narrows_model::series::names::GENERATOR;
 
@@ -41,8 +41,8 @@ pub(super) struct Reading {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Group {
     pub(super) processes: HashMap<TaskId, Usage>,
-    /// The threads that count towards the busiest; nanoseconds each.
-    pub(super) threads: HashMap<TaskId, u64>,
+    /// The threads that count towards the busiest.
+    pub(super) threads: HashMap<TaskId, Ran>,
     pub(super) resident_pages: u64,
 }
 
@@ -263,7 +263,7 @@ impl Scanner {
 impl Group {
     fn add(&mut self, id: TaskId, stat: &TaskStat, figures: &Figures) {
         self.processes.insert(id, Usage { own: stat.own, reaped: stat.reaped });
-        self.threads.extend(figures.threads_run_ns.iter().copied());
+        self.threads.extend(figures.threads.iter().copied());
         self.resident_pages = self.resident_pages.saturating_add(stat.resident_pages);
     }
 }

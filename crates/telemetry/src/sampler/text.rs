@@ -58,6 +58,8 @@ pub(super) fn switches(text: &[u8]) -> Option<Switches> {
 pub(super) struct Schedule {
     /// Time on a processor, in nanoseconds.
     pub(super) run_ns: u64,
+    /// Time ready to run and waiting for a processor, in nanoseconds.
+    pub(super) wait_ns: u64,
     /// How often it was put on a processor.
     pub(super) times_run: u64,
 }
@@ -65,8 +67,8 @@ pub(super) struct Schedule {
 /// `/proc/PID/task/TID/schedstat`: time on a processor, time waiting for one, and how often it was put on one.
 pub(super) fn schedule(text: &[u8]) -> Option<Schedule> {
     let mut fields = lines(text).next()?.split_ascii_whitespace();
-    let run_ns = fields.next()?.parse().ok()?;
-    Some(Schedule { run_ns, times_run: fields.nth(1)?.parse().ok()? })
+    let mut next = || fields.next()?.parse().ok();
+    Some(Schedule { run_ns: next()?, wait_ns: next()?, times_run: next()? })
 }
 
 /// An interface's traffic since it came up.
@@ -147,7 +149,7 @@ mod tests {
         let status = b"Name:\tsh\nvoluntary_ctxt_switches:\t7\nnonvoluntary_ctxt_switches:\t2\n";
         assert_eq!(switches(status), Some(Switches { voluntary: 7, involuntary: 2 }));
         assert_eq!(switches(b"Name:\tsh\nvoluntary_ctxt_switches:\t7\n"), None);
-        assert_eq!(schedule(b"81726 51 9\n"), Some(Schedule { run_ns: 81726, times_run: 9 }));
+        assert_eq!(schedule(b"81726 51 9\n"), Some(Schedule { run_ns: 81726, wait_ns: 51, times_run: 9 }));
         assert_eq!(schedule(b"81726 51\n"), None);
     }
 

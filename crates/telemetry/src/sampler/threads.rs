@@ -19,6 +19,15 @@ pub(super) struct Clock {
     pub(super) tick_ns: u64,
 }
 
+/// What a thread did so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(super) struct Ran {
+    /// Nanoseconds on a processor.
+    pub(super) run_ns: u64,
+    /// Nanoseconds ready to run and waiting for one; none where the kernel does not say.
+    pub(super) wait_ns: Option<u64>,
+}
+
 /// The threads of one process, with their files.
 #[derive(Debug, Default)]
 pub(super) struct Threads {
@@ -36,7 +45,7 @@ struct Thread {
     run_file: Kept,
     status_file: Kept,
     name_file: Kept,
-    run_ns: u64,
+    ran: Ran,
     /// How often it had been put on a processor; none where that is not known.
     times_run: Option<u64>,
     /// Its switches, and `times_run` before they were read.
@@ -75,8 +84,8 @@ impl Threads {
         }
     }
 
-    /// Nanoseconds that each ran so far; with a prefix, of those whose name begins with it now.
-    pub(super) fn run_ns(&mut self, files: &mut Files, pid: u32, name_prefix: &[u8]) -> Vec<(TaskId, u64)> {
+    /// What each did so far; with a prefix, of those whose name begins with it now.
+    pub(super) fn ran(&mut self, files: &mut Files, pid: u32, name_prefix: &[u8]) -> Vec<(TaskId, Ran)> {
         let mut has_name = |thread: &mut Thread| {
             let path = format_args!("{pid}/task/{}/comm", thread.id.id);
             let name = files.record(&mut thread.name_file, path);
@@ -84,7 +93,7 @@ impl Threads {
         };
         let wanted = self.known.values_mut().filter_map(|thread| {
             let is_wanted = name_prefix.is_empty() || has_name(thread);
-            is_wanted.then_some((thread.id, thread.run_ns))
+            is_wanted.then_some((thread.id, thread.ran))
         });
         wanted.collect()
     }
@@ -112,7 +121,7 @@ impl Thread {
             run_file: Kept::default(),
             status_file: Kept::default(),
             name_file: Kept::default(),
-            run_ns: stat.own.ticks().saturating_mul(at.clock.tick_ns),
+            ran: Ran { run_ns: stat.own.ticks().saturating_mul(at.clock.tick_ns), wait_ns: None },
             times_run: None,
             switches: None,
         };
@@ -133,7 +142,7 @@ impl Thread {
         let path = format_args!("{}/task/{}/schedstat", at.pid, self.id.id);
         let schedule = at.files.record(&mut self.run_file, path).ok().and_then(text::schedule);
         let Some(schedule) = schedule else { return false };
-        self.run_ns = schedule.run_ns;
+        self.ran = Ran { run_ns: schedule.run_ns, wait_ns: Some(schedule.wait_ns) };
         self.times_run = Some(schedule.times_run);
         // A file opened just now may be that of a later thread with the same number.
         was_open || self.is_same(at)
@@ -148,7 +157,8 @@ impl Thread {
         let path = format_args!("{}/task/{}/stat", at.pid, self.id.id);
         let stat = at.files.record(&mut self.run_file, path).ok().and_then(stat::task).map(|(_, stat)| stat);
         let stat = stat.filter(|stat| stat.id(self.id.id) == self.id);
-        self.run_ns = stat.map_or(0, |stat| stat.own.ticks().saturating_mul(at.clock.tick_ns));
+        let run_ns = stat.map_or(0, |stat| stat.own.ticks().saturating_mul(at.clock.tick_ns));
+        self.ran = Ran { run_ns, wait_ns: None };
         stat.is_some()
     }
 

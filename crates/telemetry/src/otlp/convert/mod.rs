@@ -113,7 +113,7 @@ fn shortened(name: String) -> String {
 }
 
 /// Cut to `bytes_max`, between characters.
-pub(super) fn cut(mut text: String, bytes_max: usize) -> String {
+pub(crate) fn cut(mut text: String, bytes_max: usize) -> String {
     if text.len() > bytes_max {
         let end = (0..=bytes_max).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
         text.truncate(end);

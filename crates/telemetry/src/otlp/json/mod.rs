@@ -14,7 +14,7 @@ mod values;
 use opentelemetry_proto::tonic::common::v1::InstrumentationScope;
 use opentelemetry_proto::tonic::resource::v1::Resource;
 use serde::Deserializer as _;
-use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{IgnoredAny, MapAccess, SeqAccess, Unexpected, Visitor};
 use serde_json::value::RawValue;
 
 use super::convert::Origin;
@@ -101,6 +101,11 @@ impl<'de> Visitor<'de> for GroupVisitor<'_> {
         write!(f, "an object with {:?}", self.members)
     }
 
+    /// Otherwise the message would hold the whole text, which may be anything: long, or a secret.
+    fn visit_str<E: serde::de::Error>(self, _: &str) -> Result<Group<'de>, E> {
+        Err(E::invalid_type(Unexpected::Other("a string"), &self))
+    }
+
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Group<'de>, A::Error> {
         let mut group = Group { own: None, members: None };
         while let Some(name) = map.next_key::<String>()? {
@@ -136,6 +141,10 @@ impl<'de> Visitor<'de> for EachVisitor<'_, 'de> {
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("a list")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, _: &str) -> Result<Self::Value, E> {
+        Err(E::invalid_type(Unexpected::Other("a string"), &self))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {

@@ -195,6 +195,8 @@ fn a_call_that_waits_too_long_gives_its_place_back() {
     assert_eq!((answer.code(), answer.text()), ("4", "not kept within the 50ms that the call gave"));
     has_reached.recv().unwrap();
     assert_eq!(store.spans.lock().unwrap().len(), 1, "what is queued is kept all the same");
+    let stats = receiver.stats();
+    assert_eq!((stats.malformed_requests, stats.unserved_requests), (0, 1), "nothing is wrong with the request");
 }
 
 #[test]

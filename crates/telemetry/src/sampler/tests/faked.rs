@@ -54,7 +54,7 @@ fn all_of_a_process_is_read() {
     let watched = watched(Target::Process(10));
     let (reading, details) = read(&mut scanner, &watched);
     let group = &reading.groups[&shop()];
-    let mut run_ns: Vec<u64> = group.threads.values().copied().collect();
+    let mut run_ns: Vec<u64> = group.threads.values().map(|ran| ran.run_ns).collect();
     run_ns.sort_unstable();
     assert_eq!((run_ns, group.resident_pages, group.processes.len()), (vec![300, 700], 9, 1));
     let details = &details.unwrap().groups[&shop()];
@@ -93,7 +93,7 @@ fn without_schedstat_clock_ticks_count() {
     let mut scanner = Scanner::new(tree.path()).unwrap();
     let tick_ns = 1_000_000_000 / scanner.units().ticks_per_second;
     let (reading, _) = read(&mut scanner, &watched(Target::Process(10)));
-    let mut run_ns: Vec<u64> = reading.groups[&shop()].threads.values().copied().collect();
+    let mut run_ns: Vec<u64> = reading.groups[&shop()].threads.values().map(|ran| ran.run_ns).collect();
     run_ns.sort_unstable();
     assert_eq!(run_ns, [tick_ns, 7 * tick_ns]);
 }
