@@ -125,6 +125,20 @@ fn views_are_written_as_tables() {
 }
 
 #[test]
+fn a_run_is_not_exported_over_itself() {
+    let bench = Bench::new("");
+    imported(&bench);
+    std::fs::hard_link(bench.path("a.narrows"), bench.path("same")).unwrap();
+    let before = ask(&bench.path("a.narrows"), IN_ORDER);
+    for out in ["a.narrows", "same"] {
+        let export = bench.run(&["export", "a.narrows", "--format", "csv", "--out", out]);
+        assert_eq!(export.status.code(), Some(2));
+        assert!(text(&export.stderr).contains("is the run file itself"), "{}", text(&export.stderr));
+    }
+    assert_eq!(ask(&bench.path("a.narrows"), IN_ORDER), before);
+}
+
+#[test]
 fn what_cannot_be_imported_is_said_and_leaves_no_run() {
     let bench = Bench::new("");
     let cases: [(&str, &[u8], &str); 5] = [

@@ -271,6 +271,14 @@ mod tests {
     }
 
     #[test]
+    fn weights_without_measure_have_one() {
+        let roots = roots(true);
+        drop(roots.spans(vec![Span { weight: 1e300, ..span("web", None, 0.5, 200) }; 3]));
+        let requests = 3 * (1 << 32);
+        assert_eq!(sums(&roots.finish().unwrap()), [(requests, requests, 0)]);
+    }
+
+    #[test]
     fn where_the_program_sends_trace_context_spans_with_parents_are_the_requests() {
         let roots = roots(true);
         drop(roots.spans(vec![span("web", Some(7), 0.5, 200), span("web", Some(8), 0.6, 200)]));

@@ -333,6 +333,8 @@ mod tests {
         let child = json!({ "spanID": "2", "startTime": 1, "duration": 1 });
         let trace = read(json!({ "traceID": "1", "spans": [child, root] }));
         assert!(trace.spans.iter().all(|span| span.weight == 10.0), "{trace:?}");
+        let rarest = json!({ "tags": [tag("sampler.type", "string", json!("probabilistic")), tag("sampler.param", "float64", json!(1e-300))] });
+        assert_eq!(one(rarest).unwrap().weight, WEIGHT_MAX);
         let state = json!({ "tags": [tag("w3c.tracestate", "string", json!("ot=th:8"))] });
         assert_eq!(one(state).unwrap().weight, 2.0);
     }

@@ -99,3 +99,23 @@ fn respond(status: StatusCode, content_type: HeaderValue, body: Vec<u8>) -> Resp
     response.headers_mut().insert(CONTENT_TYPE, content_type);
     response
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_slow_may_be_sent_again_and_what_is_wrong_may_not() {
+        // OTLP's list of what a sender repeats.
+        let is_repeated = |why| {
+            let status = refused(ContentType::Protobuf, &Refusal::new(why, "")).status();
+            matches!(status.as_u16(), 429 | 502 | 503 | 504)
+        };
+        for why in [Why::TooSlow, Why::Late, Why::Busy] {
+            assert!(is_repeated(why), "{why:?}");
+        }
+        for why in [Why::Malformed, Why::Framing, Why::Unsupported, Why::TooLarge, Why::Broken] {
+            assert!(!is_repeated(why), "{why:?}");
+        }
+    }
+}

@@ -66,7 +66,12 @@ impl RunFile {
     pub fn resume(path: &Path) -> Result<(Self, Run, Vec<Trial>)> {
         drop(Reader::open(path)?);
         let mut connection = open(path).map_err(|error| Error::sqlite(path, error))?;
+        // What an older file's spans are sorted with does not belong into memory.
+        let keep_temporary =
+            |connection: &Connection, sql| connection.execute_batch(sql).map_err(|error| Error::sqlite(path, error));
+        keep_temporary(&connection, "PRAGMA temp_store = FILE")?;
         take_over(&mut connection, path)?;
+        keep_temporary(&connection, "PRAGMA temp_store = MEMORY")?;
         let file = Self::start(path, connection, Limits::default())?;
         let reader = Reader::open(path)?;
         let (run, trials) = (reader.run()?, reader.trials()?);

@@ -105,7 +105,7 @@ SELECT strftime('%Y-%m-%dT%H:%M:%S', s.start_ns / 1000000000, 'unixepoch')
        coalesce((
            WITH RECURSIVE above (id, depth) AS (
                SELECT s.parent_span_id, 1
-               UNION ALL
+               UNION -- not ALL: where ids come again, the ways up would be without number
                SELECT p.parent_span_id, above.depth + 1
                FROM above JOIN spans AS p ON p.trial = s.trial AND p.trace_id = s.trace_id AND p.span_id = above.id
                WHERE p.kind NOT IN ('server', 'consumer') AND above.depth < 64
@@ -162,7 +162,7 @@ SELECT strftime('%Y-%m-%dT%H:%M:%S', x.time_ns / 1000000000, 'unixepoch')
        ELSE coalesce((
            WITH RECURSIVE above (id, depth) AS (
                SELECT x.span_id, 0
-               UNION ALL
+               UNION -- not ALL, as above
                SELECT p.parent_span_id, above.depth + 1
                FROM above JOIN spans AS p ON p.trial = x.trial AND p.trace_id = x.trace_id AND p.span_id = above.id
                WHERE p.kind NOT IN ('server', 'consumer') AND above.depth < 64

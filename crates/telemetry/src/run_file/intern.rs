@@ -34,6 +34,11 @@ impl Strings {
         Ok(id)
     }
 
+    /// The id of a text, if it has one already.
+    pub(super) fn known(&self, connection: &Connection, text: &str) -> rusqlite::Result<Option<i64>> {
+        self.ids.get(text).map_or_else(|| look_up(connection, text), |id| Ok(Some(*id)))
+    }
+
     /// The id of a text that may be missing.
     pub(super) fn optional(&mut self, connection: &Connection, text: Option<&str>) -> rusqlite::Result<Option<i64>> {
         text.map(|text| self.id(connection, text)).transpose()
@@ -46,9 +51,13 @@ impl Strings {
     }
 }
 
-fn look_up_or_insert(connection: &Connection, text: &str) -> rusqlite::Result<i64> {
+fn look_up(connection: &Connection, text: &str) -> rusqlite::Result<Option<i64>> {
     let mut find = connection.prepare_cached("SELECT id FROM strings WHERE text = ?1")?;
-    if let Some(id) = find.query_row([text], |row| row.get(0)).optional()? {
+    find.query_row([text], |row| row.get(0)).optional()
+}
+
+fn look_up_or_insert(connection: &Connection, text: &str) -> rusqlite::Result<i64> {
+    if let Some(id) = look_up(connection, text)? {
         return Ok(id);
     }
     connection.prepare_cached("INSERT INTO strings (text) VALUES (?1)")?.insert([text])

@@ -125,6 +125,14 @@ fn mistakes_are_named_with_their_place() {
 }
 
 #[test]
+fn a_text_where_a_group_belongs_is_not_repeated() {
+    for request in ["\"secret\"", r#"{"resourceSpans":"secret"}"#, r#"{"resourceSpans":["secret"]}"#] {
+        let said = convert::spans(request.as_bytes(), Format::Json, &Weights::new()).unwrap_err().to_string();
+        assert!(said.contains("a string, expected") && !said.contains("secret"), "{said}");
+    }
+}
+
+#[test]
 fn all_kinds_of_metrics_are_read() {
     let row = |metric: &str| {
         let read =

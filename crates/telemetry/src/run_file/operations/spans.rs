@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 use narrows_model::trace::{SpanKind, SpanStatus};
 use rusqlite::types::FromSqlError;
-use rusqlite::{Connection, Row};
+use rusqlite::{Connection, OptionalExtension, Row};
 
 use super::super::reader::rows;
 use super::super::schema::Schema;
@@ -18,6 +18,8 @@ const WEIGHT_MAX: f64 = 1e9;
 /// Spans of one trial of an older file, which must all be in memory to be sorted into traces: as many as such a file
 /// keeps of one. Of a file that holds more, made by another program, the first ones are read.
 const SORTED_SPANS_MAX: usize = 2_000_000;
+/// Shapes that are remembered at a time.
+const KNOWN_SHAPES_MAX: usize = 262_144;
 /// Texts of each kind of status; more are not in use.
 const STATUSES_MAX: i64 = 1_000;
 
@@ -90,14 +92,14 @@ fn each_shaped_trace(
     let extent = "SELECT min(id), max(id) FROM trace_rows WHERE trial = ?1";
     let (first, last): (Option<i64>, Option<i64>) =
         connection.query_row(extent, [trial], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let shapes = shapes_of(connection, trial)?;
+    let mut shapes = Shapes::new(connection, trial)?;
     let sql = "SELECT trace, shape, span_id, parent_span_id, start_ns, length_ns, db_charge \
                FROM span_rows NOT INDEXED WHERE trace BETWEEN ?1 AND ?2 ORDER BY trace";
     let mut statement = connection.prepare(sql)?;
     let mut rows = statement.query((first, last))?;
     let mut trace: Vec<Seen> = Vec::new();
     while let Some(row) = rows.next()? {
-        let Some(shape) = shapes.get(&row.get(1)?) else { continue };
+        let Some(shape) = shapes.get(row.get(1)?)? else { continue };
         let span = shape.with_row(row)?;
         if trace.first().is_some_and(|other| other.trace != span.trace) {
             keep_earliest(&mut trace, spans_max);
@@ -120,13 +122,36 @@ fn keep_earliest(trace: &mut Vec<Seen>, spans_max: usize) {
     trace.truncate(spans_max);
 }
 
-/// What is common to the spans of each shape of a trial.
-fn shapes_of(connection: &Connection, trial: i64) -> rusqlite::Result<HashMap<i64, Seen>> {
-    let statuses = Statuses::read(connection)?;
-    let sql = "SELECT zeroblob(16), zeroblob(8), NULL, service, name, kind, 0, 0, status, weight, http_status, db_system, \
-               db_status, server_address, server_port, error_type, NULL, id FROM span_shape_rows WHERE trial = ?1";
-    let shapes = rows(connection, sql, [trial], |row| Ok((row.get(17)?, statuses.seen(row)?)))?;
-    Ok(shapes.into_iter().collect())
+/// What is common to the spans of each shape of a trial. As many as fit are remembered: where names have ids in them,
+/// there is a shape for every span.
+struct Shapes<'a> {
+    connection: &'a Connection,
+    trial: i64,
+    statuses: Statuses,
+    known: HashMap<i64, Option<Seen>>,
+}
+
+impl<'a> Shapes<'a> {
+    fn new(connection: &'a Connection, trial: i64) -> rusqlite::Result<Self> {
+        Ok(Self { connection, trial, statuses: Statuses::read(connection)?, known: HashMap::new() })
+    }
+
+    /// A shape; none when it is another trial's.
+    fn get(&mut self, id: i64) -> rusqlite::Result<Option<Seen>> {
+        if let Some(shape) = self.known.get(&id) {
+            return Ok(*shape);
+        }
+        let sql = "SELECT zeroblob(16), zeroblob(8), NULL, service, name, kind, 0, 0, status, weight, http_status, \
+                   db_system, db_status, server_address, server_port, error_type, NULL FROM span_shape_rows \
+                   WHERE id = ?1 AND trial = ?2";
+        let mut find = self.connection.prepare_cached(sql)?;
+        let shape = find.query_row([id, self.trial], |row| self.statuses.seen(row)).optional()?;
+        if self.known.len() >= KNOWN_SHAPES_MAX {
+            self.known.clear();
+        }
+        self.known.insert(id, shape);
+        Ok(shape)
+    }
 }
 
 /// The spans of a trial of an older file, in the order they came.

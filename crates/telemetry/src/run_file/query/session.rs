@@ -16,7 +16,7 @@ use super::guard::Refused;
 use super::{functions, views};
 
 /// The longest text or blob that a query may make, and the longest it may read, in bytes.
-const VALUE_BYTES_MAX: i32 = 64 << 20;
+pub(super) const VALUE_BYTES_MAX: i32 = 64 << 20;
 /// The longest query, in bytes.
 const SQL_BYTES_MAX: i32 = 1 << 20;
 /// What all aggregates of a query may hold together, in bytes.

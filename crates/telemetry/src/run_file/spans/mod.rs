@@ -21,7 +21,7 @@ use rusqlite::{CachedStatement, Connection, params};
 
 use self::shape::{Shape, Shapes};
 use self::slot::{SLOTS, Slot};
-use self::tally::{Added, Counted, Tally};
+use self::tally::{Added, Tally};
 use self::thinning::Thinning;
 use self::traces::{Known, Traces};
 use super::counts::Counts;
@@ -137,7 +137,8 @@ impl OfTrial {
             return Ok(Fate::Kept(known));
         }
         if !self.thinning.keeps(&span.trace_id) {
-            return Ok(Fate::Thinned);
+            let found = traces.find(desk.connection, self.trial, &span.trace_id)?;
+            return Ok(found.map_or(Fate::Thinned, Fate::Kept));
         }
         let one_in = self.thinning.one_in();
         Ok(Fate::Kept(traces.find_or_add(desk.connection, self.trial, &span.trace_id, one_in)?))
@@ -158,8 +159,7 @@ impl OfTrial {
                 Fate::Refused => desk.counts.spans.refused += 1,
                 _ => desk.counts.thinned += 1,
             }
-            let service = desk.strings.id(desk.connection, &span.service)?;
-            let counted = Counted::new(service, desk.strings.id(desk.connection, &span.name)?, span);
+            let counted = self.tally.counted(desk.connection, desk.strings, span)?;
             return self.tally.count(desk.connection, desk.strings, counted, Added::thinned(weight));
         };
         let stands_for = weight * f64::from(trace.stands_for);

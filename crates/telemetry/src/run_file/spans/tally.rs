@@ -71,6 +71,21 @@ impl Tally {
         Ok(Self { trial, added, dirty: Vec::new() })
     }
 
+    /// Under what a span is counted that is not kept. A text that would not be told apart is not added to the file: of
+    /// such spans there may come any number.
+    pub(super) fn counted(
+        &self,
+        connection: &Connection,
+        strings: &mut Strings,
+        span: &Span,
+    ) -> rusqlite::Result<Counted> {
+        let mut id = |text: &str, kinds_max: usize| match self.added.len() < kinds_max {
+            true => strings.id(connection, text),
+            false => strings.known(connection, text)?.map_or_else(|| strings.id(connection, OTHER_NAMES), Ok),
+        };
+        Ok(Counted::new(id(&span.service, 2 * KINDS_MAX)?, id(&span.name, KINDS_MAX)?, span))
+    }
+
     /// Counts what arrived.
     pub(super) fn count(
         &mut self,

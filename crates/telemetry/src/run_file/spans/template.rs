@@ -29,6 +29,10 @@ pub(super) fn of_parts(parts: &[Part<'_>]) -> String {
             }
         }
     }
+    if template.is_empty() {
+        // Before 3.44, SQLite prints NULL for a format without anything in it.
+        template.push_str("%.0s");
+    }
     template
 }
 

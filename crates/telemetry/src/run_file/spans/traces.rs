@@ -37,6 +37,18 @@ impl Traces {
         Some(known)
     }
 
+    /// A trace that is in the file, but is not remembered.
+    pub(super) fn find(
+        &mut self,
+        connection: &Connection,
+        trial: i64,
+        trace: &TraceId,
+    ) -> rusqlite::Result<Option<Known>> {
+        let found = find(connection, trial, trace)?;
+        found.into_iter().for_each(|known| self.remember(trace, known));
+        Ok(found)
+    }
+
     /// A trace that is in the file, or is added to it.
     pub(super) fn find_or_add(
         &mut self,

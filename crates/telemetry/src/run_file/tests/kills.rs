@@ -58,8 +58,7 @@ fn kill_after(path: &Path, round: u64, calls: u64, patience: Duration) -> u64 {
         .unwrap();
     let mut lines = BufReader::new(writer.stdout.take().unwrap()).lines().map_while(std::result::Result::ok);
     let mut acknowledged = 0;
-    let number =
-        |line: String| line.rsplit_once("acknowledged ").map(|(_, number)| number.parse::<u64>().unwrap() + 1);
+    let number = |line: String| line.rsplit_once("acknowledged ").map(|(_, number)| number.parse::<u64>().unwrap() + 1);
     while acknowledged < calls {
         let line = lines.next().expect("the writer writes until it is killed");
         acknowledged = number(line).unwrap_or(acknowledged);

@@ -2,7 +2,12 @@
 use super::*;
 
 fn named(number: u64, name: String) -> Span {
-    Span { trace_id: (u128::from(number) + 1).to_be_bytes(), span_id: (number + 1).to_be_bytes(), name, ..trace(1, T0).spans.remove(0) }
+    Span {
+        trace_id: (u128::from(number) + 1).to_be_bytes(),
+        span_id: (number + 1).to_be_bytes(),
+        name,
+        ..trace(1, T0).spans.remove(0)
+    }
 }
 
 #[test]
@@ -31,10 +36,18 @@ fn r_restart_loses_counts_of_another() {
         }
         total += 100;
         file.restart_trial(2).unwrap();
-        receipts.into_iter().for_each(|r| { wait(r).unwrap(); });
+        receipts.into_iter().for_each(|r| {
+            wait(r).unwrap();
+        });
     }
     file.finish(RunState::Complete).unwrap();
-    println!("total {total} {}", row(&place.path(), "SELECT (SELECT sum(arrived) FROM span_counts), (SELECT spans_stored FROM trials WHERE id = 1), (SELECT count(*) FROM spans)"));
+    println!(
+        "total {total} {}",
+        row(
+            &place.path(),
+            "SELECT (SELECT sum(arrived) FROM span_counts), (SELECT spans_stored FROM trials WHERE id = 1), (SELECT count(*) FROM spans)"
+        )
+    );
 }
 
 #[test]
@@ -66,7 +79,9 @@ fn r_deep() {
     let (file, recorder) = started(&place.path(), Limits::default());
     recorder.put_windows(1, &windows()).unwrap();
     let mut deep = json!(1);
-    for _ in 0..200 { deep = json!([deep]); }
+    for _ in 0..200 {
+        deep = json!([deep]);
+    }
     let mut s = trace(1, T0 + 11 * SECOND).spans.remove(0);
     s.attributes.insert("deep2".into(), deep);
     wait(recorder.spans(vec![s])).unwrap();
@@ -80,8 +95,21 @@ fn r_cycle() {
     let place = Place::new();
     let (file, recorder) = started(&place.path(), Limits::default());
     let base = trace(1, T0).spans.remove(1);
-    let s = |id: u8, parent: u8, at: i64| Span { span_id: [id; 8], parent_id: Some([parent; 8]), start_ns: T0 + at, ..base.clone() };
-    wait(recorder.spans(vec![s(1, 2, 0), s(1, 2, 1), s(2, 1, 0), s(2, 1, 1), s(3, 1, 0), Span { span_id: [8; 8], ..trace(1, T0).spans.remove(0) }])).unwrap();
+    let s = |id: u8, parent: u8, at: i64| Span {
+        span_id: [id; 8],
+        parent_id: Some([parent; 8]),
+        start_ns: T0 + at,
+        ..base.clone()
+    };
+    wait(recorder.spans(vec![
+        s(1, 2, 0),
+        s(1, 2, 1),
+        s(2, 1, 0),
+        s(2, 1, 1),
+        s(3, 1, 0),
+        Span { span_id: [8; 8], ..trace(1, T0).spans.remove(0) },
+    ]))
+    .unwrap();
     file.finish(RunState::Complete).unwrap();
     let limits = QueryLimits { time: std::time::Duration::from_secs(5), ..QueryLimits::default() };
     let t = std::time::Instant::now();
@@ -93,15 +121,42 @@ fn r_cycle() {
 fn r_holes() {
     let place = super::query::finished();
     for sql in [
-        "SELECT * FROM pragma_journal_mode('delete')", "SELECT * FROM pragma_query_only", "SELECT readfile('/etc/passwd')",
-        "SELECT writefile('/tmp/x','y')", "SELECT * FROM pragma_optimize", "PRAGMA optimize", "PRAGMA temp_store_directory='/tmp'",
-        "SELECT * FROM dbstat LIMIT 1", "SELECT * FROM sqlite_dbpage LIMIT 1", "SELECT fts3_tokenizer('simple')",
-        "CREATE VIRTUAL TABLE temp.t USING fts5(x)", "PRAGMA integrity_check", "EXPLAIN VACUUM", "PRAGMA page_size=512", "PRAGMA table_info(run)",
-        "SELECT * FROM bytecode('SELECT 1') LIMIT 1", "SELECT * FROM pragma_table_info('run') WHERE schema='x'", "SELECT sqlite_rename_table(1,2,3,4,5,6,7)", "SELECT fts5(NULL)", "PRAGMA incremental_vacuum", "PRAGMA data_store_directory", "PRAGMA module_list", "SELECT key FROM json_each('[1]')", "RELEASE x", "PRAGMA integrity_check(run)", "PRAGMA function_list", "SELECT sqlite_log(1,'x')",
-        "SELECT * FROM span_rows WHERE trace MATCH 'x'", "\0", "SELECT 1\0; DELETE FROM run",
+        "SELECT * FROM pragma_journal_mode('delete')",
+        "SELECT * FROM pragma_query_only",
+        "SELECT readfile('/etc/passwd')",
+        "SELECT writefile('/tmp/x','y')",
+        "SELECT * FROM pragma_optimize",
+        "PRAGMA optimize",
+        "PRAGMA temp_store_directory='/tmp'",
+        "SELECT * FROM dbstat LIMIT 1",
+        "SELECT * FROM sqlite_dbpage LIMIT 1",
+        "SELECT fts3_tokenizer('simple')",
+        "CREATE VIRTUAL TABLE temp.t USING fts5(x)",
+        "PRAGMA integrity_check",
+        "EXPLAIN VACUUM",
+        "PRAGMA page_size=512",
+        "PRAGMA table_info(run)",
+        "SELECT * FROM bytecode('SELECT 1') LIMIT 1",
+        "SELECT * FROM pragma_table_info('run') WHERE schema='x'",
+        "SELECT sqlite_rename_table(1,2,3,4,5,6,7)",
+        "SELECT fts5(NULL)",
+        "PRAGMA incremental_vacuum",
+        "PRAGMA data_store_directory",
+        "PRAGMA module_list",
+        "SELECT key FROM json_each('[1]')",
+        "RELEASE x",
+        "PRAGMA integrity_check(run)",
+        "PRAGMA function_list",
+        "SELECT sqlite_log(1,'x')",
+        "SELECT * FROM span_rows WHERE trace MATCH 'x'",
+        "\0",
+        "SELECT 1\0; DELETE FROM run",
     ] {
         let a = super::query::ask(&place, sql);
-        match a { Ok(t) => println!("OK  {sql}: {:?}", t.rows.first().map(|r| r.iter().take(4).cloned().collect::<Vec<_>>())), Err(e) => println!("ERR {sql}: {e}") }
+        match a {
+            Ok(t) => println!("OK  {sql}: {:?}", t.rows.first().map(|r| r.iter().take(4).cloned().collect::<Vec<_>>())),
+            Err(e) => println!("ERR {sql}: {e}"),
+        }
     }
 }
 
@@ -113,5 +168,10 @@ fn r_memory() {
     let t = std::time::Instant::now();
     let a = Reader::open(&place.path()).unwrap().sql(&sql, &limits);
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    println!("{:?} {:?} {}", a.map(|t| t.rows.len()), t.elapsed(), status.lines().find(|l| l.starts_with("VmHWM")).unwrap());
+    println!(
+        "{:?} {:?} {}",
+        a.map(|t| t.rows.len()),
+        t.elapsed(),
+        status.lines().find(|l| l.starts_with("VmHWM")).unwrap()
+    );
 }

@@ -10,6 +10,7 @@ use rusqlite::functions::Context;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Result};
 
+use super::super::session::VALUE_BYTES_MAX;
 use super::arguments::{integer, text};
 use super::{scalar, wrong};
 
@@ -40,7 +41,19 @@ fn replace(context: &Context<'_>) -> Result<Option<String>> {
     let (Some(text), Some(regex), Some(with)) = (text(context, 0), regex(context, 1)?, text(context, 2)) else {
         return Ok(None);
     };
-    Ok(Some(regex.replace_all(&text, replacement(&with)).into_owned()))
+    let with = replacement(&with);
+    let (mut out, mut from) = (String::new(), 0);
+    for captures in regex.captures_iter(&text) {
+        let found = captures.get_match();
+        out.push_str(&text[from..found.start()]);
+        captures.expand(&with, &mut out);
+        from = found.end();
+        if out.len() > VALUE_BYTES_MAX as usize {
+            return Err(wrong("string or blob too big"));
+        }
+    }
+    out.push_str(&text[from..]);
+    Ok(Some(out))
 }
 
 /// KQL writes `\1` for a group and `$` for itself; the crate writes `${1}` and `$$`.

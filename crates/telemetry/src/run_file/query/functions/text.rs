@@ -34,8 +34,18 @@ pub(super) fn fold(text: &str) -> Cow<'_, str> {
 
 /// The parts between separators, as JSON. Without a separator, the text is the only part.
 fn split(text: &str, by: &str) -> String {
-    let parts: Vec<&str> = if by.is_empty() { vec![text] } else { text.split(by).collect() };
-    serde_json::Value::from(parts).to_string()
+    // Part by part: a list of them would take many times the memory of the text.
+    let mut json = String::from("[");
+    let mut push = |part: &str| {
+        json.push_str(if json.len() > 1 { "," } else { "" });
+        json.push_str(&serde_json::Value::from(part).to_string());
+    };
+    if by.is_empty() {
+        push(text)
+    } else {
+        text.split(by).for_each(push)
+    }
+    json + "]"
 }
 
 #[cfg(test)]
