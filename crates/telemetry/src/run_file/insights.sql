@@ -250,7 +250,8 @@ SELECT strftime('%Y-%m-%dT%H:%M:%S', m.time_ns / 1000000000, 'unixepoch')
        (SELECT variant FROM trials WHERE id = m.trial) AS variant
 FROM metrics AS m
 WHERE m.name || '|' || m.unit NOT IN (
-    'process.cpu.cores|{cpu}', 'process.cpu.time|s/s', 'process.cpu.busiest_thread|{cpu}', 'process.memory.rss|By',
+    'process.cpu.cores|{cpu}', 'process.cpu.time|s/s', 'process.cpu.busiest_thread|{cpu}',
+    'process.cpu.busiest_thread_wait|s/s', 'process.memory.rss|By',
     'process.memory.pss|By', 'process.context_switches|{context_switch}/s',
     'process.open_file_descriptor.count|{file_descriptor}', 'process.thread.count|{thread}', 'process.disk.io|By/s',
     'process.network.io|By/s', 'cgroup.cpu.limit|{cpu}', 'cgroup.cpu.periods|{period}/s',
@@ -304,7 +305,8 @@ FROM (
     FROM metrics
 ) AS m
 WHERE m.name || '|' || m.unit IN (
-    'process.cpu.cores|{cpu}', 'process.cpu.time|s/s', 'process.cpu.busiest_thread|{cpu}', 'process.memory.rss|By',
+    'process.cpu.cores|{cpu}', 'process.cpu.time|s/s', 'process.cpu.busiest_thread|{cpu}',
+    'process.cpu.busiest_thread_wait|s/s', 'process.memory.rss|By',
     'process.memory.pss|By', 'process.context_switches|{context_switch}/s',
     'process.open_file_descriptor.count|{file_descriptor}', 'process.thread.count|{thread}', 'process.disk.io|By/s',
     'process.network.io|By/s', 'cgroup.cpu.limit|{cpu}', 'cgroup.cpu.periods|{period}/s',

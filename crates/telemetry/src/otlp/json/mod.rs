@@ -75,7 +75,7 @@ struct Group<'a> {
 impl<'a> Group<'a> {
     fn read(place: &Place, text: &'a str, own: &str, members: &str) -> Result<Self, Malformed> {
         let mut json = serde_json::Deserializer::from_str(text);
-        let group = json.deserialize_map(GroupVisitor { own, members });
+        let group = json.deserialize_any(GroupVisitor { own, members });
         let group = group.and_then(|group| json.end().map(|()| group));
         group.map_err(|error| place.malformed(error.to_string()))
     }
@@ -129,7 +129,7 @@ fn each<'a>(
 ) -> Result<(), Malformed> {
     let Some(list) = list.filter(|list| list.get() != "null") else { return Ok(()) };
     let mut json = serde_json::Deserializer::from_str(list.get());
-    json.deserialize_seq(EachVisitor { visit }).map_err(|error| place.malformed(error.to_string()))?
+    json.deserialize_any(EachVisitor { visit }).map_err(|error| place.malformed(error.to_string()))?
 }
 
 struct EachVisitor<'v, 'a> {

@@ -111,6 +111,7 @@ mod tests {
         ];
         for (parts, expected) in cases {
             assert_eq!(printed(&of_parts(parts)), expected, "{parts:?}");
+            assert_ne!(of_parts(parts), "", "of which older versions make NULL");
         }
     }
 }

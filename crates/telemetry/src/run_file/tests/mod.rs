@@ -6,7 +6,6 @@ mod kills;
 mod life;
 mod operations;
 mod query;
-mod review;
 mod spans;
 
 use std::collections::BTreeMap;

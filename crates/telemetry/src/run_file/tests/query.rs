@@ -126,6 +126,26 @@ fn a_query_without_an_end_is_stopped() {
 }
 
 #[test]
+fn spans_that_are_above_each_other_and_come_twice_have_an_answer() {
+    let place = Place::new();
+    let (file, recorder) = started(&place.path(), Limits::default());
+    let [server, call] = <[Span; 2]>::try_from(trace(1, T0).spans).unwrap();
+    let under = |id: u8, parent: u8, at: i64| Span {
+        span_id: [id; 8],
+        parent_id: Some([parent; 8]),
+        start_ns: T0 + at,
+        ..call.clone()
+    };
+    let spans =
+        vec![Span { span_id: [8; 8], ..server }, under(1, 2, 0), under(1, 2, 1), under(2, 1, 0), under(2, 1, 1)];
+    assert_eq!(wait(recorder.spans(spans)), kept(5));
+    file.finish(RunState::Complete).unwrap();
+    let sql = "SELECT count(*), max(operation_Name) FROM";
+    assert_eq!(first(&place, &format!("{sql} dependencies")), "4|");
+    assert_eq!(first(&place, &format!("{sql} exceptions")), "4|");
+}
+
+#[test]
 fn an_answer_is_cut_at_its_limits() {
     let place = finished();
     let reader = Reader::open(&place.path()).unwrap();

@@ -147,6 +147,43 @@ fn a_file_that_is_full_takes_no_more_spans_and_counts_them() {
 }
 
 #[test]
+fn names_without_end_do_not_make_a_full_file_grow() {
+    let place = Place::new();
+    let (file, recorder) = started(&place.path(), Limits { bytes: 1, ..Limits::default() });
+    for call in 0..24 {
+        let named = |number: u64| {
+            let number = call * 500 + number;
+            Span { name: format!("GET /{number}"), ..half(number, "gateway").remove(0) }
+        };
+        wait(recorder.spans((0..500).map(named).collect())).unwrap();
+    }
+    file.finish(RunState::Complete).unwrap();
+    let sql = "SELECT sum(arrived), (SELECT sum(arrived) FROM span_counts WHERE name = '(other names)'), \
+               (SELECT count(*) FROM strings WHERE text GLOB 'GET /[0-9]*') FROM span_counts";
+    assert_eq!(row(&place.path(), sql), "12000|2000|10000");
+}
+
+#[test]
+fn a_trace_that_has_begun_is_kept_whole_also_when_it_was_forgotten() {
+    let place = Place::new();
+    let (file, recorder) = started(&place.path(), Limits { bytes: 1 << 20, ..Limits::default() });
+    recorder.put_trial(&trial(2)).unwrap();
+    let first = |numbers: std::ops::Range<u64>| numbers.map(|number| half(number, "gateway").remove(0)).collect();
+    assert_eq!(wait(recorder.spans(first(0..100))), kept(100));
+    assert_eq!(wait(recorder.spans(first(100..20_000))), kept(19_900));
+    recorder.set_trial(Some(2));
+    assert_eq!(wait(recorder.spans(first(0..1))), kept(1), "another trial's traces take the place of these");
+    recorder.set_trial(Some(1));
+    let late: Vec<Span> =
+        (0..100).map(|number| Span { name: "late".into(), ..half(number, "orders").remove(0) }).collect();
+    assert_eq!(wait(recorder.spans(late)), kept(100));
+    file.finish(RunState::Complete).unwrap();
+    let sql = "SELECT (SELECT spans_one_in > 1 FROM trials WHERE id = 1), sum(arrived), sum(kept) \
+               FROM span_counts WHERE name = 'late'";
+    assert_eq!(row(&place.path(), sql), "1|100|100");
+}
+
+#[test]
 fn names_without_end_are_kept_and_counted_together() {
     let place = Place::new();
     let (file, recorder) = started(&place.path(), Limits::default());

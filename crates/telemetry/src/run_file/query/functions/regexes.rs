@@ -118,5 +118,7 @@ mod tests {
         assert!(said.starts_with("error: `(` is no regular expression: "), "{said}");
         let said = cell(&connection, "SELECT kql_matches('a', '(\\w{500}){500}')");
         assert!(said.contains("size limit"), "{said}");
+        let huge = "SELECT kql_replace_regex(hex(zeroblob(100000)), '0', hex(zeroblob(5000)))";
+        assert_eq!(cell(&connection, huge), "error: string or blob too big");
     }
 }
