@@ -23,7 +23,7 @@ pub struct SeriesKey {
 ///
 /// They are OpenTelemetry's where a semantic convention has one. What the conventions count up is written as a rate over
 /// the time since the reading before, and its unit ends in `/s`, so that it is never taken for a counter of that name
-/// which a service reports. All of it, with units: [`SAMPLED`].
+/// which a service reports. All of it, with units: [`names::SAMPLED`].
 pub mod names {
     /// CPU used by all processes of a replica, in cores: CPU time (user and system) ÷ wall time.
     pub const CPU_CORES: &str = "process.cpu.cores";

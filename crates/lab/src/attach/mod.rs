@@ -1,7 +1,7 @@
 //! Runs of systems that Narrows did not start: attached to while they run, or told of by files.
 //!
 //! Such a run has one trial and no experiment. Nobody here sends its load, so requests are counted from spans
-//! ([`requests`]); nobody here starts its services, so what is not known about them is said and not guessed. Everything
+//! (`requests.rs`); nobody here starts its services, so what is not known about them is said and not guessed. Everything
 //! else is as after `narrows run`: the same file, the same diagnosis.
 
 mod collect;

@@ -1,7 +1,7 @@
 //! Telemetry in the files and words of other programs: what they wrote in, what a run holds out.
 //!
 //! In ([`import`]): Jaeger's JSON and OTLP's JSON, told apart by what stands at the top, streamed and bounded by
-//! [`documents`]. Out: OTLP's JSON and Jaeger's ([`write`]), rows of a view, and OTLP over HTTP to a receiver
+//! `documents.rs`. Out: OTLP's JSON and Jaeger's ([`write`]), rows of a view, and OTLP over HTTP to a receiver
 //! ([`send`]). What makes no sense is counted and named with its place; nothing here decides what is kept, which is the
 //! [`crate::Store`]'s business.
 //!
