@@ -269,6 +269,7 @@ def open_loop(rounds, seconds):
         medians = {
             "narrows": (r"50 ?% in ([\d.]+ \S+)", figures["narrows"][-1][2]),
             "oha": (r"50(?:\.00)?% in ([\d.]+ \S+)", figures.get("oha", [(0, 0, "")])[-1][2]),
+            "floor": (r"50% in ([\d.]+ \S+)", figures.get("floor", [(0, 0, "")])[-1][2]),
         }
         for name, (pattern, output) in medians.items():
             found = re.search(pattern, output)

@@ -325,3 +325,24 @@ fn flows_are_drawn_by_weight() {
     assert_eq!(sent["buy/cart"], sent["buy/pay"]);
     assert!((420..580).contains(&sent["browse/home"]), "{sent:?}");
 }
+
+#[test]
+fn answers_of_every_length_and_end_come_whole_while_arrivals_go_on() {
+    let long = "x".repeat(300_000);
+    let server = Server::start(move |asked| match asked.line.split(' ').nth(1) {
+        Some("/long") => Reply::Keep(ok(&long)),
+        Some("/cut") => Reply::Close(b"HTTP/1.1 200 OK\r\n\r\nuntil the end".to_vec()),
+        Some("/away") => Reply::Keep(b"HTTP/1.1 302 Found\r\nLocation: /\r\nContent-Length: 0\r\n\r\n".to_vec()),
+        _ => Reply::Keep(ok("short")),
+    });
+    for path in ["/", "/long", "/cut", "/away"] {
+        let mut plan = plan(&server, arriving(1_000.0, 300, 20, Arrivals::Poisson));
+        plan.scenarios[0].flows = vec![Flow::single(request(path))];
+        plan.scenarios[0].flows[0].steps[0].redirects_max = 5;
+        let ran = run_single(&plan);
+        let totals = &ran.outcome.totals;
+        assert_eq!((totals.succeeded, totals.errors.total()), (totals.due, 0), "{path}");
+        let is_in_order = |s: &Sample| s.intended_ns <= s.sent_ns && s.sent_ns <= s.done_ns;
+        assert!(!ran.samples.is_empty() && ran.samples.iter().all(is_in_order), "{path}");
+    }
+}
