@@ -5,6 +5,7 @@
 mod common;
 mod server;
 
+use std::io::Write;
 use std::net::TcpListener;
 
 use common::{Bench, ask, text};
@@ -164,4 +165,74 @@ fn what_cannot_be_attached_to_is_said_and_leaves_no_run() {
         assert!(told.contains(expected), "{arguments:?}: {told}");
         assert!(!bench.path("never.narrows").exists(), "{arguments:?}");
     }
+}
+
+/// A control group of the test's own with a process in it, gone with the value.
+struct Group {
+    folder: std::path::PathBuf,
+    child: std::process::Child,
+}
+
+impl Group {
+    /// In the first hierarchy, of either version, where this user may make one; none where there is none.
+    fn make() -> Option<Self> {
+        let own = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+        let folders = own.lines().filter_map(|line| {
+            let mut parts = line.splitn(3, ':').skip(1);
+            let (controllers, path) = (parts.next()?, parts.next()?);
+            let parent = format!("/sys/fs/cgroup/{controllers}/{path}");
+            Some(std::path::PathBuf::from(parent).join(format!("narrows-test-{}", std::process::id())))
+        });
+        folders.into_iter().find_map(|folder| {
+            std::fs::create_dir(&folder).ok()?;
+            Self::fill(&folder).or_else(|| {
+                let _ = std::fs::remove_dir(&folder);
+                None
+            })
+        })
+    }
+
+    fn fill(folder: &std::path::Path) -> Option<Self> {
+        let mut procs = std::fs::OpenOptions::new().write(true).open(folder.join("cgroup.procs")).ok()?;
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().ok()?;
+        if write!(procs, "{}", child.id()).is_err() {
+            let _ = child.kill();
+            let _ = child.wait();
+            return None;
+        }
+        Some(Self { folder: folder.to_owned(), child })
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        common::eventually("an empty group", || std::fs::remove_dir(&self.folder).is_ok());
+    }
+}
+
+#[test]
+fn the_processes_of_a_control_group_are_sampled() {
+    let Some(group) = Group::make() else {
+        return writeln!(std::io::stderr(), "skipped: no control group can be made here").unwrap();
+    };
+    let bench = Bench::new("");
+    let named = format!("shop={}", group.folder.display());
+    let attach =
+        ["attach", "--for", "2s", "--every", "200ms", "--otlp", "none", "--cgroup", &named, "--out", "a.narrows"];
+    let attach = bench.run(&attach);
+    assert!(attach.status.success(), "{}", text(&attach.stderr));
+    let run = bench.path("a.narrows");
+    let of_group = "FROM metrics WHERE service = 'shop' AND name = 'process.memory.rss'";
+    assert_eq!(
+        ask(&run, &format!("SELECT count(*) > 1 AND min(value) > 0 {of_group}")),
+        "1",
+        "{}",
+        text(&attach.stderr)
+    );
+    assert_eq!(
+        ask(&run, "SELECT DISTINCT service FROM metrics WHERE name = 'process.cpu.cores' AND service = 'shop'"),
+        "shop"
+    );
 }

@@ -4,6 +4,8 @@
 
 mod common;
 
+use std::io::Write;
+
 use common::{Bench, ask, text};
 use serde_json::{Value, json};
 
@@ -195,4 +197,129 @@ fn what_cannot_be_exported_is_said() {
         assert_eq!(export.status.code(), Some(2), "{arguments:?}: {told}");
         assert!(told.contains(expected), "{arguments:?}: {told}");
     }
+}
+
+/// A program that others wrote, on a free port, until the end of the test.
+struct Foreign {
+    child: Option<std::process::Child>,
+    address: String,
+}
+
+/// None, and a word about it, where the program is not on PATH. `setting` writes its file from the address that it shall
+/// listen on.
+fn foreign(bench: &Bench, program: &str, setting: impl Fn(&str) -> String) -> Option<Foreign> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    if !std::env::split_paths(&path).any(|folder| folder.join(program).is_file()) {
+        let mut said = std::io::stderr();
+        writeln!(said, "skipped: there is no {program} on PATH").unwrap();
+        return None;
+    }
+    let address = free_address();
+    std::fs::write(bench.path("foreign.yaml"), setting(&address)).unwrap();
+    let log = std::fs::File::create(bench.path("foreign.log")).unwrap();
+    let mut command = std::process::Command::new(program);
+    command.arg("--config").arg(bench.path("foreign.yaml")).stdin(std::process::Stdio::null());
+    let child = command.stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap();
+    let foreign = Foreign { child: Some(child), address };
+    common::eventually(program, || std::net::TcpStream::connect(&foreign.address).is_ok());
+    Some(foreign)
+}
+
+fn free_address() -> String {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
+}
+
+impl Foreign {
+    fn end(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::TERM)
+                .unwrap();
+            child.wait().unwrap();
+        }
+    }
+}
+
+impl Drop for Foreign {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn send(bench: &Bench, foreign: &Foreign) {
+    let export = bench.run(&["export", "a.narrows", "--what", "spans", "--to", &format!("http://{}", foreign.address)]);
+    let told = text(&export.stderr);
+    assert!(export.status.success() && told.contains("90 spans accepted, 0 refused"), "{told}");
+}
+
+#[test]
+fn the_collector_takes_a_run() {
+    let bench = Bench::new("");
+    imported(&bench);
+    let file = bench.path("kept.jsonl");
+    let setting = |address: &str| {
+        json!({
+            "receivers": { "otlp": { "protocols": { "http": { "endpoint": address } } } },
+            "exporters": { "file": { "path": file } },
+            "service": {
+                "pipelines": { "traces": { "receivers": ["otlp"], "exporters": ["file"] } },
+                "telemetry": { "metrics": { "level": "none" } },
+            },
+        })
+        .to_string()
+    };
+    let Some(mut collector) = foreign(&bench, "otelcol-contrib", setting) else { return };
+    send(&bench, &collector);
+    collector.end();
+    // What it has written is what it was sent: it comes in again as the same run.
+    let import = bench.run(&["import", "kept.jsonl", "--out", "b.narrows"]);
+    assert!(import.status.success(), "{}", text(&import.stderr));
+    assert_eq!(ask(&bench.path("b.narrows"), IN_ORDER), ask(&bench.path("a.narrows"), IN_ORDER));
+}
+
+#[test]
+fn jaeger_takes_a_run() {
+    let bench = Bench::new("");
+    imported(&bench);
+    let (query, other) = (free_address(), free_address());
+    let setting = |address: &str| {
+        json!({
+            "receivers": { "otlp": { "protocols": { "http": { "endpoint": address } } } },
+            "exporters": { "jaeger_storage_exporter": { "trace_storage": "memory" } },
+            "extensions": {
+                "jaeger_storage": { "backends": { "memory": { "memory": { "max_traces": 1000 } } } },
+                "jaeger_query": {
+                    "storage": { "traces": "memory" },
+                    "http": { "endpoint": query },
+                    "grpc": { "endpoint": other },
+                },
+            },
+            "service": {
+                "extensions": ["jaeger_storage", "jaeger_query"],
+                "pipelines": { "traces": { "receivers": ["otlp"], "exporters": ["jaeger_storage_exporter"] } },
+                "telemetry": { "metrics": { "level": "none" } },
+            },
+        })
+        .to_string()
+    };
+    let Some(jaeger) = foreign(&bench, "jaeger", setting) else { return };
+    send(&bench, &jaeger);
+    for trace in 1..=30 {
+        let kept = got(&query, &format!("/api/traces/{trace:032x}"));
+        let mut names: Vec<&str> = Vec::new();
+        names.extend(
+            kept["data"][0]["spans"].as_array().unwrap().iter().filter_map(|span| span["operationName"].as_str()),
+        );
+        names.sort_unstable();
+        assert_eq!(names, ["GET /orders", "SELECT", "SELECT"], "{kept}");
+    }
+}
+
+/// What a page says, as JSON.
+fn got(address: &str, path: &str) -> Value {
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    write!(stream, "GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n").unwrap();
+    let answer = std::io::read_to_string(stream).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(head.contains(" 200 "), "{answer}");
+    serde_json::from_str(body).unwrap()
 }

@@ -10,6 +10,7 @@ pub mod capacity;
 mod cgroup;
 mod components;
 pub mod conclude;
+mod counting;
 pub mod doctor;
 pub mod environment;
 pub mod error;

@@ -93,7 +93,9 @@ pub(crate) const TABLES: [Table; 17] = [
             db_system:string db_namespace:string db_query:string db_operation:string db_status:string \
             db_rows:long db_charge:real db_sub_status:long db_partition:string server_address:string \
             server_port:long error_type:string retry_after_ns:long resend_count:long attributes:dynamic \
-            weight:real",
+            weight:real rpc_system:string rpc_service:string rpc_method:string rpc_status:string \
+            messaging_system:string messaging_destination:string messaging_operation:string batch_size:long \
+            db_collection:string peer_service:string url_template:string request_name:string",
     },
     Table {
         name: "metrics",
@@ -128,7 +130,8 @@ pub(crate) const TABLES: [Table; 17] = [
         shape: "id:long variant:string repetition:long state:string started_ns:long ended_ns:long parameters:dynamic \
             validity:string validity_reasons:dynamic error:string caveats:dynamic spans_stored:long \
             spans_refused:long points_stored:long points_refused:long logs_stored:long logs_refused:long \
-            samples_stored:long samples_refused:long spans_thinned:long spans_one_in:long",
+            samples_stored:long samples_refused:long spans_thinned:long spans_one_in:long \
+            spans_thinned_one_in:long spans_thinned_before_ns:long",
     },
     Table {
         name: "windows",

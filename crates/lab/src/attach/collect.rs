@@ -29,6 +29,9 @@ use crate::trial::unheard;
 /// How often a signal, an end and the processes are looked at.
 const POLL: Duration = Duration::from_millis(50);
 const TELL_EVERY: Duration = Duration::from_secs(1);
+/// What makes services tell less, where they decide themselves what is traced.
+const FEWER_SPANS: &str = "Sampling in the services helps: OTEL_TRACES_SAMPLER=parentbased_traceidratio and, for one trace \
+    in ten, OTEL_TRACES_SAMPLER_ARG=0.1.";
 
 /// What to collect, and for how long.
 #[derive(Debug, Clone)]
@@ -286,7 +289,7 @@ impl Sources {
         }
         let listening: Vec<String> = receiver.local_addrs().iter().map(ToString::to_string).collect();
         let stats = receiver.stop();
-        caveats.extend(unheard(ReceiverStats::default(), stats));
+        caveats.extend(unheard(ReceiverStats::default(), stats, FEWER_SPANS));
         if stats.refused > 0 {
             caveats.push(format!("{} records were beyond what a run file keeps.", units::count(stats.refused)));
         }

@@ -8,8 +8,7 @@
 //! A sampled span stands for as many requests as its weight says. A span that comes twice, from a sender that tried again
 //! or in two files, is one request, as it is one span in the run file.
 
-use std::collections::{BTreeMap, HashSet};
-use std::hash::{BuildHasher, RandomState};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use narrows_model::load::LoadSecond;
@@ -20,7 +19,7 @@ use narrows_model::units;
 use narrows_telemetry::{Receipt, Store};
 
 use super::stretches::Stretches;
-use crate::trial::{Candidate, Lane};
+use crate::counting::{Known, Lane, hand_on, requests_are};
 
 const SECOND_NS: i64 = 1_000_000_000;
 /// Different requests that are told apart; names beyond them share one.
@@ -28,8 +27,6 @@ const REQUESTS_MAX: usize = 100;
 const OTHERS: &str = "others";
 /// Rows of requests and seconds, all together; later ones are not counted.
 const ROWS_MAX: usize = 200_000;
-/// Requests that are known again when their span comes twice; of further ones that is not noticed.
-const KNOWN_MAX: usize = 2_000_000;
 
 /// Stands before the run file and counts what passes.
 pub(super) struct Requests {
@@ -57,9 +54,7 @@ struct Tally {
     rows: usize,
     left_out: u64,
     servers: u64,
-    /// Hashes of the spans that were counted.
-    known: HashSet<u64>,
-    hashing: RandomState,
+    known: Known,
     stretches: Stretches,
     others: Stretches,
 }
@@ -84,8 +79,7 @@ impl Requests {
             rows: 0,
             left_out: 0,
             servers: 0,
-            known: HashSet::new(),
-            hashing: RandomState::new(),
+            known: Known::default(),
             stretches: Stretches::default(),
             others: Stretches::default(),
         };
@@ -113,7 +107,8 @@ impl Tally {
         self.stretches.add(span.start_ns, span.end_ns);
         self.servers += u64::from(span.kind == SpanKind::Server);
         let Some(basis) = self.basis(span) else { return };
-        if self.is_known(span) {
+        let candidate = self.known.candidate(span);
+        if !self.known.is_new(candidate) {
             return;
         }
         let second = span.start_ns.saturating_sub(self.origin_ns).div_euclid(SECOND_NS);
@@ -125,16 +120,7 @@ impl Tally {
             return;
         }
         self.rows += usize::from(is_new);
-        lane.add(second, Candidate::of(span));
-    }
-
-    /// Whether the span was here before, by what tells spans apart in the run file.
-    fn is_known(&mut self, span: &Span) -> bool {
-        let hash = self.hashing.hash_one((span.trace_id, span.span_id, span.kind.as_str(), span.start_ns));
-        match self.known.len() < KNOWN_MAX {
-            true => !self.known.insert(hash),
-            false => self.known.contains(&hash),
-        }
+        lane.add(second, candidate);
     }
 
     fn basis(&self, span: &Span) -> Option<Basis> {
@@ -242,9 +228,9 @@ impl Tally {
             left_out => format!(" {} more are beyond what is counted second by second.", units::count(left_out)),
         };
         format!(
-            "The load is not of Narrows' making: its {} requests are counted from the {spans}, and their latency is the time \
-             spent there, without the way to it. How many users there were is not known.{more}",
-            units::count(requests)
+            "The load is not of Narrows' making: its {} counted from the {spans}, and latency is the time spent there, \
+             without the way to it. How many users there were is not known.{more}",
+            requests_are(requests)
         )
     }
 }
@@ -253,14 +239,12 @@ impl Store for Requests {
     fn spans(&self, spans: Vec<Span>) -> Receipt {
         let mut counted: Vec<Span> = Vec::with_capacity(spans.len());
         counted.extend(spans.iter().map(without_details));
-        let mut receipt = self.inner.spans(spans);
-        // What is turned away at once comes again, and counts then.
-        let answer = receipt.try_recv().ok();
-        if !matches!(answer, Some(Err(_))) {
+        let (receipt, counts) = hand_on(&*self.inner, spans);
+        if counts {
             let mut tally = self.lock();
             counted.iter().for_each(|span| tally.add(span));
         }
-        answer.map_or(receipt, resolved)
+        receipt
     }
 
     fn points(&self, points: Vec<(SeriesKey, Point)>) -> Receipt {
@@ -299,13 +283,6 @@ fn without_details(span: &Span) -> Span {
     }
 }
 
-fn resolved(result: Result<narrows_telemetry::Kept, narrows_telemetry::Refused>) -> Receipt {
-    let (tell, receipt) = tokio::sync::oneshot::channel();
-    // The receipt is right here to be told.
-    let _ = tell.send(result);
-    receipt
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
@@ -315,6 +292,7 @@ mod tests {
     use narrows_telemetry::{Kept, Refused};
 
     use super::*;
+    use crate::counting::resolved;
 
     /// Takes everything, or turns everything away.
     struct Door(bool);

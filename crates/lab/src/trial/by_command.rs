@@ -19,6 +19,7 @@ use super::services::{Running, resolve_own_name};
 use super::{Bench, k6_summary};
 use crate::Error;
 use crate::components::process::{Process, Spec};
+use crate::counting::requests_are;
 use crate::environment::now_ns;
 use crate::experiment::{BoundCommand, Results};
 use crate::progress::{Event, Progress};
@@ -145,9 +146,9 @@ impl Bench<'_> {
             let context =
                 if counted.is_continued { ", which continue the load command's own trace context" } else { "" };
             format!(
-                "The load came from another program: its {} requests are counted from the server spans{whose}{context}, and \
-                 their latency is the time spent there, without the way to it. How many users there were is not known.",
-                units::count(requests)
+                "The load came from another program: its {} counted from the server spans{whose}{context}, and latency is \
+                 the time spent there, without the way to it. How many users there were is not known.",
+                requests_are(requests)
             )
         };
         note(caveat, trial, progress);

@@ -31,7 +31,7 @@ use crate::guard::{Guard, kill_marked};
 use crate::ports::Ports;
 use crate::progress::{Event, Progress};
 use crate::setup::Setups;
-pub(crate) use roots::{Candidate, Lane, Roots};
+pub(crate) use roots::Roots;
 pub(crate) use services::Running;
 pub(crate) use under_load::{Onward, Sent};
 
@@ -141,7 +141,7 @@ impl Bench<'_> {
         kill_marked(&self.mark);
         let ended = self.adopted.end_all(&mut self.guard);
         self.ports.release_all();
-        trial.caveats.extend(unheard(heard_before, self.receiver.stats()));
+        trial.caveats.extend(unheard(heard_before, self.receiver.stats(), FEWER_TRACES));
         let counted = self.keep_requests_of_spans(trial, progress);
         let _ = std::fs::remove_dir_all(&folder);
         // A stop that was hurried may have cost spans, so the trial is not whole.
@@ -222,8 +222,11 @@ impl Bench<'_> {
     }
 }
 
-/// What services tried to tell and could not, in sentences.
-pub(crate) fn unheard(before: ReceiverStats, after: ReceiverStats) -> Vec<String> {
+/// What makes services tell less, where the load decides what is traced.
+const FEWER_TRACES: &str = "A lower `tracing: { sample: … }` helps.";
+
+/// What services tried to tell and could not, in sentences; `fewer` says how they would tell less.
+pub(crate) fn unheard(before: ReceiverStats, after: ReceiverStats, fewer: &str) -> Vec<String> {
     let mut caveats = Vec::new();
     let malformed = after.malformed_requests - before.malformed_requests;
     if malformed > 0 {
@@ -236,7 +239,7 @@ pub(crate) fn unheard(before: ReceiverStats, after: ReceiverStats) -> Vec<String
     if unserved > 0 {
         caveats.push(format!(
             "{unserved} telemetry requests came faster than they could be kept and were sent back; what their senders did not \
-             repeat is missing. A lower `tracing: {{ sample: … }}` helps."
+             repeat is missing. {fewer}"
         ));
     }
     let senseless = after.malformed_records - before.malformed_records;
@@ -259,10 +262,14 @@ mod tests {
     #[test]
     fn only_what_went_wrong_in_the_trial_is_said() {
         let before = ReceiverStats { malformed_requests: 3, ..ReceiverStats::default() };
-        assert_eq!(unheard(before, before), Vec::<String>::new());
+        assert_eq!(unheard(before, before, FEWER_TRACES), Vec::<String>::new());
         let after = ReceiverStats { malformed_requests: 5, unserved_requests: 1, malformed_records: 7, ..before };
-        let said = unheard(before, after);
+        let said = unheard(before, after, FEWER_TRACES);
         assert!(said[0].starts_with("2 telemetry requests were refused"));
-        assert!(said[1].starts_with("1 telemetry requests") && said[2].starts_with("7 spans"));
+        assert!(
+            said[1].starts_with("1 telemetry requests")
+                && said[1].ends_with(FEWER_TRACES)
+                && said[2].starts_with("7 spans")
+        );
     }
 }

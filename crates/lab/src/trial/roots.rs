@@ -2,27 +2,23 @@
 //!
 //! Stands between the receiver and the run file. While it counts, every server span of the target that no other span
 //! caused is one request: sent in the second that it began, as long as it took, failed when its status says so. A
-//! sampled span stands for as many requests as its weight says; fractions are carried from one to the next. When the
+//! sampled span stands for as many requests as its weight says; fractions are carried from one to the next. A span that
+//! comes twice, from a sender that tried again, is one request. When the
 //! load's own program sends trace context, the target's spans all have a parent that nobody here sees: then, and only
 //! then, those with a parent are the requests. The time is that inside the target; the way to it is not in it.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use narrows_model::load::LoadSecond;
 use narrows_model::series::{LogLine, Point, SeriesKey};
-use narrows_model::trace::{Span, SpanKind, SpanStatus};
+use narrows_model::trace::{Span, SpanKind};
 use narrows_telemetry::{Receipt, Store};
+
+use crate::counting::{Candidate, Known, Lane, hand_on};
 
 const SECOND_NS: i64 = 1_000_000_000;
 /// A day of seconds; spans that begin later are not counted.
 const SECONDS_MAX: i64 = 86_400;
-/// What the statuses of failed answers begin with.
-const FAILED_FROM: u16 = 400;
-
-/// The most requests that one span stands for; the sum of more than any file holds of them is still a number.
-const WEIGHT_MAX: f64 = (1_u64 << 32) as f64;
-
 /// See the module.
 pub(crate) struct Roots {
     inner: Arc<dyn Store>,
@@ -55,23 +51,7 @@ struct Tally {
     counting: Counting,
     roots: Lane,
     continued: Lane,
-}
-
-/// The requests of one kind of span.
-#[derive(Debug, Default)]
-pub(crate) struct Lane {
-    pub(crate) seconds: BTreeMap<i64, LoadSecond>,
-    carried: f64,
-}
-
-/// A span that may be a request.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Candidate {
-    start_ns: i64,
-    duration_ns: u64,
-    is_failed: bool,
-    has_parent: bool,
-    weight: f64,
+    known: Known,
 }
 
 impl Roots {
@@ -82,7 +62,8 @@ impl Roots {
 
     /// Counts from now on.
     pub(super) fn start(&self, counting: Counting) {
-        *self.lock() = Some(Tally { counting, roots: Lane::default(), continued: Lane::default() });
+        *self.lock() =
+            Some(Tally { counting, roots: Lane::default(), continued: Lane::default(), known: Known::default() });
     }
 
     /// Ends counting; none when it was never begun.
@@ -100,12 +81,12 @@ impl Tally {
         let is_target = |span: &&Span| {
             span.kind == SpanKind::Server && self.counting.service.as_ref().is_none_or(|name| *name == span.service)
         };
-        spans.iter().filter(is_target).map(Candidate::of).collect()
+        spans.iter().filter(is_target).map(|span| self.known.candidate(span)).collect()
     }
 
     fn add(&mut self, candidate: Candidate) {
         let second = (candidate.start_ns - self.counting.start_ns).div_euclid(SECOND_NS);
-        if (0..SECONDS_MAX).contains(&second) {
+        if (0..SECONDS_MAX).contains(&second) && self.known.is_new(candidate) {
             let lane = if candidate.has_parent { &mut self.continued } else { &mut self.roots };
             lane.add(second, candidate);
         }
@@ -128,48 +109,11 @@ impl Tally {
     }
 }
 
-impl Lane {
-    pub(crate) fn add(&mut self, second: i64, candidate: Candidate) {
-        self.carried += candidate.weight.min(WEIGHT_MAX);
-        let requests = self.carried.floor();
-        self.carried -= requests;
-        let requests = requests as u64;
-        let row = self.seconds.entry(second).or_default();
-        row.sent += requests;
-        if candidate.is_failed {
-            row.errors.status += requests;
-        } else {
-            row.succeeded += requests;
-            row.latency.record_n(candidate.duration_ns, requests);
-            row.service.record_n(candidate.duration_ns, requests);
-        }
-    }
-}
-
-impl Candidate {
-    pub(crate) fn of(span: &Span) -> Self {
-        Self {
-            start_ns: span.start_ns,
-            duration_ns: span.duration_ns(),
-            is_failed: span.status == SpanStatus::Error
-                || span.facts.http_status.is_some_and(|status| status >= FAILED_FROM),
-            has_parent: span.parent_id.is_some(),
-            weight: span.weight,
-        }
-    }
-}
-
 impl Store for Roots {
     fn spans(&self, spans: Vec<Span>) -> Receipt {
         let candidates = self.lock().as_ref().map(|tally| tally.candidates(&spans)).unwrap_or_default();
-        let mut receipt = self.inner.spans(spans);
-        // What is turned away at once comes again, and counts then.
-        match receipt.try_recv() {
-            Ok(Err(refused)) => return resolved(Err(refused)),
-            Ok(Ok(kept)) => receipt = resolved(Ok(kept)),
-            Err(_) => {}
-        }
-        if let Some(tally) = self.lock().as_mut() {
+        let (receipt, counts) = hand_on(&*self.inner, spans);
+        if let Some(tally) = self.lock().as_mut().filter(|_| counts) {
             candidates.into_iter().for_each(|candidate| tally.add(candidate));
         }
         receipt
@@ -184,19 +128,15 @@ impl Store for Roots {
     }
 }
 
-fn resolved(result: Result<narrows_telemetry::Kept, narrows_telemetry::Refused>) -> Receipt {
-    let (tell, receipt) = tokio::sync::oneshot::channel();
-    // The receipt is right here to be told.
-    let _ = tell.send(result);
-    receipt
-}
-
 #[cfg(test)]
 mod tests {
-    use narrows_model::trace::SpanFacts;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use narrows_model::trace::{SpanFacts, SpanStatus};
     use narrows_telemetry::{Kept, Refused};
 
     use super::*;
+    use crate::counting::resolved;
 
     /// Takes everything, or turns everything away.
     struct Door(bool);
@@ -216,10 +156,11 @@ mod tests {
     const START_NS: i64 = 500;
 
     fn span(service: &str, parent: Option<u8>, at_s: f64, status: u16) -> Span {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
         let start_ns = START_NS + (at_s * 1e9) as i64;
         Span {
             trace_id: [1; 16],
-            span_id: [2; 8],
+            span_id: NEXT.fetch_add(1, Ordering::Relaxed).to_be_bytes(),
             parent_id: parent.map(|byte| [byte; 8]),
             service: service.into(),
             scope: String::new(),
@@ -273,7 +214,7 @@ mod tests {
     #[test]
     fn weights_without_measure_have_one() {
         let roots = roots(true);
-        drop(roots.spans(vec![Span { weight: 1e300, ..span("web", None, 0.5, 200) }; 3]));
+        drop(roots.spans((0..3).map(|_| Span { weight: 1e300, ..span("web", None, 0.5, 200) }).collect()));
         let requests = 3 * (1 << 32);
         assert_eq!(sums(&roots.finish().unwrap()), [(requests, requests, 0)]);
     }
@@ -285,6 +226,16 @@ mod tests {
         let counted = roots.finish().unwrap();
         assert!(counted.is_continued);
         assert_eq!(sums(&counted), [(2, 2, 0)]);
+    }
+
+    #[test]
+    fn a_span_that_comes_twice_is_one_request() {
+        let roots = roots(true);
+        let one = span("web", None, 0.5, 200);
+        let other = Span { start_ns: one.start_ns + 1, ..one.clone() };
+        drop(roots.spans(vec![one.clone(), other]));
+        drop(roots.spans(vec![one]));
+        assert_eq!(sums(&roots.finish().unwrap()), [(2, 2, 0)]);
     }
 
     #[test]

@@ -14,7 +14,6 @@ mod series;
 mod series_names;
 mod values;
 
-use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use narrows_model::trace::SpanFacts;
@@ -78,38 +77,68 @@ struct Attributes<'a> {
     is_server: bool,
     /// Whether a name is there that was replaced: most spans have none, and need no look at the names that were.
     has_old: bool,
-    /// The first letters of all names, as bits.
-    letters: u32,
+    /// The marks of all names, as bits: most names that are asked for are not there, and need no look at the map.
+    marks: u64,
 }
 
-/// Every name that was replaced.
-static OLD_NAMES: LazyLock<HashSet<&str>> = LazyLock::new(|| RENAMED.iter().map(|renamed| renamed.old).collect());
+/// Every name that was replaced, by its mark.
+static OLD_NAMES: LazyLock<[Vec<&str>; MARKS]> = LazyLock::new(|| {
+    let mut names = [const { Vec::new() }; MARKS];
+    RENAMED.iter().for_each(|renamed| names[mark(renamed.old)].push(renamed.old));
+    names
+});
 
-fn letter(name: &str) -> u32 {
-    name.bytes().next().map_or(0, |first| 1 << (first & 31))
+/// Different [`mark`]s.
+const MARKS: usize = 64;
+
+/// A number below [`MARKS`] that differs for most names: made of their length and the letters that differ most.
+#[inline(always)]
+fn mark(name: &str) -> usize {
+    let bytes = name.as_bytes();
+    let [first, .., last] = *bytes else { return 0 };
+    let middle = bytes[bytes.len() / 2];
+    (bytes.len() + 5 * usize::from(first) + 7 * usize::from(middle) + 11 * usize::from(last)) % MARKS
 }
 
 impl<'a> Attributes<'a> {
     fn new(map: &'a Map<String, Value>) -> Self {
-        let is_server = SERVER_SIDE.iter().any(|name| map.contains_key(*name));
-        let has_old = map.keys().any(|name| OLD_NAMES.contains(name.as_str()));
-        let letters = map.keys().fold(0, |letters, name| letters | letter(name));
-        Self { map, is_server, has_old, letters }
+        let (mut marks, mut has_old) = (0, false);
+        let old_names = &*OLD_NAMES;
+        for name in map.keys() {
+            let mark = mark(name);
+            marks |= 1 << mark;
+            has_old |= old_names[mark].contains(&name.as_str());
+        }
+        let mut seen = Self { map, is_server: false, has_old, marks };
+        seen.is_server = SERVER_SIDE.iter().any(|name| seen.get(name).is_some());
+        seen
     }
 }
 
 impl Attributes<'_> {
-    /// The first of the stable name and those it replaced whose value `read` accepts.
-    fn first<T>(&self, new: &str, read: impl Fn(&Value) -> Option<T>) -> Option<T> {
-        let renamed = if self.has_old { RENAMED } else { &[] };
-        let old = renamed.iter().filter(|renamed| renamed.new == new).map(|renamed| renamed.old);
-        std::iter::once(new)
-            .chain(old)
-            .filter(|name| self.letters & letter(name) != 0)
-            .filter(|name| !(self.is_server && name.starts_with("net.peer.")))
-            .find_map(|name| self.map.get(name).and_then(&read))
+    /// The value under exactly this name, whose mark is known when this is compiled.
+    #[inline(always)]
+    fn get(&self, name: &str) -> Option<&Value> {
+        if self.marks & (1 << mark(name)) == 0 { None } else { self.map.get(name) }
     }
 
+    /// The first of the stable name and those it replaced whose value `read` accepts.
+    #[inline(always)]
+    fn first<T>(&self, new: &str, read: impl Fn(&Value) -> Option<T>) -> Option<T> {
+        let stable = self.get(new).and_then(&read);
+        if stable.is_some() || !self.has_old { stable } else { self.first_old(new, read) }
+    }
+
+    fn first_old<T>(&self, new: &str, read: impl Fn(&Value) -> Option<T>) -> Option<T> {
+        RENAMED
+            .iter()
+            .filter(|renamed| renamed.new == new)
+            .map(|renamed| renamed.old)
+            .filter(|name| !(self.is_server && name.starts_with("net.peer.")))
+            .find_map(|name| self.get(name).and_then(&read))
+    }
+
+    #[inline(always)]
     fn text(&self, new: &str) -> Option<String> {
         self.first(new, as_text)
     }
@@ -136,7 +165,7 @@ impl Attributes<'_> {
     /// `error.type` and what it replaced; without them `_OTHER`, the conventions' word for an error of no known type,
     /// when the span says by OpenTracing's `error` or the bridges' `otel.status_code` that it failed.
     fn error_type(&self) -> Option<String> {
-        let says = |name: &str, word: &str| match self.map.get(name) {
+        let says = |name: &str, word: &str| match self.get(name) {
             Some(Value::String(text)) => text.eq_ignore_ascii_case(word),
             Some(Value::Bool(flag)) => *flag && word == "true",
             _ => false,
@@ -147,9 +176,8 @@ impl Attributes<'_> {
 
     /// The status of a remote call; gRPC's numbers of old as the words that replaced them.
     fn rpc_status(&self) -> Option<String> {
-        let grpc = || as_text(self.map.get("rpc.grpc.status_code")?).map(rpc::grpc_status);
-        self.map
-            .get("rpc.response.status_code")
+        let grpc = || as_text(self.get("rpc.grpc.status_code")?).map(rpc::grpc_status);
+        self.get("rpc.response.status_code")
             .and_then(as_text)
             .or_else(grpc)
             .or_else(|| self.text("rpc.response.status_code"))
@@ -164,7 +192,7 @@ impl Attributes<'_> {
                 None => path,
             })
         };
-        self.text("url.full").or_else(target).or_else(|| as_text(self.map.get("http.target")?))
+        self.text("url.full").or_else(target).or_else(|| as_text(self.get("http.target")?))
     }
 }
 

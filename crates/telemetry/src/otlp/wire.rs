@@ -43,8 +43,8 @@ fn messages<'a>(place: &Place, message: &'a [u8], number: u64) -> impl Iterator<
     std::iter::from_fn(move || {
         while !rest.is_empty() {
             match next_field(&mut rest) {
-                Ok((n, Some(bytes))) if n == number => return Some(Ok(bytes)),
-                Ok((n, None)) if n == number => {
+                Ok((n, Content::Bytes(bytes))) if n == number => return Some(Ok(bytes)),
+                Ok((n, _)) if n == number => {
                     rest = &[];
                     return Some(Err(place.malformed(format!("field {n} is not a message"))));
                 }
@@ -75,18 +75,25 @@ fn merged<M: Message + Default>(place: &Place, message: &[u8]) -> Result<M, Malf
     Ok(merged)
 }
 
-/// Takes one field off the front: its number, and its bytes if it is length-delimited.
-fn next_field<'a>(rest: &mut &'a [u8]) -> Result<(u64, Option<&'a [u8]>), &'static str> {
+/// What stands in a field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Content<'a> {
+    Varint(u64),
+    Fixed64(u64),
+    Bytes(&'a [u8]),
+    Fixed32,
+}
+
+/// Takes one field off the front: its number, and what stands in it.
+#[inline]
+pub(super) fn next_field<'a>(rest: &mut &'a [u8]) -> Result<(u64, Content<'a>), &'static str> {
     let key = varint(rest)?;
     let number = key >> 3;
     if number == 0 {
         return Err("a field has the number 0");
     }
     let length = match key & 7 {
-        0 => {
-            varint(rest)?;
-            return Ok((number, None));
-        }
+        0 => return Ok((number, Content::Varint(varint(rest)?))),
         1 => 8,
         2 => varint(rest)?,
         5 => 4,
@@ -95,14 +102,34 @@ fn next_field<'a>(rest: &mut &'a [u8]) -> Result<(u64, Option<&'a [u8]>), &'stat
     let length = usize::try_from(length).ok().filter(|length| *length <= rest.len()).ok_or("a field is cut short")?;
     let (bytes, after) = rest.split_at(length);
     *rest = after;
-    Ok((number, (key & 7 == 2).then_some(bytes)))
+    let content = match (key & 7, <[u8; 8]>::try_from(bytes)) {
+        (1, Ok(bytes)) => Content::Fixed64(u64::from_le_bytes(bytes)),
+        (5, _) => Content::Fixed32,
+        _ => Content::Bytes(bytes),
+    };
+    Ok((number, content))
 }
 
+#[inline]
 fn varint(rest: &mut &[u8]) -> Result<u64, &'static str> {
+    match rest.split_first() {
+        // Nearly every key and length.
+        Some((byte, after)) if *byte < 0x80 => {
+            *rest = after;
+            Ok(u64::from(*byte))
+        }
+        _ => long_varint(rest),
+    }
+}
+
+fn long_varint(rest: &mut &[u8]) -> Result<u64, &'static str> {
     let mut value = 0;
     for shift in (0..64).step_by(7) {
         let (byte, after) = rest.split_first().ok_or("a number is cut short")?;
         *rest = after;
+        if shift == 63 && *byte > 1 {
+            break;
+        }
         value |= u64::from(byte & 0x7f) << shift;
         if byte & 0x80 == 0 {
             return Ok(value);
@@ -176,6 +203,7 @@ mod tests {
             (vec![0x02, 0], "request: a field has the number 0, at or after byte 1"),
             (vec![0x08, 1], "request: field 1 is not a message"),
             (vec![0xff; 11], "request: a number is longer than 64 bits, at or after byte 10"),
+            ([&[0xff; 9][..], &[2]].concat(), "request: a number is longer than 64 bits, at or after byte 10"),
         ];
         for (request, expected) in cases {
             assert_eq!(walk(&request).unwrap_err().to_string(), expected);

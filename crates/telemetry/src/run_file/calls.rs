@@ -117,7 +117,8 @@ impl Rows {
         let sql = "UPDATE trials SET state = 'planned', started_ns = NULL, ended_ns = NULL, validity = 'valid', \
                    validity_reasons = '[]', error = NULL, caveats = '[]', spans_stored = 0, spans_refused = 0, \
                    points_stored = 0, points_refused = 0, logs_stored = 0, logs_refused = 0, samples_stored = 0, \
-                   samples_refused = 0, spans_thinned = 0, spans_one_in = 1 WHERE id = ?1";
+                   samples_refused = 0, spans_thinned = 0, spans_one_in = 1, spans_thinned_one_in = 1, \
+                   spans_thinned_before_ns = NULL WHERE id = ?1";
         self.connection.execute(sql, [trial]).map_err(self.wrap())?;
         Ok(())
     }

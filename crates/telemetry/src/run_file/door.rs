@@ -19,21 +19,37 @@ const LOG_BYTES_MAX: usize = 16 << 10;
 /// Longest database query, in bytes.
 const QUERY_BYTES_MAX: usize = 64 << 10;
 
+/// Lists and objects of an attribute within each other; what is deeper could not be read back.
+const NESTING_MAX: usize = 64;
+/// What stands for it.
+const TOO_DEEP: &str = "(nested too deeply)";
+
 /// Attributes that hold an address, besides `url.query`.
-const URL_KEYS: [&str; 6] = [
+const URL_KEYS: [&str; 7] = [
     "http.request.header.referer",
     "http.response.header.location",
     "http.target",
     "http.url",
     "url.full",
     "url.original",
+    "url.template",
 ];
 
 /// Attributes that hold the text of a database query.
 const QUERY_TEXT_KEYS: [&str; 2] = ["db.query.text", "db.statement"];
 
 /// Attributes and fields that hold free text, in which addresses and the like may be.
-const FREE_TEXT_KEYS: [&str; 4] = ["exception.message", "exception.stacktrace", "message", "stacktrace"];
+const FREE_TEXT_KEYS: [&str; 9] = [
+    "exception.message",
+    "exception.stacktrace",
+    "message",
+    "messaging.destination",
+    "messaging.destination.name",
+    "microsoft.request.name",
+    "peer.service",
+    "service.peer.name",
+    "stacktrace",
+];
 
 /// What parts the text of a log record from its exception.
 const EXCEPTION_LINES: &str = "\nexception.type=";
@@ -74,6 +90,13 @@ impl Record for Span {
             without_nul(query);
             truncate(query, QUERY_BYTES_MAX);
         }
+        if let Some(template) = &mut facts.url_template {
+            redact_url(template);
+        }
+        for text in [&mut facts.messaging_destination, &mut facts.peer_service].into_iter().flatten() {
+            redact_text(text);
+            without_nul(text);
+        }
         let short = [
             &mut facts.http_method,
             &mut facts.http_route,
@@ -85,6 +108,16 @@ impl Record for Span {
             &mut facts.db_partition,
             &mut facts.server_address,
             &mut facts.error_type,
+            &mut facts.rpc_system,
+            &mut facts.rpc_service,
+            &mut facts.rpc_method,
+            &mut facts.rpc_status,
+            &mut facts.messaging_system,
+            &mut facts.messaging_destination,
+            &mut facts.messaging_operation,
+            &mut facts.db_collection,
+            &mut facts.peer_service,
+            &mut facts.url_template,
         ];
         short.into_iter().flatten().for_each(|text| truncate(text, TEXT_BYTES_MAX));
     }
@@ -194,16 +227,18 @@ fn without_nul(text: &mut String) {
 
 fn clean_attributes(attributes: &mut Map<String, Value>) {
     for (key, value) in attributes {
-        clean_value(key, value);
+        clean_value(key, value, NESTING_MAX);
     }
 }
 
-fn clean_value(key: &str, value: &mut Value) {
+/// Cleans a value in which there may be as many more levels.
+fn clean_value(key: &str, value: &mut Value, levels: usize) {
     match value {
         Value::String(text) => clean_text(key, text),
         _ if is_secret_key(key) => *value = Value::String(REDACTED.into()),
-        Value::Array(items) => items.iter_mut().for_each(|item| clean_value(key, item)),
-        Value::Object(fields) => clean_attributes(fields),
+        Value::Array(_) | Value::Object(_) if levels == 0 => *value = Value::String(TOO_DEEP.into()),
+        Value::Array(items) => items.iter_mut().for_each(|item| clean_value(key, item, levels - 1)),
+        Value::Object(fields) => fields.iter_mut().for_each(|(key, field)| clean_value(key, field, levels - 1)),
         _ => {}
     }
 }

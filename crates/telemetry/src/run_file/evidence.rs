@@ -15,7 +15,7 @@ use super::error::{Error, Result};
 use super::operations::operations_of;
 use super::reader::{Reader, rows};
 use super::schema::Schema;
-use super::trace_choice::{Choice, Chosen, stand_for};
+use super::trace_choice::{Choice, Selection};
 use super::words::{Count, Json, kind_of, status_of};
 
 /// Requests that one bucket of one second can hold: more than any machine sends, and safe to add up.
@@ -40,7 +40,7 @@ impl Reader {
     /// Everything about every trial, as of one instant, also while the run lasts.
     ///
     /// Of the traces, those are read whose root began in a counted window, at most as many as `limit` says; the same
-    /// ones each time. A trace's weight is its root's weight × the traces of its window it was chosen from.
+    /// ones each time. A trace's weight is its root's weight × how many traces of its weight it was chosen from.
     pub fn evidence(&self, limit: TraceLimit) -> Result<RunEvidence> {
         // Ends with the function, by a rollback that has nothing to take back.
         let _snapshot = self.connection.unchecked_transaction().map_err(|error| Error::sqlite(&self.path, error))?;
@@ -156,7 +156,7 @@ fn traces_of(
     let mut texts = HashMap::new();
     let mut read: Vec<Vec<Span>> = Vec::new();
     let mut spans_left = limit.spans;
-    for trace in &chosen {
+    for trace in chosen.traces() {
         let spans = spans_of(connection, &sql, &mut texts, trial.trial.id, &trace.id, spans_left.saturating_add(1))?;
         if spans.len() > spans_left {
             break;
@@ -166,8 +166,8 @@ fn traces_of(
     }
     chosen.truncate(read.len());
     let is_counted = |trace: &Trace| trace.root().is_some_and(|root| trial.is_counted(root.start_ns));
-    let weights = stand_for(&chosen);
-    let traces = chosen.iter().zip(read).zip(weights);
+    let weights = chosen.stand_for();
+    let traces = chosen.traces().iter().zip(read).zip(weights);
     let traces = traces.filter_map(|((trace, spans), weight)| trace_from(trace.id, spans, weight).filter(is_counted));
     let mut traces: Vec<Trace> = traces.collect();
     traces.sort_by_key(|trace| (trace.spans.first().map(|span| span.start_ns), trace.id));
@@ -181,22 +181,22 @@ fn chosen_traces(
     schema: Schema,
     trial: &TrialEvidence,
     places: usize,
-) -> rusqlite::Result<Vec<Chosen>> {
+) -> rusqlite::Result<Selection> {
     let mut choice = Choice::new(trial.counted_windows(), places);
     let sql = match schema.has_shapes() {
         true => {
-            "SELECT t.trace_id, min(s.start_ns) FROM trace_rows AS t NOT INDEXED CROSS JOIN span_rows AS s \
+            "SELECT t.trace_id, min(s.start_ns), t.weight FROM trace_rows AS t NOT INDEXED CROSS JOIN span_rows AS s \
              ON s.trace = t.id WHERE t.trial = ?1 GROUP BY t.id"
         }
         false => {
-            "SELECT unhex(trace_hex), min(start_ns) FROM span_rows INDEXED BY span_rows_by_trace \
+            "SELECT unhex(trace_hex), min(start_ns), 1.0 FROM span_rows INDEXED BY span_rows_by_trace \
              WHERE trial = ?1 GROUP BY trace_hex"
         }
     };
-    let mut statement = connection.prepare_cached(sql)?;
+    let mut statement = connection.prepare_cached(&sql.replace("t.weight", schema.trace_weight_column()))?;
     let mut traces = statement.query([trial.trial.id])?;
     while let Some(row) = traces.next()? {
-        choice.see(row.get(0)?, row.get(1)?);
+        choice.see(row.get(0)?, row.get(1)?, row.get(2)?);
     }
     Ok(choice.chosen())
 }
@@ -213,7 +213,8 @@ type Texts = HashMap<i64, String>;
 /// The first spans of one trace of one trial.
 fn spans_query(schema: Schema) -> String {
     if schema.has_shapes() {
-        return SHAPED_SPANS.to_owned();
+        let facts = if schema.has_all_facts() { FACTS_OF_SCHEMA_5 } else { "NULL" };
+        return SHAPED_SPANS.replace("t.weight", schema.trace_weight_column()).replace("{facts}", facts);
     }
     format!(
         "SELECT trace_id, span_id, parent_span_id, service, scope, name, kind, start_ns, end_ns - start_ns, \
@@ -235,9 +236,15 @@ const SHAPED_SPANS: &str = "SELECT t.trace_id, s.span_id, s.parent_span_id, h.se
      printf((SELECT text FROM strings WHERE id = h.db_query), a1, a2, a3, a4, a5, a6, a7, a8, a9), \
      h.db_operation, h.db_status, h.server_address, h.server_port, h.error_type, \
      printf((SELECT text FROM strings WHERE id = h.attributes), a1, a2, a3, a4, a5, a6, a7, a8, a9), \
-     h.weight, s.db_rows, s.db_charge, h.db_sub_status, h.db_partition, s.retry_after_ns, h.resend_count \
+     h.weight * t.weight, s.db_rows, s.db_charge, h.db_sub_status, h.db_partition, s.retry_after_ns, h.resend_count, \
+     {facts} \
      FROM trace_rows AS t CROSS JOIN span_rows AS s ON s.trace = t.id CROSS JOIN span_shape_rows AS h ON h.id = s.shape \
      WHERE t.trial = ?1 AND t.trace_hex = ?2 ORDER BY s.start_ns, s.span_id, s.kind LIMIT ?3";
+
+/// The facts that files before schema 5 have in attributes only.
+const FACTS_OF_SCHEMA_5: &str = "h.rpc_system, h.rpc_service, h.rpc_method, h.rpc_status, h.messaging_system, \
+     printf((SELECT text FROM strings WHERE id = h.messaging_destination), a1, a2, a3, a4, a5, a6, a7, a8, a9), \
+     h.messaging_operation, s.batch_size, h.db_collection, h.peer_service, h.url_template";
 
 fn spans_of(
     connection: &Connection,
@@ -251,6 +258,9 @@ fn spans_of(
     rows(connection, sql, params![trial, hex(trace), spans_max], |row| span_of(connection, texts, row))
 }
 
+/// Columns of a span in a query for a file before schema 5, at most.
+const OLDER_COLUMNS: usize = 32;
+
 fn span_of(connection: &Connection, texts: &mut Texts, row: &Row<'_>) -> rusqlite::Result<Span> {
     let number = |at: usize| row.get::<_, i64>(at);
     let unknown = |at: usize| rusqlite::Error::from(FromSqlError::OutOfRange(at as i64));
@@ -259,6 +269,23 @@ fn span_of(connection: &Connection, texts: &mut Texts, row: &Row<'_>) -> rusqlit
     };
     let (service, scope, name) = (text(3)?, text(4)?, text(5)?);
     let attributes = row.get::<_, Json<_>>(23)?.0;
+    let newer = match row.as_ref().column_count() {
+        ..=OLDER_COLUMNS => crate::normalise::facts(&attributes),
+        _ => SpanFacts {
+            rpc_system: text(31)?,
+            rpc_service: text(32)?,
+            rpc_method: text(33)?,
+            rpc_status: text(34)?,
+            messaging_system: text(35)?,
+            messaging_destination: row.get(36)?,
+            messaging_operation: text(37)?,
+            batch_size: row.get(38)?,
+            db_collection: text(39)?,
+            peer_service: text(40)?,
+            url_template: text(41)?,
+            ..SpanFacts::default()
+        },
+    };
     Ok(Span {
         trace_id: row.get(0)?,
         span_id: row.get(1)?,
@@ -290,7 +317,7 @@ fn span_of(connection: &Connection, texts: &mut Texts, row: &Row<'_>) -> rusqlit
             db_partition: text(28)?,
             retry_after_ns: row.get::<_, Option<Count>>(29)?.map(|count| count.0),
             resend_count: row.get(30)?,
-            ..crate::normalise::facts(&attributes)
+            ..newer
         },
         attributes,
         weight: row.get(24)?,

@@ -61,9 +61,15 @@ impl RunFile {
     }
 
     /// Takes up a run that was cut short or failed, and says what the file knows. Trials that were under way are
-    /// `interrupted`, and a file of an older schema is brought up to date. Errors when the run is complete, when its writer still lives, or when the file is not a whole run
+    /// `interrupted`, and a file of an older schema is brought up to date, which may take ten seconds for each million
+    /// of its spans. Errors when the run is complete, when its writer still lives, or when the file is not a whole run
     /// file.
     pub fn resume(path: &Path) -> Result<(Self, Run, Vec<Trial>)> {
+        Self::resume_with(path, Limits::default())
+    }
+
+    /// As [`RunFile::resume`], with other ceilings.
+    pub(super) fn resume_with(path: &Path, limits: Limits) -> Result<(Self, Run, Vec<Trial>)> {
         drop(Reader::open(path)?);
         let mut connection = open(path).map_err(|error| Error::sqlite(path, error))?;
         // What an older file's spans are sorted with does not belong into memory.
@@ -72,7 +78,7 @@ impl RunFile {
         keep_temporary(&connection, "PRAGMA temp_store = FILE")?;
         take_over(&mut connection, path)?;
         keep_temporary(&connection, "PRAGMA temp_store = MEMORY")?;
-        let file = Self::start(path, connection, Limits::default())?;
+        let file = Self::start(path, connection, limits)?;
         let reader = Reader::open(path)?;
         let (run, trials) = (reader.run()?, reader.trials()?);
         Ok((file, run, trials))

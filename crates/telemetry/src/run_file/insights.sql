@@ -21,7 +21,7 @@ SELECT strftime('%Y-%m-%dT%H:%M:%S', s.start_ns / 1000000000, 'unixepoch')
        s.start_ns AS timestamp_ns,
        s.span_id AS id,
        '' AS source,
-       s.operation AS name,
+       s.request_name AS name,
        coalesce(s.url, '') AS url,
        CASE WHEN s.http_method IS NOT NULL OR s.http_status IS NOT NULL THEN 'HTTP' ELSE '' END AS type,
        coalesce(s.server_address || coalesce(':' || s.server_port, ''), '') AS target,
@@ -39,7 +39,7 @@ SELECT strftime('%Y-%m-%dT%H:%M:%S', s.start_ns / 1000000000, 'unixepoch')
        'request' AS itemType,
        CAST(round(s.weight) AS INTEGER) AS itemCount,
        s.trace_id AS operation_Id,
-       s.operation AS operation_Name,
+       s.request_name AS operation_Name,
        coalesce(s.parent_span_id, '') AS operation_ParentId,
        s.service AS cloud_RoleName,
        '' AS cloud_RoleInstance,
@@ -47,18 +47,8 @@ SELECT strftime('%Y-%m-%dT%H:%M:%S', s.start_ns / 1000000000, 'unixepoch')
        s.kind,
        s.trial,
        (SELECT variant FROM trials WHERE id = s.trial) AS variant
-FROM (
-    -- The name that the service gives Application Insights itself; else the span's, as long as it begins with the
-    -- method; else method and route, or method and path.
-    SELECT *, CASE
-        WHEN instr(attributes, '"microsoft.request.name"') > 0
-            THEN coalesce(json_extract(attributes, '$."microsoft.request.name"'), name)
-        WHEN http_method IS NULL OR substr(name, 1, length(http_method) + 1) = http_method || ' ' THEN name
-        WHEN http_route IS NOT NULL THEN http_method || ' ' || http_route
-        WHEN substr(url, 1, 1) = '/' THEN http_method || ' ' || substr(url, 1, instr(url || '?', '?') - 1)
-        ELSE name END AS operation
-    FROM spans WHERE kind IN ('server', 'consumer')
-) AS s;
+FROM spans AS s
+WHERE s.kind IN ('server', 'consumer');
 
 CREATE VIEW dependencies AS
 SELECT strftime('%Y-%m-%dT%H:%M:%S', s.start_ns / 1000000000, 'unixepoch')
@@ -78,10 +68,10 @@ SELECT strftime('%Y-%m-%dT%H:%M:%S', s.start_ns / 1000000000, 'unixepoch')
            WHEN s.http_method IS NOT NULL OR s.http_status IS NOT NULL THEN 'HTTP'
            ELSE coalesce(
                CASE WHEN s.kind = 'producer' THEN 'Queue Message | ' ELSE '' END
-                   || CASE json_extract(s.attributes, '$."messaging.system"')
+                   || CASE s.messaging_system
                           WHEN 'servicebus' THEN 'Azure Service Bus' WHEN 'eventhubs' THEN 'Azure Event Hubs'
-                          ELSE json_extract(s.attributes, '$."messaging.system"') END,
-               json_extract(s.attributes, '$."rpc.system.name"'), json_extract(s.attributes, '$."rpc.system"'), '')
+                          ELSE s.messaging_system END,
+               s.rpc_system, '')
            END AS type,
        CASE WHEN s.db_system IS NOT NULL
             THEN coalesce(s.host || ' | ' || s.db_namespace, s.host, s.db_namespace, s.db_system)

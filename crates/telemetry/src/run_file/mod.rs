@@ -7,8 +7,8 @@
 //! run lasts, so that what was acknowledged survives the process and others can read meanwhile; a plain single file at
 //! the end. Tables are for writing, views are for people (`docs/reference/run-file.md`). A reader never writes.
 //!
-//! Up to a trial's ceilings everything is kept, beyond them it is counted; only of spans a fair share of whole traces is
-//! kept further on (`spans/`).
+//! Up to a trial's ceilings everything is kept, beyond them it is counted; of spans, whole traces are thinned out, and
+//! stand for those that go (`spans/`).
 
 mod calls;
 mod counts;
@@ -32,6 +32,7 @@ mod spans;
 #[cfg(test)]
 mod tests;
 mod trace_choice;
+mod upgrade;
 mod words;
 mod writer;
 
@@ -45,7 +46,7 @@ pub use reader::Reader;
 pub use recorder::Recorder;
 
 /// The newest schema that this program writes and reads.
-pub const SCHEMA_VERSION: i64 = 4;
+pub const SCHEMA_VERSION: i64 = 5;
 
 /// `PRAGMA application_id` of every run file: "NRRW".
 pub const APPLICATION_ID: i64 = 0x4e52_5257;
@@ -55,8 +56,8 @@ pub const APPLICATION_ID: i64 = 0x4e52_5257;
 struct Limits {
     /// Spans of one trial.
     spans: u64,
-    /// Bytes of the file. A trial has an equal share of what is left, beside those that are still to come; near its
-    /// end, traces are thinned out.
+    /// Bytes of the file. A trial has an equal share of what is left, beside those that are still to come; once half of
+    /// it is taken, traces are thinned out.
     bytes: u64,
     /// Points of all series of one trial.
     points: u64,

@@ -151,10 +151,19 @@ fn caveats_of(row: &Row<'_>) -> rusqlite::Result<Vec<String>> {
         Err(error) => return Err(error),
     };
     if thinned > 0 {
-        let one_in = row.get::<_, Count>("spans_one_in")?.0;
+        let stored = match row.get::<_, Count>("spans_thinned_one_in") {
+            Ok(Count(one_in)) => one_in,
+            Err(rusqlite::Error::InvalidColumnName(_)) => 1,
+            Err(error) => return Err(error),
+        };
+        let one_in = stored.max(row.get::<_, Count>("spans_one_in")?.0);
+        let (preferred, rare) = match stored {
+            1 => ("", "what is rare may be missing"),
+            _ => (" and most of the failed and the slowest ones", "counts by `span_counts` are exact"),
+        };
         let caveat = format!(
             "The run file neared its limit of size: {thinned} spans were counted but not kept. Whole traces stand for \
-             them by their weight, at the end 1 of {one_in}; what is rare may be missing."
+             them by their weight, at the end 1 of {one_in}{preferred}; {rare}."
         );
         if !caveats.contains(&caveat) {
             caveats.push(caveat);

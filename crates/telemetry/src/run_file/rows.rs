@@ -171,6 +171,28 @@ impl Rows {
         self.spans.put(&mut desk, trial, spans).map_err(wrap)
     }
 
+    /// Thins stored traces out a little, in a transaction of its own, when the file nears its limit. When that fails it is
+    /// taken back, and nobody has to know: the next commit is followed by another attempt.
+    pub(super) fn thin(&mut self) {
+        let Some(trial) = self.spans.wants_room() else { return };
+        if self.begin().and_then(|()| self.thin_trial(trial)).and_then(|()| self.commit()).is_err() {
+            self.roll_back();
+        }
+    }
+
+    fn thin_trial(&mut self, trial: i64) -> Result<()> {
+        self.enter(trial)?;
+        let wrap = self.wrap();
+        let Some(current) = &mut self.current else { return Err(Error::UnknownTrial(trial)) };
+        let mut desk = Desk {
+            connection: &self.connection,
+            strings: &mut self.strings,
+            counts: &mut current.counts,
+            ceiling: Ceiling { spans: self.limits.spans, bytes: self.limits.bytes },
+        };
+        self.spans.thin(&mut desk).map_err(wrap)
+    }
+
     pub(super) fn put_logs(&mut self, trial: i64, lines: Vec<LogLine>) -> Result<Kept> {
         let sql = "INSERT INTO log_rows (trial, time_ns, service, replica, stream, severity, text, trace_id) \
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";

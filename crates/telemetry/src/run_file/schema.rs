@@ -2,11 +2,12 @@
 //!
 //! An older file is read as it is, with "nothing" for what it lacks, and is brought up to date only when its run is
 //! resumed, because only then is it written to. Versions 2 and 3 added columns and tables and allowed more words in a
-//! column; version 4 keeps spans in other tables than those before. Nothing here goes back.
+//! column; version 4 keeps spans in other tables than those before; version 5 has more facts of a span in columns
+//! (`upgrade.rs`), and gives traces a weight of their own. Nothing here goes back.
 
 use rusqlite::Connection;
 
-use super::SCHEMA_VERSION;
+use super::{SCHEMA_VERSION, upgrade};
 
 const TABLES: &str = include_str!("schema.sql");
 const SAMPLES: &str = include_str!("samples.sql");
@@ -36,11 +37,49 @@ const ADD_LOAD_COLUMNS: &str = "ALTER TABLE load_second_rows ADD COLUMN request 
 const ADD_THINNING: &str = "ALTER TABLE trials ADD COLUMN spans_thinned INTEGER NOT NULL DEFAULT 0; \
      ALTER TABLE trials ADD COLUMN spans_one_in INTEGER NOT NULL DEFAULT 1;";
 
-/// Sets the spans of schema 3 aside.
-const SET_SPANS_ASIDE: &str = "DROP VIEW IF EXISTS spans; DROP VIEW IF EXISTS requests; \
+/// What schema 5 added to the trials of one before.
+const ADD_THINNING_OF_STORED: &str = "ALTER TABLE trials ADD COLUMN spans_thinned_one_in INTEGER NOT NULL DEFAULT 1; \
+     ALTER TABLE trials ADD COLUMN spans_thinned_before_ns INTEGER;";
+
+/// What schema 5 added to the spans of schema 4. What traces of schema 4 stand for is part of their shapes' weights.
+const ADD_FACTS: &str = "ALTER TABLE trace_rows ADD COLUMN weight REAL NOT NULL DEFAULT 1; \
+     ALTER TABLE trace_rows DROP COLUMN stands_for; \
+     ALTER TABLE span_rows ADD COLUMN batch_size INTEGER; \
+     ALTER TABLE span_shape_rows ADD COLUMN rpc_system INTEGER; \
+     ALTER TABLE span_shape_rows ADD COLUMN rpc_service INTEGER; \
+     ALTER TABLE span_shape_rows ADD COLUMN rpc_method INTEGER; \
+     ALTER TABLE span_shape_rows ADD COLUMN rpc_status INTEGER; \
+     ALTER TABLE span_shape_rows ADD COLUMN messaging_system INTEGER; \
+     ALTER TABLE span_shape_rows ADD COLUMN messaging_destination INTEGER; \
+     ALTER TABLE span_shape_rows ADD COLUMN messaging_operation INTEGER; \
+     ALTER TABLE span_shape_rows ADD COLUMN db_collection INTEGER; \
+     ALTER TABLE span_shape_rows ADD COLUMN peer_service INTEGER; \
+     ALTER TABLE span_shape_rows ADD COLUMN url_template INTEGER; \
+     ALTER TABLE span_shape_rows ADD COLUMN request_name INTEGER;";
+
+/// Columns of the view `spans` that files before schema 5 lack and that [`INSIGHTS`] reads, made of what they have.
+pub(super) const OLDER_SPANS: [(&str, &str); 3] = [
+    ("rpc_system", r#"coalesce(attributes ->> '$."rpc.system.name"', attributes ->> '$."rpc.system"')"#),
+    ("messaging_system", r#"attributes ->> '$."messaging.system"'"#),
+    (
+        "request_name",
+        r#"CASE WHEN kind NOT IN ('server', 'consumer') THEN NULL
+           WHEN instr(attributes, '"microsoft.request.name"') > 0
+               THEN coalesce(attributes ->> '$."microsoft.request.name"', name)
+           WHEN http_method IS NULL OR substr(name, 1, length(http_method) + 1) = http_method || ' ' THEN name
+           WHEN http_route IS NOT NULL THEN http_method || ' ' || http_route
+           WHEN substr(url, 1, 1) = '/' THEN http_method || ' ' || substr(url, 1, instr(url || '?', '?') - 1)
+           ELSE name END"#,
+    ),
+];
+
+/// Views that stand on the tables of spans, which change below them.
+const DROP_SPAN_VIEWS: &str = "DROP VIEW IF EXISTS spans; DROP VIEW IF EXISTS requests; \
      DROP VIEW IF EXISTS dependencies; DROP VIEW IF EXISTS exceptions; DROP VIEW IF EXISTS traces; \
-     DROP VIEW IF EXISTS customMetrics; DROP VIEW IF EXISTS performanceCounters; \
-     DROP INDEX span_rows_by_trace; DROP INDEX span_rows_by_time; \
+     DROP VIEW IF EXISTS customMetrics; DROP VIEW IF EXISTS performanceCounters;";
+
+/// Sets the spans of schema 3 aside.
+const SET_SPANS_ASIDE: &str = "DROP INDEX span_rows_by_trace; DROP INDEX span_rows_by_time; \
      ALTER TABLE span_rows RENAME TO older_span_rows;";
 
 /// The index by which conditions on shapes and times find spans. Made when the run ends: filling it in the order in which
@@ -70,6 +109,16 @@ impl Schema {
     /// Whether spans are kept by trace and shape, not each for itself.
     pub(super) fn has_shapes(self) -> bool {
         self.0 >= 4
+    }
+
+    /// Whether all facts of a span have columns, and traces a weight.
+    pub(super) fn has_all_facts(self) -> bool {
+        self.0 >= 5
+    }
+
+    /// The weight of `trace_rows AS t`, which multiplies that of a shape.
+    pub(super) fn trace_weight_column(self) -> &'static str {
+        if self.has_all_facts() { "t.weight" } else { "1.0" }
     }
 
     /// The column of `trials` with the spans that were thinned out.
@@ -148,10 +197,17 @@ pub(super) fn bring_up_to_date(connection: &Connection) -> rusqlite::Result<()> 
         connection.execute_batch(SAMPLES)?;
         connection.execute_batch(BRING_SAMPLES_BACK)?;
     }
-    connection.execute_batch(ADD_THINNING)?;
-    connection.execute_batch(SET_SPANS_ASIDE)?;
-    connection.execute_batch(SPANS)?;
-    connection.execute_batch(SPANS_FROM_3)?;
+    connection.execute_batch(DROP_SPAN_VIEWS)?;
+    if found < 4 {
+        connection.execute_batch(ADD_THINNING)?;
+        connection.execute_batch(SET_SPANS_ASIDE)?;
+        connection.execute_batch(SPANS)?;
+        connection.execute_batch(SPANS_FROM_3)?;
+    } else {
+        connection.execute_batch(ADD_FACTS)?;
+    }
+    connection.execute_batch(ADD_THINNING_OF_STORED)?;
+    upgrade::fill_facts(connection)?;
     connection.execute_batch(VIEWS)?;
     connection.execute_batch(INSIGHTS)?;
     connection.pragma_update(None, "user_version", SCHEMA_VERSION)

@@ -1,4 +1,4 @@
--- The tables of a run file, schema 4. Sampled requests are in samples.sql, spans in spans.sql.
+-- The tables of a run file, schema 5. Sampled requests are in samples.sql, spans in spans.sql.
 --
 -- Tables that end in `_rows`, `points` and `strings` are made for writing: integer ids, interned text, ids as blobs.
 -- People and programs query the views (views.sql), whose names and columns are the interface;
@@ -6,7 +6,7 @@
 -- (2020) and later open the file. A new version may add tables, views and columns; it raises user_version.
 
 PRAGMA application_id = 0x4e525257; -- "NRRW"
-PRAGMA user_version = 4;
+PRAGMA user_version = 5;
 
 CREATE TABLE run (
     id TEXT NOT NULL PRIMARY KEY,
@@ -47,7 +47,9 @@ CREATE TABLE trials (
     samples_stored INTEGER NOT NULL DEFAULT 0,
     samples_refused INTEGER NOT NULL DEFAULT 0,
     spans_thinned INTEGER NOT NULL DEFAULT 0, -- counted, not kept, and stood for by others
-    spans_one_in INTEGER NOT NULL DEFAULT 1 -- how many traces the last ones that were kept stand for
+    spans_one_in INTEGER NOT NULL DEFAULT 1, -- 1 of so many traces that began last was kept when it began
+    spans_thinned_one_in INTEGER NOT NULL DEFAULT 1, -- 1 of so many stored traces was left, but for failed and slow ones
+    spans_thinned_before_ns INTEGER -- what began earlier and comes now is thinned out as what was stored
 );
 
 CREATE TABLE windows (

@@ -64,10 +64,30 @@ const WORD_ENDS: [char; 7] = ['"', '\'', '`', '<', '>', ',', ';'];
 
 /// Whether a name of an attribute, a label or a header says that its value is a secret.
 pub(super) fn is_secret_key(key: &str) -> bool {
-    let Some(last) = key.bytes().rev().find(|byte| !is_separator(byte)) else { return false };
-    // Nearly every key differs in its last letter already; this is asked for each attribute of each span.
-    let last = last.to_ascii_lowercase();
-    LAST_WORDS.iter().any(|words| words.as_bytes().last() == Some(&last) && ends_in(key, words))
+    let mut letters = key.bytes().rev().filter(|byte| !is_separator(byte));
+    let (Some(last), Some(before)) = (letters.next(), letters.next()) else { return false };
+    // Nearly every key differs in its last two letters already; this is asked for each attribute of each span.
+    let (last, before) = (last.to_ascii_lowercase(), before.to_ascii_lowercase());
+    ENDINGS[letter(last)] & (1 << letter(before)) != 0
+        && LAST_WORDS.iter().any(|words| words.as_bytes().ends_with(&[before, last]) && ends_in(key, words))
+}
+
+/// The last letter of each of [`LAST_WORDS`], and as bits the letters before it.
+const ENDINGS: [u32; 32] = {
+    let mut endings = [0; 32];
+    let mut at = 0;
+    while at < LAST_WORDS.len() {
+        if let [.., before, last] = LAST_WORDS[at].as_bytes() {
+            endings[letter(*last)] |= 1 << letter(*before);
+        }
+        at += 1;
+    }
+    endings
+};
+
+/// The same number for both cases of a letter, below 32.
+const fn letter(byte: u8) -> usize {
+    (byte & 31) as usize
 }
 
 /// An address, or a path with a query, without its user part and without the values of secret parameters, those after a
@@ -165,7 +185,11 @@ fn redact_literals_after(statement: &mut String, words: &str) {
 }
 
 fn find_ignoring_case(text: &str, words: &str) -> Option<usize> {
-    text.as_bytes().windows(words.len()).position(|window| window.eq_ignore_ascii_case(words.as_bytes()))
+    let words = words.as_bytes();
+    let first = words.first()?.to_ascii_lowercase();
+    // Nearly every place differs in its first letter already.
+    let begins = |window: &[u8]| window[0].to_ascii_lowercase() == first && window.eq_ignore_ascii_case(words);
+    text.as_bytes().windows(words.len()).position(begins)
 }
 
 /// What follows the `?` of an address.
@@ -231,7 +255,7 @@ fn begins_word(name: &[u8], at: usize) -> bool {
 }
 
 fn is_separator(byte: &u8) -> bool {
-    b".-_ /?:[]$".contains(byte)
+    matches!(byte, b'.' | b'-' | b'_' | b' ' | b'/' | b'?' | b':' | b'[' | b']' | b'$')
 }
 
 #[cfg(test)]

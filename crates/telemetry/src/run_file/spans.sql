@@ -1,4 +1,4 @@
--- The tables of spans, schema 4. By themselves, because older files get them when their run is resumed.
+-- The tables of spans, schema 5. By themselves, because older files get them when their run is resumed.
 --
 -- What many spans have in common is one row of span_shape_rows, what they differ in is in the row of the span. A text of
 -- a shape that says "template" is a format of SQLite's printf() over a1 to a9 of the span: `{"http.route":"/a","n":%s}`.
@@ -7,7 +7,7 @@ CREATE TABLE trace_rows (
     id INTEGER PRIMARY KEY,
     trial INTEGER NOT NULL REFERENCES trials (id),
     trace_id BLOB NOT NULL CHECK (length(trace_id) = 16),
-    stands_for INTEGER NOT NULL DEFAULT 1, -- 1 of so many traces was kept when this one began
+    weight REAL NOT NULL DEFAULT 1, -- how many traces this one stands for; multiplies the weight of its spans' shapes
     trace_hex TEXT AS (lower(hex(trace_id))) VIRTUAL -- takes no space; as the views show it
 );
 -- It indexes the id as the views show it, so that finding a trace and joining by trace are fast through the views.
@@ -37,8 +37,19 @@ CREATE TABLE span_shape_rows (
     server_port INTEGER,
     error_type INTEGER, -- strings.id
     resend_count INTEGER,
-    weight REAL NOT NULL,
-    attributes INTEGER NOT NULL -- strings.id of a template of a JSON object
+    weight REAL NOT NULL, -- how many spans a span stood for when it came
+    attributes INTEGER NOT NULL, -- strings.id of a template of a JSON object
+    rpc_system INTEGER, -- strings.id
+    rpc_service INTEGER, -- strings.id
+    rpc_method INTEGER, -- strings.id
+    rpc_status INTEGER, -- strings.id
+    messaging_system INTEGER, -- strings.id
+    messaging_destination INTEGER, -- strings.id of a template
+    messaging_operation INTEGER, -- strings.id
+    db_collection INTEGER, -- strings.id
+    peer_service INTEGER, -- strings.id
+    url_template INTEGER, -- strings.id
+    request_name INTEGER -- strings.id; NULL where no request is, and where the name is made of the address
 );
 
 -- Kept in the order of traces. The key is unique, so that a batch that an exporter sends again is kept once. References
@@ -55,6 +66,7 @@ CREATE TABLE span_rows (
     db_charge REAL,
     retry_after_ns INTEGER,
     a1, a2, a3, a4, a5, a6, a7, a8, a9, -- what fills the templates
+    batch_size INTEGER,
     PRIMARY KEY (trace, span_id, kind, start_ns)
 ) WITHOUT ROWID;
 

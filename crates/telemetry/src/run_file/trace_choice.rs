@@ -3,31 +3,72 @@
 //! Every counted window gets the same number of places, since each is a load level of its own and a short or slow one
 //! must not vanish beside a busy one; places that a window cannot fill go to the others. Within a window the traces with
 //! the smallest hash of their id are taken: the same ones on every reading, and no matter when or in which order they
-//! came. A trace that is read stands for its share of its window.
+//! came. A trace that stands for others is taken so many times as likely, so that what is read is as even as what was
+//! sent, whatever was thinned out before. A trace that is read stands for its share of its window.
 
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BinaryHeap;
 
 use narrows_model::run::Window;
 use narrows_model::trace::TraceId;
 
+/// The most that one trace may stand for. Larger weights are no sampling rates, and could not be added up.
+const WEIGHT_MAX: f64 = 1e9;
+/// How many hashes there are.
+const HASHES: f64 = 18_446_744_073_709_551_616.0;
+
 /// A trace that was chosen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Chosen {
     pub(super) id: TraceId,
     /// The position of its window among the counted ones.
-    pub(super) window: usize,
-    /// All traces of that window.
-    pub(super) window_traces: u64,
+    window: usize,
+    /// How many traces it stands for already.
+    weight: f64,
+    rank: f64,
 }
 
-/// For each of these traces, in order, how many traces it stands for: those of its window ÷ those that are here.
-pub(super) fn stand_for(chosen: &[Chosen]) -> Vec<f64> {
-    let here = |window: usize| chosen.iter().filter(|trace| trace.window == window).count();
-    let mut ratios: BTreeMap<usize, f64> = BTreeMap::new();
-    let ratio = |trace: &Chosen| {
-        *ratios.entry(trace.window).or_insert_with(|| trace.window_traces as f64 / here(trace.window) as f64)
-    };
-    chosen.iter().map(ratio).collect()
+/// What was chosen, the windows by turns: any first part of it is as even as the whole.
+#[derive(Debug, PartialEq)]
+pub(super) struct Selection {
+    chosen: Vec<Chosen>,
+    windows: Vec<OfWindow>,
+}
+
+/// What a selection knows of a window.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct OfWindow {
+    /// The weight of all its traces.
+    weight: f64,
+    /// The smallest rank that was not chosen; infinite when all were.
+    next_rank: f64,
+}
+
+impl Selection {
+    pub(super) fn traces(&self) -> &[Chosen] {
+        &self.chosen
+    }
+
+    /// Leaves all but the first ones out.
+    pub(super) fn truncate(&mut self, traces: usize) {
+        for left_out in self.chosen.drain(traces.min(self.chosen.len())..) {
+            let window = &mut self.windows[left_out.window];
+            window.next_rank = window.next_rank.min(left_out.rank);
+        }
+    }
+
+    /// For each trace, in order, how many of its weight it stands for. Those of a window add up to the window.
+    ///
+    /// Source: Duffield, Lund and Thorup, "Priority sampling for estimation of arbitrary subset sums"; made to add up.
+    pub(super) fn stand_for(&self) -> Vec<f64> {
+        let estimate = |trace: &Chosen| trace.weight.max(1.0 / self.windows[trace.window].next_rank);
+        let mut sums = vec![0.0; self.windows.len()];
+        self.chosen.iter().for_each(|trace| sums[trace.window] += estimate(trace));
+        let ratio = |trace: &Chosen| match self.windows[trace.window] {
+            window if window.next_rank.is_infinite() => 1.0,
+            window => estimate(trace) / trace.weight * window.weight / sums[trace.window],
+        };
+        self.chosen.iter().map(ratio).collect()
+    }
 }
 
 /// Looks at the traces of a trial one by one and remembers, for each window, those that could be chosen.
@@ -38,9 +79,10 @@ pub(super) struct Choice<'a> {
 
 #[derive(Default)]
 struct Candidates {
-    /// The largest hash is on top and the first to go.
-    smallest: BinaryHeap<(u64, TraceId)>,
-    seen: u64,
+    /// The largest rank is on top and the first to go. Ranks are positive: their bits are in their order.
+    smallest: BinaryHeap<(u64, TraceId, u64)>,
+    weight: f64,
+    next_rank: Option<u64>,
 }
 
 impl<'a> Choice<'a> {
@@ -49,36 +91,48 @@ impl<'a> Choice<'a> {
         Self { windows: windows.map(|window| (window, Candidates::default())).collect(), places }
     }
 
-    /// Looks at a trace that began at `start_ns`.
-    pub(super) fn see(&mut self, id: TraceId, start_ns: i64) {
+    /// Looks at a trace that began at `start_ns` and stands for `weight` traces.
+    pub(super) fn see(&mut self, id: TraceId, start_ns: i64, weight: f64) {
         let places = self.places;
         let holds = |window: &Window| (window.start_ns..window.end_ns).contains(&start_ns);
         if let Some((_, candidates)) = self.windows.iter_mut().find(|(window, _)| holds(window)) {
-            candidates.seen += 1;
-            candidates.smallest.push((hash(&id), id));
-            if candidates.smallest.len() > places {
-                candidates.smallest.pop();
-            }
+            candidates.see(id, if weight > 0.0 { weight.min(WEIGHT_MAX) } else { 1.0 }, places);
         }
     }
 
-    /// The chosen traces, the windows by turns: any first part of them is as even as the whole.
-    pub(super) fn chosen(self) -> Vec<Chosen> {
-        let windows: Vec<(u64, Vec<TraceId>)> =
-            self.windows.into_iter().map(|(_, candidates)| (candidates.seen, in_order(candidates.smallest))).collect();
-        let longest = windows.iter().map(|(_, ids)| ids.len()).max().unwrap_or(0);
-        let turns = (0..longest).flat_map(|turn| {
-            let of_turn = move |(window, (seen, ids)): (usize, &(u64, Vec<TraceId>))| {
-                ids.get(turn).map(|id| Chosen { id: *id, window, window_traces: *seen })
-            };
-            windows.iter().enumerate().filter_map(of_turn)
-        });
-        turns.take(self.places).collect()
+    /// The chosen traces.
+    pub(super) fn chosen(self) -> Selection {
+        let rank_of = |bits: Option<u64>| bits.map_or(f64::INFINITY, f64::from_bits);
+        let of_window = |(_, candidates): &(_, Candidates)| OfWindow {
+            weight: candidates.weight,
+            next_rank: rank_of(candidates.next_rank),
+        };
+        let windows = self.windows.iter().map(of_window).collect();
+        let chosen = |window: usize, candidates: Candidates| -> Vec<Chosen> {
+            let sorted = candidates.smallest.into_sorted_vec().into_iter();
+            let weights = sorted.map(|(rank, id, weight)| (f64::from_bits(rank), id, f64::from_bits(weight)));
+            weights.map(|(rank, id, weight)| Chosen { id, window, weight, rank }).collect()
+        };
+        let lists: Vec<Vec<Chosen>> =
+            self.windows.into_iter().enumerate().map(|(at, (_, candidates))| chosen(at, candidates)).collect();
+        let longest = lists.iter().map(Vec::len).max().unwrap_or(0);
+        let turns = (0..longest).flat_map(|turn| lists.iter().filter_map(move |list| list.get(turn).copied()));
+        let mut selection = Selection { chosen: turns.collect(), windows };
+        selection.truncate(self.places);
+        selection
     }
 }
 
-fn in_order(heap: BinaryHeap<(u64, TraceId)>) -> Vec<TraceId> {
-    heap.into_sorted_vec().into_iter().map(|(_, id)| id).collect()
+impl Candidates {
+    fn see(&mut self, id: TraceId, weight: f64, places: usize) {
+        self.weight += weight;
+        let rank = (hash(&id) as f64 + 1.0) / HASHES / weight;
+        self.smallest.push((rank.to_bits(), id, weight.to_bits()));
+        if self.smallest.len() > places {
+            let left_out = self.smallest.pop().map(|(rank, ..)| rank);
+            self.next_rank = self.next_rank.into_iter().chain(left_out).min();
+        }
+    }
 }
 
 /// FNV-1a, then the finaliser of SplitMix64: ids that count up spread as well as random ones.
@@ -109,9 +163,18 @@ mod tests {
         lengths.iter().enumerate().map(&mut window).collect()
     }
 
-    fn choose(windows: &[Window], starts: impl Iterator<Item = i64>, places: usize) -> Vec<Chosen> {
+    fn choose(windows: &[Window], starts: impl Iterator<Item = i64>, places: usize) -> Selection {
+        choose_weighed(windows, starts, places, |_| 1.0)
+    }
+
+    fn choose_weighed(
+        windows: &[Window],
+        starts: impl Iterator<Item = i64>,
+        places: usize,
+        weight: impl Fn(i64) -> f64,
+    ) -> Selection {
         let mut choice = Choice::new(windows.iter(), places);
-        starts.for_each(|start| choice.see((start as u128).to_be_bytes(), start));
+        starts.for_each(|start| choice.see((start as u128).to_be_bytes(), start, weight(start)));
         choice.chosen()
     }
 
@@ -120,12 +183,12 @@ mod tests {
         // Windows with 10, 990 and 100 traces; places for 90.
         let windows = windows(&[10, 990, 100]);
         let chosen = choose(&windows, 0..1100, 90);
-        assert_eq!(chosen.len(), 90);
+        assert_eq!(chosen.traces().len(), 90);
         let of = |range: std::ops::Range<u128>| {
-            chosen.iter().filter(|chosen| range.contains(&u128::from_be_bytes(chosen.id))).count()
+            chosen.traces().iter().filter(|chosen| range.contains(&u128::from_be_bytes(chosen.id))).count()
         };
         assert_eq!((of(0..10), of(10..1000), of(1000..1100)), (10, 40, 40));
-        let stood_for: f64 = stand_for(&chosen).iter().sum();
+        let stood_for: f64 = chosen.stand_for().iter().sum();
         assert!((stood_for - 1100.0).abs() < 1e-6, "{stood_for}");
     }
 
@@ -138,8 +201,26 @@ mod tests {
     #[test]
     fn traces_outside_every_window_are_never_chosen() {
         let windows = windows(&[10]);
-        assert_eq!(choose(&windows, 10..50, 5), []);
-        assert_eq!(choose(&windows, 0..50, 100).len(), 10);
-        assert_eq!(choose(&windows, 0..50, 0), []);
+        assert_eq!(choose(&windows, 10..50, 5).traces(), []);
+        assert_eq!(choose(&windows, 0..50, 100).traces().len(), 10);
+        assert_eq!(choose(&windows, 0..50, 0).traces(), []);
+    }
+    #[test]
+    fn a_trace_that_stands_for_others_is_taken_as_often_as_they_would_be() {
+        let windows = windows(&[4_000]);
+        // Half of them are rare and were kept whole, the others stand for four each.
+        let weight = |start: i64| if start % 2 == 0 { 1.0 } else { 4.0 };
+        let selection = choose_weighed(&windows, 0..4_000, 1_000, weight);
+        let is_rare = |trace: &&Chosen| trace.weight == 1.0;
+        let rare = selection.traces().iter().filter(is_rare).count();
+        assert!((160..240).contains(&rare), "a fifth of what was sent: {rare}");
+        let weighed = selection.traces().iter().zip(selection.stand_for());
+        let of_rare: f64 =
+            weighed.clone().filter(|(trace, _)| is_rare(trace)).map(|(trace, ratio)| trace.weight * ratio).sum();
+        assert!((of_rare / 2_000.0 - 1.0).abs() < 0.2, "{of_rare}");
+        let all: f64 = weighed.map(|(trace, ratio)| trace.weight * ratio).sum();
+        assert!((all - 10_000.0).abs() < 1e-6, "{all}");
+        let few = choose_weighed(&windows, 0..10, 1_000, weight);
+        assert!(few.stand_for().iter().all(|ratio| *ratio == 1.0), "all of them are there");
     }
 }

@@ -42,7 +42,8 @@ SELECT s.trial,
 FROM sample_rows AS s;
 
 -- A condition on what a shape says (service, name, kind, status …) finds the shapes first and their spans by index, so
--- those columns take nothing from s. The trace is joined from the left: who does not ask for it does not wait for it.
+-- those columns take nothing from s. The trace is joined from the left: who does not ask for it does not wait for it. So
+-- is the name of a request, and before the spans, so that it is looked up once for a shape.
 CREATE VIEW spans AS
 SELECT h.trial,
        t.trace_hex AS trace_id,
@@ -77,9 +78,31 @@ SELECT h.trial,
        s.retry_after_ns, h.resend_count,
        printf((SELECT text FROM strings WHERE id = h.attributes),
               s.a1, s.a2, s.a3, s.a4, s.a5, s.a6, s.a7, s.a8, s.a9) AS attributes,
-       h.weight
-FROM span_rows AS s
-JOIN span_shape_rows AS h ON h.id = s.shape
+       h.weight * t.weight AS weight,
+       (SELECT text FROM strings WHERE id = h.rpc_system) AS rpc_system,
+       (SELECT text FROM strings WHERE id = h.rpc_service) AS rpc_service,
+       (SELECT text FROM strings WHERE id = h.rpc_method) AS rpc_method,
+       (SELECT text FROM strings WHERE id = h.rpc_status) AS rpc_status,
+       (SELECT text FROM strings WHERE id = h.messaging_system) AS messaging_system,
+       printf((SELECT text FROM strings WHERE id = h.messaging_destination),
+              s.a1, s.a2, s.a3, s.a4, s.a5, s.a6, s.a7, s.a8, s.a9) AS messaging_destination,
+       (SELECT text FROM strings WHERE id = h.messaging_operation) AS messaging_operation,
+       s.batch_size,
+       (SELECT text FROM strings WHERE id = h.db_collection) AS db_collection,
+       (SELECT text FROM strings WHERE id = h.peer_service) AS peer_service,
+       (SELECT text FROM strings WHERE id = h.url_template) AS url_template,
+       -- Where the shape has none, it is made of method and path, of which spans may each have their own.
+       CASE WHEN n.text IS NOT NULL THEN n.text
+            WHEN h.kind IN (2, 5) THEN (SELECT text FROM strings WHERE id = h.http_method) || ' ' || substr(
+                printf((SELECT text FROM strings WHERE id = h.url),
+                       s.a1, s.a2, s.a3, s.a4, s.a5, s.a6, s.a7, s.a8, s.a9),
+                1,
+                instr(printf((SELECT text FROM strings WHERE id = h.url),
+                             s.a1, s.a2, s.a3, s.a4, s.a5, s.a6, s.a7, s.a8, s.a9) || '?', '?') - 1)
+            END AS request_name
+FROM span_shape_rows AS h
+LEFT JOIN strings AS n ON n.id = h.request_name
+JOIN span_rows AS s ON s.shape = h.id
 LEFT JOIN trace_rows AS t ON t.id = s.trace;
 
 CREATE VIEW span_counts AS

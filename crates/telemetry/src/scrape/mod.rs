@@ -8,6 +8,7 @@
 //! Not here: service discovery, TLS, authentication, protobuf exposition, and rules about labels.
 
 mod line;
+mod names;
 mod page;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,7 +1,8 @@
 //! A whole exposition: Prometheus' text format 0.0.4 or OpenMetrics 1.0, to points.
 //!
 //! Each sample is a series of its own name, as Prometheus stores it: `NAME_sum` and `NAME_count` of histograms and
-//! summaries, a summary's quantiles by the label `quantile`. Buckets are left out, and so are the times at which
+//! summaries, a summary's quantiles by the label `quantile`; one that is known by OTLP too has the name that it has there.
+//! Buckets are left out, and so are the times at which
 //! counters were made (`NAME_created`): neither is a measurement that anything reads. A sample that is not finite says
 //! that there is nothing to say.
 //!
@@ -12,6 +13,7 @@ use std::collections::{BTreeMap, HashMap};
 use narrows_model::series::{Point, SeriesKey};
 
 use super::line::{About, Sample, about, sample};
+use super::names::as_by_otlp;
 
 /// The most points of one page.
 pub(super) const POINTS_MAX: usize = 50_000;
@@ -144,14 +146,15 @@ impl Reading<'_> {
         }
         let labels: BTreeMap<String, String> =
             sample.labels.into_iter().map(|(label, value)| (cut(label), cut(value))).collect();
-        let key = SeriesKey {
+        let mut key = SeriesKey {
             unit: self.unit(&sample.name),
             name: cut(sample.name),
             service: self.service.to_owned(),
             replica: 0,
             labels,
         };
-        self.page.points.push((key, Point { time_ns, value: sample.value }));
+        let value = as_by_otlp(&mut key, sample.value);
+        self.page.points.push((key, Point { time_ns, value }));
         Ok(())
     }
 
@@ -251,7 +254,7 @@ mod tests {
             ("rpc_duration_seconds_count{}", "", 2693.0),
             ("size_bytes_sum{}", "By", 30.0),
             ("size_bytes_count{}", "", 3.0),
-            ("process_resident_memory_bytes{}", "By", 2.5e6),
+            ("process.memory.usage{narrows.original_name=process_resident_memory_bytes}", "By", 2.5e6),
         ];
         let expected: Vec<_> = expected.map(|(key, unit, value)| (key.to_owned(), unit.to_owned(), value)).into();
         assert_eq!(values(&page), expected);

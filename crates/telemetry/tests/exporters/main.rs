@@ -2,7 +2,6 @@
 //!
 //! Each installs pinned versions with its language's package client into the target's temporary folder, where they stay
 //! for the next time. Where a tool is missing, or with `NARROWS_TEST_SKIP_EXPORTERS=1`, a test says that it is skipped.
-//! Rust's exporter is not here: the reference systems, which every test of a run starts, use it.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
 #![allow(clippy::print_stdout, reason = "a test that is skipped says so")]
@@ -115,6 +114,27 @@ fn go_otelhttp() {
     for protocol in ["grpc", "http/protobuf"] {
         let collected = run(&folder, protocol, &["./exporters"]);
         exchange::check(&collected, protocol, &Expected { routes: None, exception: Some("*errors.errorString") });
+        collected.has_points("http.server.request.duration.count");
+    }
+}
+
+#[test]
+fn rust_opentelemetry_otlp() {
+    let program = Program {
+        name: "rust",
+        needs: &["cargo"],
+        files: &[
+            ("main.rs", include_str!("programs/rust/main.rs")),
+            ("Cargo.toml", include_str!("programs/rust/Cargo.toml")),
+            ("Cargo.lock", include_str!("programs/rust/Cargo.lock")),
+        ],
+        install: &[&["cargo", "build", "--quiet", "--locked", "--target-dir", "built"]],
+    };
+    let Some(folder) = installed(&program) else { return };
+    for protocol in ["grpc", "http/protobuf"] {
+        let collected = run(&folder, protocol, &["built/debug/exporter"]);
+        let routes = Some(["/hello/{name}", "/boom"]);
+        exchange::check(&collected, protocol, &Expected { routes, exception: None });
         collected.has_points("http.server.request.duration.count");
     }
 }

@@ -10,6 +10,7 @@
 mod exceptions;
 mod logs;
 mod metrics;
+mod plain;
 mod spans;
 mod values;
 
@@ -64,9 +65,14 @@ impl<T> Converted<T> {
         self.complaint.get_or_insert_with(complaint);
     }
 
+    /// Whether another record is looked at.
+    fn has_room(&self) -> bool {
+        self.records.len() as u64 + self.malformed < RECORDS_MAX as u64
+    }
+
     /// Decodes a record. None when it is too large, which counts as malformed, or when there were enough before it.
     fn decode<M: prost::Message + Default + FromJson>(&mut self, record: Record<'_>) -> Result<Option<M>, String> {
-        if self.records.len() as u64 + self.malformed >= RECORDS_MAX as u64 {
+        if !self.has_room() {
             self.over_limit += 1;
             return Ok(None);
         }

@@ -2,10 +2,12 @@
 
 use narrows_model::trace::{Span, SpanKind, SpanStatus};
 use opentelemetry_proto::tonic::trace::v1 as otlp;
+use serde_json::{Map, Value};
 
+use super::plain::{self, Plain};
 use super::{Converted, Origin, exceptions, id, instant, shortened, values};
 use crate::normalise;
-use crate::otlp::request::{Format, Malformed, TRACES, each_record};
+use crate::otlp::request::{Format, Malformed, Record, TRACES, each_record};
 use crate::otlp::weights::{Rule, Weights};
 
 /// The most attributes of a span, in the order in which they came; an SDK sends 128 unless told otherwise.
@@ -23,18 +25,30 @@ pub fn spans(request: &[u8], format: Format, weights: &Weights) -> Result<Conver
     let rule = weights.rule();
     let mut converted = Converted::new();
     each_record(TRACES, format, request, |origin, record| {
-        let Some(mut span) = converted.decode::<otlp::Span>(record)? else { return Ok(()) };
+        let Some(Plain { mut span, attributes }) = decode(&mut converted, record)? else { return Ok(()) };
         span.name = shortened(span.name);
         match checked(&span) {
             Ok(ids) => {
                 cut_attributes(&mut span, origin, &mut converted);
-                converted.push(convert(origin, rule, ids, span));
+                let attributes = attributes.into_iter().chain(values::pairs(std::mem::take(&mut span.attributes)));
+                converted.push(convert(origin, rule, ids, attributes.collect(), span));
             }
             Err(what) => converted.leave_out(|| format!("span {:?} of {}: {what}", span.name, origin.service)),
         }
         Ok(())
     })?;
     Ok(converted)
+}
+
+/// A span; its attributes are in one of the two places.
+fn decode(converted: &mut Converted<Span>, record: Record<'_>) -> Result<Option<Plain>, String> {
+    match record {
+        Record::Protobuf(bytes) if converted.has_room() && record.excess().is_none() => match plain::span(bytes) {
+            Some(plain) => Ok(Some(plain)),
+            None => Ok(converted.decode(record)?.map(Plain::of)),
+        },
+        _ => Ok(converted.decode(record)?.map(Plain::of)),
+    }
 }
 
 fn cut_attributes(span: &mut otlp::Span, origin: &Origin, converted: &mut Converted<Span>) {
@@ -70,8 +84,7 @@ fn checked(span: &otlp::Span) -> Result<Checked, &'static str> {
     })
 }
 
-fn convert(origin: &Origin, rule: Rule, ids: Checked, span: otlp::Span) -> Span {
-    let mut attributes = values::object(span.attributes);
+fn convert(origin: &Origin, rule: Rule, ids: Checked, mut attributes: Map<String, Value>, span: otlp::Span) -> Span {
     exceptions::of_events(span.events).put_into(&mut attributes);
     let status = span.status.unwrap_or_default();
     Span {

@@ -6,7 +6,12 @@ use serde_json::{Map, Number, Value};
 
 /// Attributes as an object; of two with one key the later stays.
 pub(super) fn object(attributes: Vec<KeyValue>) -> Map<String, Value> {
-    attributes.into_iter().map(|attribute| (attribute.key, json(attribute.value))).collect()
+    pairs(attributes).collect()
+}
+
+/// Attributes with their values as JSON.
+pub(super) fn pairs(attributes: Vec<KeyValue>) -> impl Iterator<Item = (String, Value)> {
+    attributes.into_iter().map(|attribute| (attribute.key, json(attribute.value)))
 }
 
 /// A value. Bytes become lower-case hexadecimal; doubles that JSON cannot write become the words that protobuf's JSON
@@ -35,7 +40,7 @@ pub(super) fn text(value: Option<AnyValue>) -> String {
     }
 }
 
-fn double(value: f64) -> Value {
+pub(super) fn double(value: f64) -> Value {
     match Number::from_f64(value) {
         Some(number) => Value::Number(number),
         None if value.is_nan() => Value::from("NaN"),

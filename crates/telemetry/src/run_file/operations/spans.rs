@@ -68,7 +68,7 @@ pub(super) fn each_trace(
     mut show: impl FnMut(&[Seen]) -> rusqlite::Result<()>,
 ) -> rusqlite::Result<()> {
     if schema.has_shapes() {
-        return each_shaped_trace(connection, trial, spans_max, show);
+        return each_shaped_trace(connection, schema, trial, spans_max, show);
     }
     let mut spans = read_older(connection, schema, trial, SORTED_SPANS_MAX)?;
     spans.sort_unstable_by_key(|span| span.trace);
@@ -85,6 +85,7 @@ pub(super) fn each_trace(
 /// The spans of a trial lie in the order of their traces, so that no more than one trace is in memory.
 fn each_shaped_trace(
     connection: &Connection,
+    schema: Schema,
     trial: i64,
     spans_max: usize,
     mut show: impl FnMut(&[Seen]) -> rusqlite::Result<()>,
@@ -95,12 +96,21 @@ fn each_shaped_trace(
     let mut shapes = Shapes::new(connection, trial)?;
     let sql = "SELECT trace, shape, span_id, parent_span_id, start_ns, length_ns, db_charge \
                FROM span_rows NOT INDEXED WHERE trace BETWEEN ?1 AND ?2 ORDER BY trace";
+    let weight_of = format!("SELECT {} FROM trace_rows AS t WHERE t.id = ?1", schema.trace_weight_column());
+    let mut weight_of = connection.prepare(&weight_of)?;
+    let mut weight: Option<(i64, f64)> = None;
     let mut statement = connection.prepare(sql)?;
     let mut rows = statement.query((first, last))?;
     let mut trace: Vec<Seen> = Vec::new();
     while let Some(row) = rows.next()? {
         let Some(shape) = shapes.get(row.get(1)?)? else { continue };
-        let span = shape.with_row(row)?;
+        let id: i64 = row.get(0)?;
+        let of_trace = match weight.filter(|(known, _)| *known == id) {
+            Some((_, of_trace)) => of_trace,
+            None => weight_of.query_row([id], |row| row.get(0)).optional()?.unwrap_or(1.0),
+        };
+        weight = Some((id, of_trace));
+        let span = shape.with_row(row)?.times(of_trace);
         if trace.first().is_some_and(|other| other.trace != span.trace) {
             keep_earliest(&mut trace, spans_max);
             show(&trace)?;
@@ -206,7 +216,7 @@ impl Statuses {
             parent: parent.map_or(0, u64::from_be_bytes),
             start_ns: row.get(6)?,
             end_ns: row.get(7)?,
-            weight: if weight > 0.0 { weight.min(WEIGHT_MAX) } else { 1.0 },
+            weight: bounded(weight),
             charge: charge_of(row, 16)?,
             service: row.get(3)?,
             name: row.get(4)?,
@@ -254,7 +264,17 @@ fn charge_of(row: &Row<'_>, at: usize) -> rusqlite::Result<f64> {
     Ok(charge.unwrap_or(f64::NAN))
 }
 
+/// A weight that can be added up; one that is not a positive number says nothing.
+fn bounded(weight: f64) -> f64 {
+    if weight > 0.0 { weight.min(WEIGHT_MAX) } else { 1.0 }
+}
+
 impl Seen {
+    /// A span whose trace stands for so many.
+    fn times(self, traces: f64) -> Self {
+        Self { weight: bounded(self.weight * bounded(traces)), ..self }
+    }
+
     /// A span of this shape: the rest is what its row says.
     fn with_row(self, row: &Row<'_>) -> rusqlite::Result<Self> {
         let (trace, start_ns): (i64, i64) = (row.get(0)?, row.get(4)?);

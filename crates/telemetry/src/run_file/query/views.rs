@@ -1,13 +1,14 @@
 //! The newest views, for a run file of any schema.
 //!
 //! A temporary view lies before a table or view of the same name in the file, so the file stays as it is. Columns that
-//! an older file lacks are there as NULL; the views of Application Insights are always made anew.
+//! an older file lacks are there as NULL, or are made of others where the views of Application Insights read them; those
+//! are always made anew.
 
 use std::collections::BTreeMap;
 
 use rusqlite::{Connection, Result};
 
-use super::super::schema::{self, INSIGHTS};
+use super::super::schema::{self, INSIGHTS, OLDER_SPANS};
 
 /// Makes the views. The connection must be allowed to write to its temporary database.
 pub(super) fn create(connection: &Connection, is_older: bool) -> Result<()> {
@@ -32,7 +33,13 @@ fn add_missing_columns(connection: &Connection) -> Result<()> {
         if missing.is_empty() {
             continue;
         }
-        let absent: Vec<String> = missing.iter().map(|column| format!("NULL AS {}", quoted(column))).collect();
+        let older = |column: &str| {
+            OLDER_SPANS.iter().find(|(known, _)| name == "spans" && !found.is_empty() && *known == column)
+        };
+        let absent = |column: &&String| {
+            format!("{} AS {}", older(column).map_or("NULL", |(_, made_of)| made_of), quoted(column))
+        };
+        let absent: Vec<String> = missing.iter().map(absent).collect();
         let (name, absent) = (quoted(&name), absent.join(", "));
         connection.execute_batch(&match found.is_empty() {
             true => format!("CREATE TEMP VIEW {name} AS SELECT {absent} WHERE 0"),

@@ -11,6 +11,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use narrows_model::trace::Span;
 use serde_json::Value;
 
+use super::keyed::Keyed;
 use super::slot::ATTRIBUTE_SLOTS;
 use crate::run_file::words::kind_number;
 
@@ -43,6 +44,7 @@ pub(super) enum Role {
     Path,
     Query,
     Statement,
+    Destination,
 }
 
 /// One attribute of a layout, or the status message.
@@ -69,7 +71,7 @@ pub(super) struct Layout {
 /// All layouts by what tells them apart.
 #[derive(Debug, Default)]
 pub(super) struct Layouts {
-    numbers: HashMap<Box<[u8]>, usize>,
+    numbers: HashMap<Box<[u8]>, usize, Keyed>,
     layouts: Vec<Layout>,
     key: Vec<u8>,
     key_bytes: usize,
@@ -177,6 +179,7 @@ fn role_of(key: &str) -> Role {
         "url.path" => Role::Path,
         "url.query" => Role::Query,
         "db.query.text" | "db.statement" => Role::Statement,
+        "messaging.destination.name" | "messaging.destination" | "messaging.source.name" => Role::Destination,
         _ => Role::Plain,
     }
 }

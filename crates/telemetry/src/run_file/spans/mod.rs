@@ -5,37 +5,44 @@
 //! is learned ([`layout`]), and plain SQLite puts them together again ([`template`]). Nothing here needs a look-up in the
 //! file but for what a bounded cache has forgotten.
 //!
-//! Near the end of a trial's share of the file, whole traces are thinned out ([`thinning`]); every span is counted
-//! ([`tally`]). Reading is not done here.
+//! When half of a trial's share of the file is taken, stored traces are thinned out, slow and failed ones last
+//! ([`passes`]); near its end not every trace that begins is kept ([`thinning`]). Every span is counted ([`tally`]).
+//! Otherwise nothing is read here.
 
+mod digest;
+mod gone;
+mod keyed;
 mod layout;
+mod passes;
+mod request_name;
+mod row;
 mod shape;
 mod slot;
 mod tally;
 mod template;
 mod thinning;
 mod traces;
+mod verdicts;
 
 use narrows_model::trace::Span;
-use rusqlite::{CachedStatement, Connection, params};
+use rusqlite::{Connection, params};
 
-use self::shape::{Shape, Shapes};
-use self::slot::{SLOTS, Slot};
+use self::gone::Gone;
+use self::passes::Passes;
+pub(super) use self::request_name::RequestName;
+use self::row::Inserts;
+use self::shape::Shapes;
 use self::tally::{Added, Tally};
+pub(super) use self::template::fixed;
 use self::thinning::Thinning;
 use self::traces::{Known, Traces};
 use super::counts::Counts;
 use super::intern::Strings;
-use super::words::{kind_number, signed};
+use super::trace_choice::hash;
 use crate::Kept;
 
 /// Spans between two looks at the size of the file.
 const LOOK_EVERY: u64 = 1_000;
-
-const INSERT_SPAN: &str = "INSERT INTO span_rows (trace, span_id, kind, start_ns, shape, parent_span_id, length_ns, \
-     db_rows, db_charge, retry_after_ns, a1, a2, a3, a4, a5, a6, a7, a8, a9) \
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19) \
-     ON CONFLICT DO NOTHING";
 
 /// How many spans, and how large a file.
 #[derive(Debug, Clone, Copy)]
@@ -58,6 +65,7 @@ pub(super) struct Desk<'a> {
 pub(super) struct Spans {
     shapes: Shapes,
     traces: Traces,
+    gone: Gone,
     of_trial: Option<OfTrial>,
 }
 
@@ -67,6 +75,7 @@ struct OfTrial {
     trial: i64,
     tally: Tally,
     thinning: Thinning,
+    passes: Passes,
     until_look: u64,
 }
 
@@ -77,14 +86,15 @@ impl Spans {
         if self.of_trial.as_ref().is_none_or(|current| current.trial != trial) {
             self.save(connection)?;
             self.traces.forget();
+            self.gone = Gone::default();
             self.of_trial = Some(OfTrial::load(connection, desk.ceiling, trial)?);
         }
-        let Self { shapes, traces, of_trial: Some(of_trial) } = self else { return Ok(Kept::default()) };
-        let mut insert = connection.prepare_cached(INSERT_SPAN)?;
+        let Self { shapes, traces, gone, of_trial: Some(of_trial) } = self else { return Ok(Kept::default()) };
+        let mut inserts = Inserts::new(connection);
         let mut kept = Kept::default();
         for span in spans {
-            let fate = of_trial.fate(desk, traces, span)?;
-            of_trial.put_one(desk, shapes, &mut insert, fate, span)?;
+            let fate = of_trial.fate(desk, traces, gone, span)?;
+            of_trial.put_one(desk, shapes, &mut inserts, fate, span)?;
             match fate {
                 Fate::Kept(_) | Fate::Thinned => kept.kept += 1,
                 Fate::Refused => kept.over_limit += 1,
@@ -92,6 +102,18 @@ impl Spans {
             of_trial.look_now_and_then(connection)?;
         }
         Ok(kept)
+    }
+
+    /// The trial whose stored traces are to be thinned out now, if there is one.
+    pub(super) fn wants_room(&self) -> Option<i64> {
+        self.of_trial.as_ref().filter(|of_trial| of_trial.thinning.wants_room()).map(|of_trial| of_trial.trial)
+    }
+
+    /// Thins stored traces out a little. For use within a transaction of its own.
+    pub(super) fn thin(&mut self, desk: &mut Desk<'_>) -> rusqlite::Result<()> {
+        let Self { traces, gone, of_trial: Some(of_trial), .. } = self else { return Ok(()) };
+        of_trial.passes.step(desk, &mut of_trial.tally, traces, gone)?;
+        of_trial.look(desk.connection)
     }
 
     /// Writes what is not yet in the file. Belongs before each commit.
@@ -104,6 +126,7 @@ impl Spans {
     pub(super) fn forget(&mut self) {
         self.shapes.forget();
         self.traces.forget();
+        self.gone = Gone::default();
         self.of_trial = None;
     }
 }
@@ -119,28 +142,43 @@ enum Fate {
 
 impl OfTrial {
     fn load(connection: &Connection, ceiling: Ceiling, trial: i64) -> rusqlite::Result<Self> {
-        let bytes = bytes_of(connection)?;
         let sql = "SELECT (SELECT spans_one_in FROM trials WHERE id = ?1), \
-                   (SELECT count(*) FROM trials WHERE id <> ?1 AND state IN ('planned', 'interrupted'))";
-        let (one_in, others): (u32, u32) = connection.query_row(sql, [trial], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        let share = ceiling.bytes.saturating_sub(bytes) / (u64::from(others) + 1);
-        let thinning = Thinning::new(one_in, bytes, share);
-        Ok(Self { trial, tally: Tally::load(connection, trial)?, thinning, until_look: 0 })
+                   (SELECT count(*) FROM trials WHERE id <> ?1 AND state IN ('planned', 'interrupted')), \
+                   (SELECT coalesce(sum(spans_stored) * 1.0 / (SELECT sum(spans_stored) FROM trials), 0) FROM trials \
+                    WHERE id = ?1)";
+        let found = connection.query_row(sql, [trial], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+        let (one_in, others, own): (u32, u32, f64) = found;
+        // What the trial has in the file already is part of its share.
+        let bytes_before = (bytes_of(connection)? as f64 * (1.0 - own.clamp(0.0, 1.0))) as u64;
+        let share = ceiling.bytes.saturating_sub(bytes_before) / (u64::from(others) + 1);
+        let thinning = Thinning::new(one_in, bytes_before, share);
+        let (tally, passes) = (Tally::load(connection, trial)?, Passes::load(connection, trial)?);
+        Ok(Self { trial, tally, thinning, passes, until_look: 0 })
     }
 
     /// Spans of a trace that has begun are kept with it, also when traces that begin now are not.
-    fn fate(&self, desk: &Desk<'_>, traces: &mut Traces, span: &Span) -> rusqlite::Result<Fate> {
+    fn fate(&self, desk: &Desk<'_>, traces: &mut Traces, gone: &mut Gone, span: &Span) -> rusqlite::Result<Fate> {
         if desk.counts.spans.stored >= desk.ceiling.spans || self.thinning.is_full() {
             return Ok(Fate::Refused);
         }
         if let Some(known) = traces.recall(&span.trace_id) {
             return Ok(Fate::Kept(known));
         }
-        if !self.thinning.keeps(&span.trace_id) {
-            let found = traces.find(desk.connection, self.trial, &span.trace_id)?;
-            return Ok(found.map_or(Fate::Thinned, Fate::Kept));
+        let one_in = self.thinning.one_in().max(self.passes.one_in_at(span.start_ns));
+        if one_in > 1 || !gone.is_empty() {
+            let hash = hash(&span.trace_id);
+            if gone.has(hash) {
+                return Ok(Fate::Thinned);
+            }
+            // The low bits: the choice of traces to read goes by the whole hash, which the high bits decide.
+            if hash & u64::from(one_in - 1) != 0 {
+                let found = traces.find(desk.connection, self.trial, &span.trace_id)?;
+                if found.is_none() {
+                    gone.add(hash);
+                }
+                return Ok(found.map_or(Fate::Thinned, Fate::Kept));
+            }
         }
-        let one_in = self.thinning.one_in();
         Ok(Fate::Kept(traces.find_or_add(desk.connection, self.trial, &span.trace_id, one_in)?))
     }
 
@@ -148,7 +186,7 @@ impl OfTrial {
         &mut self,
         desk: &mut Desk<'_>,
         shapes: &mut Shapes,
-        insert: &mut CachedStatement<'_>,
+        inserts: &mut Inserts<'_>,
         fate: Fate,
         span: &Span,
     ) -> rusqlite::Result<()> {
@@ -162,13 +200,15 @@ impl OfTrial {
             let counted = self.tally.counted(desk.connection, desk.strings, span)?;
             return self.tally.count(desk.connection, desk.strings, counted, Added::thinned(weight));
         };
-        let stands_for = weight * f64::from(trace.stands_for);
-        let (shape, slots) = shapes.of(desk.connection, desk.strings, self.trial, span, stands_for)?;
-        let added = insert_span(insert, trace, shape, &slots, span)?;
+        let (shape, slots) = shapes.of(desk.connection, desk.strings, self.trial, span, weight)?;
+        let added = inserts.insert(trace, shape, &slots, span)?;
         desk.counts.spans.stored += added;
         match added {
             0 => Ok(()),
-            _ => self.tally.count(desk.connection, desk.strings, shape.counted, Added::kept(weight)),
+            _ => {
+                self.passes.see(span.end_ns);
+                self.tally.count(desk.connection, desk.strings, shape.counted, Added::kept(weight))
+            }
         }
     }
 
@@ -178,6 +218,10 @@ impl OfTrial {
             return Ok(());
         }
         self.until_look = LOOK_EVERY;
+        self.look(connection)
+    }
+
+    fn look(&mut self, connection: &Connection) -> rusqlite::Result<()> {
         let before = self.thinning.one_in();
         self.thinning.look(bytes_of(connection)?);
         if self.thinning.one_in() != before {
@@ -193,38 +237,4 @@ fn bytes_of(connection: &Connection) -> rusqlite::Result<u64> {
     let pragma = |sql| connection.prepare_cached(sql)?.query_row([], |row| row.get::<_, i64>(0));
     let pages = pragma("PRAGMA page_count")? - pragma("PRAGMA freelist_count")?;
     Ok(pages.unsigned_abs() * pragma("PRAGMA page_size")?.unsigned_abs())
-}
-
-/// Adds a span, and says how many rows that were: 0 when it was there already.
-fn insert_span(
-    insert: &mut CachedStatement<'_>,
-    trace: Known,
-    shape: Shape,
-    slots: &[Slot<'_>; SLOTS],
-    span: &Span,
-) -> rusqlite::Result<u64> {
-    let facts = &span.facts;
-    let [a1, a2, a3, a4, a5, a6, a7, a8, a9] = slots;
-    let added = insert.execute(params![
-        trace.id,
-        span.span_id,
-        kind_number(span.kind),
-        span.start_ns,
-        shape.id,
-        span.parent_id,
-        span.end_ns.saturating_sub(span.start_ns),
-        facts.db_rows.map(signed),
-        facts.db_charge.filter(|charge| charge.is_finite()),
-        facts.retry_after_ns.map(signed),
-        a1,
-        a2,
-        a3,
-        a4,
-        a5,
-        a6,
-        a7,
-        a8,
-        a9,
-    ])?;
-    Ok(added as u64)
 }

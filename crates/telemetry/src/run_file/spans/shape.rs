@@ -7,11 +7,13 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use narrows_model::trace::Span;
-use rusqlite::{Connection, params};
+use narrows_model::trace::{Span, SpanFacts};
+use rusqlite::{Connection, ToSql, params_from_iter};
 use serde_json::Value;
 
+use super::keyed::Keyed;
 use super::layout::{Field, LAYOUTS_MAX, Layout, Layouts, Place, Role, push_text, push_value};
+use super::request_name::RequestName;
 use super::slot::{ATTRIBUTE_SLOTS, SLOTS, Slot, is_plain};
 use super::tally::Counted;
 use super::template::{self, Part};
@@ -23,11 +25,43 @@ const SHAPES_MAX: usize = 8 * LAYOUTS_MAX;
 /// Most bytes of keys in the cache.
 const KEY_BYTES_MAX: usize = 32 << 20;
 
-const INSERT_SHAPE: &str = "INSERT INTO span_shape_rows (trial, service, scope, name, kind, status, status_message, \
-     http_method, http_route, http_status, url, db_system, db_namespace, db_query, db_operation, db_status, \
-     db_sub_status, db_partition, server_address, server_port, error_type, resend_count, weight, attributes) \
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, \
-     ?24)";
+const INSERT_SHAPE: &str = "INSERT INTO span_shape_rows (trial, service, scope, name, kind, status, attributes, \
+     status_message, url, db_query, messaging_destination, request_name, \
+     http_status, server_port, db_sub_status, resend_count, \
+     http_method, http_route, db_system, db_namespace, db_operation, db_status, db_partition, server_address, error_type, \
+     rpc_system, rpc_service, rpc_method, rpc_status, messaging_system, messaging_operation, db_collection, \
+     peer_service, url_template, weight) \
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+
+/// Facts that are texts and stand in the shape as they are, in the order of [`INSERT_SHAPE`].
+fn texts_of(facts: &SpanFacts) -> [Option<&str>; 18] {
+    let texts = [
+        &facts.http_method,
+        &facts.http_route,
+        &facts.db_system,
+        &facts.db_namespace,
+        &facts.db_operation,
+        &facts.db_status,
+        &facts.db_partition,
+        &facts.server_address,
+        &facts.error_type,
+        &facts.rpc_system,
+        &facts.rpc_service,
+        &facts.rpc_method,
+        &facts.rpc_status,
+        &facts.messaging_system,
+        &facts.messaging_operation,
+        &facts.db_collection,
+        &facts.peer_service,
+        &facts.url_template,
+    ];
+    texts.map(Option::as_deref)
+}
+
+/// Facts that are numbers and stand in the shape, in the order of [`INSERT_SHAPE`].
+fn numbers_of(facts: &SpanFacts) -> [Option<u32>; 4] {
+    [facts.http_status.map(u32::from), facts.server_port.map(u32::from), facts.db_sub_status, facts.resend_count]
+}
 
 /// A shape that is in the file.
 #[derive(Debug, Clone, Copy)]
@@ -41,7 +75,7 @@ pub(super) struct Shape {
 #[derive(Debug, Default)]
 pub(super) struct Shapes {
     layouts: Layouts,
-    known: HashMap<Box<[u8]>, Shape>,
+    known: HashMap<Box<[u8]>, Shape, Keyed>,
     key: Vec<u8>,
     key_bytes: usize,
 }
@@ -109,6 +143,7 @@ struct Parts<'a> {
     message: Source,
     url: Source,
     query: Source,
+    destination: Source,
 }
 
 /// Attributes that a fact may be a copy of, with their positions.
@@ -118,6 +153,7 @@ struct Originals<'a> {
     path: Option<(usize, &'a str)>,
     query: Option<(usize, &'a str)>,
     statement: Option<usize>,
+    destination: Option<usize>,
 }
 
 /// Sorts what a span says into slots and key.
@@ -156,11 +192,21 @@ fn take_apart<'a>(key: &mut Vec<u8>, layout: &Layout, span: &'a Span) -> Parts<'
     let url = span.facts.url.as_deref().map(|url| originals.of_url(url).unwrap_or_else(|| own(url)));
     let query = span.facts.db_query.as_deref();
     let query = query.map(|query| originals.statement.map_or_else(|| own(query), Source::Attribute));
-    let parts = Parts { slots, message, url: url.unwrap_or(Source::Absent), query: query.unwrap_or(Source::Absent) };
-    if parts.message == Source::Shape {
-        push_text(key, &span.status_message);
+    let destination = span.facts.messaging_destination.as_deref();
+    let parts = Parts {
+        slots,
+        message,
+        url: url.unwrap_or(Source::Absent),
+        query: query.unwrap_or(Source::Absent),
+        destination: destination
+            .map_or(Source::Absent, |_| originals.destination.map_or(Source::Shape, Source::Attribute)),
+    };
+    for (source, text) in [(parts.message, Some(span.status_message.as_str())), (parts.destination, destination)] {
+        if let (Source::Shape, Some(text)) = (source, text) {
+            push_text(key, text);
+        }
     }
-    [parts.message, parts.url, parts.query].into_iter().for_each(|source| source.push(key));
+    [parts.message, parts.url, parts.query, parts.destination].into_iter().for_each(|source| source.push(key));
     parts
 }
 
@@ -174,9 +220,12 @@ impl<'a> Originals<'a> {
         match field.role {
             Role::Url if facts.url.as_deref() == Some(text) => self.url = self.url.or(Some(at)),
             Role::Statement if facts.db_query.as_deref() == Some(text) => self.statement = self.statement.or(Some(at)),
+            Role::Destination if facts.messaging_destination.as_deref() == Some(text) => {
+                self.destination = self.destination.or(Some(at));
+            }
             Role::Path => self.path = Some((at, text)),
             Role::Query => self.query = Some((at, text)),
-            Role::Plain | Role::Url | Role::Statement => {}
+            Role::Plain | Role::Url | Role::Statement | Role::Destination => {}
         }
     }
 
@@ -217,29 +266,17 @@ fn push_rest(key: &mut Vec<u8>, trial: i64, span: &Span, weight: f64) {
     key.extend_from_slice(&weight.to_bits().to_le_bytes());
     key.push(status_number(span.status) as u8);
     push_text(key, &span.name);
-    let texts = [
-        &facts.http_method,
-        &facts.http_route,
-        &facts.db_system,
-        &facts.db_namespace,
-        &facts.db_operation,
-        &facts.db_status,
-        &facts.db_partition,
-        &facts.server_address,
-        &facts.error_type,
-    ];
-    for text in texts {
+    for text in texts_of(facts) {
         key.push(u8::from(text.is_some()));
         if let Some(text) = text {
             push_text(key, text);
         }
     }
-    let numbers =
-        [facts.http_status.map(u32::from), facts.server_port.map(u32::from), facts.db_sub_status, facts.resend_count];
-    for number in numbers {
+    for number in numbers_of(facts) {
         key.push(u8::from(number.is_some()));
         key.extend_from_slice(&number.unwrap_or_default().to_le_bytes());
     }
+    RequestName::of(span.kind, &span.name, facts, &span.attributes).push(key);
 }
 
 fn insert(
@@ -252,54 +289,29 @@ fn insert(
     weight: f64,
 ) -> rusqlite::Result<Shape> {
     let facts = &span.facts;
-    let mut text = |text: &Option<String>| strings.optional(connection, text.as_deref());
-    let texts = [
-        text(&facts.http_method)?,
-        text(&facts.http_route)?,
-        text(&facts.db_system)?,
-        text(&facts.db_namespace)?,
-        text(&facts.db_operation)?,
-        text(&facts.db_status)?,
-        text(&facts.db_partition)?,
-        text(&facts.server_address)?,
-        text(&facts.error_type)?,
-    ];
-    let [http_method, http_route, db_system, db_namespace, db_operation, db_status, partition, address, error] = texts;
     let mut template = |source, own: &str| -> rusqlite::Result<Option<i64>> {
         template_of(source, own, layout, span).map(|template| strings.id(connection, &template)).transpose()
     };
-    let message = template(parts.message, &span.status_message)?;
-    let url = template(parts.url, "")?;
-    let query = template(parts.query, "")?;
-    let attributes = strings.id(connection, &template::of_attributes(&span.attributes, &layout.fields))?;
+    let templates = [
+        template(parts.message, &span.status_message)?,
+        template(parts.url, "")?,
+        template(parts.query, "")?,
+        template(parts.destination, facts.messaging_destination.as_deref().unwrap_or_default())?,
+    ];
     let (service, name) = (strings.id(connection, &span.service)?, strings.id(connection, &span.name)?);
+    let scope = strings.id(connection, &span.scope)?;
+    let attributes = strings.id(connection, &template::of_attributes(&span.attributes, &layout.fields))?;
+    let always = [trial, service, scope, name, kind_number(span.kind), status_number(span.status), attributes];
+    let request_name = RequestName::of(span.kind, &span.name, facts, &span.attributes).text();
+    let mut columns: Vec<Option<i64>> = always.map(Some).into_iter().chain(templates).collect();
+    columns.push(strings.optional(connection, request_name.as_deref())?);
+    columns.extend(numbers_of(facts).map(|number| number.map(i64::from)));
+    for text in texts_of(facts) {
+        columns.push(strings.optional(connection, text)?);
+    }
+    let columns = columns.iter().map(|column| column as &dyn ToSql).chain([&weight as &dyn ToSql]);
+    let id = connection.prepare_cached(INSERT_SHAPE)?.insert(params_from_iter(columns))?;
     let counted = Counted::new(service, name, span);
-    let id = connection.prepare_cached(INSERT_SHAPE)?.insert(params![
-        trial,
-        service,
-        strings.id(connection, &span.scope)?,
-        name,
-        kind_number(span.kind),
-        status_number(span.status),
-        message,
-        http_method,
-        http_route,
-        facts.http_status,
-        url,
-        db_system,
-        db_namespace,
-        query,
-        db_operation,
-        db_status,
-        facts.db_sub_status,
-        partition,
-        address,
-        facts.server_port,
-        error,
-        facts.resend_count,
-        weight,
-        attributes,
-    ])?;
     Ok(Shape { id, counted })
 }
 

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use narrows_model::trace::Span;
 use rusqlite::{Connection, params};
 
+use super::keyed::Keyed;
 use crate::run_file::intern::Strings;
 use crate::run_file::reader::rows;
 use crate::run_file::words::{kind_number, signed, status_number};
@@ -28,7 +29,12 @@ pub(super) struct Counted {
 
 impl Counted {
     pub(super) fn new(service: i64, name: i64, span: &Span) -> Self {
-        Self { service, name, kind: kind_number(span.kind) as u8, status: status_number(span.status) as u8 }
+        Self::of_numbers(service, name, kind_number(span.kind) as u8, status_number(span.status) as u8)
+    }
+
+    /// As the file has it.
+    pub(super) fn of_numbers(service: i64, name: i64, kind: u8, status: u8) -> Self {
+        Self { service, name, kind, status }
     }
 }
 
@@ -36,7 +42,7 @@ impl Counted {
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Added {
     arrived: u64,
-    kept: u64,
+    kept: i64,
     weight: f64,
 }
 
@@ -50,13 +56,18 @@ impl Added {
     pub(super) fn thinned(weight: f64) -> Self {
         Self { arrived: 1, kept: 0, weight }
     }
+
+    /// Spans that were kept and are not any more.
+    pub(super) fn removed(spans: u64) -> Self {
+        Self { arrived: 0, kept: -signed(spans), weight: 0.0 }
+    }
 }
 
 /// The counts of one trial.
 #[derive(Debug)]
 pub(super) struct Tally {
     trial: i64,
-    added: HashMap<Counted, Added>,
+    added: HashMap<Counted, Added, Keyed>,
     dirty: Vec<Counted>,
 }
 
@@ -101,7 +112,7 @@ impl Tally {
             counted.service = counted.name;
         }
         let added = self.added.entry(counted).or_default();
-        if added.arrived == 0 {
+        if added.arrived == 0 && added.kept == 0 {
             self.dirty.push(counted);
         }
         added.arrived += more.arrived;
@@ -120,7 +131,7 @@ impl Tally {
             let Some(added) = self.added.get_mut(&counted) else { continue };
             let Counted { service, name, kind, status } = counted;
             let Added { arrived, kept, weight } = std::mem::take(added);
-            insert.execute(params![self.trial, service, name, kind, status, signed(arrived), signed(kept), weight])?;
+            insert.execute(params![self.trial, service, name, kind, status, signed(arrived), kept, weight])?;
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! The number of each trace in the file, and how many traces it stands for.
+//! The number of each trace in the file.
 //!
 //! Two generations of the traces seen last are remembered: spans of a trace come within seconds of each other. What was
 //! forgotten is looked up.
@@ -8,6 +8,8 @@ use std::collections::HashMap;
 use narrows_model::trace::{TraceId, hex};
 use rusqlite::{Connection, OptionalExtension, params};
 
+use super::keyed::Keyed;
+
 /// Most traces of one generation.
 const GENERATION_MAX: usize = 65_536;
 
@@ -15,15 +17,13 @@ const GENERATION_MAX: usize = 65_536;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Known {
     pub(super) id: i64,
-    /// 1 of so many traces was kept when it began.
-    pub(super) stands_for: u32,
 }
 
 /// The traces of one trial.
 #[derive(Debug, Default)]
 pub(super) struct Traces {
-    recent: HashMap<TraceId, Known>,
-    older: HashMap<TraceId, Known>,
+    recent: HashMap<TraceId, Known, Keyed>,
+    older: HashMap<TraceId, Known, Keyed>,
 }
 
 impl Traces {
@@ -49,21 +49,27 @@ impl Traces {
         Ok(found)
     }
 
-    /// A trace that is in the file, or is added to it.
+    /// A trace that is in the file, or is added to it and stands for so many.
     pub(super) fn find_or_add(
         &mut self,
         connection: &Connection,
         trial: i64,
         trace: &TraceId,
-        stands_for: u32,
+        weight: u32,
     ) -> rusqlite::Result<Known> {
-        let insert = "INSERT INTO trace_rows (trial, trace_id, stands_for) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
-        let known = match connection.prepare_cached(insert)?.execute(params![trial, trace, stands_for])? {
-            0 => find(connection, trial, trace)?.unwrap_or(Known { id: 0, stands_for }),
-            _ => Known { id: connection.last_insert_rowid(), stands_for },
+        let insert = "INSERT INTO trace_rows (trial, trace_id, weight) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
+        let known = match connection.prepare_cached(insert)?.execute(params![trial, trace, weight])? {
+            0 => find(connection, trial, trace)?.unwrap_or(Known { id: 0 }),
+            _ => Known { id: connection.last_insert_rowid() },
         };
         self.remember(trace, known);
         Ok(known)
+    }
+
+    /// A trace is not in the file any more.
+    pub(super) fn remove(&mut self, trace: &TraceId) {
+        self.recent.remove(trace);
+        self.older.remove(trace);
     }
 
     /// Needed after a rollback, which takes traces back, and when another trial begins.
@@ -81,7 +87,7 @@ impl Traces {
 }
 
 fn find(connection: &Connection, trial: i64, trace: &TraceId) -> rusqlite::Result<Option<Known>> {
-    let sql = "SELECT id, stands_for FROM trace_rows WHERE trace_hex = ?1 AND trial = ?2";
+    let sql = "SELECT id FROM trace_rows WHERE trace_hex = ?1 AND trial = ?2";
     let mut find = connection.prepare_cached(sql)?;
-    find.query_row(params![hex(trace), trial], |row| Ok(Known { id: row.get(0)?, stands_for: row.get(1)? })).optional()
+    find.query_row(params![hex(trace), trial], |row| Ok(Known { id: row.get(0)? })).optional()
 }

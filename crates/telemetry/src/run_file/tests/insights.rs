@@ -45,14 +45,18 @@ fn dependencies_have_the_words_of_application_insights() {
     let place = Place::new();
     let (file, recorder) = started(&place.path(), Limits::default());
     let template = trace(1, T0).spans.remove(1);
-    let spans = (0..).zip(calls()).map(|(number, (facts, given, kind, _))| Span {
-        span_id: [number + 1; 8],
-        name: "call".into(),
-        status: SpanStatus::Unset,
-        facts,
-        kind,
-        attributes: attributes(given),
-        ..template.clone()
+    let spans = (0..).zip(calls()).map(|(number, (facts, given, kind, _))| {
+        let attributes = attributes(given);
+        let SpanFacts { messaging_system, rpc_system, .. } = crate::normalise::facts(&attributes);
+        Span {
+            span_id: [number + 1; 8],
+            name: "call".into(),
+            status: SpanStatus::Unset,
+            facts: SpanFacts { messaging_system, rpc_system, ..facts },
+            kind,
+            attributes,
+            ..template.clone()
+        }
     });
     let count = calls().len() as u64;
     assert_eq!(wait(recorder.spans(spans.collect())), kept(count));

@@ -10,6 +10,9 @@ use super::*;
 const WRITE_TO: &str = "NARROWS_TEST_WRITE_TO";
 const KILLS: u64 = 50;
 const SEED: u64 = 0x6e61_7272_6f77_7331;
+/// Says so, and gives the file this ceiling, under which stored traces are thinned out all the time.
+const BYTES: &str = "NARROWS_TEST_BYTES";
+const FEW_BYTES: u64 = 4 << 20;
 /// Spans of one call; each call is a trace.
 const CALL: u64 = 16;
 /// Calls that are under way at once.
@@ -29,13 +32,18 @@ fn spans_of_call(round: u64, call: u64) -> Vec<Span> {
 
 /// Writes until it is killed, and says the number of each call once it is acknowledged.
 fn write_until_killed(path: &Path) -> ! {
-    let (file, ..) = RunFile::resume(path).unwrap();
+    let bytes = std::env::var(BYTES).ok().map(|bytes| bytes.parse().unwrap());
+    let limits = bytes.map_or_else(Limits::default, |bytes| Limits { bytes, ..Limits::default() });
+    let (file, ..) = RunFile::resume_with(path, limits).unwrap();
     let recorder = file.recorder();
     let round: u64 = std::env::var("NARROWS_TEST_ROUND").unwrap().parse().unwrap();
     recorder.set_trial(Some(1));
     let mut receipts = std::collections::VecDeque::new();
     for call in 0.. {
-        receipts.push_back((call, recorder.spans(spans_of_call(round, call))));
+        let later = bytes.map_or(0, |_| (round * 1_000 + call) as i64 * SECOND);
+        let spans = spans_of_call(round, call).into_iter();
+        let later = |span: Span| Span { start_ns: span.start_ns + later, end_ns: span.end_ns + later, ..span };
+        receipts.push_back((call, recorder.spans(spans.map(later).collect())));
         if receipts.len() as u64 > AHEAD {
             let (call, receipt) = receipts.pop_front().unwrap();
             assert_eq!(wait(receipt), kept(CALL));
@@ -47,10 +55,11 @@ fn write_until_killed(path: &Path) -> ! {
 }
 
 /// Lets a writer acknowledge so many calls, waits a little longer, kills it, and says how many it acknowledged.
-fn kill_after(path: &Path, round: u64, calls: u64, patience: Duration) -> u64 {
+fn kill_after(path: &Path, bytes: Option<u64>, round: u64, calls: u64, patience: Duration) -> u64 {
     let mut writer = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "--nocapture", "run_file::tests::kills::no_acknowledged_span_is_lost"])
         .env(WRITE_TO, path)
+        .envs(bytes.map(|bytes| (BYTES, bytes.to_string())))
         .env("NARROWS_TEST_ROUND", round.to_string())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -89,7 +98,7 @@ fn no_acknowledged_span_is_lost() {
     let mut acknowledged = Vec::new();
     for round in 0..KILLS {
         let (calls, patience) = (1 + next(60), Duration::from_micros(next(3_000)));
-        acknowledged.push(kill_after(&place.path(), round, calls, patience));
+        acknowledged.push(kill_after(&place.path(), None, round, calls, patience));
         let connection = Connection::open(place.path()).unwrap();
         let sql = "SELECT count(*) FROM spans WHERE trace_id = ?1";
         let mut count = connection.prepare(sql).unwrap();
@@ -108,4 +117,30 @@ fn no_acknowledged_span_is_lost() {
                   (SELECT sum(arrived) FROM span_counts) = spans_stored FROM trials";
     assert_eq!(row(&place.path(), counts), "1|1");
     assert!(acknowledged.iter().sum::<u64>() > KILLS);
+}
+
+#[test]
+fn whenever_thinning_is_killed_counts_are_exact_and_weights_honest() {
+    let place = Place::new();
+    let (file, recorder) = started(&place.path(), Limits::default());
+    file.finish(RunState::Interrupted).unwrap();
+    drop(recorder);
+    let mut acknowledged = 0;
+    for round in 0..12 {
+        let (calls, patience) = (300 + 7 * round, Duration::from_micros(211 * round));
+        acknowledged += CALL * kill_after(&place.path(), Some(FEW_BYTES), round, calls, patience);
+        let counts = "SELECT (SELECT count(*) FROM span_rows) = spans_stored, spans_refused, \
+                      (SELECT sum(arrived) = spans_stored + spans_thinned AND sum(kept) = spans_stored FROM span_counts), \
+                      (SELECT count(*) FROM (SELECT 1 FROM spans GROUP BY trace_id HAVING count(*) <> 16)), \
+                      (SELECT count(*) FROM trace_rows) * 16 = spans_stored FROM trials";
+        assert_eq!(row(&place.path(), counts), "1|0|1|0|1", "round {round}");
+        let arrived: u64 = row(&place.path(), "SELECT sum(arrived) FROM span_counts").parse().unwrap();
+        assert!(arrived >= acknowledged, "{arrived} of {acknowledged}");
+        let weighed: f64 = row(&place.path(), "SELECT sum(weight) FROM spans").parse().unwrap();
+        // Each span weighs four before anything is thinned out.
+        assert!((weighed / (4 * arrived) as f64 - 1.0).abs() < 0.1, "{weighed} for {arrived}");
+    }
+    assert_eq!(row(&place.path(), "PRAGMA integrity_check"), "ok");
+    let thinned = "SELECT spans_thinned > spans_stored / 2, spans_thinned_one_in > 1 FROM trials";
+    assert_eq!(row(&place.path(), thinned), "1|1");
 }

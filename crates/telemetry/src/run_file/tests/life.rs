@@ -140,7 +140,7 @@ fn files_that_are_not_whole_run_files_are_told_apart() {
     assert_eq!(message(&whole[..length - 1]), format!("{damaged}it is cut off after {} of {length} bytes", length - 1));
     assert_eq!(
         message(&changed("PRAGMA user_version = 7")),
-        "/checkout 100%?.narrows was written by a newer version (schema 7; this narrows reads up to 4)"
+        "/checkout 100%?.narrows was written by a newer version (schema 7; this narrows reads up to 5)"
     );
     assert!(message(&changed("PRAGMA user_version = 0")).starts_with(damaged));
     assert!(message(&changed("DELETE FROM run")).starts_with(damaged));
@@ -169,6 +169,9 @@ fn bytes_that_rot_never_panic() {
     }
     assert!(failed > 0, "some of it must have mattered");
 }
+
+/// Makes a file of schema 4 of one of schema 5, whose views are gone but for `spans`.
+const TO_SCHEMA_4: &str = include_str!("to_schema_4.sql");
 
 /// Makes a file of schema 3 of one of schema 4, whose views are gone but for `spans`.
 const TO_SCHEMA_3: &str = include_str!("to_schema_3.sql");
@@ -233,13 +236,65 @@ fn older_file(place: &Place, downgrades: &[&str]) -> TrialEvidence {
     let (file, recorder) = started(&place.path(), Limits::default());
     let mut written = write_all(&recorder).trials.remove(0);
     file.finish(RunState::Interrupted).unwrap();
+    downgrade(place, downgrades);
+    written.trial.state = TrialState::Interrupted;
+    written
+}
+
+fn downgrade(place: &Place, downgrades: &[&str]) {
     let connection = Connection::open(place.path()).unwrap();
     let views =
         "SELECT group_concat('DROP VIEW ' || name, ';') FROM sqlite_schema WHERE type = 'view' AND name <> 'spans'";
     connection.execute_batch(&row(&place.path(), views)).unwrap();
-    downgrades.iter().for_each(|sql| connection.execute_batch(sql).unwrap());
-    written.trial.state = TrialState::Interrupted;
-    written
+    [&TO_SCHEMA_4].into_iter().chain(downgrades).for_each(|sql| connection.execute_batch(sql).unwrap());
+}
+
+/// Two traces whose attributes say what schema 4 has no columns for; some of it is another for each span.
+fn remote_calls() -> Vec<Span> {
+    let span = |number: u8| {
+        let given = match number % 3 {
+            0 => json!({ "rpc.system": "grpc", "rpc.service": "Cart", "rpc.method": "Add", "rpc.grpc.status_code": 4 }),
+            1 => json!({
+                "messaging.system": "kafka", "messaging.operation": "publish", "messaging.batch.message_count": number,
+                "messaging.destination.name": format!("replies {number} 100 %"),
+            }),
+            _ => {
+                json!({ "url.template": "/a/{id}", "peer.service": "b", "db.collection.name": "c", "http.method": "GET",
+                "url.path": format!("/a/{number}") })
+            }
+        };
+        let given = attributes(given);
+        let facts = crate::normalise::facts(&given);
+        let span = trace(1 + number % 2, T0 + 11 * SECOND + i64::from(number)).spans.remove(0);
+        Span { span_id: [number + 1; 8], facts, attributes: given, name: "work".into(), ..span }
+    };
+    (0..30).map(span).collect()
+}
+
+#[test]
+fn a_file_of_schema_4_has_all_facts_in_columns_once_it_is_resumed() {
+    let place = Place::new();
+    let (file, recorder) = started(&place.path(), Limits::default());
+    recorder.put_windows(1, &windows()).unwrap();
+    assert_eq!(wait(recorder.spans(remote_calls())), kept(30));
+    file.finish(RunState::Interrupted).unwrap();
+    let expected = evidence(&place.path());
+    let names = "SELECT group_concat(name, ' ') FROM (SELECT name FROM requests ORDER BY timestamp_ns)";
+    let columns = "SELECT json_group_array(json_array(rpc_system, rpc_service, rpc_method, rpc_status, messaging_system, \
+                   messaging_destination, messaging_operation, batch_size, db_collection, peer_service, url_template, \
+                   request_name)) FROM (SELECT * FROM spans ORDER BY start_ns)";
+    let (named, said) = (super::query::first(&place, names), row(&place.path(), columns));
+    assert!(named.starts_with("work work GET /a/2 work work GET /a/5"), "{named}");
+    assert!(said.contains("\"replies 4 100 %\",\"send\",4,"), "{said}");
+
+    downgrade(&place, &[]);
+    assert_eq!(evidence(&place.path()), expected, "read as it is");
+    assert_eq!(super::query::first(&place, names), named);
+    let (file, ..) = RunFile::resume(&place.path()).unwrap();
+    file.finish(RunState::Interrupted).unwrap();
+    assert_eq!(evidence(&place.path()), expected, "and brought up to date");
+    assert_eq!((super::query::first(&place, names), row(&place.path(), columns)), (named, said));
+    assert_eq!(row(&place.path(), "SELECT count(*) > 5 AND count(*) < 30 FROM span_shape_rows"), "1");
 }
 
 #[test]
@@ -255,7 +310,7 @@ fn a_file_of_schema_1_is_read_as_it_is_and_brought_up_to_date_when_resumed() {
     recorder.set_trial(Some(1));
     assert_eq!(wait(recorder.spans(trace(4, T0 + 13 * SECOND).spans)), kept(2));
     file.finish(RunState::Complete).unwrap();
-    assert_eq!(row(&place.path(), "PRAGMA user_version"), "4");
+    assert_eq!(row(&place.path(), "PRAGMA user_version"), "5");
     let charges =
         "SELECT count(*), count(db_charge), sum(db_charge), (SELECT sum(charge) FROM dependencies) FROM spans";
     assert_eq!(row(&place.path(), charges), "8|1|2.5|2.5");

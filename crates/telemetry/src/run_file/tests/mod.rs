@@ -7,6 +7,7 @@ mod life;
 mod operations;
 mod query;
 mod spans;
+mod tail;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -74,6 +74,68 @@ fn every_span_is_read_as_it_was_written() {
 }
 
 #[test]
+fn facts_are_read_from_columns_whatever_attributes_say() {
+    let place = Place::new();
+    let (file, recorder) = started(&place.path(), Limits::default());
+    recorder.put_windows(1, &windows()).unwrap();
+    let text = |text: &str, number: u8| Some(format!("{text} %s {}", number % 3));
+    let span = |number: u8| {
+        let plain = trace(1, T0 + 11 * SECOND).spans.remove(0);
+        let facts = SpanFacts {
+            rpc_system: text("system", number),
+            rpc_service: text("service", number),
+            rpc_method: text("method", number),
+            rpc_status: text("status", number),
+            messaging_system: text("messages", number),
+            messaging_destination: Some(format!("queue {number} 100 %")),
+            messaging_operation: text("operation", number),
+            batch_size: number.is_multiple_of(2).then(|| u32::from(number) * 1_000),
+            db_collection: text("collection", number),
+            peer_service: text("peer", number),
+            url_template: text("/template", number),
+            ..plain.facts.clone()
+        };
+        let said = if number.is_multiple_of(2) { "messaging.destination.name" } else { "other" };
+        let attributes = attributes(json!({ said: format!("queue {number} 100 %"), "url.template": "another" }));
+        Span { span_id: [number + 1; 8], start_ns: plain.start_ns + i64::from(number), facts, attributes, ..plain }
+    };
+    let written: Vec<Span> = (0..60).map(span).collect();
+    assert_eq!(wait(recorder.spans(written.clone())), kept(60));
+    file.finish(RunState::Complete).unwrap();
+    assert_eq!(evidence(&place.path()).trials.remove(0).traces.remove(0).spans, written);
+    let sql = "SELECT rpc_system, rpc_service, rpc_method, rpc_status, messaging_system, messaging_destination, \
+               messaging_operation, batch_size, db_collection, peer_service, url_template, request_name FROM spans \
+               WHERE messaging_destination = 'queue 4 100 %'";
+    let said = "system %s 1|service %s 1|method %s 1|status %s 1|messages %s 1|queue 4 100 %|operation %s 1|4000|\
+                collection %s 1|peer %s 1|/template %s 1|GET /api/invoices";
+    assert_eq!(row(&place.path(), sql), said);
+}
+
+#[test]
+fn attributes_however_deep_are_kept_so_that_they_can_be_read() {
+    let place = Place::new();
+    let (file, recorder) = started(&place.path(), Limits::default());
+    recorder.put_windows(1, &windows()).unwrap();
+    let deep = |levels: usize| (0..levels).fold(json!("core"), |inner, _| json!({ "in": [inner] }));
+    let spans = [3, 20, 60, 300].map(|levels| {
+        let span = trace(1, T0 + 11 * SECOND).spans.remove(0);
+        let attributes = attributes(json!({ "deep": deep(levels), "beside": levels }));
+        Span { span_id: (levels as u64).to_be_bytes(), start_ns: span.start_ns + levels as i64, attributes, ..span }
+    });
+    assert_eq!(wait(recorder.spans(spans.to_vec())), kept(4));
+    file.finish(RunState::Complete).unwrap();
+    let read = evidence(&place.path()).trials.remove(0).traces.remove(0).spans;
+    assert_eq!(read[..2], spans[..2]);
+    for (read, levels) in read[2..].iter().zip([60, 300]) {
+        assert_eq!(read.attributes["beside"], json!(levels));
+        let text = read.attributes["deep"].to_string();
+        assert!(text.contains("(nested too deeply)") && !text.contains("core"), "{text}");
+    }
+    let sql = "SELECT count(*) FROM spans WHERE json_extract(attributes, '$.beside') = 300";
+    assert_eq!(row(&place.path(), sql), "1");
+}
+
+#[test]
 fn what_repeats_is_written_once() {
     let place = Place::new();
     let (file, recorder) = started(&place.path(), Limits::default());
