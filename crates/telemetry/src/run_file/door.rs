@@ -39,12 +39,13 @@ const URL_KEYS: [&str; 7] = [
 const QUERY_TEXT_KEYS: [&str; 2] = ["db.query.text", "db.statement"];
 
 /// Attributes and fields that hold free text, in which addresses and the like may be.
-const FREE_TEXT_KEYS: [&str; 9] = [
+const FREE_TEXT_KEYS: [&str; 10] = [
     "exception.message",
     "exception.stacktrace",
     "message",
     "messaging.destination",
     "messaging.destination.name",
+    "messaging.source.name",
     "microsoft.request.name",
     "peer.service",
     "service.peer.name",
@@ -86,7 +87,7 @@ impl Record for Span {
             without_nul(url);
         }
         if let Some(query) = &mut facts.db_query {
-            redact_statement(query);
+            clean_statement(query);
             without_nul(query);
             truncate(query, QUERY_BYTES_MAX);
         }
@@ -253,11 +254,17 @@ fn clean_text(key: &str, text: &mut String) {
     } else if key == "url.query" {
         redact_query(text);
     } else if QUERY_TEXT_KEYS.contains(&key) {
-        redact_statement(text);
+        clean_statement(text);
     } else if FREE_TEXT_KEYS.contains(&key) {
         redact_text(text);
     }
     truncate(text, if QUERY_TEXT_KEYS.contains(&key) { QUERY_BYTES_MAX } else { TEXT_BYTES_MAX });
+}
+
+/// Cut before it is blanked: each password that is moves all that follows. One that is cut off is blanked to the end.
+fn clean_statement(statement: &mut String) {
+    truncate(statement, QUERY_BYTES_MAX);
+    redact_statement(statement);
 }
 
 /// Cuts text at a character boundary, and gives back what it took.

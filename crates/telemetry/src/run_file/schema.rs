@@ -41,8 +41,10 @@ const ADD_THINNING: &str = "ALTER TABLE trials ADD COLUMN spans_thinned INTEGER 
 const ADD_THINNING_OF_STORED: &str = "ALTER TABLE trials ADD COLUMN spans_thinned_one_in INTEGER NOT NULL DEFAULT 1; \
      ALTER TABLE trials ADD COLUMN spans_thinned_before_ns INTEGER;";
 
-/// What schema 5 added to the spans of schema 4. What traces of schema 4 stand for is part of their shapes' weights.
+/// What schema 5 added to the spans of schema 4. What traces of schema 4 stand for is part of their shapes' weights too,
+/// until `upgrade.rs` takes it out there.
 const ADD_FACTS: &str = "ALTER TABLE trace_rows ADD COLUMN weight REAL NOT NULL DEFAULT 1; \
+     UPDATE trace_rows SET weight = stands_for WHERE stands_for > 1; \
      ALTER TABLE trace_rows DROP COLUMN stands_for; \
      ALTER TABLE span_rows ADD COLUMN batch_size INTEGER; \
      ALTER TABLE span_shape_rows ADD COLUMN rpc_system INTEGER; \

@@ -149,11 +149,17 @@ fn redacted_word(word: &str) -> Cow<'_, str> {
 /// Where the value of a header begins that is always a secret.
 fn after_secret_header(line: &str) -> Option<usize> {
     line.match_indices(':').find_map(|(at, _)| {
-        let name = line[..at].rsplit(|c: char| c.is_whitespace() || WORD_ENDS.contains(&c)).next()?;
-        let is_secret = HEADERS.iter().any(|header| name.eq_ignore_ascii_case(header));
-        let value = line[at + 1..].trim();
-        (is_secret && !value.is_empty()).then(|| at + 1 + usize::from(line[at + 1..].starts_with(' ')))
+        let after = &line[at + 1..];
+        let is_secret = HEADERS.iter().any(|header| ends_in_word(&line[..at], header)) && !after.trim().is_empty();
+        is_secret.then(|| at + 1 + usize::from(after.starts_with(' ')))
     })
+}
+
+/// Whether the last word of a line is this one, but for case. Looks at no more of the line: it is asked for every colon.
+fn ends_in_word(line: &str, word: &str) -> bool {
+    let Some(start) = line.len().checked_sub(word.len()) else { return false };
+    line.as_bytes()[start..].eq_ignore_ascii_case(word.as_bytes())
+        && line[..start].chars().next_back().is_none_or(|c| c.is_whitespace() || WORD_ENDS.contains(&c))
 }
 
 /// A statement of a database, without the password that it sets or shows: `IDENTIFIED BY '…'`, `PASSWORD '…'` and Redis'

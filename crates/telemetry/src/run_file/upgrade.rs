@@ -1,7 +1,8 @@
 //! Fills the columns of schema 5 for the spans of an older file, once its run is resumed.
 //!
 //! Facts that had no column are read off each span's attributes, as a file of that schema is read. Spans whose shape has
-//! more to say then get another shape, a copy with these facts. It takes about ten seconds for a million spans.
+//! more to say then get another shape, a copy with these facts. What a trace stands for was a factor of its spans' weights
+//! and is its own now, or further thinning would count it again. It takes about ten seconds for a million spans.
 
 use std::collections::HashMap;
 
@@ -23,6 +24,8 @@ struct Further {
     texts: [Option<String>; 9],
     destination: Option<String>,
     request_name: Option<String>,
+    /// What its trace stands for, which its weight has as a factor there; none when that is itself.
+    stands_for: Option<u32>,
 }
 
 /// Reads the facts of all spans and writes them to where they belong. For use within a transaction.
@@ -46,7 +49,8 @@ fn find_further(connection: &Connection) -> rusqlite::Result<()> {
                (SELECT text FROM strings WHERE id = h.name), (SELECT text FROM strings WHERE id = h.http_method), \
                (SELECT text FROM strings WHERE id = h.http_route), \
                printf((SELECT text FROM strings WHERE id = h.url), a1, a2, a3, a4, a5, a6, a7, a8, a9), \
-               printf((SELECT text FROM strings WHERE id = h.attributes), a1, a2, a3, a4, a5, a6, a7, a8, a9) \
+               printf((SELECT text FROM strings WHERE id = h.attributes), a1, a2, a3, a4, a5, a6, a7, a8, a9), \
+               (SELECT CAST(nullif(weight, 1) AS INTEGER) FROM trace_rows WHERE id = s.trace) \
                FROM span_rows AS s CROSS JOIN span_shape_rows AS h ON h.id = s.shape";
     let mut shapes = Shapes { strings: Strings::default(), known: HashMap::new() };
     let mut insert = connection.prepare("INSERT INTO temp.further VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?;
@@ -87,7 +91,8 @@ fn further_of(row: &Row<'_>) -> rusqlite::Result<(Further, Option<u32>)> {
         facts.peer_service,
         facts.url_template,
     ];
-    Ok((Further { texts, destination: facts.messaging_destination, request_name }, facts.batch_size))
+    let destination = facts.messaging_destination;
+    Ok((Further { texts, destination, request_name, stands_for: row.get(11)? }, facts.batch_size))
 }
 
 /// Copies of shapes, with more facts.
@@ -120,7 +125,7 @@ fn copy(connection: &Connection, strings: &mut Strings, shape: i64, further: &Fu
                url_template, messaging_destination, request_name) \
                SELECT trial, service, scope, name, kind, status, status_message, http_method, \
                http_route, http_status, url, db_system, db_namespace, db_query, db_operation, db_status, db_sub_status, \
-               db_partition, server_address, server_port, error_type, resend_count, weight, attributes, ?2, ?3, ?4, ?5, \
+               db_partition, server_address, server_port, error_type, resend_count, weight / ?13, attributes, ?2, ?3, ?4, ?5, \
                ?6, ?7, ?8, ?9, ?10, ?11, ?12 FROM span_shape_rows WHERE id = ?1";
     let mut ids = [None; 9];
     for (id, text) in ids.iter_mut().zip(&further.texts) {
@@ -130,5 +135,6 @@ fn copy(connection: &Connection, strings: &mut Strings, shape: i64, further: &Fu
     let destination = strings.optional(connection, destination.as_deref())?;
     let name = strings.optional(connection, further.request_name.as_deref())?;
     let [a, b, c, d, e, f, g, h, i] = ids;
-    connection.prepare_cached(sql)?.insert(params![shape, a, b, c, d, e, f, g, h, i, destination, name])
+    let stands_for = further.stands_for.unwrap_or(1);
+    connection.prepare_cached(sql)?.insert(params![shape, a, b, c, d, e, f, g, h, i, destination, name, stands_for])
 }

@@ -136,7 +136,8 @@ pub(super) fn read(
         trace = Some(trace.map_or(span, |trace| trace.with(span)));
         if trace.is_some_and(|trace| trace.spans >= TRACE_SPANS_MAX) {
             // Its other spans are not read: the next reading begins behind it.
-            trace.take().into_iter().for_each(|trace| reading.pass_by(trace.id, trace.spans));
+            let young = reading.young_spans;
+            trace.take().into_iter().for_each(|trace| reading.pass_by(trace.id, young.saturating_add(trace.spans)));
             return Ok(reading.found);
         }
     }

@@ -134,6 +134,9 @@ impl Passes {
         let stored = desk.counts.spans.stored;
         let wanted = (stored / PORTIONS).clamp(PORTION_SPANS_MIN, PORTION_SPANS_MAX);
         let settled_ns = self.newest_ns.saturating_sub(SETTLED_NS);
+        if self.through == i64::MIN {
+            self.through = before_first(desk.connection, self.trial)?;
+        }
         let found = read(desk.connection, &mut self.shapes, self.trial, self.through, settled_ns, *budget)?;
         let is_end = found.is_end;
         self.take_in(found, budget);
@@ -153,7 +156,8 @@ impl Passes {
 
     /// Begins anew with fewer to stay, unless most of what is stored is too young: what is old does not make up for it.
     fn begin_pass(&mut self, stored: u64) {
-        if 2 * (self.spans_left + self.portion_spans) < stored || self.one_in >= ONE_IN_MAX {
+        let is_mostly_young = 2 * (self.spans_left + self.portion_spans) < stored;
+        if is_mostly_young || stored == 0 || self.one_in >= ONE_IN_MAX {
             return;
         }
         self.one_in *= 4;
@@ -177,6 +181,13 @@ impl Passes {
         connection.prepare_cached(sql)?.execute(params![self.trial, self.one_in, self.before_ns])?;
         Ok(())
     }
+}
+
+/// A number below those of a trial's traces and above most of those of trials before it, of which there may be millions.
+fn before_first(connection: &Connection, trial: i64) -> rusqlite::Result<i64> {
+    let sql = "SELECT coalesce((SELECT id FROM trace_rows NOT INDEXED WHERE trial = ?1 ORDER BY id LIMIT 1), \
+               (SELECT max(id) FROM trace_rows), 0) - 1";
+    connection.prepare_cached(sql)?.query_row([trial], |row| row.get(0))
 }
 
 /// Does what was judged, and says how many spans that cost.
@@ -220,4 +231,31 @@ fn delete(connection: &Connection, trace: i64) -> rusqlite::Result<HashMap<i64, 
     }
     connection.prepare_cached("DELETE FROM trace_rows WHERE id = ?1")?.execute([trace])?;
     Ok(deleted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run_file::counts::Counts;
+    use crate::run_file::intern::Strings;
+    use crate::run_file::schema;
+    use crate::run_file::spans::Ceiling;
+
+    #[test]
+    fn traces_of_earlier_trials_are_not_gone_through_with_each_step() {
+        let connection = Connection::open_in_memory().unwrap();
+        schema::create(&connection).unwrap();
+        let rows = "PRAGMA foreign_keys = OFF; WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n LIMIT 300) \
+                    INSERT INTO trace_rows (trial, trace_id) SELECT 1 + (n > 200), randomblob(16) FROM n";
+        connection.execute_batch(rows).unwrap();
+        let ceiling = Ceiling { spans: u64::MAX, bytes: u64::MAX };
+        let (mut strings, mut counts) = (Strings::default(), Counts::default());
+        let mut desk = Desk { connection: &connection, strings: &mut strings, counts: &mut counts, ceiling };
+        for (trial, first) in [(1, 1), (2, 201), (3, 300)] {
+            let mut passes = Passes::load(&connection, trial).unwrap();
+            let mut tally = Tally::load(&connection, trial).unwrap();
+            passes.step(&mut desk, &mut tally, &mut Traces::default(), &mut Gone::default()).unwrap();
+            assert_eq!((passes.through, passes.one_in), (first - 1, 4), "nothing to thin out");
+        }
+    }
 }

@@ -298,6 +298,27 @@ fn a_file_of_schema_4_has_all_facts_in_columns_once_it_is_resumed() {
 }
 
 #[test]
+fn what_a_trace_of_schema_4_stands_for_is_told_from_what_its_spans_came_with() {
+    let place = Place::new();
+    let (file, recorder) = started(&place.path(), Limits::default());
+    assert_eq!(wait(recorder.spans(remote_calls())), kept(30));
+    file.finish(RunState::Interrupted).unwrap();
+    downgrade(&place, &[]);
+    // One trace was kept for four; the other was sampled by who sent it. Their spans share shapes.
+    let connection = Connection::open(place.path()).unwrap();
+    let kept = "UPDATE trace_rows SET stands_for = 4 WHERE id = 1; UPDATE span_shape_rows SET weight = 4";
+    connection.execute_batch(kept).unwrap();
+    drop(connection);
+    let (file, ..) = RunFile::resume(&place.path()).unwrap();
+    file.finish(RunState::Interrupted).unwrap();
+    let weights = "SELECT group_concat(weights, ' ') FROM (SELECT DISTINCT t.id || ':' || t.weight || '*' || h.weight AS \
+                   weights FROM trace_rows AS t JOIN span_rows AS s ON s.trace = t.id JOIN span_shape_rows AS h \
+                   ON h.id = s.shape ORDER BY 1)";
+    assert_eq!(row(&place.path(), weights), "1:4.0*1.0 2:1.0*4.0");
+    assert_eq!(row(&place.path(), "SELECT sum(weight) FROM spans"), "120.0");
+}
+
+#[test]
 fn a_file_of_schema_1_is_read_as_it_is_and_brought_up_to_date_when_resumed() {
     let place = Place::new();
     let expected = as_of_schema_1(older_file(&place, &[TO_SCHEMA_3, TO_SCHEMA_2, TO_SCHEMA_1]));

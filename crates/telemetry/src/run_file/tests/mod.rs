@@ -1,6 +1,7 @@
 //! A run file from the outside. Here: one of everything to write, and ways to look at a file.
 
 mod content;
+mod door;
 mod insights;
 mod kills;
 mod life;

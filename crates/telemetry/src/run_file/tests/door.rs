@@ -1,0 +1,40 @@
+//! Nothing secret gets in under any name, and no text takes longer than its length.
+
+use super::super::door::Record;
+use super::*;
+
+#[test]
+fn a_destination_is_cleaned_under_each_of_its_names() {
+    for key in ["messaging.destination.name", "messaging.destination", "messaging.source.name"] {
+        let attributes = attributes(json!({ key: "amqp://user:pass@broker/orders?token=abc" }));
+        let mut span = Span { facts: crate::normalise::facts(&attributes), attributes, ..trace(1, T0).spans.remove(0) };
+        span.clean();
+        let expected = "amqp://REDACTED:REDACTED@broker/orders?token=REDACTED";
+        assert_eq!(span.attributes[key], expected);
+        assert_eq!(span.facts.messaging_destination.as_deref(), Some(expected), "{key}");
+    }
+}
+
+#[test]
+fn long_texts_of_many_marks_are_gone_through_once() {
+    const BYTES: usize = 4 << 20;
+    let mut line = LogLine {
+        time_ns: 1,
+        service: String::new(),
+        replica: 0,
+        stream: LogStream::Otlp,
+        severity: String::new(),
+        text: ":".repeat(BYTES),
+        trace_id: None,
+    };
+    line.clean();
+    assert_eq!(line.text, ":".repeat(16 << 10));
+    let many = "password 'a' ".repeat(BYTES / 13);
+    let mut span = Span { attributes: attributes(json!({ "db.statement": many })), ..trace(1, T0).spans.remove(0) };
+    span.facts.db_query = Some(many);
+    span.clean();
+    let query = span.facts.db_query.as_deref().unwrap();
+    assert!(query.len() <= 64 << 10 && query.starts_with("password 'REDACTED' password 'REDACTED' "));
+    assert!(!query.contains("'a'"));
+    assert_eq!(span.attributes["db.statement"], query);
+}
