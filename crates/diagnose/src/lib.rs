@@ -11,6 +11,7 @@ mod compare;
 pub mod detectors;
 mod instrumentation;
 mod rank;
+mod reading;
 mod refusals;
 mod repetition;
 mod requests;
@@ -30,6 +31,7 @@ use narrows_model::published::Notes;
 
 pub use caveats::caveats;
 pub use compare::compare;
+pub use reading::Reading;
 pub use sentence::sentence;
 use thresholds::Thresholds;
 
@@ -43,14 +45,21 @@ pub trait Detector: Sync {
     /// The version of the rule, from 1.
     fn version(&self) -> u32;
     /// The cause wherever it is seen in this trial, in any order.
-    fn detect(&self, trial: &TrialEvidence, thresholds: &Thresholds) -> Vec<Finding>;
+    fn detect(&self, reading: &Reading<'_>) -> Vec<Finding>;
 }
 
 /// What all detectors find in a trial: first what makes its figures invalid, then by cost, causes before their effects.
 pub fn diagnose(trial: &TrialEvidence) -> Vec<Finding> {
     let thresholds = Thresholds::default();
-    let findings = detectors::ALL.iter().flat_map(|detector| detector.detect(trial, &thresholds)).collect();
-    rank::ranked(findings, trial)
+    Reading::with(trial, &thresholds, |reading| {
+        let findings = detectors::ALL.iter().flat_map(|detector| detector.detect(reading)).collect();
+        rank::ranked(findings, trial)
+    })
+}
+
+/// What one detector finds in a trial.
+pub fn detect(detector: &dyn Detector, trial: &TrialEvidence, thresholds: &Thresholds) -> Vec<Finding> {
+    Reading::with(trial, thresholds, |reading| detector.detect(reading))
 }
 
 /// Everything that is to be concluded from a run. `objectives` are the results for each trial, in order, `notes` what

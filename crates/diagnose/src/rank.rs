@@ -217,6 +217,7 @@ mod tests {
             falsified_by: String::new(),
             advice: String::new(),
             caveats: Vec::new(),
+            ..Finding::default()
         }
     }
 

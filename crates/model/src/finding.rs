@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// One named cause, with everything needed to believe it, doubt it and act on it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
 pub struct Finding {
     /// The detector, such as `n-plus-one`.
     pub detector: String,
@@ -37,13 +37,31 @@ pub struct Finding {
     pub advice: String,
     /// What limits the reading.
     pub caveats: Vec<String>,
+    /// The part of the trial that it was seen in; none when it holds for all of it.
+    #[serde(default)]
+    pub period: Option<Period>,
+    /// What it brings about: findings that go away with it. Causes absorb their symptoms, one level deep.
+    #[serde(default)]
+    pub effects: Vec<Finding>,
+}
+
+/// A part of a trial.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub struct Period {
+    /// For people, such as `“40 users”`.
+    pub label: String,
+    /// First instant, nanoseconds since the Unix epoch.
+    pub start_ns: i64,
+    /// First instant after it.
+    pub end_ns: i64,
 }
 
 /// How sure a finding is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Default)]
 #[serde(rename_all = "lowercase")]
 pub enum Confidence {
     /// The signs are there, an important check was not possible.
+    #[default]
     Low,
     /// The signs are there and no check speaks against them.
     Medium,

@@ -8,6 +8,7 @@
 //!
 //! Times are nanoseconds since the Unix epoch in fields named `*_ns`; lengths of time are `Duration`.
 
+pub mod breakdown;
 pub mod comparison;
 pub mod evidence;
 pub mod finding;

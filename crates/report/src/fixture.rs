@@ -367,6 +367,7 @@ fn n_plus_one(trace: &Trace) -> Finding {
         advice: "Fetch the customers together: join them to the orders, or ask once with WHERE id = ANY($1)."
             .to_owned(),
         caveats: vec!["Traces are a sample of 1 in 40 requests.".to_owned()],
+        ..Finding::default()
     }
 }
 
@@ -388,6 +389,7 @@ fn saturated() -> Finding {
         falsified_by: "More throughput at the same CPU limit and code.".to_owned(),
         advice: "Take work out of the request first; then raise the limit or add a replica.".to_owned(),
         caveats: Vec::new(),
+        ..Finding::default()
     }
 }
 

@@ -16,7 +16,8 @@ use narrows_model::series::names;
 use narrows_model::units;
 
 use crate::Detector;
-use crate::stretches::{HostUse, Stretch, stretches};
+use crate::reading::Reading;
+use crate::stretches::{HostUse, Stretch};
 use crate::thresholds::Thresholds;
 
 /// See the module.
@@ -45,9 +46,9 @@ impl Detector for CpuSaturation {
         4
     }
 
-    fn detect(&self, trial: &TrialEvidence, thresholds: &Thresholds) -> Vec<Finding> {
-        let scene = Scene { trial, thresholds, stretches: stretches(trial) };
-        let services = trial.service_names().into_iter().filter_map(|service| scene.of_service(service));
+    fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
+        let scene = Scene { trial: reading.trial, thresholds: reading.thresholds, stretches: reading.stretches };
+        let services = reading.trial.service_names().into_iter().filter_map(|service| scene.of_service(service));
         let found: Vec<Saturation<'_>> = services.collect();
         let host = scene.of_host().filter(|_| found.is_empty());
         found.into_iter().chain(host).map(|saturation| scene.finding(self, &saturation)).collect()
@@ -74,7 +75,7 @@ struct Saturation<'a> {
 struct Scene<'a> {
     trial: &'a TrialEvidence,
     thresholds: &'a Thresholds,
-    stretches: Vec<Stretch>,
+    stretches: &'a [Stretch],
 }
 
 impl<'a> Scene<'a> {
@@ -179,6 +180,7 @@ impl<'a> Scene<'a> {
             falsified_by: words.falsified_by(),
             advice: words.advice(),
             caveats: words.caveats(),
+            ..Finding::default()
         }
     }
 
@@ -416,7 +418,7 @@ mod tests {
     }
 
     fn detect(trial: TrialBuilder) -> Vec<Finding> {
-        CpuSaturation.detect(&trial.build(), &Thresholds::default())
+        crate::detect(&CpuSaturation, &trial.build(), &Thresholds::default())
     }
 
     /// Three steps of ten seconds in which throughput stops growing.

@@ -15,8 +15,8 @@ use narrows_model::trace::Span;
 use narrows_model::units;
 
 use crate::Detector;
-use crate::calls::{Call, Handled, by_operation, median_of};
-use crate::requests::requests;
+use crate::calls::{Call, Handled, median_of};
+use crate::reading::Reading;
 use crate::stores::Store;
 use crate::thresholds::Thresholds;
 use crate::words::{EXEMPLARS_MAX, TEXT_CHARS_MAX, clipped, exemplar};
@@ -34,11 +34,11 @@ impl Detector for CrossPartitionQuery {
         1
     }
 
-    fn detect(&self, trial: &TrialEvidence, thresholds: &Thresholds) -> Vec<Finding> {
-        let requests = requests(&trial.traces, thresholds);
+    fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
+        let (trial, thresholds) = (reading.trial, reading.thresholds);
         let seen_partitions = partitions_seen(trial);
         let mut findings = Vec::new();
-        for ((service, operation), all) in &by_operation(&requests) {
+        for ((service, operation), all) in reading.operations {
             let mut kinds: BTreeMap<&str, Vec<Sighting<'_>>> = BTreeMap::new();
             for sighting in all.iter().flat_map(sightings) {
                 kinds.entry(&sighting.answers[0].0.kind).or_default().push(sighting);
@@ -241,6 +241,7 @@ impl<'a> Case<'a> {
             ),
             advice: self.advice(),
             caveats: self.caveats(),
+            ..Finding::default()
         }
     }
 
@@ -395,7 +396,7 @@ mod tests {
     }
 
     fn detect(trial: TrialBuilder) -> Vec<Finding> {
-        CrossPartitionQuery.detect(&trial.build(), &Thresholds::default())
+        crate::detect(&CrossPartitionQuery, &trial.build(), &Thresholds::default())
     }
 
     #[test]

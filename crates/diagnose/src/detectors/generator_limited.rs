@@ -12,6 +12,7 @@ use narrows_model::series::names;
 use narrows_model::units;
 
 use crate::Detector;
+use crate::reading::Reading;
 use crate::stretches::{Stretch, stretches};
 use crate::thresholds::Thresholds;
 
@@ -28,14 +29,14 @@ impl Detector for GeneratorLimited {
         3
     }
 
-    fn detect(&self, trial: &TrialEvidence, thresholds: &Thresholds) -> Vec<Finding> {
-        let stretches = stretches(trial);
+    fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
+        let (trial, thresholds, stretches) = (reading.trial, reading.thresholds, reading.stretches);
         let signs: Vec<Sign> = [
             verdict(trial),
             held_back(trial, thresholds),
             lateness(trial, thresholds),
-            busiest_thread(trial, &stretches, thresholds),
-            full_host(trial, &stretches, thresholds),
+            busiest_thread(trial, stretches, thresholds),
+            full_host(trial, stretches, thresholds),
         ]
         .into_iter()
         .flatten()
@@ -233,6 +234,7 @@ fn finding(detector: &GeneratorLimited, signs: Vec<Sign>, trial: &TrialEvidence)
         },
         advice: if is_users { MORE_USERS.into() } else { MORE_CPU.into() },
         caveats: Vec::new(),
+        ..Finding::default()
     }
 }
 
@@ -249,7 +251,7 @@ mod tests {
     }
 
     fn detect(trial: TrialBuilder) -> Vec<Finding> {
-        GeneratorLimited.detect(&trial.build(), &Thresholds::default())
+        crate::detect(&GeneratorLimited, &trial.build(), &Thresholds::default())
     }
 
     #[test]

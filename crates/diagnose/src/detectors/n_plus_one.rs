@@ -7,13 +7,13 @@
 
 use std::collections::BTreeMap;
 
-use narrows_model::evidence::TrialEvidence;
 use narrows_model::finding::{Confidence, Exemplar, Figure, Finding};
 use narrows_model::units;
 
 use crate::Detector;
+use crate::reading::Reading;
 use crate::repetition::{Repetition, repetitions};
-use crate::requests::{Query, Request, requests};
+use crate::requests::{Query, Request};
 use crate::stats::weighted_median;
 use crate::thresholds::Thresholds;
 use crate::words::{EXEMPLARS_MAX, TEXT_CHARS_MAX, clipped, exemplar};
@@ -36,11 +36,11 @@ impl Detector for NPlusOne {
         2
     }
 
-    fn detect(&self, trial: &TrialEvidence, thresholds: &Thresholds) -> Vec<Finding> {
-        let requests = requests(&trial.traces, thresholds);
-        let totals = Totals::of(&requests);
+    fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
+        let (requests, thresholds) = (reading.requests, reading.thresholds);
+        let totals = Totals::of(requests);
         let mut groups: BTreeMap<(&str, String, &str), Vec<Sighting<'_>>> = BTreeMap::new();
-        for request in &requests {
+        for request in requests {
             for repetition in repetitions(request, thresholds.n_plus_one_queries) {
                 let key = (&*request.entry.service, request.operation(), &*repetition.queries[0].shape.text);
                 groups.entry(key).or_default().push(Sighting { request, repetition });
@@ -188,6 +188,7 @@ impl<'a> Case<'a> {
             ),
             advice: self.advice(),
             caveats: self.caveats(),
+            ..Finding::default()
         }
     }
 
@@ -316,7 +317,7 @@ mod tests {
     }
 
     fn detect(traces: impl IntoIterator<Item = Trace>) -> Vec<Finding> {
-        NPlusOne.detect(&TrialBuilder::new("a").traces(traces).build(), &Thresholds::default())
+        crate::detect(&NPlusOne, &TrialBuilder::new("a").traces(traces).build(), &Thresholds::default())
     }
 
     fn detect_in_each(children: Vec<SpanBuilder>) -> Vec<Finding> {

@@ -10,14 +10,14 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use narrows_model::evidence::TrialEvidence;
 use narrows_model::finding::{Confidence, Figure, Finding};
 use narrows_model::trace::{Span, SpanId};
 use narrows_model::units;
 
 use crate::Detector;
-use crate::calls::{Call, Handled, Times, by_operation, median_of};
-use crate::requests::{query_text, requests};
+use crate::calls::{Call, Handled, Times, median_of};
+use crate::reading::Reading;
+use crate::requests::query_text;
 use crate::thresholds::Thresholds;
 use crate::words::{EXEMPLARS_MAX, TEXT_CHARS_MAX, clipped, exemplar};
 
@@ -37,10 +37,10 @@ impl Detector for SerialFanOut {
         1
     }
 
-    fn detect(&self, trial: &TrialEvidence, thresholds: &Thresholds) -> Vec<Finding> {
-        let requests = requests(&trial.traces, thresholds);
+    fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
+        let thresholds = reading.thresholds;
         let mut findings = Vec::new();
-        for ((service, operation), all) in &by_operation(&requests) {
+        for ((service, operation), all) in reading.operations {
             let mut kinds: BTreeMap<&str, Vec<Sighting<'_>>> = BTreeMap::new();
             for handled in all {
                 for sighting in sightings(handled, thresholds) {
@@ -244,6 +244,7 @@ impl<'a> Case<'a> {
                  the whole saving."
                     .into(),
             ],
+            ..Finding::default()
         }
     }
 
@@ -353,7 +354,7 @@ mod tests {
 
     fn detect(roots: impl IntoIterator<Item = SpanBuilder>) -> Vec<Finding> {
         let traces = roots.into_iter().zip(0..).map(|(root, number)| root.trace(number));
-        SerialFanOut.detect(&TrialBuilder::new("a").traces(traces).build(), &Thresholds::default())
+        crate::detect(&SerialFanOut, &TrialBuilder::new("a").traces(traces).build(), &Thresholds::default())
     }
 
     fn request(children: Vec<SpanBuilder>) -> SpanBuilder {

@@ -16,9 +16,10 @@ use narrows_model::trace::Span;
 use narrows_model::units;
 
 use crate::Detector;
-use crate::calls::{Call, Handled, Times, by_operation, is_throttled, median_of};
+use crate::calls::{Call, Handled, Times, is_throttled, median_of};
+use crate::reading::Reading;
 use crate::refusals::{Gap, Refused, SECOND_NS};
-use crate::requests::{is_database, requests};
+use crate::requests::is_database;
 use crate::stores::Store;
 use crate::thresholds::Thresholds;
 use crate::words::{EXEMPLARS_MAX, exemplar};
@@ -39,9 +40,8 @@ impl Detector for Throttling {
         1
     }
 
-    fn detect(&self, trial: &TrialEvidence, thresholds: &Thresholds) -> Vec<Finding> {
-        let requests = requests(&trial.traces, thresholds);
-        let handled = by_operation(&requests);
+    fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
+        let (trial, thresholds, handled) = (reading.trial, reading.thresholds, reading.operations);
         let mut cases = Vec::new();
         for operation in &trial.operations {
             for refused in Refused::by_target(operation) {
@@ -214,6 +214,7 @@ impl<'a> Case<'a> {
             ),
             advice: self.advice(),
             caveats: self.caveats(),
+            ..Finding::default()
         }
     }
 
@@ -419,7 +420,7 @@ mod tests {
     }
 
     fn detect(trial: TrialBuilder) -> Vec<Finding> {
-        Throttling.detect(&trial.build(), &Thresholds::default())
+        crate::detect(&Throttling, &trial.build(), &Thresholds::default())
     }
 
     #[test]

@@ -271,6 +271,7 @@ fn finding(detector: &str) -> Finding {
         falsified_by: "no 429".into(),
         advice: "provision more".into(),
         caveats: vec![],
+        ..Finding::default()
     }
 }
 
