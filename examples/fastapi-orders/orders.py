@@ -1,11 +1,12 @@
 """A small order service: FastAPI in front of SQLAlchemy and a SQLite file.
 
-Listing orders reads each order's lines when they are first touched, which is one query for every order on the page.
-With EAGER=1 the lines of the whole page are read with one query.
+Listing orders reads the lines of the whole page with one query, and writes a check digit beside each total.
 
 Environment:
     DATABASE  path of the SQLite file, made new at every start; default: orders.db in the system's temporary directory
-    EAGER     1 to read the lines of a page at once; anything else reads them order by order
+    FAULT     what is wrong with the service; nothing, or one of
+              n-plus-one  reads each order's lines when they are first touched: one query for every order on the page
+              cpu         works out the check digits with far too many rounds
 """
 
 import datetime
@@ -28,7 +29,8 @@ LINES_PER_ORDER_MAX = 3
 PRODUCTS = ("bolt", "bracket", "cable", "filter", "gasket", "hinge", "lamp", "pump", "relay", "valve")
 
 DATABASE = pathlib.Path(os.environ.get("DATABASE", pathlib.Path(tempfile.gettempdir(), "orders.db")))
-EAGER = os.environ.get("EAGER") == "1"
+FAULT = os.environ.get("FAULT", "")
+CHECK_ROUNDS = 2_000 if FAULT == "cpu" else 1
 
 
 class Base(DeclarativeBase):
@@ -67,6 +69,7 @@ class OrderSummary(BaseModel):
     placed_on: datetime.date
     customer: str
     total_cents: int
+    check_digit: int
 
 
 class OrderLine(BaseModel):
@@ -118,6 +121,14 @@ engine = create_database(DATABASE)
 app = FastAPI(title="orders")
 
 
+def check_digit(total_cents: int) -> int:
+    """A sum of digits with changing weights, modulo 11."""
+    digit = 0
+    for turn in range(CHECK_ROUNDS):
+        digit = (sum((place + turn) * int(figure) for place, figure in enumerate(str(total_cents))) + digit) % 11
+    return digit
+
+
 def summary(order: Order) -> dict:
     total_cents = sum(line.quantity * line.price_cents for line in order.lines)
     return {
@@ -125,6 +136,7 @@ def summary(order: Order) -> dict:
         "placed_on": order.placed_on,
         "customer": order.customer.name,
         "total_cents": total_cents,
+        "check_digit": check_digit(total_cents),
     }
 
 
@@ -147,7 +159,7 @@ async def health() -> dict[str, str]:
 async def list_orders(limit: Annotated[int, Query(ge=1, le=100)] = 20) -> list[dict]:
     """The newest orders, each with its customer and what it comes to."""
     newest = select(Order).order_by(Order.placed_on.desc(), Order.id.desc()).limit(limit)
-    if EAGER:
+    if FAULT != "n-plus-one":
         newest = newest.options(selectinload(Order.lines))
     with Session(engine) as session:
         return [summary(order) for order in session.scalars(newest)]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    attach, capacity, check, completions, diagnose, export, import, init, load, man, query, report, run,
+    attach, capacity, check, completions, diagnose, diff, export, import, init, load, man, query, report, run,
 };
 
 /// Puts a distributed service under load, watches every hop, and names the place that holds it back.
@@ -31,6 +31,8 @@ pub(crate) enum Command {
     Capacity(capacity::Arguments),
     /// Say again what a run showed: table, findings, one sentence
     Diagnose(diagnose::Arguments),
+    /// Say which operations, calls and findings appeared, vanished or changed from one variant to another
+    Diff(diff::Arguments),
     /// Write a run as one self-contained HTML page, or as JSON
     Report(report::Arguments),
     /// Ask a run anything, in SQL or in KQL

@@ -5,6 +5,7 @@ mod commands;
 mod exit;
 mod fitted;
 mod live;
+mod run_address;
 mod running;
 mod runs_folder;
 mod signals;
@@ -22,6 +23,7 @@ fn main() -> std::process::ExitCode {
         Command::Load(arguments) => commands::load::execute(&arguments),
         Command::Capacity(arguments) => commands::capacity::execute(&arguments),
         Command::Diagnose(arguments) => commands::diagnose::execute(&arguments),
+        Command::Diff(arguments) => commands::diff::execute(&arguments),
         Command::Report(arguments) => commands::report::execute(&arguments),
         Command::Query(arguments) => commands::query::execute(&arguments),
         Command::Attach(arguments) => commands::attach::execute(&arguments),

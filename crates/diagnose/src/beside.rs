@@ -63,6 +63,7 @@ mod tests {
 
     use super::*;
     use crate::compare;
+    use crate::thresholds::Thresholds;
 
     fn trial(variant: &str, repetition: u32, attempts: (f64, f64)) -> TrialEvidence {
         let mut utilization = operation("drones", "GET /utilization", 10, 20.0, 500.0);
@@ -90,7 +91,7 @@ mod tests {
     fn every_measure_finds_its_value() {
         let run =
             run_of_trials([trial("a", 1, (180.0, 20.0)), trial("a", 2, (180.0, 40.0)), trial("b", 1, (20.0, 0.0))]);
-        let rows = beside(&notes(Some("GET /utilization")), &compare(&run));
+        let rows = beside(&notes(Some("GET /utilization")), &compare(&run, &Thresholds::default()));
         let value = |measure: Measure, at: usize| {
             let cell = &rows.iter().find(|row| row.measure == measure).unwrap().cells[at];
             (cell.published, cell.measured)
@@ -113,7 +114,7 @@ mod tests {
     #[test]
     fn what_was_not_measured_stays_empty() {
         let run = run_of_trials([trial("a", 1, (180.0, 20.0))]);
-        let comparison = compare(&run);
+        let comparison = compare(&run, &Thresholds::default());
         for notes in [notes(None), notes(Some("GET /other"))] {
             let measured: Vec<Option<f64>> =
                 beside(&notes, &comparison).iter().map(|row| row.cells[0].measured).collect();

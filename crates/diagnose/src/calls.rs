@@ -5,10 +5,11 @@
 //! says that they went to different partitions. Calls of one *kind* have the same statement or the same endpoint;
 //! what differs from call to call (values, ids in a path) is kept apart as what was asked.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ptr;
 use std::rc::Rc;
 
-use narrows_model::trace::{Span, SpanId, SpanStatus};
+use narrows_model::trace::{Span, SpanId, SpanKind, SpanStatus, Trace};
 
 use crate::repetition::values_of;
 use crate::requests::{Query, Request};
@@ -30,8 +31,8 @@ pub(crate) struct Handled<'a> {
 }
 
 impl<'a> Handled<'a> {
-    fn new(request: &'a Request<'a>) -> Self {
-        Self { request, calls: calls(request) }
+    fn new(request: &'a Request<'a>, below: &Below<'a>) -> Self {
+        Self { request, calls: calls(request, below) }
     }
 
     /// How many requests it stands for.
@@ -48,9 +49,12 @@ impl<'a> Handled<'a> {
 /// The requests of each operation, by service and operation.
 pub(crate) fn by_operation<'a>(requests: &'a [Request<'a>]) -> BTreeMap<(&'a str, String), Vec<Handled<'a>>> {
     let mut operations: BTreeMap<(&str, String), Vec<Handled<'_>>> = BTreeMap::new();
-    for request in requests {
-        let key = (request.entry.service.as_str(), request.operation());
-        operations.entry(key).or_default().push(Handled::new(request));
+    for of_trace in requests.chunk_by(|one, next| ptr::eq(one.trace, next.trace)) {
+        let below = Below::of(of_trace[0].trace);
+        for request in of_trace {
+            let key = (request.entry.service.as_str(), request.operation());
+            operations.entry(key).or_default().push(Handled::new(request, &below));
+        }
     }
     operations
 }
@@ -73,6 +77,8 @@ pub(crate) struct Call<'a> {
     pub(crate) query: Option<&'a Query<'a>>,
     /// At least one, in order of start.
     pub(crate) attempts: Vec<&'a Span>,
+    /// The calls that carried its attempts, where a client library tried again below one span; in order of start.
+    pub(crate) carried: Vec<&'a Span>,
 }
 
 impl<'a> Call<'a> {
@@ -99,15 +105,28 @@ impl<'a> Call<'a> {
         self.attempts.iter().find_map(|span| span.facts.db_partition.as_deref())
     }
 
-    /// Each refused attempt with the one that followed it.
+    /// What was tried, as closely as the spans show it: the calls below one span, or the attempts.
+    pub(crate) fn tries(&self) -> &[&'a Span] {
+        if self.carried.is_empty() { &self.attempts } else { &self.carried }
+    }
+
+    /// The server that it went to: address, port and database; none where no address is known.
+    pub(crate) fn server(&self) -> Option<(&'a str, Option<u16>, Option<&'a str>)> {
+        let facts = &self.last().facts;
+        Some((facts.server_address.as_deref()?, facts.server_port, facts.db_namespace.as_deref()))
+    }
+
+    /// Each refused try with the one that followed it.
     pub(crate) fn refusals(&self) -> impl Iterator<Item = (&'a Span, &'a Span)> {
-        self.attempts.windows(2).filter(|pair| is_throttled(pair[0])).map(|pair| (pair[0], pair[1]))
+        self.tries().windows(2).filter(|pair| is_throttled(pair[0])).map(|pair| (pair[0], pair[1]))
     }
 
     fn is_open_to(&self, next: &Call<'_>) -> bool {
         let partitions = (self.partition(), next.partition());
-        let is_same_place = matches!(partitions, (None, _) | (_, None)) || partitions.0 == partitions.1;
         let first = next.attempts[0];
+        let namespaces = (&self.last().facts.db_namespace, &first.facts.db_namespace);
+        let is_same_place = (matches!(partitions, (None, _) | (_, None)) || partitions.0 == partitions.1)
+            && namespaces.0 == namespaces.1;
         went_wrong(self.last())
             && self.last().end_ns <= first.start_ns + CLOCK_SLACK_NS
             && first.facts.resend_count != Some(0)
@@ -116,22 +135,45 @@ impl<'a> Call<'a> {
     }
 }
 
-/// Whether an attempt was refused because the caller asks for too much: status 429.
+/// The words by which services refuse a caller that asks for too much, at the start of a type of error or a status.
+const REFUSALS: [&str; 5] =
+    ["429", "RESOURCE_EXHAUSTED", "Throttl", "ProvisionedThroughputExceeded", "TooManyRequests"];
+
+/// Whether an attempt was refused because the caller asks for too much: status 429, `RESOURCE_EXHAUSTED` of gRPC, the
+/// types of error by which stores say it, or status 503 with a time to wait.
 pub(crate) fn is_throttled(span: &Span) -> bool {
-    span.facts.db_status.as_deref() == Some("429") || span.facts.http_status == Some(429)
+    let facts = &span.facts;
+    let says_so = |text: &Option<String>| {
+        text.as_deref().is_some_and(|text| {
+            // `com.amazonaws….ThrottlingException` as well as the plain name.
+            let name = text.rsplit('.').next().unwrap_or(text);
+            REFUSALS.iter().any(|word| if *word == "429" { name == *word } else { name.starts_with(word) })
+        })
+    };
+    facts.http_status == Some(429)
+        || says_so(&facts.db_status)
+        || says_so(&facts.rpc_status)
+        || says_so(&facts.error_type)
+        || is_told_to_wait(span)
 }
 
-fn went_wrong(span: &Span) -> bool {
+/// Whether an attempt was put off: status 503 with a time to wait.
+pub(crate) fn is_told_to_wait(span: &Span) -> bool {
+    span.facts.http_status == Some(503) && span.facts.retry_after_ns.is_some()
+}
+
+pub(crate) fn went_wrong(span: &Span) -> bool {
     is_throttled(span) || span.status == SpanStatus::Error || span.facts.http_status.is_some_and(|status| status >= 500)
 }
 
 /// The calls of a request in order of start. What happens below a query, such as the HTTP call that carries it, is part
 /// of that query.
-fn calls<'a>(request: &'a Request<'a>) -> Vec<Call<'a>> {
-    let below = below_queries(request);
+fn calls<'a>(request: &'a Request<'a>, below: &Below<'a>) -> Vec<Call<'a>> {
+    let carried = carried(request, below);
+    let below = below_queries(request, below);
     let others = request.other_calls.iter().filter(|span| !below.contains(&span.span_id));
-    let mut attempts: Vec<Call<'a>> =
-        request.queries.iter().map(of_query).chain(others.map(|span| of_span(request, span))).collect();
+    let queries = request.queries.iter().map(|query| of_query(query, carried.get(&query.span.span_id)));
+    let mut attempts: Vec<Call<'a>> = queries.chain(others.map(|span| of_span(request, span))).collect();
     attempts.sort_by_key(Call::start_ns);
     let mut calls: Vec<Call<'a>> = Vec::new();
     let mut open: Vec<usize> = Vec::new();
@@ -139,6 +181,11 @@ fn calls<'a>(request: &'a Request<'a>) -> Vec<Call<'a>> {
         let earlier = open.iter().position(|at| calls[*at].is_open_to(&attempt)).map(|position| open.remove(position));
         let at = match earlier {
             Some(at) => {
+                let tries = if attempt.carried.is_empty() { &attempt.attempts } else { &attempt.carried };
+                if !(calls[at].carried.is_empty() && attempt.carried.is_empty()) {
+                    let before = calls[at].tries().to_vec();
+                    calls[at].carried = before.into_iter().chain(tries.iter().copied()).collect();
+                }
                 calls[at].attempts.extend(attempt.attempts);
                 at
             }
@@ -157,32 +204,82 @@ fn calls<'a>(request: &'a Request<'a>) -> Vec<Call<'a>> {
     calls
 }
 
-/// The queries and all spans below them. A trace's spans come in order of start, so parents come first.
-fn below_queries(request: &Request<'_>) -> HashSet<SpanId> {
-    let mut below: HashSet<SpanId> = request.queries.iter().map(|query| query.span.span_id).collect();
-    for span in request.trace.spans.iter().filter(|_| !request.queries.is_empty()) {
-        if span.parent_id.is_some_and(|parent| below.contains(&parent)) {
-            below.insert(span.span_id);
+/// The spans below each span of a trace.
+#[derive(Debug)]
+struct Below<'a>(HashMap<SpanId, Vec<&'a Span>>);
+
+impl<'a> Below<'a> {
+    fn of(trace: &'a Trace) -> Self {
+        let mut children: HashMap<SpanId, Vec<&Span>> = HashMap::new();
+        for span in &trace.spans {
+            if let Some(parent) = span.parent_id {
+                children.entry(parent).or_default().push(span);
+            }
         }
+        Self(children)
     }
-    below
+
+    /// All below these spans as far as `goes_on` says, each with the span it was reached from; none twice.
+    fn walk(&self, from: impl IntoIterator<Item = SpanId>, goes_on: impl Fn(&Span) -> bool) -> Vec<(SpanId, &'a Span)> {
+        let mut seen = HashSet::new();
+        let mut found = Vec::new();
+        let mut open: Vec<(SpanId, SpanId)> = from.into_iter().map(|id| (id, id)).collect();
+        while let Some((top, above)) = open.pop() {
+            for span in self.0.get(&above).into_iter().flatten().filter(|span| goes_on(span)) {
+                if seen.insert(span.span_id) {
+                    found.push((top, *span));
+                    open.push((top, span.span_id));
+                }
+            }
+        }
+        found
+    }
 }
 
-fn of_query<'a>(query: &'a Query<'a>) -> Call<'a> {
-    let place = [&query.span.facts.db_system, &query.span.facts.db_namespace].map(|name| name.as_deref().unwrap_or(""));
+/// The queries and all spans below them.
+fn below_queries(request: &Request<'_>, below: &Below<'_>) -> HashSet<SpanId> {
+    let queries = request.queries.iter().map(|query| query.span.span_id);
+    let found = below.walk(queries.clone(), |_| true);
+    found.into_iter().map(|(_, span)| span.span_id).chain(queries).collect()
+}
+
+/// The calls that carry each query, by the query's span, of queries for which something was tried again.
+fn carried<'a>(request: &Request<'a>, below: &Below<'a>) -> HashMap<SpanId, Vec<&'a Span>> {
+    let queries: HashSet<SpanId> = request.queries.iter().map(|query| query.span.span_id).collect();
+    let service = &request.entry.service;
+    let mut found = below.walk(request.queries.iter().map(|query| query.span.span_id), |span| {
+        span.service == *service && !queries.contains(&span.span_id)
+    });
+    found.sort_by_key(|(_, span)| span.start_ns);
+    let mut carried: HashMap<SpanId, Vec<&Span>> = HashMap::new();
+    for (query, span) in found {
+        let calls = carried.entry(query).or_default();
+        let is_next = calls.last().is_none_or(|before: &&Span| span.start_ns >= before.end_ns);
+        if span.kind == SpanKind::Client && span.facts.http_method.is_some() && is_next {
+            calls.push(span);
+        }
+    }
+    carried.retain(|_, calls| calls.len() > 1 && calls.iter().any(|call| is_throttled(call)));
+    carried
+}
+
+fn of_query<'a>(query: &'a Query<'a>, carried: Option<&Vec<&'a Span>>) -> Call<'a> {
+    let system = query.span.facts.db_system.as_deref().unwrap_or("");
     Call {
-        kind: format!("{} {} {}", place[0], place[1], query.shape.text).into(),
+        kind: format!("{system} {}", query.shape.text).into(),
         asked: values_of(query),
         parent: query.parent,
         query: Some(query),
         attempts: vec![query.span],
+        carried: carried.cloned().unwrap_or_default(),
     }
 }
 
 fn of_span<'a>(request: &Request<'a>, span: &'a Span) -> Call<'a> {
     let facts = &span.facts;
     let url = facts.url.as_deref().unwrap_or("");
-    let path = facts.http_route.clone().unwrap_or_else(|| endpoint(url));
+    let template = facts.url_template.as_ref().or(facts.http_route.as_ref());
+    let path = template.cloned().unwrap_or_else(|| endpoint(url));
     let named = [facts.http_method.as_deref(), facts.server_address.as_deref(), Some(&path)];
     let mut kind = named.into_iter().flatten().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ");
     if path.is_empty() {
@@ -191,8 +288,8 @@ fn of_span<'a>(request: &Request<'a>, span: &'a Span) -> Call<'a> {
     if let Some(port) = facts.server_port {
         kind += &format!(" :{port}");
     }
-    let parent = span.parent_id.unwrap_or(request.entry.span_id);
-    Call { kind: kind.into(), asked: url.to_owned(), parent, query: None, attempts: vec![span] }
+    let parent = request.call_parents.get(&span.span_id).copied().unwrap_or(request.entry.span_id);
+    Call { kind: kind.into(), asked: url.to_owned(), parent, query: None, attempts: vec![span], carried: Vec::new() }
 }
 
 /// The path of an address without its parameters, `{}` in place of what looks like an id: parts with a digit.
@@ -247,7 +344,7 @@ impl Times {
 
     /// How long they are together, nanoseconds.
     pub(crate) fn length_ns(&self) -> f64 {
-        self.0.iter().map(|(start, end)| (end - start) as f64).sum()
+        self.0.iter().map(|(start, end)| end.saturating_sub(*start) as f64).sum()
     }
 }
 
@@ -266,7 +363,7 @@ mod tests {
     fn found(children: Vec<SpanBuilder>) -> Vec<(String, usize)> {
         let traces = [server("shop", "GET /").at(0.0, 900.0).children(children).trace(1)];
         let requests = requests(&traces, &Thresholds::default());
-        let calls = calls(&requests[0]);
+        let calls = calls(&requests[0], &Below::of(&traces[0]));
         calls.iter().map(|call| (call.partition().unwrap_or("").to_owned(), call.attempts.len())).collect()
     }
 
@@ -292,6 +389,33 @@ mod tests {
     }
 
     #[test]
+    fn what_a_library_tries_again_below_a_query_is_seen() {
+        let post = |start_ms| client("POST").url("http://store/docs").at(start_ms, 9.0);
+        let tries = [post(0.5).throttled(Some(50.0)), post(60.0).throttled(Some(20.0)), post(90.0)];
+        let hidden = document_query(TEXT, "1").at(0.0, 100.0).children(tries);
+        let traces = [server("shop", "GET /").at(0.0, 900.0).child(hidden).trace(1)];
+        let requests = requests(&traces, &Thresholds::default());
+        let calls = calls(&requests[0], &Below::of(&traces[0]));
+        assert_eq!((calls.len(), calls[0].attempts.len(), calls[0].tries().len()), (1, 1, 3));
+        assert_eq!(calls[0].refusals().count(), 2);
+    }
+
+    #[test]
+    fn a_refusal_has_many_words() {
+        let refused =
+            |set: fn(&mut narrows_model::trace::SpanFacts)| is_throttled(&client("call").facts(set).trace(1).spans[0]);
+        assert!(refused(|facts| facts.http_status = Some(429)));
+        assert!(refused(|facts| facts.db_status = Some("429".into())));
+        assert!(refused(|facts| facts.rpc_status = Some("RESOURCE_EXHAUSTED".into())));
+        assert!(refused(|facts| facts.error_type = Some("ThrottlingException".into())));
+        assert!(refused(|facts| facts.error_type = Some("com.aws.ProvisionedThroughputExceededException".into())));
+        assert!(refused(|facts| (facts.http_status, facts.retry_after_ns) = (Some(503), Some(5))));
+        assert!(!refused(|facts| facts.http_status = Some(503)), "it is down");
+        assert!(!refused(|facts| facts.error_type = Some("4290".into())));
+        assert!(!refused(|facts| facts.rpc_status = Some("UNAVAILABLE".into())));
+    }
+
+    #[test]
     fn http_calls_are_told_apart_by_endpoint() {
         let get = |url: &str, start_ms| client("GET").url(url).at(start_ms, 5.0);
         let traces = [server("shop", "GET /")
@@ -303,7 +427,7 @@ mod tests {
             .child(get("http://127.0.0.1:9001/v2/parts/18", 20.0))
             .trace(1)];
         let requests = requests(&traces, &Thresholds::default());
-        let calls = calls(&requests[0]);
+        let calls = calls(&requests[0], &Below::of(&traces[0]));
         assert_eq!(calls[0].kind, calls[1].kind);
         assert_ne!(calls[0].asked, calls[1].asked);
         assert_eq!((&*calls[0].kind, &*calls[2].kind), ("GET /v1/parts/{}", "GET /v2/parts/{}"));

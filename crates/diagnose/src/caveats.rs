@@ -6,30 +6,27 @@
 
 use std::collections::BTreeSet;
 
-use narrows_model::evidence::TrialEvidence;
+use narrows_model::finding::Finding;
 use narrows_model::run::TrialState;
 use narrows_model::series::names;
 use narrows_model::trace::{Span, SpanKind};
 use narrows_model::units;
 
+use crate::detectors::instrumentation_gap::is_missed_by;
 use crate::instrumentation;
+use crate::operational_laws;
+use crate::reading::Reading;
 use crate::requests::{is_database, query_text};
-use crate::stretches::stretches;
-use crate::thresholds::Thresholds;
+use crate::silence::{silent_services, unseen_databases};
 
-/// Traces below which the absence of a service from them means nothing.
-const TRACES_MIN: usize = 20;
-/// Programs that are databases, by the name of what is executed.
-const DATABASES: [&str; 8] =
-    ["postgres", "mysqld", "mariadbd", "mongod", "cockroach", "clickhouse-server", "sqlservr", "oracle"];
-
-/// What limits the reading of a trial, in whole sentences; empty when nothing does.
-pub fn caveats(trial: &TrialEvidence) -> Vec<String> {
-    if trial.trial.state == TrialState::Planned {
+/// What limits the reading of a trial, in whole sentences; empty when nothing does. What a finding of
+/// `instrumentation-gap` says is not said again.
+pub(crate) fn caveats(reading: &Reading<'_>, findings: &[Finding]) -> Vec<String> {
+    if reading.trial.trial.state == TrialState::Planned {
         return Vec::new();
     }
-    let scene = Scene::of(trial);
-    let mut caveats = Vec::new();
+    let scene = Scene { reading, findings };
+    let mut caveats = operational_laws::broken(reading);
     caveats.extend(scene.refused());
     caveats.extend(scene.no_spans());
     caveats.extend(scene.silent_services());
@@ -37,23 +34,22 @@ pub fn caveats(trial: &TrialEvidence) -> Vec<String> {
     caveats.extend(scene.unseen_database());
     caveats.extend(scene.unsampled_cpu());
     caveats.extend(scene.crowded_host());
-    caveats.extend(instrumentation::caveats(trial, &Thresholds::default()));
+    caveats.extend(instrumentation::caveats(reading, findings));
     caveats
 }
 
-struct Scene<'a> {
-    trial: &'a TrialEvidence,
-    /// Services that sent spans.
-    speaking: BTreeSet<&'a str>,
+struct Scene<'r, 'a> {
+    reading: &'r Reading<'a>,
+    findings: &'r [Finding],
 }
 
-impl<'a> Scene<'a> {
-    fn of(trial: &'a TrialEvidence) -> Self {
-        Self { trial, speaking: spans(trial).map(|span| span.service.as_str()).collect() }
+impl<'a> Scene<'_, 'a> {
+    fn spans(&self) -> impl Iterator<Item = &'a Span> {
+        self.reading.trial.traces.iter().flat_map(|trace| &trace.spans)
     }
 
     fn refused(&self) -> Option<String> {
-        let (refused, kept) = (self.trial.spans_refused, self.trial.spans_total);
+        let (refused, kept) = (self.reading.trial.spans_refused, self.reading.trial.spans_total);
         (refused > 0).then(|| {
             format!(
                 "{} spans were refused because a limit was reached ({} were kept), so traces may have gaps.",
@@ -64,48 +60,31 @@ impl<'a> Scene<'a> {
     }
 
     fn no_spans(&self) -> Option<String> {
-        (self.trial.spans_total == 0 && !self.trial.services.is_empty()).then(|| {
+        (self.reading.trial.spans_total == 0 && !self.reading.trial.services.is_empty()).then(|| {
             "No spans arrived from any service, so nothing is known of what a request does inside. The services were started \
              with OTEL_EXPORTER_OTLP_ENDPOINT: are they instrumented?"
                 .into()
         })
     }
 
-    /// Services that others call or that clients call, but that never spoke.
+    /// Services that were started and never spoke.
     fn silent_services(&self) -> Vec<String> {
-        if self.trial.traces.len() < TRACES_MIN {
-            return Vec::new();
-        }
-        let asked_as_database: BTreeSet<u16> =
-            spans(self.trial).filter(|span| is_database(span)).filter_map(|span| span.facts.server_port).collect();
-        let is_silent = |service: &&str| {
-            let is_asked = |port: u16| asked_as_database.contains(&port);
-            let is_store = self.trial.services.iter().any(|i| i.service == **service && is_asked(i.port));
-            !self.speaking.contains(*service) && !is_store && !self.is_database_program(service)
-        };
-        let silent = self.trial.service_names().into_iter().filter(is_silent);
+        let is_told = |service: &&str| self.findings.iter().any(|finding| is_missed_by(finding, service));
+        let silent = silent_services(self.reading).into_iter().filter(|service| !is_told(service));
         silent
             .map(|service| {
                 format!(
                     "No spans of {service} are among the {} traces looked at, though it was started with \
                      OTEL_EXPORTER_OTLP_ENDPOINT: is it instrumented, and does it pass the trace context on?",
-                    self.trial.traces.len()
+                    self.reading.trial.traces.len()
                 )
             })
             .collect()
     }
 
-    fn is_database_program(&self, service: &str) -> bool {
-        let is_one = |command: &[String]| {
-            let program = command.first().map_or("", |first| first.rsplit('/').next().unwrap_or(first));
-            DATABASES.contains(&program)
-        };
-        self.trial.services.iter().any(|instance| instance.service == service && is_one(&instance.command))
-    }
-
     /// Services whose database spans never carry a query.
     fn maimed_queries(&self) -> Vec<String> {
-        let database = || spans(self.trial).filter(|span| is_database(span) && span.kind != SpanKind::Server);
+        let database = || self.spans().filter(|span| is_database(span) && span.kind != SpanKind::Server);
         let with_query: BTreeSet<&str> =
             database().filter(|span| query_text(span).is_some()).map(|span| span.service.as_str()).collect();
         let without: BTreeSet<&str> =
@@ -121,12 +100,10 @@ impl<'a> Scene<'a> {
             .collect()
     }
 
-    /// A database that ran while nobody reported a call to one.
+    /// A database that ran while nobody reported a call to one, unless a finding says what waits for it.
     fn unseen_database(&self) -> Vec<String> {
-        if self.trial.traces.len() < TRACES_MIN || spans(self.trial).any(is_database) {
-            return Vec::new();
-        }
-        let databases = self.trial.service_names().into_iter().filter(|service| self.is_database_program(service));
+        let is_told = |service: &&str| self.findings.iter().any(|finding| is_missed_by(finding, service));
+        let databases = unseen_databases(self.reading).into_iter().filter(|service| !is_told(service));
         databases
             .map(|service| {
                 format!(
@@ -139,30 +116,27 @@ impl<'a> Scene<'a> {
 
     /// A full machine that was mostly not the run's.
     fn crowded_host(&self) -> Option<String> {
-        let thresholds = Thresholds::default();
-        let stretches = stretches(self.trial);
-        let used = stretches.iter().filter_map(|stretch| stretch.host_use(self.trial, &thresholds));
+        let (trial, thresholds) = (self.reading.trial, self.reading.thresholds);
+        let used = self.reading.stretches.iter().filter_map(|stretch| stretch.host_use(trial, thresholds));
         let crowded = used.filter(|used| used.share >= thresholds.cpu_host_share && used.is_mostly_others);
         let worst = crowded.max_by(|a, b| a.others_cores.total_cmp(&b.others_cores))?;
         Some(format!(
             "Programs outside this run used {} of the machine's {} cores while it was full, so figures are worse than the \
              system's own.",
             units::three(worst.others_cores),
-            self.trial.cores
+            trial.cores
         ))
     }
 
     /// Services for which CPU saturation cannot be told.
     fn unsampled_cpu(&self) -> Option<String> {
-        let thresholds = Thresholds::default();
-        let stretches = stretches(self.trial);
+        let (trial, thresholds, stretches) = (self.reading.trial, self.reading.thresholds, self.reading.stretches);
         let is_sampled = |service: &str| {
-            let replicas = self.trial.services.iter().filter(|instance| instance.service == service);
+            let replicas = trial.services.iter().filter(|instance| instance.service == service);
             let mut keys = replicas.map(|instance| (names::CPU_CORES, service, instance.replica));
-            keys.any(|key| stretches.iter().any(|stretch| stretch.median_of(self.trial, key, &thresholds).is_some()))
+            keys.any(|key| stretches.iter().any(|stretch| stretch.median_of(trial, key, thresholds).is_some()))
         };
-        let unsampled: Vec<&str> =
-            self.trial.service_names().into_iter().filter(|service| !is_sampled(service)).collect();
+        let unsampled: Vec<&str> = trial.service_names().into_iter().filter(|service| !is_sampled(service)).collect();
         (!unsampled.is_empty()).then(|| {
             format!(
                 "Whether CPU held {} back cannot be told: no window has {} CPU samples over {} s.",
@@ -174,10 +148,6 @@ impl<'a> Scene<'a> {
     }
 }
 
-fn spans(trial: &TrialEvidence) -> impl Iterator<Item = &Span> {
-    trial.traces.iter().flat_map(|trace| &trace.spans)
-}
-
 #[cfg(test)]
 mod tests {
     use narrows_model::trace::Trace;
@@ -185,6 +155,7 @@ mod tests {
     use narrows_testkit::trial::{FIRST_PORT, Load, TrialBuilder};
 
     use super::*;
+    use crate::thresholds::Thresholds;
 
     fn trial() -> TrialBuilder {
         TrialBuilder::new("a").steady(10, Load { vus: 1, rate: 10.0, latency_ms: 5.0 })
@@ -195,7 +166,8 @@ mod tests {
     }
 
     fn said(trial: TrialBuilder) -> Vec<String> {
-        caveats(&trial.build())
+        let thresholds = Thresholds::default();
+        Reading::with(&trial.build(), &thresholds, |reading| caveats(reading, &crate::findings(reading)))
     }
 
     fn is_one_about(caveats: &[String], words: &str) -> bool {

@@ -1,41 +1,29 @@
 //! The variants of a run beside its first, with intervals that know about noise.
 //!
-//! Seconds of one trial are not independent: queues and caches carry over. So the counted seconds are cut into about
-//! ten blocks and the blocks' means are compared (the method of batch means, Law, *Simulation Modeling and
-//! Analysis*), on a logarithmic scale, with Welch's interval; what correlation r is left between neighbouring blocks
-//! widens it: n blocks then tell as much as n (1 − r) ÷ (1 + r) independent ones. Blocks are compared within a window
-//! with the same window of the other variant, so that a load that rises in steps does not count as noise. A ramp
-//! counts as four windows.
-//!
-//! Within one trial nothing is seen of what differs from start to start. Repetitions show that: when both variants have
+//! Within a trial the intervals are those of `blocks`. There nothing is seen of what differs from start to start. Repetitions show that: when both variants have
 //! some, the interval is at least Welch's over the repetitions, and at least as wide as their spread. A change is called one when its interval leaves out zero
 //! and it is larger than both 5 % and that spread.
 
-use narrows_model::comparison::{Change, Comparison, Difference, Meaning, NoiseFloor, VariantSummary};
+use narrows_model::comparison::{Comparison, Difference, NoiseFloor, VariantSummary};
 use narrows_model::evidence::{RunEvidence, TrialEvidence};
-use narrows_model::load::{ErrorCounts, LoadSecond};
+use narrows_model::load::ErrorCounts;
 use narrows_model::run::TrialState;
 use narrows_model::series::names;
 
-use crate::stats::{autocorrelation, mean_and_variance, median, student_t_975};
-use crate::stretches::bounds_of;
+use crate::blocks::{Quantity, change, half_width, load_blocks, strata};
+use crate::stats::{mean_and_variance, median, student_t_975};
 use crate::summaries::{operations, services};
 use crate::thresholds::Thresholds;
 
-const BLOCKS: usize = 10;
-/// Blocks of a window at least, so that each has a variance.
-const BLOCKS_PER_STRATUM_MIN: usize = 2;
-/// Correlation beyond this is not believed from ten blocks.
-const CORRELATION_MAX: f64 = 0.6;
-
 /// The variants of a run in order of their first trial, each over its finished repetitions. A variant without one has
 /// zeros and no difference.
-pub fn compare(run: &RunEvidence) -> Comparison {
+pub fn compare(run: &RunEvidence, thresholds: &Thresholds) -> Comparison {
     let variants = variants(run);
     let noise = noise_floor(&variants);
     let mut summaries: Vec<VariantSummary> = variants.iter().map(|(name, trials)| summary(name, trials)).collect();
     for at in 1..summaries.len() {
-        let against = difference((&variants[0].1, &summaries[0]), (&variants[at].1, &summaries[at]), noise);
+        let against =
+            difference((&variants[0].1, &summaries[0]), (&variants[at].1, &summaries[at]), (noise, thresholds));
         summaries[at].against_first = against;
     }
     Comparison { variants: summaries, noise }
@@ -118,8 +106,14 @@ fn relative_spread(values: Vec<f64>) -> f64 {
 
 type Side<'a> = (&'a [&'a TrialEvidence], &'a VariantSummary);
 
-fn difference(first: Side<'_>, other: Side<'_>, noise: Option<NoiseFloor>) -> Option<Difference> {
-    let (old, new) = (strata(first.0), strata(other.0));
+fn difference(
+    first: Side<'_>,
+    other: Side<'_>,
+    (noise, thresholds): (Option<NoiseFloor>, &Thresholds),
+) -> Option<Difference> {
+    let cut = |trials: &[&TrialEvidence]| strata(trials.iter().map(|trial| (*trial, load_blocks(trial))));
+    let (old, new) = (cut(first.0), cut(other.0));
+    let least = thresholds.change_min;
     let floor = |value: fn(&NoiseFloor) -> f64| noise.as_ref().map_or(0.0, value);
     let width = |quantity: Quantity, of: fn(&TrialEvidence) -> f64| {
         Some(half_width(&old, &new, quantity)?.max(between_starts(first.0, other.0, of)))
@@ -127,14 +121,18 @@ fn difference(first: Side<'_>, other: Side<'_>, noise: Option<NoiseFloor>) -> Op
     let rate_width = width(Quantity::Rate, |trial| trial.counted_load().rate())?;
     let mean_width = width(Quantity::Latency, |trial| trial.counted_load().latency().mean_ns)?;
     Some(Difference {
-        rate: change(first.1.rate, other.1.rate, rate_width, floor(|n| n.rate))?,
-        mean: change(first.1.mean_ns, other.1.mean_ns, mean_width, floor(|n| n.mean))?,
+        rate: change(first.1.rate, other.1.rate, rate_width, (floor(|n| n.rate), least))?,
+        mean: change(first.1.mean_ns, other.1.mean_ns, mean_width, (floor(|n| n.mean), least))?,
     })
 }
 
 /// The half-width of Welch's 95 % interval of the logarithm of new ÷ old over whole repetitions; 0 when a side has one
 /// only.
-fn between_starts(old: &[&TrialEvidence], new: &[&TrialEvidence], value: fn(&TrialEvidence) -> f64) -> f64 {
+pub(crate) fn between_starts(
+    old: &[&TrialEvidence],
+    new: &[&TrialEvidence],
+    value: impl Fn(&TrialEvidence) -> f64,
+) -> f64 {
     let (mut variance, mut squares) = (0.0_f64, 0.0_f64);
     for side in [old, new] {
         let logarithms: Vec<f64> = side.iter().map(|trial| value(trial).max(f64::MIN_POSITIVE).ln()).collect();
@@ -146,167 +144,9 @@ fn between_starts(old: &[&TrialEvidence], new: &[&TrialEvidence], value: fn(&Tri
     if squares > 0.0 { student_t_975(variance.powi(2) / squares) * variance.sqrt() } else { 0.0 }
 }
 
-/// `half_width` is that of the 95 % interval of the logarithm of new ÷ old.
-fn change(old: f64, new: f64, half_width: f64, floor: f64) -> Option<Change> {
-    if old <= 0.0 || new <= 0.0 {
-        return None;
-    }
-    let logarithm = (new / old).ln();
-    let half_width = half_width.max(floor.ln_1p());
-    let (low, high) = ((logarithm - half_width).exp_m1(), (logarithm + half_width).exp_m1());
-    let ratio = logarithm.exp_m1();
-    let is_large = ratio.abs() > Thresholds::default().change_min.max(floor);
-    let meaning = match (low, high) {
-        (low, _) if is_large && low > 0.0 => Meaning::Higher,
-        (_, high) if is_large && high < 0.0 => Meaning::Lower,
-        _ => Meaning::Same,
-    };
-    Some(Change { ratio, low, high, meaning })
-}
-
-/// What some seconds came to.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-struct Block {
-    seconds: f64,
-    succeeded: f64,
-    latency_sum_ns: f64,
-}
-
-impl Block {
-    fn add(&mut self, other: Block) {
-        self.seconds += other.seconds;
-        self.succeeded += other.succeeded;
-        self.latency_sum_ns += other.latency_sum_ns;
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Quantity {
-    Rate,
-    Latency,
-}
-
-impl Quantity {
-    /// The logarithm of a block's mean; none for a latency of nothing.
-    fn log_of(self, block: &Block) -> Option<f64> {
-        match self {
-            // A block without an answer counts as half an answer: its logarithm must be some number.
-            Quantity::Rate => Some((block.succeeded.max(0.5) / block.seconds).ln()),
-            Quantity::Latency if block.succeeded > 0.0 => Some((block.latency_sum_ns / block.succeeded).max(1.0).ln()),
-            Quantity::Latency => None,
-        }
-    }
-
-    /// What a stratum's change counts for in the change of the whole: its share of what is averaged.
-    fn amount_of(self, block: &Block) -> f64 {
-        match self {
-            Quantity::Rate => block.succeeded.max(0.5),
-            Quantity::Latency => block.latency_sum_ns,
-        }
-    }
-}
-
-/// The blocks of one stretch of load, one row per repetition.
-type Stratum = Vec<Vec<Block>>;
-
-/// The strata of a variant; one stratum for all when its repetitions do not have the same windows.
-fn strata(trials: &[&TrialEvidence]) -> Vec<Stratum> {
-    let cut: Vec<Vec<Vec<Block>>> = trials.iter().map(|trial| cut_by_window(trial)).collect();
-    let count = cut.first().map_or(0, Vec::len);
-    if cut.iter().any(|strata| strata.len() != count) {
-        return whole(&cut);
-    }
-    (0..count).map(|at| cut.iter().map(|strata| strata[at].clone()).collect()).collect()
-}
-
-/// All strata of each repetition joined.
-fn whole(cut: &[Vec<Vec<Block>>]) -> Vec<Stratum> {
-    vec![cut.iter().map(|strata| strata.concat()).collect()]
-}
-
-fn cut_by_window(trial: &TrialEvidence) -> Vec<Vec<Block>> {
-    let stretches: Vec<(i64, i64)> = trial.counted_windows().flat_map(bounds_of).collect();
-    let blocks = (BLOCKS / stretches.len().max(1)).max(BLOCKS_PER_STRATUM_MIN);
-    stretches
-        .into_iter()
-        .map(|(start_ns, end_ns)| blocks_of(&seconds_between(&trial.seconds, start_ns, end_ns), blocks))
-        .filter(|blocks| !blocks.is_empty())
-        .collect()
-}
-
-/// One block per second, scenarios together, in order of time. A second counts where its middle is.
-fn seconds_between(rows: &[LoadSecond], start_ns: i64, end_ns: i64) -> Vec<Block> {
-    let mut seconds: std::collections::BTreeMap<i64, Block> = std::collections::BTreeMap::new();
-    for row in rows.iter().filter(|row| (start_ns..end_ns).contains(&(row.start_ns + 500_000_000))) {
-        let second = seconds.entry(row.start_ns).or_insert(Block { seconds: 1.0, ..Block::default() });
-        second.succeeded += row.succeeded as f64;
-        second.latency_sum_ns += row.latency.sum_ns() as f64;
-    }
-    seconds.into_values().collect()
-}
-
-/// `count` blocks as equal as they can be, fewer when there are fewer seconds.
-fn blocks_of(seconds: &[Block], count: usize) -> Vec<Block> {
-    let count = count.min(seconds.len());
-    let at = |i: usize| seconds.len() * i / count;
-    let joined = |seconds: &[Block]| {
-        seconds.iter().fold(Block::default(), |mut sum, second| {
-            sum.add(*second);
-            sum
-        })
-    };
-    (0..count).map(|i| joined(&seconds[at(i)..at(i + 1)])).collect()
-}
-
-/// The half-width of the 95 % interval of the logarithm of new ÷ old; none when there are too few blocks for one.
-fn half_width(old: &[Stratum], new: &[Stratum], quantity: Quantity) -> Option<f64> {
-    let joined = |strata: &[Stratum]| vec![strata.iter().flatten().cloned().collect::<Stratum>()];
-    if old.len() == new.len() {
-        stratified(old, new, quantity)
-    } else {
-        stratified(&joined(old), &joined(new), quantity)
-    }
-}
-
-/// Welch's interval of a sum of weighted strata, degrees of freedom after Satterthwaite.
-fn stratified(old: &[Stratum], new: &[Stratum], quantity: Quantity) -> Option<f64> {
-    let amount = |stratum: &Stratum| stratum.iter().flatten().map(|block| quantity.amount_of(block)).sum::<f64>();
-    let share = |strata: &[Stratum], at: usize| amount(&strata[at]) / strata.iter().map(amount).sum::<f64>();
-    let (mut variance, mut squares) = (0.0, 0.0);
-    for at in 0..old.len() {
-        for strata in [old, new] {
-            let (error, degrees) = squared_error(&strata[at], quantity)?;
-            let part = share(strata, at).powi(2) * error;
-            variance += part;
-            squares += part.powi(2) / degrees;
-        }
-    }
-    let degrees = if squares > 0.0 { variance.powi(2) / squares } else { f64::MAX };
-    (!old.is_empty() && variance.is_finite()).then(|| student_t_975(degrees) * variance.sqrt())
-}
-
-/// The squared standard error of a stratum's mean logarithm and its degrees of freedom; none with fewer than two
-/// blocks. Correlation leaves fewer independent blocks: n (1 − r) ÷ (1 + r) of n.
-fn squared_error(stratum: &Stratum, quantity: Quantity) -> Option<(f64, f64)> {
-    let rows = stratum.iter().map(|row| row.iter().filter_map(|block| quantity.log_of(block)).collect::<Vec<f64>>());
-    let rows: Vec<Vec<f64>> = rows.collect();
-    let all = rows.concat();
-    let (_, variance) = mean_and_variance(&all).filter(|_| all.len() > 1)?;
-    let correlations: Vec<f64> = rows.iter().map(|row| correlation(row)).collect();
-    let correlation = mean_and_variance(&correlations)?.0.clamp(0.0, CORRELATION_MAX);
-    let independent = all.len() as f64 * (1.0 - correlation) / (1.0 + correlation);
-    Some((variance / independent, all.len() as f64 - 1.0))
-}
-
-/// The correlation of neighbouring blocks. Few values make it look smaller by (1 + 4r) ÷ n (Kendall 1954, Marriott and
-/// Pope 1954), which is put back; from four or fewer it cannot be told and counts as none.
-fn correlation(values: &[f64]) -> f64 {
-    let n = values.len() as f64;
-    if values.len() > 4 { (n * autocorrelation(values) + 1.0) / (n - 4.0) } else { 0.0 }
-}
-
 #[cfg(test)]
 mod tests {
+    use narrows_model::comparison::Meaning;
     use narrows_model::run::WindowKind;
     use narrows_testkit::trial::{Load, TrialBuilder, run_of_trials};
 
@@ -355,7 +195,7 @@ mod tests {
     }
 
     fn second_of(trials: impl IntoIterator<Item = TrialEvidence>) -> Difference {
-        compare(&run_of_trials(trials)).variants[1].against_first.clone().expect("a difference")
+        compare(&run_of_trials(trials), &Thresholds::default()).variants[1].against_first.clone().expect("a difference")
     }
 
     #[test]
@@ -419,7 +259,7 @@ mod tests {
     fn the_spread_of_repetitions_widens() {
         let b = |rate| steady("b", 1, rate, 40.0);
         let run = [steady("a", 1, 100.0, 40.0), steady("a", 2, 120.0, 40.0), b(125.0)];
-        let comparison = compare(&run_of_trials(run));
+        let comparison = compare(&run_of_trials(run), &Thresholds::default());
         assert_eq!((comparison.variants[0].repetitions, comparison.variants[0].rate), (2, 110.0));
         assert!((comparison.noise.unwrap().rate - 20.0 / 110.0).abs() < 1e-9);
         let rate = comparison.variants[1].against_first.as_ref().unwrap().rate;
@@ -443,10 +283,10 @@ mod tests {
         let cut = TrialBuilder::new("b")
             .state(TrialState::Interrupted)
             .steady(30, Load { vus: 1, rate: 9.0, latency_ms: 9.0 });
-        let comparison = compare(&run_of_trials([steady("a", 1, 100.0, 40.0), cut.build()]));
+        let comparison = compare(&run_of_trials([steady("a", 1, 100.0, 40.0), cut.build()]), &Thresholds::default());
         assert_eq!((comparison.variants[1].repetitions, comparison.variants[1].rate), (0, 0.0));
         assert_eq!((&comparison.variants[1].against_first, comparison.noise), (&None, None));
-        assert_eq!(compare(&run_of_trials([])), Comparison::default());
+        assert_eq!(compare(&run_of_trials([]), &Thresholds::default()), Comparison::default());
     }
 
     #[test]
@@ -458,7 +298,9 @@ mod tests {
                 .steady(10, Load { vus: 1, rate: 100.0, latency_ms: 9.0 })
                 .cpu("shop", 0, |_| 0.5)
         };
-        let cpu = |trial: TrialBuilder| compare(&run_of_trials([trial.build()])).variants[0].cpu_seconds_per_request;
+        let cpu = |trial: TrialBuilder| {
+            compare(&run_of_trials([trial.build()]), &Thresholds::default()).variants[0].cpu_seconds_per_request
+        };
         assert_eq!(cpu(trial()), None);
         assert_eq!(cpu(trial().cpu("stock", 0, |_| 0.25)), Some(0.0075));
     }

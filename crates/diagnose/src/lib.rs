@@ -1,36 +1,55 @@
 //! Names the narrow place: detectors over evidence, the comparison of variants, and the sentence that sums a run up.
 //!
 //! Everything here is a pure function of the evidence: no input or output, no clock, no randomness, no failure. What is
-//! missing becomes silence of a detector and a line of [`caveats()`], never an error. A detector judges and words one
+//! missing becomes silence of a detector and a caveat of the trial, never an error. A detector judges and words one
 //! cause; what several causes have to do with each other is decided once, after all have run.
 
 mod beside;
+mod blocks;
 mod calls;
 mod caveats;
 mod compare;
+mod cpu;
+pub mod critical_path;
+mod dark;
+mod databases;
 pub mod detectors;
+pub mod diff;
+mod doubles;
+mod fall;
+mod inflation;
 mod instrumentation;
+mod levels;
+mod operational_laws;
+pub mod pages;
+mod periods;
+mod places;
+mod pools;
 mod rank;
 mod reading;
 mod refusals;
 mod repetition;
 mod requests;
+mod seconds;
 mod sentence;
+mod silence;
+mod skew;
 pub mod sql_shape;
 mod stats;
+mod steadiness;
 mod stores;
 mod stretches;
 mod summaries;
 pub mod thresholds;
 mod words;
 
-use narrows_model::comparison::{ObjectiveResult, Outcome};
+use narrows_model::comparison::{Comparison, ObjectiveResult, Outcome};
 use narrows_model::evidence::{RunEvidence, TrialEvidence};
-use narrows_model::finding::Finding;
+use narrows_model::finding::{Finding, Role};
 use narrows_model::published::Notes;
 
-pub use caveats::caveats;
 pub use compare::compare;
+use critical_path::breakdown;
 pub use reading::Reading;
 pub use sentence::sentence;
 use thresholds::Thresholds;
@@ -46,15 +65,31 @@ pub trait Detector: Sync {
     fn version(&self) -> u32;
     /// The cause wherever it is seen in this trial, in any order.
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding>;
+    /// What only the variants beside each other show, each with the place of the trial that it belongs to. Only what is
+    /// about the experiment: it comes after all that was found in that trial.
+    fn detect_run(
+        &self,
+        _run: &RunEvidence,
+        _comparison: &Comparison,
+        _thresholds: &Thresholds,
+    ) -> Vec<(usize, Finding)> {
+        Vec::new()
+    }
 }
 
-/// What all detectors find in a trial: first what makes its figures invalid, then by cost, causes before their effects.
-pub fn diagnose(trial: &TrialEvidence) -> Vec<Finding> {
-    let thresholds = Thresholds::default();
-    Reading::with(trial, &thresholds, |reading| {
-        let findings = detectors::ALL.iter().flat_map(|detector| detector.detect(reading)).collect();
-        rank::ranked(findings, trial)
-    })
+/// What all detectors find in a trial, compared with these thresholds: first what makes its figures invalid, then by cost, causes before their effects.
+pub fn diagnose(trial: &TrialEvidence, thresholds: &Thresholds) -> Vec<Finding> {
+    Reading::with(trial, thresholds, findings)
+}
+
+fn findings(reading: &Reading<'_>) -> Vec<Finding> {
+    let findings = detectors::ALL.iter().flat_map(|detector| detector.detect(reading)).collect();
+    rank::ranked(findings, reading)
+}
+
+/// What limits the reading of a trial, in whole sentences; empty when nothing does.
+pub fn caveats(trial: &TrialEvidence, thresholds: &Thresholds) -> Vec<String> {
+    Reading::with(trial, thresholds, |reading| caveats::caveats(reading, &findings(reading)))
 }
 
 /// What one detector finds in a trial.
@@ -64,16 +99,34 @@ pub fn detect(detector: &dyn Detector, trial: &TrialEvidence, thresholds: &Thres
 
 /// Everything that is to be concluded from a run. `objectives` are the results for each trial, in order, `notes` what
 /// the experiment says for its readers. What limits the reading of a trial joins its caveats.
-pub fn conclude(mut evidence: RunEvidence, objectives: Vec<Vec<ObjectiveResult>>, notes: Notes) -> Outcome {
+pub fn conclude(
+    mut evidence: RunEvidence,
+    objectives: Vec<Vec<ObjectiveResult>>,
+    notes: Notes,
+    thresholds: &Thresholds,
+) -> Outcome {
+    let (mut found, mut breakdowns) = (Vec::new(), Vec::new());
     for trial in &mut evidence.trials {
-        let found = caveats(trial);
-        trial.trial.caveats.extend(found);
+        let (findings, caveats, breakdown) = Reading::with(trial, thresholds, |reading| {
+            let findings = findings(reading);
+            let caveats = caveats::caveats(reading, &findings);
+            (findings, caveats, breakdown(reading))
+        });
+        trial.trial.caveats.extend(caveats);
+        found.push(findings);
+        breakdowns.push(breakdown);
     }
-    let findings: Vec<Vec<Finding>> = evidence.trials.iter().map(diagnose).collect();
-    let comparison = compare(&evidence);
-    let sentence = sentence(&evidence, &findings, &comparison);
+    let comparison = compare(&evidence, thresholds);
+    let of_run = detectors::ALL.iter().flat_map(|detector| detector.detect_run(&evidence, &comparison, thresholds));
+    for (at, finding) in of_run.collect::<Vec<_>>() {
+        // It says more than what the same detector says of that trial by itself.
+        found[at].retain(|known| known.detector != finding.detector);
+        found[at].push(Finding { role: Role::LimitsReading, ..finding });
+    }
+    let findings = found;
+    let sentence = sentence(&evidence, &findings, &comparison, thresholds);
     let beside = beside::beside(&notes, &comparison);
-    Outcome { evidence, findings, comparison, objectives, notes, beside, sentence }
+    Outcome { evidence, findings, breakdowns, comparison, objectives, notes, beside, sentence }
 }
 
 #[cfg(test)]
@@ -85,7 +138,7 @@ mod tests {
     #[test]
     fn an_outcome_has_findings_for_each_trial() {
         let run = run_of_trials([TrialBuilder::new("a").build(), TrialBuilder::new("b").build()]);
-        let outcome = conclude(run, vec![Vec::new(), Vec::new()], Notes::default());
+        let outcome = conclude(run, vec![Vec::new(), Vec::new()], Notes::default(), &Thresholds::default());
         assert_eq!(outcome.findings, [vec![], vec![]]);
         assert_eq!(outcome.comparison.variants.len(), 2);
         assert!(!outcome.sentence.is_empty());

@@ -30,7 +30,7 @@ pub struct Reading<'a> {
 impl Reading<'_> {
     /// Prepares a trial and hands it on.
     pub fn with<T>(trial: &TrialEvidence, thresholds: &Thresholds, read: impl FnOnce(&Reading<'_>) -> T) -> T {
-        let stretches = stretches(trial);
+        let stretches = stretches(trial, thresholds);
         let requests = requests(&trial.traces, thresholds);
         let operations = by_operation(&requests);
         read(&Reading { trial, thresholds, stretches: &stretches, requests: &requests, operations: &operations })

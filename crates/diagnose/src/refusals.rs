@@ -33,25 +33,27 @@ pub(crate) struct Refused<'a> {
 }
 
 impl<'a> Refused<'a> {
-    pub(crate) fn by_target(operation: &'a OperationEvidence) -> Vec<Self> {
+    /// The targets that refused anything. `put_off_share` is the share of a target's failed attempts that were told to
+    /// wait: these are refusals as well.
+    pub(crate) fn by_target(operation: &'a OperationEvidence, put_off_share: impl Fn(&str) -> f64) -> Vec<Self> {
         let mut targets: BTreeMap<&str, Refused<'a>> = BTreeMap::new();
         for call in &operation.calls {
-            targets.entry(&call.target).or_default().add(call);
+            targets.entry(&call.target).or_default().add(call, put_off_share(&call.target));
         }
         targets.into_values().filter(|refused| refused.throttled > 0.0).collect()
     }
 
-    fn add(&mut self, call: &'a CallEvidence) {
+    fn add(&mut self, call: &'a CallEvidence, put_off_share: f64) {
         self.target = &call.target;
         self.is_database |= call.is_database;
         self.succeeded += call.succeeded;
-        self.throttled += call.throttled;
+        self.throttled += call.throttled + call.failed * put_off_share;
         self.attempts += call.attempts();
         self.charge += call.charge.unwrap_or(0.0);
         for second in &call.seconds {
             let sum = self.seconds.entry(second.start_ns).or_default();
             sum.attempts += second.succeeded + second.throttled + second.failed;
-            sum.throttled += second.throttled;
+            sum.throttled += second.throttled + second.failed * put_off_share;
         }
     }
 
@@ -74,6 +76,17 @@ impl<'a> Refused<'a> {
 
     pub(crate) fn is_hot(&self, from_ns: i64, to_ns: i64) -> bool {
         self.seconds.range(from_ns - SECOND_NS + 1..to_ns).any(|(_, second)| second.throttled > 0.0)
+    }
+}
+
+/// What a call went to, as the counts over all spans name it.
+pub(crate) fn target_of(span: &Span) -> String {
+    let facts = &span.facts;
+    match (&facts.db_system, &facts.server_address, facts.server_port) {
+        (Some(system), _, _) => system.clone(),
+        (None, Some(address), Some(port)) => format!("{address}:{port}"),
+        (None, Some(address), None) => address.clone(),
+        (None, None, _) => String::new(),
     }
 }
 
@@ -124,12 +137,23 @@ mod tests {
         let mut counted = operation("shop", "GET /", 3, 1.0, 1.0);
         let calls = |name| store_calls(name, [(9.0, 1.0, 27.0), (9.0, 0.0, 27.0), (0.0, 0.0, 0.0)]);
         counted.calls = vec![calls("read"), calls("query")];
-        let [refused] = &Refused::by_target(&counted)[..] else { panic!("one target") };
+        let [refused] = &Refused::by_target(&counted, |_| 0.0)[..] else { panic!("one target") };
         assert_eq!((refused.attempts, refused.share(), refused.charge_of_one()), (38.0, 2.0 / 38.0, 3.0));
         assert_eq!((refused.hot().count(), refused.busy_seconds()), (1, 2));
         let start_ns = narrows_testkit::TRIAL_START_NS;
         assert!(refused.is_hot(start_ns + SECOND_NS - 1, start_ns + 2 * SECOND_NS));
         assert!(!refused.is_hot(start_ns + SECOND_NS, start_ns + 2 * SECOND_NS));
+    }
+
+    #[test]
+    fn attempts_that_are_put_off_are_refused() {
+        let mut counted = operation("shop", "GET /", 1, 1.0, 1.0);
+        counted.calls = vec![store_calls("read", [(9.0, 0.0, 27.0)])];
+        counted.calls[0].failed = 4.0;
+        counted.calls[0].seconds[0].failed = 4.0;
+        assert!(Refused::by_target(&counted, |_| 0.0).is_empty(), "it failed");
+        let [refused] = &Refused::by_target(&counted, |_| 0.5)[..] else { panic!("one target") };
+        assert_eq!((refused.throttled, refused.attempts, refused.hot().count()), (2.0, 13.0, 1));
     }
 
     #[test]

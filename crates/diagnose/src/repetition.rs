@@ -8,13 +8,13 @@
 //!
 //! A query that repeats without any values, or with the same ones each time, is no repetition in this sense (polling, a
 //! look-up without a cache), nor is one that fetches the next page or a batch, nor one that goes to every partition of a
-//! store.
+//! store. A query that failed and is made again counts once.
 
 use std::collections::{BTreeMap, HashSet};
 
 use narrows_model::trace::{Span, SpanId};
 
-use crate::calls::is_throttled;
+use crate::calls::went_wrong;
 use crate::requests::{Query, Request};
 
 /// One statement, repeated within one request.
@@ -35,7 +35,7 @@ pub(crate) struct Repetition<'a> {
 /// The repetitions in a request: at least `queries_min` queries of one shape under one logical parent.
 pub(crate) fn repetitions<'a>(request: &'a Request<'a>, queries_min: usize) -> Vec<Repetition<'a>> {
     let mut by_shape: BTreeMap<&str, BTreeMap<SpanId, Vec<&Query<'_>>>> = BTreeMap::new();
-    for query in &request.queries {
+    for query in request.queries.iter().filter(|query| !went_wrong(query.span)) {
         by_shape.entry(&query.shape.text).or_default().entry(query.parent).or_default().push(query);
     }
     let mut found = Vec::new();
@@ -50,7 +50,8 @@ pub(crate) fn repetitions<'a>(request: &'a Request<'a>, queries_min: usize) -> V
 
 fn repetition<'a>(request: &'a Request<'a>, queries: Vec<&'a Query<'a>>) -> Option<Repetition<'a>> {
     let first = queries.first()?;
-    if queries.iter().any(|query| query.shape.is_batch() || query.shape.is_page()) {
+    let is_batch = |query: &Query<'_>| query.span.facts.batch_size.is_some_and(|size| size > 1);
+    if queries.iter().any(|query| query.shape.is_batch() || query.shape.is_page() || is_batch(query)) {
         return None;
     }
     let values_differ = values_differ(&queries)?;
@@ -77,12 +78,10 @@ fn values_differ(queries: &[&Query<'_>]) -> Option<bool> {
 }
 
 /// Whether the same text went once to each of several partitions: one question to many places, not many questions.
-/// Refused attempts are left out, because they are made again.
 fn is_fan_out(queries: &[&Query<'_>]) -> bool {
-    let answered: Vec<&Query<'_>> = queries.iter().copied().filter(|query| !is_throttled(query.span)).collect();
     let partitions: HashSet<&str> =
-        answered.iter().filter_map(|query| query.span.facts.db_partition.as_deref()).collect();
-    partitions.len() > 1 && partitions.len() == answered.len()
+        queries.iter().filter_map(|query| query.span.facts.db_partition.as_deref()).collect();
+    partitions.len() > 1 && partitions.len() == queries.len()
 }
 
 /// What tells two queries of one shape apart: the text as sent and the values that were recorded.
@@ -205,5 +204,9 @@ mod tests {
         ] {
             assert!(found(run_of(9, beat(5.0, 5.0, 1.0), |_| query(text))).is_empty(), "{text}");
         }
+        let batch = |_| query("INSERT INTO line (a) VALUES (?)").facts(|facts| facts.batch_size = Some(50));
+        assert!(found(run_of(9, beat(5.0, 5.0, 1.0), batch)).is_empty(), "batches that the driver sends");
+        let tried = run_of(9, beat(5.0, 5.0, 1.0), |i| if i < 8 { query(ROW).failed() } else { query(ROW) });
+        assert!(found(tried).is_empty(), "tries of one query");
     }
 }

@@ -4,20 +4,25 @@
 //! psycopg2, Hibernate over JDBC) report each query twice, pools add a `connect` before each query, transactions add
 //! `BEGIN`, frameworks add a span per middleware and one per repository call. Here that is undone: a query that two
 //! libraries report counts once, what is no query is set aside and counted, and each query gets the parent that its
-//! author would name.
+//! author would name. Calls over HTTP and to remote methods are treated alike: stacked clients (requests over urllib3,
+//! gRPC over HTTP/2) count once, and a span that holds several calls for what it asks itself is the library that tries
+//! again, so its calls count and it does not.
 //!
 //! The *entry* of a request is the nearest server or consumer span above a query in the same service; without one, the
 //! topmost span of that service. The *logical parent* of a query is the nearest span above it, up to the entry, that is
 //! neither noise nor a wrapper. A wrapper is an internal span that holds one query only or that has a sibling of the
 //! same name: the call of a repository, one per row.
 //!
-//! Queries without any text are set aside, not guessed at from their span names, which often name the database only.
+//! Queries without any text are set aside, not guessed at from their span names, which often name the database only. Those
+//! that at least name their operation, as key-value stores do, are calls that are no queries.
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use narrows_model::trace::{Span, SpanId, SpanKind, Trace};
 
+use crate::doubles::{Limits, is_same_remote_call};
 use crate::sql_shape::SqlShape;
 use crate::thresholds::Thresholds;
 
@@ -37,6 +42,8 @@ pub(crate) struct Request<'a> {
     pub(crate) queries: Vec<Query<'a>>,
     /// Its other calls to the outside, in order of start, except those that queries lie below.
     pub(crate) other_calls: Vec<&'a Span>,
+    /// The spans that the author of those would name as their parents.
+    pub(crate) call_parents: HashMap<SpanId, SpanId>,
     /// Spans of connections, pools and transactions that were set aside.
     pub(crate) housekeeping: usize,
 }
@@ -89,6 +96,8 @@ pub(crate) fn requests<'a>(traces: &'a [Trace], thresholds: &Thresholds) -> Vec<
 }
 
 type Shapes<'a> = HashMap<&'a str, Rc<SqlShape>>;
+/// Parent and name of internal spans that have a sibling of the same name.
+type Twins<'a> = HashSet<(Option<SpanId>, &'a String)>;
 
 /// One trace while it is cut.
 struct Cut<'a, 's> {
@@ -98,23 +107,27 @@ struct Cut<'a, 's> {
     by_id: HashMap<SpanId, &'a Span>,
     order: Vec<SpanId>,
     requests: HashMap<SpanId, Request<'a>>,
+    /// By call: spans below it that report it again.
+    nested: HashMap<SpanId, Vec<&'a Span>>,
 }
 
 impl<'a, 's> Cut<'a, 's> {
     fn new(trace: &'a Trace, thresholds: &'s Thresholds, shapes: &'s mut Shapes<'a>) -> Self {
         let by_id = trace.spans.iter().map(|span| (span.span_id, span)).collect();
-        Self { trace, thresholds, shapes, by_id, order: Vec::new(), requests: HashMap::new() }
+        Self { trace, thresholds, shapes, by_id, order: Vec::new(), requests: HashMap::new(), nested: HashMap::new() }
     }
 
     fn requests(mut self) -> Vec<Request<'a>> {
         let mut spans: Vec<&'a Span> = self.trace.spans.iter().collect();
-        spans.sort_by_key(|span| (span.start_ns, -span.end_ns));
+        spans.sort_by_key(|span| (span.start_ns, Reverse(span.end_ns)));
         for span in spans {
             self.sort_in(span);
         }
         let mut requests: Vec<Request<'a>> = self.order.iter().filter_map(|id| self.requests.remove(id)).collect();
+        let twins = self.twins();
         for request in &mut requests {
-            self.find_parents(request);
+            self.open_wrappers(request);
+            self.find_parents(request, &twins);
         }
         requests
     }
@@ -128,8 +141,8 @@ impl<'a, 's> Cut<'a, 's> {
         let Some(entry) = self.path(span).last().copied().filter(|_| is_call) else { return };
         match self.query(span) {
             Some(query) => self.add_query(entry, query),
-            None if is_housekeeping(span) || is_database(span) => self.request(entry).housekeeping += 1,
-            None => self.request(entry).other_calls.push(span),
+            None if is_housekeeping(span) || is_silent(span) => self.request(entry).housekeeping += 1,
+            None => self.add_call(entry, span),
         }
     }
 
@@ -138,7 +151,14 @@ impl<'a, 's> Cut<'a, 's> {
         let order = &mut self.order;
         self.requests.entry(entry.span_id).or_insert_with(|| {
             order.push(entry.span_id);
-            Request { trace, entry, queries: Vec::new(), other_calls: Vec::new(), housekeeping: 0 }
+            Request {
+                trace,
+                entry,
+                queries: Vec::new(),
+                other_calls: Vec::new(),
+                call_parents: HashMap::new(),
+                housekeeping: 0,
+            }
         })
     }
 
@@ -168,6 +188,40 @@ impl<'a, 's> Cut<'a, 's> {
         }
     }
 
+    /// Adds a call that is no query, unless another library reported it before.
+    fn add_call(&mut self, entry: &'a Span, span: &'a Span) {
+        let above: HashSet<SpanId> = self.path(span).iter().map(|span| span.span_id).collect();
+        let limits = Limits {
+            gap_ns_max: self.thresholds.duplicate_start_gap_ns,
+            overlap_share_min: self.thresholds.doubled_overlap_share,
+        };
+        let calls = &mut self.request(entry).other_calls;
+        let is_double = |known: &&&Span| is_same_remote_call(known, span, &above, limits);
+        let known = calls.iter().rev().take(DOUBLES_LOOK_BACK).find(is_double).map(|known| known.span_id);
+        match known {
+            Some(known) if above.contains(&known) => self.nested.entry(known).or_default().push(span),
+            Some(_) => {}
+            None => calls.push(span),
+        }
+    }
+
+    /// Puts the calls of a wrapper in its place: those below it that ask for the same one after another.
+    fn open_wrappers(&self, request: &mut Request<'a>) {
+        let in_turn = |call: &Span| {
+            let below = self.nested.get(&call.span_id)?;
+            let mut tries: Vec<&'a Span> = Vec::new();
+            for span in below {
+                if tries.last().is_none_or(|before| span.start_ns >= before.end_ns) {
+                    tries.push(span);
+                }
+            }
+            (tries.len() > 1).then_some(tries)
+        };
+        let calls = std::mem::take(&mut request.other_calls);
+        request.other_calls = calls.into_iter().flat_map(|call| in_turn(call).unwrap_or_else(|| vec![call])).collect();
+        request.other_calls.sort_by_key(|call| call.start_ns);
+    }
+
     /// The spans above this one in its service, nearest first, ending with the first server or consumer span.
     fn path(&self, span: &Span) -> Vec<&'a Span> {
         let mut path: Vec<&'a Span> = Vec::new();
@@ -182,14 +236,13 @@ impl<'a, 's> Cut<'a, 's> {
         path
     }
 
-    fn find_parents(&self, request: &mut Request<'a>) {
+    fn find_parents(&self, request: &mut Request<'a>, twins: &Twins<'a>) {
         let paths: Vec<Vec<&Span>> = request.queries.iter().map(|query| self.path(query.span)).collect();
         let mut queries_below: HashMap<SpanId, usize> = HashMap::new();
         for span in paths.iter().flatten() {
             *queries_below.entry(span.span_id).or_default() += 1;
         }
         request.other_calls.retain(|call| !queries_below.contains_key(&call.span_id));
-        let twins = self.twins();
         for (query, path) in request.queries.iter_mut().zip(&paths) {
             let is_wrapper = |span: &Span| {
                 span.kind == SpanKind::Internal
@@ -198,10 +251,35 @@ impl<'a, 's> Cut<'a, 's> {
             let is_parent = |span: &&&Span| !(is_database(span) || is_housekeeping(span) || is_wrapper(span));
             query.parent = path.iter().find(is_parent).unwrap_or(&request.entry).span_id;
         }
+        self.find_call_parents(request, twins);
     }
 
-    /// Parent and name of internal spans that have a sibling of the same name.
-    fn twins(&self) -> HashSet<(Option<SpanId>, &'a String)> {
+    fn find_call_parents(&self, request: &mut Request<'a>, twins: &Twins<'a>) {
+        let paths: Vec<Vec<&Span>> = request.other_calls.iter().map(|call| self.path(call)).collect();
+        let mut calls_below: HashMap<SpanId, usize> = HashMap::new();
+        for span in paths.iter().flatten() {
+            *calls_below.entry(span.span_id).or_default() += 1;
+        }
+        let is_wrapper = |span: &Span| match span.kind {
+            SpanKind::Client | SpanKind::Producer => true,
+            SpanKind::Internal => {
+                calls_below.get(&span.span_id) == Some(&1) || twins.contains(&(span.parent_id, &span.name))
+            }
+            SpanKind::Server | SpanKind::Consumer => false,
+        };
+        // What carries a call to a database is part of it.
+        let carriers: HashSet<SpanId> =
+            request.other_calls.iter().filter(|call| is_database(call)).map(|call| call.span_id).collect();
+        let is_carrying = |path: &[&Span]| path.iter().any(|above| carriers.contains(&above.span_id));
+        for (call, path) in request.other_calls.iter().zip(&paths) {
+            let parent = path.iter().find(|span| !(is_housekeeping(span) || is_wrapper(span)));
+            request.call_parents.insert(call.span_id, parent.unwrap_or(&request.entry).span_id);
+        }
+        let mut paths = paths.iter();
+        request.other_calls.retain(|_| !paths.next().is_some_and(|path| is_carrying(path)));
+    }
+
+    fn twins(&self) -> Twins<'a> {
         let mut seen = HashSet::new();
         let inner = self.trace.spans.iter().filter(|span| span.kind == SpanKind::Internal);
         inner.map(|span| (span.parent_id, &span.name)).filter(|key| !seen.insert(*key)).collect()
@@ -212,8 +290,14 @@ impl<'a, 's> Cut<'a, 's> {
 /// other.
 fn is_same_call(known: &Span, span: &Span, above: &HashSet<SpanId>, gap_ns_max: i64) -> bool {
     let overlaps = span.start_ns < known.end_ns || span.start_ns == known.start_ns;
-    let is_sibling = known.parent_id == span.parent_id && (span.start_ns - known.start_ns).abs() <= gap_ns_max;
+    let is_sibling =
+        known.parent_id == span.parent_id && span.start_ns.abs_diff(known.start_ns) <= gap_ns_max.unsigned_abs();
     overlaps && (is_sibling || above.contains(&known.span_id))
+}
+
+/// Whether a span goes to a database and says neither what it asks nor which operation it is.
+fn is_silent(span: &Span) -> bool {
+    is_database(span) && (span.facts.db_operation.is_none() || query_text(span).is_some())
 }
 
 /// Spans of pools, sockets and frameworks that stand between a program and its queries.
@@ -300,6 +384,50 @@ mod tests {
         cut(server("shop", "GET /").child(engine).child(client("GET").at(20.0, 5.0)), |requests| {
             let names: Vec<&str> = requests[0].other_calls.iter().map(|call| call.name.as_str()).collect();
             assert_eq!(names, ["GET"]);
+        });
+    }
+
+    /// The names of the other calls of a request.
+    fn calls(children: Vec<SpanBuilder>) -> Vec<String> {
+        let mut names = Vec::new();
+        cut(server("shop", "GET /").children(children), |requests| {
+            names = requests[0].other_calls.iter().map(|call| call.scope.clone()).collect();
+        });
+        names
+    }
+
+    #[test]
+    fn stacked_clients_count_once() {
+        let get = |scope: &str| client("GET").url("http://stock/parts/7").scope(scope);
+        assert_eq!(calls(vec![get("requests").at(1.0, 9.0), get("urllib3").at(1.3, 8.5)]), ["requests"]);
+        assert_eq!(calls(vec![get("requests").at(1.0, 9.0).child(get("urllib3").at(3.0, 6.0))]), ["requests"]);
+        let again = vec![get("requests").at(1.0, 9.0), get("requests").at(1.3, 8.5)];
+        assert_eq!(calls(again).len(), 2, "one library asks twice at once");
+        let rpc = |scope: &str, method: &str| client("call").remote("shop.v1.Cart", method).scope(scope);
+        assert_eq!(calls(vec![rpc("grpc", "Add").at(1.0, 9.0).child(rpc("otelgrpc", "Add").at(1.2, 8.0))]), ["grpc"]);
+        assert_eq!(calls(vec![rpc("grpc", "Add").at(1.0, 9.0), rpc("otelgrpc", "Pay").at(1.2, 8.0)]).len(), 2);
+    }
+
+    #[test]
+    fn a_library_that_tries_again_counts_as_its_tries() {
+        let get = |scope: &str| client("GET").url("http://stock/parts/7").scope(scope);
+        let outer = get("polly").at(1.0, 30.0);
+        let tries = [get("http").at(2.0, 5.0).failed(), get("http").at(10.0, 5.0).failed(), get("http").at(20.0, 5.0)];
+        assert_eq!(calls(vec![outer.clone().children(tries)]), ["http", "http", "http"]);
+        let thrice = outer.child(get("http").at(2.0, 20.0).child(get("socket").at(3.0, 18.0)));
+        assert_eq!(calls(vec![thrice]), ["polly"], "three libraries");
+    }
+
+    #[test]
+    fn calls_have_the_parents_that_their_author_would_name() {
+        let get = |i: usize| client("GET").url(&format!("http://stock/parts/{i}")).at(5.0 * i as f64, 3.0);
+        let wrapped = (1..6).map(|i| internal("StockClient.find").at(5.0 * i as f64, 3.0).child(get(i)));
+        let phase = internal("load").at(30.0, 60.0).children([get(7), get(8)]);
+        cut(server("shop", "GET /").children(wrapped).child(phase), |requests| {
+            let request = &requests[0];
+            let parents = request.other_calls.iter().map(|call| request.call_parents[&call.span_id]);
+            let at_entry = parents.filter(|parent| *parent == request.entry.span_id).count();
+            assert_eq!((request.other_calls.len(), at_entry), (7, 5));
         });
     }
 

@@ -4,15 +4,21 @@
 //! narrow; what the variant that gained most gained, with its figures; what holds that one back next. Where each variant
 //! is narrow in another place than the one before, they are steps of one story, and every step is told. Only changes
 //! that noise does not explain are told.
+//!
+//! A finding about the experiment is never told as the system's narrow place, and none is left out: what makes figures
+//! invalid begins the sentence, what limits their reading ends it. “Nothing held it back” is said only where nothing
+//! speaks against the experiment; elsewhere no narrow place was found, which is less.
 
 use narrows_model::comparison::{Change, Comparison, Meaning, VariantSummary};
 use narrows_model::evidence::{RunEvidence, TrialEvidence};
-use narrows_model::finding::Finding;
+use narrows_model::finding::{Finding, Role, narrow_place};
 use narrows_model::run::{TrialState, Verdict};
 use narrows_model::units;
 
+use crate::Detector;
 use crate::detectors::generator_limited::is_held_back;
-use crate::rank::{is_about_experiment, is_invalidating};
+use crate::detectors::not_steady::NotSteady;
+use crate::detectors::offered_load_limited::OfferedLoadLimited;
 use crate::thresholds::Thresholds;
 
 /// From this ratio on a change is told as a factor.
@@ -21,13 +27,22 @@ const FACTOR_FROM: f64 = 3.0;
 const STORY_STEPS_MIN: usize = 3;
 /// With more, nobody would read the sentence to its end.
 const STORY_STEPS_MAX: usize = 5;
+/// Trials named for one limit of the reading; further ones are counted.
+const LABELS_MAX: usize = 4;
+/// What a load that was answered in whole means.
+const CANNOT_GAIN: &str = "all that was offered was answered, so throughput cannot show a gain";
 
 /// What the run means. `findings` are those of each trial, in order.
-pub fn sentence(evidence: &RunEvidence, findings: &[Vec<Finding>], comparison: &Comparison) -> String {
+pub fn sentence(
+    evidence: &RunEvidence,
+    findings: &[Vec<Finding>],
+    comparison: &Comparison,
+    thresholds: &Thresholds,
+) -> String {
     if !evidence.trials.iter().any(|trial| trial.trial.state == TrialState::Done) {
         return "No trial was finished, so nothing can be said.".into();
     }
-    let story = Story { evidence, findings, comparison };
+    let story = Story { evidence, findings, comparison, thresholds };
     capitalised(&format!("{}{}.", story.distrust(), story.meaning()))
 }
 
@@ -40,26 +55,34 @@ struct Story<'a> {
     evidence: &'a RunEvidence,
     findings: &'a [Vec<Finding>],
     comparison: &'a Comparison,
+    thresholds: &'a Thresholds,
 }
 
 impl<'a> Story<'a> {
     /// The trials whose figures are not the system's.
     fn distrust(&self) -> String {
-        let is_bad = |at: usize| {
-            let is_invalid = self.evidence.trials[at].trial.validity.verdict == Verdict::Invalid;
-            is_invalid || self.findings.get(at).is_some_and(|findings| findings.iter().any(is_invalidating))
-        };
-        let thresholds = Thresholds::default();
-        let bad = self.evidence.trials.iter().enumerate().filter(|(at, _)| is_bad(*at)).map(|(_, trial)| trial);
-        let (starved, shaped): (Vec<_>, Vec<_>) = bad.partition(|trial| is_held_back(trial, &thresholds));
-        let labels = |trials: &[&TrialEvidence]| list(&trials.iter().map(|t| t.trial.label()).collect::<Vec<_>>());
-        let mut reasons = Vec::new();
-        if !shaped.is_empty() {
-            reasons.push(format!("in {} the load generator, not the system, shaped the figures", labels(&shaped)));
+        let is_invalid = |trial: &TrialEvidence| trial.trial.validity.verdict == Verdict::Invalid;
+        let faults = |findings: &'a [Finding]| findings.iter().filter(|finding| finding.role == Role::Invalidates);
+        let is_unsteady = |finding: &Finding| finding.detector == NotSteady.id();
+        let (mut shaped, mut starved, mut unsteady) = (Vec::new(), Vec::new(), Vec::new());
+        for (trial, findings) in self.trials() {
+            let label = || trial.trial.label();
+            if faults(findings).any(is_unsteady) {
+                unsteady.push(label());
+            }
+            match is_invalid(trial) || faults(findings).any(|finding| !is_unsteady(finding)) {
+                true if is_held_back(trial, self.thresholds) => starved.push(label()),
+                true => shaped.push(label()),
+                false => {}
+            }
         }
-        if !starved.is_empty() {
-            reasons.push(format!("in {} max_vus held back a part of the load", labels(&starved)));
-        }
+        let reasons = [
+            (shaped, "the load generator, not the system, shaped the figures"),
+            (starved, "max_vus held back a part of the load"),
+            (unsteady, "nothing stayed as it was for long enough to have a mean"),
+        ];
+        let reasons = reasons.into_iter().filter(|(labels, _)| !labels.is_empty());
+        let reasons: Vec<String> = reasons.map(|(labels, what)| format!("in {} {what}", list(&labels))).collect();
         if reasons.is_empty() { String::new() } else { format!("Not to be relied on, for {}: ", reasons.join(" and ")) }
     }
 
@@ -69,24 +92,79 @@ impl<'a> Story<'a> {
         let Some((at, variant, finding)) = narrow else {
             let is_known = self.evidence.trials.iter().all(|trial| trial.trial.caveats.is_empty());
             let extent = if is_known { "" } else { ", as far as the caveats let us see" };
-            return format!("no finding: nothing held it back at this load{extent}{}", self.differences());
+            return [self.nothing(), extent.into(), self.guess(), self.differences(), self.limits()].concat();
         };
         format!(
-            "in {}, {} ({} {}){}",
+            "in {}, {} ({} {}){}{}",
             variant.variant,
             finding.title,
             units::percent(finding.cost_share),
             finding.cost_of,
-            self.after(at)
+            self.after(at),
+            self.limits()
         )
     }
 
-    /// The first finding about the system in the first finished trial of a variant that has one.
+    fn trials(&self) -> impl Iterator<Item = (&'a TrialEvidence, &'a [Finding])> {
+        let findings = self.findings.iter().map(Vec::as_slice).chain(std::iter::repeat(&[][..]));
+        self.evidence.trials.iter().zip(findings)
+    }
+
+    /// The trials that ran to their end.
+    fn finished(&self) -> impl Iterator<Item = (&'a TrialEvidence, &'a [Finding])> {
+        self.trials().filter(|(trial, _)| trial.trial.state == TrialState::Done)
+    }
+
+    /// The narrow place of the first finished trial of a variant that has one.
     fn narrowest(&self, variant: &str) -> Option<&'a Finding> {
-        let trials = self.evidence.trials.iter().zip(self.findings);
-        trials
-            .filter(|(trial, _)| trial.trial.variant == variant && trial.trial.state == TrialState::Done)
-            .find_map(|(_, findings)| findings.iter().find(|finding| !is_about_experiment(finding)))
+        let of_variant = self.finished().filter(|(trial, _)| trial.trial.variant == variant);
+        of_variant.into_iter().find_map(|(_, findings)| narrow_place(findings))
+    }
+
+    /// What to say of a run without a narrow place: as much as its findings about the experiment leave true.
+    fn nothing(&self) -> String {
+        let mut findings = self.finished().flat_map(|(_, findings)| findings).peekable();
+        let is_none = findings.peek().is_none();
+        let is_harmless = |finding: &Finding| match finding.role {
+            Role::Invalidates => false,
+            Role::LimitsReading => finding.detector == OfferedLoadLimited.id(),
+            _ => true,
+        };
+        let text = match findings.all(is_harmless) {
+            true if is_none => "no finding: nothing held it back at this load",
+            true => "nothing held it back at this load",
+            false => "no narrow place of the system was found",
+        };
+        text.into()
+    }
+
+    /// The first finding about the system that is too unsure to be a narrow place.
+    fn guess(&self) -> String {
+        let mut guesses = self.finished().filter_map(|(trial, findings)| {
+            Some((trial, findings.iter().find(|finding| !finding.role.is_about_experiment())?))
+        });
+        guesses.next().map_or_else(String::new, |(trial, finding)| {
+            format!("; with {} confidence, in {} {}", finding.confidence.as_str(), trial.trial.variant, finding.title)
+        })
+    }
+
+    /// What limits the reading of the figures, each limit once with the trials it holds for.
+    fn limits(&self) -> String {
+        let mut limits: Vec<(&'a Finding, Vec<String>)> = Vec::new();
+        for (trial, findings) in self.finished() {
+            for finding in findings.iter().filter(|finding| finding.role == Role::LimitsReading) {
+                match limits.iter_mut().find(|(known, _)| known.detector == finding.detector) {
+                    Some((_, labels)) if labels.last().is_some_and(|last| *last == trial.trial.label()) => {}
+                    Some((_, labels)) => labels.push(trial.trial.label()),
+                    None => limits.push((finding, vec![trial.trial.label()])),
+                }
+            }
+        }
+        let told = |(finding, labels): (&Finding, Vec<String>)| {
+            let what = if finding.detector == OfferedLoadLimited.id() { CANNOT_GAIN } else { &finding.title };
+            format!("; in {} {what}", few(&labels))
+        };
+        limits.into_iter().map(told).collect()
     }
 
     /// What the variants after the narrow one brought.
@@ -192,6 +270,14 @@ fn told(what: &str, change: &Change, (old, new): &(String, String)) -> Option<St
     Some(format!("{verb} {what} {by}{} ({old} to {new})", size(change.ratio)))
 }
 
+/// As [`list`], but no more than a few.
+fn few(names: &[String]) -> String {
+    match names.len().checked_sub(LABELS_MAX).filter(|more| *more > 0) {
+        Some(more) => format!("{} and {more} more", names[..LABELS_MAX].join(", ")),
+        None => list(names),
+    }
+}
+
 fn list(names: &[String]) -> String {
     match names {
         [] => String::new(),
@@ -225,7 +311,7 @@ mod tests {
     fn said(trials: impl IntoIterator<Item = TrialBuilder>) -> String {
         let trials: Vec<TrialEvidence> = trials.into_iter().map(TrialBuilder::build).collect();
         let none = vec![Vec::new(); trials.len()];
-        conclude(run_of_trials(trials), none, Default::default()).sentence
+        conclude(run_of_trials(trials), none, Default::default(), &Thresholds::default()).sentence
     }
 
     const NARROW: &str = "In as-is, GET /orders fetches rows one at a time: 10 queries of one shape in each request (48 % of \
@@ -282,6 +368,58 @@ mod tests {
         assert_eq!(slower, format!("{nothing}; sidecars lowered throughput by 40 % (100/s to 60.0/s)."));
     }
 
+    /// What is said of healthy trials, one for each of these lists of findings.
+    fn told(findings: &[Vec<Finding>]) -> String {
+        let variants = ["a", "b", "c", "d", "e", "f"];
+        let trials: Vec<TrialEvidence> =
+            variants.iter().zip(findings).map(|(variant, _)| healthy(variant, 100.0).build()).collect();
+        let (evidence, thresholds) = (run_of_trials(trials), Thresholds::default());
+        sentence(&evidence, findings, &crate::compare(&evidence, &thresholds), &thresholds)
+    }
+
+    fn finding(detector: &str, role: Role) -> Finding {
+        let title = format!("{detector} is seen");
+        Finding {
+            detector: detector.into(),
+            title,
+            role,
+            cost_of: "of it".into(),
+            cost_share: 0.5,
+            ..Finding::default()
+        }
+    }
+
+    #[test]
+    fn findings_about_the_experiment_are_neither_the_narrow_place_nor_forgotten() {
+        let one = |detector, role| told(&[vec![finding(detector, role)]]);
+        let none = "No narrow place of the system was found; in a";
+        for detector in ["generator-limited", "instrumentation-gap", "not-steady"] {
+            assert_eq!(one(detector, Role::LimitsReading), format!("{none} {detector} is seen."));
+        }
+        let unsteady = one("not-steady", Role::Invalidates);
+        let begins = "Not to be relied on, for in a nothing stayed as it was for long enough to have a mean: ";
+        assert_eq!(unsteady, format!("{begins}no narrow place of the system was found."));
+        let narrow = finding("throttling", Role::NarrowPlace);
+        let beside = told(&[vec![narrow, finding("generator-limited", Role::LimitsReading)]]);
+        assert_eq!(beside, "In a, throttling is seen (50 % of it); in a generator-limited is seen.");
+    }
+
+    #[test]
+    fn a_load_that_was_carried_cannot_show_a_gain() {
+        let limited = || vec![finding("offered-load-limited", Role::LimitsReading)];
+        let carried = "all that was offered was answered, so throughput cannot show a gain.";
+        assert_eq!(told(&[limited()]), format!("Nothing held it back at this load; in a {carried}"));
+        let many = told(&[limited(), limited(), limited(), limited(), limited(), limited()]);
+        assert!(many.ends_with(&format!("; in a, b, c, d and 2 more {carried}")), "{many}");
+    }
+
+    #[test]
+    fn a_guess_is_told_as_one() {
+        let guess = told(&[vec![finding("cross-partition-query", Role::CostsMore)]]);
+        let low = "with low confidence, in a cross-partition-query is seen.";
+        assert_eq!(guess, format!("Nothing held it back at this load; {low}"));
+    }
+
     #[test]
     fn what_is_not_to_be_believed_comes_first() {
         let sentence = said([trial("a", 100.0, 80.0).verdict(Verdict::Invalid, "Late."), trial("b", 100.0, 80.0)]);
@@ -291,7 +429,7 @@ mod tests {
         };
         let sentence = said([trial("a", 80.0, 90.0).verdict(Verdict::Invalid, "Late."), starved()]);
         let both = "Not to be relied on, for in a the load generator, not the system, shaped the figures and in c max_vus \
-                    held back a part of the load: no finding";
+                    held back a part of the load: no narrow place of the system was found";
         assert!(sentence.starts_with(both), "{sentence}");
         assert_eq!(said([]), "No trial was finished, so nothing can be said.");
         let cut = trial("a", 100.0, 80.0).state(TrialState::Failed);

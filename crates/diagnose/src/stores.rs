@@ -9,8 +9,11 @@ use narrows_model::trace::Span;
 
 use crate::requests::is_database;
 
-/// The time that the first reading of a series stands for, nanoseconds; later ones have a reading before them.
+/// The time that the only reading of a series stands for, nanoseconds.
 const FIRST_READING_NS: i64 = 1_000_000_000;
+
+/// A partition that reported nothing for so long before the last reading of all is gone, nanoseconds.
+const SILENT_NS: i64 = 5_000_000_000;
 
 /// A store with what it reports; no partitions when it reports nothing.
 #[derive(Debug)]
@@ -32,6 +35,14 @@ impl Store {
         let name = by_port.map(|instance| instance.service.clone()).or(only).unwrap_or_else(|| called.clone());
         let partitions = reported.into_iter().filter(|partition| partition.service == name).collect();
         Self { name, partitions }
+    }
+
+    /// How many partitions it has in the end: one that was split reports nothing any more.
+    pub(crate) fn partitions_now(&self) -> usize {
+        let last = |partition: &PartitionThroughput| partition.consumed.last().map_or(i64::MIN, |point| point.time_ns);
+        let latest = self.partitions.iter().map(last).max().unwrap_or(i64::MIN);
+        let is_there = |partition: &&PartitionThroughput| last(partition).saturating_add(SILENT_NS) >= latest;
+        self.partitions.iter().filter(is_there).count()
     }
 
     /// What one partition may spend each second, the least of all; none when the store does not say.
@@ -64,12 +75,13 @@ impl Store {
     }
 }
 
-/// From, to, and the rate in between.
-fn readings(partition: &PartitionThroughput) -> impl Iterator<Item = (i64, i64, f64)> {
+/// From, to, and the rate in between. The first is taken to be as long as the second.
+pub(crate) fn readings(partition: &PartitionThroughput) -> impl Iterator<Item = (i64, i64, f64)> {
     let points = &partition.consumed;
-    points.iter().enumerate().map(|(at, point)| {
-        let from_ns = at.checked_sub(1).map_or(point.time_ns - FIRST_READING_NS, |before| points[before].time_ns);
-        (from_ns, point.time_ns, point.value)
+    let first_ns = points.get(1).map_or(FIRST_READING_NS, |second| second.time_ns.saturating_sub(points[0].time_ns));
+    points.iter().enumerate().map(move |(at, point)| {
+        let before = at.checked_sub(1).map(|before| points[before].time_ns);
+        (before.unwrap_or(point.time_ns.saturating_sub(first_ns)), point.time_ns, point.value)
     })
 }
 

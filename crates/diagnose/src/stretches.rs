@@ -3,20 +3,23 @@
 //! A steady window is one stretch. A ramp is cut into four, because what saturates at its end hides in a median over
 //! all of it. A median needs a number of points over a length of time; with fewer the answer is none, not a guess.
 //!
-//! Steady windows that are too short for that are joined with their neighbours, from the last one backwards: the end
-//! of a load that rises in steps is where limits show, so a part that is too short is left at the beginning. A stretch of several loads is not a
-//! steady one, so nothing is proved by its throughput.
+//! That number follows the steps of the load: where there are several steps of different loads, a shorter one stands by
+//! itself, and a median in it needs fewer points; but then they must agree, for two of three points may be a peak.
+//!
+//! Steady windows that are too short even for that are joined with their neighbours, from the last one backwards: the
+//! end of a load that rises in steps is where limits show, so a part that is too short is left at the beginning. A
+//! stretch of several loads is not a steady one, so nothing is proved by its throughput.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::load::LoadSecond;
 use narrows_model::run::{Window, WindowKind};
-use narrows_model::series::names;
+use narrows_model::series::{Series, names};
 use narrows_model::units;
 
-use crate::stats::median;
+use crate::stats::{mean_and_variance, median};
 use crate::thresholds::Thresholds;
 
 const RAMP_PARTS: i64 = 4;
@@ -40,8 +43,12 @@ pub(crate) struct Stretch {
     pub(crate) latency_ns: f64,
     /// Mean time from actual send, nanoseconds: without the wait for a free user of an open model.
     pub(crate) service_ns: f64,
-    start_ns: i64,
-    end_ns: i64,
+    /// First instant.
+    pub(crate) start_ns: i64,
+    /// First instant after.
+    pub(crate) end_ns: i64,
+    /// Whether it is one step of several, too short for the usual number of points.
+    is_short_step: bool,
 }
 
 /// The machine's CPU in a stretch, medians.
@@ -56,6 +63,16 @@ pub(crate) struct HostUse {
 }
 
 impl Stretch {
+    /// Whether an instant lies in it.
+    pub(crate) fn contains(&self, time_ns: i64) -> bool {
+        (self.start_ns..self.end_ns).contains(&time_ns)
+    }
+
+    /// How long it is, in seconds.
+    pub(crate) fn seconds(&self) -> f64 {
+        (self.end_ns - self.start_ns).max(0) as f64 / 1e9
+    }
+
     /// Which of two stretches asks for more.
     pub(crate) fn by_demand(&self, other: &Stretch) -> Ordering {
         let offered = |stretch: &Stretch| stretch.offered.unwrap_or(0.0);
@@ -98,8 +115,12 @@ impl Stretch {
 }
 
 /// The stretches of all counted windows in order of time.
-pub(crate) fn stretches(trial: &TrialEvidence) -> Vec<Stretch> {
-    let span_ns = Thresholds::default().cpu_span_ns;
+pub(crate) fn stretches(trial: &TrialEvidence, thresholds: &Thresholds) -> Vec<Stretch> {
+    let span_ns = if has_short_steps(trial, thresholds) {
+        thresholds.step_span_ns.min(thresholds.cpu_span_ns)
+    } else {
+        thresholds.cpu_span_ns
+    };
     let is_short = |window: &Window| window.kind == WindowKind::Steady && window.end_ns - window.start_ns < span_ns;
     let mut groups: Vec<Vec<&Window>> = Vec::new();
     for window in trial.counted_windows().collect::<Vec<_>>().into_iter().rev() {
@@ -110,7 +131,20 @@ pub(crate) fn stretches(trial: &TrialEvidence) -> Vec<Stretch> {
             None => groups.push(vec![window]),
         }
     }
-    groups.iter().rev().flat_map(|group| parts_of(trial, group)).collect()
+    let stands_alone = |stretch: &Stretch| {
+        (span_ns..thresholds.cpu_span_ns).contains(&(stretch.end_ns - stretch.start_ns)) && stretch.is_steady
+    };
+    let found = groups.iter().rev().flat_map(|group| parts_of(trial, group));
+    found.map(|stretch| Stretch { is_short_step: stands_alone(&stretch), ..stretch }).collect()
+}
+
+/// Whether the load has several different steps that are too short for the usual number of points, but not for fewer.
+fn has_short_steps(trial: &TrialEvidence, thresholds: &Thresholds) -> bool {
+    let steady = trial.counted_windows().filter(|window| window.kind == WindowKind::Steady);
+    let long_enough = steady.filter(|window| window.end_ns - window.start_ns >= thresholds.step_span_ns);
+    let loads: BTreeSet<(u32, u64)> =
+        long_enough.map(|window| (window.vus, window.rate.unwrap_or(0.0).to_bits())).collect();
+    loads.len() >= thresholds.steps
 }
 
 /// How long these windows are together.
@@ -194,6 +228,7 @@ fn stretch(trial: &TrialEvidence, bounds: &Window, label: String) -> Stretch {
         service_ns: load.service.mean_ns(),
         start_ns: bounds.start_ns,
         end_ns: bounds.end_ns,
+        is_short_step: false,
     }
 }
 
@@ -205,19 +240,36 @@ impl Stretch {
         (name, service, replica): (&str, &str, u32),
         thresholds: &Thresholds,
     ) -> Option<f64> {
-        let is_meant = |key: &narrows_model::series::SeriesKey| {
+        let is_meant = |series: &&Series| {
+            let key = &series.key;
             key.name == name && key.service == service && key.replica == replica
         };
-        let series = trial.series.iter().find(|series| is_meant(&series.key))?;
-        let points: Vec<_> =
-            series.points.iter().filter(|point| (self.start_ns..self.end_ns).contains(&point.time_ns)).collect();
+        self.median_in(trial.series.iter().find(is_meant)?, thresholds)
+    }
+
+    /// The median of a series here; none when there are too few points, or too few that agree.
+    pub(crate) fn median_in(&self, series: &Series, thresholds: &Thresholds) -> Option<f64> {
+        let points: Vec<_> = series.points.iter().filter(|point| self.contains(point.time_ns)).collect();
         let (first, last) = (points.first()?, points.last()?);
         // n points a step apart stand for n steps of time.
         let gaps = points.len().saturating_sub(1).max(1) as i64;
         let span_ns = (last.time_ns - first.time_ns) / gaps * points.len() as i64;
-        let is_enough = points.len() >= thresholds.cpu_points && span_ns >= thresholds.cpu_span_ns;
-        median(points.iter().map(|point| point.value).collect()).filter(|_| is_enough)
+        let (points_min, span_ns_min) = if self.is_short_step {
+            (thresholds.step_points, thresholds.step_span_ns)
+        } else {
+            (thresholds.cpu_points, thresholds.cpu_span_ns)
+        };
+        let values: Vec<f64> = points.iter().map(|point| point.value).collect();
+        let is_enough = values.len() >= points_min && span_ns >= span_ns_min;
+        let is_sound = is_enough && (!self.is_short_step || agree(&values, thresholds.step_error_share));
+        median(values).filter(|_| is_sound)
     }
+}
+
+/// Whether the standard error of the mean is no more than this share of it.
+fn agree(values: &[f64], share: f64) -> bool {
+    mean_and_variance(values)
+        .is_some_and(|(mean, variance)| (variance / values.len() as f64).sqrt() <= share * mean.abs())
 }
 
 #[cfg(test)]
@@ -233,6 +285,10 @@ mod tests {
     use narrows_testkit::trial::{Load, TrialBuilder};
 
     use super::*;
+
+    fn stretches(trial: &TrialEvidence) -> Vec<Stretch> {
+        super::stretches(trial, &Thresholds::default())
+    }
 
     const LOAD: Load = Load { vus: 4, rate: 10.0, latency_ms: 5.0 };
 
@@ -307,5 +363,38 @@ mod tests {
             let key = (names::CPU_CORES, "shop", 0);
             assert_eq!(stretches(&trial)[0].median_of(&trial, key, &Thresholds::default()), expected);
         }
+    }
+
+    /// So many steps of so many seconds, one user more in each.
+    fn steps_of(count: u32, seconds: usize) -> TrialBuilder {
+        let steps = (1..=count).map(|vus| Load { vus, rate: 10.0 * f64::from(vus), latency_ms: 5.0 });
+        steps.fold(TrialBuilder::new("a").warmup(3, LOAD), |trial, load| trial.steady(seconds, load))
+    }
+
+    #[test]
+    fn several_steps_of_three_seconds_stand_alone_where_their_points_agree() {
+        let key = (names::CPU_CORES, "shop", 0);
+        let medians = |trial: TrialBuilder| {
+            let trial = trial.build();
+            let found = stretches(&trial);
+            found.iter().map(|s| s.median_of(&trial, key, &Thresholds::default())).collect::<Vec<_>>()
+        };
+        let rising = |second: u32| 0.1 * f64::from(second / 3);
+        assert_eq!(medians(steps_of(4, 3).cpu("shop", 0, rising)), [Some(0.1), Some(0.2), Some(0.1 * 3.0), Some(0.4)]);
+        let peak = |second: u32| if (12..14).contains(&second) { 0.9 } else { 0.2 };
+        assert_eq!(medians(steps_of(4, 3).cpu("shop", 0, peak)), [Some(0.2), Some(0.2), Some(0.2), None]);
+        assert_eq!(medians(steps_of(3, 3).cpu("shop", 0, rising)).len(), 2, "three steps are joined");
+        assert_eq!(medians(steps_of(6, 2).cpu("shop", 0, rising)).len(), 2, "two seconds are too short");
+    }
+
+    #[test]
+    fn the_least_length_of_a_step_can_be_set() {
+        let mut thresholds = Thresholds::default();
+        thresholds.set("steps", 3.0).unwrap();
+        thresholds.set("step_span_ns", 2e9).unwrap();
+        let trial = steps_of(3, 2).build();
+        assert_eq!(super::stretches(&trial, &thresholds).len(), 3);
+        assert!(super::stretches(&trial, &thresholds).iter().all(|stretch| stretch.is_steady));
+        assert_eq!(stretches(&trial).len(), 1);
     }
 }

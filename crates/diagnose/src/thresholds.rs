@@ -136,6 +136,24 @@ thresholds! {
     cpu_points: usize = 5;
     /// `cpu-saturation` and `generator-limited`: the least time that those points span, nanoseconds.
     cpu_span_ns: i64 = 5_000_000_000;
+    /// `cpu-saturation` and `generator-limited`: different steps that the load must have for steps shorter than that to
+    /// stand alone.
+    steps: usize = 4;
+    /// `cpu-saturation` and `generator-limited`: the least length of such a step, and time that its points span,
+    /// nanoseconds.
+    step_span_ns: i64 = 2_500_000_000;
+    /// `cpu-saturation` and `generator-limited`: points that a median over such a step needs.
+    step_points: usize = 3;
+    /// `cpu-saturation` and `generator-limited`: the largest standard error of their mean, as a share of it.
+    step_error_share: f64 = 0.10;
+    /// `cpu-saturation`: share of its periods in which a control group's quota is used up, from which bursts count.
+    cpu_throttled_share: f64 = 0.05;
+    /// `cpu-saturation`: share of the time in which a task of the group waits for CPU that counts alike.
+    cpu_pressure_share: f64 = 0.10;
+    /// `cpu-saturation`: share of the limit that a service held by its bursts must use in the median.
+    cpu_throttled_limit_share: f64 = 0.70;
+    /// `cpu-saturation`: share of the machine's CPU time that the hypervisor takes, from which it is a caveat.
+    cpu_steal_share: f64 = 0.05;
     /// `cpu-saturation`: throughput has stopped growing when it grows by less than this share of what users or
     /// the rate offered grow by.
     flat_growth_share: f64 = 0.25;
@@ -143,6 +161,22 @@ thresholds! {
     queueing_latency_factor: f64 = 1.5;
     /// `cpu-saturation`: Little's law holds when users ÷ (rate × latency) is within this share of 1.
     little_tolerance: f64 = 0.15;
+    /// `retrograde-throughput`: levels of load, the heaviest among them.
+    fall_steps: usize = 3;
+    /// `retrograde-throughput`: share of the best throughput that must be lost at the heaviest.
+    fall_share: f64 = 0.10;
+    /// `database-saturation`: how many times as long the same queries must take under the heaviest load.
+    database_inflation: f64 = 3.0;
+    /// `database-saturation`: how many times as much that load must ask for as the lightest.
+    database_demand_growth: f64 = 2.0;
+    /// `database-saturation`: queries of a shape in each of the two loads.
+    database_queries: usize = 10;
+    /// `database-saturation`: share by which their rows may differ.
+    database_rows_share: f64 = 0.25;
+    /// `database-saturation`: share of its CPU that those who ask may use at most.
+    database_client_share: f64 = 0.70;
+    /// `database-saturation`: share of its CPU below which a database waits for something else.
+    database_busy_share: f64 = 0.50;
     /// `throttling`: share of the attempts that must be refused.
     throttled_share: f64 = 0.01;
     /// `throttling`: attempts that must be refused, so that a short run does not decide by a handful.
@@ -160,6 +194,64 @@ thresholds! {
     /// `throttling`: share of its provisioned throughput from which a partition counts as used up in a second. Readings
     /// do not begin with the store's own seconds, so a full one may be split over two.
     partition_full_share: f64 = 0.8;
+    /// `provisioned-rate`: share of its provisioned throughput from which a partition has no headroom left.
+    provisioned_full_share: f64 = 0.80;
+    /// `provisioned-rate`: share of the counted time in which it may spend more than that: what is left out is the top.
+    provisioned_top_share: f64 = 0.01;
+    /// `provisioned-rate`: seconds that it must spend as much in, together.
+    provisioned_seconds: f64 = 3.0;
+    /// `provisioned-rate`: seconds between two readings up to which a full second shows as one.
+    provisioned_reading_seconds: f64 = 1.5;
+    /// `provisioned-rate`: share by which what is provisioned may differ over the trial and still be a fixed rate.
+    provisioned_change_share: f64 = 0.05;
+    /// `hot-partition`: calls to the fullest, as a multiple of the mean of all.
+    hot_ratio: f64 = 1.5;
+    /// `hot-partition`: calls that must be seen, so that a few do not decide.
+    hot_calls: f64 = 30.0;
+    /// `hot-partition`: use or latency of the fullest, as a multiple of the others'.
+    hot_strain_ratio: f64 = 1.25;
+    /// `hot-partition`: share of its limit that the fullest must use, where only its use speaks for it.
+    hot_use_share: f64 = 0.5;
+    /// `hot-partition`: time by which calls to the fullest must be longer, where only their length speaks for it,
+    /// nanoseconds.
+    hot_latency_ns: f64 = 1e6;
+    /// `hot-partition`: probability that the keys of the load fall so by chance, from which they are too few to tell.
+    hot_chance: f64 = 0.001;
+    /// `pool-wait`: share of the latency of the service's requests.
+    pool_wait_share: f64 = 0.20;
+    /// `pool-wait`: median wait of a request, nanoseconds.
+    pool_wait_ns: f64 = 5e6;
+    /// `pool-wait`: wait, as a multiple of the time in the queries themselves, below which those are what is slow.
+    pool_wait_query_factor: f64 = 1.0;
+    /// `pool-wait`: traces that must show it.
+    pool_wait_traces: usize = 5;
+    /// `pool-wait`: share of the readings in which somebody waits, or all connections are in use.
+    pool_wait_reading_share: f64 = 0.25;
+    /// `pool-wait`: readings of a pool that must be there.
+    pool_wait_readings: usize = 5;
+    /// `pool-wait`: the shortest of ten takings, as a share of their mean, up to which they wait for something: opening
+    /// a connection takes about as long each time.
+    pool_wait_spread_share: f64 = 0.25;
+    /// `retry-storm`: attempts for each call in the worst part of the trial.
+    storm_amplification: f64 = 1.5;
+    /// `retry-storm`: attempts for each call in its calm part.
+    calm_amplification: f64 = 1.1;
+    /// `retry-storm`: calls that each of the two parts must hold.
+    storm_calls: usize = 10;
+    /// `retry-storm`: traces that must show a repetition.
+    storm_traces: usize = 5;
+    /// `chatty-http`: calls of one endpoint under one parent, each with another id.
+    chatty_calls: usize = 5;
+    /// `chatty-http`: traces that must show it.
+    chatty_traces: usize = 3;
+    /// `chatty-http`: share of the operation's traces that must show it.
+    chatty_trace_share: f64 = 0.20;
+    /// `chatty-http`: median time in the calls of one request that alone makes it worth saying, nanoseconds.
+    chatty_time_ns: f64 = 50e6;
+    /// `chatty-http`: share of the operation's latency that alone makes it worth saying.
+    chatty_latency_share: f64 = 0.20;
+    /// `chatty-http`: share of all calls to that address that alone makes it worth saying.
+    chatty_callee_share: f64 = 0.50;
     /// `serial-fan-out`: calls of one kind under one parent.
     fan_out_calls: usize = 3;
     /// `serial-fan-out`: share of their time in which two of them may be under way.
@@ -175,6 +267,18 @@ thresholds! {
     /// `serial-fan-out`, `cross-partition-query`: share of those in which the number of calls must be the same, where
     /// only that speaks for a fixed plan.
     same_count_share: f64 = 0.90;
+    /// `straggler-branch`: share of the operation's requests in which the same branch must be the last to end.
+    straggler_last_share: f64 = 0.60;
+    /// `straggler-branch`: by how much later than the next it must end, as a share of the operation's median latency.
+    straggler_drag_share: f64 = 0.20;
+    /// `straggler-branch`: the same, nanoseconds.
+    straggler_drag_ns: f64 = 5e6;
+    /// `straggler-branch`: how long two branches must be under way together, nanoseconds: less is clocks that disagree.
+    straggler_overlap_ns: f64 = 1e6;
+    /// `straggler-branch`: the same as a share of the branch that ends first.
+    straggler_overlap_share: f64 = 0.5;
+    /// `straggler-branch`: requests that must show it.
+    straggler_requests: usize = 5;
     /// `cross-partition-query`: share of the store's partitions that a request must touch.
     cross_partition_share: f64 = 0.8;
     /// `cross-partition-query`: partitions that the store must have.
@@ -202,6 +306,47 @@ thresholds! {
     generator_thread_invalid: f64 = 0.95;
     /// `generator-limited`: the generator's share of the CPU in use on a full host.
     generator_host_share: f64 = 0.30;
+    /// `not-steady`: seconds that a window must have.
+    unsteady_seconds: usize = 20;
+    /// `not-steady`: change from the first half to the second, or standard deviation of a wave, as a share of the mean.
+    unsteady_share: f64 = 0.15;
+    /// `not-steady`: change from the first fifth to the rest, as a share.
+    unsteady_start_share: f64 = 0.30;
+    /// `not-steady`: standard deviations at which Mann and Kendall's test sees a trend.
+    unsteady_trend: f64 = 1.96;
+    /// `not-steady`: correlation of the seconds with those one wave later.
+    unsteady_wave_correlation: f64 = 0.60;
+    /// `not-steady`: change from which the figures are invalid, where it is seen in most of the counted time.
+    unsteady_invalid_share: f64 = 0.50;
+    /// `offered-load-limited`: share by which the throughput of two variants may differ, its whole interval, and by which
+    /// answers may fall behind arrivals.
+    offered_rate_share: f64 = 0.05;
+    /// `offered-load-limited`: share of a closed load's users that must think at any time.
+    offered_thinking_share: f64 = 0.9;
+    /// `offered-load-limited`: share of the requests that may fail.
+    offered_error_share: f64 = 0.01;
+    /// `offered-load-limited`: change of the CPU for each request that throughput does not show.
+    offered_cpu_share: f64 = 0.10;
+    /// `offered-load-limited`: how many times as much as the lightest step the heaviest must ask for.
+    offered_growth: f64 = 1.5;
+    /// `offered-load-limited`: how many times as long as under the lightest step a request may take under it.
+    offered_latency_factor: f64 = 1.2;
+    /// `offered-load-limited`: share by which throughput may fall behind that growth.
+    offered_follow_share: f64 = 0.10;
+    /// `offered-load-limited`: share of its CPU that the busiest service may use under the heaviest step.
+    offered_busy_share: f64 = 0.7;
+    /// `operational-laws`: share by which a law may be off.
+    law_tolerance: f64 = 0.15;
+    /// `operational-laws`: share of failed requests above which Little's law is not looked at.
+    law_error_share: f64 = 0.01;
+    /// `operational-laws`: cores by which CPU may be off besides.
+    law_cores: f64 = 0.15;
+    /// `operational-laws`: share by which a service's CPU may be off the line that it follows.
+    law_line_share: f64 = 0.30;
+    /// `operational-laws`: calls of a service from which its own spans are compared with them.
+    law_calls: f64 = 200.0;
+    /// `operational-laws`: share of these that its own spans may lack.
+    law_flow_share: f64 = 0.20;
     /// `doubled-spans`, `nested-doubles`: calls that must have a double.
     doubled_calls: usize = 10;
     /// `doubled-spans`, `nested-doubles`: share of a scope's calls that must have one.
@@ -216,14 +361,19 @@ thresholds! {
     pool_requests: usize = 3;
     /// `pool-spans`: connections taken in all of these.
     pool_connections: usize = 10;
-    /// `missing-database-spans`: median time of a request in which nothing is under way, nanoseconds.
+    /// `missing-database-spans`, `instrumentation-gap`: median time of a request in which nothing is under way, nanoseconds.
     gap_ns: f64 = 5e6;
-    /// `missing-database-spans`: the same as a share of the median latency.
+    /// `missing-database-spans`, `instrumentation-gap`: the same as a share of the median latency.
     gap_share: f64 = 0.5;
-    /// `missing-database-spans`: share of that time from which processor time explains it.
+    /// `missing-database-spans`, `instrumentation-gap`: share of that time from which processor time explains it.
     gap_cpu_share: f64 = 0.5;
-    /// `missing-database-spans`: requests of the operation.
+    /// `missing-database-spans`, `instrumentation-gap`: requests of the operation.
     gap_requests: usize = 20;
+    /// `instrumentation-gap`: requests of the operation under the lightest and under the heaviest load, each.
+    gap_growth_requests: usize = 10;
+    /// `instrumentation-gap`: processor time for each request that a service must use which no span shows a call to,
+    /// nanoseconds.
+    gap_busy_ns: f64 = 1e6;
     /// `missing-parents`: share of the spans.
     torn_span_share: f64 = 0.01;
     /// `missing-parents`: traces that must show it.

@@ -4,6 +4,7 @@
 //! The figures are those of a step load from 1 to 40 users in eleven steps of two seconds. In each variant another
 //! thing is narrow: the store's throughput, calls in turn, a query that all partitions are asked, one thread.
 
+use narrows_diagnose::thresholds::Thresholds;
 use narrows_diagnose::{conclude, diagnose};
 use narrows_model::comparison::Outcome;
 use narrows_model::evidence::TrialEvidence;
@@ -156,7 +157,7 @@ fn trial(variant: &'static Variant) -> TrialEvidence {
 }
 
 fn found(at: usize) -> Vec<Finding> {
-    diagnose(&trial(&VARIANTS[at]))
+    diagnose(&trial(&VARIANTS[at]), &Thresholds::default())
 }
 
 fn outcome() -> Outcome {
@@ -173,7 +174,12 @@ fn outcome() -> Outcome {
         operation: Some(OPERATION.into()),
         figures: vec![figure],
     };
-    conclude(run_of_trials(trials), none, Notes { parameters: Vec::new(), published: Some(published) })
+    conclude(
+        run_of_trials(trials),
+        none,
+        Notes { parameters: Vec::new(), published: Some(published) },
+        &Thresholds::default(),
+    )
 }
 
 #[test]

@@ -2,18 +2,64 @@
 
 use std::path::Path;
 
+use narrows_diagnose::diff::Side;
 use narrows_model::comparison::{ObjectiveResult, Outcome};
+use narrows_model::diff::Diff;
 use narrows_model::evidence::RunEvidence;
 use narrows_telemetry::run_file::{Reader, Recorder, TraceLimit};
 
 use crate::experiment::{self, Objective};
 use crate::{Error, judging};
 
+/// Which trials of a run are meant.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Selection {
+    /// Those of this variant; all when none is named.
+    pub variant: Option<String>,
+    /// This repetition, from 1; all when none is named.
+    pub repetition: Option<u32>,
+}
+
 /// Reads a run file and concludes from it. Works on unfinished runs too: on what they have.
 pub fn outcome(path: &Path) -> Result<Outcome, Error> {
-    let evidence = Reader::open(path)?.evidence(TraceLimit::default())?;
+    outcome_of(path, &Selection::default())
+}
+
+/// As [`outcome`], from some trials only.
+///
+/// # Errors
+/// When the file cannot be read, and when no trial is meant.
+pub fn outcome_of(path: &Path, selection: &Selection) -> Result<Outcome, Error> {
+    let evidence = selected(Reader::open(path)?.evidence(TraceLimit::default())?, path, selection)?;
     let objectives = experiment::objectives(&evidence.run.experiment_source);
     Ok(conclude(evidence, &objectives))
+}
+
+/// What differs from some trials to others, perhaps of another run file. Compared with the thresholds of the second.
+///
+/// # Errors
+/// When a file cannot be read, and when no trial is meant.
+pub fn diff(before: (&Path, &Selection, &str), after: (&Path, &Selection, &str)) -> Result<Diff, Error> {
+    let (old, new) = (outcome_of(before.0, before.1)?, outcome_of(after.0, after.1)?);
+    let thresholds = experiment::thresholds(&new.evidence.run.experiment_source);
+    let old = Side { label: before.2, run: &old.evidence, findings: &old.findings };
+    let new = Side { label: after.2, run: &new.evidence, findings: &new.findings };
+    Ok(narrows_diagnose::diff::diff(old, new, &thresholds))
+}
+
+fn selected(mut evidence: RunEvidence, path: &Path, selection: &Selection) -> Result<RunEvidence, Error> {
+    let is_meant = |variant: &str, repetition: u32| {
+        selection.variant.as_ref().is_none_or(|wanted| wanted == variant)
+            && selection.repetition.is_none_or(|wanted| wanted == repetition)
+    };
+    let known: Vec<String> = evidence.trials.iter().map(|trial| trial.trial.label()).collect();
+    evidence.trials.retain(|trial| is_meant(&trial.trial.variant, trial.trial.repetition));
+    if evidence.trials.is_empty() && *selection != Selection::default() {
+        let variant = selection.variant.clone().unwrap_or_default();
+        let repetition = selection.repetition;
+        return Err(Error::NoSuchTrial { path: path.to_owned(), variant, repetition, known });
+    }
+    Ok(evidence)
 }
 
 /// Concludes and keeps the findings in the run file, which is still open for writing.
@@ -33,5 +79,6 @@ fn conclude(evidence: RunEvidence, objectives: &[Objective]) -> Outcome {
     let judged: Vec<Vec<ObjectiveResult>> =
         evidence.trials.iter().map(|trial| judging::of_trial(objectives, trial)).collect();
     let notes = experiment::notes(&evidence.run.experiment_source);
-    narrows_diagnose::conclude(evidence, judged, notes)
+    let thresholds = experiment::thresholds(&evidence.run.experiment_source);
+    narrows_diagnose::conclude(evidence, judged, notes, &thresholds)
 }

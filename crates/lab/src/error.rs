@@ -16,6 +16,18 @@ pub enum Error {
         /// What there is.
         known: String,
     },
+    /// Trials were asked for that a run does not have.
+    #[error("{} has no trial {}; it has {}", path.display(), asked(variant, *repetition), known.join(", "))]
+    NoSuchTrial {
+        /// The run file.
+        path: PathBuf,
+        /// The variant that was asked for.
+        variant: String,
+        /// The repetition that was asked for.
+        repetition: Option<u32>,
+        /// The trials that it has.
+        known: Vec<String>,
+    },
     /// A command could not be started.
     #[error("{who}: cannot start `{program}` in {}: {source}", cwd.display())]
     Spawn {
@@ -182,6 +194,10 @@ impl Error {
                 Some("another program listens there, often a collector; listen elsewhere with `--otlp 127.0.0.1:14318` and send there too".into())
             }
             Error::NoProcess { .. } => Some("`pgrep -a NAME` finds process ids".into()),
+            Error::NoSuchTrial { variant, known, .. } => {
+                let known: Vec<&str> = known.iter().map(|label| label.split('#').next().unwrap_or(label)).collect();
+                crate::experiment::nearest(variant, &known).map(|near| format!("did you mean `{near}`?"))
+            }
             Error::NotReady { .. } => Some("a longer start can be allowed in `ready:` with `timeout: 2m`".into()),
             Error::Setup { command, .. } if command.contains("-m venv") => {
                 Some("on Debian, `python3 -m venv` needs the package python3-venv".into())
@@ -201,6 +217,10 @@ fn hint_of(error: &narrows_telemetry::run_file::Error) -> Option<String> {
         }
         _ => None,
     }
+}
+
+fn asked(variant: &str, repetition: Option<u32>) -> String {
+    repetition.map_or_else(|| variant.to_owned(), |number| format!("{variant}#{number}"))
 }
 
 fn tail(lines: &[String]) -> String {

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::breakdown::Breakdown;
 use crate::evidence::RunEvidence;
 use crate::finding::Finding;
 use crate::operation::OperationSummary;
@@ -14,6 +15,8 @@ pub struct Outcome {
     pub evidence: RunEvidence,
     /// The findings of each trial, dearest first; same order as `evidence.trials`.
     pub findings: Vec<Vec<Finding>>,
+    /// Where the time of the busiest operations of each trial goes, those with most time first; same order.
+    pub breakdowns: Vec<Vec<Breakdown>>,
     /// The variants beside each other.
     pub comparison: Comparison,
     /// The objectives, for each trial in order.

@@ -43,6 +43,38 @@ pub struct Finding {
     /// What it brings about: findings that go away with it. Causes absorb their symptoms, one level deep.
     #[serde(default)]
     pub effects: Vec<Finding>,
+    /// What it is to its trial. Detectors leave it alone; it is known once all findings are ranked.
+    #[serde(default)]
+    pub role: Role,
+}
+
+/// What a finding is to its trial, in the order in which findings are told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Default)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// About the experiment: its figures are not the system's.
+    Invalidates,
+    /// The narrow place: what to deal with first. At most one finding of a trial is it.
+    NarrowPlace,
+    /// In the way: a limit that is hit, or a structure that makes requests wait.
+    #[default]
+    InTheWay,
+    /// Spends more than needed, and nothing waits for it yet.
+    CostsMore,
+    /// About the experiment: what its figures or traces cannot show.
+    LimitsReading,
+}
+
+impl Role {
+    /// Whether the finding is about the experiment rather than the system.
+    pub fn is_about_experiment(self) -> bool {
+        matches!(self, Role::Invalidates | Role::LimitsReading)
+    }
+}
+
+/// The narrow place among the ranked findings of a trial; none when nothing is narrow or nothing could be seen.
+pub fn narrow_place(findings: &[Finding]) -> Option<&Finding> {
+    findings.iter().find(|finding| finding.role == Role::NarrowPlace)
 }
 
 /// A part of a trial.

@@ -10,6 +10,7 @@
 
 pub mod breakdown;
 pub mod comparison;
+pub mod diff;
 pub mod evidence;
 pub mod finding;
 pub mod histogram;
@@ -17,6 +18,7 @@ pub mod load;
 pub mod operation;
 pub mod published;
 pub mod run;
+pub mod scalability;
 pub mod series;
 pub mod table;
 pub mod trace;

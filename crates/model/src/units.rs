@@ -54,6 +54,12 @@ pub fn percent(share: f64) -> String {
     if value == 0.0 || value.abs() >= 10.0 { format!("{value:.0} %") } else { format!("{value:.1} %") }
 }
 
+/// A number of things: whole without a fraction, any other with three significant digits.
+pub fn number(value: f64) -> String {
+    let is_whole = value >= 0.0 && (value - value.round()).abs() < 0.005;
+    if is_whole { count(value.round() as u64) } else { three(value) }
+}
+
 /// A plain number with three significant digits, and all digits before the point.
 pub fn three(value: f64) -> String {
     match value.abs() {
@@ -77,6 +83,8 @@ mod tests {
             (count(0), "0"),
             (count(999), "999"),
             (count(1_234_567), "1,234,567"),
+            (number(12.0), "12"),
+            (number(2.5), "2.50"),
             (rate(4560.4), "4,560/s"),
             (rate(12.34), "12.3/s"),
             (bytes(36_175_872.0), "34.5 MiB"),

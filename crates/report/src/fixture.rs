@@ -10,7 +10,7 @@ use narrows_model::comparison::{
     Change, Comparison, Difference, Kept, Meaning, ObjectiveResult, Outcome, VariantSummary,
 };
 use narrows_model::evidence::{RunEvidence, TrialEvidence};
-use narrows_model::finding::{Confidence, Exemplar, Figure, Finding};
+use narrows_model::finding::{Confidence, Exemplar, Figure, Finding, Period, Role};
 use narrows_model::histogram::Histogram;
 use narrows_model::load::{ErrorCounts, LoadSecond};
 use narrows_model::run::{
@@ -62,10 +62,11 @@ pub(crate) fn outcome() -> Outcome {
         errors_every: LENGTH_S + 1,
     };
     let trials = vec![trial(&as_is), trial(&fixed)];
-    let findings = vec![vec![n_plus_one(&trials[0].traces[0]), saturated()], Vec::new()];
+    let findings = vec![vec![n_plus_one(&trials[0].traces[0]), bursts()], Vec::new()];
     Outcome {
         evidence: RunEvidence { run: run(), trials },
         findings,
+        breakdowns: Vec::new(),
         comparison: comparison(),
         objectives: vec![
             vec![objective("p95 < 20ms", "54.2 ms", Kept::No), objective("error_rate == 0", "0.1 %", Kept::No)],
@@ -367,8 +368,36 @@ fn n_plus_one(trace: &Trace) -> Finding {
         advice: "Fetch the customers together: join them to the orders, or ask once with WHERE id = ANY($1)."
             .to_owned(),
         caveats: vec!["Traces are a sample of 1 in 40 requests.".to_owned()],
+        effects: vec![full_database()],
+        role: Role::NarrowPlace,
         ..Finding::default()
     }
+}
+
+fn full_database() -> Finding {
+    Finding {
+        detector: "database-saturation".to_owned(),
+        version: 1,
+        title: "postgres answers the same queries 3.2 times as slowly under load".to_owned(),
+        resource: "postgres".to_owned(),
+        cost_share: 0.71,
+        cost_of: "of the time in its queries".to_owned(),
+        confidence: Confidence::Medium,
+        reasons: vec![
+            "Its queries took 0.8 ms alone and 2.6 ms with 8 users.".to_owned(),
+            "It is a likely effect of n-plus-one: orders sends one query for each row of another. Every call costs what is \
+             asked its share of work."
+                .to_owned(),
+        ],
+        ..Finding::default()
+    }
+}
+
+/// A processor that was used up in one window.
+fn bursts() -> Finding {
+    let start_ns = START + WARMUP_S * SECOND;
+    let period = Period { label: "“8 users”".to_owned(), start_ns, end_ns: START + LENGTH_S * SECOND };
+    Finding { period: Some(period), ..saturated() }
 }
 
 fn saturated() -> Finding {

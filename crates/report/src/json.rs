@@ -3,14 +3,29 @@
 //! Field names are the model's own and carry their unit last. `format` names this layout; it changes when a field is
 //! renamed, removed or gets another meaning, not when one is added. Traces, series and what is told second by second stay in
 //! the run file.
+//!
+//! `findings` of a trial come in the order in which they are told. `role` says what each is to the trial: `invalidates`,
+//! `narrow-place` (at most one), `in-the-way`, `costs-more` or `limits-reading`; `effects` holds the findings that go
+//! away with it, one level deep; `period` the part of the trial that it was seen in, null for all of it.
 
 use narrows_model::comparison::Outcome;
+use narrows_model::diff::Diff;
 use narrows_model::evidence::{LoadTotals, PartitionThroughput, RequestOfLoad, TrialEvidence};
 use narrows_model::operation::{CallEvidence, OperationEvidence};
 use serde_json::{Value, json};
 
 /// The layout of what [`outcome`] returns.
 const FORMAT: &str = "narrows-outcome/1";
+
+/// The layout of what [`diff`] returns.
+const DIFF_FORMAT: &str = "narrows-diff/1";
+
+/// What differs between two variants as one JSON object.
+pub fn diff(diff: &Diff) -> Value {
+    let mut value = json!(diff);
+    value["format"] = json!(DIFF_FORMAT);
+    value
+}
 
 /// The outcome as one JSON object. Numbers that are not finite become `null`.
 pub fn outcome(outcome: &Outcome) -> Value {
@@ -39,6 +54,7 @@ fn trial(outcome: &Outcome, index: usize, evidence: &TrialEvidence) -> Value {
         "throughput": evidence.throughput().iter().map(partition).collect::<Vec<_>>(),
         "spans_total": evidence.spans_total,
         "spans_refused": evidence.spans_refused,
+        "breakdowns": outcome.breakdowns.get(index).map_or(&[][..], Vec::as_slice),
         "findings": outcome.findings.get(index).map_or(&[][..], Vec::as_slice),
         "objectives": outcome.objectives.get(index).map_or(&[][..], Vec::as_slice),
     })
@@ -120,6 +136,7 @@ mod tests {
         assert_eq!(value["format"], FORMAT);
         assert_eq!(keys(&value), ["beside", "comparison", "format", "notes", "run", "sentence", "trials"]);
         let trial = [
+            "breakdowns",
             "findings",
             "label",
             "load",
@@ -135,6 +152,10 @@ mod tests {
         ];
         assert_eq!(keys(&value["trials"][0]), trial);
         assert_eq!(value["trials"][0]["findings"][0]["detector"], "n-plus-one");
+        assert_eq!(value["trials"][0]["findings"][0]["role"], "narrow-place");
+        assert_eq!(value["trials"][0]["findings"][0]["effects"][0]["detector"], "database-saturation");
+        assert_eq!(value["trials"][0]["findings"][0]["period"], Value::Null);
+        assert_eq!(value["trials"][0]["findings"][1]["period"]["label"], "“8 users”");
         assert_eq!(value["trials"][0]["objectives"][0]["kept"], "no");
         assert_eq!(value["comparison"]["variants"][1]["against_first"]["rate"]["meaning"], "higher");
         assert_eq!(value["trials"][0]["load"]["seconds"], 60.0);

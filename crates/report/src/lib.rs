@@ -14,5 +14,6 @@ mod load;
 mod measures;
 mod operations;
 mod recurring;
+mod spent;
 pub mod table;
 pub mod text;

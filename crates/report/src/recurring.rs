@@ -4,8 +4,9 @@
 //! report says in how many repetitions it was seen.
 
 use narrows_model::comparison::Outcome;
-use narrows_model::finding::Finding;
+use narrows_model::finding::{Finding, Role};
 use narrows_model::run::TrialState;
+use narrows_model::units;
 
 /// What was found in one variant.
 pub(crate) struct VariantFindings<'a> {
@@ -20,6 +21,10 @@ pub(crate) struct VariantFindings<'a> {
 pub(crate) struct Recurring<'a> {
     /// The dearest of its kind.
     pub(crate) finding: &'a Finding,
+    /// What it is to the variant: only the first narrow place of its trials is that of the variant.
+    pub(crate) role: Role,
+    /// When the load of its trial began, nanoseconds since the Unix epoch.
+    begins_ns: i64,
     /// In how many trials of the variant.
     pub(crate) seen: usize,
 }
@@ -37,22 +42,31 @@ pub(crate) fn by_variant(outcome: &Outcome) -> Vec<VariantFindings<'_>> {
         if trial.state == TrialState::Done || !findings.is_empty() {
             variants[position].trials.push(index);
         }
-        findings.iter().for_each(|finding| variants[position].add(finding));
+        let begins_ns = evidence.windows.first().map(|window| window.start_ns).or(trial.started_ns).unwrap_or(0);
+        findings.iter().for_each(|finding| variants[position].add(finding, begins_ns));
     }
     variants
 }
 
 impl<'a> VariantFindings<'a> {
-    fn add(&mut self, finding: &'a Finding) {
+    fn add(&mut self, finding: &'a Finding, begins_ns: i64) {
+        let has_narrow = self.findings.iter().any(|known| known.role == Role::NarrowPlace);
+        let role = match finding.role {
+            Role::NarrowPlace if has_narrow => Role::InTheWay,
+            role => role,
+        };
         let same = |other: &Finding| subject(other) == subject(finding);
         match self.findings.iter_mut().find(|known| same(known.finding)) {
             Some(known) => {
                 known.seen = (known.seen + 1).min(self.trials.len());
+                if role == Role::NarrowPlace {
+                    known.role = role;
+                }
                 if finding.cost_share > known.finding.cost_share {
-                    known.finding = finding;
+                    (known.finding, known.begins_ns) = (finding, begins_ns);
                 }
             }
-            None => self.findings.push(Recurring { finding, seen: 1 }),
+            None => self.findings.push(Recurring { finding, role, begins_ns, seen: 1 }),
         }
     }
 
@@ -67,6 +81,35 @@ impl<'a> VariantFindings<'a> {
     }
 }
 
+impl Recurring<'_> {
+    /// What it is to its trial, where that needs saying.
+    pub(crate) fn place(&self) -> Option<&'static str> {
+        match self.role {
+            Role::NarrowPlace => Some("▶ the narrow place"),
+            Role::Invalidates => Some("about the experiment: the figures are not the system's"),
+            Role::LimitsReading => Some("about the experiment, not the system"),
+            Role::CostsMore => Some("costs more than needed; nothing waits for it yet"),
+            Role::InTheWay => None,
+        }
+    }
+
+    /// The part of the trial that it was seen in: `“40 users”, 10.0 s from 32.0 s on`; none when it holds for all.
+    pub(crate) fn period(&self) -> Option<String> {
+        let period = self.finding.period.as_ref()?;
+        let length_ns = period.end_ns.saturating_sub(period.start_ns).max(0);
+        let from_ns = period.start_ns.saturating_sub(self.begins_ns).max(0);
+        let (length, from) = (units::duration(length_ns as f64), units::duration(from_ns as f64));
+        Some(format!("{}, {length} from {from} on", period.label))
+    }
+}
+
+/// An effect in one line, with its cost and how sure it is, and why it is one.
+pub(crate) fn effect(finding: &Finding) -> (String, String) {
+    let cost = format!("{} {}", units::percent(finding.cost_share), finding.cost_of);
+    let line = format!("{} ({cost}, {} confidence)", finding.title, finding.confidence.as_str());
+    (line, finding.reasons.last().cloned().unwrap_or_default())
+}
+
 /// What a finding is about: two findings with the same subject are one cause. Titles carry figures and are left out; of
 /// the evidence its first line counts, which is the query in its general form.
 fn subject(finding: &Finding) -> (&str, &str, Option<&str>, Option<&str>) {
@@ -78,6 +121,32 @@ fn subject(finding: &Finding) -> (&str, &str, Option<&str>, Option<&str>) {
 mod tests {
     use super::*;
     use crate::fixture;
+
+    #[test]
+    fn a_part_of_a_trial_is_told_from_where_its_load_began() {
+        let outcome = fixture::outcome();
+        let findings = &by_variant(&outcome)[0].findings;
+        assert_eq!(findings[0].period(), None);
+        assert_eq!(findings[1].period().as_deref(), Some("“8 users”, 1 min 0 s from 10.0 s on"));
+        assert_eq!((findings[0].place(), findings[1].place()), (Some("▶ the narrow place"), None));
+    }
+
+    #[test]
+    fn a_variant_has_one_narrow_place() {
+        let mut outcome = fixture::outcome();
+        outcome.evidence.trials[1].trial.variant = "as-is".to_owned();
+        let mut other = outcome.findings[0].clone();
+        other.reverse();
+        (other[0].role, other[1].role) = (Role::NarrowPlace, Role::InTheWay);
+        outcome.findings[1] = other;
+        let places = |outcome: &Outcome| {
+            let variants = by_variant(outcome);
+            variants[0].findings.iter().map(|found| found.role == Role::NarrowPlace).collect::<Vec<_>>()
+        };
+        assert_eq!(places(&outcome), [true, false]);
+        outcome.findings[0][0].role = Role::InTheWay;
+        assert_eq!(places(&outcome), [false, true]);
+    }
 
     #[test]
     fn repetitions_tell_a_cause_once() {

@@ -5,7 +5,10 @@
 //! read the manifests and the source of all others.
 
 pub mod operations;
+pub mod random;
+pub mod simulator;
 pub mod spans;
+pub mod tally;
 pub mod trial;
 
 /// The instant at which every built trial begins: 14 November 2023, 22:13:20 UTC.

@@ -113,6 +113,23 @@ impl SpanBuilder {
         }
     }
 
+    /// A span of any kind, for what the functions of this module do not make.
+    pub fn of_kind(kind: SpanKind, name: &str) -> Self {
+        Self::new(kind, name)
+    }
+
+    /// Another name than its constructor gave it.
+    pub fn named(mut self, name: &str) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// Sets what its attributes mean.
+    pub fn facts(mut self, set: impl FnOnce(&mut SpanFacts)) -> Self {
+        set(&mut self.facts);
+        self
+    }
+
     /// When it starts, from the start of the trace, and how long it lasts, in milliseconds.
     pub fn at(mut self, start_ms: f64, length_ms: f64) -> Self {
         self.start_ms = start_ms;
@@ -218,10 +235,18 @@ impl SpanBuilder {
 
     /// As [`Self::trace`], standing for `weight` traces.
     pub fn weighted_trace(self, number: u32, weight: f64) -> Trace {
+        self.laid_out(number, weight, TRIAL_START_NS + i64::from(number) * 10_000_000)
+    }
+
+    /// As [`Self::trace`], but from this instant on.
+    pub fn trace_from(self, number: u32, start_ns: i64) -> Trace {
+        self.laid_out(number, 1.0, start_ns)
+    }
+
+    fn laid_out(self, number: u32, weight: f64, start_ns: i64) -> Trace {
         let mut trace_id = TraceId::default();
         trace_id[0] = 0x4e;
         trace_id[12..].copy_from_slice(&number.to_be_bytes());
-        let start_ns = TRIAL_START_NS + i64::from(number) * 10_000_000;
         let mut lay = Layout { trace_id, start_ns, weight, number, spans: Vec::new() };
         lay.add(self, None, "");
         let mut spans = lay.spans;

@@ -7,6 +7,7 @@ pub(crate) mod completions;
 #[cfg(feature = "reference-systems")]
 pub(crate) mod demo;
 pub(crate) mod diagnose;
+pub(crate) mod diff;
 pub(crate) mod doctor;
 #[cfg(feature = "reference-systems")]
 pub(crate) mod engine;

@@ -1,41 +1,33 @@
 //! `cpu-saturation`: a service that uses all the CPU it may or can use.
 //!
-//! Three limits are looked at, per replica and stretch of load: the cap in force, one core for the busiest thread (an
-//! event loop, an interpreter lock; for one without a cap, waiting for a processor counts as being busy), and, for a service without a cap, the whole machine. When no single service is at a
-//! limit but the host is, the host is named with its largest consumers. Medians over stretches count, so a peak or a
-//! start does not; where programs outside the run use most of it, that is a caveat and not a finding; and where another stretch carried as much load with clearly less CPU, the CPU was not the limit.
+//! Four limits are looked at, per replica and stretch of load: the cap in force; a cap that bursts use up, so that the
+//! kernel holds the service again and again while its mean is lower; one core for the busiest thread (an event loop, an
+//! interpreter lock; for one without a cap, waiting for a processor counts as being busy); and, for a service without a
+//! cap, the whole machine. When no single service is at a limit but the host is, the host is named with its largest
+//! consumers. Medians over stretches count, so a peak or a start does not; where programs outside the run use most of it,
+//! that is a caveat and not a finding; and where another stretch carried as much load with clearly less CPU, or throughput
+//! follows the load from one stretch to another in which the CPU is used up alike, the CPU was not the limit.
 //!
 //! Use of CPU alone does not prove that CPU is what holds the throughput back: confidence is high only when throughput
 //! stopped growing with users or with the rate offered, or when requests queue: by Little's law where users are given,
-//! by the time that requests take once sent where a rate is.
+//! by the time that requests take once sent where a rate is. Of a cap that only bursts use up, nothing is said without
+//! such a proof. The reading is in `cpu.rs`, the words are here.
 
-use narrows_model::evidence::TrialEvidence;
 use narrows_model::finding::{Confidence, Figure, Finding};
-use narrows_model::run::ServiceInstance;
 use narrows_model::series::names;
 use narrows_model::units;
 
 use crate::Detector;
+use crate::cpu::{Cpu, Held, Limit, Saturation};
+use crate::periods::period_of;
 use crate::reading::Reading;
-use crate::stretches::{HostUse, Stretch};
-use crate::thresholds::Thresholds;
+use crate::stretches::Stretch;
+
+pub(crate) use crate::cpu::HOST;
 
 /// See the module.
 #[derive(Debug)]
 pub struct CpuSaturation;
-
-/// A thread that is ready to run and waits for a processor is as busy as one that runs. No more than this share of the
-/// time counts so: a thread that waits for longer is held by the machine.
-const WAITING_SHARE_MAX: f64 = 0.15;
-/// Another stretch refutes a limit when it carried as much with less than this share of the threshold.
-const REFUTING_SHARE: f64 = 0.9;
-/// A replica is limited by one thread when all others together use no more than this share of its CPU.
-const OTHER_THREADS_SHARE: f64 = 0.25;
-/// Users or the rate offered must have grown by this factor between two stretches before these are compared.
-const DEMAND_GROWTH_MIN: f64 = 1.25;
-const CONSUMERS_MAX: usize = 3;
-/// The resource of a finding about the machine as a whole.
-pub(crate) const HOST: &str = "host";
 
 impl Detector for CpuSaturation {
     fn id(&self) -> &'static str {
@@ -43,244 +35,56 @@ impl Detector for CpuSaturation {
     }
 
     fn version(&self) -> u32 {
-        4
+        5
     }
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
-        let scene = Scene { trial: reading.trial, thresholds: reading.thresholds, stretches: reading.stretches };
-        let services = reading.trial.service_names().into_iter().filter_map(|service| scene.of_service(service));
+        let cpu = Cpu::of(reading);
+        let services = reading.trial.service_names().into_iter().filter_map(|service| cpu.of_service(service));
         let found: Vec<Saturation<'_>> = services.collect();
-        let host = scene.of_host().filter(|_| found.is_empty());
-        found.into_iter().chain(host).map(|saturation| scene.finding(self, &saturation)).collect()
+        let host = cpu.of_host().filter(|_| found.is_empty());
+        found.into_iter().chain(host).map(|saturation| finding(self, &cpu, &saturation)).collect()
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Limit {
-    Cap(f64),
-    Thread,
-    Machine,
-    Host,
-}
-
-struct Saturation<'a> {
-    service: &'a str,
-    limit: Limit,
-    /// Share of the limit, 0 to about 1.
-    level: f64,
-    at: usize,
-    replicas: (usize, usize),
-}
-
-struct Scene<'a> {
-    trial: &'a TrialEvidence,
-    thresholds: &'a Thresholds,
-    stretches: &'a [Stretch],
-}
-
-impl<'a> Scene<'a> {
-    fn cores_of(&self, name: &str, service: &str, replica: u32, stretch: &Stretch) -> Option<f64> {
-        stretch.median_of(self.trial, (name, service, replica), self.thresholds)
-    }
-
-    fn service_cores(&self, service: &str, stretch: &Stretch) -> Option<f64> {
-        let replicas = self.trial.services.iter().filter(|instance| instance.service == service);
-        replicas.map(|instance| self.cores_of(names::CPU_CORES, service, instance.replica, stretch)).sum()
-    }
-
-    /// The replica closest to its limit speaks for the service.
-    fn of_service(&self, service: &'a str) -> Option<Saturation<'a>> {
-        let replicas: Vec<&ServiceInstance> = self.trial.services.iter().filter(|i| i.service == service).collect();
-        let mut found: Vec<Saturation<'a>> = replicas.iter().filter_map(|i| self.of_replica(service, i)).collect();
-        let count = found.len();
-        found.sort_by(|a, b| b.level.total_cmp(&a.level));
-        let worst = found.into_iter().next().map(|worst| Saturation { replicas: (count, replicas.len()), ..worst });
-        worst.or_else(|| self.of_machine(service, replicas.len()))
-    }
-
-    fn of_replica(&self, service: &'a str, instance: &ServiceInstance) -> Option<Saturation<'a>> {
-        let cpu = |stretch: &Stretch| self.cores_of(names::CPU_CORES, service, instance.replica, stretch);
-        let of_thread = |name: &str, stretch: &Stretch| self.cores_of(name, service, instance.replica, stretch);
-        let thread = |stretch: &Stretch| of_thread(names::BUSIEST_THREAD_CORES, stretch);
-        let cap = instance.cpu_limit_cores.filter(|cap| *cap > 0.0);
-        let by_cap = cap.and_then(|cap| self.saturated(|s| Some(cpu(s)? / cap), self.thresholds.cpu_limit_share));
-        let busy = |stretch: &Stretch| {
-            // Under a cap, it is the cap that a thread waits for.
-            let wait = of_thread(names::BUSIEST_THREAD_WAIT, stretch).filter(|_| cap.is_none()).unwrap_or(0.0);
-            Some(thread(stretch)? + wait.min(WAITING_SHARE_MAX))
-        };
-        let by_thread = self.saturated(busy, self.thresholds.cpu_thread_share);
-        let by_thread = by_thread.map(|(at, level)| (at, thread(&self.stretches[at]).unwrap_or(level)));
-        let is_one_thread = |at: usize, level: f64| {
-            cpu(&self.stretches[at]).is_none_or(|cores| cores - level <= OTHER_THREADS_SHARE * cores)
-        };
-        let (limit, at, level) = match (by_cap, by_thread, cap) {
-            (Some(_), Some((at, level)), _) if is_one_thread(at, level) => (Limit::Thread, at, level),
-            (Some((at, level)), _, Some(cap)) => (Limit::Cap(cap), at, level),
-            (_, Some((at, level)), _) => (Limit::Thread, at, level),
-            _ => return None,
-        };
-        Some(Saturation { service, limit, level, at, replicas: (1, 1) })
-    }
-
-    fn of_machine(&self, service: &'a str, replicas: usize) -> Option<Saturation<'a>> {
-        let cores = f64::from(self.trial.cores.max(1));
-        let share = |stretch: &Stretch| Some(self.service_cores(service, stretch)? / cores);
-        let (at, level) = self.saturated(share, self.thresholds.cpu_limit_share)?;
-        Some(Saturation { service, limit: Limit::Machine, level, at, replicas: (replicas, replicas) })
-    }
-
-    fn of_host(&self) -> Option<Saturation<'a>> {
-        let share = |stretch: &Stretch| Some(self.host_use(stretch).filter(|used| !used.is_mostly_others)?.share);
-        let (at, level) = self.saturated(share, self.thresholds.cpu_host_share)?;
-        Some(Saturation { service: HOST, limit: Limit::Host, level, at, replicas: (1, 1) })
-    }
-
-    fn host_use(&self, stretch: &Stretch) -> Option<HostUse> {
-        stretch.host_use(self.trial, self.thresholds)
-    }
-
-    /// The saturated stretch that asks for most, the later of equals, unless another stretch refutes it.
-    fn saturated(&self, level: impl Fn(&Stretch) -> Option<f64>, threshold: f64) -> Option<(usize, f64)> {
-        let levels: Vec<Option<f64>> = self.stretches.iter().map(level).collect();
-        let known = || levels.iter().enumerate().filter_map(|(at, level)| Some((at, (*level)?)));
-        let is_refuted = |at: usize| {
-            known().any(|(other, level)| {
-                level < REFUTING_SHARE * threshold && self.stretches[other].rate >= self.stretches[at].rate
-            })
-        };
-        known()
-            .filter(|(at, level)| *level >= threshold && !is_refuted(*at))
-            .max_by(|(a, _), (b, _)| self.stretches[*a].by_demand(&self.stretches[*b]).then(a.cmp(b)))
-    }
-
-    fn finding(&self, detector: &CpuSaturation, saturation: &Saturation<'_>) -> Finding {
-        let stretch = &self.stretches[saturation.at];
-        let proof = self.proof(saturation.at);
-        let confidence = if proof.is_some() { Confidence::High } else { Confidence::Medium };
-        let words = Words { scene: self, saturation, stretch };
-        let mut reasons = vec![words.observation()];
-        reasons.push(proof.unwrap_or_else(|| {
-            "Whether more CPU would carry more load is not shown: no lighter steady load was measured beside it.".into()
-        }));
-        Finding {
-            detector: detector.id().into(),
-            version: detector.version(),
-            title: words.title(),
-            resource: saturation.service.into(),
-            operation: None,
-            cost_share: saturation.level.min(1.0),
-            cost_of: words.cost_of(),
-            confidence,
-            reasons,
-            numbers: words.numbers(),
-            evidence_text: None,
-            exemplars: Vec::new(),
-            ruled_out: words.ruled_out(),
-            falsified_by: words.falsified_by(),
-            advice: words.advice(),
-            caveats: words.caveats(),
-            ..Finding::default()
-        }
-    }
-
-    /// What shows that requests wait for CPU, in a sentence.
-    fn proof(&self, at: usize) -> Option<String> {
-        let here = self.stretches.get(at).filter(|stretch| stretch.is_steady)?;
-        let is_lighter = |other: &&Stretch| {
-            let growth = here.demand_over(other).filter(|_| other.is_steady && other.rate > 0.0);
-            growth.is_some_and(|growth| growth >= DEMAND_GROWTH_MIN)
-        };
-        let below = self.stretches.iter().filter(is_lighter).max_by(|a, b| a.by_demand(b))?;
-        let lightest = self.stretches.iter().filter(is_lighter).min_by(|a, b| a.by_demand(b))?;
-        if here.offered.is_some() {
-            return self.flat_against_offered(here, below).or_else(|| self.slower_once_sent(here, lightest));
-        }
-        self.flat_against(here, below).or_else(|| self.queueing_against(here, lightest))
-    }
-
-    fn flat_against(&self, here: &Stretch, below: &Stretch) -> Option<String> {
-        let users = here.demand_over(below)? - 1.0;
-        let rate = here.rate / below.rate - 1.0;
-        (rate < self.thresholds.flat_growth_share * users).then(|| {
-            format!(
-                "Throughput no longer follows the users: from {} to {} users it went from {} to {}.",
-                below.vus,
-                here.vus,
-                units::rate(below.rate),
-                units::rate(here.rate)
-            )
-        })
-    }
-
-    /// What the generator held back proves nothing, so the requests sent must have grown too.
-    fn flat_against_offered(&self, here: &Stretch, below: &Stretch) -> Option<String> {
-        let asked = here.demand_over(below)?.min(here.sent / below.sent) - 1.0;
-        let answered = here.rate / below.rate - 1.0;
-        let is_flat = asked >= DEMAND_GROWTH_MIN - 1.0 && answered < self.thresholds.flat_growth_share * asked;
-        is_flat.then(|| {
-            format!(
-                "Throughput no longer follows the rate offered: from {} to {} it went from {} to {}.",
-                below.demand(),
-                here.demand(),
-                units::rate(below.rate),
-                units::rate(here.rate)
-            )
-        })
-    }
-
-    /// With a rate given, the requests under way follow from the time each takes (Little's law). That time would not
-    /// depend on the rate if none had to queue.
-    fn slower_once_sent(&self, here: &Stretch, lightest: &Stretch) -> Option<String> {
-        let is_longer = here.service_ns >= self.thresholds.queueing_latency_factor * lightest.service_ns;
-        (is_longer && lightest.service_ns > 0.0).then(|| {
-            format!(
-                "Requests queue: at {} {} of them are under way at any time ({} × {}), each {} times as long as at {}.",
-                here.demand(),
-                units::three(here.in_flight()),
-                units::rate(here.rate),
-                units::duration(here.service_ns),
-                units::three(here.service_ns / lightest.service_ns),
-                lightest.demand()
-            )
-        })
-    }
-
-    /// Little's law: users = throughput × latency while nobody thinks.
-    fn queueing_against(&self, here: &Stretch, lightest: &Stretch) -> Option<String> {
-        let in_flight = here.rate * here.latency_ns / 1e9;
-        let is_little = (in_flight / f64::from(here.vus.max(1)) - 1.0).abs() <= self.thresholds.little_tolerance;
-        let is_longer = here.latency_ns >= self.thresholds.queueing_latency_factor * lightest.latency_ns;
-        (is_little && is_longer && lightest.latency_ns > 0.0).then(|| {
-            format!(
-                "Requests queue: all {} users wait at any time ({} × {}), each {} times as long as under {} users.",
-                here.vus,
-                units::rate(here.rate),
-                units::duration(here.latency_ns),
-                units::three(here.latency_ns / lightest.latency_ns),
-                lightest.vus
-            )
-        })
-    }
-
-    /// Name and cores of whoever used most in a stretch, the generator among them.
-    fn consumers(&self, stretch: &Stretch) -> Vec<(String, f64)> {
-        let generator = self.cores_of(names::CPU_CORES, names::GENERATOR, 0, stretch);
-        let services = self.trial.service_names().into_iter();
-        let mut consumers: Vec<(String, f64)> = services
-            .filter_map(|service| Some((service.to_owned(), self.service_cores(service, stretch)?)))
-            .chain(generator.map(|cores| ("the load generator".to_owned(), cores)))
-            .collect();
-        consumers.sort_by(|a, b| b.1.total_cmp(&a.1));
-        consumers.truncate(CONSUMERS_MAX);
-        consumers
+fn finding(detector: &CpuSaturation, cpu: &Cpu<'_>, saturation: &Saturation<'_>) -> Finding {
+    let stretch = &cpu.stretches[saturation.at];
+    let proof = cpu.proof(saturation.at);
+    let confidence = if proof.is_some() { Confidence::High } else { Confidence::Medium };
+    let held = cpu.held(saturation.service, saturation.replica, stretch);
+    let words = Words { scene: cpu, saturation, stretch, held };
+    let mut reasons = vec![words.observation()];
+    reasons.push(proof.unwrap_or_else(|| {
+        "Whether more CPU would carry more load is not shown: no lighter steady load was measured beside it.".into()
+    }));
+    reasons.extend(words.standstill());
+    Finding {
+        detector: detector.id().into(),
+        version: detector.version(),
+        title: words.title(),
+        resource: saturation.service.into(),
+        operation: None,
+        cost_share: saturation.level.min(1.0),
+        cost_of: words.cost_of(),
+        confidence,
+        reasons,
+        numbers: words.numbers(),
+        evidence_text: None,
+        exemplars: Vec::new(),
+        ruled_out: words.ruled_out(),
+        falsified_by: words.falsified_by(),
+        advice: words.advice(),
+        caveats: words.caveats(),
+        period: period_of(cpu.trial, stretch.start_ns, stretch.end_ns),
+        ..Finding::default()
     }
 }
 
 struct Words<'a> {
-    scene: &'a Scene<'a>,
+    scene: &'a Cpu<'a>,
     saturation: &'a Saturation<'a>,
     stretch: &'a Stretch,
+    held: Held,
 }
 
 impl Words<'_> {
@@ -313,6 +117,20 @@ impl Words<'_> {
         )
     }
 
+    /// How often the kernel held the service, when it did.
+    fn standstill(&self) -> Option<String> {
+        let Limit::Cap(_) = self.saturation.limit else { return None };
+        let thresholds = self.scene.thresholds;
+        let throttled = self.held.throttled.filter(|share| *share >= thresholds.cpu_throttled_share);
+        let waiting = self.held.waiting.filter(|share| *share >= thresholds.cpu_pressure_share);
+        let throttled =
+            throttled.map(|share| format!("its quota was used up in {} of the periods", units::percent(share)));
+        let waiting =
+            waiting.map(|share| format!("a task of it waited for CPU in {} of the time", units::percent(share)));
+        let said: Vec<String> = throttled.into_iter().chain(waiting).collect();
+        (!said.is_empty()).then(|| format!("The kernel held it: {}.", said.join(", and ")))
+    }
+
     fn numbers(&self) -> Vec<Figure> {
         let mut numbers = vec![
             Figure::new("share of the limit, median", self.saturation.level * 100.0, "%"),
@@ -329,6 +147,12 @@ impl Words<'_> {
                 numbers.push(Figure::new("CPU for each request", cores / self.stretch.rate, "s"));
             }
         }
+        let held = [
+            ("periods in which the quota was used up", self.held.throttled),
+            ("time in which a task waited for CPU", self.held.waiting),
+        ];
+        let known = held.into_iter().filter_map(|(name, share)| Some(Figure::new(name, share? * 100.0, "%")));
+        numbers.extend(known);
         if self.saturation.limit == Limit::Host {
             let consumers = self.scene.consumers(self.stretch).into_iter();
             numbers
@@ -393,16 +217,22 @@ impl Words<'_> {
     fn caveats(&self) -> Vec<String> {
         let host =
             self.scene.host_use(self.stretch).map(|used| used.share).filter(|_| self.saturation.limit != Limit::Host);
-        host.filter(|share| *share >= self.scene.thresholds.cpu_host_share)
-            .map(|share| {
-                format!(
-                    "The machine itself was {} busy, so what one gains another may lose: {}.",
-                    units::percent(share),
-                    self.consumer_list()
-                )
-            })
-            .into_iter()
-            .collect()
+        let crowded = host.filter(|share| *share >= self.scene.thresholds.cpu_host_share).map(|share| {
+            format!(
+                "The machine itself was {} busy, so what one gains another may lose: {}.",
+                units::percent(share),
+                self.consumer_list()
+            )
+        });
+        let steal = self.scene.cores_of(names::HOST_CPU_STEAL, "", 0, self.stretch);
+        let stolen = steal.filter(|share| *share >= self.scene.thresholds.cpu_steal_share).map(|share| {
+            format!(
+                "The hypervisor took {} of the machine's CPU time for others, so a part of this limit is not the \
+                 service's own.",
+                units::percent(share)
+            )
+        });
+        crowded.into_iter().chain(stolen).collect()
     }
 }
 
@@ -412,6 +242,7 @@ mod tests {
     use narrows_testkit::trial::{Load, TrialBuilder};
 
     use super::*;
+    use crate::thresholds::Thresholds;
 
     fn load(vus: u32, rate: f64, latency_ms: f64) -> Load {
         Load { vus, rate, latency_ms }
@@ -557,6 +388,12 @@ mod tests {
         assert_eq!(detect(trial.cpu("shop", 0, |_| 0.49))[0].confidence, Confidence::Medium);
     }
 
+    /// Throughput follows the users.
+    fn follows() -> TrialBuilder {
+        let trial = TrialBuilder::new("a").service("shop", Some(0.5)).steady(10, load(2, 40.0, 50.0));
+        trial.steady(10, load(4, 80.0, 50.0)).steady(10, load(8, 158.0, 51.0))
+    }
+
     #[test]
     fn healthy_and_unknown_are_silent() {
         let few = TrialBuilder::new("a").service("shop", Some(0.5)).steady(4, load(4, 50.0, 80.0));
@@ -565,6 +402,7 @@ mod tests {
             ("peaks", steps(Some(0.5)).cpu("shop", 0, |second| if second % 3 == 0 { 0.5 } else { 0.2 })),
             ("warm-up", steps(Some(0.5)).cpu("shop", 0, |second| if second < 10 { 0.5 } else { 0.2 })),
             ("a start that later load refutes", steps(Some(0.5)).cpu("shop", 0, |s| if s < 20 { 0.5 } else { 0.3 })),
+            ("work in the background", follows().cpu("shop", 0, |_| 0.5)),
             ("no series", steps(Some(0.5))),
             ("too few points", few.cpu("shop", 0, |_| 0.5)),
             (
@@ -595,5 +433,54 @@ mod tests {
         assert_eq!(with(None, 0.84, 0.01), []);
         assert_eq!(with(None, 0.6, 0.4), [], "the machine holds it, not the thread");
         assert_eq!(with(Some(2.0), 0.84, 0.1), [], "it waits for its cap");
+    }
+
+    /// The steps with a group that is held in so many of its 100 periods a second while it uses so many cores.
+    fn bursts(periods: f64, cores: f64) -> TrialBuilder {
+        let heavy = move |second: u32| if second < 20 { 0.3 * cores } else { cores };
+        steps(Some(1.0)).cpu("shop", 0, heavy).series(names::CGROUP_PERIODS, "shop", 0, |_| 100.0).series(
+            names::CGROUP_THROTTLED_PERIODS,
+            "shop",
+            0,
+            move |second| if second < 20 { 0.0 } else { periods },
+        )
+    }
+
+    #[test]
+    fn a_cap_that_bursts_use_up_is_named_where_the_load_waits() {
+        let findings = detect(bursts(40.0, 0.75));
+        let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
+        assert_eq!(finding.title, "shop uses up its CPU limit: 75 % of 1.00 cores");
+        assert_eq!(finding.reasons[2], "The kernel held it: its quota was used up in 40 % of the periods.");
+        assert_eq!(finding.confidence, Confidence::High);
+        assert_eq!(finding.period.as_ref().map(|period| period.label.as_str()), Some("“8 users”"));
+        assert_eq!(detect(bursts(4.0, 0.75)), [], "held too rarely");
+        assert_eq!(detect(bursts(40.0, 0.6)), [], "with room in the mean");
+        let grows = TrialBuilder::new("a").service("shop", Some(1.0)).steady(10, load(4, 50.0, 80.0));
+        let grows = grows.steady(10, load(8, 100.0, 80.0)).cpu("shop", 0, |s| if s < 10 { 0.38 } else { 0.75 });
+        let grows = grows.series(names::CGROUP_PERIODS, "shop", 0, |_| 100.0);
+        assert_eq!(detect(grows.series(names::CGROUP_THROTTLED_PERIODS, "shop", 0, |_| 40.0)), [], "nothing waits");
+    }
+
+    #[test]
+    fn pressure_is_that_of_the_cpu() {
+        let of = |resource: &str| {
+            let trial = steps(Some(1.0)).cpu("shop", 0, |second| if second < 20 { 0.2 } else { 0.75 });
+            let mut trial = trial.series(names::CGROUP_PRESSURE_AVERAGE, "shop", 0, |_| 0.3).build();
+            let label = (names::PRESSURE_RESOURCE.to_owned(), resource.to_owned());
+            trial.series.iter_mut().for_each(|series| series.key.labels.extend([label.clone()]));
+            crate::detect(&CpuSaturation, &trial, &Thresholds::default())
+        };
+        assert!(of("cpu")[0].reasons[2].contains("waited for CPU in 30 % of the time"));
+        assert_eq!(of("io"), []);
+    }
+
+    #[test]
+    fn a_cap_that_the_sampler_found_counts_and_stolen_time_is_a_caveat() {
+        let trial = steps(None).cpu("shop", 0, |second| if second < 20 { 0.2 } else { 0.97 });
+        let trial = trial.series(names::CGROUP_CPU_LIMIT, "shop", 0, |_| 1.0);
+        let findings = detect(trial.series(names::HOST_CPU_STEAL, "", 0, |_| 0.08));
+        assert_eq!(findings[0].title, "shop uses up its CPU limit: 97 % of 1.00 cores");
+        assert!(findings[0].caveats[0].starts_with("The hypervisor took 8.0 %"), "{:?}", findings[0].caveats);
     }
 }

@@ -3,7 +3,8 @@
 //! It is told by what happens: the partitions that answered one query of one request, counted each once, are nearly all
 //! that the store has, the same number whatever is asked, and most return nothing. Attempts that were refused do not
 //! count, nor does a partition that is asked for its next page. A query that finds rows everywhere needs all partitions
-//! and is left alone.
+//! and is left alone. Where each partition says as many rows as the others, rows tell nothing (an aggregate gives one
+//! each); then only a query for what equals a value counts.
 //!
 //! It spends more than needed. Whether it is also in the way now is what other detectors say; the ranking knows that.
 
@@ -31,7 +32,7 @@ impl Detector for CrossPartitionQuery {
     }
 
     fn version(&self) -> u32 {
-        1
+        2
     }
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
@@ -94,10 +95,21 @@ impl Sighting<'_> {
         self.answers.len() as f64
     }
 
-    /// Partitions without any row; none when a partition does not say.
+    /// The rows of each partition; none when a partition does not say.
+    fn rows(&self) -> Option<Vec<u64>> {
+        self.answers.iter().map(|(_, answer)| answer.rows).collect()
+    }
+
+    /// Whether all partitions say the same number of rows, as they do for an aggregate, or where a client library repeats
+    /// the whole answer's: it tells nothing about where the rows lie.
+    fn is_alike(&self) -> bool {
+        self.rows().is_some_and(|rows| rows.iter().all(|count| *count > 0 && *count == rows[0]))
+    }
+
+    /// Partitions without any row; none when that is not known.
     fn empty(&self) -> Option<f64> {
-        let rows: Option<Vec<u64>> = self.answers.iter().map(|(_, answer)| answer.rows).collect();
-        Some(rows?.iter().filter(|rows| **rows == 0).count() as f64)
+        let rows = self.rows().filter(|_| !self.is_alike())?;
+        Some(rows.iter().filter(|rows| **rows == 0).count() as f64)
     }
 
     /// Charged in all; none when no partition says a charge.
@@ -155,7 +167,7 @@ impl<'a> Case<'a> {
         let store = Store::of(trial, span);
         let system = span.facts.db_system.as_deref().unwrap_or("");
         let touched = seen_partitions.get(system).map_or(0, BTreeSet::len);
-        let partitions = if store.partitions.is_empty() { touched } else { store.partitions.len() };
+        let partitions = if store.partitions.is_empty() { touched } else { store.partitions_now() };
         let whole: f64 = all.iter().map(Handled::weight).sum();
         let trace_share = seen.iter().map(|sighting| sighting.handled.weight()).sum::<f64>() / whole;
         let peak = store.peak(|_, to_ns| trial.is_counted(to_ns));
@@ -197,7 +209,25 @@ impl<'a> Case<'a> {
         let is_everywhere = self.partitions >= thresholds.cross_partition_partitions
             && self.touched() >= thresholds.cross_partition_share * self.partitions as f64;
         let is_mostly_empty = self.empty_share().is_none_or(|share| share > thresholds.cross_partition_empty_share);
-        is_regular && is_everywhere && is_mostly_empty && self.same_count_share() >= thresholds.same_count_share
+        let is_meant = self.empty_share().is_some() || !self.is_alike() || self.is_look_up();
+        is_regular
+            && is_everywhere
+            && is_mostly_empty
+            && is_meant
+            && self.same_count_share() >= thresholds.same_count_share
+    }
+
+    /// Whether some requests got as many rows from each partition.
+    fn is_alike(&self) -> bool {
+        self.seen.iter().any(Sighting::is_alike)
+    }
+
+    /// Whether the statement asks for what equals a value: its rows lie together under a suitable key.
+    fn is_look_up(&self) -> bool {
+        self.example().query.is_some_and(|query| {
+            let text = query.shape.text.to_ascii_uppercase();
+            text.split_once(" WHERE ").is_some_and(|(_, condition)| condition.contains("= ?"))
+        })
     }
 
     fn charges(&self) -> Option<(f64, f64)> {
@@ -345,10 +375,13 @@ impl<'a> Case<'a> {
             ));
         }
         if self.empty_share().is_none() {
-            caveats.push(
-                "The traces do not record how many rows came back, so that most partitions have none is not shown."
-                    .into(),
-            );
+            caveats.push(if self.is_alike() {
+                "Each partition says as many rows as the others, as for an aggregate: that most have nothing to add is not \
+                 shown, only that the query asks for what equals a value."
+                    .into()
+            } else {
+                "The traces do not record how many rows came back, so that most partitions have none is not shown.".into()
+            });
         }
         if self.mean(Sighting::charge).is_none() {
             caveats.push("The traces record no charge, so partitions are counted instead of request units.".into());
@@ -447,9 +480,30 @@ mod tests {
     }
 
     #[test]
+    fn a_partition_that_was_split_is_not_missed() {
+        let mut evidence =
+            with_readings(trial(|n| everywhere(n % 9))).throughput("store", "old", 277.0, |_| 9.0).build();
+        let old = |series: &&mut narrows_model::series::Series| {
+            series.key.labels.values().any(|partition| partition == "old")
+        };
+        evidence.series.iter_mut().filter(old).for_each(|series| series.points.truncate(3));
+        let findings = crate::detect(&CrossPartitionQuery, &evidence, &Thresholds::default());
+        assert_eq!((findings.len(), findings[0].numbers[1].value), (1, 9.0));
+    }
+
+    #[test]
+    fn as_many_rows_from_each_tell_nothing() {
+        let findings = detect(with_readings(trial(|_| run_of(9, BEAT, |i| answer(i, i)))));
+        assert_eq!((findings.len(), findings[0].confidence), (1, Confidence::Medium));
+        assert!(findings[0].caveats[0].starts_with("Each partition says as many rows"), "{:?}", findings[0].caveats);
+    }
+
+    #[test]
     fn queries_that_need_what_they_ask_are_left_alone() {
         let keyed = |n: usize| vec![answer(n % 9, n % 9).at(10.0, 20.0)];
-        let full = |_: usize| run_of(9, BEAT, |i| answer(i, i));
+        let full = |_: usize| run_of(9, BEAT, |i| answer(i, i).rows(3 + i as u64));
+        let total =
+            |_: usize| run_of(9, BEAT, |i| document_query("SELECT VALUE COUNT(1) FROM c", &i.to_string()).rows(1));
         let rows =
             |n: usize| run_of(9, BEAT, |i| answer(i, i).attribute("db.query.parameter.owner", (n * 9 + i) as u64));
         let empty_rows =
@@ -461,6 +515,7 @@ mod tests {
             |_: usize| run_of(9, BEAT, |i| if i == 0 { answer(0, 0) } else { answer(i, 0).throttled(Some(1.0)) });
         assert_eq!(detect(with_readings(trial(keyed))), [], "one partition");
         assert_eq!(detect(with_readings(trial(full))), [], "rows everywhere");
+        assert_eq!(detect(with_readings(trial(total))), [], "a total of all");
         assert_eq!(detect(with_readings(trial(rows))), [], "one look-up each");
         assert_eq!(detect(with_readings(trial(empty_rows))), [], "look-ups of what is not there");
         assert_eq!(detect(with_readings(trial(varying))), [], "now more, now less");

@@ -4,6 +4,9 @@
 //! never began or had to wait, because `max_vus` users were all busy; the part of the mean latency that requests spent
 //! waiting to be sent; the CPU of its busiest load thread; its part of a full machine. Confidence is high
 //! when a sign says that the figures are invalid, medium when they are to be read with care; the ranking relies on it.
+//!
+//! Users that are all busy speak for too few of them only where the system answers as fast as under less load. Where it
+//! answers later, it is beyond its capacity, and more users would only wait with the others.
 
 use narrows_model::evidence::{LoadTotals, TrialEvidence};
 use narrows_model::finding::{Confidence, Figure, Finding};
@@ -26,22 +29,22 @@ impl Detector for GeneratorLimited {
     }
 
     fn version(&self) -> u32 {
-        3
+        4
     }
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
         let (trial, thresholds, stretches) = (reading.trial, reading.thresholds, reading.stretches);
         let signs: Vec<Sign> = [
             verdict(trial),
-            held_back(trial, thresholds),
-            lateness(trial, thresholds),
+            held_back(trial, stretches, thresholds),
+            lateness(trial, stretches, thresholds),
             busiest_thread(trial, stretches, thresholds),
             full_host(trial, stretches, thresholds),
         ]
         .into_iter()
         .flatten()
         .collect();
-        if signs.is_empty() { Vec::new() } else { vec![finding(self, signs, trial)] }
+        if signs.is_empty() { Vec::new() } else { vec![finding(self, signs, trial, thresholds)] }
     }
 }
 
@@ -84,16 +87,32 @@ fn waited_share(load: &LoadTotals) -> f64 {
 /// Whether so many iterations of an open load never began that the system was not given it, though the generator had
 /// CPU to spare: with a full thread users are busy because of the generator itself.
 pub(crate) fn is_held_back(trial: &TrialEvidence, thresholds: &Thresholds) -> bool {
-    dropped_share(&trial.counted_load()) >= thresholds.generator_dropped_invalid && !has_full_thread(trial, thresholds)
+    dropped_share(&trial.counted_load()) >= thresholds.generator_dropped_invalid
+        && !is_slow_system(&stretches(trial, thresholds), thresholds)
+        && !has_full_thread(trial, thresholds)
+}
+
+/// Whether users were busy because the system answers later: under the heaviest load requests take, once sent, several
+/// times as long as under the lightest. More users would only wait too, so the throughput is the system's own.
+fn is_slow_system(stretches: &[Stretch], thresholds: &Thresholds) -> bool {
+    let answered = || stretches.iter().filter(|stretch| stretch.service_ns > 0.0);
+    let heavy = answered().max_by(|a, b| a.by_demand(b));
+    let light = answered().min_by(|a, b| a.by_demand(b));
+    heavy.zip(light).is_some_and(|(heavy, light)| {
+        light.by_demand(heavy).is_lt() && heavy.service_ns >= thresholds.queueing_latency_factor * light.service_ns
+    })
 }
 
 fn has_full_thread(trial: &TrialEvidence, thresholds: &Thresholds) -> bool {
-    let sign = busiest_thread(trial, &stretches(trial), thresholds);
+    let sign = busiest_thread(trial, &stretches(trial, thresholds), thresholds);
     sign.is_some_and(|sign| sign.verdict == Verdict::Invalid)
 }
 
 /// In an open model an iteration waits, and in the end is dropped, only when all users it may have are busy.
-fn held_back(trial: &TrialEvidence, thresholds: &Thresholds) -> Option<Sign> {
+fn held_back(trial: &TrialEvidence, stretches: &[Stretch], thresholds: &Thresholds) -> Option<Sign> {
+    if is_slow_system(stretches, thresholds) {
+        return None;
+    }
     let load = trial.counted_load();
     let (dropped, waited) = (dropped_share(&load), waited_share(&load));
     let verdict = judged(dropped, thresholds.generator_dropped_doubtful, thresholds.generator_dropped_invalid)
@@ -125,10 +144,11 @@ fn late_share(trial: &TrialEvidence) -> f64 {
     if load.latency.mean_ns() > 0.0 { (load.lateness.mean_ns() / load.latency.mean_ns()).min(1.0) } else { 0.0 }
 }
 
-fn lateness(trial: &TrialEvidence, thresholds: &Thresholds) -> Option<Sign> {
+fn lateness(trial: &TrialEvidence, stretches: &[Stretch], thresholds: &Thresholds) -> Option<Sign> {
     let load = trial.counted_load();
     let (late_ns, latency_ns) = (load.lateness.mean_ns(), load.latency.mean_ns());
-    if late_ns < thresholds.generator_lateness_ns_min || latency_ns <= 0.0 {
+    let is_wait = waited_share(&load) >= thresholds.generator_waited_share && is_slow_system(stretches, thresholds);
+    if late_ns < thresholds.generator_lateness_ns_min || latency_ns <= 0.0 || is_wait {
         return None;
     }
     let share = late_ns / latency_ns;
@@ -194,18 +214,17 @@ const MORE_CPU: &str = "Send less, give the generator more threads or a machine 
 const MORE_USERS: &str = "Raise max_vus and run this trial again. If the latency has only grown, the rate is more than the \
                           system carries: then its throughput is right as it is, and the other findings say what limits it.";
 
-fn finding(detector: &GeneratorLimited, signs: Vec<Sign>, trial: &TrialEvidence) -> Finding {
-    let thresholds = Thresholds::default();
+fn finding(detector: &GeneratorLimited, signs: Vec<Sign>, trial: &TrialEvidence, thresholds: &Thresholds) -> Finding {
     let load = trial.counted_load();
     let has_waited = dropped_share(&load) >= thresholds.generator_dropped_doubtful
         || waited_share(&load) >= thresholds.generator_waited_doubtful;
-    let is_users = has_waited && !has_full_thread(trial, &thresholds);
+    let is_users = has_waited && !has_full_thread(trial, thresholds);
     let worst = signs.iter().map(|sign| sign.verdict).max().unwrap_or_default();
     let dearest = signs.iter().filter_map(|sign| sign.figure.as_ref()).max_by(|a, b| a.1.total_cmp(&b.1));
     let (cost_share, cost_of) =
         dearest.map_or((late_share(trial), "of the mean latency"), |(_, share, of)| (*share, *of));
     let (title, confidence) = match worst {
-        Verdict::Invalid if is_held_back(trial, &thresholds) => {
+        Verdict::Invalid if is_held_back(trial, thresholds) => {
             ("max_vus held the load back, so the system was not given what the experiment offers", Confidence::High)
         }
         Verdict::Invalid => {
@@ -305,6 +324,17 @@ mod tests {
         let late = detect(open(50, 0).lateness_ms(4.0)).remove(0);
         assert!(late.reasons[0].ends_with("because max_vus was reached."), "{:?}", late.reasons);
         assert!(late.advice.starts_with("Send less"), "the wait is no more than a part");
+    }
+
+    #[test]
+    fn users_that_are_busy_because_the_system_is_slow_are_enough() {
+        let beyond = |latency_ms| {
+            let light = TrialBuilder::new("a").arrivals(20, 50.0, Load { vus: 40, rate: 50.0, latency_ms: 10.0 });
+            light.arrivals(20, 200.0, Load { vus: 40, rate: 98.0, latency_ms }).held_back(100, 102).lateness_ms(90.0)
+        };
+        assert_eq!(detect(beyond(400.0)), []);
+        let starved = detect(beyond(11.0)).remove(0);
+        assert!(starved.title.starts_with("max_vus held the load back"), "{}", starved.title);
     }
 
     #[test]

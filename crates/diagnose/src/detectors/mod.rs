@@ -3,22 +3,44 @@
 //! A detector's file is named as its id with underscores, and its page is `docs/reference/findings/<id>.md`. To add one:
 //! the file, a `mod` line, a line in [`ALL`], the page. A test holds the four together.
 
+pub mod chatty_http;
 pub mod cpu_saturation;
 pub mod cross_partition_query;
+pub mod database_saturation;
 pub mod generator_limited;
+pub mod hot_partition;
+pub mod instrumentation_gap;
 pub mod n_plus_one;
+pub mod not_steady;
+pub mod offered_load_limited;
+pub mod pool_wait;
+pub mod provisioned_rate;
+pub mod retrograde_throughput;
+pub mod retry_storm;
 pub mod serial_fan_out;
+pub mod straggler_branch;
 pub mod throttling;
 
 use crate::Detector;
 
 /// Every detector.
 pub const ALL: &[&dyn Detector] = &[
+    &chatty_http::ChattyHttp,
     &cpu_saturation::CpuSaturation,
     &cross_partition_query::CrossPartitionQuery,
+    &database_saturation::DatabaseSaturation,
     &generator_limited::GeneratorLimited,
+    &hot_partition::HotPartition,
+    &instrumentation_gap::InstrumentationGap,
     &n_plus_one::NPlusOne,
+    &not_steady::NotSteady,
+    &offered_load_limited::OfferedLoadLimited,
+    &pool_wait::PoolWait,
+    &provisioned_rate::ProvisionedRate,
+    &retrograde_throughput::RetrogradeThroughput,
+    &retry_storm::RetryStorm,
     &serial_fan_out::SerialFanOut,
+    &straggler_branch::StragglerBranch,
     &throttling::Throttling,
 ];
 

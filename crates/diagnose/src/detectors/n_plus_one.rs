@@ -2,7 +2,8 @@
 //!
 //! Repetitions are found per request and judged per operation and statement over all traces of the trial, because one
 //! odd request is no cause and because what saturates a database under load is the number of queries, even where each
-//! is fast. The cost is the share of the operation's latency that the repetition takes, the program's own work
+//! is fast. What only the first requests of a trial do, to fill a cache, is no way to work: the later half of the
+//! requests must show it as well. The cost is the share of the operation's latency that the repetition takes, the program's own work
 //! between the queries included. It is no promise: the query that replaces them takes time too.
 
 use std::collections::BTreeMap;
@@ -33,7 +34,7 @@ impl Detector for NPlusOne {
     }
 
     fn version(&self) -> u32 {
-        2
+        3
     }
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
@@ -58,16 +59,43 @@ impl Detector for NPlusOne {
 /// What the trial's traces hold altogether, weighted.
 struct Totals {
     queries: f64,
-    by_operation: BTreeMap<(String, String), f64>,
+    by_operation: BTreeMap<(String, String), Requests>,
+}
+
+/// The requests of one operation.
+#[derive(Debug, Clone, Copy)]
+struct Requests {
+    weight: f64,
+    /// Those that began in the later half of the time.
+    late_weight: f64,
+    first_ns: i64,
+    last_ns: i64,
+}
+
+impl Requests {
+    fn is_late(&self, start_ns: i64) -> bool {
+        start_ns >= self.first_ns + self.last_ns.saturating_sub(self.first_ns) / 2
+    }
 }
 
 impl Totals {
     fn of(requests: &[Request<'_>]) -> Self {
         let mut totals = Totals { queries: 0.0, by_operation: BTreeMap::new() };
+        let key = |request: &Request<'_>| (request.entry.service.clone(), request.operation());
         for request in requests {
-            totals.queries += request.trace.weight * request.queries.len() as f64;
-            let key = (request.entry.service.clone(), request.operation());
-            *totals.by_operation.entry(key).or_default() += request.trace.weight;
+            let (weight, start_ns) = (request.trace.weight, request.entry.start_ns);
+            totals.queries += weight * request.queries.len() as f64;
+            let none = Requests { weight: 0.0, late_weight: 0.0, first_ns: start_ns, last_ns: start_ns };
+            let known = totals.by_operation.entry(key(request)).or_insert(none);
+            known.weight += weight;
+            (known.first_ns, known.last_ns) = (known.first_ns.min(start_ns), known.last_ns.max(start_ns));
+        }
+        for request in requests {
+            if let Some(known) =
+                totals.by_operation.get_mut(&key(request)).filter(|k| k.is_late(request.entry.start_ns))
+            {
+                known.late_weight += request.trace.weight;
+            }
         }
         totals
     }
@@ -103,6 +131,8 @@ struct Case<'a> {
     operation: String,
     seen: Vec<Sighting<'a>>,
     trace_share: f64,
+    /// The same of the requests in the later half of the time.
+    late_share: f64,
     query_share: f64,
 }
 
@@ -110,16 +140,20 @@ impl<'a> Case<'a> {
     fn new(service: &'a str, operation: String, mut seen: Vec<Sighting<'a>>, totals: &Totals) -> Self {
         let weight: f64 = seen.iter().map(|s| s.request.trace.weight).sum();
         let queries: f64 = seen.iter().map(|s| s.request.trace.weight * s.count() as f64).sum();
-        let of_operation = totals.by_operation.get(&(service.to_owned(), operation.clone())).copied().unwrap_or(weight);
+        let of_operation = totals.by_operation.get(&(service.to_owned(), operation.clone())).copied();
+        let is_late = |s: &&Sighting<'_>| of_operation.is_none_or(|all| all.is_late(s.request.entry.start_ns));
+        let late: f64 = seen.iter().filter(is_late).map(|s| s.request.trace.weight).sum();
         seen.sort_by_key(|s| std::cmp::Reverse(s.request.entry.duration_ns()));
         let share = |part: f64, whole: f64| if whole > 0.0 { (part / whole).min(1.0) } else { 0.0 };
-        let (trace_share, query_share) = (share(weight, of_operation), share(queries, totals.queries));
-        Self { service, operation, trace_share, query_share, seen }
+        let (all, all_late) = of_operation.map_or((weight, late), |all| (all.weight, all.late_weight));
+        let (trace_share, query_share) = (share(weight, all), share(queries, totals.queries));
+        Self { service, operation, trace_share, late_share: share(late, all_late), query_share, seen }
     }
 
     fn is_worth_saying(&self, thresholds: &Thresholds) -> bool {
-        let is_common =
-            self.seen.len() >= thresholds.n_plus_one_traces && self.trace_share >= thresholds.n_plus_one_trace_share;
+        let is_common = self.seen.len() >= thresholds.n_plus_one_traces
+            && self.trace_share >= thresholds.n_plus_one_trace_share
+            && self.late_share >= thresholds.n_plus_one_trace_share;
         let is_dear = self.busy_ns() >= thresholds.n_plus_one_time_ns
             || self.busy_share() >= thresholds.n_plus_one_latency_share
             || self.query_share >= thresholds.n_plus_one_query_share;
@@ -435,14 +469,21 @@ mod tests {
     #[test]
     fn few_traces_or_a_small_share_of_them_are_not_enough() {
         let narrow = || orders(run_of(10, BEAT, |_| query(ROW)));
-        let mixed =
-            |bad: u32, all: u32| detect((0..all).map(|n| if n < bad { narrow() } else { orders(vec![]) }.trace(n)));
+        let mixed = |bad: u32, all: u32| {
+            detect((0..all).map(|n| if n >= all - bad { narrow() } else { orders(vec![]) }.trace(n)))
+        };
         for (bad, all, fires) in [(2, 2, false), (3, 3, true), (3, 20, false), (4, 20, true), (19, 100, false)] {
             assert_eq!(mixed(bad, all).len(), usize::from(fires), "{bad} of {all}");
         }
         let weighted = (0..6)
             .map(|n| if n < 3 { narrow() } else { orders(vec![]) }.weighted_trace(n, if n < 3 { 1.0 } else { 50.0 }));
         assert_eq!(detect(weighted), []);
+    }
+
+    #[test]
+    fn what_fills_a_cache_in_the_beginning_is_left_alone() {
+        let filling = |n: u32| orders(if n < 8 { run_of(10, BEAT, |_| query(ROW)) } else { vec![] }).trace(n);
+        assert_eq!(detect((0..20).map(filling)), []);
     }
 
     #[test]

@@ -3,7 +3,8 @@
 //! What tells it from a chain in which each call needs the answer of the one before: the calls ask the same of different
 //! partitions; or, where destinations are not recorded, their number is the same in nearly all requests. Pages come to
 //! one partition again, rows of an earlier answer ask with other values (`n-plus-one` names those), a transaction holds
-//! one connection: all three are left alone, as are calls that overlap. What is tried again counts as one call.
+//! one connection: all three are left alone, as are calls that overlap. What is tried again counts as one call. Calls for
+//! the items of an earlier answer of a service are `chatty-http`'s.
 //!
 //! The saving is what the request would gain if the calls were under way together: their time without the longest of
 //! them, as far as no other call of the request is under way in it.
@@ -16,8 +17,9 @@ use narrows_model::units;
 
 use crate::Detector;
 use crate::calls::{Call, Handled, Times, median_of};
+use crate::detectors::chatty_http::calls_of_chat;
 use crate::reading::Reading;
-use crate::requests::query_text;
+use crate::requests::{is_database, query_text};
 use crate::thresholds::Thresholds;
 use crate::words::{EXEMPLARS_MAX, TEXT_CHARS_MAX, clipped, exemplar};
 
@@ -26,7 +28,14 @@ use crate::words::{EXEMPLARS_MAX, TEXT_CHARS_MAX, clipped, exemplar};
 pub struct SerialFanOut;
 
 /// Words in an address that say that it reads on where an earlier call stopped.
-const PAGE_WORDS: [&str; 7] = ["page=", "cursor=", "offset=", "skip=", "after=", "token=", "continuation="];
+const PAGE_WORDS: [&str; 9] =
+    ["page=", "/page/", "cursor=", "offset=", "skip=", "after=", "token=", "continuation=", "marker="];
+
+/// Whether an address reads on where an earlier call stopped.
+pub(crate) fn is_page(asked: &str) -> bool {
+    let lower = asked.to_ascii_lowercase();
+    PAGE_WORDS.iter().any(|word| lower.contains(word))
+}
 
 impl Detector for SerialFanOut {
     fn id(&self) -> &'static str {
@@ -34,7 +43,7 @@ impl Detector for SerialFanOut {
     }
 
     fn version(&self) -> u32 {
-        1
+        2
     }
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
@@ -42,8 +51,9 @@ impl Detector for SerialFanOut {
         let mut findings = Vec::new();
         for ((service, operation), all) in reading.operations {
             let mut kinds: BTreeMap<&str, Vec<Sighting<'_>>> = BTreeMap::new();
+            let chat = calls_of_chat(all, thresholds);
             for handled in all {
-                for sighting in sightings(handled, thresholds) {
+                for sighting in sightings(handled, &chat, thresholds) {
                     kinds.entry(&sighting.calls[0].kind).or_default().push(sighting);
                 }
             }
@@ -76,9 +86,9 @@ impl Sighting<'_> {
 }
 
 /// One sighting for each kind of call in a request, the one that would save most.
-fn sightings<'a>(handled: &'a Handled<'a>, thresholds: &Thresholds) -> Vec<Sighting<'a>> {
+fn sightings<'a>(handled: &'a Handled<'a>, chat: &HashSet<SpanId>, thresholds: &Thresholds) -> Vec<Sighting<'a>> {
     let mut siblings: BTreeMap<(&str, SpanId), Vec<&Call<'_>>> = BTreeMap::new();
-    for call in &handled.calls {
+    for call in handled.calls.iter().filter(|call| !chat.contains(&call.attempts[0].span_id)) {
         siblings.entry((&call.kind, call.parent)).or_default().push(call);
     }
     let large = siblings.into_values().filter(|calls| calls.len() >= thresholds.fan_out_calls);
@@ -95,7 +105,9 @@ fn sightings<'a>(handled: &'a Handled<'a>, thresholds: &Thresholds) -> Vec<Sight
 fn sighting<'a>(handled: &'a Handled<'a>, calls: Vec<&'a Call<'a>>, thresholds: &Thresholds) -> Option<Sighting<'a>> {
     let partitions: Vec<&str> = calls.iter().filter_map(|call| call.partition()).collect();
     let distinct = partitions.iter().collect::<BTreeSet<_>>().len();
-    let is_spread = distinct == calls.len();
+    let servers: Option<BTreeSet<_>> = calls.iter().map(|call| call.server()).collect();
+    let is_sharded = calls[0].query.is_some() && servers.is_some_and(|servers| servers.len() == calls.len());
+    let is_spread = distinct == calls.len() || is_sharded;
     if distinct < partitions.len() || !is_serial(&calls, thresholds) || !may_be_independent(handled, &calls, is_spread)
     {
         return None;
@@ -133,11 +145,11 @@ fn may_be_independent(handled: &Handled<'_>, calls: &[&Call<'_>], is_spread: boo
             is_pure && is_one_question && (is_spread || !is_after_another) && !is_in_transaction(handled)
         }
         None => {
-            let is_page =
-                |call: &&Call<'_>| PAGE_WORDS.iter().any(|word| call.asked.to_ascii_lowercase().contains(word));
             let is_known = !calls[0].asked.is_empty();
             let asked: BTreeSet<&str> = calls.iter().map(|call| call.asked.as_str()).collect();
-            !calls.iter().any(is_page) && (!is_known || asked.len() == calls.len())
+            !is_database(calls[0].last())
+                && !calls.iter().any(|call| is_page(&call.asked))
+                && (!is_known || asked.len() == calls.len())
         }
     }
 }
@@ -150,7 +162,9 @@ fn is_in_transaction(handled: &Handled<'_>) -> bool {
         let text = query_text(span).map(|text| text.trim_start().to_ascii_uppercase());
         span.service == entry.service && text.is_some_and(|text| WORDS.iter().any(|word| text.starts_with(word)))
     };
-    handled.request.trace.spans.iter().any(is_one)
+    let spans = &handled.request.trace.spans;
+    let from = spans.partition_point(|span| span.start_ns < entry.start_ns);
+    spans[from..].iter().take_while(|span| span.start_ns <= entry.end_ns).any(is_one)
 }
 
 /// One kind of call in one operation, over all traces.
@@ -391,6 +405,14 @@ mod tests {
             ("a query before it", after_a_plan, 9.0),
             ("a refusal", again, 9.0),
             ("three calls", run_of(3, Beat { step_ms: 30.0, length_ms: 29.0, ..BEAT }, partition), 3.0),
+            (
+                "shards",
+                {
+                    let shard = |i: usize| unnamed().facts(|facts| facts.server_address = Some(format!("shard-{i}")));
+                    run_of(9, BEAT, shard)
+                },
+                9.0,
+            ),
             ("unnamed destinations", run_of(9, BEAT, |_| unnamed()), 9.0),
             ("calls to another service", run_of(9, BEAT, own_url), 9.0),
         ] {
@@ -450,6 +472,19 @@ mod tests {
         for (name, children) in cases {
             assert_eq!(detect_in_each(children), [], "with {name}");
         }
+    }
+
+    #[test]
+    fn items_of_an_earlier_answer_are_another_cause() {
+        let each = |first: fn(usize) -> usize| {
+            (0..10).map(move |n| {
+                let item = |i: usize| client("GET").url(&format!("http://parts/part/{}", first(n) + i));
+                let list = client("GET").url("http://parts/list").at(1.0, 2.0);
+                request([vec![list], run_of(9, BEAT, item)].concat())
+            })
+        };
+        assert_eq!(detect(each(|n| 100 * n)), [], "others in each request");
+        assert_eq!(detect(each(|_| 100)).len(), 1, "the same in each");
     }
 
     #[test]

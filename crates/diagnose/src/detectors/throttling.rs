@@ -10,16 +10,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use narrows_model::evidence::TrialEvidence;
-use narrows_model::finding::{Confidence, Figure, Finding};
+use narrows_model::finding::{Confidence, Figure, Finding, Period};
 use narrows_model::operation::OperationEvidence;
 use narrows_model::trace::Span;
 use narrows_model::units;
 
 use crate::Detector;
-use crate::calls::{Call, Handled, Times, is_throttled, median_of};
-use crate::reading::Reading;
-use crate::refusals::{Gap, Refused, SECOND_NS};
-use crate::requests::is_database;
+use crate::calls::{Call, Handled, Times, is_throttled, is_told_to_wait, median_of, went_wrong};
+use crate::periods::period_of;
+use crate::reading::{Operations, Reading};
+use crate::refusals::{Gap, Refused, SECOND_NS, target_of};
 use crate::stores::Store;
 use crate::thresholds::Thresholds;
 use crate::words::{EXEMPLARS_MAX, exemplar};
@@ -37,14 +37,15 @@ impl Detector for Throttling {
     }
 
     fn version(&self) -> u32 {
-        1
+        2
     }
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
         let (trial, thresholds, handled) = (reading.trial, reading.thresholds, reading.operations);
         let mut cases = Vec::new();
         for operation in &trial.operations {
-            for refused in Refused::by_target(operation) {
+            let put_off = put_off_shares(operation, handled);
+            for refused in Refused::by_target(operation, |target| put_off.get(target).copied().unwrap_or(0.0)) {
                 let mut of_service = handled.iter().filter(|((service, _), _)| *service == operation.service);
                 let case = of_service
                     .find_map(|((_, name), all)| Case::new(trial, thresholds, (operation, name), refused.clone(), all));
@@ -53,6 +54,23 @@ impl Detector for Throttling {
         }
         one_for_each_store(cases).into_iter().map(|case| case.finding(self)).collect()
     }
+}
+
+/// Of the failed attempts of an operation that were not refused outright, the share that was told to wait (status 503
+/// with a time), by target, as far as the traces tell.
+fn put_off_shares(operation: &OperationEvidence, handled: &Operations<'_>) -> BTreeMap<String, f64> {
+    let of_service = handled.iter().filter(|((service, _), _)| *service == operation.service);
+    let meant = of_service.flat_map(|(_, all)| all).filter(|h| h.request.entry.name == operation.name);
+    let mut failed: BTreeMap<String, (f64, f64)> = BTreeMap::new();
+    for handled in meant {
+        let tries = handled.calls.iter().flat_map(Call::tries);
+        for span in tries.filter(|span| went_wrong(span) && (!is_throttled(span) || is_told_to_wait(span))) {
+            let sums = failed.entry(target_of(span)).or_default();
+            sums.0 += if is_told_to_wait(span) { handled.weight() } else { 0.0 };
+            sums.1 += handled.weight();
+        }
+    }
+    failed.into_iter().map(|(target, (put_off, all))| (target, put_off / all.max(f64::MIN_POSITIVE))).collect()
 }
 
 /// Of the operations that one store refuses, the one that waits most, with the names of the others.
@@ -93,15 +111,15 @@ impl<'a> Case<'a> {
         all: &'a [Handled<'a>],
     ) -> Option<Self> {
         let of_name: Vec<&Handled<'_>> = all.iter().filter(|h| h.request.entry.name == evidence.name).collect();
-        let is_meant = |call: &Call<'_>| {
-            let system = call.last().facts.db_system.as_deref();
-            is_database(call.last()) == refused.is_database && (!refused.is_database || system == Some(refused.target))
-        };
+        let is_meant = |call: &Call<'_>| target_of(call.tries()[0]) == refused.target;
         let refusals =
             |handled: &'a Handled<'a>| handled.calls.iter().filter(move |call| is_meant(call)).flat_map(Call::refusals);
         let wait_ns = |handled: &'a Handled<'a>| {
+            // What happens after the answer makes nobody wait.
+            let end_ns = handled.request.entry.end_ns;
             let gaps = refusals(handled).filter_map(|pair| Gap::of(pair).explained(thresholds));
-            let attempts = handled.calls.iter().flat_map(|call| &call.attempts);
+            let gaps = gaps.map(|(from_ns, to_ns)| (from_ns, to_ns.min(end_ns)));
+            let attempts = handled.calls.iter().flat_map(Call::tries);
             Times::of(gaps).without(&Times::of(attempts.map(|span| (span.start_ns, span.end_ns)))).length_ns()
         };
         let wait_share = share_of_slow_half(&of_name, wait_ns);
@@ -171,7 +189,7 @@ impl<'a> Case<'a> {
             self.seen.iter().flat_map(|handled| handled.calls.iter().map(move |call| (handled, call)))
         {
             let Some(partition) = call.partition() else { continue };
-            let refusals = call.attempts.iter().filter(|span| is_throttled(span));
+            let refusals = call.tries().iter().filter(|span| is_throttled(span));
             for second in refusals.filter_map(|span| self.second_of(span)).collect::<BTreeSet<i64>>() {
                 *refused.entry((second, partition)).or_default() += handled.weight();
             }
@@ -214,8 +232,16 @@ impl<'a> Case<'a> {
             ),
             advice: self.advice(),
             caveats: self.caveats(),
+            period: self.period(),
             ..Finding::default()
         }
+    }
+
+    /// From the first to the last second in which attempts were refused.
+    fn period(&self) -> Option<Period> {
+        let (first_ns, _) = self.refused.hot().next()?;
+        let (last_ns, _) = self.refused.hot().last()?;
+        period_of(self.trial, first_ns, last_ns + SECOND_NS)
     }
 
     fn shown(&self, handled: &Handled<'a>) -> Vec<&'a Span> {
@@ -228,7 +254,7 @@ impl<'a> Case<'a> {
 
     fn reasons(&self) -> Vec<String> {
         let mut reasons = vec![format!(
-            "{} of {} attempts were answered with status 429, and the slower half of the requests of {} passed {} of its \
+            "{} of {} attempts were refused (status 429 or its like), and the slower half of the requests of {} passed {} of its \
              time waiting for the next attempt while none of its calls was under way.",
             units::count(self.refused.throttled.round() as u64),
             units::count(self.refused.attempts.round() as u64),
@@ -478,6 +504,46 @@ mod tests {
     }
 
     #[test]
+    fn services_that_put_callers_off_throttle_too() {
+        let get = |at_ms: f64| client("GET").url("http://store/x").at(at_ms, 40.0);
+        let no = |word: fn(&mut narrows_model::trace::SpanFacts)| {
+            let refused = get(50.0).at(50.0, 4.0).facts(|facts| facts.retry_after_ns = Some(400_000_000)).failed();
+            vec![get(5.0), refused.facts(word), get(455.0)]
+        };
+        let mut calls = CallEvidence { target: String::new(), is_database: false, ..busy() };
+        let trial_of = |calls: CallEvidence, children: Vec<SpanBuilder>| {
+            let fine = || vec![get(5.0), get(50.0)];
+            let each = (0..20).map(|n| request(if n % 2 == 0 { children.clone() } else { fine() }).trace(n * 50));
+            trial(calls, each.collect())
+        };
+        let rpc = |facts: &mut narrows_model::trace::SpanFacts| facts.rpc_status = Some("RESOURCE_EXHAUSTED".into());
+        assert_eq!(detect(trial_of(calls.clone(), no(rpc))).len(), 1);
+        for second in &mut calls.seconds {
+            (second.failed, second.throttled) = (second.throttled, 0.0);
+        }
+        (calls.failed, calls.throttled) = (calls.throttled, 0.0);
+        assert_eq!(detect(trial_of(calls.clone(), no(|facts| facts.http_status = Some(503)))).len(), 1, "put off");
+        let down = |facts: &mut narrows_model::trace::SpanFacts| {
+            (facts.http_status, facts.retry_after_ns) = (Some(503), None);
+        };
+        assert_eq!(detect(trial_of(calls, no(down))), [], "it is down");
+    }
+
+    #[test]
+    fn tries_below_one_span_are_seen() {
+        let hidden = |n: u32| {
+            let post = |at_ms: f64| client("POST").url("http://store/docs").at(at_ms, 9.0);
+            let tries = [post(50.5).throttled(Some(400.0)), post(460.0)];
+            let logical = document_query(TEXT, "1").at(50.0, 420.0).children(tries);
+            request(vec![attempt("0", 5.0), logical, attempt("1", 500.0)]).trace(n * 50)
+        };
+        let calls = CallEvidence { target: String::new(), is_database: false, ..busy() };
+        let findings = detect(trial(calls, (0..20).map(hidden).collect()));
+        assert_eq!(findings.len(), 1);
+        assert!((findings[0].cost_share - 400.5 / 600.0).abs() < 0.01, "{}", findings[0].cost_share);
+    }
+
+    #[test]
     fn two_operations_of_one_store_are_one_finding() {
         let other = |n: u32| {
             server("drones", "GET /other").at(0.0, 900.0).children(refused(Some(500.0), 700.0)).trace(n + 1000)
@@ -507,6 +573,11 @@ mod tests {
         let cases = [
             ("few refusals", trial(few, half(&told))),
             ("rare refusals", trial(rare, half(&told))),
+            ("waits after the answer", {
+                let late = refused(Some(400.0), 401.0).into_iter().enumerate();
+                let late = late.map(|(i, span)| span.at(if i < 2 { 602.0 + 40.0 * i as f64 } else { 1100.0 }, 4.0));
+                trial(busy(), half(&late.collect::<Vec<_>>()))
+            }),
             ("short waits", trial(busy(), half(&refused(Some(10.0), 11.0)))),
             ("another call all the while", trial(busy(), half(&beside(told.clone())))),
             ("nothing refused in the traces", trial(busy(), half(&[]))),

@@ -12,7 +12,8 @@ use narrows_model::trace::{Span, Trace};
 use narrows_model::units;
 
 use super::Trap;
-use super::scene::{Scene, example, how_to_disable, is_call, overlap_share};
+use super::scene::{Scene, example, how_to_disable, is_call};
+use crate::doubles::overlap_share;
 
 /// How many of the calls that began after a span are compared with it.
 const LOOK_AHEAD: usize = 32;

@@ -7,20 +7,16 @@
 //! metrics of a database client, or its other operations have database spans. The confidence is low all the same, and
 //! the text says so: a sleep, a lock or a call by an uninstrumented client look alike.
 
-use std::collections::BTreeMap;
-
-use narrows_model::series::names;
 use narrows_model::trace::Trace;
 use narrows_model::units;
 
 use super::Trap;
 use super::scene::{Scene, example};
-use crate::calls::Times;
+use crate::calls::Handled;
+use crate::dark::{Dark, cpu_ns_per_request};
+use crate::detectors::instrumentation_gap::{CLIENT_METRICS, is_gap_of, speaks};
 use crate::requests::Request;
 use crate::stats::weighted_median;
-
-/// How the names of metrics begin that a database client reports, all generations being renamed to the newest.
-const CLIENT_METRICS: &str = "db.client.";
 
 /// See the module.
 pub(super) struct MissingDatabaseSpans;
@@ -31,49 +27,33 @@ impl Trap for MissingDatabaseSpans {
     }
 
     fn caveats(&self, scene: &Scene<'_>) -> Vec<String> {
-        let mut services: BTreeMap<&str, BTreeMap<String, Vec<&Request<'_>>>> = BTreeMap::new();
-        for request in &scene.requests {
-            let operations = services.entry(&request.entry.service).or_default();
-            operations.entry(request.operation()).or_default().push(request);
-        }
-        services.into_iter().filter_map(|(service, operations)| told_of_service(scene, service, &operations)).collect()
+        let dark = Dark::of(scene.reading);
+        let mut services: Vec<&str> = scene.reading.operations.keys().map(|(service, _)| *service).collect();
+        services.dedup();
+        services.retain(|service| !scene.findings.iter().any(|finding| is_gap_of(finding, service)));
+        services.into_iter().filter_map(|service| told_of_service(scene, &dark, service)).collect()
     }
 }
 
 /// The worst operation of a service, if any waits without a span.
-fn told_of_service(
-    scene: &Scene<'_>,
-    service: &str,
-    operations: &BTreeMap<String, Vec<&Request<'_>>>,
-) -> Option<String> {
-    let speaks = |requests: &[&Request<'_>]| requests.iter().any(|r| !r.queries.is_empty() || r.housekeeping > 0);
-    let speaking = operations.iter().find(|(_, requests)| speaks(requests)).map(|(name, _)| name.as_str());
+fn told_of_service(scene: &Scene<'_>, dark: &Dark<'_>, service: &str) -> Option<String> {
+    let operations = || scene.reading.operations.iter().filter(|((of, _), _)| *of == service);
+    let speaking = operations().find(|(_, requests)| speaks(requests)).map(|((_, name), _)| name.as_str());
     let metric = scene.trial.series.iter().find(|s| s.key.service == service && s.key.name.starts_with(CLIENT_METRICS));
     let sign = match (speaking, metric) {
         (Some(other), _) => format!("its operation {other} has database spans"),
         (None, Some(series)) => format!("it reports {}", series.key.name),
         (None, None) => return None,
     };
-    let cpu_ns = cpu_ns_per_request(scene, service);
+    let cpu_ns = cpu_ns_per_request(scene.reading, service, (service, None));
     let is_explained = |gap_ns: f64| match cpu_ns {
         Some(cpu_ns) => cpu_ns > scene.thresholds.gap_cpu_share * gap_ns,
         None => speaking.is_some(),
     };
-    let silent = operations.iter().filter(|(_, requests)| !speaks(requests));
-    let gaps = silent.filter_map(|(name, requests)| Some((name, Gap::of(scene, requests)?)));
+    let silent = operations().filter(|(_, requests)| !speaks(requests));
+    let gaps = silent.filter_map(|((_, name), requests)| Some((name, Gap::of(scene, dark, requests)?)));
     let worst = gaps.filter(|(_, gap)| !is_explained(gap.gap_ns)).max_by(|a, b| a.1.gap_ns.total_cmp(&b.1.gap_ns))?;
     Some(worst.1.told(service, worst.0, &sign, cpu_ns))
-}
-
-/// Processor time of the service for each of its requests, nanoseconds; none when it was not sampled.
-fn cpu_ns_per_request(scene: &Scene<'_>, service: &str) -> Option<f64> {
-    let usage = scene.trial.counted_usage(names::CPU_CORES, service);
-    let seconds = scene.trial.counted_load().seconds;
-    let of_service = scene.trial.operations.iter().filter(|operation| operation.service == service);
-    let counted = of_service.map(|operation| operation.completed).sum::<f64>();
-    let traced = scene.requests.iter().filter(|request| request.entry.service == service);
-    let requests = counted.max(traced.map(|request| request.trace.weight).sum());
-    (usage.points > 0 && requests > 0.0).then(|| usage.mean * seconds * 1e9 / requests)
 }
 
 /// The unexplained time of an operation's requests, medians.
@@ -86,19 +66,15 @@ struct Gap<'a> {
 
 impl<'a> Gap<'a> {
     /// None when it is too short, or there are too few requests to tell.
-    fn of(scene: &Scene<'_>, requests: &[&'a Request<'a>]) -> Option<Self> {
-        let gap_ns = |request: &Request<'_>| {
-            let whole = Times::of([(request.entry.start_ns, request.entry.end_ns)]);
-            let calls = Times::of(request.other_calls.iter().map(|call| (call.start_ns, call.end_ns)));
-            whole.without(&calls).length_ns()
-        };
+    fn of(scene: &Scene<'_>, dark: &Dark<'_>, requests: &'a [Handled<'a>]) -> Option<Self> {
         let median = |value: &dyn Fn(&Request<'_>) -> f64| {
-            weighted_median(requests.iter().map(|request| (value(request), request.trace.weight)).collect())
+            weighted_median(requests.iter().map(|handled| (value(handled.request), handled.weight())).collect())
         };
-        let (gap_ns, latency_ns) = (median(&gap_ns), median(&|request| request.entry.duration_ns() as f64));
+        let gap_ns = median(&|request| dark.time_ns(request));
+        let latency_ns = median(&|request| request.entry.duration_ns() as f64);
         let thresholds = scene.thresholds;
         let is_long = gap_ns >= thresholds.gap_ns && gap_ns >= thresholds.gap_share * latency_ns;
-        let first = requests.first().filter(|_| is_long && requests.len() >= thresholds.gap_requests)?;
+        let first = requests.first().filter(|_| is_long && requests.len() >= thresholds.gap_requests)?.request;
         Some(Self { requests: requests.len(), gap_ns, latency_ns, example: (first.trace, first) })
     }
 

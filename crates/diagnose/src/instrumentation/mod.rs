@@ -20,9 +20,9 @@ mod scene;
 mod start_up_spans;
 mod traces_without_request;
 
-use narrows_model::evidence::TrialEvidence;
+use narrows_model::finding::Finding;
 
-use crate::thresholds::Thresholds;
+use crate::reading::Reading;
 use scene::Scene;
 
 /// Looks for one trap.
@@ -51,8 +51,8 @@ const ALL: &[&dyn Trap] = &[
 const CAVEATS_MAX: usize = 5;
 
 /// What all traps tell of a trial.
-pub(crate) fn caveats(trial: &TrialEvidence, thresholds: &Thresholds) -> Vec<String> {
-    let scene = Scene::of(trial, thresholds);
+pub(crate) fn caveats(reading: &Reading<'_>, findings: &[Finding]) -> Vec<String> {
+    let scene = Scene::of(reading, findings);
     ALL.iter().flat_map(|trap| bounded(trap.caveats(&scene), trap.id())).collect()
 }
 

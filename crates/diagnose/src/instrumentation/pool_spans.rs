@@ -10,19 +10,10 @@ use narrows_model::trace::{Span, SpanId, Trace};
 use narrows_model::units;
 
 use super::Trap;
-use super::scene::{Scene, example, name_of, plain};
-use crate::requests::{Request, is_database};
+use super::scene::{Scene, example, name_of};
+use crate::pools::is_taking;
+use crate::requests::Request;
 use crate::stats::weighted_median;
-
-/// How the names of spans end that stand for taking a connection from a pool.
-const ENDINGS: [&str; 6] = [
-    "pool.connect",
-    "pool.acquire",
-    "pool.getconnection",
-    "datasource.getconnection",
-    "pool.checkout",
-    "acquire connection",
-];
 
 /// See the module.
 pub(super) struct PoolSpans;
@@ -56,7 +47,8 @@ impl<'a> Takings<'a> {
         let entry = request.entry;
         let (within, queries) = (entry.start_ns..=entry.end_ns, request.queries.len());
         let is_its = |span: &&Span| span.service == entry.service && within.contains(&span.start_ns) && is_taking(span);
-        let spans: Vec<&Span> = request.trace.spans.iter().filter(is_its).collect();
+        let spans = &request.trace.spans[request.trace.spans.partition_point(|span| span.start_ns < entry.start_ns)..];
+        let spans: Vec<&Span> = spans.iter().take_while(|span| span.start_ns <= entry.end_ns).filter(is_its).collect();
         let ids: HashSet<SpanId> = spans.iter().map(|span| span.span_id).collect();
         let spans: Vec<&Span> =
             spans.into_iter().filter(|span| span.parent_id.is_none_or(|parent| !ids.contains(&parent))).collect();
@@ -67,13 +59,6 @@ impl<'a> Takings<'a> {
     fn weight(&self) -> f64 {
         self.request.trace.weight
     }
-}
-
-/// Whether a span stands for a connection that was taken from a pool. SQLAlchemy calls it `connect`, without a query.
-fn is_taking(span: &Span) -> bool {
-    let name = span.name.to_ascii_lowercase();
-    let is_plain = name == "connect" && is_database(span);
-    span.facts.db_query.is_none() && (is_plain || ENDINGS.iter().any(|ending| name.ends_with(ending)))
 }
 
 fn told(service: &str, takings: &[Takings<'_>]) -> String {
@@ -88,9 +73,9 @@ fn told(service: &str, takings: &[Takings<'_>]) -> String {
          (median of {} requests), which take {} of it. They are set aside, so that queries that repeat are still seen; \
          what they take counts as time between queries. Take one connection for a request or for its transaction; if \
          they take long, the pool is too small or connections are held while other work is done. {}",
-        plain(median(&|takings| takings.spans.len() as f64)),
+        units::number(median(&|takings| takings.spans.len() as f64)),
         name_of(span),
-        plain(median(&|takings| takings.request.queries.len() as f64)),
+        units::number(median(&|takings| takings.request.queries.len() as f64)),
         units::count(takings.len() as u64),
         units::duration(median(&time_ns)),
         example(trace, &[span])

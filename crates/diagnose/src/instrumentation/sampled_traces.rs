@@ -11,7 +11,7 @@ use narrows_model::operation::OperationEvidence;
 use narrows_model::units;
 
 use super::Trap;
-use super::scene::{Scene, plain};
+use super::scene::Scene;
 use crate::requests::operation_of;
 use crate::stats::median;
 
@@ -34,9 +34,14 @@ fn scaled(scene: &Scene<'_>) -> Option<String> {
     let (least, most) = (weights.iter().copied().reduce(f64::min)?, weights.iter().copied().reduce(f64::max)?);
     let usual = median(weights).filter(|usual| *usual >= scene.thresholds.sampled_weight)?;
     let stands_for = if most > least * 1.01 {
-        format!("between {} and {} requests, mostly {}", plain(least), plain(most), plain(usual))
+        format!(
+            "between {} and {} requests, mostly {}",
+            units::number(least),
+            units::number(most),
+            units::number(usual)
+        )
     } else {
-        format!("{} requests", plain(usual))
+        format!("{} requests", units::number(usual))
     };
     Some(format!(
         "Traces are a sample: each stands for {stands_for} ({} of them were traced). Counts are scaled by that and shares \

@@ -5,10 +5,12 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use narrows_model::evidence::TrialEvidence;
+use narrows_model::finding::Finding;
 use narrows_model::trace::{Span, SpanId, SpanKind, Trace, hex};
-use narrows_model::units;
 
-use crate::requests::{Request, is_database, is_housekeeping, query_text, requests};
+use crate::doubles;
+use crate::reading::Reading;
+use crate::requests::{Request, is_database, is_housekeeping};
 use crate::sql_shape::SqlShape;
 use crate::thresholds::Thresholds;
 use crate::words::clipped;
@@ -18,12 +20,15 @@ const NAME_CHARS_MAX: usize = 60;
 
 /// A trial as its traps see it.
 pub(super) struct Scene<'a> {
+    pub(super) reading: &'a Reading<'a>,
     pub(super) trial: &'a TrialEvidence,
     pub(super) thresholds: &'a Thresholds,
+    /// What was found in it.
+    pub(super) findings: &'a [Finding],
     /// Its traces.
     pub(super) trees: Vec<Tree<'a>>,
     /// Its requests, each service's own.
-    pub(super) requests: Vec<Request<'a>>,
+    pub(super) requests: &'a [Request<'a>],
     shapes: RefCell<HashMap<&'a str, Rc<str>>>,
 }
 
@@ -37,12 +42,14 @@ pub(super) struct Tree<'a> {
 }
 
 impl<'a> Scene<'a> {
-    pub(super) fn of(trial: &'a TrialEvidence, thresholds: &'a Thresholds) -> Self {
+    pub(super) fn of(reading: &'a Reading<'a>, findings: &'a [Finding]) -> Self {
         Self {
-            trial,
-            thresholds,
-            trees: trial.traces.iter().map(Tree::of).collect(),
-            requests: requests(&trial.traces, thresholds),
+            reading,
+            trial: reading.trial,
+            thresholds: reading.thresholds,
+            findings,
+            trees: reading.trial.traces.iter().map(Tree::of).collect(),
+            requests: reading.requests,
             shapes: RefCell::default(),
         }
     }
@@ -55,16 +62,7 @@ impl<'a> Scene<'a> {
     /// Whether two calls ask for the same: statements of one shape, one address, or one remote method. A database span
     /// without a statement is taken to be of the other's when it has the name of its operation.
     pub(super) fn ask_the_same(&self, a: &'a Span, b: &'a Span) -> bool {
-        match (query_text(a), query_text(b)) {
-            (Some(one), Some(other)) => one == other || self.shape(one) == self.shape(other),
-            (Some(text), None) => is_database(b) && first_word(text).eq_ignore_ascii_case(first_word(&b.name)),
-            (None, Some(text)) => is_database(a) && first_word(text).eq_ignore_ascii_case(first_word(&a.name)),
-            (None, None) => {
-                let same_url = a.facts.url.is_some() && a.facts.url == b.facts.url;
-                let method = |span: &'a Span| (&span.facts.rpc_service, &span.facts.rpc_method);
-                same_url || a.facts.rpc_method.is_some() && method(a) == method(b)
-            }
-        }
+        doubles::ask_the_same(a, b, |one, other| self.shape(one) == self.shape(other))
     }
 
     fn shape(&self, text: &'a str) -> Rc<str> {
@@ -110,13 +108,6 @@ pub(super) fn is_call(span: &Span) -> bool {
     goes_out && span.kind != SpanKind::Server && !is_housekeeping(span)
 }
 
-/// How long two spans were under way together, as a share of the shorter one, 0 to 1; 0 when that has no length.
-pub(super) fn overlap_share(a: &Span, b: &Span) -> f64 {
-    let together = (a.end_ns.min(b.end_ns) - a.start_ns.max(b.start_ns)).max(0);
-    let shorter = a.duration_ns().min(b.duration_ns());
-    if shorter > 0 { together as f64 / shorter as f64 } else { 0.0 }
-}
-
 /// Where to look: `Example: trace 4e…, span 00… and span 01….`
 pub(super) fn example(trace: &Trace, spans: &[&Span]) -> String {
     let spans: Vec<String> = spans.iter().map(|span| format!("span {}", hex(&span.span_id))).collect();
@@ -143,20 +134,10 @@ pub(super) fn name_of(span: &Span) -> String {
     clipped(&span.name, NAME_CHARS_MAX)
 }
 
-/// A number of things: whole without a fraction.
-pub(super) fn plain(number: f64) -> String {
-    let is_whole = number >= 0.0 && (number - number.round()).abs() < 0.005;
-    if is_whole { units::count(number.round() as u64) } else { units::three(number) }
-}
-
-fn first_word(text: &str) -> &str {
-    text.split_whitespace().next().unwrap_or("")
-}
-
 #[cfg(test)]
 pub(super) mod tests {
     use narrows_model::trace::Trace;
-    use narrows_testkit::spans::{SpanBuilder, client, internal, query, server};
+    use narrows_testkit::spans::SpanBuilder;
     use narrows_testkit::trial::TrialBuilder;
 
     use super::*;
@@ -174,7 +155,12 @@ pub(super) mod tests {
 
     /// What a trap tells of a trial.
     pub(crate) fn told_of(trap: &dyn Trap, trial: TrialBuilder) -> Vec<String> {
-        trap.caveats(&Scene::of(&trial.build(), &Thresholds::default()))
+        told_of_built(trap, &trial.build())
+    }
+
+    /// What a trap tells of a trial that is evidence already.
+    pub(crate) fn told_of_built(trap: &dyn Trap, trial: &TrialEvidence) -> Vec<String> {
+        Reading::with(trial, &Thresholds::default(), |reading| trap.caveats(&Scene::of(reading, &[])))
     }
 
     /// Asserts that there is one caveat and that it has all of these words in it.
@@ -199,36 +185,5 @@ pub(super) mod tests {
         for (scope, expected) in cases {
             assert_eq!(how_to_disable(scope), expected);
         }
-    }
-
-    #[test]
-    fn calls_ask_the_same_when_their_texts_have_one_shape() {
-        let same = |a: SpanBuilder, b: SpanBuilder| {
-            let trial = TrialBuilder::new("a").traces([server("shop", "GET /").child(a).child(b).trace(1)]).build();
-            let thresholds = Thresholds::default();
-            let spans = &trial.traces[0].spans;
-            Scene::of(&trial, &thresholds).ask_the_same(&spans[1], &spans[2])
-        };
-        let bare = |name: &str| narrows_testkit::spans::database(name);
-        assert!(same(query("SELECT a FROM t WHERE b = %(b)s"), query("SELECT a FROM t WHERE b = %s")));
-        assert!(!same(query("SELECT a FROM t"), query("SELECT b FROM t")));
-        assert!(same(query("SELECT a FROM t"), bare("SELECT shop")));
-        assert!(same(bare("select"), query("SELECT a FROM t")));
-        assert!(!same(query("SELECT a FROM t"), bare("connect")));
-        assert!(same(client("GET").url("http://a/x"), client("GET /x").url("http://a/x")));
-        assert!(!same(client("GET").url("http://a/x"), client("GET").url("http://a/y")));
-        assert!(!same(client("call"), internal("call")));
-        let grpc = |method: &str| client("grpc").remote("shop.v1.Cart", method);
-        assert!(same(grpc("Add"), grpc("Add")));
-        assert!(!same(grpc("Add"), grpc("Remove")));
-    }
-
-    #[test]
-    fn overlap_is_a_share_of_the_shorter() {
-        let trace =
-            server("shop", "GET /").at(0.0, 10.0).child(client("a").at(8.0, 4.0)).child(client("b").at(30.0, 0.0));
-        let trace = trace.trace(1);
-        assert_eq!(overlap_share(&trace.spans[0], &trace.spans[1]), 0.5);
-        assert_eq!(overlap_share(&trace.spans[0], &trace.spans[2]), 0.0);
     }
 }

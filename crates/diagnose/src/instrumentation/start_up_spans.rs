@@ -58,9 +58,8 @@ mod tests {
     use narrows_testkit::spans::{query, server};
     use narrows_testkit::trial::{Load, TrialBuilder};
 
-    use super::super::scene::tests::{assert_one, traces};
+    use super::super::scene::tests::{assert_one, told_of_built, traces};
     use super::*;
-    use crate::thresholds::Thresholds;
 
     const LOAD: Load = Load { vus: 1, rate: 3.0, latency_ms: 5.0 };
 
@@ -70,7 +69,7 @@ mod tests {
         let trial = TrialBuilder::new("a").warmup(20, LOAD).steady(10, LOAD).traces(traces(&root));
         let mut trial = trial.build();
         trial.spans_total = spans_total;
-        StartUpSpans.caveats(&Scene::of(&trial, &Thresholds::default()))
+        told_of_built(&StartUpSpans, &trial)
     }
 
     #[test]
@@ -91,13 +90,13 @@ mod tests {
             trace.weight = 100.0;
         }
         trial.spans_total = 4500;
-        assert_eq!(StartUpSpans.caveats(&Scene::of(&trial, &Thresholds::default())), [""; 0]);
+        assert_eq!(told_of_built(&StartUpSpans, &trial), [""; 0]);
     }
 
     #[test]
     fn without_a_load_nothing_is_said() {
         let mut trial = TrialBuilder::new("a").traces(traces(&server("shop", "GET /"))).build();
         trial.spans_total = 90_000;
-        assert_eq!(StartUpSpans.caveats(&Scene::of(&trial, &Thresholds::default())), [""; 0]);
+        assert_eq!(told_of_built(&StartUpSpans, &trial), [""; 0]);
     }
 }

@@ -69,6 +69,11 @@ pub(super) static EXPERIMENT: Shape = Shape::Map(Map::of(&[
         "The versions of the system to compare, the first being what the others are compared with. Without it there is one, `baseline`.",
     ),
     optional("published", &PUBLISHED, "Figures published elsewhere, to stand beside the measured ones."),
+    optional(
+        "thresholds",
+        &Shape::Named(Named { what: "threshold", name: Kind::Name, value: &AMOUNT, least: 0, most: 1000 }),
+        "Other values for what detectors compare with, by name; see docs/reference/thresholds.md.",
+    ),
     default(
         "seed",
         &Shape::Scalar(Kind::Whole(0, u64::MAX), Scope::Literal),

@@ -41,6 +41,7 @@ mod schema;
 mod service;
 mod shape;
 mod target;
+mod thresholds;
 mod tree;
 mod variant;
 
@@ -49,6 +50,7 @@ pub use mistake::{ExperimentError, Mistake, nearest};
 pub use objective::{Abort, Metric, Objective, Op};
 pub use published::notes;
 pub use schema::json_schema;
+pub use thresholds::thresholds;
 pub use variant::Variant;
 
 use check::Pass;
@@ -158,6 +160,7 @@ fn parse_into(source: &str, file: &str, dir: PathBuf, report: &mut Report) -> Op
     let at = At::root(&root);
     check::check(at, &grammar::EXPERIMENT, Pass::Open(&Names::of(&root)), report);
     check_service_names(at, report);
+    thresholds::check(at, report);
     let parameters = variant::parameters(at, report);
     let variants = variant::variants(at, &parameters, report);
     check_variants(at, &variants, &dir, report);

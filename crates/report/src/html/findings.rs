@@ -1,15 +1,16 @@
-//! The findings as cards, dearest first, each with what it costs, what shows it, what to try and how to doubt it.
+//! The findings as cards, dearest first, each with what it costs, what shows it, what to try, what goes away with it and
+//! how to doubt it. The narrow place is marked, and what is about the experiment stands back.
 
 use std::collections::BTreeSet;
 
 use narrows_model::comparison::Outcome;
-use narrows_model::finding::{Confidence, Exemplar, Finding};
+use narrows_model::finding::{Confidence, Exemplar, Finding, Role};
 use narrows_model::units;
 
 use super::escape::{Esc, cut};
 use super::waterfall;
 use crate::figures::figure;
-use crate::recurring::{self, Recurring, VariantFindings};
+use crate::recurring::{self, Recurring, VariantFindings, effect};
 
 /// Cards of one variant at most.
 const CARDS_MAX: usize = 20;
@@ -17,6 +18,8 @@ const CARDS_MAX: usize = 20;
 const CARDS_TOTAL: usize = 120;
 /// Characters of source text at most.
 const EVIDENCE_CHARS_MAX: usize = 2000;
+/// Effects told in one card at most.
+const EFFECTS_MAX: usize = 12;
 /// Exemplars linked from one card at most.
 const EXEMPLARS_MAX: usize = 5;
 
@@ -50,10 +53,14 @@ fn card(variant: &VariantFindings<'_>, recurring: &Recurring<'_>, traces_shown: 
     let share = finding.cost_share.clamp(0.0, 1.0) * 100.0;
     let recurrence =
         variant.recurrence(recurring).map_or(String::new(), |text| format!("<span class=\"chip\">{text}</span>"));
+    let period = recurring.period();
+    let period = period.map_or(String::new(), |text| format!("<span class=\"chip\">seen in {}</span>", Esc(text)));
     format!(
-        "<article class=\"card\"><header><h4>{}</h4><p class=\"cost\"><span class=\"meter\"><i style=\"width:{share:.1}%\">\
-         </i></span><b>{}</b> {}</p><p class=\"chips\">{}<span class=\"chip\">{}</span>{recurrence}</p></header>{}{}\
-         <p class=\"try\"><b>Try</b> {}</p>{}{}</article>\n",
+        "<article class=\"card{}\"><header>{}<h4>{}</h4><p class=\"cost\"><span class=\"meter\"><i style=\"width:{share:.1}%\">\
+         </i></span><b>{}</b> {}</p><p class=\"chips\">{}<span class=\"chip\">{}</span>{recurrence}{period}</p></header>{}{}\
+         <p class=\"try\"><b>Try</b> {}</p>{}{}{}</article>\n",
+        if recurring.role == Role::NarrowPlace { " narrow" } else { "" },
+        place(recurring),
         Esc(&finding.title),
         units::percent(finding.cost_share),
         Esc(&finding.cost_of),
@@ -62,9 +69,33 @@ fn card(variant: &VariantFindings<'_>, recurring: &Recurring<'_>, traces_shown: 
         evidence(finding),
         numbers(finding),
         Esc(&finding.advice),
+        effects(finding),
         exemplars(&finding.exemplars, traces_shown),
         doubts(finding)
     )
+}
+
+/// What the finding is to its trial, above its title.
+fn place(recurring: &Recurring<'_>) -> String {
+    recurring.place().map_or(String::new(), |place| format!("<p class=\"place\">{}</p>", Esc(place)))
+}
+
+/// What goes away with the finding, in brief.
+fn effects(finding: &Finding) -> String {
+    if finding.effects.is_empty() {
+        return String::new();
+    }
+    let mut items: String = finding
+        .effects
+        .iter()
+        .take(EFFECTS_MAX)
+        .map(effect)
+        .map(|(line, why)| format!("<li>{} <small>{}</small></li>", Esc(line), Esc(why)))
+        .collect();
+    if finding.effects.len() > EFFECTS_MAX {
+        items += &format!("<li>{} more</li>", finding.effects.len() - EFFECTS_MAX);
+    }
+    format!("<div class=\"effects\"><h5>Goes away with it</h5><ul>{items}</ul></div>")
 }
 
 fn confidence(confidence: Confidence) -> String {
@@ -138,6 +169,28 @@ fn doubts(finding: &Finding) -> String {
 mod tests {
     use super::*;
     use crate::fixture;
+
+    #[test]
+    fn the_narrow_place_is_marked_and_effects_stand_in_its_card() {
+        let page = section(&fixture::outcome(), &BTreeSet::new());
+        assert_eq!(
+            page.matches("<article class=\"card narrow\"><header><p class=\"place\">▶ the narrow place</p>").count(),
+            1
+        );
+        assert_eq!(page.matches("<article class=\"card\">").count(), 1);
+        assert!(page.contains("<h5>Goes away with it</h5><ul><li>postgres answers the same queries"), "{page}");
+        assert!(page.contains("seen in “8 users”, 1 min 0 s from 10.0 s on"), "{page}");
+    }
+
+    #[test]
+    fn effects_and_periods_stay_text() {
+        let mut outcome = fixture::outcome();
+        let evil = "<img src=x onerror=alert(1)>";
+        let effect = &mut outcome.findings[0][0].effects[0];
+        (effect.title, effect.cost_of, effect.reasons) = (evil.into(), evil.into(), vec![evil.into()]);
+        outcome.findings[0][1].period.as_mut().unwrap().label = evil.into();
+        assert!(!section(&outcome, &BTreeSet::new()).contains("<img"));
+    }
 
     #[test]
     fn exemplars_link_only_to_what_the_page_has() {

@@ -19,6 +19,7 @@ mod panels;
 mod published;
 mod requests;
 mod span_details;
+mod spent;
 mod summary;
 mod thin;
 mod timeline;
@@ -50,6 +51,7 @@ pub fn page(outcome: &Outcome) -> String {
         published::section(outcome),
         findings::section(outcome, &requests::ids(&requests)),
         background::caveats(outcome),
+        spent::section(outcome, &palette),
         panels::section(outcome, &palette),
         requests::section(&requests, &palette),
         operations::section(outcome),

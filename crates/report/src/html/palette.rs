@@ -47,6 +47,16 @@ impl Palette {
         ["c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7", "gen"][self.index(service).min(OWN_COLOURS + 1)]
     }
 
+    /// Whether a service has a colour of its own.
+    pub(super) fn has(&self, service: &str) -> bool {
+        self.index(service) < OWN_COLOURS
+    }
+
+    /// The class of a colour that no service has, for the `position`th thing that needs one.
+    pub(super) fn free_class(&self, position: usize) -> &'static str {
+        ["c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7"][(self.services.len() + position).min(OWN_COLOURS)]
+    }
+
     /// The name under which a service is drawn in charts.
     pub(super) fn shown_as<'a>(&self, service: &'a str) -> &'a str {
         if self.index(service) == OWN_COLOURS { OTHERS } else { service }

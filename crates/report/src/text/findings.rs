@@ -1,15 +1,16 @@
 //! The findings of each variant as text, dearest first.
 //!
 //! Only what a reader acts on is told here; what would prove a finding wrong is told too, because a reader should know
-//! how to doubt. Query text keeps its lines.
+//! how to doubt. Query text keeps its lines. The narrow place is marked, and so is what is about the experiment; effects
+//! stand in brief below their cause.
 
 use narrows_model::comparison::Outcome;
-use narrows_model::finding::Finding;
+use narrows_model::finding::{Finding, Role};
 use narrows_model::units;
 
 use super::paint::{Paint, clean, hanging, wrap};
 use crate::figures::{figure, plural};
-use crate::recurring::{self, Recurring, VariantFindings};
+use crate::recurring::{self, Recurring, VariantFindings, effect};
 
 /// Of more variants than this, findings are told in brief: the rest is in the page and the JSON.
 const WHOLE_VARIANTS_MAX: usize = 2;
@@ -19,6 +20,8 @@ const BRIEF_MAX: usize = 3;
 const INDENT: usize = 3;
 /// Lines of source text shown for one finding.
 const EVIDENCE_LINES_MAX: usize = 12;
+/// Effects shown below one finding.
+const EFFECTS_MAX: usize = 6;
 /// Trace ids shown for one finding.
 const EXEMPLARS_MAX: usize = 3;
 
@@ -75,9 +78,37 @@ fn title(rank: usize, finding: &Finding, paint: Paint, width: usize) -> String {
     lines.iter().enumerate().map(|(index, line)| format!("{}{}\n", lead(index), paint.bold(line))).collect()
 }
 
+/// The title, and below it what the finding is to its trial.
+fn heading(rank: usize, recurring: &Recurring<'_>, paint: Paint, width: usize) -> String {
+    let painted = |place: &str| match recurring.role {
+        Role::NarrowPlace => paint.green(place),
+        Role::Invalidates => paint.red(place),
+        _ => paint.dim(place),
+    };
+    let place = recurring.place().map(|place| format!("{}{}\n", " ".repeat(INDENT), painted(place)));
+    title(rank, recurring.finding, paint, width) + &place.unwrap_or_default()
+}
+
+/// What goes away with the finding; how much is said of each depends on the detail.
+fn effects(finding: &Finding, detail: Detail, paint: Paint, width: usize) -> String {
+    let mut out = String::new();
+    for (index, (line, why)) in finding.effects.iter().take(EFFECTS_MAX).map(effect).enumerate() {
+        let label = if index == 0 { "effects" } else { "" };
+        let text = match detail {
+            Detail::Whole => format!("↳ {line}. {why}"),
+            Detail::Brief => format!("↳ {line}"),
+        };
+        out += &hanging(label, &paint.dim(label), &text, INDENT, width);
+    }
+    if let Some(more) = finding.effects.len().checked_sub(EFFECTS_MAX).filter(|more| *more > 0) {
+        out += &hanging("", "", &format!("↳ {}", plural(more, "more effect", "more effects")), INDENT, width);
+    }
+    out
+}
+
 fn brief(rank: usize, variant: &VariantFindings<'_>, recurring: &Recurring<'_>, paint: Paint, width: usize) -> String {
     let finding = recurring.finding;
-    let mut out = title(rank, finding, paint, width);
+    let mut out = heading(rank, recurring, paint, width);
     let mut said = |label: &str, text: &str| out += &hanging(label, &paint.dim(label), text, INDENT, width);
     let mut cost = format!("{} {}", units::percent(finding.cost_share), finding.cost_of);
     cost += &format!(" ({} confidence)", finding.confidence.as_str());
@@ -87,14 +118,16 @@ fn brief(rank: usize, variant: &VariantFindings<'_>, recurring: &Recurring<'_>, 
     if !numbers.is_empty() {
         said("measured", &numbers.join("; "));
     }
+    out += &effects(finding, Detail::Brief, paint, width);
     out + &hanging("try", &paint.green("try"), &finding.advice, INDENT, width)
 }
 
 fn one(rank: usize, variant: &VariantFindings<'_>, recurring: &Recurring<'_>, paint: Paint, width: usize) -> String {
     let finding = recurring.finding;
-    let mut out = title(rank, finding, paint, width);
+    let mut out = heading(rank, recurring, paint, width);
     let mut said = |label: &str, text: &str| out += &hanging(label, &paint.dim(label), text, INDENT, width);
     said("costs", &format!("{} {}", units::percent(finding.cost_share), finding.cost_of));
+    recurring.period().into_iter().for_each(|period| said("seen in", &period));
     let mut sure = vec![finding.confidence.as_str().to_owned()];
     sure.extend(variant.recurrence(recurring));
     said("confidence", &format!("{}. {}", sure.join(", "), finding.reasons.join(" ")));
@@ -121,6 +154,7 @@ fn closing(finding: &Finding, paint: Paint, width: usize) -> String {
         said("wrong if", &finding.falsified_by);
     }
     finding.caveats.iter().for_each(|text| said("caveat", text));
+    out += &effects(finding, Detail::Whole, paint, width);
     out + &hanging("try", &paint.green("try"), &finding.advice, INDENT, width)
 }
 
@@ -152,6 +186,31 @@ mod tests {
         let text = all(&outcome, Paint(Color::Never), 100);
         assert_eq!((text.matches("   try  ").count(), text.matches("wrong if").count()), (4, 0), "{text}");
         assert!(text.contains("   3 more cost less\n") && text.ends_with("in the page and the JSON.\n"), "{text}");
+    }
+
+    #[test]
+    fn each_place_is_said_below_its_title() {
+        let mut outcome = crate::fixture::outcome();
+        let roles = [Role::Invalidates, Role::LimitsReading, Role::CostsMore];
+        let template = outcome.findings[0][1].clone();
+        let others = roles.map(|role| Finding { role, resource: format!("{role:?}"), ..template.clone() });
+        outcome.findings[0].extend(others);
+        let text = all(&outcome, Paint(Color::Never), 100);
+        let place = |line: &str| text.matches(&format!("\n   {line}\n")).count();
+        assert_eq!(place("▶ the narrow place"), 1, "{text}");
+        assert_eq!(place("about the experiment: the figures are not the system's"), 1, "{text}");
+        assert_eq!(place("about the experiment, not the system"), 1, "{text}");
+        assert_eq!(place("costs more than needed; nothing waits for it yet"), 1, "{text}");
+    }
+
+    #[test]
+    fn many_effects_are_counted() {
+        let mut outcome = crate::fixture::outcome();
+        let effect = outcome.findings[0][0].effects[0].clone();
+        outcome.findings[0][0].effects = vec![effect; EFFECTS_MAX + 3];
+        let text = all(&outcome, Paint(Color::Never), 100);
+        assert_eq!(text.matches("↳ postgres answers").count(), EFFECTS_MAX);
+        assert!(text.contains("↳ 3 more effects\n"), "{text}");
     }
 
     #[test]

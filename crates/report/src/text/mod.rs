@@ -3,19 +3,24 @@
 //! One column of plain text, built for 80 to 120 columns, in the order a reader needs it: what ran, what was measured,
 //! what may be doubted, what was found, and the sentence last, where the eye rests when the terminal stops scrolling.
 
+mod diff;
 mod findings;
 mod load;
 mod load_summary;
 mod operations;
 pub(crate) mod paint;
 mod published;
+mod spent;
 pub(crate) mod table;
+mod thresholds;
 
 use narrows_model::comparison::Outcome;
 use narrows_model::run::{Run, RunState, TrialState, Verdict};
 use narrows_model::units;
 
+pub use diff::diff;
 pub use load_summary::{ArrivalsSummary, LoadSummary, load_summary};
+pub use thresholds::thresholds;
 
 use crate::figures::{instant, plural};
 use paint::{Paint, clean, hanging, wrap};
@@ -52,6 +57,7 @@ pub fn outcome(outcome: &Outcome, style: Style) -> String {
         published::parameters(outcome, paint, width),
         table::objectives(outcome, paint, width),
         operations::all(outcome, paint, width),
+        spent::all(outcome, paint, width),
         published::beside(outcome, paint, width),
         validity(outcome, paint, width),
         findings::all(outcome, paint, width),
@@ -198,6 +204,7 @@ mod tests {
         as-is: 2 findings
 
         1  orders sends one query for each row of another, 24 times in each GET /orders
+           ▶ the narrow place
            costs       67 % of the latency of GET /orders
            confidence  high. Every sampled trace has it, and the number of queries follows the number of
                        rows. The queries run one after the other, never two at once.
@@ -210,11 +217,15 @@ mod tests {
                        A slow database: each query takes 0.8 ms.
            wrong if    A trace in which the rows differ and the number of queries does not.
            caveat      Traces are a sample of 1 in 40 requests.
+           effects     ↳ postgres answers the same queries 3.2 times as slowly under load (71 % of the time
+                       in its queries, medium confidence). It is a likely effect of n-plus-one: orders sends
+                       one query for each row of another. Every call costs what is asked its share of work.
            try         Fetch the customers together: join them to the orders, or ask once with WHERE id =
                        ANY($1).
 
         2  orders has used up its CPU
            costs       12 % of the capacity of orders
+           seen in     “8 users”, 1 min 0 s from 10.0 s on
            confidence  medium. Its CPU stood at 0.92 of 1 core while throughput no longer rose.
            measured    CPU, mean: 0.92 cores
            ruled out   The generator: it used 0.06 cores.
@@ -283,6 +294,7 @@ mod tests {
 
         baseline: 1 finding
         1  the database refuses 15 % of the calls of drone-scheduler
+           ▶ the narrow place
            costs       71 % of the latency of GET /api/dronedeliveries/utilization (medium confidence)
            measured    CPU, mean: 0.92 cores
            try         Take work out of the request first; then raise the limit or add a replica.
@@ -293,6 +305,7 @@ mod tests {
 
         partition-key: 1 finding
         1  drone-scheduler has used up its CPU
+           ▶ the narrow place
            costs       12 % of the capacity of orders (medium confidence)
            measured    CPU, mean: 0.92 cores
            try         Take work out of the request first; then raise the limit or add a replica.
@@ -336,6 +349,7 @@ mod tests {
         as-is: 1 finding
 
         1  orders sends one query for each row of another, 24 times in each GET /orders
+           ▶ the narrow place
            costs       67 % of the latency of GET /orders
            confidence  high. Every sampled trace has it, and the number of queries
                        follows the number of rows. The queries run one after the other,
@@ -350,6 +364,10 @@ mod tests {
            wrong if    A trace in which the rows differ and the number of queries does
                        not.
            caveat      Traces are a sample of 1 in 40 requests.
+           effects     ↳ postgres answers the same queries 3.2 times as slowly under
+                       load (71 % of the time in its queries, medium confidence). It is
+                       a likely effect of n-plus-one: orders sends one query for each
+                       row of another. Every call costs what is asked its share of work.
            try         Fetch the customers together: join them to the orders, or ask
                        once with WHERE id = ANY($1).
 

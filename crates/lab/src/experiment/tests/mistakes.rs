@@ -106,7 +106,7 @@ fn each_section_says_what_is_wrong_with_it() {
     e.yaml:1:13: experiment: expected a name of lower-case letters, digits and hyphens, found "Small test"
     --- exp: small
     e.yaml:1:1: unknown key `exp`
-      hint: known: `experiment`, `parameters`, `system`, `load`, `objectives`, `variants`, `published`, `seed`
+      hint: known: `experiment`, `parameters`, `system`, `load`, `objectives`, `variants`, `published`, `thresholds`, `seed`
     e.yaml:1:1: `experiment` is missing
     --- parameters: [n]
     e.yaml:2:13: parameters: expected a map, found a list
@@ -578,7 +578,7 @@ fn a_parameter_with_a_reason_is_one_like_any_other() {
 fn a_file_that_is_no_map_is_told() {
     assert_snapshot!(told("just text"), @r#"
     e.yaml:1:1: expected a map, found "just text"
-      hint: its keys are `experiment`, `parameters`, `system`, `load`, `objectives`, `variants`, `published`, `seed`
+      hint: its keys are `experiment`, `parameters`, `system`, `load`, `objectives`, `variants`, `published`, `thresholds`, `seed`
     "#);
     assert_snapshot!(told("a: [1\n"), @"e.yaml:2:1: not YAML: while parsing a flow sequence, expected ',' or ']'");
 }

@@ -1,0 +1,32 @@
+//! `narrows diff RUN:A RUN:B`: what differs between two variants, of one run or of two.
+
+use narrows_lab::conclude;
+
+use crate::{Outcome, run_address};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Without a run before the colon, as in `narrows diff :as-is :fixed`, the newest run is meant.")]
+pub(crate) struct Arguments {
+    /// What to compare with: a run file or its name, and a variant
+    #[arg(value_name = "RUN:VARIANT")]
+    before: String,
+    /// What to compare
+    #[arg(value_name = "RUN:VARIANT")]
+    after: String,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn execute(arguments: &Arguments) -> Outcome {
+    let before = run_address::find(Some(&arguments.before))?;
+    let after = run_address::find(Some(&arguments.after))?;
+    let diff = conclude::diff(
+        (&before.path, &before.selection, &before.label),
+        (&after.path, &after.selection, &after.label),
+    )?;
+    if arguments.json {
+        return super::print(&format!("{:#}\n", narrows_report::json::diff(&diff)));
+    }
+    super::print(&narrows_report::text::diff(&diff, super::style()))
+}

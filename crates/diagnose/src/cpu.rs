@@ -1,0 +1,313 @@
+//! At which CPU limit a service stands, in which part of the load, and whether that limit is what holds the load back.
+//!
+//! Read by every detector that judges CPU, so that two of them never disagree about it. The rule and its reasons are told
+//! in `detectors/cpu_saturation.rs` and on its page.
+
+use narrows_model::evidence::TrialEvidence;
+use narrows_model::run::ServiceInstance;
+use narrows_model::series::{Series, names};
+use narrows_model::units;
+
+use crate::reading::Reading;
+use crate::stretches::{HostUse, Stretch};
+use crate::thresholds::Thresholds;
+
+/// A thread that is ready to run and waits for a processor is as busy as one that runs. No more than this share of the
+/// time counts so: a thread that waits for longer is held by the machine.
+const WAITING_SHARE_MAX: f64 = 0.15;
+/// Another stretch refutes a limit when it carried as much with less than this share of the threshold.
+const REFUTING_SHARE: f64 = 0.9;
+/// A limit that is reached in two stretches holds neither back when throughput grew from one to the other by this share
+/// of what the load grew by.
+const CARRIED_SHARE: f64 = 0.75;
+/// A replica is limited by one thread when all others together use no more than this share of its CPU.
+const OTHER_THREADS_SHARE: f64 = 0.25;
+/// Users or the rate offered must have grown by this factor between two stretches before these are compared.
+const DEMAND_GROWTH_MIN: f64 = 1.25;
+const CONSUMERS_MAX: usize = 3;
+/// The resource of a finding about the machine as a whole.
+pub(crate) const HOST: &str = "host";
+
+/// Which limit.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Limit {
+    /// The cap in force, in cores.
+    Cap(f64),
+    /// One core, by the busiest thread.
+    Thread,
+    /// All cores of the machine, by one service.
+    Machine,
+    /// All cores of the machine, by all.
+    Host,
+}
+
+/// A service at a limit.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Saturation<'a> {
+    /// The service, or [`HOST`].
+    pub(crate) service: &'a str,
+    pub(crate) limit: Limit,
+    /// Share of the limit, 0 to about 1.
+    pub(crate) level: f64,
+    /// The stretch, by its place among all.
+    pub(crate) at: usize,
+    /// Replicas at the limit, and all.
+    pub(crate) replicas: (usize, usize),
+    /// The replica that stands closest to its limit.
+    pub(crate) replica: u32,
+}
+
+/// How often a replica's control group stood still for want of CPU in a stretch, medians; each none when not sampled.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct Held {
+    /// Periods in which its quota was used up, as a share of those in which something was runnable.
+    pub(crate) throttled: Option<f64>,
+    /// Share of the time in which a task waited for a processor.
+    pub(crate) waiting: Option<f64>,
+}
+
+/// A trial with what is needed to judge its CPU.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Cpu<'a> {
+    pub(crate) trial: &'a TrialEvidence,
+    pub(crate) thresholds: &'a Thresholds,
+    pub(crate) stretches: &'a [Stretch],
+}
+
+impl<'a> Cpu<'a> {
+    pub(crate) fn of(reading: &Reading<'a>) -> Self {
+        Self { trial: reading.trial, thresholds: reading.thresholds, stretches: reading.stretches }
+    }
+
+    /// The median of a replica's series in a stretch.
+    pub(crate) fn cores_of(&self, name: &str, service: &str, replica: u32, stretch: &Stretch) -> Option<f64> {
+        stretch.median_of(self.trial, (name, service, replica), self.thresholds)
+    }
+
+    /// Cores in use by all replicas together; none when one was not sampled.
+    pub(crate) fn service_cores(&self, service: &str, stretch: &Stretch) -> Option<f64> {
+        let replicas = self.trial.services.iter().filter(|instance| instance.service == service);
+        replicas.map(|instance| self.cores_of(names::CPU_CORES, service, instance.replica, stretch)).sum()
+    }
+
+    /// How busy a service's busiest replica is, as a share of what it may or can use; none when not sampled.
+    pub(crate) fn busy_share(&self, service: &str, stretch: &Stretch) -> Option<f64> {
+        let replicas = self.trial.services.iter().filter(|instance| instance.service == service);
+        let share = |instance: &ServiceInstance| {
+            let cores = self.cores_of(names::CPU_CORES, service, instance.replica, stretch)?;
+            let limit = self.cap_of(instance, stretch).unwrap_or(f64::from(self.trial.cores.max(1)));
+            let thread = self.cores_of(names::BUSIEST_THREAD_CORES, service, instance.replica, stretch);
+            Some((cores / limit).max(thread.unwrap_or(0.0)))
+        };
+        replicas.filter_map(share).max_by(f64::total_cmp)
+    }
+
+    /// The cap that Narrows set, else the one that the sampler found.
+    fn cap_of(&self, instance: &ServiceInstance, stretch: &Stretch) -> Option<f64> {
+        let found = || self.cores_of(names::CGROUP_CPU_LIMIT, &instance.service, instance.replica, stretch);
+        instance.cpu_limit_cores.or_else(found).filter(|cap| *cap > 0.0)
+    }
+
+    /// How often a replica's control group was held.
+    pub(crate) fn held(&self, service: &str, replica: u32, stretch: &Stretch) -> Held {
+        let of = |name: &str| self.cores_of(name, service, replica, stretch);
+        let periods = of(names::CGROUP_PERIODS).filter(|periods| *periods > 0.0);
+        let throttled = periods.and_then(|periods| Some(of(names::CGROUP_THROTTLED_PERIODS)? / periods));
+        let is_meant = |series: &&Series| {
+            let key = &series.key;
+            (key.name.as_str(), key.service.as_str(), key.replica) == (names::CGROUP_PRESSURE_AVERAGE, service, replica)
+                && key.labels.get(names::PRESSURE_RESOURCE).is_some_and(|resource| resource == "cpu")
+        };
+        let pressure = self.trial.series.iter().find(is_meant);
+        Held {
+            throttled: throttled.map(|share| share.clamp(0.0, 1.0)),
+            waiting: pressure.and_then(|series| stretch.median_in(series, self.thresholds)),
+        }
+    }
+
+    /// The replica closest to its limit speaks for the service.
+    pub(crate) fn of_service(&self, service: &'a str) -> Option<Saturation<'a>> {
+        let replicas: Vec<&ServiceInstance> = self.trial.services.iter().filter(|i| i.service == service).collect();
+        let mut found: Vec<Saturation<'a>> = replicas.iter().filter_map(|i| self.of_replica(service, i)).collect();
+        let count = found.len();
+        found.sort_by(|a, b| b.level.total_cmp(&a.level));
+        let worst = found.into_iter().next().map(|worst| Saturation { replicas: (count, replicas.len()), ..worst });
+        worst.or_else(|| self.of_machine(service, replicas.len()))
+    }
+
+    fn of_replica(&self, service: &'a str, instance: &ServiceInstance) -> Option<Saturation<'a>> {
+        let of = |name: &str, stretch: &Stretch| self.cores_of(name, service, instance.replica, stretch);
+        let cap = self.stretches.iter().filter_map(|stretch| self.cap_of(instance, stretch)).next_back();
+        let level = |stretch: &Stretch| Some(of(names::CPU_CORES, stretch)? / cap?);
+        let by_cap = self.saturated(level, self.thresholds.cpu_limit_share).or_else(|| self.throttled(instance, level));
+        let busy = |stretch: &Stretch| {
+            // Under a cap, it is the cap that a thread waits for.
+            let wait = of(names::BUSIEST_THREAD_WAIT, stretch).filter(|_| cap.is_none()).unwrap_or(0.0);
+            Some(of(names::BUSIEST_THREAD_CORES, stretch)? + wait.min(WAITING_SHARE_MAX))
+        };
+        let by_thread = self.saturated(busy, self.thresholds.cpu_thread_share);
+        let thread = |at: usize| of(names::BUSIEST_THREAD_CORES, &self.stretches[at]);
+        let by_thread = by_thread.map(|(at, level)| (at, thread(at).unwrap_or(level)));
+        let is_one_thread = |at: usize, level: f64| {
+            of(names::CPU_CORES, &self.stretches[at]).is_none_or(|cores| cores - level <= OTHER_THREADS_SHARE * cores)
+        };
+        let (limit, at, level) = match (by_cap, by_thread, cap) {
+            (Some(_), Some((at, level)), _) if is_one_thread(at, level) => (Limit::Thread, at, level),
+            (Some((at, level)), _, Some(cap)) => (Limit::Cap(cap), at, level),
+            (_, Some((at, level)), _) => (Limit::Thread, at, level),
+            _ => return None,
+        };
+        Some(Saturation { service, limit, level, at, replicas: (1, 1), replica: instance.replica })
+    }
+
+    /// Bursts use up a quota long before the mean does. That counts as a limit only where it is shown that the load waits.
+    fn throttled(&self, instance: &ServiceInstance, level: impl Fn(&Stretch) -> Option<f64>) -> Option<(usize, f64)> {
+        let least = self.thresholds.cpu_throttled_limit_share;
+        let of_held = |stretch: &Stretch| {
+            let held = self.held(&instance.service, instance.replica, stretch);
+            let is_held = held.throttled.is_some_and(|share| share >= self.thresholds.cpu_throttled_share)
+                || held.waiting.is_some_and(|share| share >= self.thresholds.cpu_pressure_share);
+            // One that is not held can still refute another.
+            level(stretch).map(|level| if is_held { level } else { level.min(least * (1.0 - f64::EPSILON)) })
+        };
+        self.saturated(of_held, least).filter(|(at, _)| self.proof(*at).is_some())
+    }
+
+    fn of_machine(&self, service: &'a str, replicas: usize) -> Option<Saturation<'a>> {
+        let cores = f64::from(self.trial.cores.max(1));
+        let share = |stretch: &Stretch| Some(self.service_cores(service, stretch)? / cores);
+        let (at, level) = self.saturated(share, self.thresholds.cpu_limit_share)?;
+        Some(Saturation { service, limit: Limit::Machine, level, at, replicas: (replicas, replicas), replica: 0 })
+    }
+
+    /// The machine as a whole, when the run itself fills it.
+    pub(crate) fn of_host(&self) -> Option<Saturation<'a>> {
+        let share = |stretch: &Stretch| Some(self.host_use(stretch).filter(|used| !used.is_mostly_others)?.share);
+        let (at, level) = self.saturated(share, self.thresholds.cpu_host_share)?;
+        Some(Saturation { service: HOST, limit: Limit::Host, level, at, replicas: (1, 1), replica: 0 })
+    }
+
+    pub(crate) fn host_use(&self, stretch: &Stretch) -> Option<HostUse> {
+        stretch.host_use(self.trial, self.thresholds)
+    }
+
+    /// The saturated stretch that asks for most, the later of equals, unless another stretch refutes it.
+    fn saturated(&self, level: impl Fn(&Stretch) -> Option<f64>, threshold: f64) -> Option<(usize, f64)> {
+        let levels: Vec<Option<f64>> = self.stretches.iter().map(level).collect();
+        let known = || levels.iter().enumerate().filter_map(|(at, level)| Some((at, (*level)?)));
+        let is_refuted = |at: usize| {
+            let here = &self.stretches[at];
+            known().any(|(other, level)| {
+                let there = &self.stretches[other];
+                let carried_as_much = level < REFUTING_SHARE * threshold && there.rate >= here.rate;
+                carried_as_much || level >= threshold && (carries_on(here, there) || carries_on(there, here))
+            })
+        };
+        known()
+            .filter(|(at, level)| *level >= threshold && !is_refuted(*at))
+            .max_by(|(a, _), (b, _)| self.stretches[*a].by_demand(&self.stretches[*b]).then(a.cmp(b)))
+    }
+
+    /// Name and cores of whoever used most in a stretch, the generator among them.
+    pub(crate) fn consumers(&self, stretch: &Stretch) -> Vec<(String, f64)> {
+        let generator = self.cores_of(names::CPU_CORES, names::GENERATOR, 0, stretch);
+        let services = self.trial.service_names().into_iter();
+        let mut consumers: Vec<(String, f64)> = services
+            .filter_map(|service| Some((service.to_owned(), self.service_cores(service, stretch)?)))
+            .chain(generator.map(|cores| ("the load generator".to_owned(), cores)))
+            .collect();
+        consumers.sort_by(|a, b| b.1.total_cmp(&a.1));
+        consumers.truncate(CONSUMERS_MAX);
+        consumers
+    }
+}
+
+/// Whether a heavier load was carried as the lighter one was, though both find the same resource used up: then it is
+/// used by something else, or used up only for want of other work.
+fn carries_on(here: &Stretch, lighter: &Stretch) -> bool {
+    let is_steady = here.is_steady && lighter.is_steady && lighter.rate > 0.0;
+    let growth = here.demand_over(lighter).filter(|growth| is_steady && *growth >= DEMAND_GROWTH_MIN);
+    growth.is_some_and(|growth| here.rate / lighter.rate - 1.0 >= CARRIED_SHARE * (growth - 1.0))
+}
+
+/// What shows that requests wait, in a sentence.
+impl Cpu<'_> {
+    /// That throughput stopped growing in this stretch, or that requests queue.
+    pub(crate) fn proof(&self, at: usize) -> Option<String> {
+        let here = self.stretches.get(at).filter(|stretch| stretch.is_steady)?;
+        let is_lighter = |other: &&Stretch| {
+            let growth = here.demand_over(other).filter(|_| other.is_steady && other.rate > 0.0);
+            growth.is_some_and(|growth| growth >= DEMAND_GROWTH_MIN)
+        };
+        let below = self.stretches.iter().filter(is_lighter).max_by(|a, b| a.by_demand(b))?;
+        let lightest = self.stretches.iter().filter(is_lighter).min_by(|a, b| a.by_demand(b))?;
+        if here.offered.is_some() {
+            return self.flat_against_offered(here, below).or_else(|| self.slower_once_sent(here, lightest));
+        }
+        self.flat_against(here, below).or_else(|| self.queueing_against(here, lightest))
+    }
+
+    fn flat_against(&self, here: &Stretch, below: &Stretch) -> Option<String> {
+        let users = here.demand_over(below)? - 1.0;
+        let rate = here.rate / below.rate - 1.0;
+        (rate < self.thresholds.flat_growth_share * users).then(|| {
+            format!(
+                "Throughput no longer follows the users: from {} to {} users it went from {} to {}.",
+                below.vus,
+                here.vus,
+                units::rate(below.rate),
+                units::rate(here.rate)
+            )
+        })
+    }
+
+    /// What the generator held back proves nothing, so the requests sent must have grown too.
+    fn flat_against_offered(&self, here: &Stretch, below: &Stretch) -> Option<String> {
+        let asked = here.demand_over(below)?.min(here.sent / below.sent) - 1.0;
+        let answered = here.rate / below.rate - 1.0;
+        let is_flat = asked >= DEMAND_GROWTH_MIN - 1.0 && answered < self.thresholds.flat_growth_share * asked;
+        is_flat.then(|| {
+            format!(
+                "Throughput no longer follows the rate offered: from {} to {} it went from {} to {}.",
+                below.demand(),
+                here.demand(),
+                units::rate(below.rate),
+                units::rate(here.rate)
+            )
+        })
+    }
+
+    /// With a rate given, the requests under way follow from the time each takes (Little's law). That time would not
+    /// depend on the rate if none had to queue.
+    fn slower_once_sent(&self, here: &Stretch, lightest: &Stretch) -> Option<String> {
+        let is_longer = here.service_ns >= self.thresholds.queueing_latency_factor * lightest.service_ns;
+        (is_longer && lightest.service_ns > 0.0).then(|| {
+            format!(
+                "Requests queue: at {} {} of them are under way at any time ({} × {}), each {} times as long as at {}.",
+                here.demand(),
+                units::three(here.in_flight()),
+                units::rate(here.rate),
+                units::duration(here.service_ns),
+                units::three(here.service_ns / lightest.service_ns),
+                lightest.demand()
+            )
+        })
+    }
+
+    /// Little's law: users = throughput × latency while nobody thinks.
+    fn queueing_against(&self, here: &Stretch, lightest: &Stretch) -> Option<String> {
+        let in_flight = here.rate * here.latency_ns / 1e9;
+        let is_little = (in_flight / f64::from(here.vus.max(1)) - 1.0).abs() <= self.thresholds.little_tolerance;
+        let is_longer = here.latency_ns >= self.thresholds.queueing_latency_factor * lightest.latency_ns;
+        (is_little && is_longer && lightest.latency_ns > 0.0).then(|| {
+            format!(
+                "Requests queue: all {} users wait at any time ({} × {}), each {} times as long as under {} users.",
+                here.vus,
+                units::rate(here.rate),
+                units::duration(here.latency_ns),
+                units::three(here.latency_ns / lightest.latency_ns),
+                lightest.vus
+            )
+        })
+    }
+}

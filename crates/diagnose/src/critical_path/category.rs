@@ -1,0 +1,132 @@
+//! What a span's own time on the path is: work, a wait for a connection, or a call to something.
+//!
+//! A service that is called is named as the trial names it: by the port that is called when a service of the trial
+//! listens there, else by the spans it sent itself, else by what the caller calls it.
+
+use std::collections::HashMap;
+
+use narrows_model::breakdown::TimeCategory;
+use narrows_model::evidence::TrialEvidence;
+use narrows_model::trace::{Span, SpanKind};
+
+use super::times::{Role, is_call};
+use super::tree::Tree;
+use super::walk::{CriticalPath, Place};
+use crate::requests::is_database;
+use crate::words::clipped;
+
+/// Characters of a dependency's name at most.
+const NAME_CHARS_MAX: usize = 80;
+/// How the names of spans end in which a connection is taken or made.
+const CONNECTING: [&str; 9] = [
+    "connect",
+    "pool.acquire",
+    "pool.getconnection",
+    "datasource.getconnection",
+    "pool.checkout",
+    "acquire connection",
+    "dns.lookup",
+    "tls.handshake",
+    "reset_session",
+];
+
+/// The names of what is called in a trial.
+#[derive(Debug)]
+pub(crate) struct Names {
+    by_port: HashMap<u16, String>,
+    /// The store that reports its throughput, when there is one only.
+    store: Option<String>,
+}
+
+impl Names {
+    pub(crate) fn of(trial: &TrialEvidence) -> Self {
+        let by_port = trial.services.iter().map(|instance| (instance.port, instance.service.clone())).collect();
+        let reported = trial.throughput();
+        let store = reported.first().map(|partition| partition.service.clone());
+        let store = store.filter(|name| reported.iter().all(|partition| partition.service == *name));
+        Self { by_port, store }
+    }
+
+    /// What an attempt that went wrong asked; of one that carries a query, the database.
+    pub(super) fn refuser(&self, tree: &Tree<'_>, attempt: usize) -> String {
+        let carries = |parent: &usize| {
+            let (span, attempt) = (tree.span(*parent), tree.span(attempt));
+            span.service == attempt.service && is_database(span)
+        };
+        self.callee(tree, tree.parent(attempt).filter(carries).unwrap_or(attempt))
+    }
+
+    /// What this span calls.
+    pub(crate) fn callee(&self, tree: &Tree<'_>, at: usize) -> String {
+        let span = tree.span(at);
+        let by_port = || span.facts.server_port.and_then(|port| self.by_port.get(&port)).cloned();
+        let by_store = || self.store.clone().filter(|_| is_database(span));
+        let answers = |child: &&u32| is_call(span, tree.span(**child as usize));
+        let by_answer =
+            || tree.children(at).iter().find(answers).map(|child| tree.span(*child as usize).service.clone());
+        let name = by_port().or_else(by_store).or_else(by_answer).unwrap_or_else(|| called(span));
+        clipped(&name, NAME_CHARS_MAX)
+    }
+}
+
+/// What the caller calls the other side.
+fn called(span: &Span) -> String {
+    let facts = &span.facts;
+    let host = facts.url.as_deref().and_then(|url| url.split_once("://")).map(|(_, rest)| rest);
+    let host = host.and_then(|rest| rest.split(['/', '?', '#']).next()).map(str::to_owned);
+    let known = [&facts.db_system, &facts.peer_service, &facts.messaging_destination, &facts.messaging_system];
+    let known = known.into_iter().chain([&facts.rpc_service, &facts.server_address, &host]);
+    known.flatten().find(|name| !name.is_empty()).cloned().unwrap_or_else(|| span.name.clone())
+}
+
+/// Whether a span stands for taking or making a connection.
+pub(super) fn is_connecting(span: &Span) -> bool {
+    let name = span.name.to_ascii_lowercase();
+    span.facts.db_query.is_none() && CONNECTING.iter().any(|ending| name.ends_with(ending))
+}
+
+/// Whether a span's own time is a service at work, as far as the trace says.
+pub(crate) fn is_work(span: &Span) -> bool {
+    !is_database(span) && !matches!(span.kind, SpanKind::Client | SpanKind::Producer)
+}
+
+/// The category of each span on a request's path.
+pub(super) fn categories(tree: &Tree<'_>, path: &CriticalPath, names: &Names) -> HashMap<usize, TimeCategory> {
+    let mut known: HashMap<usize, TimeCategory> = HashMap::new();
+    let Some(first) = path.standings.first() else { return known };
+    let service = &tree.span(first.span).service;
+    known.insert(first.span, TimeCategory::Own);
+    for standing in path.standings.iter().skip(1).filter(|standing| matches!(standing.place, Place::OnPath { .. })) {
+        let above = tree.parent(standing.span).and_then(|parent| Some((parent, known.get(&parent)?.clone())));
+        let Some((parent, above)) = above else { continue };
+        let category = category(tree, standing.span, (parent, above), service, names);
+        known.insert(standing.span, category);
+    }
+    known
+}
+
+fn category(
+    tree: &Tree<'_>,
+    at: usize,
+    (parent, above): (usize, TimeCategory),
+    service: &str,
+    names: &Names,
+) -> TimeCategory {
+    let (span, caller) = (tree.span(at), tree.span(parent));
+    let is_new_service = span.service != caller.service || is_call(caller, span);
+    if tree.placed(at).role == Role::Outlives {
+        return above;
+    }
+    if is_connecting(span) {
+        return TimeCategory::Pool;
+    }
+    if is_new_service && is_work(span) {
+        return if span.service == service {
+            TimeCategory::Own
+        } else {
+            TimeCategory::Dependency(clipped(&span.service, NAME_CHARS_MAX))
+        };
+    }
+    let is_carried = !is_new_service && is_database(caller);
+    if is_work(span) || is_carried { above } else { TimeCategory::Dependency(names.callee(tree, at)) }
+}

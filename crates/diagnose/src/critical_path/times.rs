@@ -1,0 +1,142 @@
+//! Where a span lies within its parent, once clocks that disagree are put right.
+//!
+//! A server span happens within the client span that called it, so one that lies outside was timed by another clock. It
+//! is moved to the middle of its call, as Jaeger's adjuster for clock skew does, and what its service recorded below it
+//! moves along. A call that failed may have been given up: its server span stays where it is.
+//! Then every span is cut to its parent's time. What lies wholly outside is not waited for, nor is the handling of a
+//! message; a child that goes on after its parent's end waits for nobody's sake, and yields to those that ended in time.
+
+use narrows_model::trace::{Span, SpanKind, SpanStatus};
+
+/// How long after its parent's end a child may end and still be waited for, nanoseconds: libraries stand in one
+/// another's way when they end their spans.
+const OVERHANG_NS: i64 = 1_000_000;
+/// Times further from the epoch are cut off, nanoseconds: 109 years, so that no span's length overflows.
+const TIME_MAX: i64 = 3 << 60;
+
+/// A span's times within its parent.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Placed {
+    pub(crate) start_ns: i64,
+    pub(crate) end_ns: i64,
+    /// How far the span's own clock was moved.
+    shift_ns: i64,
+    pub(crate) role: Role,
+}
+
+impl Placed {
+    pub(crate) fn length_ns(&self) -> i64 {
+        self.end_ns - self.start_ns
+    }
+}
+
+/// What a span is to its parent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Role {
+    /// It may have been waited for.
+    #[default]
+    Within,
+    /// It goes on after its parent's end.
+    Outlives,
+    /// Nobody waits for it.
+    Detached,
+}
+
+pub(super) fn placed_root(span: &Span) -> Placed {
+    let (start_ns, end_ns) = recorded(span, 0);
+    Placed { start_ns, end_ns, ..Placed::default() }
+}
+
+pub(super) fn placed_below((parent, above): (&Span, Placed), child: &Span) -> Placed {
+    let mut shift_ns = if child.service == parent.service { above.shift_ns } else { 0 };
+    let is_call = is_call(parent, child);
+    let (mut start_ns, mut end_ns) = recorded(child, shift_ns);
+    if is_call && parent.status != SpanStatus::Error {
+        let move_ns = into_call(above, start_ns, end_ns);
+        shift_ns = shift_ns.saturating_add(move_ns);
+        (start_ns, end_ns) = recorded(child, shift_ns);
+    }
+    let is_outside = start_ns > above.end_ns
+        || end_ns < above.start_ns
+        || (start_ns == above.end_ns && end_ns > start_ns)
+        || (end_ns == above.start_ns && end_ns > start_ns);
+    let role = match () {
+        () if is_outside || child.kind == SpanKind::Consumer || above.role == Role::Detached => Role::Detached,
+        () if !is_call && end_ns.saturating_sub(above.end_ns) > OVERHANG_NS => Role::Outlives,
+        () => Role::Within,
+    };
+    let cut = |time_ns: i64| time_ns.clamp(above.start_ns, above.end_ns);
+    Placed { start_ns: cut(start_ns), end_ns: cut(end_ns), shift_ns, role }
+}
+
+/// Whether these are the two sides of one call.
+pub(crate) fn is_call(parent: &Span, child: &Span) -> bool {
+    parent.kind == SpanKind::Client && child.kind == SpanKind::Server
+}
+
+/// What brings the time between into that of its call; 0 where it lies within or cannot.
+fn into_call(call: Placed, start_ns: i64, end_ns: i64) -> i64 {
+    let spare_ns = call.length_ns().saturating_sub(end_ns.saturating_sub(start_ns));
+    let fits = match spare_ns {
+        0.. => start_ns >= call.start_ns && end_ns <= call.end_ns,
+        _ => (call.start_ns..call.end_ns).contains(&start_ns),
+    };
+    if fits { 0 } else { (call.start_ns + spare_ns.max(0) / 2).saturating_sub(start_ns) }
+}
+
+/// Start and end as recorded; the end not before the start.
+fn recorded(span: &Span, shift_ns: i64) -> (i64, i64) {
+    let [start_ns, end_ns] =
+        [span.start_ns, span.end_ns].map(|ns| ns.clamp(-TIME_MAX, TIME_MAX).saturating_add(shift_ns));
+    (start_ns, end_ns.max(start_ns))
+}
+
+#[cfg(test)]
+mod tests {
+    use narrows_testkit::spans::{SpanBuilder, client, internal, server};
+
+    use super::super::tree::Tree;
+    use super::*;
+
+    /// Start, end and role of the last span, milliseconds from the first one's start.
+    fn last(root: SpanBuilder) -> (i64, i64, Role) {
+        let trace = root.trace(1);
+        let (tree, origin) = (Tree::of(&trace), trace.spans[0].start_ns);
+        let at = trace.spans.iter().position(|span| span.name.ends_with("last")).unwrap();
+        let placed = tree.placed(at);
+        ((placed.start_ns - origin) / 1_000_000, (placed.end_ns - origin) / 1_000_000, placed.role)
+    }
+
+    #[test]
+    fn another_clock_is_put_right_with_what_it_timed() {
+        let call = |server_at: f64, length_ms: f64| {
+            let below = internal("last").at(server_at + 10.0, 10.0);
+            let answer = server("store", "GET /store").at(server_at, length_ms).child(below);
+            client("GET").service("shop").at(0.0, 100.0).child(answer)
+        };
+        assert_eq!(last(call(20.0, 60.0)), (30, 40, Role::Within), "it fits");
+        assert_eq!(last(call(5_000.0, 60.0)), (30, 40, Role::Within), "it is ahead");
+        assert_eq!(last(call(50.0, 80.0)), (20, 30, Role::Within), "it is half outside");
+        assert_eq!(last(call(20.0, 120.0)), (30, 40, Role::Within), "it is too long to be moved in");
+    }
+
+    #[test]
+    fn a_call_that_was_given_up_does_not_move_its_answer() {
+        let answer = server("store", "GET last").at(70.0, 80.0);
+        assert_eq!(last(client("GET").service("shop").at(0.0, 100.0).failed().child(answer)), (70, 100, Role::Within));
+    }
+
+    #[test]
+    fn children_are_cut_to_their_parents() {
+        let parent = || internal("parent").service("shop").at(0.0, 50.0);
+        for (start_ms, length_ms, expected) in [
+            (10.0, 20.0, (10, 30, Role::Within)),
+            (20.0, 30.5, (20, 50, Role::Within)),
+            (20.0, 100.0, (20, 50, Role::Outlives)),
+            (60.0, 10.0, (50, 50, Role::Detached)),
+            (30.0, -20.0, (30, 30, Role::Within)),
+        ] {
+            assert_eq!(last(parent().child(internal("last").at(start_ms, length_ms))), expected, "{start_ms}");
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! The time of a request that nothing explains: no call, no span of its own parts.
+//!
+//! A span within the service explains its time, unless it is nearly as long as the request: then it stands for the
+//! whole handler, as frameworks report it, and what lies below it is looked at instead. Waits for pools and sockets have
+//! spans of their own and count as explained. What the processor did is known for a service as a whole, so it is
+//! compared with the median, not taken away from each request.
+
+use std::collections::HashMap;
+
+use narrows_model::series::names;
+use narrows_model::trace::{Span, SpanId, SpanKind, TraceId};
+
+use crate::calls::{Handled, Times};
+use crate::reading::Reading;
+use crate::requests::Request;
+
+/// How deep below a request spans for the whole of it may be nested.
+const WHOLE_DEPTH_MAX: usize = 8;
+/// Only so many spans below one are looked into: a span for the whole request has no siblings worth speaking of.
+const WHOLE_SIBLINGS_MAX: usize = 8;
+/// Share of a request from which a span of its own stands for the whole.
+const WHOLE_SHARE: f64 = 0.90;
+
+/// The spans within services, by what they lie below: a request, or a span that may stand for the whole of one. A
+/// trace's spans come in order of start, so parents come first.
+#[derive(Debug)]
+pub(crate) struct Dark<'a> {
+    below: HashMap<(TraceId, SpanId), Vec<&'a Span>>,
+}
+
+impl<'a> Dark<'a> {
+    pub(crate) fn of(reading: &Reading<'a>) -> Self {
+        let entries = reading.requests.iter().map(|request| ((request.trace.id, request.entry.span_id), Vec::new()));
+        let mut below: HashMap<(TraceId, SpanId), Vec<&'a Span>> = entries.collect();
+        for trace in &reading.trial.traces {
+            let within = trace.spans.iter().filter(|span| !matches!(span.kind, SpanKind::Server | SpanKind::Consumer));
+            for span in within {
+                let Some(parent) = span.parent_id.and_then(|parent| below.get_mut(&(trace.id, parent))) else {
+                    continue;
+                };
+                parent.push(span);
+                if span.kind == SpanKind::Internal && parent.len() <= WHOLE_SIBLINGS_MAX {
+                    below.entry((trace.id, span.span_id)).or_default();
+                }
+            }
+        }
+        Self { below }
+    }
+
+    /// The time of a request under no span of its own parts and no call, nanoseconds.
+    pub(crate) fn time_ns(&self, request: &Request<'_>) -> f64 {
+        let entry = request.entry;
+        let calls = request.other_calls.iter().copied().chain(request.queries.iter().map(|query| query.span));
+        let mut explained: Vec<(i64, i64)> = calls.map(|span| (span.start_ns, span.end_ns)).collect();
+        let mut open = vec![(entry.span_id, 0)];
+        while let Some((parent, depth)) = open.pop() {
+            for span in self.below.get(&(request.trace.id, parent)).into_iter().flatten() {
+                let is_whole = span.duration_ns() as f64 >= WHOLE_SHARE * entry.duration_ns() as f64;
+                if is_whole && span.kind == SpanKind::Internal {
+                    open.extend((depth < WHOLE_DEPTH_MAX).then_some((span.span_id, depth + 1)));
+                } else {
+                    explained.push((span.start_ns, span.end_ns));
+                }
+            }
+        }
+        Times::of([(entry.start_ns, entry.end_ns)]).without(&Times::of(explained)).length_ns()
+    }
+}
+
+/// Processor time of a service for each of these requests, nanoseconds; none when it was not sampled. `asked` are the
+/// service and the operations whose requests are counted, all operations when there is none.
+pub(crate) fn cpu_ns_per_request(reading: &Reading<'_>, service: &str, asked: (&str, Option<&str>)) -> Option<f64> {
+    let (asking, operation) = asked;
+    let usage = reading.trial.counted_usage(names::CPU_CORES, service);
+    let seconds = reading.trial.counted_load().seconds;
+    let is_counted = |name: &str| operation.is_none_or(|operation| operation == name);
+    let known = reading.trial.operations.iter().filter(|known| known.service == asking && is_counted(&known.name));
+    let counted: f64 = known.map(|known| known.completed).sum();
+    let traced = reading.operations.iter().filter(|((service, name), _)| *service == asking && is_counted(name));
+    let traced: f64 = traced.flat_map(|(_, requests)| requests.iter().map(Handled::weight)).sum();
+    let requests = counted.max(traced);
+    (usage.points > 0 && requests > 0.0).then(|| usage.mean * seconds * 1e9 / requests)
+}
+
+#[cfg(test)]
+mod tests {
+    use narrows_testkit::spans::{SpanBuilder, client, database, internal, query, server};
+    use narrows_testkit::trial::TrialBuilder;
+
+    use super::*;
+    use crate::thresholds::Thresholds;
+
+    /// Milliseconds of 100 that nothing explains.
+    fn dark_ms(children: Vec<SpanBuilder>) -> f64 {
+        let trial = TrialBuilder::new("a").traces([server("shop", "GET /").at(0.0, 100.0).children(children).trace(1)]);
+        Reading::with(&trial.build(), &Thresholds::default(), |reading| {
+            Dark::of(reading).time_ns(&reading.requests[0]) / 1e6
+        })
+    }
+
+    #[test]
+    fn calls_queries_and_parts_explain_their_time() {
+        assert_eq!(dark_ms(vec![]), 100.0);
+        assert_eq!(dark_ms(vec![client("GET").at(10.0, 30.0), query("SELECT 1").at(50.0, 20.0)]), 50.0);
+        assert_eq!(dark_ms(vec![internal("render").at(0.0, 40.0)]), 60.0);
+        assert_eq!(dark_ms(vec![database("pool.acquire").at(0.0, 70.0)]), 30.0);
+    }
+
+    #[test]
+    fn a_span_for_the_whole_explains_only_what_lies_below_it() {
+        let handler = internal("OrderController.show").at(1.0, 98.0);
+        assert_eq!(dark_ms(vec![handler.clone()]), 100.0);
+        assert_eq!(dark_ms(vec![handler.clone().child(query("SELECT 1").at(10.0, 30.0))]), 70.0);
+        assert_eq!(dark_ms(vec![handler.child(internal("render").at(10.0, 30.0))]), 70.0);
+    }
+}

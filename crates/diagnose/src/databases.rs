@@ -1,0 +1,155 @@
+//! The databases that a trial's requests asked: which service of the trial each is, and its queries in each part of the
+//! load.
+//!
+//! A database is a service of the trial when its port is called by database spans, or when it is the only one that runs a
+//! known program and no span names a port. Else it stands outside and is known by what the spans call it. Attempts that
+//! failed or were refused are left out: their time says nothing of a query.
+
+use std::collections::BTreeMap;
+
+use narrows_model::evidence::TrialEvidence;
+use narrows_model::trace::{Span, SpanStatus, Trace};
+
+use crate::reading::Reading;
+use crate::requests::Query;
+use crate::stats::weighted_median;
+use crate::stretches::Stretch;
+
+/// Programs that are databases, by the name of what is executed.
+const PROGRAMS: [&str; 12] = [
+    "postgres",
+    "mysqld",
+    "mariadbd",
+    "mongod",
+    "cockroach",
+    "clickhouse-server",
+    "sqlservr",
+    "oracle",
+    "redis-server",
+    "valkey-server",
+    "memcached",
+    "cassandra",
+];
+
+/// One query that was answered.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    pub(crate) trace: &'a Trace,
+    pub(crate) query: &'a Query<'a>,
+    /// The service that asked.
+    pub(crate) client: &'a str,
+}
+
+impl Asked<'_> {
+    fn span(&self) -> &Span {
+        self.query.span
+    }
+}
+
+/// A database with the queries of the sampled traces.
+#[derive(Debug)]
+pub(crate) struct Database<'a> {
+    /// Its service or, failing that, what the spans call it.
+    pub(crate) name: &'a str,
+    /// Whether it is a service of the trial.
+    pub(crate) is_service: bool,
+    /// What its spans say it is: `db.system.name`.
+    pub(crate) system: Option<&'a str>,
+    /// In order of traces.
+    pub(crate) asked: Vec<Asked<'a>>,
+    /// Queries among the spans that it refused, as a share of all.
+    pub(crate) refused_share: f64,
+}
+
+/// What the queries of one shape took in one stretch.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Taken {
+    /// How many were seen, each as often as its trace stands for.
+    pub(crate) count: f64,
+    /// How many spans that is.
+    pub(crate) spans: usize,
+    /// Median duration, nanoseconds.
+    pub(crate) median_ns: f64,
+    /// Median rows that came back; none where spans do not say.
+    pub(crate) rows: Option<f64>,
+}
+
+impl<'a> Database<'a> {
+    /// What each shape of query took in a stretch.
+    pub(crate) fn taken(&self, stretch: &Stretch) -> BTreeMap<&'a str, Taken> {
+        let mut shapes: BTreeMap<&str, Vec<&Asked<'a>>> = BTreeMap::new();
+        for asked in self.asked.iter().filter(|asked| stretch.contains(asked.span().start_ns)) {
+            let query: &'a Query<'a> = asked.query;
+            shapes.entry(query.shape.text.as_str()).or_default().push(asked);
+        }
+        shapes.into_iter().map(|(shape, asked)| (shape, taken(&asked))).collect()
+    }
+
+    /// The queries of one shape in a stretch, the longest first.
+    pub(crate) fn longest(&self, shape: &str, stretch: &Stretch) -> Vec<Asked<'a>> {
+        let meant = |asked: &&Asked<'a>| asked.query.shape.text == shape && stretch.contains(asked.span().start_ns);
+        let mut found: Vec<Asked<'a>> = self.asked.iter().filter(meant).copied().collect();
+        found.sort_by_key(|asked| std::cmp::Reverse(asked.span().duration_ns()));
+        found
+    }
+}
+
+fn taken(asked: &[&Asked<'_>]) -> Taken {
+    let known = asked.iter().filter_map(|asked| Some((asked.span().facts.db_rows? as f64, asked.trace.weight)));
+    let rows: Vec<(f64, f64)> = known.collect();
+    Taken {
+        count: asked.iter().map(|asked| asked.trace.weight).sum(),
+        spans: asked.len(),
+        median_ns: weighted_median(
+            asked.iter().map(|asked| (asked.span().duration_ns() as f64, asked.trace.weight)).collect(),
+        ),
+        rows: (!rows.is_empty()).then(|| weighted_median(rows)),
+    }
+}
+
+/// Whether a service of the trial runs the program of a database.
+pub(crate) fn is_database_program(trial: &TrialEvidence, service: &str) -> bool {
+    let is_one = |command: &[String]| {
+        let program = command.first().map_or("", |first| first.rsplit('/').next().unwrap_or(first));
+        PROGRAMS.contains(&program)
+    };
+    trial.services.iter().any(|instance| instance.service == service && is_one(&instance.command))
+}
+
+/// The databases that these requests asked, by name.
+pub(crate) fn databases<'a>(reading: &Reading<'a>) -> Vec<Database<'a>> {
+    let trial: &'a TrialEvidence = reading.trial;
+    let programs: Vec<&'a str> =
+        trial.service_names().into_iter().filter(|service| is_database_program(trial, service)).collect();
+    let mut found: BTreeMap<&'a str, (Database<'a>, f64, f64)> = BTreeMap::new();
+    for request in reading.requests {
+        for query in &request.queries {
+            let span: &'a Span = query.span;
+            let service = service_of(trial, span, &programs);
+            let name = service.or(span.facts.db_system.as_deref()).unwrap_or("the database");
+            let entry = found.entry(name).or_insert_with(|| {
+                let system = span.facts.db_system.as_deref();
+                let is_service = service.is_some();
+                (Database { name, is_service, system, asked: Vec::new(), refused_share: 0.0 }, 0.0, 0.0)
+            });
+            entry.2 += request.trace.weight;
+            if crate::calls::is_throttled(span) {
+                entry.1 += request.trace.weight;
+            } else if span.status != SpanStatus::Error {
+                entry.0.asked.push(Asked { trace: request.trace, query, client: &request.entry.service });
+            }
+        }
+    }
+    let share = |refused: f64, all: f64| if all > 0.0 { refused / all } else { 0.0 };
+    let finished = |(database, refused, all)| Database { refused_share: share(refused, all), ..database };
+    found.into_values().map(finished).collect()
+}
+
+fn service_of<'a>(trial: &'a TrialEvidence, span: &Span, programs: &[&'a str]) -> Option<&'a str> {
+    let by_port = trial.services.iter().find(|instance| Some(instance.port) == span.facts.server_port);
+    let by_program = || match programs {
+        [only] if span.facts.server_port.is_none() => Some(*only),
+        _ => None,
+    };
+    by_port.map(|instance| instance.service.as_str()).or_else(by_program)
+}

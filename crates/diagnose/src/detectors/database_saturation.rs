@@ -1,0 +1,396 @@
+//! `database-saturation`: a database that has no room left, so that every query waits for others.
+//!
+//! Two readings. A database that is a service of the trial stands at a CPU limit (the rule of `cpu.rs`) while queries are
+//! sent to it: then its CPU for each request gives, by the utilisation law U = X · D, the most requests that it can
+//! carry. Or, wherever it runs, the same queries with the same rows take several times as long under more load, while
+//! those who ask have CPU to spare: then they wait inside the database.
+//!
+//! What else makes queries long is asked first: refusals, clients without CPU, more rows, a machine full of others; locks
+//! when only writing queries grow; a database whose CPU is known to be idle waits for something else. A wait for a
+//! connection passes before a query's span begins.
+
+use narrows_model::finding::{Confidence, Figure, Finding};
+use narrows_model::units;
+
+use crate::Detector;
+use crate::cpu::{Cpu, Limit, Saturation};
+use crate::databases::{Asked, Database, databases};
+use crate::inflation::{Grown, Inflation, inflation};
+use crate::periods::period_of;
+use crate::reading::Reading;
+use crate::stretches::Stretch;
+use crate::words::{EXEMPLARS_MAX, TEXT_CHARS_MAX, clipped, exemplar};
+
+/// See the module.
+#[derive(Debug)]
+pub struct DatabaseSaturation;
+
+/// Systems that a program asks over a connection that it has before the span of a query begins.
+const CONNECTED: [&str; 6] = ["postgresql", "mysql", "mariadb", "microsoft.sql_server", "mssql", "oracle.db"];
+
+impl Detector for DatabaseSaturation {
+    fn id(&self) -> &'static str {
+        "database-saturation"
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
+        let cpu = Cpu::of(reading);
+        databases(reading).iter().filter_map(|database| self.of(&cpu, database)).collect()
+    }
+}
+
+impl DatabaseSaturation {
+    fn of(&self, cpu: &Cpu<'_>, database: &Database<'_>) -> Option<Finding> {
+        let grown = inflation(cpu, database);
+        let full = if database.is_service { cpu.of_service(database.name) } else { None };
+        let finding = match (full, grown) {
+            (Some(saturation), grown) => by_cpu(cpu, database, &saturation, grown.as_ref()),
+            (None, Some(grown)) => by_inflation(cpu, database, &grown),
+            (None, None) => return None,
+        };
+        Some(Finding { detector: self.id().into(), version: self.version(), ..finding })
+    }
+}
+
+fn by_cpu(cpu: &Cpu<'_>, database: &Database<'_>, full: &Saturation<'_>, grown: Option<&Inflation<'_>>) -> Finding {
+    let (name, stretch) = (database.name, &cpu.stretches[full.at]);
+    let proof = cpu.proof(full.at);
+    let law = Demand::of(cpu, full, stretch);
+    let dearest = dearest(database, stretch);
+    let mut reasons = vec![format!(
+        "Half of the time or more in {} it stood at {} of {} or above.",
+        stretch.label,
+        units::percent(full.level),
+        limit(full)
+    )];
+    reasons.extend(law.as_ref().map(Demand::told));
+    reasons.push(proof.clone().unwrap_or_else(|| {
+        "Whether more CPU would carry more load is not shown: no lighter steady load was measured beside it.".into()
+    }));
+    reasons.extend(grown.map(told));
+    let mut ruled_out = vec![
+        "Waits for locks: a query that waits for another's lock uses no CPU.".to_owned(),
+        "Waits for a connection: they pass before a query is sent and cost the database no CPU.".to_owned(),
+        "A peak or a start: the median over a stretch of counted load is meant.".to_owned(),
+    ];
+    ruled_out
+        .extend(idle_clients(cpu, database, stretch).map(|clients| format!("The CPU of those who ask: {clients}.")));
+    let mut numbers = vec![
+        Figure::new("share of the CPU limit, median", full.level * 100.0, "%"),
+        Figure::new("throughput at that time", stretch.rate, "/s"),
+        Figure::new("mean latency at that time", stretch.latency_ns, "ns"),
+    ];
+    numbers.extend(law.iter().flat_map(Demand::figures));
+    Finding {
+        title: format!("{name} is full: {} of {}", units::percent(full.level), limit(full)),
+        resource: name.into(),
+        cost_share: full.level.min(1.0),
+        cost_of: format!("of what {name} can use: {}", limit(full)),
+        confidence: if proof.is_some() { Confidence::High } else { Confidence::Medium },
+        reasons,
+        numbers,
+        evidence_text: dearest.first().map(|asked| clipped(asked.query.text, TEXT_CHARS_MAX)),
+        exemplars: dearest.iter().take(EXEMPLARS_MAX).map(|a| exemplar(a.trace, [a.query.span])).collect(),
+        ruled_out,
+        falsified_by: format!("More CPU for {name}, or fewer queries for each request, does not raise throughput."),
+        advice: advice(database, stretch),
+        period: period_of(cpu.trial, stretch.start_ns, stretch.end_ns),
+        ..Finding::default()
+    }
+}
+
+/// What a request costs a resource, by the utilisation law U = X · D (Denning and Buzen, *The Operational Analysis of
+/// Queueing Network Models*, 1978).
+struct Demand {
+    cores: f64,
+    rate: f64,
+    limit_cores: f64,
+}
+
+impl Demand {
+    fn of(cpu: &Cpu<'_>, full: &Saturation<'_>, stretch: &Stretch) -> Option<Self> {
+        let cores = cpu.service_cores(full.service, stretch).filter(|cores| *cores > 0.0)?;
+        let limit_cores = match full.limit {
+            Limit::Cap(cap) => cap * full.replicas.1 as f64,
+            Limit::Thread => full.replicas.1 as f64,
+            Limit::Machine | Limit::Host => f64::from(cpu.trial.cores.max(1)),
+        };
+        (stretch.rate > 0.0).then_some(Self { cores, rate: stretch.rate, limit_cores })
+    }
+
+    fn each_ns(&self) -> f64 {
+        self.cores / self.rate * 1e9
+    }
+
+    fn told(&self) -> String {
+        format!(
+            "By the utilisation law each request costs it {} of CPU ({} cores ÷ {}), so {} cores carry {} at most.",
+            units::duration(self.each_ns()),
+            units::three(self.cores),
+            units::rate(self.rate),
+            units::three(self.limit_cores),
+            units::rate(self.limit_cores / self.cores * self.rate)
+        )
+    }
+
+    fn figures(&self) -> [Figure; 2] {
+        [
+            Figure::new("CPU of the database for each request", self.each_ns() / 1e9, "s"),
+            Figure::new("throughput that its CPU allows at most", self.limit_cores / self.cores * self.rate, "/s"),
+        ]
+    }
+}
+
+fn limit(full: &Saturation<'_>) -> String {
+    match full.limit {
+        Limit::Cap(cap) => format!("its {} cores", units::three(cap)),
+        Limit::Thread => "the one core that its busiest thread can use".into(),
+        Limit::Machine | Limit::Host => "the machine's cores".into(),
+    }
+}
+
+fn by_inflation(cpu: &Cpu<'_>, database: &Database<'_>, grown: &Inflation<'_>) -> Finding {
+    let name = database.name;
+    let dearest = database.longest(grown.worst().shape, grown.heavy);
+    let waiting = 1.0 - 1.0 / grown.factor();
+    let known = cpu.busy_share(name, grown.heavy).filter(|_| database.is_service);
+    let mut ruled_out = vec![
+        format!(
+            "More work for each query: {}.",
+            if grown.has_rows() { "the same queries return as many rows" } else { "the queries are the same" }
+        ),
+        "Waits for locks: queries that only read are as much slower.".to_owned(),
+        "Refusals: the database refuses hardly any query.".to_owned(),
+    ];
+    ruled_out.extend(
+        idle_clients(cpu, database, grown.heavy).map(|clients| format!("The CPU of those who ask: {clients}.")),
+    );
+    let mut caveats = Vec::new();
+    if database.system.is_some_and(|system| CONNECTED.contains(&system)) {
+        ruled_out.push(
+            "Waits for a connection: they pass before a query's span begins, and the spans themselves are longer."
+                .to_owned(),
+        );
+    } else {
+        caveats.push(format!(
+            "The span of a call to {name} may begin before it has a connection, so a part may be a wait for one."
+        ));
+    }
+    if !grown.has_rows() {
+        caveats.push("The spans do not say how many rows came back, so a query may have had more to do.".to_owned());
+    }
+    if known.is_none() {
+        caveats.push(format!("The CPU and the disks of {name} were not sampled; which of them is full is not known."));
+    }
+    Finding {
+        title: format!(
+            "{name} is full: the same queries take {} times as long at {} as at {}",
+            units::three(grown.factor()),
+            grown.heavy.demand(),
+            grown.light.demand()
+        ),
+        resource: name.into(),
+        cost_share: waiting,
+        cost_of: format!("of the time of its queries at {}, spent waiting in it", grown.heavy.demand()),
+        confidence: if grown.has_rows() { Confidence::Medium } else { Confidence::Low },
+        reasons: [told(grown)]
+            .into_iter()
+            .chain(known.map(|share| format!("Its CPU stood at {}.", units::percent(share))))
+            .collect(),
+        numbers: grown.grown.iter().take(EXEMPLARS_MAX).flat_map(figures).collect(),
+        evidence_text: dearest.first().map(|asked| clipped(asked.query.text, TEXT_CHARS_MAX)),
+        exemplars: dearest.iter().take(EXEMPLARS_MAX).map(|a| exemplar(a.trace, [a.query.span])).collect(),
+        ruled_out,
+        falsified_by: format!(
+            "{name} answers the same queries as fast as at {} while they are sent as often as at {}.",
+            grown.light.demand(),
+            grown.heavy.demand()
+        ),
+        advice: advice(database, grown.heavy),
+        caveats,
+        period: period_of(cpu.trial, grown.heavy.start_ns, grown.heavy.end_ns),
+        ..Finding::default()
+    }
+}
+
+fn figures(grown: &Grown<'_>) -> [Figure; 2] {
+    let shape = clipped(grown.shape, 60);
+    [
+        Figure::new(format!("median of “{shape}” under the lightest load"), grown.light.median_ns, "ns"),
+        Figure::new(format!("median of “{shape}” under the heaviest load"), grown.heavy.median_ns, "ns"),
+    ]
+}
+
+fn told(grown: &Inflation<'_>) -> String {
+    let worst = grown.worst();
+    let rows =
+        worst.heavy.rows.map_or_else(String::new, |rows| format!(", with {} rows each time", units::three(rows)));
+    format!(
+        "Its queries take {} times as long at {} as at {}; “{}” takes {} instead of {}{rows}.",
+        units::three(grown.factor()),
+        grown.heavy.demand(),
+        grown.light.demand(),
+        clipped(worst.shape, 80),
+        units::duration(worst.heavy.median_ns),
+        units::duration(worst.light.median_ns)
+    )
+}
+
+/// Who asks and how busy they are; none when that was not sampled.
+fn idle_clients(cpu: &Cpu<'_>, database: &Database<'_>, stretch: &Stretch) -> Option<String> {
+    let mut clients: Vec<&str> = database.asked.iter().map(|asked| asked.client).collect();
+    clients.sort_unstable();
+    clients.dedup();
+    let known = clients.iter().map(|client| Some((client, cpu.busy_share(client, stretch)?)));
+    let known: Vec<_> = known.collect::<Option<_>>()?;
+    let is_idle = known.iter().all(|(_, share)| *share <= cpu.thresholds.database_client_share);
+    let told = known.iter().map(|(client, share)| format!("{client} uses {} of its own", units::percent(*share)));
+    (is_idle && !known.is_empty()).then(|| told.collect::<Vec<_>>().join(", "))
+}
+
+/// The queries of the shape that most of the database's time goes to, the longest first.
+fn dearest<'a>(database: &Database<'a>, stretch: &Stretch) -> Vec<Asked<'a>> {
+    let shapes = database.taken(stretch);
+    let most = shapes.iter().max_by(|a, b| time(a.1).total_cmp(&time(b.1)));
+    most.map_or_else(Vec::new, |(shape, _)| database.longest(shape, stretch))
+}
+
+fn time(taken: &crate::databases::Taken) -> f64 {
+    taken.count * taken.median_ns
+}
+
+fn advice(database: &Database<'_>, stretch: &Stretch) -> String {
+    let shapes = database.taken(stretch);
+    let all: f64 = shapes.values().map(time).sum();
+    let most = shapes.iter().max_by(|a, b| time(a.1).total_cmp(&time(b.1)));
+    let first = most.filter(|_| all > 0.0).map(|(shape, taken)| {
+        format!(
+            "Begin with “{}”, {} of the time of all its queries: an index, fewer rows, or a cache. ",
+            clipped(shape, 120),
+            units::percent(time(taken) / all)
+        )
+    });
+    format!(
+        "{}Then send {} fewer queries for each request; then give it more CPU, or nodes that share the reads.",
+        first.unwrap_or_default(),
+        database.name
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use narrows_model::trace::Trace;
+    use narrows_testkit::spans::{SpanBuilder, query, server};
+    use narrows_testkit::trial::{FIRST_PORT, Load, TrialBuilder};
+
+    use super::*;
+    use crate::thresholds::Thresholds;
+
+    const READ: &str = "SELECT name FROM item WHERE id = ?";
+    const WRITE: &str = "UPDATE item SET stock = ? WHERE id = ?";
+
+    fn detect(trial: TrialBuilder) -> Vec<Finding> {
+        crate::detect(&DatabaseSaturation, &trial.build(), &Thresholds::default())
+    }
+
+    /// Ten seconds each of 2, 8 and 32 users of a shop (port 9000) and its database (9001).
+    fn steps() -> TrialBuilder {
+        let load = |vus, rate, latency_ms| Load { vus, rate, latency_ms };
+        let trial = TrialBuilder::new("a").service("shop", Some(1.0)).service("store", Some(0.5));
+        let trial = trial.steady(10, load(2, 100.0, 20.0)).steady(10, load(8, 240.0, 33.0));
+        trial.steady(10, load(32, 250.0, 128.0)).cpu("shop", 0, |second| 0.1 + 0.01 * f64::from(second))
+    }
+
+    /// One request with this call in each half second of the first and the last ten.
+    fn traces(call: impl Fn(f64) -> SpanBuilder, light_ms: f64, heavy_ms: f64) -> Vec<Trace> {
+        let request = |ms: f64| server("shop", "GET /item").at(0.0, ms + 4.0).child(call(ms).at(2.0, ms));
+        let light = (0..20).map(|n| request(light_ms).trace(50 * n));
+        light.chain((0..20).map(|n| request(heavy_ms).trace(2000 + 50 * n))).collect()
+    }
+
+    fn reading(rows: Option<u64>) -> impl Fn(f64) -> SpanBuilder {
+        move |_| {
+            let call = query(READ).to_port(FIRST_PORT + 1);
+            rows.map_or_else(|| call.clone(), |rows| call.clone().rows(rows))
+        }
+    }
+
+    fn full() -> TrialBuilder {
+        steps().cpu("store", 0, |second| [0.2, 0.47, 0.49][second as usize / 10])
+    }
+
+    #[test]
+    fn a_full_database_says_what_a_request_costs_it() {
+        let findings = detect(full().traces(traces(reading(Some(1)), 2.0, 8.0)));
+        let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
+        assert_eq!(finding.title, "store is full: 98 % of its 0.50 cores");
+        assert_eq!((finding.resource.as_str(), finding.confidence), ("store", Confidence::High));
+        assert_eq!(
+            finding.reasons[1],
+            "By the utilisation law each request costs it 1.96 ms of CPU (0.49 cores ÷ 250/s), so 0.50 cores carry 255/s \
+             at most."
+        );
+        assert!(finding.reasons[3].contains("4.00 times as long at 32 users as at 2 users"), "{:?}", finding.reasons);
+        assert!(finding.ruled_out[3].starts_with("The CPU of those who ask: shop uses"), "{:?}", finding.ruled_out);
+        assert_eq!((finding.evidence_text.as_deref(), finding.exemplars.len()), (Some(READ), 3));
+        assert_eq!(finding.period.as_ref().unwrap().label, "“32 users”");
+    }
+
+    #[test]
+    fn a_database_outside_the_trial_is_known_by_its_queries() {
+        let outside = |rows: Option<u64>| {
+            let call = move |_| rows.map_or_else(|| query(READ), |rows| query(READ).rows(rows));
+            detect(steps().traces(traces(call, 2.0, 12.0)))
+        };
+        let findings = outside(Some(3));
+        assert_eq!(
+            findings[0].title,
+            "postgresql is full: the same queries take 6.00 times as long at 32 users as at 2 users"
+        );
+        assert!((findings[0].cost_share - 5.0 / 6.0).abs() < 1e-9);
+        assert_eq!((findings[0].confidence, findings[0].caveats.len()), (Confidence::Medium, 1));
+        assert_eq!(outside(None)[0].confidence, Confidence::Low);
+    }
+
+    #[test]
+    fn a_database_is_known_by_its_program_where_spans_name_no_port() {
+        let mut trial = full().traces(traces(|_| query(READ).rows(1), 2.0, 3.0)).build();
+        trial.services[1].command = vec!["/usr/lib/postgresql/15/bin/postgres".into()];
+        let findings = crate::detect(&DatabaseSaturation, &trial, &Thresholds::default());
+        assert_eq!(findings[0].resource, "store");
+    }
+
+    #[test]
+    fn other_causes_of_long_queries_are_silent() {
+        let slow = || traces(reading(Some(1)), 2.0, 12.0);
+        let busy = || steps().cpu("store", 0, |_| 0.35);
+        assert_eq!(detect(busy().traces(slow())).len(), 1);
+        let write = |_| query(WRITE).to_port(FIRST_PORT + 1).rows(1);
+        let rows = |ms: f64| query(READ).to_port(FIRST_PORT + 1).rows(if ms > 5.0 { 60 } else { 10 });
+        let refused = (0..5).map(|n| {
+            let call = query(READ).to_port(FIRST_PORT + 1).throttled(None).at(2.0, 1.0);
+            server("shop", "GET /item").at(0.0, 9.0).child(call).trace(2500 + n)
+        });
+        let hot_shop = TrialBuilder::new("a").service("shop", Some(1.0)).service("store", Some(0.5));
+        let hot_shop = hot_shop.steady(10, Load { vus: 2, rate: 100.0, latency_ms: 20.0 });
+        let hot_shop = hot_shop.steady(20, Load { vus: 32, rate: 250.0, latency_ms: 128.0 });
+        for (name, trial) in [
+            ("twice as long only", busy().traces(traces(reading(Some(1)), 2.0, 4.0))),
+            ("locks: only writes grow", busy().traces(traces(write, 2.0, 12.0))),
+            ("more rows", busy().traces(traces(rows, 2.0, 12.0))),
+            ("an idle database", steps().cpu("store", 0, |_| 0.1).traces(slow())),
+            ("refusals", busy().traces(slow()).traces(refused)),
+            ("a full client", hot_shop.cpu("shop", 0, |_| 0.97).cpu("store", 0, |_| 0.35).traces(slow())),
+            ("a full machine", busy().host_cpu(|_| 0.99).traces(slow())),
+            ("few queries", busy().traces(slow().into_iter().step_by(4))),
+            ("a full service that nobody asks as a database", full()),
+            ("room to spare", busy().traces(traces(reading(Some(1)), 2.0, 2.1))),
+        ] {
+            assert_eq!(detect(trial), [], "with {name}");
+        }
+    }
+}

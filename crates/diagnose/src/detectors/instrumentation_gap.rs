@@ -1,0 +1,488 @@
+//! `instrumentation-gap`: an operation whose time cannot be told apart, because what it waits for sends no spans.
+//!
+//! A finding on the experiment: no cause can be named before more is seen. Time under no span proves nothing by itself,
+//! for a program may sleep and be in order. So something must say that there is a thing to see: a database or a busy
+//! service is known to be there and no span shows it; or just this time grows with the load, as a wait in a queue does.
+//! Time in a call is explained by the call, unless a service of this very trial answers it and no span of that service
+//! is below: because it sends none, or because it begins traces of its own.
+//!
+//! Where another finding explains the operation's time, the ranking drops this one.
+
+use narrows_model::evidence::TrialEvidence;
+use narrows_model::finding::{Confidence, Figure, Finding, Period};
+use narrows_model::units;
+
+use crate::Detector;
+use crate::calls::{Handled, Times};
+use crate::dark::{Dark, cpu_ns_per_request};
+use crate::periods::period_of;
+use crate::reading::Reading;
+use crate::requests::Request;
+use crate::silence::{Callers, silent_services, unseen_databases};
+use crate::stats::weighted_median;
+use crate::stretches::Stretch;
+use crate::words::{EXEMPLARS_MAX, exemplar};
+
+/// How the names of metrics begin that a database client reports, all generations being renamed to the newest.
+pub(crate) const CLIENT_METRICS: &str = "db.client.";
+
+/// See the module.
+#[derive(Debug)]
+pub struct InstrumentationGap;
+
+impl Detector for InstrumentationGap {
+    fn id(&self) -> &'static str {
+        "instrumentation-gap"
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
+        let scene = Scene::of(reading);
+        let services = || reading.trial.service_names().into_iter();
+        let mut gaps: Vec<Gap<'_>> = services().filter_map(|service| scene.within(service)).collect();
+        gaps.extend(services().filter_map(|service| scene.behind(service)));
+        gaps.into_iter().map(|gap| scene.finding(self, &gap)).collect()
+    }
+}
+
+/// Why there is something to see.
+enum Sign<'a> {
+    /// The service reports this metric of a database client.
+    Metric(&'a str),
+    /// Another operation of the service has database spans.
+    Other(&'a str),
+    /// This database ran, and nobody shows a call to one.
+    Database(&'a str),
+    /// This service used so much processor time for each request, nanoseconds, and nobody shows a call to it.
+    Busy { service: &'a str, cpu_ns: f64 },
+    /// The service that is called sends no span.
+    Silent,
+    /// The service that is called begins traces of its own.
+    Torn,
+    /// The time grew from so many nanoseconds under the lightest load.
+    Grown { from_ns: f64, light: &'a Stretch, heavy: &'a Stretch },
+}
+
+/// An operation's time that is not to be seen into, medians.
+struct Gap<'a> {
+    service: &'a str,
+    operation: &'a str,
+    /// The service that keeps silent; none when the time passes in the operation's own.
+    callee: Option<&'a str>,
+    sign: Sign<'a>,
+    requests: usize,
+    time_ns: f64,
+    latency_ns: f64,
+    cpu_ns: f64,
+    examples: Vec<&'a Request<'a>>,
+}
+
+struct Scene<'r, 'a> {
+    reading: &'r Reading<'a>,
+    dark: Dark<'a>,
+    callers: Callers<'a>,
+    /// Services without spans, and databases that nobody shows.
+    silent: Vec<&'a str>,
+    unseen: Vec<&'a str>,
+}
+
+/// What of a request counts, nanoseconds.
+type Part<'p> = &'p dyn Fn(&Request<'_>) -> f64;
+
+impl<'r, 'a> Scene<'r, 'a> {
+    fn of(reading: &'r Reading<'a>) -> Self {
+        let (silent, unseen) = (silent_services(reading), unseen_databases(reading));
+        Self { reading, dark: Dark::of(reading), callers: Callers::of(reading), silent, unseen }
+    }
+
+    fn operations(&self) -> impl Iterator<Item = (&'a str, &'a str, &'a [Handled<'a>])> {
+        self.reading.operations.iter().map(|((service, name), requests)| (*service, name.as_str(), &requests[..]))
+    }
+
+    /// The longest time of an operation of this service that passes in itself and is not to be seen.
+    fn within(&self, service: &'a str) -> Option<Gap<'a>> {
+        let operations = || self.operations().filter(|(of, _, _)| *of == service);
+        let speaking = operations().find(|(_, _, requests)| speaks(requests)).map(|(_, name, _)| name);
+        let metrics = self.reading.trial.series.iter().map(|series| &series.key);
+        let mut metrics = metrics.filter(|key| key.service == service && key.name.starts_with(CLIENT_METRICS));
+        let metric = metrics.next().map(|key| key.name.as_str());
+        let database = || self.unseen.first().copied().map(Sign::Database);
+        let sign = || speaking.map(Sign::Other).or(metric.map(Sign::Metric)).or_else(database);
+        let part = |request: &Request<'_>| self.dark.time_ns(request);
+        let gaps = operations().filter_map(|(_, operation, requests)| {
+            let hidden = (!speaks(requests)).then(sign).flatten();
+            let sign = hidden.or_else(|| self.grown(requests, &part)).or_else(|| self.busy((service, operation)))?;
+            let cpu_ns = cpu_ns_per_request(self.reading, service, (service, None))?;
+            self.gap((service, operation, requests), None, (sign, cpu_ns), &part)
+        });
+        gaps.max_by(|a, b| a.time_ns.total_cmp(&b.time_ns))
+    }
+
+    /// A service that nobody calls as far as spans show, and that works all the same while requests are answered.
+    fn busy(&self, (service, operation): (&str, &str)) -> Option<Sign<'a>> {
+        let uncalled = self.silent.iter().copied().filter(|silent| !self.callers.have_called(silent));
+        let used = uncalled
+            .filter_map(|silent| Some((silent, cpu_ns_per_request(self.reading, silent, (service, Some(operation)))?)));
+        let (service, cpu_ns) = used.max_by(|a, b| a.1.total_cmp(&b.1))?;
+        (cpu_ns >= self.reading.thresholds.gap_busy_ns).then_some(Sign::Busy { service, cpu_ns })
+    }
+
+    /// The longest time that an operation spends in calls to a service of which no span tells what it did.
+    fn behind(&self, callee: &'a str) -> Option<Gap<'a>> {
+        let is_silent = self.silent.contains(&callee);
+        if !is_silent && !self.callers.are_torn_from(callee, self.reading.thresholds.regular_trace_share) {
+            return None;
+        }
+        let part = |request: &Request<'_>| {
+            let calls = request.other_calls.iter().filter(|call| self.callers.goes_to(call, callee));
+            Times::of(calls.map(|call| (call.start_ns, call.end_ns))).length_ns()
+        };
+        let gaps = self.operations().filter_map(|(service, operation, requests)| {
+            let sign = if is_silent { Sign::Silent } else { Sign::Torn };
+            let cpu_ns = cpu_ns_per_request(self.reading, callee, (service, Some(operation)))?;
+            self.gap((service, operation, requests), Some(callee), (sign, cpu_ns), &part)
+        });
+        gaps.max_by(|a, b| a.time_ns.total_cmp(&b.time_ns))
+    }
+
+    /// None when the time is too short, is explained by the processor, or there are too few requests to tell. Where it
+    /// grew, the requests under the heaviest load count.
+    fn gap(
+        &self,
+        (service, operation, requests): (&'a str, &'a str, &'a [Handled<'a>]),
+        callee: Option<&'a str>,
+        (sign, cpu_ns): (Sign<'a>, f64),
+        part: Part<'_>,
+    ) -> Option<Gap<'a>> {
+        let thresholds = self.reading.thresholds;
+        let counted = match &sign {
+            Sign::Grown { heavy, .. } => under(requests, heavy),
+            _ => requests.iter().collect(),
+        };
+        let (time_ns, latency_ns) = (median(&counted, part), median(&counted, &whole));
+        let is_long = time_ns >= thresholds.gap_ns && time_ns >= thresholds.gap_share * latency_ns;
+        let is_work = cpu_ns > thresholds.gap_cpu_share * time_ns;
+        let is_enough = requests.len() >= thresholds.gap_requests;
+        (is_long && is_enough && !is_work).then(|| Gap {
+            service,
+            operation,
+            callee,
+            sign,
+            requests: counted.len(),
+            time_ns,
+            latency_ns,
+            cpu_ns,
+            examples: counted.iter().take(EXEMPLARS_MAX).map(|handled| handled.request).collect(),
+        })
+    }
+
+    /// Whether this part of the requests grows with the load, as what waits in a queue does.
+    fn grown(&self, requests: &[Handled<'_>], part: Part<'_>) -> Option<Sign<'a>> {
+        let thresholds = self.reading.thresholds;
+        let steady = || self.reading.stretches.iter().filter(|stretch| stretch.is_steady);
+        let heavy = steady().max_by(|a, b| a.by_demand(b))?;
+        let light = steady().min_by(|a, b| a.by_demand(b)).filter(|light| light.by_demand(heavy).is_lt())?;
+        let (few, many) = (under(requests, light), under(requests, heavy));
+        if few.len().min(many.len()) < thresholds.gap_growth_requests {
+            return None;
+        }
+        let (from_ns, to_ns) = (median(&few, part), median(&many, part));
+        let has_grown = to_ns >= thresholds.queueing_latency_factor * from_ns && to_ns - from_ns >= thresholds.gap_ns;
+        has_grown.then_some(Sign::Grown { from_ns, light, heavy })
+    }
+
+    fn finding(&self, detector: &InstrumentationGap, gap: &Gap<'_>) -> Finding {
+        let share = (gap.time_ns / gap.latency_ns.max(1.0)).min(1.0);
+        Finding {
+            detector: detector.id().into(),
+            version: detector.version(),
+            title: gap.title(share),
+            resource: gap.callee.unwrap_or(gap.service).into(),
+            operation: Some(gap.operation.into()),
+            cost_share: share,
+            cost_of: format!("of the latency of {}", gap.operation),
+            confidence: Confidence::Medium,
+            reasons: gap.reasons(),
+            numbers: gap.numbers(),
+            exemplars: gap.examples.iter().map(|request| exemplar(request.trace, [request.entry])).collect(),
+            ruled_out: gap.ruled_out(),
+            falsified_by:
+                "With spans around its parts, the time is that of calls that are seen already, or a pause that \
+                           the program makes on purpose."
+                    .into(),
+            advice: gap.advice(),
+            period: gap.period(self.reading.trial),
+            ..Finding::default()
+        }
+    }
+}
+
+/// Whether a finding says that this service's time, or the time in its calls, is not to be seen into.
+pub(crate) fn is_gap_of(finding: &Finding, service: &str) -> bool {
+    finding.detector == InstrumentationGap.id() && finding.resource == service
+}
+
+/// Whether such a finding names this service as what is there and not to be seen.
+pub(crate) fn is_missed_by(finding: &Finding, service: &str) -> bool {
+    let names = |reason: &String| reason.strip_prefix(service).is_some_and(|rest| rest.starts_with(" ran"));
+    finding.detector == InstrumentationGap.id() && (finding.resource == service || finding.reasons.iter().any(names))
+}
+
+/// Whether any of these requests shows its database.
+pub(crate) fn speaks(requests: &[Handled<'_>]) -> bool {
+    requests.iter().any(|handled| !handled.request.queries.is_empty() || handled.request.housekeeping > 0)
+}
+
+/// The requests that began in a stretch.
+fn under<'h, 'a>(requests: &'h [Handled<'a>], stretch: &Stretch) -> Vec<&'h Handled<'a>> {
+    requests.iter().filter(|handled| stretch.contains(handled.request.entry.start_ns)).collect()
+}
+
+fn median(requests: &[&Handled<'_>], part: Part<'_>) -> f64 {
+    weighted_median(requests.iter().map(|handled| (part(handled.request), handled.weight())).collect())
+}
+
+fn whole(request: &Request<'_>) -> f64 {
+    request.entry.duration_ns() as f64
+}
+
+impl Gap<'_> {
+    fn title(&self, share: f64) -> String {
+        let (operation, share) = (self.operation, units::percent(share));
+        match self.callee {
+            Some(callee) => match self.sign {
+                Sign::Torn => format!(
+                    "{operation} spends {share} of its time in {callee}, whose spans are in traces of their own"
+                ),
+                _ => format!("{operation} spends {share} of its time in {callee}, which sends no spans"),
+            },
+            None => {
+                format!("{operation} of {} spends {share} of its time where no span shows what it does", self.service)
+            }
+        }
+    }
+
+    fn reasons(&self) -> Vec<String> {
+        let whose = match self.callee {
+            Some(callee) => format!("pass in calls to {callee} that no span answers"),
+            None => "are under no call and no span of its parts".to_owned(),
+        };
+        let measured = format!(
+            "Of {} (median of {} requests) {} {whose}.",
+            units::duration(self.latency_ns),
+            units::count(self.requests as u64),
+            units::duration(self.time_ns)
+        );
+        let service = self.service;
+        let sign = match &self.sign {
+            Sign::Metric(name) => format!("{service} reports {name}, so it asks a database, and no span shows that."),
+            Sign::Other(name) => format!("{name} of {service} has database spans, this operation has none."),
+            Sign::Database(name) => format!("{name} ran, and no service sent a database span."),
+            Sign::Busy { service, cpu_ns } => format!(
+                "{service} ran and used {} of processor time for each of these requests, and no span shows a call to it.",
+                units::duration(*cpu_ns)
+            ),
+            Sign::Silent => "It was started by this experiment, and no span of it is in any trace.".into(),
+            Sign::Torn => "It sends spans, but they begin traces instead of joining those of its callers.".into(),
+            Sign::Grown { from_ns, light, heavy } => format!(
+                "It grows with the load, as what waits in a queue does: {} with {}, {} with {}.",
+                units::duration(*from_ns),
+                light.demand(),
+                units::duration(self.time_ns),
+                heavy.demand()
+            ),
+        };
+        vec![measured, sign]
+    }
+
+    fn numbers(&self) -> Vec<Figure> {
+        vec![
+            Figure::new("time that is not to be seen into, median", self.time_ns, "ns"),
+            Figure::new("latency, median", self.latency_ns, "ns"),
+            Figure::new("processor time per request", self.cpu_ns, "ns"),
+            Figure::new("requests looked at", self.requests as f64, ""),
+        ]
+    }
+
+    fn ruled_out(&self) -> Vec<String> {
+        let cpu = units::duration(self.cpu_ns);
+        let work = match self.callee {
+            Some(callee) => format!("Work of {callee}: its processor time is {cpu} for each of these requests."),
+            None => format!("Work: processor time explains {cpu} of each request at most."),
+        };
+        vec![work, "Another finding: none says what this operation waits for.".into()]
+    }
+
+    fn advice(&self) -> String {
+        match (&self.sign, self.callee) {
+            (Sign::Torn, Some(callee)) => format!(
+                "Let the trace context (the header traceparent) through to {callee}: look at proxies in between, at clients \
+                 that are not instrumented, and at the propagators that both sides are set to. Then run this again."
+            ),
+            (Sign::Busy { service, .. }, None) => format!(
+                "Instrument what {} calls {service} with, or look at the start of its log for an instrumentation that did \
+                 not start, mostly because the library is newer than it supports. Then run this again.",
+                self.service
+            ),
+            (_, Some(callee)) => format!(
+                "Instrument {callee}: it was started with OTEL_EXPORTER_OTLP_ENDPOINT, so its SDK need only be loaded, and \
+                 must read the trace context (traceparent) of its callers. Then run this again."
+            ),
+            (Sign::Grown { .. }, None) => format!(
+                "Put spans around what {} of {} may wait for: a connection of a pool, a lock, a queue, calls of clients \
+                 without instrumentation. Then run this again.",
+                self.operation, self.service
+            ),
+            _ => format!(
+                "Look at the start of {}'s log for an instrumentation of its database client that did not start, mostly \
+                 because the library is newer than it supports; pin the library or update the instrumentation, and run \
+                 this again.",
+                self.service
+            ),
+        }
+    }
+
+    fn period(&self, trial: &TrialEvidence) -> Option<Period> {
+        match &self.sign {
+            Sign::Grown { heavy, .. } => period_of(trial, heavy.start_ns, heavy.end_ns),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use narrows_testkit::TRIAL_START_NS;
+    use narrows_testkit::operations::operation;
+    use narrows_testkit::spans::{SpanBuilder, client, query, server};
+    use narrows_testkit::trial::{FIRST_PORT, Load, TrialBuilder};
+
+    use super::*;
+    use crate::thresholds::Thresholds;
+
+    fn orders(length_ms: f64) -> SpanBuilder {
+        server("shop", "GET /orders").at(0.0, length_ms)
+    }
+
+    /// Ten seconds with 2 users and ten with 20, thirty traces in each.
+    fn trial(light: &SpanBuilder, heavy: &SpanBuilder, cores: f64) -> TrialBuilder {
+        let load = |vus| Load { vus, rate: 10.0, latency_ms: 40.0 };
+        let at = |second: u32| TRIAL_START_NS + i64::from(second) * 1_000_000_000;
+        let few = (0..30).map(|n| light.clone().trace_from(n, at(n / 4)));
+        let many = (0..30).map(|n| heavy.clone().trace_from(100 + n, at(10 + n / 4)));
+        let trial = TrialBuilder::new("a").steady(10, load(2)).steady(10, load(20)).service("shop", None);
+        let trial = trial.operation(operation("shop", "GET /orders", 20, 10.0, 40.0));
+        trial.cpu("shop", 0, move |_| cores).traces(few).traces(many)
+    }
+
+    fn steady(root: &SpanBuilder) -> TrialBuilder {
+        trial(root, root, 0.02)
+    }
+
+    fn with_pool(trial: TrialBuilder) -> TrialBuilder {
+        trial.series("db.client.connection.count", "shop", 0, |_| 3.0)
+    }
+
+    fn detect(trial: TrialBuilder) -> Vec<Finding> {
+        crate::detect(&InstrumentationGap, &trial.build(), &Thresholds::default())
+    }
+
+    #[track_caller]
+    fn only(trial: TrialBuilder) -> Finding {
+        let mut found = detect(trial);
+        assert_eq!(found.len(), 1, "{found:#?}");
+        found.remove(0)
+    }
+
+    #[test]
+    fn a_database_that_no_span_of_the_operation_shows() {
+        let by_metric = only(with_pool(steady(&orders(40.0))));
+        assert_eq!(by_metric.title, "GET /orders of shop spends 100 % of its time where no span shows what it does");
+        assert!(by_metric.reasons[1].contains("reports db.client.connection.count"), "{:?}", by_metric.reasons);
+        assert_eq!((by_metric.resource.as_str(), by_metric.period, by_metric.exemplars.len()), ("shop", None, 3));
+        let other = server("shop", "GET /carts").at(0.0, 9.0).child(query("SELECT a FROM t"));
+        let beside = steady(&orders(40.0)).traces((201..230).map(|n| other.clone().trace(n)));
+        assert!(only(beside).reasons[1].starts_with("GET /carts of shop has database spans"));
+        let beside_a_server = steady(&orders(40.0)).service("postgres", None);
+        assert!(only(beside_a_server).reasons[1].starts_with("postgres ran, and no service"));
+    }
+
+    #[test]
+    fn a_time_that_grows_with_the_load() {
+        let found = only(trial(&orders(8.0), &orders(120.0), 0.02));
+        let grown =
+            "It grows with the load, as what waits in a queue does: 8.00 ms with 2 users, 120 ms with 20 users.";
+        assert_eq!(found.reasons[1], grown);
+        assert!(found.period.is_some_and(|period| period.label.contains("20 users")));
+        assert!(found.advice.contains("a connection of a pool, a lock"), "{}", found.advice);
+    }
+
+    fn calling(ms: f64) -> SpanBuilder {
+        orders(ms + 4.0).child(client("GET").to_port(FIRST_PORT + 1).at(2.0, ms))
+    }
+
+    #[test]
+    fn a_service_of_the_trial_that_never_speaks() {
+        let silent = |cores| steady(&calling(80.0)).service("stock", None).cpu("stock", 0, move |_| cores);
+        let found = only(silent(0.05));
+        assert_eq!(found.title, "GET /orders spends 95 % of its time in stock, which sends no spans");
+        assert_eq!(found.resource, "stock");
+        assert!(is_missed_by(&found, "stock") && !is_missed_by(&found, "shop"));
+        assert_eq!(detect(silent(0.7)), [], "70 ms of its processor in each call");
+        assert_eq!(detect(steady(&calling(80.0))), [], "a service of somebody else");
+    }
+
+    #[test]
+    fn a_service_whose_spans_are_torn_from_their_callers() {
+        let stock = |trial: TrialBuilder| trial.service("stock", None).cpu("stock", 0, |_| 0.05);
+        let own = server("stock", "GET /stock").at(0.0, 78.0);
+        let torn = stock(steady(&calling(80.0))).traces((300..330).map(|n| own.clone().trace(n)));
+        let found = only(torn);
+        assert_eq!(found.title, "GET /orders spends 95 % of its time in stock, whose spans are in traces of their own");
+        assert!(found.advice.contains("traceparent"), "{}", found.advice);
+        let call = client("GET").to_port(FIRST_PORT + 1).at(2.0, 80.0).child(own.at(3.0, 78.0));
+        assert_eq!(detect(stock(steady(&orders(84.0).child(call)))), []);
+    }
+
+    #[test]
+    fn a_service_that_works_and_that_nobody_shows_a_call_to() {
+        let beside = |cores| steady(&orders(40.0)).service("db", None).cpu("db", 0, move |_| cores);
+        let found = only(beside(0.12));
+        let busy =
+            "db ran and used 12.0 ms of processor time for each of these requests, and no span shows a call to it.";
+        assert_eq!((found.resource.as_str(), found.reasons[1].as_str()), ("shop", busy));
+        assert!(is_missed_by(&found, "db"));
+        assert_eq!(detect(beside(0.001)), [], "an idle neighbour");
+    }
+
+    #[test]
+    fn a_pause_without_a_sign_is_in_order() {
+        assert_eq!(detect(steady(&orders(40.0))), []);
+        assert_eq!(detect(with_pool(steady(&orders(4.0)))), [], "too short to matter");
+        let asking = orders(40.0).child(query("SELECT a FROM t").at(2.0, 3.0));
+        assert_eq!(detect(with_pool(steady(&asking))), [], "its database is to be seen");
+    }
+
+    #[test]
+    fn calls_work_and_parts_explain_the_time() {
+        let call = |ms: f64| orders(ms).child(client("GET").at(2.0, ms - 4.0));
+        assert_eq!(detect(with_pool(trial(&call(10.0), &call(90.0), 0.02))), []);
+        let part = orders(40.0).child(narrows_testkit::spans::internal("render").at(2.0, 30.0));
+        assert_eq!(detect(with_pool(steady(&part))), []);
+        assert_eq!(detect(with_pool(trial(&orders(40.0), &orders(40.0), 0.35))), [], "35 ms of work in each request");
+    }
+
+    #[test]
+    fn a_few_requests_and_an_unsampled_processor_decide_nothing() {
+        let few =
+            TrialBuilder::new("a").steady(10, Load { vus: 2, rate: 10.0, latency_ms: 40.0 }).service("shop", None);
+        let few = few.cpu("shop", 0, |_| 0.02).traces((0..10).map(|n| orders(40.0).trace(n)));
+        assert_eq!(detect(with_pool(few)), []);
+        let mut unsampled = with_pool(steady(&orders(40.0))).build();
+        unsampled.series.retain(|series| series.key.name.starts_with("db."));
+        assert_eq!(crate::detect(&InstrumentationGap, &unsampled, &Thresholds::default()), []);
+    }
+}

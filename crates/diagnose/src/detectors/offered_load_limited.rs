@@ -1,0 +1,398 @@
+//! `offered-load-limited`: a load that asks too little to say what the system can carry.
+//!
+//! A finding on the experiment, in two places. In a trial whose load rises in steps, as one does to find a limit: every
+//! step is answered in full, takes as long as the first, and no service is near a limit. And between variants: where one
+//! changes the latency, or the CPU for each request, and the throughput is the same because each answers all that is asked
+//! for, somebody will read "no gain" from the throughput. A trial of one step that answers what it is asked is healthy, and
+//! nothing is said of it; so is a closed load whose users do not think, for its throughput follows from the latency.
+//!
+//! A load leaves room when nearly all users of a closed one think at any time (Little's law), for then throughput hardly
+//! grows even if requests take no time, or when nearly every arrival of an open one is answered, in all stretches.
+
+use narrows_model::comparison::{Change, Comparison, Meaning, VariantSummary};
+use narrows_model::evidence::{RunEvidence, TrialEvidence};
+use narrows_model::finding::{Confidence, Figure, Finding};
+use narrows_model::run::TrialState;
+use narrows_model::units;
+
+use crate::Detector;
+use crate::cpu::Cpu;
+use crate::reading::Reading;
+use crate::stretches::{Stretch, stretches};
+use crate::thresholds::Thresholds;
+
+/// See the module.
+#[derive(Debug)]
+pub struct OfferedLoadLimited;
+
+/// What the finding is about.
+const EXPERIMENT: &str = "experiment";
+
+impl Detector for OfferedLoadLimited {
+    fn id(&self) -> &'static str {
+        "offered-load-limited"
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
+        of_steps(self, reading).into_iter().collect()
+    }
+
+    fn detect_run(&self, run: &RunEvidence, comparison: &Comparison, thresholds: &Thresholds) -> Vec<(usize, Finding)> {
+        let Some((first, later)) = comparison.variants.split_first() else { return Vec::new() };
+        let finished = |variant: &VariantSummary| {
+            let is_meant =
+                |trial: &TrialEvidence| trial.trial.variant == variant.variant && trial.trial.state == TrialState::Done;
+            run.trials.iter().position(is_meant)
+        };
+        let Some(room) = finished(first).and_then(|at| Room::of(&run.trials[at], thresholds)) else {
+            return Vec::new();
+        };
+        let of = |variant: &VariantSummary| {
+            let at = finished(variant)?;
+            let room = room.least(Room::of(&run.trials[at], thresholds)?)?;
+            let pair = Pair { first, variant, room, thresholds };
+            Some((at, pair.finding(self)?))
+        };
+        later.iter().filter_map(of).collect()
+    }
+}
+
+/// Steps that found no limit.
+fn of_steps(detector: &OfferedLoadLimited, reading: &Reading<'_>) -> Option<Finding> {
+    let thresholds = reading.thresholds;
+    let room = Room::of(reading.trial, thresholds)?;
+    let steady = || reading.stretches.iter().filter(|stretch| stretch.is_steady);
+    let heaviest = steady().max_by(|a, b| a.by_demand(b))?;
+    let lightest = steady().min_by(|a, b| a.by_demand(b))?;
+    let growth = heaviest.demand_over(lightest).filter(|growth| *growth >= thresholds.offered_growth)?;
+    let is_flat = heaviest.service_ns <= thresholds.offered_latency_factor * lightest.service_ns;
+    let follows = (heaviest.rate / lightest.rate / growth - 1.0).abs() <= thresholds.offered_follow_share;
+    let cpu = Cpu::of(reading);
+    let services = reading.trial.service_names().into_iter();
+    let busiest = services
+        .filter_map(|service| Some((service, cpu.busy_share(service, heaviest)?)))
+        .max_by(|a, b| a.1.total_cmp(&b.1))?;
+    if !(is_flat && follows && busiest.1 <= thresholds.offered_busy_share) {
+        return None;
+    }
+    let (light, heavy) = (lightest.demand(), heaviest.demand());
+    let (share, of) = room.share();
+    Some(Finding {
+        detector: detector.id().into(),
+        version: detector.version(),
+        title: format!("the load asked for no more, up to {heavy}, so what the system can carry is not known"),
+        resource: EXPERIMENT.into(),
+        cost_share: share,
+        cost_of: of.into(),
+        confidence: Confidence::High,
+        reasons: vec![
+            format!(
+                "From {light} to {heavy} throughput went from {} to {}, as the load did, and requests took {} and {}.",
+                units::rate(lightest.rate),
+                units::rate(heaviest.rate),
+                units::duration(lightest.service_ns),
+                units::duration(heaviest.service_ns)
+            ),
+            room.told(),
+            format!("The busiest service, {}, used {} of the CPU it may or can use.", busiest.0, units::percent(busiest.1)),
+        ],
+        numbers: vec![
+            Figure::new("throughput under the heaviest load", heaviest.rate, "/s"),
+            Figure::new("time of a request under the lightest load", lightest.service_ns, "ns"),
+            Figure::new("time of a request under the heaviest load", heaviest.service_ns, "ns"),
+            Figure::new("CPU of the busiest service", busiest.1 * 100.0, "%"),
+        ],
+        ruled_out: vec!["A limit that was reached: throughput follows the load and no request takes longer.".into()],
+        falsified_by: format!("Under more load than {heavy}, throughput does not grow."),
+        advice: "Offer more until throughput no longer follows (more users, less time to think, a higher rate, or a search for \
+                 the capacity). Until then compare variants by latency, requests under way and CPU for each request."
+            .into(),
+        ..Finding::default()
+    })
+}
+
+/// How much less a load asks for than is there to be had.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Room {
+    /// Share of the users of a closed load that think at any time, the least of all stretches.
+    Thinking(f64),
+    /// Share of an open load's arrivals that are answered, the least of all stretches.
+    Answered(f64),
+}
+
+impl Room {
+    /// None when some stretch leaves none, or when the kind of load is not known.
+    fn of(trial: &TrialEvidence, thresholds: &Thresholds) -> Option<Self> {
+        let found: Vec<Room> = stretches(trial, thresholds)
+            .iter()
+            .map(|stretch| Self::in_stretch(stretch).filter(|room| room.is_enough(thresholds)))
+            .collect::<Option<_>>()?;
+        let load = trial.counted_load();
+        let is_sound = load.error_rate() <= thresholds.offered_error_share && load.dropped == 0;
+        found.into_iter().map(Some).reduce(|a, b| a?.least(b?)).flatten().filter(|_| is_sound)
+    }
+
+    fn in_stretch(stretch: &Stretch) -> Option<Self> {
+        match stretch.offered {
+            Some(offered) if stretch.vus == 0 && offered > 0.0 => Some(Room::Answered(stretch.rate / offered)),
+            None if stretch.vus > 0 => Some(Room::Thinking(1.0 - stretch.in_flight() / f64::from(stretch.vus))),
+            _ => None,
+        }
+    }
+
+    fn is_enough(self, thresholds: &Thresholds) -> bool {
+        match self {
+            Room::Thinking(share) => share >= thresholds.offered_thinking_share,
+            Room::Answered(share) => share >= 1.0 - thresholds.offered_rate_share,
+        }
+    }
+
+    /// None for loads of two kinds.
+    fn least(self, other: Room) -> Option<Room> {
+        match (self, other) {
+            (Room::Thinking(a), Room::Thinking(b)) => Some(Room::Thinking(a.min(b))),
+            (Room::Answered(a), Room::Answered(b)) => Some(Room::Answered(a.min(b))),
+            _ => None,
+        }
+    }
+
+    /// The share, and what it is one of.
+    fn share(self) -> (f64, &'static str) {
+        match self {
+            Room::Thinking(share) => (share.min(1.0), "of the users, who think at any time"),
+            Room::Answered(share) => (share.min(1.0), "of what the load offers, which is answered"),
+        }
+    }
+
+    fn told(self) -> String {
+        match self {
+            Room::Thinking(share) => format!(
+                "At any time at least {} of the users think and ask nothing (Little's law: users less throughput × latency), so \
+                 that if requests took no time at all throughput would grow by no more than {}.",
+                units::percent(share),
+                units::percent(1.0 / share - 1.0)
+            ),
+            Room::Answered(share) => {
+                format!("At least {} of the arrivals that the load offers are answered.", units::percent(share))
+            }
+        }
+    }
+}
+
+/// A variant beside the first.
+struct Pair<'a> {
+    first: &'a VariantSummary,
+    variant: &'a VariantSummary,
+    room: Room,
+    thresholds: &'a Thresholds,
+}
+
+impl Pair<'_> {
+    fn finding(&self, detector: &OfferedLoadLimited) -> Option<Finding> {
+        let against = self.variant.against_first.as_ref()?;
+        let least = self.thresholds.offered_rate_share;
+        let is_same = against.rate.low >= -least && against.rate.high <= least;
+        let gains = self.gains(&against.mean);
+        if !is_same || gains.is_empty() {
+            return None;
+        }
+        let (share, of) = self.room.share();
+        let mut reasons = vec![
+            format!(
+                "Throughput is the same in both, {} and {}, because it is what the load asks for.",
+                units::rate(self.first.rate),
+                units::rate(self.variant.rate)
+            ),
+            self.room.told(),
+        ];
+        reasons.extend(gains);
+        let (first, variant) = (&self.first.variant, &self.variant.variant);
+        Some(Finding {
+            detector: detector.id().into(),
+            version: detector.version(),
+            title: format!(
+                "the load asks for no more than {first} gives, so throughput cannot show what {variant} changes"
+            ),
+            resource: EXPERIMENT.into(),
+            cost_share: share,
+            cost_of: of.into(),
+            confidence: Confidence::High,
+            reasons,
+            numbers: self.numbers(),
+            ruled_out: vec!["No difference at all: what the variant changes is more than noise.".into()],
+            falsified_by: format!("Under more load, {first} and {variant} still have the same throughput."),
+            advice: format!(
+                "Compare {variant} with {first} by latency, by requests under way and by CPU for each request. To compare what \
+                 they can carry, offer more until throughput no longer follows: more users, less time to think, or a search \
+                 for the capacity."
+            ),
+            ..Finding::default()
+        })
+    }
+
+    /// What differs all the same.
+    fn gains(&self, mean: &Change) -> Vec<String> {
+        let mut gains = Vec::new();
+        if mean.meaning != Meaning::Same {
+            gains.push(format!(
+                "Mean latency goes from {} to {}, and with it the requests under way from {} to {}.",
+                units::duration(self.first.mean_ns),
+                units::duration(self.variant.mean_ns),
+                units::three(under_way(self.first)),
+                units::three(under_way(self.variant))
+            ));
+        }
+        let cpu = self.first.cpu_seconds_per_request.zip(self.variant.cpu_seconds_per_request);
+        let cpu = cpu.filter(|(before, now)| (now / before - 1.0).abs() >= self.thresholds.offered_cpu_share);
+        gains.extend(cpu.map(|(before, now)| {
+            format!(
+                "CPU for each request goes from {} to {}.",
+                units::duration(before * 1e9),
+                units::duration(now * 1e9)
+            )
+        }));
+        gains
+    }
+
+    fn numbers(&self) -> Vec<Figure> {
+        let sides = [(self.first, "first variant"), (self.variant, "this variant")];
+        let of = |(variant, side): (&VariantSummary, &str)| {
+            let cpu = variant.cpu_seconds_per_request;
+            [
+                Some(Figure::new(format!("throughput, {side}"), variant.rate, "/s")),
+                Some(Figure::new(format!("mean latency, {side}"), variant.mean_ns, "ns")),
+                Some(Figure::new(format!("requests under way, {side}"), under_way(variant), "")),
+                cpu.map(|seconds| Figure::new(format!("CPU for each request, {side}"), seconds, "s")),
+            ]
+        };
+        sides.into_iter().flat_map(of).flatten().collect()
+    }
+}
+
+/// Little's law: throughput × latency.
+fn under_way(variant: &VariantSummary) -> f64 {
+    variant.rate * variant.mean_ns / 1e9
+}
+
+#[cfg(test)]
+mod tests {
+    use narrows_testkit::trial::{Load, TrialBuilder, run_of_trials};
+
+    use super::*;
+    use crate::compare;
+
+    fn detect(trials: [TrialBuilder; 2]) -> Vec<(usize, Finding)> {
+        let run = run_of_trials(trials.map(TrialBuilder::build));
+        let thresholds = Thresholds::default();
+        OfferedLoadLimited.detect_run(&run, &compare(&run, &thresholds), &thresholds)
+    }
+
+    fn closed(name: &str, vus: u32, rate: f64, latency_ms: f64) -> TrialBuilder {
+        TrialBuilder::new(name).service("shop", None).steady(60, Load { vus, rate, latency_ms })
+    }
+
+    fn open(name: &str, offered: f64, latency_ms: f64) -> TrialBuilder {
+        TrialBuilder::new(name).service("shop", None).arrivals(60, offered, Load { vus: 4, rate: 200.0, latency_ms })
+    }
+
+    #[test]
+    fn users_that_think_hide_a_gain() {
+        let found = detect([closed("one", 3810, 1885.0, 67.66), closed("two", 3810, 1887.0, 30.51)]);
+        let [(1, finding)] = &found[..] else { panic!("one finding in the second trial, not {found:?}") };
+        assert_eq!(
+            finding.title,
+            "the load asks for no more than one gives, so throughput cannot show what two changes"
+        );
+        assert!(finding.reasons[1].contains("at least 97 % of the users think"), "{:?}", finding.reasons);
+        assert_eq!(
+            finding.reasons[2],
+            "Mean latency goes from 67.7 ms to 30.5 ms, and with it the requests under way from 128 to 57.6."
+        );
+    }
+
+    #[test]
+    fn arrivals_that_are_all_answered_hide_a_gain() {
+        let found = detect([open("one", 200.0, 20.0), open("two", 200.0, 10.0)]);
+        assert!(found[0].1.reasons[1].starts_with("At least 100 % of the arrivals"), "{found:?}");
+        let cpu = |name, cores| open(name, 200.0, 20.0).cpu("shop", 0, move |_| cores);
+        let found = detect([cpu("one", 0.3), cpu("two", 0.6)]);
+        assert_eq!(found[0].1.reasons[2], "CPU for each request goes from 1.50 ms to 3.00 ms.");
+    }
+
+    #[test]
+    fn the_outcome_of_a_run_tells_it_where_it_belongs() {
+        let run = run_of_trials([open("one", 200.0, 20.0).build(), open("two", 200.0, 10.0).build()]);
+        let outcome = crate::conclude(run, vec![vec![], vec![]], Default::default(), &Thresholds::default());
+        assert_eq!(outcome.findings[0], []);
+        assert_eq!(outcome.findings[1][0].detector, "offered-load-limited");
+        assert!(outcome.findings[1][0].role.is_about_experiment());
+    }
+
+    #[test]
+    fn healthy_runs_and_real_gains_are_silent() {
+        for (name, trials) in [
+            ("nothing to show", [closed("one", 100, 50.0, 20.0), closed("two", 100, 50.0, 20.0)]),
+            ("a gain that throughput shows", [closed("one", 8, 100.0, 80.0), closed("two", 8, 200.0, 40.0)]),
+            ("users that wait", [closed("one", 8, 100.0, 80.0), closed("two", 8, 100.0, 60.0)]),
+            ("a rate that is not answered", [open("one", 260.0, 900.0), open("two", 260.0, 500.0)]),
+            ("two kinds of load", [closed("one", 100, 200.0, 20.0), open("two", 200.0, 10.0)]),
+            ("an unknown load", [closed("one", 0, 50.0, 20.0), closed("two", 0, 50.0, 9.0)]),
+            ("one variant", [closed("one", 100, 50.0, 20.0), closed("one", 100, 50.0, 9.0).repetition(2)]),
+        ] {
+            assert_eq!(detect(trials), [], "with {name}");
+        }
+    }
+
+    fn in_trial(trial: TrialBuilder) -> Vec<Finding> {
+        crate::detect(&OfferedLoadLimited, &trial.build(), &Thresholds::default())
+    }
+
+    /// Two steps with so many users (or arrivals) and what they came to.
+    fn steps(levels: [(u32, f64, f64); 2]) -> TrialBuilder {
+        let trial = TrialBuilder::new("a").service("shop", Some(1.0)).cpu("shop", 0, |_| 0.2);
+        levels
+            .into_iter()
+            .fold(trial, |trial, (vus, rate, latency_ms)| trial.steady(20, Load { vus, rate, latency_ms }))
+    }
+
+    #[test]
+    fn steps_that_find_no_limit_are_told() {
+        let findings = in_trial(steps([(100, 10.0, 90.0), (200, 20.0, 91.0)]));
+        let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
+        assert_eq!(
+            finding.title,
+            "the load asked for no more, up to 200 users, so what the system can carry is not known"
+        );
+        assert_eq!(finding.reasons[2], "The busiest service, shop, used 20 % of the CPU it may or can use.");
+        let open = [50.0, 100.0, 200.0].into_iter().fold(TrialBuilder::new("a"), |trial, rate| {
+            trial.arrivals(20, rate, Load { vus: 1, rate, latency_ms: 10.0 })
+        });
+        let findings = in_trial(open.service("shop", Some(1.0)).cpu("shop", 0, |_| 0.2));
+        assert!(findings[0].reasons[0].starts_with("From 50.0/s to 200/s throughput went from 50.0/s to 200/s"));
+    }
+
+    #[test]
+    fn other_trials_are_silent() {
+        for (name, trial) in [
+            ("one step", open("a", 200.0, 20.0).cpu("shop", 0, |_| 0.2)),
+            ("users that do not think", steps([(4, 100.0, 40.0), (8, 200.0, 40.0)])),
+            ("latency that grows", steps([(100, 10.0, 90.0), (200, 20.0, 190.0)])),
+            ("throughput that does not follow", steps([(100, 10.0, 90.0), (200, 14.0, 91.0)])),
+            ("steps that are alike", steps([(100, 10.0, 90.0), (120, 12.0, 91.0)])),
+            ("a service at work", busy()),
+            ("nothing sampled", TrialBuilder::new("a").arrivals(9, 9.0, Load { vus: 1, rate: 9.0, latency_ms: 1.0 })),
+        ] {
+            assert_eq!(in_trial(trial), [], "with {name}");
+        }
+    }
+
+    fn busy() -> TrialBuilder {
+        let at = |vus, rate| Load { vus, rate, latency_ms: 90.0 };
+        let trial = TrialBuilder::new("a").service("shop", Some(1.0)).cpu("shop", 0, |_| 0.8);
+        trial.steady(20, at(100, 10.0)).steady(20, at(200, 20.0))
+    }
+}

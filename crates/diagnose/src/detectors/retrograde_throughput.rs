@@ -1,0 +1,414 @@
+//! `retrograde-throughput`: more load, less done.
+//!
+//! Throughput peaks and falls while users, or the rate offered, go on growing. The rule is in `fall.rs`; here it is said
+//! what grows at the fall: failed requests, refusals, CPU at its limit, CPU for each request, waiting. Which of these is
+//! the cause is not decided here: where another detector names one, the ranking puts this finding below it.
+//!
+//! Confidence is high when the throughput came back as the load went down again, or when the universal scalability law
+//! fits and its κ, what requests cost each other, is above zero with its whole interval.
+
+use narrows_model::finding::{Confidence, Figure, Finding};
+use narrows_model::units;
+
+use crate::Detector;
+use crate::cpu::Cpu;
+use crate::fall::Fall;
+use crate::levels::Level;
+use crate::periods::period_of;
+use crate::reading::Reading;
+use crate::stretches::Stretch;
+
+/// See the module.
+#[derive(Debug)]
+pub struct RetrogradeThroughput;
+
+/// A share of failed or refused requests grows when it grows by this much.
+const SHARE_GROWTH_MIN: f64 = 0.01;
+/// The time of a request and its CPU grow when they grow by this factor.
+const GROWTH_MIN: f64 = 1.25;
+/// The resource when nothing says which service the load is sent to.
+const WHOLE: &str = "the system";
+
+impl Detector for RetrogradeThroughput {
+    fn id(&self) -> &'static str {
+        "retrograde-throughput"
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
+        Fall::of(reading).map(|fall| finding(self, reading, &fall)).into_iter().collect()
+    }
+}
+
+fn finding(detector: &RetrogradeThroughput, reading: &Reading<'_>, fall: &Fall<'_>) -> Finding {
+    let growing = growing(reading, fall);
+    let mut reasons = vec![drop(fall)];
+    reasons.extend(growing.iter().map(|grown| grown.text.clone()));
+    reasons.extend(fall.back.as_ref().map(|back| {
+        format!("It is the load and not time: later, with less load again, throughput came back to {}.", back.told())
+    }));
+    reasons.extend(law(fall));
+    let resource = growing.iter().find_map(|grown| grown.resource.clone()).unwrap_or_else(|| entry(reading));
+    Finding {
+        detector: detector.id().into(),
+        version: detector.version(),
+        title: format!("throughput falls under more load, from {} to {}", fall.peak.told(), fall.last.told()),
+        resource,
+        cost_share: -fall.change.ratio,
+        cost_of: format!("of the throughput at {}", fall.peak.stretch.demand()),
+        confidence: if fall.back.is_some() || is_lawful(fall) { Confidence::High } else { Confidence::Medium },
+        reasons,
+        numbers: numbers(fall),
+        ruled_out: ruled_out(fall),
+        falsified_by: format!(
+            "A trial that begins at {} carries as much there as at {}.",
+            fall.last.stretch.demand(),
+            fall.peak.stretch.demand()
+        ),
+        advice: advice(fall, &growing),
+        caveats: caveats(fall),
+        period: period_of(reading.trial, fall.last.stretch.start_ns, fall.last.stretch.end_ns),
+        ..Finding::default()
+    }
+}
+
+fn drop(fall: &Fall<'_>) -> String {
+    format!(
+        "Of the best throughput, {} at {}, {} is lost at {} (95 % interval {} to {}).",
+        units::rate(fall.peak.stretch.rate),
+        fall.peak.stretch.demand(),
+        units::percent(-fall.change.ratio),
+        fall.last.stretch.demand(),
+        units::percent(-fall.change.high),
+        units::percent(-fall.change.low)
+    )
+}
+
+/// Something that grows from the peak to the fall.
+struct Grown {
+    text: String,
+    /// The service that it is about, if it is about one.
+    resource: Option<String>,
+    advice: String,
+}
+
+fn growing(reading: &Reading<'_>, fall: &Fall<'_>) -> Vec<Grown> {
+    let mut grown: Vec<Grown> = refusals(reading, fall).into_iter().collect();
+    grown.extend(processors(reading, fall));
+    grown.extend(errors(fall));
+    grown.extend(waiting(fall));
+    grown
+}
+
+fn errors(fall: &Fall<'_>) -> Option<Grown> {
+    let (before, now) = (fall.peak.error_rate(), fall.last.error_rate());
+    (now - before >= SHARE_GROWTH_MIN).then(|| Grown {
+        text: format!("Failed requests grow from {} to {}.", units::percent(before), units::percent(now)),
+        resource: None,
+        advice: "Find out which call fails first; work that ends in a failure is done for nothing.".into(),
+    })
+}
+
+/// The store or service that refuses most of its attempts.
+fn refusals(reading: &Reading<'_>, fall: &Fall<'_>) -> Option<Grown> {
+    let share = |target: &str, stretch: &Stretch| {
+        let calls = reading.trial.operations.iter().flat_map(|operation| &operation.calls);
+        let seconds = calls.filter(|call| call.target == target).flat_map(|call| &call.seconds);
+        let within = seconds.filter(|second| stretch.contains(second.start_ns.saturating_add(500_000_000)));
+        let (refused, all) = within.fold((0.0, 0.0), |(refused, all), second| {
+            (refused + second.throttled, all + second.succeeded + second.throttled + second.failed)
+        });
+        if all > 0.0 { refused / all } else { 0.0 }
+    };
+    let mut targets: Vec<&str> = reading
+        .trial
+        .operations
+        .iter()
+        .flat_map(|operation| &operation.calls)
+        .filter(|call| call.throttled > 0.0)
+        .map(|call| call.target.as_str())
+        .collect();
+    targets.sort_unstable();
+    targets.dedup();
+    let (peak, last) = (fall.peak.stretch, fall.last.stretch);
+    let worst = targets.into_iter().max_by(|a, b| share(a, last).total_cmp(&share(b, last)))?;
+    let (before, now) = (share(worst, peak), share(worst, last));
+    (now - before >= SHARE_GROWTH_MIN).then(|| Grown {
+        text: format!(
+            "Refusals (status 429) of {worst} grow from {} to {} of its calls.",
+            units::percent(before),
+            units::percent(now)
+        ),
+        resource: None,
+        advice: format!("Ask less of {worst} for each request, or provision more; a refused call is asked again."),
+    })
+}
+
+fn processors(reading: &Reading<'_>, fall: &Fall<'_>) -> Vec<Grown> {
+    let cpu = Cpu::of(reading);
+    let (peak, last) = (fall.peak.stretch, fall.last.stretch);
+    let services = reading.trial.service_names().into_iter();
+    let mut full: Vec<(f64, Grown)> = services
+        .filter_map(|service| {
+            let share = cpu.busy_share(service, last).filter(|share| *share >= reading.thresholds.cpu_limit_share)?;
+            let each = |stretch: &Stretch| Some(cpu.service_cores(service, stretch)? / stretch.rate * 1e9);
+            let dearer = each(peak).zip(each(last)).filter(|(before, now)| *now >= GROWTH_MIN * before);
+            let cost = dearer.map_or_else(String::new, |(before, now)| {
+                format!(", and each request costs it {} of CPU, not {}", units::duration(now), units::duration(before))
+            });
+            let text = format!("{service} uses {} of the CPU it may or can use{cost}.", units::percent(share));
+            let advice = format!(
+                "Take work out of the request in {service}, above all what grows with the requests under \
+                                  way: locks, garbage collection, retries, switches between threads."
+            );
+            Some((share, Grown { text, resource: Some(service.to_owned()), advice }))
+        })
+        .collect();
+    full.sort_by(|a, b| b.0.total_cmp(&a.0));
+    full.into_iter().map(|(_, grown)| grown).collect()
+}
+
+fn waiting(fall: &Fall<'_>) -> Option<Grown> {
+    let (peak, last) = (fall.peak.stretch, fall.last.stretch);
+    (last.service_ns >= GROWTH_MIN * peak.service_ns && peak.service_ns > 0.0).then(|| Grown {
+        text: format!(
+            "Requests take {} instead of {}: {} of them are under way at any time instead of {}.",
+            units::duration(last.service_ns),
+            units::duration(peak.service_ns),
+            units::three(last.in_flight()),
+            units::three(peak.in_flight())
+        ),
+        resource: None,
+        advice: "Look at where the longer time passes in the slowest traces of the two loads.".into(),
+    })
+}
+
+/// Whether the law fits and says that requests cost each other.
+fn is_lawful(fall: &Fall<'_>) -> bool {
+    fall.law.as_ref().is_some_and(|(fit, kappa)| fit.poor.is_none() && kappa.is_some_and(|(low, _)| low > 0.0))
+}
+
+fn law(fall: &Fall<'_>) -> Option<String> {
+    let (fit, kappa) = fall.law.as_ref().filter(|(fit, _)| fit.poor.is_none() && fit.kappa > 0.0)?;
+    let best = (fit.sigma < 1.0).then(|| ((1.0 - fit.sigma) / fit.kappa).sqrt());
+    let interval = kappa.map_or_else(String::new, |(low, high)| format!(" (95 % interval {low:.2e} to {high:.2e})"));
+    let best = best.map_or_else(String::new, |n| format!(", best with {} requests under way", units::three(n)));
+    Some(format!(
+        "The universal scalability law fits with σ = {:.2e} and κ = {:.2e}{interval}{best}.",
+        fit.sigma, fit.kappa
+    ))
+}
+
+fn numbers(fall: &Fall<'_>) -> Vec<Figure> {
+    let level = |level: &Level<'_>, when: &str| {
+        let stretch = level.stretch;
+        let load = match stretch.offered {
+            Some(offered) => Figure::new(format!("arrivals offered {when}"), offered, "/s"),
+            None => Figure::new(format!("users {when}"), f64::from(stretch.vus), ""),
+        };
+        [
+            load,
+            Figure::new(format!("throughput {when}"), stretch.rate, "/s"),
+            Figure::new(format!("mean latency {when}"), stretch.latency_ns, "ns"),
+            Figure::new(format!("failed requests {when}"), level.error_rate() * 100.0, "%"),
+        ]
+    };
+    let mut numbers: Vec<Figure> =
+        level(&fall.peak, "at the peak").into_iter().chain(level(&fall.last, "at the fall")).collect();
+    numbers.push(Figure::new("throughput lost, at least", -fall.change.high * 100.0, "%"));
+    numbers.push(Figure::new("throughput lost, at most", -fall.change.low * 100.0, "%"));
+    let fit = fall.law.as_ref().map(|(fit, _)| fit).filter(|fit| fit.poor.is_none());
+    numbers.extend(fit.into_iter().flat_map(|fit| {
+        [("λ", fit.lambda, "/s"), ("σ", fit.sigma, ""), ("κ", fit.kappa, "")]
+            .map(|(name, value, unit)| Figure::new(format!("{name} of the scalability law"), value, unit))
+    }));
+    numbers
+}
+
+fn ruled_out(fall: &Fall<'_>) -> Vec<String> {
+    let mut ruled_out = vec![
+        "Noise: the interval of the loss leaves out zero, widened for the choice of the best level.".to_owned(),
+        "The start of a step: the loss holds in the second half of the heaviest one.".to_owned(),
+        "The load generator: it had CPU to spare, and its requests left in time.".to_owned(),
+        "A drift over time: within the levels throughput does not fall as it does between them.".to_owned(),
+    ];
+    if fall.last.stretch.offered.is_some() {
+        ruled_out.push("Arrivals held back: no fewer requests were sent, or under way, than at the peak.".to_owned());
+    }
+    ruled_out
+}
+
+fn advice(fall: &Fall<'_>, growing: &[Grown]) -> String {
+    let bound = format!(
+        "Let no more than about {} requests into the system at a time (a bounded pool, or a limit where the load enters), \
+         so that more load waits outside instead of costing throughput.",
+        units::three(fall.peak.stretch.in_flight().max(1.0).ceil())
+    );
+    let first = growing.first().map_or_else(String::new, |grown| format!("{} ", grown.advice));
+    format!("{first}{bound}")
+}
+
+fn caveats(fall: &Fall<'_>) -> Vec<String> {
+    let mut caveats = Vec::new();
+    if fall.back.is_none() {
+        caveats.push(
+            "The load only grew: a level with fewer users after the heaviest would show whether the throughput comes back."
+                .to_owned(),
+        );
+    }
+    if let Some(why) = fall.law.as_ref().and_then(|(fit, _)| fit.poor.as_ref()) {
+        caveats.push(format!("The universal scalability law does not describe these levels: {why}."));
+    }
+    let few = fall.law.is_none();
+    if few {
+        caveats.push(format!("{} levels are too few for the universal scalability law.", fall.way_up.len() + 1));
+    }
+    caveats
+}
+
+/// The service that most traces begin in.
+fn entry(reading: &Reading<'_>) -> String {
+    let mut counts: std::collections::BTreeMap<&str, f64> = std::collections::BTreeMap::new();
+    for trace in &reading.trial.traces {
+        if let Some(root) = trace.spans.iter().find(|span| span.parent_id.is_none()) {
+            *counts.entry(root.service.as_str()).or_default() += trace.weight;
+        }
+    }
+    let most = counts.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
+    most.map_or_else(|| WHOLE.to_owned(), |(service, _)| service.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use narrows_model::run::{Verdict, WindowKind};
+    use narrows_model::series::names;
+    use narrows_testkit::operations::{operation, store_calls};
+    use narrows_testkit::trial::{Load, TrialBuilder};
+
+    use super::*;
+    use crate::thresholds::Thresholds;
+
+    fn detect(trial: TrialBuilder) -> Vec<Finding> {
+        crate::detect(&RetrogradeThroughput, &trial.build(), &Thresholds::default())
+    }
+
+    /// Ten seconds with a little noise, as many users as keep `rate` × latency in flight.
+    fn level(trial: TrialBuilder, vus: u32, rate: f64) -> TrialBuilder {
+        let latency_ms = 1e3 * f64::from(vus) / rate;
+        let noise = [1.0, 0.98, 1.02, 0.99, 1.01];
+        trial.window(WindowKind::Steady, vus, (0..10).map(move |s| (rate * noise[s % 5], latency_ms)))
+    }
+
+    fn levels(rates: &[(u32, f64)]) -> TrialBuilder {
+        let trial = TrialBuilder::new("a").warmup(5, Load { vus: 1, rate: 50.0, latency_ms: 20.0 });
+        rates.iter().fold(trial, |trial, (vus, rate)| level(trial, *vus, *rate))
+    }
+
+    /// Gunther's law with a peak near 22 users.
+    fn lawful() -> Vec<(u32, f64)> {
+        let law = |n: f64| 1000.0 * n / (1.0 + 0.02 * (n - 1.0) + 0.002 * n * (n - 1.0));
+        [1, 2, 4, 8, 16, 32, 64].map(|vus| (vus, law(f64::from(vus)))).into()
+    }
+
+    #[test]
+    fn a_curve_with_a_peak_is_named_with_its_law() {
+        let findings = detect(levels(&lawful()).service("shop", None));
+        let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
+        assert_eq!(finding.confidence, Confidence::High, "{:?}", finding.reasons);
+        assert!(
+            finding.title.starts_with("throughput falls under more load, from 8,989/s at 16 users to"),
+            "{}",
+            finding.title
+        );
+        assert!(
+            finding.reasons.iter().any(|reason| reason.contains("best with 22.1 requests under way")),
+            "{finding:?}"
+        );
+        let kappa = finding.numbers.iter().find(|figure| figure.name.starts_with('κ')).unwrap();
+        assert!((kappa.value - 0.002).abs() < 2e-4, "{kappa:?}");
+        assert!((finding.cost_share - 0.3).abs() < 0.15, "{}", finding.cost_share);
+        assert_eq!(finding.period.as_ref().unwrap().label, "“64 users”");
+    }
+
+    #[test]
+    fn what_grows_is_said() {
+        let full = levels(&[(4, 100.0), (8, 120.0), (16, 80.0)]).service("shop", Some(1.0));
+        let findings = detect(full.cpu("shop", 0, |second| if second < 25 { 0.6 } else { 0.99 }));
+        assert_eq!(findings[0].resource, "shop");
+        assert!(
+            findings[0].reasons[1]
+                .starts_with("shop uses 99 % of the CPU it may or can use, and each request costs it 12.4 ms of CPU"),
+            "{:?}",
+            findings[0].reasons
+        );
+        assert_eq!(findings[0].confidence, Confidence::Medium);
+        let mut counted = operation("shop", "GET /", 35, 80.0, 50.0);
+        let refused = |second: u32| if second >= 25 { 40.0 } else { 0.0 };
+        counted.calls = vec![store_calls("query", (0..35).map(|second| (100.0, refused(second), 100.0)))];
+        let findings = detect(levels(&[(4, 100.0), (8, 120.0), (16, 80.0)]).operation(counted));
+        assert!(findings[0].reasons[1].contains("Refusals (status 429) of azure.cosmosdb grow from 0 % to 29 %"));
+        assert_eq!(findings[0].resource, WHOLE);
+    }
+
+    #[test]
+    fn throughput_that_comes_back_is_proof() {
+        let findings = detect(levels(&[(4, 100.0), (8, 120.0), (16, 80.0), (8, 118.0)]));
+        assert_eq!(findings[0].confidence, Confidence::High);
+        assert!(findings[0].reasons.iter().any(|reason| reason.contains("came back to 118/s at 8 users")));
+    }
+
+    #[test]
+    fn an_open_load_falls_too() {
+        let open = |last: (f64, f64), dropped| {
+            let at = |rate: f64, latency_ms| Load { vus: 4, rate, latency_ms };
+            let trial = TrialBuilder::new("a").arrivals(10, 50.0, at(50.0, 20.0)).arrivals(10, 100.0, at(100.0, 20.0));
+            detect(trial.arrivals(10, 200.0, at(last.0, last.1)).held_back(0, dropped))
+        };
+        let findings = open((70.0, 400.0), 0);
+        assert!(findings[0].title.ends_with("from 100/s at 100/s to 70.0/s at 200/s"), "{}", findings[0].title);
+        assert_eq!(open((70.0, 20.0), 130), [], "what was not sent is not lost by the system");
+    }
+
+    #[test]
+    fn what_only_looks_like_it_is_silent() {
+        let falling = || levels(&[(4, 100.0), (8, 120.0), (16, 80.0)]);
+        assert_eq!(detect(falling()).len(), 1);
+        let noisy = |vus: u32, rate: f64| {
+            (0..10).map(move |s| (rate * [1.4, 0.6, 1.5, 0.5, 1.0][s % 5], 1e3 * f64::from(vus) / rate))
+        };
+        let noise = [(4, 100.0), (8, 120.0), (16, 105.0)]
+            .into_iter()
+            .fold(TrialBuilder::new("a"), |trial, (vus, rate)| trial.window(WindowKind::Steady, vus, noisy(vus, rate)));
+        let drift = [4, 8, 16].into_iter().zip(0_i32..).fold(TrialBuilder::new("a"), |trial, (vus, at)| {
+            trial.window(WindowKind::Steady, vus, (0..10).map(move |s| (120.0 * 0.98_f64.powi(10 * at + s), 50.0)))
+        });
+        let start =
+            falling().window(WindowKind::Steady, 32, (0..10).map(|s| (if s < 5 { 60.0 } else { 119.0 }, 300.0)));
+        let start = start.build();
+        for (name, trial) in [
+            ("flat", levels(&[(4, 100.0), (8, 120.0), (16, 121.0), (32, 119.0)])),
+            ("growing", levels(&[(4, 100.0), (8, 200.0), (16, 390.0)])),
+            ("less than a tenth", levels(&[(4, 100.0), (8, 120.0), (16, 110.0)])),
+            ("two levels", levels(&[(8, 120.0), (16, 80.0)])),
+            ("noise", noise),
+            ("a drift", drift),
+            ("a load that falls and warms caches", levels(&[(16, 80.0), (8, 120.0), (4, 100.0)])),
+            ("throughput that stays away", levels(&[(4, 100.0), (8, 120.0), (16, 80.0), (8, 82.0)])),
+            ("a full generator", falling().busiest_thread(names::GENERATOR, 0, |_| 0.97)),
+            ("a late generator", falling().lateness_ms(60.0)),
+            ("an invalid trial", falling().verdict(Verdict::Invalid, "Late.")),
+            ("a machine full of others", falling().host_cpu(|_| 1.0)),
+            ("nothing", TrialBuilder::new("a")),
+        ] {
+            assert_eq!(detect(trial), [], "with {name}");
+        }
+        assert_eq!(
+            crate::detect(&RetrogradeThroughput, &start, &Thresholds::default()),
+            [],
+            "with the start of a step"
+        );
+    }
+}

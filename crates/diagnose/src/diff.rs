@@ -1,0 +1,378 @@
+//! Two variants, perhaps of two runs: which operations, calls and findings came, went or changed.
+//!
+//! An operation has changed when its mean duration has, with the same intervals as variants of one run. A kind of call
+//! has changed when its attempts for each operation differ by more than counting explains (two standard errors of a
+//! Poisson count) and by more than the smallest change that is called one; the same holds for a finding's cost, which
+//! has no interval. Between two runs stands whatever else differs between two days: that is told as a caveat.
+
+use narrows_model::comparison::{Change, Meaning};
+use narrows_model::diff::{CallDiff, Diff, Fate, FindingDiff, OperationDiff};
+use narrows_model::evidence::{RunEvidence, TrialEvidence};
+use narrows_model::finding::Finding;
+use narrows_model::operation::{CallSummary, OperationEvidence, OperationSummary};
+use narrows_model::run::TrialState;
+use narrows_model::units;
+
+use crate::blocks::{Quantity, Stratum, change, half_width, operation_blocks, strata};
+use crate::compare::between_starts;
+use crate::summaries::operations;
+use crate::thresholds::Thresholds;
+
+/// How many standard errors two counts must lie apart.
+const COUNT_ERRORS: f64 = 2.0;
+/// How many things of a kind the sentence tells before it counts the rest.
+const TOLD_MAX: usize = 2;
+
+/// One variant of a run.
+#[derive(Debug, Clone, Copy)]
+pub struct Side<'a> {
+    /// How it is called, such as `RUN:VARIANT`.
+    pub label: &'a str,
+    /// Its run, with the trials of this variant only.
+    pub run: &'a RunEvidence,
+    /// The findings of each of these trials, in order.
+    pub findings: &'a [Vec<Finding>],
+}
+
+impl<'a> Side<'a> {
+    fn done(&self) -> Vec<&'a TrialEvidence> {
+        self.run.trials.iter().filter(|trial| trial.trial.state == TrialState::Done).collect()
+    }
+
+    /// Each cause and each effect once, the dearest for all repetitions.
+    fn causes(&self) -> Vec<&'a Finding> {
+        let mut causes: Vec<&Finding> = Vec::new();
+        for finding in
+            self.findings.iter().flatten().flat_map(|finding| std::iter::once(finding).chain(&finding.effects))
+        {
+            match causes.iter_mut().find(|known| is_same_cause(known, finding)) {
+                Some(known) if known.cost_share < finding.cost_share => *known = finding,
+                Some(_) => {}
+                None => causes.push(finding),
+            }
+        }
+        causes
+    }
+}
+
+fn is_same_cause(one: &Finding, other: &Finding) -> bool {
+    (&one.detector, &one.resource, &one.operation) == (&other.detector, &other.resource, &other.operation)
+}
+
+/// What differs from `before` to `after`.
+pub fn diff(before: Side<'_>, after: Side<'_>, thresholds: &Thresholds) -> Diff {
+    let trials = (before.done(), after.done());
+    let operations = operation_diffs(&trials.0, &trials.1, thresholds);
+    let findings = finding_diffs(&before.causes(), &after.causes(), thresholds);
+    Diff {
+        before: before.label.to_owned(),
+        after: after.label.to_owned(),
+        sentence: sentence((&before, &after), &operations, &findings),
+        caveats: caveats(&before, &after),
+        operations,
+        findings,
+    }
+}
+
+/// Pairs what has the same key: those of `after` in their order, then those that are gone.
+fn paired<'a, T, K: PartialEq>(
+    before: &'a [T],
+    after: &'a [T],
+    key: impl Fn(&'a T) -> K,
+) -> Vec<(Option<&'a T>, Option<&'a T>)> {
+    let find = |items: &'a [T], of: &'a T| items.iter().find(|item| key(item) == key(of));
+    let here = after.iter().map(|item| (find(before, item), Some(item)));
+    let gone = before.iter().filter(|item| find(after, item).is_none()).map(|item| (Some(item), None));
+    here.chain(gone).collect()
+}
+
+fn fate<T: Copy>(before: Option<T>, after: Option<T>, has_changed: impl FnOnce(T, T) -> bool) -> Fate {
+    match (before, after) {
+        (None, _) => Fate::Appeared,
+        (_, None) => Fate::Vanished,
+        (Some(before), Some(after)) if has_changed(before, after) => Fate::Changed,
+        _ => Fate::Same,
+    }
+}
+
+fn operation_diffs(before: &[&TrialEvidence], after: &[&TrialEvidence], thresholds: &Thresholds) -> Vec<OperationDiff> {
+    let (old, new) = (operations(before), operations(after));
+    let pairs = paired(&old, &new, |operation| (operation.service.as_str(), operation.name.as_str()));
+    let diffs = pairs.into_iter().filter_map(|(old, new)| {
+        let one = new.or(old)?;
+        let mean = old.zip(new).and_then(|(old, new)| mean_change((before, old), (after, new), thresholds));
+        Some(OperationDiff {
+            service: one.service.clone(),
+            name: one.name.clone(),
+            fate: fate(old, new, |_, _| mean.is_some_and(|mean| mean.meaning != Meaning::Same)),
+            before_ns: old.map(|old| old.mean_ns),
+            after_ns: new.map(|new| new.mean_ns),
+            mean,
+            calls: call_diffs(old, new, thresholds),
+        })
+    });
+    diffs.collect()
+}
+
+fn mean_change<'a>(
+    before: (&[&'a TrialEvidence], &OperationSummary),
+    after: (&[&'a TrialEvidence], &OperationSummary),
+    thresholds: &Thresholds,
+) -> Option<Change> {
+    let (old, new) = (blocks_of(before.0, before.1), blocks_of(after.0, after.1));
+    let mean_ns = |trial: &TrialEvidence| seen_in(trial, before.1).map_or(0.0, |seen| seen.duration.mean_ns());
+    let having = |trials: &[&'a TrialEvidence]| -> Vec<&'a TrialEvidence> {
+        trials.iter().copied().filter(|trial| seen_in(trial, before.1).is_some()).collect()
+    };
+    let starts = between_starts(&having(before.0), &having(after.0), mean_ns);
+    let width = half_width(&old, &new, Quantity::Latency)?.max(starts);
+    change(before.1.mean_ns, after.1.mean_ns, width, (0.0, thresholds.change_min))
+}
+
+fn blocks_of(trials: &[&TrialEvidence], operation: &OperationSummary) -> Vec<Stratum> {
+    strata(trials.iter().filter_map(|trial| Some((*trial, operation_blocks(seen_in(trial, operation)?)))))
+}
+
+fn seen_in<'a>(trial: &'a TrialEvidence, operation: &OperationSummary) -> Option<&'a OperationEvidence> {
+    let is_it = |known: &&OperationEvidence| (&known.service, &known.name) == (&operation.service, &operation.name);
+    trial.operations.iter().find(is_it)
+}
+
+fn call_diffs(
+    before: Option<&OperationSummary>,
+    after: Option<&OperationSummary>,
+    thresholds: &Thresholds,
+) -> Vec<CallDiff> {
+    let calls = |side: Option<&OperationSummary>| side.map_or(Vec::new(), |side| side.calls.clone());
+    let (old, new) = (calls(before), calls(after));
+    let completed = |side: Option<&OperationSummary>| side.map_or(0.0, |side| side.completed);
+    let counts = (completed(before), completed(after));
+    let pairs = paired(&old, &new, |call| (call.target.as_str(), call.name.as_str()));
+    let diffs = pairs.into_iter().filter_map(|(old, new)| {
+        let one = new.or(old)?;
+        Some(CallDiff {
+            target: one.target.clone(),
+            name: one.name.clone(),
+            fate: fate(old, new, |old, new| calls_differ((old, counts.0), (new, counts.1), thresholds)),
+            before: old.map(|old| old.attempts_per_operation),
+            after: new.map(|new| new.attempts_per_operation),
+        })
+    });
+    diffs.collect()
+}
+
+/// Each side with how often its operation completed.
+fn calls_differ(before: (&CallSummary, f64), after: (&CallSummary, f64), thresholds: &Thresholds) -> bool {
+    let (old, new) = (before.0.attempts_per_operation, after.0.attempts_per_operation);
+    let squared_error = |(call, completed): (&CallSummary, f64)| call.attempts_per_operation / completed.max(1.0);
+    let error = (squared_error(before) + squared_error(after)).sqrt();
+    let distance = (new - old).abs();
+    distance > COUNT_ERRORS * error && distance > thresholds.change_min * old.max(new)
+}
+
+fn finding_diffs(before: &[&Finding], after: &[&Finding], thresholds: &Thresholds) -> Vec<FindingDiff> {
+    let key = |finding: &&Finding| (finding.detector.clone(), finding.resource.clone(), finding.operation.clone());
+    let has_changed = |old: &Finding, new: &Finding| {
+        (new.cost_share - old.cost_share).abs() > thresholds.change_min * old.cost_share.max(new.cost_share)
+    };
+    let pairs = paired(before, after, key);
+    let diffs = pairs.into_iter().map(|(old, new)| FindingDiff {
+        fate: fate(old.copied(), new.copied(), has_changed),
+        before: old.map(|old| (*old).clone()),
+        after: new.map(|new| (*new).clone()),
+    });
+    diffs.collect()
+}
+
+fn caveats(before: &Side<'_>, after: &Side<'_>) -> Vec<String> {
+    let mut caveats = Vec::new();
+    for side in [before, after] {
+        if side.done().is_empty() {
+            caveats.push(format!("{} has no finished trial, so nothing of it can be compared.", side.label));
+        }
+    }
+    let (old, new) = (&before.run, &after.run);
+    if old.run.id != new.run.id {
+        caveats.push(
+            "The two are of different runs: what else differed between them, such as other programs on the machine, is \
+             not told apart from what was changed."
+                .into(),
+        );
+    }
+    if old.run.environment.cores != new.run.environment.cores
+        || old.run.environment.cpu_model != new.run.environment.cpu_model
+    {
+        caveats.push("The two ran on different machines, so times cannot be compared.".into());
+    }
+    if old.run.experiment != new.run.experiment {
+        caveats
+            .push(format!("The two are of different experiments, {} and {}.", old.run.experiment, new.run.experiment));
+    }
+    caveats
+}
+
+fn sentence(sides: (&Side<'_>, &Side<'_>), operations: &[OperationDiff], findings: &[FindingDiff]) -> String {
+    if sides.0.done().is_empty() || sides.1.done().is_empty() {
+        return "A side has no finished trial, so nothing can be said.".into();
+    }
+    let mut parts: Vec<String> = Vec::new();
+    for (wanted, words) in [(Fate::Vanished, "is gone"), (Fate::Appeared, "is new"), (Fate::Changed, "costs")] {
+        let told = findings.iter().filter(|finding| finding.fate == wanted).map(|finding| told(finding, words));
+        parts.extend(few(told.collect(), "finding"));
+    }
+    let slower = operations.iter().filter(|operation| operation.fate == Fate::Changed);
+    parts.extend(few(slower.filter_map(duration_told).collect(), "operation"));
+    let calls = operations.iter().flat_map(|operation| operation.calls.iter().map(move |call| (operation, call)));
+    let changed = calls.filter(|(_, call)| call.fate == Fate::Changed);
+    parts.extend(few(changed.map(|(operation, call)| calls_told(operation, call)).collect(), "kind of call"));
+    let label = format!("From {} to {}", sides.0.label, sides.1.label);
+    match parts.is_empty() {
+        true => format!("{label} nothing is shown to differ."),
+        false => format!("{label}: {}.", parts.join("; ")),
+    }
+}
+
+fn told(finding: &FindingDiff, words: &str) -> String {
+    match (&finding.before, &finding.after) {
+        (Some(before), Some(after)) => format!(
+            "{} of {} costs {} instead of {}",
+            after.detector,
+            after.resource,
+            units::percent(after.cost_share),
+            units::percent(before.cost_share)
+        ),
+        (Some(one), None) | (None, Some(one)) => format!("{} of {} {words}", one.detector, one.resource),
+        (None, None) => String::new(),
+    }
+}
+
+fn duration_told(operation: &OperationDiff) -> Option<String> {
+    let (before, after) = (operation.before_ns?, operation.after_ns?);
+    Some(format!("{} takes {} instead of {}", operation.name, units::duration(after), units::duration(before)))
+}
+
+fn calls_told(operation: &OperationDiff, call: &CallDiff) -> String {
+    format!(
+        "{} asks {} {} times instead of {}",
+        operation.name,
+        call.target,
+        units::number(call.after.unwrap_or(0.0)),
+        units::number(call.before.unwrap_or(0.0))
+    )
+}
+
+/// The first of these, and how many more there are.
+fn few(mut told: Vec<String>, what: &str) -> Vec<String> {
+    let more = told.len().saturating_sub(TOLD_MAX);
+    told.truncate(TOLD_MAX);
+    if more > 0 {
+        let s = if more == 1 { "" } else { "s" };
+        told.push(format!("so with {more} more {what}{s}"));
+    }
+    told
+}
+
+#[cfg(test)]
+mod tests {
+    use narrows_model::evidence::RunEvidence;
+    use narrows_model::operation::OperationEvidence;
+    use narrows_testkit::operations::{operation, store_calls};
+    use narrows_testkit::trial::{Load, TrialBuilder, run_of_trials};
+
+    use super::*;
+
+    fn finding(detector: &str, cost_share: f64) -> Finding {
+        Finding { detector: detector.into(), resource: "shop".into(), cost_share, ..Finding::default() }
+    }
+
+    /// Ten seconds of one operation, with so many calls a second.
+    fn orders(latency_ms: f64, calls_per_second: f64) -> OperationEvidence {
+        let mut orders = operation("shop", "GET /orders", 10, 50.0, latency_ms);
+        orders.calls = vec![store_calls("query", (0..10).map(|_| (calls_per_second, 0.0, 0.0)))];
+        orders
+    }
+
+    fn run(operations: impl IntoIterator<Item = OperationEvidence>) -> RunEvidence {
+        let trial = TrialBuilder::new("a").steady(10, Load { vus: 4, rate: 50.0, latency_ms: 20.0 });
+        run_of_trials([operations.into_iter().fold(trial, TrialBuilder::operation).build()])
+    }
+
+    fn between(before: &RunEvidence, old: Vec<Finding>, after: &RunEvidence, new: Vec<Finding>) -> Diff {
+        let (old, new) = (vec![old], vec![new]);
+        diff(
+            Side { label: "one", run: before, findings: &old },
+            Side { label: "two", run: after, findings: &new },
+            &Thresholds::default(),
+        )
+    }
+
+    #[test]
+    fn what_is_equal_is_the_same() {
+        let run = run([orders(20.0, 50.0)]);
+        let found = between(&run, vec![finding("n-plus-one", 0.5)], &run, vec![finding("n-plus-one", 0.5)]);
+        assert_eq!((found.operations[0].fate, found.operations[0].calls[0].fate), (Fate::Same, Fate::Same));
+        assert_eq!(found.findings[0].fate, Fate::Same);
+        assert_eq!(found.sentence, "From one to two nothing is shown to differ.");
+        assert_eq!(found.caveats, [""; 0]);
+    }
+
+    #[test]
+    fn operations_calls_and_findings_come_go_and_change() {
+        let login = operation("shop", "POST /login", 10, 5.0, 3.0);
+        let search = operation("shop", "GET /search", 10, 5.0, 3.0);
+        let before = run([orders(40.0, 550.0), login]);
+        let after = run([orders(20.0, 50.0), search]);
+        let found = between(
+            &before,
+            vec![finding("n-plus-one", 0.8), finding("cpu-saturation", 0.9)],
+            &after,
+            vec![finding("cpu-saturation", 0.6), finding("pool-wait", 0.3)],
+        );
+        let fates: Vec<_> = found.operations.iter().map(|o| (o.name.as_str(), o.fate)).collect();
+        let expected =
+            [("GET /orders", Fate::Changed), ("GET /search", Fate::Appeared), ("POST /login", Fate::Vanished)];
+        assert_eq!(fates, expected);
+        let call = &found.operations[0].calls[0];
+        assert_eq!((call.fate, call.before, call.after), (Fate::Changed, Some(11.0), Some(1.0)));
+        let fates: Vec<_> = found.findings.iter().map(|f| f.fate).collect();
+        assert_eq!(fates, [Fate::Changed, Fate::Appeared, Fate::Vanished]);
+        assert_eq!(
+            found.sentence,
+            "From one to two: n-plus-one of shop is gone; pool-wait of shop is new; cpu-saturation of shop costs 60 % \
+             instead of 90 %; GET /orders takes 20.0 ms instead of 40.0 ms; GET /orders asks azure.cosmosdb 1 times \
+             instead of 11."
+        );
+    }
+
+    #[test]
+    fn few_calls_that_differ_by_chance_are_the_same() {
+        let rare = |per_second: f64| {
+            let mut rare = operation("shop", "GET /rare", 10, 1.0, 20.0);
+            rare.calls = vec![store_calls("query", (0..10).map(|_| (per_second, 0.0, 0.0)))];
+            rare
+        };
+        let found = between(&run([rare(1.0)]), vec![], &run([rare(1.2)]), vec![]);
+        assert_eq!(found.operations[0].calls[0].fate, Fate::Same);
+    }
+
+    #[test]
+    fn an_effect_that_goes_with_its_cause_is_told() {
+        let run = run([orders(20.0, 50.0)]);
+        let cause = Finding { effects: vec![finding("cpu-saturation", 0.9)], ..finding("n-plus-one", 0.8) };
+        let found = between(&run, vec![cause], &run, vec![finding("cpu-saturation", 0.9)]);
+        let fates: Vec<_> = found.findings.iter().map(|f| f.fate).collect();
+        assert_eq!(fates, [Fate::Same, Fate::Vanished]);
+    }
+
+    #[test]
+    fn what_cannot_be_compared_is_said() {
+        let done = run([orders(20.0, 50.0)]);
+        let mut other = done.clone();
+        other.run.id = "00000000000000bb".into();
+        other.run.environment.cores = 64;
+        other.trials[0].trial.state = TrialState::Planned;
+        let found = between(&done, vec![], &other, vec![]);
+        assert_eq!(found.caveats.len(), 3, "{:?}", found.caveats);
+        assert_eq!(found.sentence, "A side has no finished trial, so nothing can be said.");
+    }
+}

@@ -1,0 +1,119 @@
+//! Queries that take longer the more of them there are: the time of each shape under the lightest and the heaviest load,
+//! and whether something other than the database explains it.
+
+use narrows_model::series::names;
+
+use crate::cpu::Cpu;
+use crate::databases::{Database, Taken};
+use crate::stretches::Stretch;
+
+/// A shape of query in both loads.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Grown<'a> {
+    pub(crate) shape: &'a str,
+    pub(crate) light: Taken,
+    pub(crate) heavy: Taken,
+}
+
+impl Grown<'_> {
+    fn factor(&self) -> f64 {
+        if self.light.median_ns > 0.0 { self.heavy.median_ns / self.light.median_ns } else { 1.0 }
+    }
+
+    fn heavy_ns(&self) -> f64 {
+        self.heavy.count * self.heavy.median_ns
+    }
+
+    /// What its queries would take if each took as long as under the lightest load.
+    fn alone_ns(&self) -> f64 {
+        self.heavy.count * self.light.median_ns
+    }
+}
+
+/// The queries of a database under two loads.
+#[derive(Debug)]
+pub(crate) struct Inflation<'a> {
+    pub(crate) light: &'a Stretch,
+    pub(crate) heavy: &'a Stretch,
+    /// The shapes with enough queries in both, most time first; at least one.
+    pub(crate) grown: Vec<Grown<'a>>,
+}
+
+impl<'a> Inflation<'a> {
+    /// How many times as long the queries take.
+    pub(crate) fn factor(&self) -> f64 {
+        let alone: f64 = self.grown.iter().map(Grown::alone_ns).sum();
+        let heavy: f64 = self.grown.iter().map(Grown::heavy_ns).sum();
+        if alone > 0.0 { heavy / alone } else { 1.0 }
+    }
+
+    /// The shape with most time.
+    pub(crate) fn worst(&self) -> &Grown<'a> {
+        &self.grown[0]
+    }
+
+    /// Whether spans say that the rows are the same.
+    pub(crate) fn has_rows(&self) -> bool {
+        self.grown.iter().all(|grown| grown.heavy.rows.is_some() && grown.light.rows.is_some())
+    }
+}
+
+/// How a database's queries grow with the load; none when they do not, or when something else explains it.
+pub(crate) fn inflation<'a>(cpu: &Cpu<'a>, database: &Database<'a>) -> Option<Inflation<'a>> {
+    let thresholds = cpu.thresholds;
+    let steady = || cpu.stretches.iter().filter(|stretch| stretch.is_steady && stretch.rate > 0.0);
+    let heavy = steady().max_by(|a, b| a.by_demand(b))?;
+    let light = steady().min_by(|a, b| a.by_demand(b))?;
+    heavy.demand_over(light).filter(|growth| *growth >= thresholds.database_demand_growth)?;
+    let (before, now) = (database.taken(light), database.taken(heavy));
+    let least = thresholds.database_queries;
+    let is_same_work = |grown: &Grown<'_>| {
+        let rows = grown.light.rows.zip(grown.heavy.rows);
+        rows.is_none_or(|(light, heavy)| (heavy - light).abs() <= thresholds.database_rows_share * light.max(1.0))
+    };
+    let mut grown: Vec<Grown<'a>> = now
+        .into_iter()
+        .filter_map(|(shape, heavy)| Some(Grown { shape, light: *before.get(shape)?, heavy }))
+        .filter(|grown| grown.light.spans >= least && grown.heavy.spans >= least && is_same_work(grown))
+        .collect();
+    grown.sort_by(|a, b| b.heavy_ns().total_cmp(&a.heavy_ns()));
+    let reads_grow = grown.iter().any(|grown| reads(grown.shape) && grown.factor() >= thresholds.database_inflation);
+    let found = Inflation { light, heavy, grown };
+    let is_shown = reads_grow
+        && found.factor() >= thresholds.database_inflation
+        && database.refused_share < thresholds.throttled_share
+        && clients_are_idle(cpu, database, heavy)
+        && is_not_idle_itself(cpu, database, heavy)
+        && !is_crowded(cpu, heavy);
+    is_shown.then_some(found)
+}
+
+/// Queries that take no locks that others wait for.
+fn reads(shape: &str) -> bool {
+    let text = shape.trim_start().to_ascii_lowercase();
+    let writes = ["insert", "update", "delete", "merge", "replace", "upsert", "lock", "call", "exec", "set "];
+    !writes.iter().any(|word| text.starts_with(word)) && !text.contains(" for update") && !text.contains(" for share")
+}
+
+/// Those who ask are known to have CPU to spare; else a span may be long because its own program waits for a processor.
+fn clients_are_idle(cpu: &Cpu<'_>, database: &Database<'_>, heavy: &Stretch) -> bool {
+    let is_idle =
+        |client: &str| cpu.busy_share(client, heavy).is_some_and(|share| share <= cpu.thresholds.database_client_share);
+    let mut clients: Vec<&str> = database.asked.iter().map(|asked| asked.client).collect();
+    clients.sort_unstable();
+    clients.dedup();
+    !clients.is_empty() && clients.into_iter().all(is_idle)
+}
+
+/// A database with CPU to spare waits for locks, disks or its own clients.
+fn is_not_idle_itself(cpu: &Cpu<'_>, database: &Database<'_>, heavy: &Stretch) -> bool {
+    let share = cpu.busy_share(database.name, heavy).filter(|_| database.is_service);
+    share.is_none_or(|share| share >= cpu.thresholds.database_busy_share)
+}
+
+/// On a machine full of other programs everything takes longer.
+fn is_crowded(cpu: &Cpu<'_>, heavy: &Stretch) -> bool {
+    let steal = cpu.cores_of(names::HOST_CPU_STEAL, "", 0, heavy).unwrap_or(0.0);
+    let is_full = cpu.host_use(heavy).is_some_and(|used| used.share >= cpu.thresholds.cpu_host_share);
+    is_full || steal >= cpu.thresholds.cpu_steal_share
+}

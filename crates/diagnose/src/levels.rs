@@ -1,0 +1,49 @@
+//! The levels of a load that rises in steps: what each steady stretch carried, and how sure that is.
+
+use narrows_model::evidence::TrialEvidence;
+use narrows_model::units;
+
+use crate::reading::Reading;
+use crate::seconds::{Estimate, Quantity, Second, seconds_of, total};
+use crate::stretches::Stretch;
+
+/// One steady stretch with what it carried.
+#[derive(Debug, Clone)]
+pub(crate) struct Level<'a> {
+    pub(crate) stretch: &'a Stretch,
+    pub(crate) seconds: Vec<Second>,
+    /// Of its throughput.
+    pub(crate) rate: Estimate,
+}
+
+impl<'a> Level<'a> {
+    /// None when the stretch is not steady or too short for an estimate.
+    pub(crate) fn of(trial: &TrialEvidence, stretch: &'a Stretch) -> Option<Self> {
+        let seconds = seconds_of(trial, stretch.start_ns, stretch.end_ns);
+        let rate = Estimate::of(&seconds, Quantity::Rate).filter(|_| stretch.is_steady && stretch.rate > 0.0)?;
+        Some(Self { stretch, seconds, rate })
+    }
+
+    /// Its first and its second half.
+    pub(crate) fn halves(&self) -> (Second, Second) {
+        let (first, second) = self.seconds.split_at(self.seconds.len() / 2);
+        (total(first), total(second))
+    }
+
+    /// Failed requests ÷ all that ended.
+    pub(crate) fn error_rate(&self) -> f64 {
+        let all = total(&self.seconds);
+        let ended = all.succeeded + all.failed;
+        if ended > 0.0 { all.failed / ended } else { 0.0 }
+    }
+
+    /// `120/s at 8 users`, or with what arrives.
+    pub(crate) fn told(&self) -> String {
+        format!("{} at {}", units::rate(self.stretch.rate), self.stretch.demand())
+    }
+}
+
+/// The levels of a trial in order of time.
+pub(crate) fn levels<'a>(reading: &Reading<'a>) -> Vec<Level<'a>> {
+    reading.stretches.iter().filter_map(|stretch| Level::of(reading.trial, stretch)).collect()
+}

@@ -1,0 +1,354 @@
+//! Identities that hold for every system, and what it means when a trial's figures break one: the figures are wrong, or
+//! are not about what they seem to be.
+//!
+//! - *Little's law*: requests under way = throughput × the time each takes. They can never be more than the users of a
+//!   closed load, and are all of them when nobody thinks.
+//! - *The utilisation law*: use of a resource = throughput × what each request costs it. So a service's CPU follows the
+//!   requests along a line; and it can be no more than its limit, nor all together more than the machine's.
+//! - *Forced flow*: what a service answers is what the others call. (All three: Denning and Buzen, *The Operational
+//!   Analysis of Queueing Network Models*, ACM Computing Surveys 1978.)
+//!
+//! Every stretch of load is looked at; of each law and resource the worst is told, once. Tolerances leave room for noise,
+//! short windows and sampled traces. Which figure is the wrong one is not decided here. What is said here are caveats, told before any finding.
+
+use narrows_model::evidence::TrialEvidence;
+use narrows_model::run::ServiceInstance;
+use narrows_model::series::names;
+use narrows_model::units;
+
+use crate::cpu::Cpu;
+use crate::levels::{Level, levels};
+use crate::reading::Reading;
+use crate::stretches::Stretch;
+
+/// From this share of the users under way nobody thinks.
+const NOBODY_THINKS: f64 = 0.95;
+/// Levels of load of which a line is drawn.
+const LINE_LEVELS_MIN: usize = 4;
+/// The load must spread by this factor for a line.
+const LINE_SPREAD_MIN: f64 = 2.0;
+/// Standard errors of a count that are noise.
+const COUNT_ERRORS: f64 = 3.0;
+
+/// The laws that this trial's figures break, one sentence each; empty when none is broken or too little is known.
+pub(crate) fn broken(reading: &Reading<'_>) -> Vec<String> {
+    let levels = levels(reading);
+    let mut broken: Vec<String> = too_many_under_way(reading, &levels).into_iter().collect();
+    broken.extend(too_few_under_way(reading, &levels));
+    broken.extend(beyond_limits(reading));
+    broken.extend(beyond_machine(reading));
+    broken.extend(off_the_line(reading, &levels));
+    broken.extend(lost_calls(reading));
+    broken
+}
+
+/// Levels of a closed load alone, with hardly a failure: the time that failed requests take is not known.
+fn closed<'l, 'a>(reading: &Reading<'_>, levels: &'l [Level<'a>]) -> impl Iterator<Item = &'l Level<'a>> {
+    let failed_max = reading.thresholds.law_error_share;
+    let is_closed = |stretch: &Stretch| stretch.offered.is_none() && stretch.vus > 0;
+    levels.iter().filter(move |level| is_closed(level.stretch) && level.error_rate() <= failed_max)
+}
+
+/// Requests under way, as a share of the users.
+fn share_under_way(stretch: &Stretch) -> f64 {
+    stretch.in_flight() / f64::from(stretch.vus.max(1))
+}
+
+/// Requests that were under way when the window began count in full: as many seconds' worth as each takes.
+fn tolerance(reading: &Reading<'_>, stretch: &Stretch) -> f64 {
+    reading.thresholds.law_tolerance + stretch.service_ns / 1e9 / stretch.seconds().max(1.0)
+}
+
+fn little(stretch: &Stretch) -> String {
+    format!(
+        "{} × {} = {} requests under way in {}",
+        units::rate(stretch.rate),
+        units::duration(stretch.service_ns),
+        units::three(stretch.in_flight()),
+        stretch.label
+    )
+}
+
+fn too_many_under_way(reading: &Reading<'_>, levels: &[Level<'_>]) -> Option<String> {
+    let excess = |stretch: &Stretch| share_under_way(stretch) - 1.0 - tolerance(reading, stretch);
+    let worst = closed(reading, levels).map(|level| level.stretch).max_by(|a, b| excess(a).total_cmp(&excess(b)))?;
+    (excess(worst) > 0.0).then(|| {
+        format!(
+            "Little's law is broken: {}, but there are only {} users. A latency or a throughput of this trial is not what it \
+             seems.",
+            little(worst),
+            worst.vus
+        )
+    })
+}
+
+/// Where nobody thinks under the lightest load, nobody does under more.
+fn too_few_under_way(reading: &Reading<'_>, levels: &[Level<'_>]) -> Option<String> {
+    let lightest = closed(reading, levels).min_by_key(|level| level.stretch.vus)?.stretch;
+    let lacking = |stretch: &Stretch| 1.0 - share_under_way(stretch) - tolerance(reading, stretch);
+    let heavier = closed(reading, levels).map(|level| level.stretch).filter(|stretch| stretch.vus > lightest.vus);
+    let worst = heavier.max_by(|a, b| lacking(a).total_cmp(&lacking(b)))?;
+    (share_under_way(lightest) >= NOBODY_THINKS && lacking(worst) > 0.0).then(|| {
+        format!(
+            "Little's law is broken: {}, but {} users that do not think in {}. What the others do is not in the figures: \
+             requests that never ended, or time that the generator itself needs.",
+            little(worst),
+            worst.vus,
+            lightest.label
+        )
+    })
+}
+
+/// Services that used more CPU than they may.
+fn beyond_limits(reading: &Reading<'_>) -> Vec<String> {
+    let cores_of = |instance: &ServiceInstance, stretch: &Stretch| {
+        let key = (names::CPU_CORES, instance.service.as_str(), instance.replica);
+        stretch.median_of(reading.trial, key, reading.thresholds)
+    };
+    let of = |instance: &ServiceInstance| {
+        let cap = instance.cpu_limit_cores.filter(|cap| *cap > 0.0)?;
+        let each = reading.stretches.iter().filter_map(|stretch| Some((cores_of(instance, stretch)?, stretch)));
+        let (cores, stretch) = each.max_by(|a, b| a.0.total_cmp(&b.0))?;
+        (cores > (1.0 + reading.thresholds.law_tolerance) * cap).then(|| {
+            format!(
+                "The utilisation law is broken: {} used {} cores in {}, but its limit is {}. The limit is not in force, or the \
+                 samples are wrong.",
+                instance.service,
+                units::three(cores),
+                stretch.label,
+                units::three(cap)
+            )
+        })
+    };
+    let mut broken: Vec<String> = reading.trial.services.iter().filter_map(of).collect();
+    broken.dedup();
+    broken
+}
+
+/// All processes of the run together used more than the machine did.
+fn beyond_machine(reading: &Reading<'_>) -> Option<String> {
+    let trial: &TrialEvidence = reading.trial;
+    let thresholds = reading.thresholds;
+    let each = reading.stretches.iter().filter_map(|stretch| {
+        let share = stretch.median_of(trial, (names::HOST_CPU_UTILIZATION, "", 0), thresholds)?;
+        let of = |service: &str, replica| stretch.median_of(trial, (names::CPU_CORES, service, replica), thresholds);
+        let services: f64 = trial.services.iter().filter_map(|i| of(&i.service, i.replica)).sum();
+        Some((services + of(names::GENERATOR, 0).unwrap_or(0.0), share * f64::from(trial.cores.max(1)), stretch))
+    });
+    let (own, machine, stretch) = each.max_by(|a, b| (a.0 - a.1).total_cmp(&(b.0 - b.1)))?;
+    (own > (1.0 + thresholds.law_tolerance) * machine + thresholds.law_cores).then(|| {
+        format!(
+            "The utilisation law is broken: the services and the generator used {} cores in {}, but the machine only {}. The \
+             samples of one of them are wrong.",
+            units::three(own),
+            stretch.label,
+            units::three(machine)
+        )
+    })
+}
+
+/// Services whose CPU does not follow the requests along a line.
+fn off_the_line(reading: &Reading<'_>, levels: &[Level<'_>]) -> Vec<String> {
+    let cpu = Cpu::of(reading);
+    let of = |service: &str| {
+        let points: Vec<(&Stretch, f64)> = levels
+            .iter()
+            .filter_map(|level| Some((level.stretch, cpu.service_cores(service, level.stretch)?)))
+            .collect();
+        let line = Line::through(&points.iter().map(|(stretch, cores)| (stretch.sent, *cores)).collect::<Vec<_>>())?;
+        let off = |(stretch, cores): &(&Stretch, f64)| cores - line.at(stretch.sent);
+        let worst = points.iter().max_by(|a, b| off(a).abs().total_cmp(&off(b).abs()))?;
+        let (stretch, cores) = *worst;
+        let thresholds = reading.thresholds;
+        let is_far = off(worst).abs() > (thresholds.law_line_share * cores).max(thresholds.law_cores);
+        is_far.then(|| {
+            format!(
+                "The utilisation law has no single cost of a request in {service}: {} cores at {} in {}, where a line \
+                 through all loads has {}. Something else than requests uses its CPU, or requests cost more in one load than in \
+                 another, so what one load costs does not tell what another will.",
+                units::three(cores),
+                units::rate(stretch.sent),
+                stretch.label,
+                units::three(line.at(stretch.sent).max(0.0))
+            )
+        })
+    };
+    reading.trial.service_names().into_iter().filter_map(of).collect()
+}
+
+/// CPU that is used anyway, and by each request.
+struct Line {
+    idle: f64,
+    each: f64,
+}
+
+impl Line {
+    /// Least squares; none with too few points or too little spread. Neither part is below 0.
+    fn through(points: &[(f64, f64)]) -> Option<Self> {
+        let most = points.iter().map(|(rate, _)| *rate).fold(0.0, f64::max);
+        let least = points.iter().map(|(rate, _)| *rate).fold(f64::INFINITY, f64::min);
+        if points.len() < LINE_LEVELS_MIN || most <= 0.0 || most < LINE_SPREAD_MIN * least {
+            return None;
+        }
+        let n = points.len() as f64;
+        let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / n;
+        let (rate, cores) = (mean(|point| point.0), mean(|point| point.1));
+        let squares: f64 = points.iter().map(|point| (point.0 - rate).powi(2)).sum();
+        let products: f64 = points.iter().map(|point| (point.0 - rate) * (point.1 - cores)).sum();
+        let each = (products / squares).max(0.0);
+        let idle = cores - each * rate;
+        if idle >= 0.0 {
+            return Some(Self { idle, each });
+        }
+        let through_zero: f64 = points.iter().map(|point| point.0 * point.1).sum();
+        Some(Self { idle: 0.0, each: through_zero / points.iter().map(|point| point.0.powi(2)).sum::<f64>() })
+    }
+
+    fn at(&self, rate: f64) -> f64 {
+        self.idle + self.each * rate
+    }
+}
+
+/// Calls to a service of the trial for which it has no server spans.
+fn lost_calls(reading: &Reading<'_>) -> Vec<String> {
+    let trial = reading.trial;
+    let of = |service: &str| {
+        let ports: Vec<String> =
+            trial.services.iter().filter(|i| i.service == service).map(|i| format!(":{}", i.port)).collect();
+        let answered: f64 =
+            trial.operations.iter().filter(|o| o.service == service).map(|o| o.completed + o.failed).sum();
+        let calls = trial.operations.iter().flat_map(|operation| &operation.calls);
+        let is_meant = |target: &str| ports.iter().any(|port| target.ends_with(port.as_str()));
+        // A call that failed may not have arrived.
+        let called: f64 = calls.filter(|call| is_meant(&call.target)).map(|call| call.succeeded + call.throttled).sum();
+        let weight = trial.traces.iter().map(|trace| trace.weight).fold(1.0, f64::max);
+        let thresholds = reading.thresholds;
+        let noise = COUNT_ERRORS * (weight / called.max(1.0)).sqrt();
+        let is_lost = answered > 0.0
+            && called >= thresholds.law_calls
+            && answered < (1.0 - thresholds.law_flow_share - noise) * called;
+        is_lost.then(|| {
+            format!(
+                "Forced flow is broken: {service} was called {} times with an answer, but its own spans show {} requests. Spans \
+                 of {service} are missing, so its time and its calls are counted too low.",
+                units::count(called.round() as u64),
+                units::count(answered.round() as u64)
+            )
+        })
+    };
+    trial.service_names().into_iter().filter_map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use narrows_model::operation::CallEvidence;
+    use narrows_testkit::operations::operation;
+    use narrows_testkit::spans::server;
+    use narrows_testkit::trial::{FIRST_PORT, Load, TrialBuilder};
+
+    use super::*;
+    use crate::thresholds::Thresholds;
+
+    fn said(trial: TrialBuilder) -> Vec<String> {
+        Reading::with(&trial.build(), &Thresholds::default(), broken)
+    }
+
+    /// Ten seconds for each of users, rate and latency.
+    fn steps(levels: &[(u32, f64, f64)]) -> TrialBuilder {
+        let trial = TrialBuilder::new("a").service("shop", Some(1.0)).service("stock", None);
+        levels.iter().fold(trial, |trial, (vus, rate, latency_ms)| {
+            trial.steady(10, Load { vus: *vus, rate: *rate, latency_ms: *latency_ms })
+        })
+    }
+
+    const EASY: [(u32, f64, f64); 4] = [(2, 100.0, 20.0), (4, 200.0, 20.0), (8, 380.0, 21.0), (16, 400.0, 40.0)];
+
+    #[test]
+    fn littles_law_bounds_what_is_under_way() {
+        let said_of = said(steps(&[(2, 100.0, 20.0), (4, 100.0, 80.0)]));
+        assert_eq!(
+            said_of,
+            [
+                "Little's law is broken: 100/s × 80.0 ms = 8 requests under way in “4 users”, but there are only 4 users. A \
+              latency or a throughput of this trial is not what it seems."
+            ]
+            .map(|text| text.replace("= 8 ", "= 8.00 "))
+        );
+        let lacking = said(steps(&[(2, 100.0, 20.0), (4, 200.0, 20.0), (40, 400.0, 60.0)]));
+        assert!(
+            lacking[0].contains("= 24.0 requests under way in “40 users”, but 40 users that do not think"),
+            "{lacking:?}"
+        );
+    }
+
+    #[test]
+    fn the_utilisation_law_holds_for_limits_and_the_machine() {
+        let over = said(steps(&EASY).cpu("shop", 0, |_| 1.3));
+        assert!(over[0].contains("shop used 1.30 cores in “16 users”, but its limit is 1.00"), "{over:?}");
+        let more = said(steps(&EASY).cpu("stock", 0, |_| 3.0).host_cpu(|_| 0.25));
+        assert!(more[0].contains("used 3.00 cores in “16 users”, but the machine only 1.00"), "{more:?}");
+    }
+
+    #[test]
+    fn cpu_follows_requests_along_a_line() {
+        let rates = [100.0, 200.0, 380.0, 400.0];
+        let with = move |of: fn(usize) -> f64| {
+            said(steps(&EASY).cpu("stock", 0, move |second| {
+                let level = second as usize / 10;
+                0.1 + 0.002 * rates[level] + of(level)
+            }))
+        };
+        assert_eq!(with(|_| 0.0), [""; 0]);
+        assert_eq!(with(|level| 0.02 * level as f64), [""; 0]);
+        let off = with(|level| if level == 1 { 1.5 } else { 0.0 });
+        assert!(
+            off[0].starts_with("The utilisation law has no single cost of a request in stock: 2.00 cores at 200/s"),
+            "{off:?}"
+        );
+    }
+
+    fn calls(called: f64, answered: u32) -> TrialBuilder {
+        let mut orders = operation("shop", "GET /", 40, called / 40.0, 20.0);
+        let target = format!("127.0.0.1:{}", FIRST_PORT + 1);
+        orders.calls = vec![CallEvidence { target, name: "GET".into(), succeeded: called, ..CallEvidence::default() }];
+        let stock = operation("stock", "GET /stock", 1, f64::from(answered), 5.0);
+        steps(&EASY).operation(orders).operation(stock)
+    }
+
+    #[test]
+    fn what_is_called_is_answered() {
+        let lost = said(calls(1000.0, 600));
+        assert_eq!(
+            lost,
+            [
+                "Forced flow is broken: stock was called 1,000 times with an answer, but its own spans show 600 requests. Spans \
+              of stock are missing, so its time and its calls are counted too low."
+            ]
+        );
+        assert_eq!(said(calls(1000.0, 760)), [""; 0]);
+        assert_eq!(said(calls(1000.0, 1500)), [""; 0], "others may call it too");
+        assert_eq!(said(calls(100.0, 20)), [""; 0], "too few to tell");
+        let weighted = calls(1000.0, 600).traces([server("shop", "GET /").weighted_trace(1, 64.0)]);
+        assert_eq!(said(weighted), [""; 0], "sampling may have done that");
+    }
+
+    #[test]
+    fn sound_figures_break_no_law() {
+        let thinking = [(10, 20.0, 50.0), (20, 39.0, 60.0), (40, 70.0, 90.0), (80, 80.0, 400.0)];
+        let open = (1..=4).fold(TrialBuilder::new("a").service("shop", None), |trial, step| {
+            let rate = 50.0 * f64::from(step);
+            trial.arrivals(10, rate, Load { vus: 1, rate, latency_ms: 100.0 })
+        });
+        for (name, trial) in [
+            ("nobody thinks", steps(&EASY)),
+            ("users think", steps(&thinking)),
+            ("an open load", open),
+            ("users unknown", steps(&[(0, 100.0, 80.0)])),
+            ("long requests in a short window", steps(&[(8, 1.0, 9000.0)])),
+            ("no load", TrialBuilder::new("a").service("shop", None)),
+            ("a noisy start", steps(&EASY).cpu("stock", 0, |second| if second == 3 { 3.0 } else { 0.4 })),
+        ] {
+            assert_eq!(said(trial), [""; 0], "with {name}");
+        }
+    }
+}

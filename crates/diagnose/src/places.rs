@@ -1,0 +1,204 @@
+//! What each of several alike places was asked: a store's partitions, a service's replicas, the servers of a database,
+//! the partitions of a topic.
+//!
+//! A request counts once at each place that it goes to, because what it does there is one decision. Statements that only
+//! one server ever sees, such as writes to a primary, do not count: they go there by design.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use narrows_model::evidence::TrialEvidence;
+use narrows_model::trace::{Span, SpanKind, Trace};
+
+use crate::calls::{Call, Handled};
+use crate::reading::Reading;
+use crate::stores::Store;
+
+/// What the places of a group are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    /// Physical partitions of a store.
+    Partition,
+    /// Replicas of a service of the trial.
+    Replica,
+    /// Servers that answer for one name.
+    Server,
+    /// Partitions of a topic or queue.
+    Topic,
+}
+
+impl Kind {
+    /// For people.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Kind::Partition | Kind::Topic => "partition",
+            Kind::Replica => "replica",
+            Kind::Server => "server",
+        }
+    }
+}
+
+/// One visit of a request at a place.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Visit<'a> {
+    pub(crate) trace: &'a Trace,
+    pub(crate) span: &'a Span,
+    pub(crate) weight: f64,
+}
+
+/// Places that are alike.
+#[derive(Debug, Default)]
+pub(crate) struct Group<'a> {
+    /// By name, those that nothing went to as well.
+    pub(crate) places: BTreeMap<String, Vec<Visit<'a>>>,
+    /// What the visits asked for, with how often, where that is recorded.
+    pub(crate) keys: BTreeMap<&'a str, f64>,
+    /// Visits by operation.
+    pub(crate) operations: BTreeMap<&'a str, f64>,
+}
+
+/// By what they are and of whom.
+pub(crate) type Groups<'a> = BTreeMap<(Kind, String), Group<'a>>;
+
+/// All groups of two places or more.
+pub(crate) fn groups<'a>(reading: &Reading<'a>) -> Groups<'a> {
+    let mut gather = Gather { trial: reading.trial, stores: HashMap::new(), groups: BTreeMap::new() };
+    for ((_, operation), all) in reading.operations {
+        for handled in all {
+            gather.add_entry(operation, handled);
+            gather.add_calls(operation, handled);
+        }
+    }
+    gather.add_topics();
+    gather.add_idle();
+    gather.groups.retain(|_, group| group.places.len() > 1);
+    gather.groups
+}
+
+/// How a span calls a store: port, system and address.
+type Called<'a> = (Option<u16>, Option<&'a str>, Option<&'a str>);
+
+struct Gather<'a> {
+    trial: &'a TrialEvidence,
+    /// Names of stores, by how spans call them.
+    stores: HashMap<Called<'a>, String>,
+    groups: Groups<'a>,
+}
+
+impl<'a> Gather<'a> {
+    /// A request that a replica answered, where its span says which.
+    fn add_entry(&mut self, operation: &'a str, handled: &Handled<'a>) {
+        let (entry, trace) = (handled.request.entry, handled.request.trace);
+        let own = |(service, _): &(&str, u32)| *service == entry.service;
+        let Some((service, replica)) = replica_at(self.trial, entry.facts.server_port).filter(own) else { return };
+        let visit = Visit { trace, span: entry, weight: trace.weight };
+        let client = entry.attributes.get("client.address").and_then(|address| address.as_str());
+        self.add((Kind::Replica, service.to_owned()), replica.to_string(), visit, (operation, client));
+    }
+
+    fn add_calls(&mut self, operation: &'a str, handled: &'a Handled<'a>) {
+        let mut visited: BTreeSet<((Kind, String), String)> = BTreeSet::new();
+        for call in &handled.calls {
+            let Some((group, place)) = self.place_of(call) else { continue };
+            if visited.insert((group.clone(), place.clone())) {
+                let visit = Visit { trace: handled.request.trace, span: call.last(), weight: handled.weight() };
+                self.add(group, place, visit, (operation, key_of(call)));
+            }
+        }
+    }
+
+    fn place_of(&mut self, call: &'a Call<'a>) -> Option<((Kind, String), String)> {
+        let span = call.last();
+        let facts = &span.facts;
+        if let Some(partition) = call.partition() {
+            let known = (facts.server_port, facts.db_system.as_deref(), facts.server_address.as_deref());
+            let trial = self.trial;
+            let name = self.stores.entry(known).or_insert_with(|| Store::of(trial, span).name);
+            return Some(((Kind::Partition, name.clone()), partition.to_owned()));
+        }
+        if let Some((service, replica)) = replica_at(self.trial, facts.server_port) {
+            // Where the replicas' own spans say who answered, those count.
+            return (!self.says_who_answered(service))
+                .then(|| ((Kind::Replica, service.to_owned()), replica.to_string()));
+        }
+        let name = match call.query {
+            Some(_) => call.kind.to_string(),
+            None => facts.rpc_service.clone().or_else(|| facts.peer_service.clone())?,
+        };
+        let address = facts.server_address.as_ref()?;
+        let place = facts.server_port.map_or(address.clone(), |port| format!("{address}:{port}"));
+        Some(((Kind::Server, name), place))
+    }
+
+    fn says_who_answered(&self, service: &str) -> bool {
+        let is_own = |span: &Span| span.service == service && span.kind == SpanKind::Server;
+        self.groups
+            .get(&(Kind::Replica, service.to_owned()))
+            .is_some_and(|group| group.places.values().flatten().any(|visit| is_own(visit.span)))
+    }
+
+    fn add_topics(&mut self) {
+        for trace in &self.trial.traces {
+            for span in &trace.spans {
+                let partition = span.attributes.get("messaging.destination.partition.id");
+                let (Some(partition), Some(topic)) = (partition, &span.facts.messaging_destination) else { continue };
+                let place = partition.as_str().map_or_else(|| partition.to_string(), str::to_owned);
+                let key = span.attributes.get("messaging.kafka.message.key").and_then(|key| key.as_str());
+                // Those who handle messages tell how long that takes; who sends them does not wait.
+                if span.kind == SpanKind::Consumer {
+                    let visit = Visit { trace, span, weight: trace.weight };
+                    self.add((Kind::Topic, topic.clone()), place, visit, (&span.name, key));
+                }
+            }
+        }
+    }
+
+    /// Places that nothing went to count too.
+    fn add_idle(&mut self) {
+        for ((kind, name), group) in &mut self.groups {
+            match kind {
+                Kind::Partition => {
+                    for reported in self.trial.throughput().into_iter().filter(|reported| reported.service == *name) {
+                        group.places.entry(reported.partition).or_default();
+                    }
+                }
+                Kind::Replica => {
+                    for instance in self.trial.services.iter().filter(|instance| instance.service == *name) {
+                        group.places.entry(instance.replica.to_string()).or_default();
+                    }
+                }
+                Kind::Server | Kind::Topic => {}
+            }
+        }
+    }
+
+    fn add(
+        &mut self,
+        group: (Kind, String),
+        place: String,
+        visit: Visit<'a>,
+        (operation, key): (&'a str, Option<&'a str>),
+    ) {
+        let group = self.groups.entry(group).or_default();
+        group.places.entry(place).or_default().push(visit);
+        *group.operations.entry(operation).or_default() += visit.weight;
+        if let Some(key) = key {
+            *group.keys.entry(key).or_default() += visit.weight;
+        }
+    }
+}
+
+/// The replica that listens on a port, of a service that has several.
+fn replica_at(trial: &TrialEvidence, port: Option<u16>) -> Option<(&str, u32)> {
+    let instance = trial.services.iter().find(|instance| Some(instance.port) == port)?;
+    let replicas = trial.services.iter().filter(|other| other.service == instance.service).count();
+    (replicas > 1).then_some((instance.service.as_str(), instance.replica))
+}
+
+/// What a call asks for, where its values are recorded.
+fn key_of<'a>(call: &'a Call<'a>) -> Option<&'a str> {
+    let is_recorded = match call.query {
+        Some(query) => query.shape.placeholders == 0 && query.shape.has_values() || call.asked.len() > query.text.len(),
+        None => !call.asked.is_empty(),
+    };
+    is_recorded.then_some(call.asked.as_str())
+}

@@ -1,0 +1,176 @@
+//! The order of a trial's findings, which of them is the narrow place, and which are only symptoms of others.
+//!
+//! Findings are told in this order, see [`Role`]: what makes the trial's figures invalid; what is in the way now, a
+//! limit that is hit or a structure that makes requests wait; what only spends more than needed; what says how far the
+//! trial can be read. Within a role cost decides, but what is in the way with low confidence comes after what is so
+//! with more. A cause absorbs its symptoms by the table of [`rules`] and takes the best place of them all, so that one
+//! problem is one finding. A cause of low confidence absorbs nothing that is surer than itself.
+//!
+//! The narrow place is the first finding that is in the way. Where none is, it is the first that costs more than needed
+//! with medium or high confidence: a guess that nothing waits for is not where a system is narrow. A finding about the
+//! experiment is never it.
+
+mod bonds;
+mod paths;
+mod rules;
+
+use std::cmp::Ordering;
+
+use narrows_model::finding::{Confidence, Finding, Role};
+
+use crate::Detector;
+use crate::detectors::cpu_saturation::{CpuSaturation, HOST};
+use crate::detectors::cross_partition_query::CrossPartitionQuery;
+use crate::detectors::database_saturation::DatabaseSaturation;
+use crate::detectors::generator_limited::GeneratorLimited;
+use crate::detectors::instrumentation_gap::InstrumentationGap;
+use crate::detectors::not_steady::NotSteady;
+use crate::detectors::offered_load_limited::OfferedLoadLimited;
+use crate::detectors::provisioned_rate::ProvisionedRate;
+use crate::detectors::retrograde_throughput::RetrogradeThroughput;
+use crate::detectors::straggler_branch::StragglerBranch;
+use crate::reading::Reading;
+use bonds::Bonds;
+use rules::{CAUSES, Findings, ORDER, Rule, are_of};
+
+/// About the experiment; those of the first list make its figures invalid when they are sure.
+const INVALIDATING: Findings = &[&GeneratorLimited, &NotSteady];
+const LIMITING: Findings = &[&GeneratorLimited, &NotSteady, &OfferedLoadLimited, &InstrumentationGap];
+/// What nothing waits for yet.
+const COSTLY: Findings = &[&CrossPartitionQuery, &ProvisionedRate];
+/// Detectors whose findings leave open what their time passes with.
+const UNEXPLAINING: Findings = &[&StragglerBranch];
+
+/// Puts findings in order, each below its cause, and says what each is to the trial.
+pub(crate) fn ranked(mut findings: Vec<Finding>, reading: &Reading<'_>) -> Vec<Finding> {
+    let bonds = Bonds::of(reading);
+    findings.iter_mut().for_each(|finding| finding.role = role(finding));
+    drop_explained_gaps(&mut findings);
+    findings.sort_by(by_place);
+    let mut findings = absorbed(findings, &bonds);
+    findings.sort_by(by_place);
+    for rule in ORDER {
+        put_first(rule, &mut findings, &bonds);
+    }
+    mark_narrow_place(&mut findings);
+    findings
+}
+
+fn role(finding: &Finding) -> Role {
+    let detector = finding.detector.as_str();
+    match finding.confidence {
+        Confidence::High if are_of(INVALIDATING, detector) => Role::Invalidates,
+        _ if are_of(LIMITING, detector) => Role::LimitsReading,
+        _ if are_of(COSTLY, detector) => Role::CostsMore,
+        _ => Role::InTheWay,
+    }
+}
+
+/// A gap that another finding explains hides nothing: one about the same operation, or about a full processor or
+/// database of that service or machine, for which requests wait without a span. Where the gap is only that time grows
+/// with the load, throughput that falls in that service says the same.
+fn drop_explained_gaps(findings: &mut Vec<Finding>) {
+    let explains = |other: &Finding, gap: &Finding| {
+        let is_full = [CpuSaturation.id(), DatabaseSaturation.id()].contains(&other.detector.as_str());
+        let is_of_system = !other.role.is_about_experiment() && !are_of(UNEXPLAINING, &other.detector);
+        let is_same_growth = other.detector == RetrogradeThroughput.id() && gap.period.is_some();
+        let is_there = [gap.resource.as_str(), HOST].contains(&&*other.resource);
+        let is_same_operation = other.operation.is_some() && other.operation == gap.operation;
+        is_of_system && (is_same_operation || is_there && (is_full || is_same_growth))
+    };
+    let is_gap = |finding: &Finding| finding.detector == InstrumentationGap.id();
+    let is_hidden: Vec<bool> =
+        findings.iter().map(|gap| is_gap(gap) && findings.iter().any(|other| explains(other, gap))).collect();
+    let mut hidden = is_hidden.into_iter();
+    findings.retain(|_| !hidden.next().unwrap_or(false));
+}
+
+/// Where a finding stands: its role, how sure it is when it is in the way, its cost.
+fn by_place(a: &Finding, b: &Finding) -> Ordering {
+    let is_unsure = |finding: &Finding| finding.role == Role::InTheWay && finding.confidence == Confidence::Low;
+    let place = |finding: &Finding| (finding.role, is_unsure(finding));
+    let cost = |finding: &Finding| {
+        let effects = finding.effects.iter().map(|effect| effect.cost_share);
+        effects.fold(finding.cost_share, f64::max)
+    };
+    place(a).cmp(&place(b)).then(cost(b).total_cmp(&cost(a)))
+}
+
+/// What causes another: its position and why.
+type Cause = (usize, &'static str);
+
+/// Moves symptoms below their causes. `findings` come dearest first.
+fn absorbed(findings: Vec<Finding>, bonds: &Bonds<'_, '_>) -> Vec<Finding> {
+    let mut causes: Vec<Option<Cause>> = vec![None; findings.len()];
+    for then in 0..findings.len() {
+        causes[then] = cause_of(&findings, then, bonds).filter(|(first, _)| origin(&causes, *first) != then);
+    }
+    let titles: Vec<(String, String)> = findings.iter().map(|f| (f.detector.clone(), f.title.clone())).collect();
+    let origins: Vec<usize> = (0..findings.len()).map(|at| origin(&causes, at)).collect();
+    let mut slots: Vec<Option<Finding>> = findings.into_iter().map(Some).collect();
+    for at in 0..slots.len() {
+        let Some((first, why)) = causes[at] else { continue };
+        let Some(mut effect) = slots[at].take() else { continue };
+        let (detector, title) = &titles[first];
+        effect.reasons.push(format!("It is a likely effect of {detector}: {title}. {why}"));
+        if let Some(cause) = slots[origins[at]].as_mut() {
+            cause.role = cause.role.min(effect.role);
+            cause.effects.push(effect);
+        }
+    }
+    slots.into_iter().flatten().collect()
+}
+
+/// The finding at the end of a chain of causes. Causes never go round: the last link of a circle is not made.
+fn origin(causes: &[Option<Cause>], mut at: usize) -> usize {
+    while let Some((first, _)) = causes[at] {
+        at = first;
+    }
+    at
+}
+
+/// The first rule that has a cause for this one, and the dearest of its causes.
+fn cause_of(findings: &[Finding], then: usize, bonds: &Bonds<'_, '_>) -> Option<Cause> {
+    let effect = &findings[then];
+    let is_sure_enough = |cause: &Finding| cause.confidence > Confidence::Low || effect.confidence == Confidence::Low;
+    let is_cause = |rule: &Rule, cause: &Finding| {
+        are_of(rule.first, &cause.detector) && is_sure_enough(cause) && bonds.tie(rule.ties, cause, effect)
+    };
+    let rules = CAUSES.iter().filter(|rule| are_of(rule.then, &effect.detector));
+    rules.into_iter().find_map(|rule| {
+        let first = (0..findings.len()).find(|at| *at != then && is_cause(rule, &findings[*at]))?;
+        Some((first, rule.why))
+    })
+}
+
+/// Each finding that must wait, in order, gets the dearest of those it waits for before it.
+fn put_first(rule: &Rule, findings: &mut Vec<Finding>, bonds: &Bonds<'_, '_>) {
+    let mut at = 0;
+    while at < findings.len() {
+        let waiting = &findings[at];
+        let is_first = |other: &Finding| are_of(rule.first, &other.detector) && bonds.tie(rule.ties, other, waiting);
+        let before = findings.iter().position(is_first).filter(|_| are_of(rule.then, &waiting.detector));
+        if let Some(before) = before {
+            let reason = format!("{}{}.", rule.why, findings[before].title);
+            findings[at].reasons.push(reason);
+            if before > at {
+                let first = findings.remove(before);
+                findings.insert(at, first);
+                at += 1;
+            }
+        }
+        at += 1;
+    }
+}
+
+fn mark_narrow_place(findings: &mut [Finding]) {
+    let is_sure = |finding: &Finding| finding.confidence > Confidence::Low;
+    let in_the_way = findings.iter().position(|finding| finding.role == Role::InTheWay);
+    let costly = || findings.iter().position(|finding| finding.role == Role::CostsMore && is_sure(finding));
+    if let Some(at) = in_the_way.or_else(costly) {
+        findings[at].role = Role::NarrowPlace;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,165 @@
+//! Who asks whom, as traces and ports say it: the ways by which one thing can hold another back.
+//!
+//! A service is known by its name. What it calls is known by every name that the call gives it: the service that
+//! listens at the port, the service whose span answers below the call, the database's system, the address. So a finding
+//! about `postgres` and one about `postgresql` both find their callers. A way that no trace shows is not there.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use narrows_model::evidence::TrialEvidence;
+use narrows_model::finding::Finding;
+use narrows_model::trace::{Span, SpanKind, Trace, hex};
+
+use crate::reading::Reading;
+
+/// Pairs of who asks and who is asked that are kept; what comes later is left out.
+const PAIRS_MAX: usize = 10_000;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Paths<'a> {
+    /// Whom each service asks.
+    asked: BTreeMap<&'a str, BTreeSet<&'a str>>,
+    /// The services that requests reach first.
+    entrances: BTreeSet<&'a str>,
+}
+
+impl<'a> Paths<'a> {
+    pub(super) fn of(reading: &Reading<'a>) -> Self {
+        let mut paths = Self::default();
+        let mut pairs: BTreeSet<(&'a str, &'a str)> = BTreeSet::new();
+        for request in reading.requests {
+            let service = request.entry.service.as_str();
+            if request.entry.parent_id.is_none() {
+                paths.entrances.insert(service);
+            }
+            let queries = request.queries.iter().map(|query| query.span);
+            for call in queries.chain(request.other_calls.iter().copied()) {
+                pairs.extend(names_by_call(reading.trial, call).map(|asked| (service, asked)));
+            }
+            if pairs.len() > PAIRS_MAX {
+                break;
+            }
+        }
+        for trace in &reading.trial.traces {
+            pairs.extend(answered(trace).into_iter().take(PAIRS_MAX.saturating_sub(pairs.len())));
+        }
+        for (service, asked) in pairs.into_iter().filter(|(service, asked)| service != asked) {
+            paths.asked.entry(service).or_default().insert(asked);
+        }
+        paths
+    }
+
+    /// Whether any trace says who asks whom or where requests arrive.
+    pub(super) fn are_known(&self) -> bool {
+        !self.entrances.is_empty() || !self.asked.is_empty()
+    }
+
+    /// Whether requests pass by this one on their way: whether one that arrives there, or anywhere when `from` is no
+    /// service that asks, is answered with its help.
+    pub(super) fn lead_by(&self, from: &str, to: &str) -> bool {
+        if self.asked.contains_key(from) || self.entrances.contains(from) {
+            return self.reaches(from, to);
+        }
+        self.entrances.iter().any(|entrance| self.reaches(entrance, to))
+    }
+
+    /// Whether one is the other, or asks it, or asks what asks it.
+    pub(super) fn reaches(&self, from: &str, to: &str) -> bool {
+        let mut seen: BTreeSet<&str> = BTreeSet::new();
+        let mut open = vec![from];
+        while let Some(service) = open.pop() {
+            if service == to {
+                return true;
+            }
+            if let Some((known, asked)) = self.asked.get_key_value(service)
+                && seen.insert(known)
+            {
+                open.extend(asked.iter().copied());
+            }
+        }
+        false
+    }
+}
+
+/// Services whose spans answer a span of another service.
+fn answered(trace: &Trace) -> BTreeSet<(&str, &str)> {
+    let service_of: BTreeMap<_, _> = trace.spans.iter().map(|span| (span.span_id, span.service.as_str())).collect();
+    let asker = |span: &Span| span.parent_id.and_then(|parent| service_of.get(&parent).copied());
+    trace.spans.iter().filter_map(|span| Some((asker(span)?, span.service.as_str()))).collect()
+}
+
+/// The names that a call itself gives to what it calls.
+fn names_by_call<'a>(trial: &'a TrialEvidence, call: &'a Span) -> impl Iterator<Item = &'a str> {
+    let facts = &call.facts;
+    let listens = trial.services.iter().filter(|instance| Some(instance.port) == facts.server_port);
+    let said = [&facts.db_system, &facts.server_address, &facts.peer_service];
+    listens.map(|instance| instance.service.as_str()).chain(said.into_iter().flatten().map(String::as_str))
+}
+
+/// What the example spans of a finding call, by all names that are known for it; a span that answers names its service.
+pub(super) fn targets<'a>(finding: &Finding, trial: &'a TrialEvidence) -> BTreeSet<&'a str> {
+    let mut names = BTreeSet::new();
+    for exemplar in &finding.exemplars {
+        let Some(trace) = trial.traces.iter().find(|trace| hex(&trace.id) == exemplar.trace_id) else { continue };
+        let shown: Vec<&Span> =
+            trace.spans.iter().filter(|span| exemplar.span_ids.contains(&hex(&span.span_id))).collect();
+        for span in &shown {
+            names.extend(names_by_call(trial, span));
+            let below = trace.spans.iter().filter(|other| other.parent_id == Some(span.span_id));
+            names.extend(below.filter(|other| other.service != span.service).map(|other| other.service.as_str()));
+            if span.kind == SpanKind::Server {
+                names.insert(span.service.as_str());
+            }
+        }
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use narrows_testkit::spans::{client, query, server};
+    use narrows_testkit::trial::{FIRST_PORT, TrialBuilder};
+
+    use super::*;
+    use crate::thresholds::Thresholds;
+
+    fn with_paths(check: impl FnOnce(&Paths<'_>)) {
+        let stock = server("stock", "GET /stock").at(2.0, 5.0).child(query("SELECT a FROM t").to_port(FIRST_PORT + 2));
+        let shop = server("shop", "GET /").at(0.0, 9.0).child(client("GET").at(1.0, 7.0).child(stock));
+        let trial = TrialBuilder::new("a").service("shop", None).service("stock", None).service("store", None);
+        let trial = trial.traces([shop.trace(1), server("mail", "GET /").trace(2)]).build();
+        Reading::with(&trial, &Thresholds::default(), |reading| check(&Paths::of(reading)));
+    }
+
+    #[test]
+    fn a_way_goes_over_services_and_ends_at_every_name_of_a_store() {
+        with_paths(|paths| {
+            for to in ["shop", "stock", "store", "postgresql"] {
+                assert!(paths.reaches("shop", to), "{to}");
+            }
+            assert!(!paths.reaches("stock", "shop"));
+            assert!(!paths.reaches("shop", "mail"));
+        });
+    }
+
+    #[test]
+    fn requests_pass_by_what_answers_them() {
+        with_paths(|paths| {
+            assert!(paths.lead_by("", "store") && paths.lead_by("", "mail"));
+            assert!(paths.lead_by("stock", "store") && !paths.lead_by("mail", "store"));
+            assert!(!paths.lead_by("", "search"));
+        });
+    }
+
+    #[test]
+    fn spans_that_are_their_own_parents_end_nowhere() {
+        let mut trace = server("a", "GET /").child(server("b", "GET /")).trace(1);
+        trace.spans[0].parent_id = Some(trace.spans[1].span_id);
+        let trial = TrialBuilder::new("a").traces([trace]).build();
+        Reading::with(&trial, &Thresholds::default(), |reading| {
+            let paths = Paths::of(reading);
+            assert!(paths.reaches("a", "b") && paths.reaches("b", "a") && !paths.reaches("a", "c"));
+        });
+    }
+}

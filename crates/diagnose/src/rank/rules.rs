@@ -1,0 +1,205 @@
+//! What brings about what, as one table: which findings absorb which, and which only come before others.
+//!
+//! A cause absorbs a symptom only where something ties the two; without a tie they are two findings, however alike they
+//! look. Of several causes that are tied to one symptom, the first rule decides, then cost. The table goes one way: no
+//! detector's findings can be both cause and symptom of another's, but for one pair, a full service and the repetitions
+//! that it is asked, where figures decide which way it goes.
+
+use crate::Detector;
+use crate::detectors::chatty_http::ChattyHttp;
+use crate::detectors::cpu_saturation::CpuSaturation;
+use crate::detectors::cross_partition_query::CrossPartitionQuery;
+use crate::detectors::database_saturation::DatabaseSaturation;
+use crate::detectors::hot_partition::HotPartition;
+use crate::detectors::n_plus_one::NPlusOne;
+use crate::detectors::pool_wait::PoolWait;
+use crate::detectors::provisioned_rate::ProvisionedRate;
+use crate::detectors::retrograde_throughput::RetrogradeThroughput;
+use crate::detectors::retry_storm::RetryStorm;
+use crate::detectors::serial_fan_out::SerialFanOut;
+use crate::detectors::straggler_branch::StragglerBranch;
+use crate::detectors::throttling::Throttling;
+
+/// Findings of some detectors.
+pub(super) type Findings = &'static [&'static dyn Detector];
+
+/// What two findings can have to do with each other. The first is the cause, or what to deal with first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tie {
+    /// Both are about one service or store; of a full machine, the service that uses most of it.
+    SameResource,
+    /// The calls that the first shows go to what the second is about.
+    FirstAsks,
+    /// The calls that the second shows go to what the first is about.
+    SecondAsks,
+    /// What the second is about asks what the first is about, by whichever of its calls.
+    Behind,
+    /// Both are about one operation of one service, or of services that ask one another.
+    SameOperation,
+    /// The load's requests pass by what the first is about.
+    OnTheWay,
+    /// The branch that the second shows is what the first is about, or asks it.
+    InBranch,
+    /// Both are about one store, and it would have room if all its partitions were asked alike.
+    Uneven,
+    /// The repetitions that the first counts go to what the second is about, and without them that would not be full.
+    Amplified,
+    /// The first is full even without the repetitions that the second counts, and these go to it.
+    FullAnyway,
+}
+
+/// One row: any of its ties suffices.
+pub(super) struct Rule {
+    pub(super) first: Findings,
+    pub(super) then: Findings,
+    pub(super) ties: &'static [Tie],
+    /// A whole sentence for a cause; the beginning of one, before the first's title, for an order.
+    pub(super) why: &'static str,
+}
+
+/// Causes and their symptoms.
+pub(super) const CAUSES: &[Rule] = &[
+    Rule {
+        first: &[&HotPartition],
+        then: &[&Throttling, &ProvisionedRate],
+        ties: &[Tie::Uneven],
+        why: "Asked alike, all partitions together would have room.",
+    },
+    Rule {
+        first: &[&Throttling],
+        then: &[&ProvisionedRate],
+        ties: &[Tie::SameResource],
+        why: "A store that has spent what it may refuses the rest.",
+    },
+    Rule {
+        first: &[&CrossPartitionQuery],
+        then: &[&ProvisionedRate],
+        ties: &[Tie::FirstAsks],
+        why: "What every partition is asked for nothing is spent by each of them.",
+    },
+    Rule {
+        first: &[&NPlusOne, &ChattyHttp, &CrossPartitionQuery],
+        then: &[&DatabaseSaturation],
+        ties: &[Tie::FirstAsks, Tie::SameResource],
+        why: "Every call costs what is asked its share of work.",
+    },
+    Rule {
+        first: &[&NPlusOne, &ChattyHttp, &CrossPartitionQuery],
+        then: &[&CpuSaturation],
+        ties: &[Tie::SameResource, Tie::FirstAsks],
+        why: "Every call costs both sides processor time.",
+    },
+    Rule {
+        first: &[&HotPartition],
+        then: &[&DatabaseSaturation, &CpuSaturation],
+        ties: &[Tie::SameResource],
+        why: "The part that is asked most is full first.",
+    },
+    Rule {
+        first: &[&RetryStorm],
+        then: &[&DatabaseSaturation, &CpuSaturation],
+        ties: &[Tie::Amplified],
+        why: "Without the repetitions it would not be full.",
+    },
+    Rule {
+        first: &[&DatabaseSaturation],
+        then: &[&CpuSaturation],
+        ties: &[Tie::SameResource],
+        why: "It is the same limit, seen from the machine.",
+    },
+    Rule {
+        first: &[&DatabaseSaturation, &CpuSaturation],
+        then: &[&RetryStorm],
+        ties: &[Tie::FullAnyway],
+        why: "What is full answers late or not at all, and is asked again.",
+    },
+    Rule {
+        first: &[&DatabaseSaturation, &CpuSaturation],
+        then: &[&PoolWait],
+        ties: &[Tie::SameResource, Tie::Behind],
+        why: "Connections are held for longer while what answers them is full.",
+    },
+    Rule {
+        first: &[&Throttling, &RetryStorm, &DatabaseSaturation, &CpuSaturation, &PoolWait],
+        then: &[&RetrogradeThroughput],
+        ties: &[Tie::OnTheWay],
+        why: "The load's requests pass by it, and it is where more of them only wait.",
+    },
+    Rule {
+        first: &[
+            &Throttling,
+            &HotPartition,
+            &DatabaseSaturation,
+            &CpuSaturation,
+            &PoolWait,
+            &RetryStorm,
+            &NPlusOne,
+            &SerialFanOut,
+            &ChattyHttp,
+            &CrossPartitionQuery,
+        ],
+        then: &[&StragglerBranch],
+        ties: &[Tie::InBranch],
+        why: "That is what the slow branch waits for.",
+    },
+];
+
+/// What only comes before something else. In this order, so that what comes first of all is moved last.
+pub(super) const ORDER: &[Rule] = &[
+    Rule {
+        first: &[&Throttling],
+        then: &[&HotPartition],
+        ties: &[Tie::SameResource],
+        why: "The store has no room to spare beside its hottest part: ",
+    },
+    Rule {
+        first: &[&Throttling],
+        then: &[&CrossPartitionQuery],
+        ties: &[Tie::SecondAsks, Tie::SameOperation],
+        why: "It is one way to ask less of a store that refuses calls now: ",
+    },
+    Rule {
+        first: &[&Throttling],
+        then: &[&SerialFanOut],
+        ties: &[Tie::SecondAsks, Tie::SameOperation],
+        why: "While the store refuses calls, making them at once would only have them refused sooner: ",
+    },
+];
+
+/// Whether one of these detectors made it.
+pub(super) fn are_of(findings: Findings, detector: &str) -> bool {
+    findings.iter().any(|known| known.id() == detector)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    /// Every pair of the table that figures do not decide.
+    fn pairs() -> impl Iterator<Item = (&'static str, &'static str)> {
+        let undecided = CAUSES.iter().filter(|rule| rule.ties != [Tie::FullAnyway]);
+        undecided.flat_map(|rule| rule.first.iter().flat_map(|a| rule.then.iter().map(|b| (a.id(), b.id()))))
+    }
+
+    #[test]
+    fn no_cause_is_the_symptom_of_its_symptoms() {
+        let mut depth: BTreeMap<&str, usize> = BTreeMap::new();
+        for _ in 0..crate::detectors::ALL.len() {
+            for (first, then) in pairs() {
+                let least = depth.get(first).copied().unwrap_or(0) + 1;
+                let known = depth.entry(then).or_default();
+                *known = least.max(*known);
+            }
+        }
+        let deepest = depth.values().max().copied().unwrap_or(0);
+        assert!((2..crate::detectors::ALL.len()).contains(&deepest), "a circle among {depth:?}");
+    }
+
+    #[test]
+    fn reasons_are_sentences_and_orders_lead_to_a_title() {
+        assert!(CAUSES.iter().all(|rule| rule.why.ends_with('.') && !rule.ties.is_empty()));
+        assert!(ORDER.iter().all(|rule| rule.why.ends_with(": ") && !rule.ties.is_empty()));
+    }
+}

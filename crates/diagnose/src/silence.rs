@@ -1,0 +1,116 @@
+//! Services that ran and of which no span tells, or whose spans do not join those of their callers.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use narrows_model::trace::{Span, SpanId, TraceId};
+
+use crate::databases::is_database_program;
+use crate::reading::Reading;
+use crate::requests::is_database;
+
+/// Traces below which the absence of a service from them means nothing.
+const TRACES_MIN: usize = 20;
+
+/// Services without any span; databases, which nobody instruments, left out.
+pub(crate) fn silent_services<'a>(reading: &Reading<'a>) -> Vec<&'a str> {
+    let trial = reading.trial;
+    if trial.traces.len() < TRACES_MIN {
+        return Vec::new();
+    }
+    let spans = || trial.traces.iter().flat_map(|trace| &trace.spans);
+    let speaking: BTreeSet<&str> = spans().map(|span| span.service.as_str()).collect();
+    let asked_as_database: BTreeSet<u16> =
+        spans().filter(|span| is_database(span)).filter_map(|span| span.facts.server_port).collect();
+    let is_store = |service: &str| {
+        let mut instances = trial.services.iter().filter(|instance| instance.service == service);
+        instances.any(|instance| asked_as_database.contains(&instance.port))
+    };
+    let mut services = trial.service_names();
+    services
+        .retain(|service| !speaking.contains(service) && !is_store(service) && !is_database_program(trial, service));
+    services
+}
+
+/// Databases that ran while no span of any service tells of a database.
+pub(crate) fn unseen_databases<'a>(reading: &Reading<'a>) -> Vec<&'a str> {
+    let trial = reading.trial;
+    let mut spans = trial.traces.iter().flat_map(|trace| &trace.spans);
+    if trial.traces.len() < TRACES_MIN || spans.any(is_database) {
+        return Vec::new();
+    }
+    let mut services = trial.service_names();
+    services.retain(|service| is_database_program(trial, service));
+    services
+}
+
+/// Which services of the trial the calls go to, and whether spans answer them.
+#[derive(Debug)]
+pub(crate) struct Callers<'a> {
+    /// The services that listen at each port.
+    ports: BTreeMap<u16, BTreeSet<&'a str>>,
+    /// All services.
+    names: BTreeSet<&'a str>,
+    /// Calls to each service: how many, and how many of them a span answers.
+    calls: BTreeMap<&'a str, (usize, usize)>,
+    /// Services that begin traces.
+    beginning: BTreeSet<&'a str>,
+}
+
+impl<'a> Callers<'a> {
+    pub(crate) fn of(reading: &Reading<'a>) -> Self {
+        let mut ports: BTreeMap<u16, BTreeSet<&'a str>> = BTreeMap::new();
+        for instance in &reading.trial.services {
+            ports.entry(instance.port).or_default().insert(&instance.service);
+        }
+        let names = reading.trial.service_names().into_iter().collect();
+        let mut callers = Self { ports, names, calls: BTreeMap::new(), beginning: BTreeSet::new() };
+        let answered: HashSet<(TraceId, SpanId)> =
+            reading.requests.iter().filter_map(|request| Some((request.trace.id, request.entry.parent_id?))).collect();
+        for request in reading.requests {
+            if request.entry.parent_id.is_none() {
+                callers.beginning.insert(&request.entry.service);
+            }
+            let queries = request.queries.iter().map(|query| query.span);
+            for call in request.other_calls.iter().copied().chain(queries) {
+                let is_answered = answered.contains(&(request.trace.id, call.span_id));
+                callers.count(call, is_answered);
+            }
+        }
+        callers
+    }
+
+    fn count(&mut self, call: &Span, is_answered: bool) {
+        let called: BTreeSet<&'a str> = self.called(call).collect();
+        for service in called {
+            let (calls, answered) = self.calls.entry(service).or_default();
+            *calls += 1;
+            *answered += usize::from(is_answered);
+        }
+    }
+
+    /// The services that a call goes to: by its port, or by the name it gives.
+    fn called(&self, call: &Span) -> impl Iterator<Item = &'a str> {
+        let facts = &call.facts;
+        let said = [&facts.server_address, &facts.peer_service].into_iter().flatten();
+        let named = said.filter_map(|name| self.names.get(name.as_str()).copied());
+        let listening = facts.server_port.and_then(|port| self.ports.get(&port)).into_iter().flatten().copied();
+        listening.chain(named)
+    }
+
+    /// Whether a call goes to this service.
+    pub(crate) fn goes_to(&self, call: &Span, service: &str) -> bool {
+        self.called(call).any(|called| called == service)
+    }
+
+    /// Whether any span is a call to it.
+    pub(crate) fn have_called(&self, service: &str) -> bool {
+        self.calls.contains_key(service)
+    }
+
+    /// Whether this share of the calls to it, at least, is answered by no span, while it begins traces of its own.
+    pub(crate) fn are_torn_from(&self, service: &str, share: f64) -> bool {
+        let (calls, answered) = self.calls.get(service).copied().unwrap_or_default();
+        let unanswered = calls.saturating_sub(answered) as f64;
+        calls > 0 && unanswered >= share * calls as f64 && self.beginning.contains(service)
+    }
+}

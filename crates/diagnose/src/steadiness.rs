@@ -1,0 +1,190 @@
+//! Whether the figures of a window that is called steady stay the same from its beginning to its end.
+//!
+//! Three ways not to: a *trend* (the halves differ, a line through the blocks has a slope that beats noise, and Mann's and
+//! Kendall's test sees them go one way), a *start* (the first fifth differs from the rest, which has no trend), and a *wave* (the seconds repeat
+//! themselves after a time of which the window holds few). Each alone must beat noise; small changes do not count.
+
+use narrows_model::evidence::TrialEvidence;
+
+use crate::seconds::{Change, Estimate, Quantity, Second, blocks, has_slope, seconds_of, total};
+use crate::stats::mean_and_variance;
+use crate::stretches::Stretch;
+use crate::thresholds::Thresholds;
+
+/// Blocks that the test for a trend looks at.
+const TREND_BLOCKS: usize = 10;
+/// With fewer answers in a window, chance makes its blocks differ.
+const ANSWERS_MIN: f64 = 100.0;
+/// The start is one part of so many.
+const START_PART: usize = 5;
+/// The shortest wave that is looked for, in seconds: shorter ones are what queues and timers do.
+const WAVE_SECONDS_MIN: usize = 5;
+/// Standard errors, 1 ÷ √n, that the correlation of n pairs of values has by chance at one of several lags.
+const WAVE_ERRORS: f64 = 3.5;
+/// A window that holds more whole waves is long enough for its mean to be the same whichever part is cut off.
+const WAVES: std::ops::RangeInclusive<usize> = 3..=10;
+/// Between two crests there must be a trough: seconds that have nothing in common with those now.
+const TROUGH_CORRELATION: f64 = 0.2;
+
+/// In which way a window is not steady.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Unrest {
+    /// It goes one way: first half, second half, the quantile of Mann's and Kendall's test.
+    Trend { first: f64, second: f64, z: f64 },
+    /// Its start differs from the rest.
+    Start { start: f64, rest: f64, seconds: usize },
+    /// It goes up and down.
+    Wave { seconds: usize, spread: f64 },
+}
+
+/// One window's unrest in one quantity.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Unsteady<'a> {
+    pub(crate) stretch: &'a Stretch,
+    pub(crate) quantity: Quantity,
+    pub(crate) unrest: Unrest,
+    /// How large it is, as a share of the quantity.
+    pub(crate) share: f64,
+}
+
+/// Every steady window long enough to tell, each with its largest unrest in each quantity.
+pub(crate) fn unsteady<'a>(
+    trial: &TrialEvidence,
+    stretches: &'a [Stretch],
+    thresholds: &Thresholds,
+) -> Vec<Unsteady<'a>> {
+    let long: Vec<(&Stretch, Vec<Second>)> = stretches
+        .iter()
+        .filter(|stretch| stretch.is_steady)
+        .map(|stretch| (stretch, seconds_of(trial, stretch.start_ns, stretch.end_ns)))
+        .filter(|(_, seconds)| seconds.len() >= thresholds.unsteady_seconds)
+        .filter(|(_, seconds)| total(seconds).succeeded >= ANSWERS_MIN)
+        .collect();
+    let looks = 2 * long.len();
+    let each = long.iter().flat_map(|(stretch, seconds)| {
+        [Quantity::Rate, Quantity::Latency].map(|quantity| Look { stretch, seconds, quantity, looks, thresholds })
+    });
+    each.filter_map(|look| look.unsteady()).collect()
+}
+
+/// One quantity of one window.
+struct Look<'a, 's> {
+    stretch: &'a Stretch,
+    seconds: &'s [Second],
+    quantity: Quantity,
+    /// At how many we look in all.
+    looks: usize,
+    thresholds: &'s Thresholds,
+}
+
+impl<'a> Look<'a, '_> {
+    fn unsteady(&self) -> Option<Unsteady<'a>> {
+        let (unrest, share) = self.trend().or_else(|| self.start()).or_else(|| self.wave())?;
+        Some(Unsteady { stretch: self.stretch, quantity: self.quantity, unrest, share })
+    }
+
+    /// From one part to another; none unless noise does not explain it.
+    fn change(&self, before: &[Second], after: &[Second], least: f64) -> Option<Change> {
+        let of = |part| Estimate::of(part, self.quantity);
+        let change = of(before)?.change_to(&of(after)?, self.looks);
+        (change.is_significant() && change.ratio.abs() >= least).then_some(change)
+    }
+
+    fn mean(&self, part: &[Second]) -> f64 {
+        self.quantity.of(&total(part)).unwrap_or(0.0)
+    }
+
+    fn trend(&self) -> Option<(Unrest, f64)> {
+        let (first, second) = self.seconds.split_at(self.seconds.len() / 2);
+        let (first, second) = (self.mean(first), self.mean(second));
+        let ratio = if first > 0.0 { second / first - 1.0 } else { 0.0 };
+        let blocks = blocks(self.seconds, TREND_BLOCKS);
+        let values: Vec<f64> = blocks.iter().filter_map(|block| self.quantity.of(block)).collect();
+        let z = mann_kendall(&values);
+        let goes_one_way = z.abs() >= self.thresholds.unsteady_trend && (z > 0.0) == (ratio > 0.0);
+        let is_shown = goes_one_way && has_slope(&values, self.looks) && ratio.abs() >= self.thresholds.unsteady_share;
+        is_shown.then_some((Unrest::Trend { first, second, z }, ratio.abs()))
+    }
+
+    fn start(&self) -> Option<(Unrest, f64)> {
+        let seconds = self.seconds.len() / START_PART;
+        let (start, rest) = self.seconds.split_at(seconds);
+        let change = self.change(start, rest, self.thresholds.unsteady_start_share)?;
+        let (early, late) = rest.split_at(rest.len() / 2);
+        let is_settled = self.change(early, late, self.thresholds.unsteady_share).is_none();
+        let unrest = Unrest::Start { start: self.mean(start), rest: self.mean(rest), seconds };
+        is_settled.then_some((unrest, change.ratio.abs()))
+    }
+
+    fn wave(&self) -> Option<(Unrest, f64)> {
+        let values: Vec<f64> = self.seconds.iter().filter_map(|second| self.quantity.of(second)).collect();
+        let (mean, variance) = mean_and_variance(&values)?;
+        let spread = if mean > 0.0 { variance.sqrt() / mean } else { 0.0 };
+        let seconds = period(&values, self.thresholds.unsteady_wave_correlation)?;
+        let is_told = spread >= self.thresholds.unsteady_share && WAVES.contains(&(values.len() / seconds));
+        is_told.then_some((Unrest::Wave { seconds, spread }, spread))
+    }
+}
+
+/// The standard normal quantile of Mann's and Kendall's statistic (Mann 1945, Kendall 1955); 0 with fewer than four
+/// values. Equal values count for neither side.
+fn mann_kendall(values: &[f64]) -> f64 {
+    let n = values.len() as f64;
+    if values.len() < 4 {
+        return 0.0;
+    }
+    let pairs = values.iter().enumerate().flat_map(|(at, one)| values[at + 1..].iter().map(move |other| (one, other)));
+    let s: f64 = pairs.map(|(one, other)| if other > one { 1.0 } else { -f64::from(u8::from(other < one)) }).sum();
+    let deviation = (n * (n - 1.0) * (2.0 * n + 5.0) / 18.0).sqrt();
+    if s == 0.0 { 0.0 } else { (s - s.signum()) / deviation }
+}
+
+/// After how many values they repeat themselves: the first crest of their correlation that is this high, with a trough
+/// before it; none when there is none.
+fn period(values: &[f64], least: f64) -> Option<usize> {
+    let longest = values.len() / WAVES.start();
+    let correlations: Vec<f64> = (0..=longest + 1).map(|lag| correlation_at(values, lag)).collect();
+    let is_crest = |lag: usize| {
+        let by_chance = WAVE_ERRORS / ((values.len() - lag) as f64).sqrt();
+        correlations[lag] >= least.max(by_chance)
+            && correlations[lag] > correlations[lag - 1]
+            && correlations[lag] >= correlations[lag + 1]
+    };
+    let has_trough = |lag: usize| correlations[1..lag].iter().any(|r| *r <= TROUGH_CORRELATION);
+    (WAVE_SECONDS_MIN..=longest).find(|lag| is_crest(*lag) && has_trough(*lag))
+}
+
+/// The correlation of each value with the one `lag` later; 0 when there are too few or all are equal.
+fn correlation_at(values: &[f64], lag: usize) -> f64 {
+    let Some((mean, variance)) = mean_and_variance(values).filter(|_| values.len() > lag + 1) else { return 0.0 };
+    let pairs = values.iter().zip(&values[lag..]);
+    let products: f64 = pairs.map(|(one, other)| (one - mean) * (other - mean)).sum();
+    let count = (values.len() - lag) as f64;
+    if variance > 0.0 { products / count / variance } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mann_and_kendall_tell_a_trend_from_noise() {
+        let rising: Vec<f64> = (0..10).map(f64::from).collect();
+        // S = 45, its deviation √125 = 11.18.
+        assert!((mann_kendall(&rising) - 44.0 / 125.0_f64.sqrt()).abs() < 1e-12);
+        let falling: Vec<f64> = rising.iter().map(|value| -value).collect();
+        assert_eq!(mann_kendall(&falling), -mann_kendall(&rising));
+        assert!(mann_kendall(&[1.0, 9.0, 2.0, 8.0, 3.0, 7.0, 4.0, 6.0, 5.0, 5.0]).abs() < 1.0);
+        assert_eq!(mann_kendall(&[2.0; 10]), 0.0);
+        assert_eq!(mann_kendall(&[]), 0.0);
+    }
+
+    #[test]
+    fn a_wave_has_its_period_and_other_things_none() {
+        let wave: Vec<f64> = (0..60).map(|s| if s % 12 < 6 { 100.0 } else { 50.0 }).collect();
+        assert_eq!(period(&wave, 0.6), Some(12));
+        assert_eq!(period(&(0..60).map(f64::from).collect::<Vec<_>>(), 0.6), None);
+        assert_eq!(period(&[1.0; 60], 0.6), None);
+        assert_eq!(period(&[], 0.6), None);
+    }
+}

@@ -1,0 +1,225 @@
+//! A case as it stands in its file. What each field means: `docs/reference/corpus.md`.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+/// Spans of one file would otherwise be without end.
+const SAMPLE_MAX: u32 = 200;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct Case {
+    pub(crate) case: String,
+    pub(crate) what: String,
+    pub(crate) source: String,
+    /// The detectors that the case is about, as one text with spaces.
+    pub(crate) about: String,
+    pub(crate) trap: YesNo,
+    pub(crate) expect: Expect,
+    pub(crate) narrow_place: Option<String>,
+    #[serde(default)]
+    pub(crate) allow: Vec<String>,
+    #[serde(default)]
+    pub(crate) simulate: Option<Value>,
+    #[serde(default)]
+    pub(crate) services: BTreeMap<String, Service>,
+    #[serde(default)]
+    pub(crate) stores: BTreeMap<String, Store>,
+    #[serde(default)]
+    pub(crate) load: Vec<Step>,
+    #[serde(default)]
+    pub(crate) requests: Vec<Request>,
+    /// A single request's tree.
+    pub(crate) traces: Option<String>,
+    /// CPU demand of each service, milliseconds per request of the load.
+    #[serde(default)]
+    pub(crate) cpu: BTreeMap<String, f64>,
+    #[serde(default)]
+    pub(crate) series: Vec<ExtraSeries>,
+    #[serde(default)]
+    pub(crate) generator: Generator,
+    /// Between an answer and the user's next request, milliseconds.
+    #[serde(default)]
+    pub(crate) think: f64,
+    #[serde(default = "default_cores")]
+    pub(crate) cores: u32,
+    #[serde(default = "default_jitter")]
+    pub(crate) jitter: f64,
+    /// Traces of each step.
+    #[serde(default = "default_sample")]
+    pub(crate) sample: u32,
+    /// What the trial itself complains of.
+    #[serde(default)]
+    pub(crate) spans_refused: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum YesNo {
+    Yes,
+    No,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Expect {
+    /// `none`.
+    Word(String),
+    List(Vec<String>),
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub(crate) struct Service {
+    /// CPU cap of each replica, cores.
+    pub(crate) cap: Option<f64>,
+    pub(crate) replicas: Option<u32>,
+    /// Threads that share the work of a replica; 4 unless said.
+    pub(crate) threads: Option<f64>,
+    /// What part of the load each replica has; even unless said.
+    pub(crate) shares: Vec<f64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct Store {
+    /// What each partition may spend in a second; none when the store does not say.
+    pub(crate) provisioned: Option<f64>,
+    pub(crate) partitions: Vec<String>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub(crate) struct Step {
+    pub(crate) label: Option<String>,
+    pub(crate) kind: Option<String>,
+    pub(crate) seconds: Option<u32>,
+    pub(crate) users: Option<f64>,
+    pub(crate) rate: Option<f64>,
+    /// Iterations due per second of an open model; the rate unless said.
+    pub(crate) offered: Option<f64>,
+    /// Mean, milliseconds.
+    pub(crate) latency: Option<f64>,
+    pub(crate) late: u64,
+    pub(crate) dropped: u64,
+    /// Requests that got no answer, per second, by kind.
+    pub(crate) errors: BTreeMap<String, f64>,
+    /// What the rate of each second is multiplied with, over and over.
+    pub(crate) profile: Vec<f64>,
+    /// Variables of the traces.
+    pub(crate) set: BTreeMap<String, f64>,
+    /// Cores of each replica, in place of what follows from the demand.
+    pub(crate) cpu: BTreeMap<String, OneOrMany>,
+    /// Cores of the busiest thread of each replica.
+    pub(crate) thread: BTreeMap<String, OneOrMany>,
+    /// Seconds per second that it waited for a processor.
+    pub(crate) thread_wait: BTreeMap<String, OneOrMany>,
+    /// Share of the host's CPU that was not idle.
+    pub(crate) host: Option<f64>,
+    /// Share of the host's CPU that the hypervisor took.
+    pub(crate) steal: Option<f64>,
+    /// What a partition spends in each second, over and over, in place of what follows from the charges.
+    pub(crate) spent: BTreeMap<String, OneOrMany>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum OneOrMany {
+    One(f64),
+    Many(Vec<f64>),
+}
+
+impl OneOrMany {
+    /// The value at a place; a list begins anew at its end.
+    pub(crate) fn at(&self, place: usize) -> f64 {
+        match self {
+            OneOrMany::One(value) => *value,
+            OneOrMany::Many(values) if values.is_empty() => 0.0,
+            OneOrMany::Many(values) => values[place % values.len()],
+        }
+    }
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Request {
+    #[serde(default = "one")]
+    pub(crate) share: f64,
+    pub(crate) traces: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ExtraSeries {
+    pub(crate) name: String,
+    #[serde(default)]
+    pub(crate) unit: String,
+    #[serde(default)]
+    pub(crate) service: String,
+    #[serde(default)]
+    pub(crate) replica: u32,
+    #[serde(default)]
+    pub(crate) labels: BTreeMap<String, String>,
+    /// One for all, or one for each step.
+    pub(crate) value: OneOrMany,
+    /// The value is what is added each second.
+    #[serde(default)]
+    pub(crate) cumulative: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub(crate) struct Generator {
+    /// CPU, milliseconds per request.
+    pub(crate) cpu: f64,
+    pub(crate) threads: f64,
+    /// Its own delay before each send.
+    pub(crate) lateness_ms: f64,
+    /// `valid`, `doubtful` or `invalid`, then a colon and the reason.
+    pub(crate) verdict: Option<String>,
+}
+
+impl Default for Generator {
+    fn default() -> Self {
+        Self { cpu: 0.03, threads: 2.0, lateness_ms: 0.02, verdict: None }
+    }
+}
+
+impl Case {
+    /// Reads a case.
+    ///
+    /// # Errors
+    /// What is wrong with the file.
+    pub(crate) fn parse(source: &str) -> Result<Case, String> {
+        let mut case: Case = serde_json::from_value(super::yaml::parse(source)?).map_err(|error| error.to_string())?;
+        if let Some(traces) = case.traces.take() {
+            case.requests.push(Request { share: 1.0, traces });
+        }
+        let is_told = case.simulate.is_some() || !(case.load.is_empty() || case.services.is_empty());
+        if !is_told {
+            return Err("needs `load` and `services`, or `simulate`".into());
+        }
+        if case.sample == 0 || case.sample > SAMPLE_MAX {
+            return Err(format!("`sample` is {}, expected 1 to {SAMPLE_MAX}", case.sample));
+        }
+        Ok(case)
+    }
+}
+
+fn default_cores() -> u32 {
+    8
+}
+
+fn default_jitter() -> f64 {
+    0.15
+}
+
+fn default_sample() -> u32 {
+    30
+}
+
+fn one() -> f64 {
+    1.0
+}

@@ -1,0 +1,139 @@
+//! From a case to the evidence of a trial.
+
+use std::collections::BTreeMap;
+
+use narrows_model::evidence::TrialEvidence;
+use narrows_model::run::{ServiceInstance, Trial, TrialState, Validity, Verdict, WindowKind};
+use narrows_testkit::TRIAL_START_NS;
+use narrows_testkit::tally::Tally;
+use narrows_testkit::trial::FIRST_PORT;
+
+use super::case::{Case, Expect};
+use super::load::{Phase, load_of};
+use super::series::series_of;
+use super::simulated;
+
+const SECOND_NS: i64 = 1_000_000_000;
+/// What part of its cap a service may use unless its case speaks of saturation.
+const FULL: f64 = 0.8;
+
+/// The evidence that a case describes or its simulation brings about.
+///
+/// # Errors
+/// What is wrong with the case.
+pub(crate) fn evidence_of(case: &Case) -> Result<TrialEvidence, String> {
+    if let Some(system) = &case.simulate {
+        return simulated::evidence_of(&case.case, system);
+    }
+    let services = services_of(case);
+    let ports: BTreeMap<String, u16> = services.iter().rev().map(|one| (one.service.clone(), one.port)).collect();
+    let (phases, seconds) = load_of(case, &ports)?;
+    check_demand(case, &phases)?;
+    let end_ns = phases.last().map(|phase| phase.window.end_ns);
+    let traces: Vec<_> = counted(&phases).flat_map(|phase| &phase.samples).flat_map(|s| s.traces.clone()).collect();
+    let mut traces = traces;
+    traces.sort_by_key(|trace| trace.spans.first().map(|span| span.start_ns));
+    let trial = Trial {
+        id: 1,
+        variant: case.case.clone(),
+        repetition: 1,
+        state: TrialState::Done,
+        started_ns: Some(TRIAL_START_NS),
+        ended_ns: end_ns,
+        parameters: BTreeMap::new(),
+        validity: validity_of(case)?,
+        error: None,
+        caveats: Vec::new(),
+    };
+    Ok(TrialEvidence {
+        trial,
+        windows: phases.iter().map(|phase| phase.window.clone()).collect(),
+        series: series_of(case, &services, &phases),
+        services,
+        seconds,
+        operations: operations_of(&phases).into_operations(),
+        spans_total: spans_of(&phases).round() as u64,
+        traces,
+        spans_refused: case.spans_refused,
+        cores: case.cores,
+    })
+}
+
+/// Refuses a case in which a service is full by accident: its demand × rate is near its cap, and the case speaks of no
+/// saturation.
+fn check_demand(case: &Case, phases: &[Phase]) -> Result<(), String> {
+    let texts = match &case.expect {
+        Expect::List(list) => list.iter().chain(&case.allow),
+        Expect::Word(_) => [].iter().chain(&case.allow),
+    };
+    if texts.into_iter().any(|text| text.contains("saturation")) {
+        return Ok(());
+    }
+    for phase in counted(phases) {
+        let rate = phase.rates.iter().sum::<f64>() / phase.rates.len().max(1) as f64;
+        for (name, service) in &case.services {
+            let demand = case.cpu.get(name).copied().unwrap_or(0.0) / 1000.0 * rate;
+            let cores = service.cap.unwrap_or(f64::from(case.cores)) * f64::from(service.replicas.unwrap_or(1));
+            if demand > FULL * cores {
+                return Err(format!(
+                    "`{name}` needs {demand:.2} of {cores} cores at {rate:.0} a second, but nothing says so"
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// In the file: those of the traces that each stands for, warm-up too.
+fn spans_of(phases: &[Phase]) -> f64 {
+    let traces = phases.iter().flat_map(|phase| &phase.samples).flat_map(|sample| &sample.traces);
+    traces.map(|trace| trace.weight * trace.spans.len() as f64).sum()
+}
+
+fn counted(phases: &[Phase]) -> impl Iterator<Item = &Phase> {
+    phases.iter().filter(|phase| phase.window.kind != WindowKind::Warmup)
+}
+
+fn services_of(case: &Case) -> Vec<ServiceInstance> {
+    let mut services = Vec::new();
+    for (name, service) in &case.services {
+        for replica in 0..service.replicas.unwrap_or(1) {
+            let position = services.len() as u16;
+            services.push(ServiceInstance {
+                service: name.clone(),
+                replica,
+                pid: 1000 + u32::from(position),
+                port: FIRST_PORT + position,
+                command: vec![name.clone()],
+                cpu_limit_cores: service.cap,
+                memory_limit_bytes: None,
+            });
+        }
+    }
+    services
+}
+
+fn operations_of(phases: &[Phase]) -> Tally {
+    let mut tally = Tally::default();
+    for phase in counted(phases) {
+        for sample in &phase.samples {
+            let each = sample.share / sample.traces.len() as f64;
+            let at = |s: usize| phase.window.start_ns + s as i64 * SECOND_NS;
+            let times: Vec<(i64, f64)> = phase.rates.iter().enumerate().map(|(s, rate)| (at(s), rate * each)).collect();
+            sample.traces.iter().for_each(|trace| tally.add(trace, &times));
+        }
+    }
+    tally
+}
+
+fn validity_of(case: &Case) -> Result<Validity, String> {
+    let Some(told) = &case.generator.verdict else { return Ok(Validity::default()) };
+    let (word, reason) = told.split_once(": ").ok_or("a verdict needs a reason")?;
+    let verdict = match word {
+        "valid" => Verdict::Valid,
+        "doubtful" => Verdict::Doubtful,
+        "invalid" => Verdict::Invalid,
+        other => return Err(format!("`{other}` is no verdict")),
+    };
+    Ok(Validity { verdict, reasons: vec![reason.into()] })
+}

@@ -1,0 +1,93 @@
+//! `thresholds`: other values for what detectors compare with.
+
+use narrows_diagnose::thresholds::{Thresholds, Unset};
+
+use super::mistake::{Report, Wrong, did_you_mean, shortened};
+use super::read;
+use super::tree::{self, At};
+
+const SECTION: &str = "thresholds";
+
+/// The thresholds that an experiment's text sets, and the usual ones for the rest. What cannot be read is left as it is:
+/// for texts that a run file carries, which may come from elsewhere.
+pub fn thresholds(source: &str) -> Thresholds {
+    let mut thresholds = Thresholds::default();
+    if let Some(root) = tree::parse(source, &mut Report::new("")) {
+        each(At::root(&root), |_, name, value| {
+            // An unknown name or a number of the wrong kind was told when the experiment was checked.
+            let _ = thresholds.set(name, value);
+        });
+    }
+    thresholds
+}
+
+/// Tells names that no threshold has, and numbers that a threshold cannot be.
+pub(super) fn check(root: At<'_>, report: &mut Report) {
+    let mut thresholds = Thresholds::default();
+    each(root, |at, name, value| {
+        let (place, wrong) = match thresholds.set(name, value) {
+            Ok(()) => return,
+            Err(Unset::Unknown) => (at.key_place(), unknown(name)),
+            Err(Unset::NotANumber) => {
+                (at.place(), Wrong::new(format!("expected a number of 0 or more, found {value}")))
+            }
+            Err(Unset::NotWhole) => (at.place(), Wrong::new(format!("expected a whole number, found {value}"))),
+        };
+        report.add(place, at.path(), wrong);
+    });
+}
+
+fn unknown(name: &str) -> Wrong {
+    let rows = Thresholds::default().rows();
+    let known: Vec<&str> = rows.iter().map(|row| row.name).collect();
+    let list = "`narrows diagnose --thresholds` lists them";
+    Wrong::new(format!("unknown threshold `{}`", shortened(name)))
+        .hint(did_you_mean(name, &known).unwrap_or_else(|| list.into()))
+}
+
+fn each(root: At<'_>, mut visit: impl FnMut(At<'_>, &str, f64)) {
+    let Some(section) = root.get(SECTION) else { return };
+    for (name, at) in section.entries() {
+        if let Some(value) = read::number(section, name) {
+            visit(at, name, value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn experiment(section: &str) -> String {
+        format!(
+            "experiment: e\nload:\n  target: http://localhost\n  scenarios: {{ main: {{ model: constant-vus, vus: 1, \
+             duration: 1s, request: GET / }} }}\nthresholds:\n{section}"
+        )
+    }
+
+    #[test]
+    fn a_threshold_is_set_and_the_others_stay() {
+        let source = experiment("  cpu_limit_share: 0.7\n  n_plus_one_queries: 8\n");
+        assert!(super::super::parse(&source, "e.yaml", Path::new("/")).is_ok());
+        let read = thresholds(&source);
+        let expected = Thresholds { cpu_limit_share: 0.7, n_plus_one_queries: 8, ..Thresholds::default() };
+        assert_eq!(read, expected);
+        assert_eq!(thresholds("not an experiment: ["), Thresholds::default());
+    }
+
+    #[test]
+    fn what_is_no_threshold_is_told_with_its_place() {
+        let source = experiment("  cpu_limit_shar: 0.7\n  n_plus_one_queries: 8.5\n  flat_growth_share: much\n");
+        let mistakes = super::super::parse(&source, "e.yaml", Path::new("/")).unwrap_err();
+        let told: Vec<_> = mistakes.iter().map(|m| (m.line, m.column, m.message.as_str())).collect();
+        let expected = [
+            (6, 3, "unknown threshold `cpu_limit_shar`"),
+            (7, 23, "expected a whole number, found 8.5"),
+            (8, 22, "expected a number of 0 or more, found \"much\""),
+        ];
+        assert_eq!(told, expected);
+        assert!(mistakes[0].hint.as_ref().is_some_and(|hint| hint.contains("cpu_limit_share")), "{mistakes:?}");
+    }
+}
