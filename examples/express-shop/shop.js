@@ -15,12 +15,14 @@ const express = require('express');
 
 const { ROLE = 'shop', PORT = '8080', STOCK = 'http://127.0.0.1:8081', FAULT = '' } = process.env;
 
-const ITEMS_PER_BASKET = 12;
+/** No basket holds fewer items, or more. */
+const ITEMS_MIN = 6;
+const ITEMS_MAX = 18;
 const CARRIERS = ['bike', 'post', 'truck', 'drone'];
 /** How long the stock's own store takes, milliseconds. */
 const STORE_MS = 15;
 const RECOMMENDATIONS_MS = FAULT === 'straggler' ? 6 * STORE_MS : STORE_MS;
-const SIGNATURE_ROUNDS = FAULT === 'cpu' ? 250_000 : 100;
+const SIGNATURE_ROUNDS = FAULT === 'cpu' ? 800_000 : 100;
 
 const store = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
@@ -72,8 +74,9 @@ function shop() {
   const app = express();
 
   app.get('/baskets/:id', async (request, response) => {
-    const first = Number(request.params.id) * ITEMS_PER_BASKET;
-    const ids = Array.from({ length: ITEMS_PER_BASKET }, (_, at) => first + at);
+    const basket = Number(request.params.id);
+    const size = ITEMS_MIN + (basket % (ITEMS_MAX - ITEMS_MIN + 1));
+    const ids = Array.from({ length: size }, (_, at) => basket * ITEMS_MAX + at);
     const [lines, delivery, recommended] = await Promise.all([items(ids), quotes(), get('/recommendations')]);
     const page = JSON.stringify({ lines, delivery, recommended });
     const signature = pbkdf2Sync(page, 'basket', SIGNATURE_ROUNDS, 32, 'sha256').toString('hex');

@@ -79,6 +79,8 @@ pub(crate) struct Call<'a> {
     pub(crate) attempts: Vec<&'a Span>,
     /// The calls that carried its attempts, where a client library tried again below one span; in order of start.
     pub(crate) carried: Vec<&'a Span>,
+    /// The partition it went to, from whichever attempt says it.
+    partition: Option<&'a str>,
 }
 
 impl<'a> Call<'a> {
@@ -102,7 +104,7 @@ impl<'a> Call<'a> {
 
     /// The partition it went to, from whichever attempt says it.
     pub(crate) fn partition(&self) -> Option<&'a str> {
-        self.attempts.iter().find_map(|span| span.facts.db_partition.as_deref())
+        self.partition
     }
 
     /// What was tried, as closely as the spans show it: the calls below one span, or the attempts.
@@ -128,10 +130,22 @@ impl<'a> Call<'a> {
         let is_same_place = (matches!(partitions, (None, _) | (_, None)) || partitions.0 == partitions.1)
             && namespaces.0 == namespaces.1;
         went_wrong(self.last())
-            && self.last().end_ns <= first.start_ns + CLOCK_SLACK_NS
+            && self.last().end_ns <= first.start_ns.saturating_add(CLOCK_SLACK_NS)
             && first.facts.resend_count != Some(0)
             && (self.parent, &self.kind, &self.asked) == (next.parent, &next.kind, &next.asked)
             && is_same_place
+    }
+
+    /// Takes an attempt that is a repetition of it.
+    fn take(&mut self, attempt: Call<'a>) {
+        if self.carried.is_empty() && !attempt.carried.is_empty() {
+            self.carried.clone_from(&self.attempts);
+        }
+        if !self.carried.is_empty() {
+            self.carried.extend(attempt.tries());
+        }
+        self.partition = self.partition.or(attempt.partition);
+        self.attempts.extend(attempt.attempts);
     }
 }
 
@@ -181,12 +195,7 @@ fn calls<'a>(request: &'a Request<'a>, below: &Below<'a>) -> Vec<Call<'a>> {
         let earlier = open.iter().position(|at| calls[*at].is_open_to(&attempt)).map(|position| open.remove(position));
         let at = match earlier {
             Some(at) => {
-                let tries = if attempt.carried.is_empty() { &attempt.attempts } else { &attempt.carried };
-                if !(calls[at].carried.is_empty() && attempt.carried.is_empty()) {
-                    let before = calls[at].tries().to_vec();
-                    calls[at].carried = before.into_iter().chain(tries.iter().copied()).collect();
-                }
-                calls[at].attempts.extend(attempt.attempts);
+                calls[at].take(attempt);
                 at
             }
             None => {
@@ -272,6 +281,7 @@ fn of_query<'a>(query: &'a Query<'a>, carried: Option<&Vec<&'a Span>>) -> Call<'
         query: Some(query),
         attempts: vec![query.span],
         carried: carried.cloned().unwrap_or_default(),
+        partition: query.span.facts.db_partition.as_deref(),
     }
 }
 
@@ -289,11 +299,19 @@ fn of_span<'a>(request: &Request<'a>, span: &'a Span) -> Call<'a> {
         kind += &format!(" :{port}");
     }
     let parent = request.call_parents.get(&span.span_id).copied().unwrap_or(request.entry.span_id);
-    Call { kind: kind.into(), asked: url.to_owned(), parent, query: None, attempts: vec![span], carried: Vec::new() }
+    Call {
+        kind: kind.into(),
+        asked: url.to_owned(),
+        parent,
+        query: None,
+        attempts: vec![span],
+        carried: Vec::new(),
+        partition: facts.db_partition.as_deref(),
+    }
 }
 
 /// The path of an address without its parameters, `{}` in place of what looks like an id: parts with a digit.
-fn endpoint(url: &str) -> String {
+pub(crate) fn endpoint(url: &str) -> String {
     let path = url.split(['?', '#']).next().unwrap_or("");
     let path = path.split_once("://").map_or(path, |(_, rest)| rest.find('/').map_or("/", |at| &rest[at..]));
     let is_id = |part: &str| part.chars().any(|c| c.is_ascii_digit()) && !is_version(part);
@@ -350,7 +368,7 @@ impl Times {
 
 #[cfg(test)]
 mod tests {
-    use narrows_testkit::spans::{SpanBuilder, client, document_query, server};
+    use narrows_testkit::spans::{SpanBuilder, client, document_query, query, server};
     use proptest::prelude::*;
 
     use super::*;
@@ -457,5 +475,20 @@ mod tests {
         assert_eq!(left, Times(vec![(0, 1), (2, 8), (22, 29)]));
         assert_eq!(left.length_ns(), 14.0);
         assert_eq!(times.without(&Times::default()), times);
+    }
+
+    #[test]
+    fn a_call_that_ends_at_the_end_of_time_is_one_call() {
+        let mut trace = server("shop", "GET /").at(0.0, 900.0).child(query("SELECT a FROM t").failed()).trace(1);
+        let entry = trace.spans[0].span_id;
+        let mut again = trace.spans[1].clone();
+        again.span_id = [9; 8];
+        for span in [&mut trace.spans[1], &mut again] {
+            (span.start_ns, span.end_ns, span.parent_id) = (i64::MAX, i64::MIN, Some(entry));
+        }
+        trace.spans.push(again);
+        let traces = [trace];
+        let requests = requests(&traces, &Thresholds::default());
+        assert_eq!(calls(&requests[0], &Below::of(&traces[0])).len(), 1);
     }
 }

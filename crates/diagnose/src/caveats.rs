@@ -121,10 +121,10 @@ impl<'a> Scene<'_, 'a> {
         let crowded = used.filter(|used| used.share >= thresholds.cpu_host_share && used.is_mostly_others);
         let worst = crowded.max_by(|a, b| a.others_cores.total_cmp(&b.others_cores))?;
         Some(format!(
-            "Programs outside this run used {} of the machine's {} cores while it was full, so figures are worse than the \
+            "Programs outside this run used {} of the machine's {} while it was full, so figures are worse than the \
              system's own.",
-            units::three(worst.others_cores),
-            trial.cores
+            units::number(worst.others_cores),
+            units::cores(f64::from(trial.cores))
         ))
     }
 

@@ -285,10 +285,10 @@ impl Cpu<'_> {
             format!(
                 "Requests queue: at {} {} of them are under way at any time ({} × {}), each {} times as long as at {}.",
                 here.demand(),
-                units::three(here.in_flight()),
+                units::number(here.in_flight()),
                 units::rate(here.rate),
                 units::duration(here.service_ns),
-                units::three(here.service_ns / lightest.service_ns),
+                units::number(here.service_ns / lightest.service_ns),
                 lightest.demand()
             )
         })
@@ -305,7 +305,7 @@ impl Cpu<'_> {
                 here.vus,
                 units::rate(here.rate),
                 units::duration(here.latency_ns),
-                units::three(here.latency_ns / lightest.latency_ns),
+                units::number(here.latency_ns / lightest.latency_ns),
                 lightest.vus
             )
         })

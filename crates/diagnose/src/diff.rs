@@ -218,13 +218,17 @@ fn sentence(sides: (&Side<'_>, &Side<'_>), operations: &[OperationDiff], finding
     let mut parts: Vec<String> = Vec::new();
     for (wanted, words) in [(Fate::Vanished, "is gone"), (Fate::Appeared, "is new"), (Fate::Changed, "costs")] {
         let told = findings.iter().filter(|finding| finding.fate == wanted).map(|finding| told(finding, words));
-        parts.extend(few(told.collect(), "finding"));
+        parts.extend(few(told.collect(), ["finding", "findings"]));
     }
-    let slower = operations.iter().filter(|operation| operation.fate == Fate::Changed);
-    parts.extend(few(slower.filter_map(duration_told).collect(), "operation"));
-    let calls = operations.iter().flat_map(|operation| operation.calls.iter().map(move |call| (operation, call)));
-    let changed = calls.filter(|(_, call)| call.fate == Fate::Changed);
-    parts.extend(few(changed.map(|(operation, call)| calls_told(operation, call)).collect(), "kind of call"));
+    for wanted in [Fate::Vanished, Fate::Appeared, Fate::Changed] {
+        let told = operations.iter().filter(|operation| operation.fate == wanted).filter_map(operation_told);
+        parts.extend(few(told.collect(), ["operation", "operations"]));
+    }
+    // The calls of an operation that comes or goes do so with it.
+    let on_both = operations.iter().filter(|operation| matches!(operation.fate, Fate::Changed | Fate::Same));
+    let calls = on_both.flat_map(|operation| operation.calls.iter().map(move |call| (operation, call)));
+    let told = calls.filter_map(|(operation, call)| calls_told(operation, call));
+    parts.extend(few(told.collect(), ["kind of call", "kinds of call"]));
     let label = format!("From {} to {}", sides.0.label, sides.1.label);
     match parts.is_empty() {
         true => format!("{label} nothing is shown to differ."),
@@ -246,28 +250,38 @@ fn told(finding: &FindingDiff, words: &str) -> String {
     }
 }
 
-fn duration_told(operation: &OperationDiff) -> Option<String> {
-    let (before, after) = (operation.before_ns?, operation.after_ns?);
-    Some(format!("{} takes {} instead of {}", operation.name, units::duration(after), units::duration(before)))
+fn operation_told(operation: &OperationDiff) -> Option<String> {
+    match (operation.before_ns, operation.after_ns) {
+        (Some(before), Some(after)) => {
+            Some(format!("{} takes {} instead of {}", operation.name, units::duration(after), units::duration(before)))
+        }
+        (None, Some(_)) => Some(format!("{} is new", operation.name)),
+        (Some(_), None) => Some(format!("{} is gone", operation.name)),
+        (None, None) => None,
+    }
 }
 
-fn calls_told(operation: &OperationDiff, call: &CallDiff) -> String {
-    format!(
-        "{} asks {} {} times instead of {}",
-        operation.name,
-        call.target,
-        units::number(call.after.unwrap_or(0.0)),
-        units::number(call.before.unwrap_or(0.0))
-    )
+/// None when they are the same.
+fn calls_told(operation: &OperationDiff, call: &CallDiff) -> Option<String> {
+    let (name, target) = (&operation.name, &call.target);
+    match call.fate {
+        Fate::Changed => Some(format!(
+            "{name} asks {target} {} instead of {}",
+            units::times(call.after.unwrap_or(0.0)),
+            units::times(call.before.unwrap_or(0.0))
+        )),
+        Fate::Appeared => Some(format!("{name} asks {target} for {}, which it did not before", call.name)),
+        Fate::Vanished => Some(format!("{name} no longer asks {target} for {}", call.name)),
+        Fate::Same => None,
+    }
 }
 
 /// The first of these, and how many more there are.
-fn few(mut told: Vec<String>, what: &str) -> Vec<String> {
+fn few(mut told: Vec<String>, [one, many]: [&str; 2]) -> Vec<String> {
     let more = told.len().saturating_sub(TOLD_MAX);
     told.truncate(TOLD_MAX);
     if more > 0 {
-        let s = if more == 1 { "" } else { "s" };
-        told.push(format!("so with {more} more {what}{s}"));
+        told.push(format!("so with {more} more {}", if more == 1 { one } else { many }));
     }
     told
 }
@@ -339,8 +353,8 @@ mod tests {
         assert_eq!(
             found.sentence,
             "From one to two: n-plus-one of shop is gone; pool-wait of shop is new; cpu-saturation of shop costs 60 % \
-             instead of 90 %; GET /orders takes 20.0 ms instead of 40.0 ms; GET /orders asks azure.cosmosdb 1 times \
-             instead of 11."
+             instead of 90 %; POST /login is gone; GET /search is new; GET /orders takes 20.0 ms instead of 40.0 ms; \
+             GET /orders asks azure.cosmosdb once instead of 11 times."
         );
     }
 
@@ -374,5 +388,18 @@ mod tests {
         let found = between(&done, vec![], &other, vec![]);
         assert_eq!(found.caveats.len(), 3, "{:?}", found.caveats);
         assert_eq!(found.sentence, "A side has no finished trial, so nothing can be said.");
+    }
+
+    #[test]
+    fn what_comes_and_goes_is_told_in_the_sentence() {
+        let login = || operation("shop", "POST /login", 10, 5.0, 3.0);
+        let (with, without) = (run([orders(20.0, 50.0), login()]), run([orders(20.0, 50.0)]));
+        let gone = between(&with, Vec::new(), &without, Vec::new());
+        assert_eq!(gone.sentence, "From one to two: POST /login is gone.");
+        let mut silent = orders(20.0, 50.0);
+        silent.calls.clear();
+        let calls = between(&run([silent]), Vec::new(), &without, Vec::new());
+        let said = "From one to two: GET /orders asks azure.cosmosdb for query, which it did not before.";
+        assert_eq!(calls.sentence, said);
     }
 }

@@ -42,12 +42,11 @@ pub(crate) fn is_same_remote_call(known: &Span, span: &Span, above: &HashSet<Spa
         return false;
     }
     if above.contains(&known.span_id) {
-        return known.start_ns <= span.start_ns && span.start_ns < known.end_ns.max(known.start_ns + 1);
+        return known.start_ns <= span.start_ns && span.start_ns < known.end_ns.max(known.start_ns.saturating_add(1));
     }
-    let gap_ns = span.start_ns.saturating_sub(known.start_ns).abs();
     known.parent_id == span.parent_id
         && known.scope != span.scope
-        && gap_ns <= limits.gap_ns_max
+        && span.start_ns.abs_diff(known.start_ns) <= limits.gap_ns_max.unsigned_abs()
         && overlap_share(known, span) >= limits.overlap_share_min
 }
 

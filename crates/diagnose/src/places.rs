@@ -43,6 +43,8 @@ pub(crate) struct Visit<'a> {
     pub(crate) trace: &'a Trace,
     pub(crate) span: &'a Span,
     pub(crate) weight: f64,
+    /// What it asked for, where that is recorded.
+    pub(crate) key: Option<&'a str>,
 }
 
 /// Places that are alike.
@@ -61,13 +63,12 @@ pub(crate) type Groups<'a> = BTreeMap<(Kind, String), Group<'a>>;
 
 /// All groups of two places or more.
 pub(crate) fn groups<'a>(reading: &Reading<'a>) -> Groups<'a> {
-    let mut gather = Gather { trial: reading.trial, stores: HashMap::new(), groups: BTreeMap::new() };
-    for ((_, operation), all) in reading.operations {
-        for handled in all {
-            gather.add_entry(operation, handled);
-            gather.add_calls(operation, handled);
-        }
-    }
+    let mut gather =
+        Gather { trial: reading.trial, stores: HashMap::new(), answering: BTreeSet::new(), groups: BTreeMap::new() };
+    let all = || reading.operations.iter().flat_map(|((_, name), all)| all.iter().map(move |handled| (name, handled)));
+    // All that replicas say before what their callers say.
+    all().for_each(|(operation, handled)| gather.add_entry(operation, handled));
+    all().for_each(|(operation, handled)| gather.add_calls(operation, handled));
     gather.add_topics();
     gather.add_idle();
     gather.groups.retain(|_, group| group.places.len() > 1);
@@ -81,6 +82,8 @@ struct Gather<'a> {
     trial: &'a TrialEvidence,
     /// Names of stores, by how spans call them.
     stores: HashMap<Called<'a>, String>,
+    /// Services whose own spans say which replica answered.
+    answering: BTreeSet<&'a str>,
     groups: Groups<'a>,
 }
 
@@ -90,9 +93,12 @@ impl<'a> Gather<'a> {
         let (entry, trace) = (handled.request.entry, handled.request.trace);
         let own = |(service, _): &(&str, u32)| *service == entry.service;
         let Some((service, replica)) = replica_at(self.trial, entry.facts.server_port).filter(own) else { return };
-        let visit = Visit { trace, span: entry, weight: trace.weight };
         let client = entry.attributes.get("client.address").and_then(|address| address.as_str());
-        self.add((Kind::Replica, service.to_owned()), replica.to_string(), visit, (operation, client));
+        let visit = Visit { trace, span: entry, weight: trace.weight, key: client };
+        if entry.kind == SpanKind::Server {
+            self.answering.insert(service);
+        }
+        self.add((Kind::Replica, service.to_owned()), replica.to_string(), visit, operation);
     }
 
     fn add_calls(&mut self, operation: &'a str, handled: &'a Handled<'a>) {
@@ -100,8 +106,8 @@ impl<'a> Gather<'a> {
         for call in &handled.calls {
             let Some((group, place)) = self.place_of(call) else { continue };
             if visited.insert((group.clone(), place.clone())) {
-                let visit = Visit { trace: handled.request.trace, span: call.last(), weight: handled.weight() };
-                self.add(group, place, visit, (operation, key_of(call)));
+                let (trace, weight) = (handled.request.trace, handled.weight());
+                self.add(group, place, Visit { trace, span: call.last(), weight, key: key_of(call) }, operation);
             }
         }
     }
@@ -117,7 +123,7 @@ impl<'a> Gather<'a> {
         }
         if let Some((service, replica)) = replica_at(self.trial, facts.server_port) {
             // Where the replicas' own spans say who answered, those count.
-            return (!self.says_who_answered(service))
+            return (!self.answering.contains(service))
                 .then(|| ((Kind::Replica, service.to_owned()), replica.to_string()));
         }
         let name = match call.query {
@@ -129,13 +135,6 @@ impl<'a> Gather<'a> {
         Some(((Kind::Server, name), place))
     }
 
-    fn says_who_answered(&self, service: &str) -> bool {
-        let is_own = |span: &Span| span.service == service && span.kind == SpanKind::Server;
-        self.groups
-            .get(&(Kind::Replica, service.to_owned()))
-            .is_some_and(|group| group.places.values().flatten().any(|visit| is_own(visit.span)))
-    }
-
     fn add_topics(&mut self) {
         for trace in &self.trial.traces {
             for span in &trace.spans {
@@ -145,8 +144,8 @@ impl<'a> Gather<'a> {
                 let key = span.attributes.get("messaging.kafka.message.key").and_then(|key| key.as_str());
                 // Those who handle messages tell how long that takes; who sends them does not wait.
                 if span.kind == SpanKind::Consumer {
-                    let visit = Visit { trace, span, weight: trace.weight };
-                    self.add((Kind::Topic, topic.clone()), place, visit, (&span.name, key));
+                    let visit = Visit { trace, span, weight: trace.weight, key };
+                    self.add((Kind::Topic, topic.clone()), place, visit, &span.name);
                 }
             }
         }
@@ -171,17 +170,11 @@ impl<'a> Gather<'a> {
         }
     }
 
-    fn add(
-        &mut self,
-        group: (Kind, String),
-        place: String,
-        visit: Visit<'a>,
-        (operation, key): (&'a str, Option<&'a str>),
-    ) {
+    fn add(&mut self, group: (Kind, String), place: String, visit: Visit<'a>, operation: &'a str) {
         let group = self.groups.entry(group).or_default();
         group.places.entry(place).or_default().push(visit);
         *group.operations.entry(operation).or_default() += visit.weight;
-        if let Some(key) = key {
+        if let Some(key) = visit.key {
             *group.keys.entry(key).or_default() += visit.weight;
         }
     }

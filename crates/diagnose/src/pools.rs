@@ -136,19 +136,25 @@ impl PoolMetrics {
 
 /// The mean and the number of a distribution's values in that time, all series of that name together.
 fn mean_of((trial, service): (&TrialEvidence, &str), name: &str, within: &Within) -> Option<(f64, f64)> {
-    let grown = |part: &str| -> f64 {
+    let series = |part: &str| -> Vec<&Series> {
         let name = format!("{name}{part}");
-        let series = trial.series.iter().filter(|series| series.key.service == service && series.key.name == name);
-        series.map(|series| increase(within, series)).sum()
+        trial.series.iter().filter(|series| series.key.service == service && series.key.name == name).collect()
     };
-    let (sum, count) = (grown(".sum"), grown(".count"));
+    let (sums, counts) = (series(".sum"), series(".count"));
+    // A steady flow of new values may happen never to fall; that the other series falls tells.
+    let is_cumulative = sums.iter().chain(&counts).all(|series| never_falls(series));
+    let grown = |all: &[&Series]| all.iter().map(|series| increase(within, series, is_cumulative)).sum::<f64>();
+    let (sum, count) = (grown(&sums), grown(&counts));
     (count > 0.0 && sum >= 0.0).then(|| (sum / count, count))
 }
 
+fn never_falls(series: &Series) -> bool {
+    series.points.len() > 1 && series.points.windows(2).all(|pair| pair[0].value <= pair[1].value)
+}
+
 /// What a series counted up in that time. Cumulative ones never fall, others tell what was new each time.
-fn increase(within: &Within, series: &Series) -> f64 {
+fn increase(within: &Within, series: &Series, is_cumulative: bool) -> f64 {
     let points = &series.points;
-    let is_cumulative = points.len() > 1 && points.windows(2).all(|pair| pair[0].value <= pair[1].value);
     if is_cumulative {
         let pairs = points.windows(2).filter(|pair| within.contains(&pair[1].time_ns));
         return pairs.map(|pair| pair[1].value - pair[0].value).sum();
@@ -219,5 +225,15 @@ mod tests {
         evidence.series[0].key.labels.insert(STATE.into(), "used".into());
         let metrics = PoolMetrics::of(&evidence, "shop", &ALL);
         assert_eq!((metrics.max, metrics.full.map(|readings| readings.share)), (Some(10.0), Some(0.5)));
+    }
+
+    #[test]
+    fn new_values_that_happen_never_to_fall_are_not_taken_for_a_sum() {
+        let name = |part: &str| format!("db.client.connection.wait_time{part}");
+        let sums = |s: u32| if s.is_multiple_of(2) { 1.9 } else { 2.1 };
+        let counts = |s: u32| if s < 9 { 10.0 } else { 11.0 };
+        let trial = trial().series(&name(".sum"), "shop", 0, sums).series(&name(".count"), "shop", 0, counts);
+        let wait_ns = PoolMetrics::of(&trial.build(), "shop", &ALL).wait_ns.unwrap();
+        assert!((wait_ns - 20.0 / 101.0 * 1e9).abs() < 1.0, "{wait_ns}");
     }
 }

@@ -105,7 +105,7 @@ impl Gap {
     }
 
     pub(crate) fn length_ns(&self) -> f64 {
-        (self.end_ns - self.start_ns) as f64
+        self.end_ns.saturating_sub(self.start_ns) as f64
     }
 
     /// Whether it is the time that the answer told to wait; none when the answer told none.

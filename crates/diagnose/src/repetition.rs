@@ -106,11 +106,13 @@ fn time_taken(request: &Request<'_>, repeated: &[&Query<'_>]) -> (u64, u64) {
     for call in calls.iter().filter(|call| call.end_ns > start_ns && call.start_ns < end_ns) {
         let is_repeated = ids.contains(&call.span_id);
         if call.start_ns > now_ns {
-            cost_ns += if last_is_repeated { call.start_ns - now_ns } else { 0 };
+            let pause_ns = if last_is_repeated { call.start_ns.saturating_sub(now_ns) } else { 0 };
+            cost_ns = pause_ns.saturating_add(cost_ns);
             now_ns = call.start_ns;
         }
         if call.end_ns > now_ns {
-            cost_ns += if is_repeated { call.end_ns.min(end_ns) - now_ns } else { 0 };
+            let own_ns = if is_repeated { call.end_ns.min(end_ns).saturating_sub(now_ns) } else { 0 };
+            cost_ns = own_ns.saturating_add(cost_ns);
             now_ns = call.end_ns.min(end_ns);
             last_is_repeated = is_repeated;
         }
@@ -123,7 +125,7 @@ fn union_ns(queries: &[&Query<'_>]) -> u64 {
     let (mut total_ns, mut reached_ns) = (0_i64, i64::MIN);
     for query in queries {
         let start_ns = query.span.start_ns.max(reached_ns);
-        total_ns += (query.span.end_ns - start_ns).max(0);
+        total_ns = query.span.end_ns.saturating_sub(start_ns).max(0).saturating_add(total_ns);
         reached_ns = reached_ns.max(query.span.end_ns);
     }
     total_ns as u64

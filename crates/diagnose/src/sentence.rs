@@ -258,7 +258,7 @@ fn changes(first: &VariantSummary, variant: &VariantSummary) -> String {
 
 fn told(what: &str, change: &Change, (old, new): &(String, String)) -> Option<String> {
     let size = |ratio: f64| match ratio {
-        r if r >= FACTOR_FROM - 1.0 => format!("{} times", units::three(1.0 + r)),
+        r if r >= FACTOR_FROM - 1.0 => format!("{} times", units::number(1.0 + r)),
         r => units::percent(r.abs()),
     };
     let verb = match change.meaning {
@@ -332,7 +332,7 @@ mod tests {
         );
         let next = said([as_is(), trial("worse", 50.0, 90.0), fixed().cpu("shop", 0, |_| 0.49)]);
         assert!(next.ends_with(", and there shop uses up its CPU limit: 98 % of 0.50 cores."), "{next}");
-        assert!(said([as_is(), trial("fixed", 500.0, 80.0)]).contains("raised throughput 5.00 times (100/s to 500/s)"));
+        assert!(said([as_is(), trial("fixed", 500.0, 80.0)]).contains("raised throughput 5 times (100/s to 500/s)"));
     }
 
     #[test]
@@ -341,7 +341,7 @@ mod tests {
         let same = trial("same", 100.0, 80.0).cpu("shop", 0, |_| 0.49);
         let sentence = said([as_is, same, trial("fixed", 500.0, 80.0)]);
         let steps = "; same changed nothing by more than noise, and there shop uses up its CPU limit: 98 % of 0.50 cores; \
-                     fixed raised throughput 5.00 times (100/s to 500/s) against as-is";
+                     fixed raised throughput 5 times (100/s to 500/s) against as-is";
         assert_eq!(sentence, format!("{NARROW}{steps}."));
     }
 

@@ -1,8 +1,8 @@
 //! Services that ran and of which no span tells, or whose spans do not join those of their callers.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use narrows_model::trace::{Span, SpanId, TraceId};
+use narrows_model::trace::{Span, SpanId, SpanKind, TraceId};
 
 use crate::databases::is_database_program;
 use crate::reading::Reading;
@@ -10,6 +10,8 @@ use crate::requests::is_database;
 
 /// Traces below which the absence of a service from them means nothing.
 const TRACES_MIN: usize = 20;
+/// Libraries that may report one call, each around the next, and the span around them all.
+const STACKED_MAX: usize = 4;
 
 /// Services without any span; databases, which nobody instruments, left out.
 pub(crate) fn silent_services<'a>(reading: &Reading<'a>) -> Vec<&'a str> {
@@ -64,8 +66,7 @@ impl<'a> Callers<'a> {
         }
         let names = reading.trial.service_names().into_iter().collect();
         let mut callers = Self { ports, names, calls: BTreeMap::new(), beginning: BTreeSet::new() };
-        let answered: HashSet<(TraceId, SpanId)> =
-            reading.requests.iter().filter_map(|request| Some((request.trace.id, request.entry.parent_id?))).collect();
+        let answered = answered(reading);
         for request in reading.requests {
             if request.entry.parent_id.is_none() {
                 callers.beginning.insert(&request.entry.service);
@@ -113,4 +114,20 @@ impl<'a> Callers<'a> {
         let unanswered = calls.saturating_sub(answered) as f64;
         calls > 0 && unanswered >= share * calls as f64 && self.beginning.contains(service)
     }
+}
+
+/// The calls that a span answers: the parent of each request and, where stacked libraries report one call, the call
+/// around it.
+fn answered(reading: &Reading<'_>) -> HashSet<(TraceId, SpanId)> {
+    let spans = reading.trial.traces.iter().flat_map(|trace| &trace.spans);
+    let calls = spans.filter(|span| span.kind == SpanKind::Client);
+    let around: HashMap<(TraceId, SpanId), SpanId> =
+        calls.filter_map(|span| Some(((span.trace_id, span.span_id), span.parent_id?))).collect();
+    let mut answered = HashSet::new();
+    for request in reading.requests {
+        let trace_id = request.trace.id;
+        let calls = std::iter::successors(request.entry.parent_id, |at| around.get(&(trace_id, *at)).copied());
+        answered.extend(calls.take(STACKED_MAX).map(|call| (trace_id, call)));
+    }
+    answered
 }

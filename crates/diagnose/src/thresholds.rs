@@ -402,6 +402,8 @@ thresholds! {
     requestless_traces: usize = 20;
     /// `traces-without-request`: the same as a share of all.
     requestless_share: f64 = 0.3;
+    /// The ranking: cost below which a finding is in nobody's way and not the narrow place, as a share.
+    narrow_place_share: f64 = 0.05;
     /// Comparison: the smallest relative change that is called one.
     change_min: f64 = 0.05;
 }

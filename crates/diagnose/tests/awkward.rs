@@ -15,18 +15,18 @@ use narrows_model::series::{Point, Series, SeriesKey, names};
 use narrows_model::trace::{Span, SpanFacts, SpanKind, SpanStatus, Trace};
 use narrows_testkit::TRIAL_START_NS;
 use narrows_testkit::operations::{operation, store_calls};
-use narrows_testkit::spans::{query, server};
+use narrows_testkit::spans::{client, query, server};
 use narrows_testkit::trial::{FIRST_PORT, Load, TrialBuilder, run_of_trials};
 use proptest::prelude::*;
 
-/// Thousands of years off, on either side; such instants can still be told apart without overflow.
+/// Thousands of years off, on either side.
 const FAR_NS: i64 = i64::MAX / 8;
 const SERVICES: [&str; 4] = ["shop", "store", "shop", ""];
 
 fn instant() -> impl Strategy<Value = i64> {
     prop_oneof![
         12 => (0_i64..20_000).prop_map(|ms| TRIAL_START_NS + ms * 1_000_000),
-        1 => prop::sample::select(vec![-FAR_NS, -1, 0, 1, FAR_NS]),
+        1 => prop::sample::select(vec![i64::MIN, -FAR_NS, -1, 0, 1, FAR_NS, i64::MAX]),
     ]
 }
 
@@ -206,4 +206,30 @@ fn two_services_of_one_name_are_read_as_replicas() {
     let outcome = concluded(vec![two.build()]);
     assert_eq!(outcome.findings[0][0].detector, "cpu-saturation");
     assert_sound(&outcome);
+}
+
+#[test]
+fn one_trace_of_very_many_calls_is_read() {
+    const CALLS: u32 = 20_000;
+    let failing = |n: u32| query("SELECT a FROM t").at(f64::from(n) * 0.01, 0.005).failed();
+    let polite = |n: u32| client("GET").to_port(FIRST_PORT + 1).at(f64::from(n) * 0.01, 0.005);
+    let root = || server("shop", "GET /").at(0.0, 500.0);
+    let again = root().children((0..CALLS).map(failing)).trace(1);
+    let asked = (0..CALLS).map(|n| server("shop", "GET /part").at(f64::from(n) * 0.01, 0.009).child(polite(0)));
+    let spread = root().children(asked).trace(2);
+    let kinds = (0..CALLS).map(|n| {
+        let name = char::from(b'a' + (n / 6 % 26) as u8).to_string().repeat((n / 156) as usize);
+        client("GET").url(&format!("http://stock/{name}?id={n}")).at(f64::from(n) * 0.01, 0.005)
+    });
+    let varied = root().children(kinds).trace(3);
+    let two = TrialBuilder::new("a")
+        .steady(10, Load { vus: 4, rate: 10.0, latency_ms: 20.0 })
+        .service("shop", None)
+        .service("stock", None)
+        .service("stock", None)
+        .traces([again, spread, varied]);
+    let outcome = concluded(vec![two.build()]);
+    assert_sound(&outcome);
+    let of_parts = outcome.breakdowns[0].iter().find(|breakdown| breakdown.operation == "GET /");
+    assert!(of_parts.is_some_and(|breakdown| breakdown.requests == 3.0));
 }

@@ -167,7 +167,7 @@ impl Series {
             .map(|pair| {
                 let grown = pair[1].value - pair[0].value;
                 let grown = if grown < 0.0 { pair[1].value } else { grown };
-                let seconds = (pair[1].time_ns - pair[0].time_ns) as f64 / 1e9;
+                let seconds = pair[1].time_ns.saturating_sub(pair[0].time_ns) as f64 / 1e9;
                 Point { time_ns: pair[1].time_ns, value: grown / seconds }
             })
             .collect()

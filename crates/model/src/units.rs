@@ -56,8 +56,24 @@ pub fn percent(share: f64) -> String {
 
 /// A number of things: whole without a fraction, any other with three significant digits.
 pub fn number(value: f64) -> String {
-    let is_whole = value >= 0.0 && (value - value.round()).abs() < 0.005;
-    if is_whole { count(value.round() as u64) } else { three(value) }
+    let is_whole = value == 0.0 || value.round() >= 1.0 && (value - value.round()).abs() < 0.005;
+    if is_whole || value >= 1000.0 { count(value.round() as u64) } else { three(value) }
+}
+
+/// An amount of CPU: `1 core`, `0.50 cores`.
+pub fn cores(value: f64) -> String {
+    let text = number(value);
+    let word = if text == "1" { "core" } else { "cores" };
+    format!("{text} {word}")
+}
+
+/// How often something happens: `once`, `twice`, `3 times`, `2.50 times`.
+pub fn times(value: f64) -> String {
+    match number(value).as_str() {
+        "1" => "once".to_owned(),
+        "2" => "twice".to_owned(),
+        text => format!("{text} times"),
+    }
 }
 
 /// A plain number with three significant digits, and all digits before the point.
@@ -85,6 +101,15 @@ mod tests {
             (count(1_234_567), "1,234,567"),
             (number(12.0), "12"),
             (number(2.5), "2.50"),
+            (number(3.999), "4"),
+            (number(0.001), "0.00"),
+            (number(1_234.5), "1,235"),
+            (cores(0.5), "0.50 cores"),
+            (cores(1.0), "1 core"),
+            (cores(2.0), "2 cores"),
+            (times(1.0), "once"),
+            (times(2.0), "twice"),
+            (times(3.9), "3.90 times"),
             (rate(4560.4), "4,560/s"),
             (rate(12.34), "12.3/s"),
             (bytes(36_175_872.0), "34.5 MiB"),

@@ -56,17 +56,14 @@ pub(crate) fn figure(figure: &Figure) -> String {
         "%" => units::percent(value / 100.0),
         "/s" | "1/s" => units::rate(value),
         "" | "1" => number(value),
+        "{cores}" => units::cores(value),
         unit => format!("{} {}", number(value), unit.trim_start_matches('{').replace('}', "")),
     }
 }
 
 /// A plain number: whole ones with thousands separated, others with three significant digits.
 pub(crate) fn number(value: f64) -> String {
-    if value >= 1000.0 || (value >= 0.0 && value.fract() == 0.0) {
-        units::count(value.round() as u64)
-    } else {
-        units::three(value)
-    }
+    units::number(value)
 }
 
 /// Core-seconds for each request, as a length of time; a dash when it was not sampled.

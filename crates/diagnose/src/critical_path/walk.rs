@@ -62,6 +62,17 @@ pub enum Place {
     },
 }
 
+/// Gaps of their parents that children who outlive them are walked through for; in more, the child's time is its own.
+const FILLED_MAX: usize = 1_000;
+
+/// What is still to be walked through.
+#[derive(Default)]
+struct Work {
+    stretches: Vec<Stretch>,
+    /// Gaps that were filled so far.
+    filled: usize,
+}
+
 /// Part of a span that is still to be walked through, from `at_ns` back to `floor_ns`.
 struct Stretch {
     span: usize,
@@ -74,8 +85,9 @@ pub(super) fn walk(tree: &Tree<'_>, entry: usize) -> CriticalPath {
     let placed = tree.placed(entry);
     let place = Place::OnPath { drag_ns: placed.length_ns() };
     let mut path = CriticalPath { sections: Vec::new(), standings: vec![Standing { span: entry, place }] };
-    let mut work = vec![Stretch { span: entry, at_ns: placed.end_ns, floor_ns: placed.start_ns, place }];
-    while let Some(stretch) = work.pop() {
+    let first = Stretch { span: entry, at_ns: placed.end_ns, floor_ns: placed.start_ns, place };
+    let mut work = Work { stretches: vec![first], filled: 0 };
+    while let Some(stretch) = work.stretches.pop() {
         go_back(tree, &stretch, &mut path, &mut work);
     }
     path.sections.sort_unstable_by_key(|section| std::cmp::Reverse(section.start_ns));
@@ -83,14 +95,16 @@ pub(super) fn walk(tree: &Tree<'_>, entry: usize) -> CriticalPath {
 }
 
 /// Walks through one span: notes its own time, and its children for later.
-fn go_back(tree: &Tree<'_>, stretch: &Stretch, path: &mut CriticalPath, work: &mut Vec<Stretch>) {
+fn go_back(tree: &Tree<'_>, stretch: &Stretch, path: &mut CriticalPath, work: &mut Work) {
     let children = tree.children(stretch.span);
     let mut at_ns = stretch.at_ns;
     let mut waited_for: Option<(usize, i64)> = None;
     for (position, child) in children.iter().enumerate().rev() {
         let child = *child as usize;
         let placed = tree.placed(child);
-        if placed.role != Role::Within {
+        // Of what fills a gap, only what is under way in it counts.
+        let is_elsewhere = placed.start_ns > stretch.at_ns || placed.end_ns < stretch.floor_ns;
+        if placed.role != Role::Within || is_elsewhere {
             continue;
         }
         let (start_ns, end_ns) = (placed.start_ns.max(stretch.floor_ns), placed.end_ns.min(at_ns));
@@ -108,7 +122,7 @@ fn go_back(tree: &Tree<'_>, stretch: &Stretch, path: &mut CriticalPath, work: &m
             }
         };
         path.standings.push(Standing { span: child, place });
-        work.push(Stretch { span: child, at_ns: walked_to_ns.max(start_ns), floor_ns: start_ns, place });
+        work.stretches.push(Stretch { span: child, at_ns: walked_to_ns.max(start_ns), floor_ns: start_ns, place });
     }
     own_time(tree, stretch, (stretch.floor_ns, at_ns), path, work);
 }
@@ -142,7 +156,7 @@ fn own_time(
     stretch: &Stretch,
     (start_ns, end_ns): (i64, i64),
     path: &mut CriticalPath,
-    work: &mut Vec<Stretch>,
+    work: &mut Work,
 ) {
     if start_ns >= end_ns || matches!(stretch.place, Place::Beside { .. }) {
         return;
@@ -152,7 +166,12 @@ fn own_time(
     if let Some(child) = filler {
         let place = Place::OnPath { drag_ns: 0 };
         path.standings.push(Standing { span: child, place });
-        work.push(Stretch { span: child, at_ns: end_ns, floor_ns: own_end_ns, place });
+        if work.filled < FILLED_MAX {
+            work.filled += 1;
+            work.stretches.push(Stretch { span: child, at_ns: end_ns, floor_ns: own_end_ns, place });
+        } else if own_end_ns < end_ns {
+            path.sections.push(Section { span: child, start_ns: own_end_ns, end_ns });
+        }
     }
     if start_ns < own_end_ns {
         path.sections.push(Section { span: stretch.span, start_ns, end_ns: own_end_ns });
@@ -321,5 +340,16 @@ mod tests {
         trace.spans.extend((0..100_000).map(|number| span_of(number, number + 1)));
         let path = path_of(&trace);
         assert_eq!((path.standings.len(), path.sections.len()), (1_001, 1));
+    }
+
+    #[test]
+    fn a_child_that_fills_many_gaps_is_not_walked_through_for_each() {
+        let gaps = (0..200).map(|n| child("a", f64::from(n) * 0.4 + 0.1, f64::from(n) * 0.4 + 0.3));
+        let below = (0..200).map(|n| child("b", f64::from(n) * 0.5, f64::from(n) * 0.5 + 0.4));
+        let trace = request().child(child("late", 0.0, 120.0).children(below)).children(gaps).trace(1);
+        let path = path_of(&trace);
+        assert!(path.standings.len() <= 8 * trace.spans.len(), "{} of {}", path.standings.len(), trace.spans.len());
+        let whole: i64 = path.sections.iter().map(|section| section.end_ns - section.start_ns).sum();
+        assert_eq!(whole, 100_000_000);
     }
 }

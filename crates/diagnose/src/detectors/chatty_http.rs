@@ -12,9 +12,11 @@
 //! Pages read on where the last one stopped and cannot be asked for together; a list of ids in one address is a batch.
 //! Both are left alone, and stacked libraries count once.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use narrows_model::finding::{Confidence, Figure, Finding};
+use narrows_model::run::ServiceInstance;
 use narrows_model::trace::{Span, SpanId};
 use narrows_model::units;
 
@@ -33,6 +35,8 @@ pub struct ChattyHttp;
 const ASSETS: [&str; 11] = [".js", ".css", ".png", ".jpg", ".jpeg", ".gif", ".svg", ".ico", ".woff", ".woff2", ".webp"];
 /// From this share of the operation's traces on, the pattern is how the operation works, not how some calls of it do.
 const REGULAR_TRACE_SHARE: f64 = 0.5;
+/// Endpoints and parents of one request that are looked at: those with most calls.
+const GROUPS_MAX: usize = 64;
 
 impl Detector for ChattyHttp {
     fn id(&self) -> &'static str {
@@ -55,7 +59,8 @@ impl Detector for ChattyHttp {
             }
             let cases = kinds.into_iter().map(|((host, _), seen)| {
                 let callee_calls = asked.get(&host).copied().unwrap_or(0.0);
-                Case::new(service, operation, (host, callee_calls), seen, all)
+                let named = service_of(reading, seen[0].calls[0].last()).unwrap_or(host);
+                Case::new(service, operation, (named, callee_calls), seen, all)
             });
             findings.extend(cases.filter(|c| c.is_worth_saying(thresholds)).map(|c| c.finding(self, thresholds)));
         }
@@ -72,6 +77,12 @@ fn asked_of_hosts(reading: &Reading<'_>) -> BTreeMap<String, f64> {
         }
     }
     asked
+}
+
+/// The service of this run that a call went to.
+fn service_of(reading: &Reading<'_>, call: &Span) -> Option<String> {
+    let is_its = |instance: &&ServiceInstance| Some(instance.port) == call.facts.server_port;
+    reading.trial.services.iter().find(is_its).map(|instance| instance.service.clone())
 }
 
 /// Who is called: the address and port, the host of the URL, or the remote service.
@@ -148,8 +159,11 @@ fn sightings<'a>(handled: &'a Handled<'a>, thresholds: &Thresholds) -> Vec<Sight
     for call in handled.calls.iter().filter(|call| call.query.is_none() && may_be_item(call)) {
         siblings.entry((&call.kind, host_of(call.last()), call.parent)).or_default().push(call);
     }
+    let mut groups: Vec<_> = siblings.into_iter().filter(|(_, calls)| calls.len() >= thresholds.chatty_calls).collect();
+    groups.sort_by_key(|(_, calls)| Reverse(calls.len()));
+    groups.truncate(GROUPS_MAX);
     let mut best: BTreeMap<(&str, String), Sighting<'_>> = BTreeMap::new();
-    for ((kind, host, _), calls) in siblings {
+    for ((kind, host, _), calls) in groups {
         let Some(found) = sighting(handled, calls, thresholds) else { continue };
         if best.get(&(kind, host.clone())).is_none_or(|known| known.cost_ns < found.cost_ns) {
             best.insert((kind, host), found);
@@ -326,7 +340,11 @@ impl<'a> Case<'a> {
                 Figure::new("calls in each request, smallest", min as f64, ""),
                 Figure::new("calls in each request, largest", max as f64, ""),
                 Figure::new("time in them, median", self.median(|sighting| sighting.busy_ns), "ns"),
-                Figure::new("time in them and between them, median", self.median(|s| s.cost_ns), "ns"),
+                Figure::new(
+                    "time in them and between them with no other call, median",
+                    self.median(|s| s.cost_ns),
+                    "ns",
+                ),
                 Figure::new("latency of the operation, median", self.latency_ns, "ns"),
                 Figure::new("traces of the operation that show it", self.trace_share * 100.0, "%"),
                 Figure::new("share of all calls to it", self.callee_share * 100.0, "%"),

@@ -35,7 +35,7 @@ impl Detector for CpuSaturation {
     }
 
     fn version(&self) -> u32 {
-        5
+        6
     }
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
@@ -91,19 +91,27 @@ impl Words<'_> {
     fn title(&self) -> String {
         let (service, level) = (self.saturation.service, units::percent(self.saturation.level));
         match self.saturation.limit {
-            Limit::Cap(cap) => format!("{service} uses up its CPU limit: {level} of {} cores", units::three(cap)),
-            Limit::Thread => format!("{service} is held by one thread, which uses {level} of a core"),
-            Limit::Machine => format!("{service} fills the machine: {level} of {} cores", self.scene.trial.cores),
-            Limit::Host => format!("the machine's CPU is full: {level} of {} cores", self.scene.trial.cores),
+            Limit::Cap(cap) => format!("{service} uses up its CPU limit: {level} of {}", units::cores(cap)),
+            Limit::Thread => {
+                let is_waiting = self.saturation.level < self.scene.thresholds.cpu_thread_share;
+                let waiting = if is_waiting { " and waits for one besides" } else { "" };
+                format!("{service} is held by one thread, which uses {level} of a core{waiting}")
+            }
+            Limit::Machine => format!("{service} fills the machine: {level} of {}", self.machine()),
+            Limit::Host => format!("the machine's CPU is full: {level} of {}", self.machine()),
         }
+    }
+
+    fn machine(&self) -> String {
+        units::cores(f64::from(self.scene.trial.cores))
     }
 
     fn cost_of(&self) -> String {
         let service = self.saturation.service;
         match self.saturation.limit {
-            Limit::Cap(cap) => format!("of the CPU limit of {service} ({} cores)", units::three(cap)),
+            Limit::Cap(cap) => format!("of the CPU limit of {service} ({})", units::cores(cap)),
             Limit::Thread => format!("of one core, by the busiest thread of {service}"),
-            Limit::Machine | Limit::Host => format!("of the machine's {} cores", self.scene.trial.cores),
+            Limit::Machine | Limit::Host => format!("of the machine's {}", self.machine()),
         }
     }
 
@@ -168,7 +176,7 @@ impl Words<'_> {
             "Idle CPU at the same load: no other stretch carried as much with clearly less.".to_owned(),
         ];
         if let Some(cores) = generator.filter(|_| self.saturation.limit != Limit::Host) {
-            ruled_out.push(format!("The load generator: it used {} cores.", units::three(cores)));
+            ruled_out.push(format!("The load generator: it used {}.", units::cores(cores)));
         }
         ruled_out
     }
@@ -187,8 +195,8 @@ impl Words<'_> {
         let service = self.saturation.service;
         match self.saturation.limit {
             Limit::Cap(cap) => format!(
-                "Take work out of the request in {service} first; then raise its limit of {} cores or add a replica.",
-                units::three(cap)
+                "Take work out of the request in {service} first; then raise its limit of {} or add a replica.",
+                units::cores(cap)
             ),
             Limit::Thread => format!(
                 "Take work out of the request in {service} first; then spread it over more threads: more worker processes or \
@@ -210,7 +218,7 @@ impl Words<'_> {
         if consumers.is_empty() {
             return "which they are was not sampled".into();
         }
-        let each = consumers.iter().map(|(name, cores)| format!("{name} ({} cores)", units::three(*cores)));
+        let each = consumers.iter().map(|(name, cores)| format!("{name} ({})", units::cores(*cores)));
         each.collect::<Vec<_>>().join(", ")
     }
 
@@ -281,7 +289,7 @@ mod tests {
     #[test]
     fn many_busy_threads_under_a_cap_are_the_cap() {
         let findings = detect(steps(Some(2.0)).cpu("shop", 0, |_| 1.95).busiest_thread("shop", 0, |_| 0.95));
-        assert_eq!(findings[0].title, "shop uses up its CPU limit: 98 % of 2.00 cores");
+        assert_eq!(findings[0].title, "shop uses up its CPU limit: 98 % of 2 cores");
     }
 
     #[test]
@@ -364,7 +372,7 @@ mod tests {
     #[test]
     fn an_open_load_proves_saturation_by_what_it_offered() {
         let flat = "Throughput no longer follows the rate offered: from 100/s to 200/s it went from 100/s to 110/s.";
-        let queues = "Requests queue: at 200/s 11.0 of them are under way at any time (110/s × 100 ms), each 10.0 times as \
+        let queues = "Requests queue: at 200/s 11 of them are under way at any time (110/s × 100 ms), each 10 times as \
                       long as at 100/s.";
         let cases = [
             (open([(100.0, 100.0, 10.0), (200.0, 110.0, 400.0)]), Some(flat)),
@@ -429,7 +437,7 @@ mod tests {
         };
         let found = with(None, 0.84, 0.1);
         assert_eq!(found.len(), 1);
-        assert_eq!(found[0].title, "shop is held by one thread, which uses 84 % of a core");
+        assert_eq!(found[0].title, "shop is held by one thread, which uses 84 % of a core and waits for one besides");
         assert_eq!(with(None, 0.84, 0.01), []);
         assert_eq!(with(None, 0.6, 0.4), [], "the machine holds it, not the thread");
         assert_eq!(with(Some(2.0), 0.84, 0.1), [], "it waits for its cap");
@@ -450,7 +458,7 @@ mod tests {
     fn a_cap_that_bursts_use_up_is_named_where_the_load_waits() {
         let findings = detect(bursts(40.0, 0.75));
         let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
-        assert_eq!(finding.title, "shop uses up its CPU limit: 75 % of 1.00 cores");
+        assert_eq!(finding.title, "shop uses up its CPU limit: 75 % of 1 core");
         assert_eq!(finding.reasons[2], "The kernel held it: its quota was used up in 40 % of the periods.");
         assert_eq!(finding.confidence, Confidence::High);
         assert_eq!(finding.period.as_ref().map(|period| period.label.as_str()), Some("“8 users”"));
@@ -480,7 +488,7 @@ mod tests {
         let trial = steps(None).cpu("shop", 0, |second| if second < 20 { 0.2 } else { 0.97 });
         let trial = trial.series(names::CGROUP_CPU_LIMIT, "shop", 0, |_| 1.0);
         let findings = detect(trial.series(names::HOST_CPU_STEAL, "", 0, |_| 0.08));
-        assert_eq!(findings[0].title, "shop uses up its CPU limit: 97 % of 1.00 cores");
+        assert_eq!(findings[0].title, "shop uses up its CPU limit: 97 % of 1 core");
         assert!(findings[0].caveats[0].starts_with("The hypervisor took 8.0 %"), "{:?}", findings[0].caveats);
     }
 }

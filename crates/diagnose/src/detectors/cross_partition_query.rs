@@ -309,8 +309,8 @@ impl<'a> Case<'a> {
         if let Some((all, useful)) = self.charges() {
             reasons.push(format!(
                 "Each operation is charged {} request units, {} of them by partitions that had rows.",
-                units::three(all),
-                units::three(useful)
+                units::number(all),
+                units::number(useful)
             ));
         }
         reasons.extend(self.peak_share.map(|share| {

@@ -128,11 +128,11 @@ impl Demand {
 
     fn told(&self) -> String {
         format!(
-            "By the utilisation law each request costs it {} of CPU ({} cores ÷ {}), so {} cores carry {} at most.",
+            "By the utilisation law each request costs it {} of CPU ({} ÷ {}), so {} can carry {} at most.",
             units::duration(self.each_ns()),
-            units::three(self.cores),
+            units::cores(self.cores),
             units::rate(self.rate),
-            units::three(self.limit_cores),
+            units::cores(self.limit_cores),
             units::rate(self.limit_cores / self.cores * self.rate)
         )
     }
@@ -147,7 +147,7 @@ impl Demand {
 
 fn limit(full: &Saturation<'_>) -> String {
     match full.limit {
-        Limit::Cap(cap) => format!("its {} cores", units::three(cap)),
+        Limit::Cap(cap) => format!("its {}", units::cores(cap)),
         Limit::Thread => "the one core that its busiest thread can use".into(),
         Limit::Machine | Limit::Host => "the machine's cores".into(),
     }
@@ -189,7 +189,7 @@ fn by_inflation(cpu: &Cpu<'_>, database: &Database<'_>, grown: &Inflation<'_>) -
     Finding {
         title: format!(
             "{name} is full: the same queries take {} times as long at {} as at {}",
-            units::three(grown.factor()),
+            units::number(grown.factor()),
             grown.heavy.demand(),
             grown.light.demand()
         ),
@@ -228,10 +228,10 @@ fn figures(grown: &Grown<'_>) -> [Figure; 2] {
 fn told(grown: &Inflation<'_>) -> String {
     let worst = grown.worst();
     let rows =
-        worst.heavy.rows.map_or_else(String::new, |rows| format!(", with {} rows each time", units::three(rows)));
+        worst.heavy.rows.map_or_else(String::new, |rows| format!(", with {} rows each time", units::number(rows)));
     format!(
         "Its queries take {} times as long at {} as at {}; “{}” takes {} instead of {}{rows}.",
-        units::three(grown.factor()),
+        units::number(grown.factor()),
         grown.heavy.demand(),
         grown.light.demand(),
         clipped(worst.shape, 80),
@@ -331,10 +331,10 @@ mod tests {
         assert_eq!((finding.resource.as_str(), finding.confidence), ("store", Confidence::High));
         assert_eq!(
             finding.reasons[1],
-            "By the utilisation law each request costs it 1.96 ms of CPU (0.49 cores ÷ 250/s), so 0.50 cores carry 255/s \
+            "By the utilisation law each request costs it 1.96 ms of CPU (0.49 cores ÷ 250/s), so 0.50 cores can carry 255/s \
              at most."
         );
-        assert!(finding.reasons[3].contains("4.00 times as long at 32 users as at 2 users"), "{:?}", finding.reasons);
+        assert!(finding.reasons[3].contains("4 times as long at 32 users as at 2 users"), "{:?}", finding.reasons);
         assert!(finding.ruled_out[3].starts_with("The CPU of those who ask: shop uses"), "{:?}", finding.ruled_out);
         assert_eq!((finding.evidence_text.as_deref(), finding.exemplars.len()), (Some(READ), 3));
         assert_eq!(finding.period.as_ref().unwrap().label, "“32 users”");
@@ -349,7 +349,7 @@ mod tests {
         let findings = outside(Some(3));
         assert_eq!(
             findings[0].title,
-            "postgresql is full: the same queries take 6.00 times as long at 32 users as at 2 users"
+            "postgresql is full: the same queries take 6 times as long at 32 users as at 2 users"
         );
         assert!((findings[0].cost_share - 5.0 / 6.0).abs() < 1e-9);
         assert_eq!((findings[0].confidence, findings[0].caveats.len()), (Confidence::Medium, 1));

@@ -140,7 +140,11 @@ impl<'a> Case<'a> {
         let most_asked = group.operations.iter().max_by(|a, b| a.1.total_cmp(b.1));
         let recorded = (!group.keys.is_empty()).then_some(group.keys.len());
         let weight: f64 = visits.iter().map(|visit| visit.weight).sum();
-        let top_key = group.keys.values().copied().fold(0.0, f64::max);
+        let mut keys_there: BTreeMap<&str, f64> = BTreeMap::new();
+        for (key, weight) in visits.iter().filter_map(|visit| Some((visit.key?, visit.weight))) {
+            *keys_there.entry(key).or_default() += weight;
+        }
+        let top_key = keys_there.into_values().fold(0.0, f64::max);
         Some(Self {
             reading,
             kind,
@@ -212,7 +216,7 @@ impl<'a> Case<'a> {
         let title = format!(
             "{word} {hot} of {name} takes {} {what}, {} times the mean of {}",
             units::percent(self.skew.share),
-            units::three(self.skew.ratio),
+            units::number(self.skew.ratio),
             self.places.len()
         );
         let few = self.keys.filter(|_| self.is_artefact());
@@ -277,7 +281,7 @@ impl<'a> Case<'a> {
                         units::percent(others)
                     )
                 } else {
-                    format!("It uses {} in the mean, the others {}.", units::three(own), units::three(others))
+                    format!("It uses {} in the mean, the others {}.", units::number(own), units::number(others))
                 }
             },
         ));
@@ -289,7 +293,7 @@ impl<'a> Case<'a> {
             format!(
                 "The load has {}; a hash of so many would give the fullest {} times the mean or so.",
                 self.keys_words(keys),
-                units::three(expected_ratio(keys, self.places.len()))
+                units::number(expected_ratio(keys, self.places.len()))
             )
         }));
         if let Some(share) = self.top_key_share.filter(|_| self.keys.is_some_and(|keys| self.has_hot_key(keys))) {
@@ -523,7 +527,7 @@ mod tests {
     fn a_partition_with_most_of_the_calls_is_named() {
         let findings = detect(with_readings(trial(traces(200, |n| look_up(uneven(n), n, 5.0))), hot));
         let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
-        assert_eq!(finding.title, "partition 0 of store takes 60 % of the calls, 3.00 times the mean of 5");
+        assert_eq!(finding.title, "partition 0 of store takes 60 % of the calls, 3 times the mean of 5");
         assert_eq!((finding.resource.as_str(), finding.operation.as_deref()), ("store", Some("GET /owner")));
         assert!((finding.cost_share - 2.0 / 3.0).abs() < 1e-9, "{}", finding.cost_share);
         assert_eq!((finding.confidence, finding.exemplars.len()), (Confidence::High, 3));
@@ -614,5 +618,33 @@ mod tests {
         for (name, trial) in cases {
             assert_eq!(detect(trial), [], "with {name}");
         }
+    }
+
+    #[test]
+    fn a_hot_key_of_another_partition_is_not_taken_for_this_ones() {
+        // Half of the calls go to partition 0, each with a key of its own; all to partition 1 are for one key.
+        let partition = |n: usize| [0, 0, 0, 0, 0, 1, 1, 1, 2, 3][n % 10];
+        let key = |n: usize| if partition(n) == 1 { 7777 } else { n };
+        let findings = detect(with_readings(trial(traces(200, |n| look_up(partition(n), key(n), 5.0))), hot));
+        let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
+        assert!(finding.title.starts_with("partition 0 of store takes 50 %"), "{}", finding.title);
+        assert!(!finding.reasons.iter().any(|reason| reason.starts_with("One key alone")), "{:?}", finding.reasons);
+        assert!(!finding.advice.starts_with("One key"), "{}", finding.advice);
+    }
+
+    #[test]
+    fn a_request_that_caller_and_replica_both_show_counts_once() {
+        let port = |n: usize| FIRST_PORT + 1 + (n % 10).saturating_sub(7) as u16;
+        let to = |n: usize| {
+            let answer = server("stock", "GET /part").to_port(port(n)).at(3.0, 7.0);
+            client("GET").to_port(port(n)).at(2.0, 9.0).child(answer)
+        };
+        let services = TrialBuilder::new("a").service("shop", None);
+        let services = (0..3).fold(services, |trial, _| trial.service("stock", Some(1.0))).steady(20, LOAD);
+        let cpu = (0..3).fold(services.traces(traces(200, to)), |trial, replica| {
+            trial.cpu("stock", replica, move |_| if replica == 0 { 0.9 } else { 0.2 })
+        });
+        let findings = detect(cpu);
+        assert!(findings[0].reasons[0].starts_with("Of 200 calls"), "{:?}", findings[0].reasons);
     }
 }

@@ -277,7 +277,7 @@ impl<'a> Case<'a> {
         let factor = spans as f64 / queries().count().max(1) as f64;
         let scopes = self.example().scopes.join(", ");
         let double = if factor > 1.0 {
-            format!("Double instrumentation: {} spans for each query ({scopes}), counted once.", units::three(factor))
+            format!("Double instrumentation: {} spans for each query ({scopes}), counted once.", units::number(factor))
         } else {
             format!("Double instrumentation: each query has one span ({scopes}).")
         };
@@ -417,7 +417,7 @@ mod tests {
         let mut children = run_of(10, BEAT, |_| query(ROW).scope("sqlalchemy"));
         children.extend(run_of(10, Beat { first_ms: 5.1, length_ms: 2.8, ..BEAT }, |_| query(ROW).scope("psycopg2")));
         let findings = detect_in_each(children);
-        assert!(findings[0].ruled_out[0].contains("2.00 spans for each query (sqlalchemy, psycopg2)"));
+        assert!(findings[0].ruled_out[0].contains("2 spans for each query (sqlalchemy, psycopg2)"));
     }
 
     #[test]

@@ -122,7 +122,7 @@ fn told(one: &Unsteady<'_>) -> String {
              {} standard deviations.",
             shown(first),
             shown(second),
-            units::three(z.abs())
+            units::number(z.abs())
         ),
         Unrest::Start { start, rest, seconds } => format!(
             "In {label} {what} is {} over the first {seconds} s and {} after, and stays there.",

@@ -242,8 +242,8 @@ impl Pair<'_> {
                 "Mean latency goes from {} to {}, and with it the requests under way from {} to {}.",
                 units::duration(self.first.mean_ns),
                 units::duration(self.variant.mean_ns),
-                units::three(under_way(self.first)),
-                units::three(under_way(self.variant))
+                units::number(under_way(self.first)),
+                units::number(under_way(self.variant))
             ));
         }
         let cpu = self.first.cpu_seconds_per_request.zip(self.variant.cpu_seconds_per_request);

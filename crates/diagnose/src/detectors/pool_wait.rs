@@ -12,7 +12,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use narrows_model::finding::{Confidence, Figure, Finding, Period};
-use narrows_model::trace::{Span, SpanId, TraceId};
+use narrows_model::trace::{Span, SpanId, SpanKind, Trace, TraceId};
 use narrows_model::units;
 
 use crate::Detector;
@@ -69,37 +69,63 @@ fn parts(reading: &Reading<'_>) -> Vec<Within> {
     if parts.is_empty() { Vec::from([all]) } else { parts }
 }
 
-/// The spans of pools, by trace and service, and what was opened below them.
+/// How far up the parents of a pool's span are followed.
+const DEPTH_MAX: usize = 64;
+
+/// The spans of pools, by what they are below, and what was opened below them.
 struct Takings<'a> {
-    by_trace: HashMap<(TraceId, &'a str), Vec<&'a Span>>,
+    /// By trace and the span of the request.
+    by_request: HashMap<(TraceId, SpanId), Vec<&'a Span>>,
+    /// Those below no request, by trace and service, in order of start: only their time says whose they are.
+    strays: HashMap<(TraceId, &'a str), Vec<&'a Span>>,
     openings: HashMap<SpanId, Vec<(i64, i64)>>,
 }
 
 impl<'a> Takings<'a> {
     fn of(reading: &Reading<'a>) -> Self {
-        let mut takings = Self { by_trace: HashMap::new(), openings: HashMap::new() };
+        let mut takings = Self { by_request: HashMap::new(), strays: HashMap::new(), openings: HashMap::new() };
         for trace in &reading.trial.traces {
-            let ids: HashSet<SpanId> =
-                trace.spans.iter().filter(|span| is_taking(span)).map(|span| span.span_id).collect();
-            for span in trace.spans.iter().filter(|_| !ids.is_empty()) {
-                match span.parent_id.filter(|parent| ids.contains(parent)) {
-                    Some(parent) => takings.openings.entry(parent).or_default().push((span.start_ns, span.end_ns)),
-                    None if ids.contains(&span.span_id) => {
-                        takings.by_trace.entry((trace.id, &span.service)).or_default().push(span);
-                    }
-                    None => {}
-                }
-            }
+            takings.add(trace);
         }
+        takings.strays.values_mut().for_each(|spans| spans.sort_by_key(|span| span.start_ns));
         takings
     }
 
-    fn within(&self, handled: &Handled<'a>) -> Vec<&'a Span> {
-        let entry = handled.request.entry;
-        let all = self.by_trace.get(&(handled.request.trace.id, entry.service.as_str()));
-        let is_within = |span: &&&Span| (entry.start_ns..=entry.end_ns).contains(&span.start_ns);
-        all.into_iter().flatten().filter(is_within).copied().collect()
+    fn add(&mut self, trace: &'a Trace) {
+        let ids: HashSet<SpanId> = trace.spans.iter().filter(|span| is_taking(span)).map(|span| span.span_id).collect();
+        if ids.is_empty() {
+            return;
+        }
+        let by_id: HashMap<SpanId, &'a Span> = trace.spans.iter().map(|span| (span.span_id, span)).collect();
+        for span in &trace.spans {
+            if let Some(parent) = span.parent_id.filter(|parent| ids.contains(parent)) {
+                self.openings.entry(parent).or_default().push((span.start_ns, span.end_ns));
+            } else if ids.contains(&span.span_id) {
+                match entry_above(&by_id, span) {
+                    Some(entry) => self.by_request.entry((trace.id, entry.span_id)).or_default().push(span),
+                    None => self.strays.entry((trace.id, &span.service)).or_default().push(span),
+                }
+            }
+        }
     }
+
+    fn within(&self, handled: &Handled<'a>) -> Vec<&'a Span> {
+        let (entry, trace_id) = (handled.request.entry, handled.request.trace.id);
+        let own = self.by_request.get(&(trace_id, entry.span_id)).into_iter().flatten();
+        let own = own.filter(|span| (entry.start_ns..=entry.end_ns).contains(&span.start_ns));
+        let strays = self.strays.get(&(trace_id, entry.service.as_str())).map_or(&[][..], Vec::as_slice);
+        let from = strays.partition_point(|span| span.start_ns < entry.start_ns);
+        own.chain(strays[from..].iter().take_while(|span| span.start_ns <= entry.end_ns)).copied().collect()
+    }
+}
+
+/// The span that stands for the request that this one is in: the nearest server or consumer span above it in its
+/// service, else the topmost.
+fn entry_above<'a>(by_id: &HashMap<SpanId, &'a Span>, span: &Span) -> Option<&'a Span> {
+    let above = |of: &Span| of.parent_id.and_then(|id| by_id.get(&id).copied()).filter(|up| up.service == of.service);
+    let is_entry = |span: &Span| matches!(span.kind, SpanKind::Server | SpanKind::Consumer);
+    let path = std::iter::successors(above(span), |at| above(at).filter(|_| !is_entry(at)));
+    path.take(DEPTH_MAX).last()
 }
 
 /// How it is known that requests wait.
@@ -257,7 +283,7 @@ impl<'a> Case<'a> {
         if let (Some(full), Some(max)) = (metrics.full.filter(|readings| readings.share > 0.0), metrics.max) {
             reasons.push(format!(
                 "All {} connections are in use in {} of {} readings.",
-                units::three(max),
+                units::number(max),
                 units::percent(full.share),
                 full.count
             ));
@@ -311,7 +337,7 @@ impl<'a> Case<'a> {
 
     fn advice(&self, metrics: &PoolMetrics) -> String {
         let service = self.service;
-        let size = metrics.max.map_or(String::new(), |max| format!(" (now {})", units::three(max)));
+        let size = metrics.max.map_or(String::new(), |max| format!(" (now {})", units::number(max)));
         let held_ns = self.held_ns();
         let held = if held_ns > self.query_ns() {
             format!(
@@ -516,5 +542,18 @@ mod tests {
         assert_eq!(detect(trial(move |_| connect(60.0))), [], "as long each time: opened");
         assert_eq!(detect(trial(move |n| connect(if n % 4 == 0 { 0.2 } else { 60.0 }))).len(), 1, "it differs");
         assert_eq!(detect(trial(move |_| connect(60.0)).series(PENDING, "shop", 0, |_| 3.0)).len(), 1, "confirmed");
+    }
+
+    #[test]
+    fn what_another_request_of_the_trace_waits_for_is_not_this_ones() {
+        // Ten requests to one service in one trace: nine need no connection while the tenth waits for one.
+        let quick = |_: u32| server("shop", "GET /stock").at(0.0, 70.0);
+        let waits =
+            || server("shop", "POST /orders").at(0.0, 90.0).children(waiting(internal("pg-pool.connect"), 60.0));
+        let trace = |n: u32| {
+            server("gate", "GET /").at(0.0, 100.0).children((0..9).map(quick)).child(waits()).trace(n * 90 + 5)
+        };
+        let findings = detect(trial(|_| Vec::new()).traces((0..20).map(trace)));
+        assert_eq!(findings.iter().map(|f| f.operation.as_deref()).collect::<Vec<_>>(), [Some("POST /orders")]);
     }
 }

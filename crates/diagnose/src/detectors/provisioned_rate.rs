@@ -78,7 +78,7 @@ struct Part {
 
 impl Part {
     fn seconds(&self) -> f64 {
-        (self.to_ns - self.from_ns) as f64 / NS
+        self.to_ns.saturating_sub(self.from_ns) as f64 / NS
     }
 }
 
@@ -92,13 +92,13 @@ impl Partition {
         let mut open: Option<(i64, f64)> = None;
         for (from_ns, to_ns, rate) in readings(reported).filter(|(from, to, _)| from < to && trial.is_counted(*to - 1))
         {
-            let amount = rate * (to_ns - from_ns) as f64 / NS;
+            let amount = rate * to_ns.saturating_sub(from_ns) as f64 / NS;
             let (start_ns, sum) = open.take().map_or((from_ns, amount), |(start_ns, sum)| (start_ns, sum + amount));
-            if to_ns - start_ns < JOINED_NS {
+            if to_ns.saturating_sub(start_ns) < JOINED_NS {
                 open = Some((start_ns, sum));
                 continue;
             }
-            let rate = sum / ((to_ns - start_ns) as f64 / NS);
+            let rate = sum / (to_ns.saturating_sub(start_ns) as f64 / NS);
             parts.push(Part { from_ns: start_ns, to_ns, share: rate / most });
         }
         let is_fixed = most - least <= change_max * most;
@@ -252,7 +252,7 @@ impl<'a> Case<'a> {
                  read.",
                 fullest.name,
                 units::percent(self.top()),
-                units::three(fullest.provisioned),
+                units::number(fullest.provisioned),
                 units::percent(top_share),
                 units::percent(fullest.peak())
             ),

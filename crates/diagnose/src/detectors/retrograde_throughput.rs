@@ -178,8 +178,8 @@ fn waiting(fall: &Fall<'_>) -> Option<Grown> {
             "Requests take {} instead of {}: {} of them are under way at any time instead of {}.",
             units::duration(last.service_ns),
             units::duration(peak.service_ns),
-            units::three(last.in_flight()),
-            units::three(peak.in_flight())
+            units::number(last.in_flight()),
+            units::number(peak.in_flight())
         ),
         resource: None,
         advice: "Look at where the longer time passes in the slowest traces of the two loads.".into(),
@@ -195,7 +195,7 @@ fn law(fall: &Fall<'_>) -> Option<String> {
     let (fit, kappa) = fall.law.as_ref().filter(|(fit, _)| fit.poor.is_none() && fit.kappa > 0.0)?;
     let best = (fit.sigma < 1.0).then(|| ((1.0 - fit.sigma) / fit.kappa).sqrt());
     let interval = kappa.map_or_else(String::new, |(low, high)| format!(" (95 % interval {low:.2e} to {high:.2e})"));
-    let best = best.map_or_else(String::new, |n| format!(", best with {} requests under way", units::three(n)));
+    let best = best.map_or_else(String::new, |n| format!(", best with {} requests under way", units::number(n)));
     Some(format!(
         "The universal scalability law fits with σ = {:.2e} and κ = {:.2e}{interval}{best}.",
         fit.sigma, fit.kappa
@@ -245,7 +245,7 @@ fn advice(fall: &Fall<'_>, growing: &[Grown]) -> String {
     let bound = format!(
         "Let no more than about {} requests into the system at a time (a bounded pool, or a limit where the load enters), \
          so that more load waits outside instead of costing throughput.",
-        units::three(fall.peak.stretch.in_flight().max(1.0).ceil())
+        units::number(fall.peak.stretch.in_flight().max(1.0).ceil())
     );
     let first = growing.first().map_or_else(String::new, |grown| format!("{} ", grown.advice));
     format!("{first}{bound}")

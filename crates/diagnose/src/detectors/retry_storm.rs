@@ -251,9 +251,9 @@ impl<'a> Case<'a> {
             detector: detector.id().into(),
             version: detector.version(),
             title: format!(
-                "{service} asks {callee} {} times for each call while it fails, and {} times before",
-                units::three(amplification),
-                units::three(self.calm.amplification())
+                "{service} asks {callee} {} for each call while it fails, and {} before",
+                units::times(amplification),
+                units::times(self.calm.amplification())
             ),
             resource: service.into(),
             operation: Some(self.operation.into()),
@@ -305,21 +305,18 @@ impl<'a> Case<'a> {
              in the traces).",
             self.operation,
             self.service,
-            units::three(self.storm.amplification()),
-            units::three(self.calm.amplification()),
+            units::number(self.storm.amplification()),
+            units::number(self.calm.amplification()),
             units::count(self.storm.seen as u64),
             units::count(self.calm.seen as u64)
         )];
         if !self.layers.is_empty() {
-            let layers: Vec<String> = self
-                .layers
-                .iter()
-                .map(|(service, factor)| format!("{service} {} times", units::three(*factor)))
-                .collect();
+            let layers: Vec<String> =
+                self.layers.iter().map(|(service, factor)| format!("{service} {}", units::times(*factor))).collect();
             reasons.push(format!(
-                "Below it others try again as well ({}): what lies last is asked {} times for one call.",
+                "Below it others try again as well ({}): what lies last is asked {} for one call.",
                 layers.join(", "),
-                units::three(self.amplification())
+                units::times(self.amplification())
             ));
         }
         reasons
@@ -433,23 +430,24 @@ fn lengths(seen: &[Seen<'_>], is_storm: impl Fn(&Seen<'_>) -> bool) -> (f64, f64
 /// Cases of other services in the same traces become layers of the one that begins first.
 fn layered(mut cases: Vec<Case<'_>>) -> Vec<Case<'_>> {
     let begins = |case: &Case<'_>| {
-        let depths = case.seen.iter().map(|seen| seen.handled.request.entry.start_ns - trace_start(seen.handled));
+        let depths =
+            case.seen.iter().map(|seen| seen.handled.request.entry.start_ns.saturating_sub(trace_start(seen.handled)));
         depths.min().unwrap_or(0)
     };
-    cases.sort_by_key(begins);
-    let mut outer: Vec<Case<'_>> = Vec::new();
+    cases.sort_by_cached_key(begins);
+    let mut outer: Vec<(BTreeSet<TraceId>, Case<'_>)> = Vec::new();
     for case in cases {
         let traces = case.traces();
-        let is_above = |known: &&mut Case<'_>| {
-            let shared = known.traces().intersection(&traces).count();
-            known.service != case.service && shared >= case.reading.thresholds.storm_traces
+        let is_above = |(known_traces, known): &&mut (BTreeSet<TraceId>, Case<'_>)| {
+            known.service != case.service
+                && known_traces.intersection(&traces).count() >= case.reading.thresholds.storm_traces
         };
         match outer.iter_mut().find(is_above) {
-            Some(known) => known.layers.push((case.service.to_owned(), case.storm.amplification())),
-            None => outer.push(case),
+            Some((_, known)) => known.layers.push((case.service.to_owned(), case.storm.amplification())),
+            None => outer.push((traces, case)),
         }
     }
-    outer
+    outer.into_iter().map(|(_, case)| case).collect()
 }
 
 fn trace_start(handled: &Handled<'_>) -> i64 {
@@ -503,11 +501,7 @@ mod tests {
     fn attempts_that_grow_with_failures_are_a_storm() {
         let findings = detect(traces(|is_storm| request(tried(if is_storm { 2 } else { 0 }))));
         let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
-        assert!(
-            finding.title.starts_with("shop asks GET 3.00 times for each call while it fails"),
-            "{}",
-            finding.title
-        );
+        assert!(finding.title.starts_with("shop asks GET 3 times for each call while it fails"), "{}", finding.title);
         assert_eq!((finding.resource.as_str(), finding.operation.as_deref()), ("shop", Some("GET /orders")));
         assert!((finding.cost_share - 2.0 / 3.0).abs() < 0.01, "{}", finding.cost_share);
         let period = finding.period.as_ref().unwrap();

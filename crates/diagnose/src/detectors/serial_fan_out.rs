@@ -9,10 +9,11 @@
 //! The saving is what the request would gain if the calls were under way together: their time without the longest of
 //! them, as far as no other call of the request is under way in it.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use narrows_model::finding::{Confidence, Figure, Finding};
-use narrows_model::trace::{Span, SpanId};
+use narrows_model::trace::{Span, SpanId, SpanKind, TraceId};
 use narrows_model::units;
 
 use crate::Detector;
@@ -37,24 +38,28 @@ pub(crate) fn is_page(asked: &str) -> bool {
     PAGE_WORDS.iter().any(|word| lower.contains(word))
 }
 
+/// Kinds and parents of one request that are looked at: those with most calls.
+const GROUPS_MAX: usize = 64;
+
 impl Detector for SerialFanOut {
     fn id(&self) -> &'static str {
         "serial-fan-out"
     }
 
     fn version(&self) -> u32 {
-        2
+        3
     }
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
         let thresholds = reading.thresholds;
+        let routes = routes(reading);
         let mut findings = Vec::new();
         for ((service, operation), all) in reading.operations {
-            let mut kinds: BTreeMap<&str, Vec<Sighting<'_>>> = BTreeMap::new();
+            let mut kinds: BTreeMap<String, Vec<Sighting<'_>>> = BTreeMap::new();
             let chat = calls_of_chat(all, thresholds);
             for handled in all {
-                for sighting in sightings(handled, &chat, thresholds) {
-                    kinds.entry(&sighting.calls[0].kind).or_default().push(sighting);
+                for sighting in sightings(handled, (&chat, &routes), thresholds) {
+                    kinds.entry(sighting.kind.clone()).or_default().push(sighting);
                 }
             }
             let cases = kinds.into_values().map(|seen| Case::new(service, operation, seen, all));
@@ -67,6 +72,7 @@ impl Detector for SerialFanOut {
 /// The calls of one kind that one request made one after another.
 struct Sighting<'a> {
     handled: &'a Handled<'a>,
+    kind: String,
     calls: Vec<&'a Call<'a>>,
     /// Time that none of the request's other calls shares, of all of them together and of the longest.
     sum_ns: f64,
@@ -86,23 +92,71 @@ impl Sighting<'_> {
 }
 
 /// One sighting for each kind of call in a request, the one that would save most.
-fn sightings<'a>(handled: &'a Handled<'a>, chat: &HashSet<SpanId>, thresholds: &Thresholds) -> Vec<Sighting<'a>> {
-    let mut siblings: BTreeMap<(&str, SpanId), Vec<&Call<'_>>> = BTreeMap::new();
-    for call in handled.calls.iter().filter(|call| !chat.contains(&call.attempts[0].span_id)) {
-        siblings.entry((&call.kind, call.parent)).or_default().push(call);
+fn sightings<'a>(
+    handled: &'a Handled<'a>,
+    (chat, routes): (&HashSet<SpanId>, &Routes<'_>),
+    thresholds: &Thresholds,
+) -> Vec<Sighting<'a>> {
+    if handled.calls.len() < thresholds.fan_out_calls {
+        return Vec::new();
     }
-    let large = siblings.into_values().filter(|calls| calls.len() >= thresholds.fan_out_calls);
-    let mut best: BTreeMap<&str, Sighting<'_>> = BTreeMap::new();
-    for found in large.filter_map(|calls| sighting(handled, calls, thresholds)) {
-        let kind = &*found.calls[0].kind;
-        if best.get(kind).is_none_or(|known| known.saving_ns() < found.saving_ns()) {
+    let mut siblings: BTreeMap<(String, SpanId), Vec<&Call<'_>>> = BTreeMap::new();
+    for call in handled.calls.iter().filter(|call| !chat.contains(&call.attempts[0].span_id)) {
+        siblings.entry((kind(call, routes), call.parent)).or_default().push(call);
+    }
+    let mut groups: Vec<_> =
+        siblings.into_iter().filter(|(_, calls)| calls.len() >= thresholds.fan_out_calls).collect();
+    groups.sort_by_key(|(_, calls)| Reverse(calls.len()));
+    groups.truncate(GROUPS_MAX);
+    let mut best: BTreeMap<String, Sighting<'_>> = BTreeMap::new();
+    for ((kind, _), calls) in groups {
+        let Some(found) = sighting(handled, kind.clone(), calls, thresholds) else { continue };
+        if best.get(&kind).is_none_or(|known| known.saving_ns() < found.saving_ns()) {
             best.insert(kind, found);
         }
     }
     best.into_values().collect()
 }
 
-fn sighting<'a>(handled: &'a Handled<'a>, calls: Vec<&'a Call<'a>>, thresholds: &Thresholds) -> Option<Sighting<'a>> {
+/// The endpoints that answered calls, as those who answered call them, by the spans of the calls.
+type Routes<'a> = HashMap<(TraceId, SpanId), &'a str>;
+
+fn routes<'a>(reading: &Reading<'a>) -> Routes<'a> {
+    let spans = reading.trial.traces.iter().flat_map(|trace| &trace.spans);
+    let answers = spans.filter(|span| span.kind == SpanKind::Server);
+    let routes = answers.filter_map(|span| Some(((span.trace_id, span.parent_id?), span.facts.http_route.as_deref()?)));
+    routes.filter(|(_, route)| is_endpoint(route)).collect()
+}
+
+/// Whether a route is that of one endpoint with items that have names: it begins with a fixed part and catches no rest.
+fn is_endpoint(route: &str) -> bool {
+    let is_item = |part: &str| part.starts_with([':', '{', '<']);
+    let parts: Vec<&str> = route.split('/').filter(|part| !part.is_empty()).collect();
+    parts.first().is_some_and(|first| !is_item(first))
+        && parts.iter().any(|part| is_item(part))
+        && !parts.iter().any(|part| part.contains(['*', '(']) || part.starts_with("<path:") || part.ends_with(":path}"))
+}
+
+/// What tells calls from others: their own kind, or the endpoint that answered them, where items have names instead of
+/// numbers.
+fn kind(call: &Call<'_>, routes: &Routes<'_>) -> String {
+    let facts = &call.last().facts;
+    match routes.get(&(call.last().trace_id, call.last().span_id)).filter(|_| call.query.is_none()) {
+        Some(route) => {
+            let address = facts.server_address.as_deref().unwrap_or("");
+            let port = facts.server_port.map_or_else(String::new, |port| format!(" :{port}"));
+            format!("{} {address} {route}{port}", facts.http_method.as_deref().unwrap_or(""))
+        }
+        None => call.kind.to_string(),
+    }
+}
+
+fn sighting<'a>(
+    handled: &'a Handled<'a>,
+    kind: String,
+    calls: Vec<&'a Call<'a>>,
+    thresholds: &Thresholds,
+) -> Option<Sighting<'a>> {
     let partitions: Vec<&str> = calls.iter().filter_map(|call| call.partition()).collect();
     let distinct = partitions.iter().collect::<BTreeSet<_>>().len();
     let servers: Option<BTreeSet<_>> = calls.iter().map(|call| call.server()).collect();
@@ -117,7 +171,7 @@ fn sighting<'a>(handled: &'a Handled<'a>, calls: Vec<&'a Call<'a>>, thresholds: 
     let others = Times::of(others.flat_map(|call| &call.attempts).map(|span| (span.start_ns, span.end_ns)));
     let own: Vec<f64> = calls.iter().map(|call| busy(call).without(&others).length_ns()).collect();
     let longest_ns = own.iter().copied().fold(0.0, f64::max);
-    Some(Sighting { handled, calls, sum_ns: own.iter().sum(), longest_ns, is_spread })
+    Some(Sighting { handled, kind, calls, sum_ns: own.iter().sum(), longest_ns, is_spread })
 }
 
 /// The time in a call's attempts. Waits between them are another cause's.
@@ -127,7 +181,7 @@ fn busy(call: &Call<'_>) -> Times {
 
 /// Whether hardly any time passes with two of these under way.
 fn is_serial(calls: &[&Call<'_>], thresholds: &Thresholds) -> bool {
-    let each: f64 = calls.iter().map(|call| (call.end_ns() - call.start_ns()) as f64).sum();
+    let each: f64 = calls.iter().map(|call| call.end_ns().saturating_sub(call.start_ns()) as f64).sum();
     let together = Times::of(calls.iter().map(|call| (call.start_ns(), call.end_ns()))).length_ns();
     each > 0.0 && (each - together) / each <= thresholds.fan_out_overlap_share
 }
@@ -306,8 +360,7 @@ impl<'a> Case<'a> {
     }
 
     fn evidence_text(&self) -> String {
-        let example = self.example();
-        let text = example.query.map_or(example.kind.as_ref(), |query| query.text);
+        let text = self.example().query.map_or(self.seen[0].kind.as_str(), |query| query.text);
         clipped(text, TEXT_CHARS_MAX)
     }
 
@@ -429,6 +482,33 @@ mod tests {
         assert_eq!(detect(varying), [], "as many as there are rows");
         let spread = (0..10).map(|n| request(run_of(if n < 5 { 8 } else { 9 }, BEAT, partition)));
         assert_eq!(detect(spread).len(), 1, "another partition came along");
+    }
+
+    #[test]
+    fn items_with_names_are_of_one_endpoint_as_its_service_says() {
+        let named = |route: &'static str| {
+            move |i: usize| {
+                let answered = server("carriers", "GET").facts(|facts| facts.http_route = Some(route.into()));
+                let (at, name) = (10.0 * i as f64, ["bike", "post", "truck", "drone", "ship"][i % 5]);
+                let call = client("GET").url(&format!("http://carriers/carriers/{name}/quote")).at(at, 9.0);
+                call.child(answered.at(at + 1.0, 7.0))
+            }
+        };
+        let detect = |route| detect_in_each((1..5).map(named(route)).collect());
+        for route in ["/carriers/:name/quote", "/carriers/{name}/quote", "/carriers/<name>/quote"] {
+            let findings = detect(route);
+            assert_eq!(findings.len(), 1, "{route}");
+            assert!(
+                findings[0].title.ends_with("makes 4 calls of one kind one after another"),
+                "{}",
+                findings[0].title
+            );
+        }
+        for route in
+            ["/carriers/*", "/{controller}/{action}", "/carriers/{*rest}", "/carriers/{rest:path}", "/carriers"]
+        {
+            assert_eq!(detect(route), [], "{route}");
+        }
     }
 
     #[test]

@@ -14,7 +14,7 @@ use narrows_model::trace::{Span, SpanId, Trace};
 use narrows_model::units;
 
 use crate::Detector;
-use crate::calls::{Handled, median_of};
+use crate::calls::{Handled, endpoint, median_of};
 use crate::critical_path::category::{Names, is_work};
 use crate::critical_path::{CriticalPath, Place, Tree, by_trace};
 use crate::reading::Reading;
@@ -99,12 +99,15 @@ fn sightings<'r>(
     let mut found: BTreeMap<String, Sighting<'_>> = BTreeMap::new();
     for (last, drag_ns) in on_path(&path) {
         let Some(others) = beside.get(&last) else { continue };
-        let branch = branch(tree, last, &kinds, names);
+        let mut branch = branch(tree, last, &kinds, names);
         let is_other = |other: &&usize| key(tree, **other, &kinds, names) != branch.key;
         let others: Vec<usize> = others.iter().filter(is_other).copied().collect();
         let is_longer = found.get(&branch.key).is_none_or(|known| known.drag_ns < drag_ns as f64);
         if others.is_empty() || !is_longer {
             continue;
+        }
+        if others.iter().any(|other| names.callee(tree, *other) == names.callee(tree, last)) {
+            branch.name += &address(tree.span(last));
         }
         let spans = std::iter::once(last).chain(others).map(|at| tree.span(at)).collect();
         let length_ns = tree.placed(last).length_ns() as f64;
@@ -181,6 +184,13 @@ fn branch(tree: &Tree<'_>, at: usize, kinds: &HashMap<SpanId, String>, names: &N
     let key = key(tree, at, kinds, names);
     let text = span.facts.db_query.as_ref().unwrap_or(&key).clone();
     Branch { name, text, key }
+}
+
+/// What a call asks for, in brackets, where its callee alone does not tell it from the others.
+fn address(span: &Span) -> String {
+    let asked = span.facts.url.as_deref().map(endpoint).filter(|path| !path.is_empty() && !is_work(span));
+    let method = span.facts.http_method.as_deref().unwrap_or("");
+    asked.map_or_else(String::new, |path| format!(" ({})", clipped(format!("{method} {path}").trim(), NAME_CHARS_MAX)))
 }
 
 /// One branch of one operation, over all requests.

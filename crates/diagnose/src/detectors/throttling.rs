@@ -199,7 +199,11 @@ impl<'a> Case<'a> {
 
     /// The second in which an attempt ended, by its first instant.
     fn second_of(&self, span: &Span) -> Option<i64> {
-        self.refused.seconds.range(span.end_ns - SECOND_NS + 1..=span.end_ns).next_back().map(|(start_ns, _)| *start_ns)
+        self.refused
+            .seconds
+            .range(span.end_ns.saturating_sub(SECOND_NS - 1)..=span.end_ns)
+            .next_back()
+            .map(|(start_ns, _)| *start_ns)
     }
 
     fn finding(&self, detector: &Throttling) -> Finding {
@@ -282,10 +286,10 @@ impl<'a> Case<'a> {
         let mean = self.store.mean(self.trial)?;
         Some(format!(
             "In those seconds a partition spent up to {} of its {} units; the mean over the run, {} of {}, hides that.",
-            units::three(peak),
-            units::three(provisioned),
-            units::three(mean),
-            units::three(provisioned)
+            units::number(peak),
+            units::number(provisioned),
+            units::number(mean),
+            units::number(provisioned)
         ))
     }
 
@@ -341,7 +345,7 @@ impl<'a> Case<'a> {
         let amount = self.demand().filter(is_more).map(|demand| {
             format!(
                 ": its hottest partition was asked for {} units in one second, so at least {} for all {partitions}",
-                units::three(demand.ceil()),
+                units::number(demand.ceil()),
                 units::count((demand.ceil() * partitions as f64) as u64)
             )
         });
@@ -460,7 +464,7 @@ mod tests {
         assert_eq!(finding.reasons[1], "Attempts were refused in 2 of the 10 seconds in which any were made.");
         assert_eq!(
             finding.reasons[2],
-            "In those seconds a partition spent up to 96.0 of its 100 units; the mean over the run, 56.3 of 100, hides that."
+            "In those seconds a partition spent up to 96 of its 100 units; the mean over the run, 56.3 of 100, hides that."
         );
         let number = |name: &str| finding.numbers.iter().find(|n| n.name == name).map(|n| n.value);
         assert_eq!(number("attempts refused"), Some(40.0));

@@ -46,8 +46,8 @@ impl Trap for ClockSkew {
             for (client, server) in tree.trace.spans.iter().filter_map(|server| Some((call_of(tree, server)?, server)))
             {
                 pairs.entry((&client.service, &server.service)).or_default().push(Bounds {
-                    least_ns: (server.end_ns - client.end_ns) as f64,
-                    most_ns: (server.start_ns - client.start_ns) as f64,
+                    least_ns: server.end_ns.saturating_sub(client.end_ns) as f64,
+                    most_ns: server.start_ns.saturating_sub(client.start_ns) as f64,
                     call: (tree.trace, client, server),
                 });
             }

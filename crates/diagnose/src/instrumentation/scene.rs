@@ -1,6 +1,7 @@
 //! What all traps look at: the traces of a trial as trees, and the words that their caveats have in common.
 
 use std::cell::RefCell;
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -79,7 +80,7 @@ impl<'a> Tree<'a> {
                 children.entry(parent).or_default().push(span);
             }
         }
-        children.values_mut().for_each(|siblings| siblings.sort_by_key(|span| (span.start_ns, -span.end_ns)));
+        children.values_mut().for_each(|siblings| siblings.sort_by_key(|span| (span.start_ns, Reverse(span.end_ns))));
         let by_id: HashMap<SpanId, &'a Span> = trace.spans.iter().map(|span| (span.span_id, span)).collect();
         let is_known = |parent: SpanId| by_id.contains_key(&parent);
         let root = trace.spans.iter().find(|span| !span.parent_id.is_some_and(is_known));

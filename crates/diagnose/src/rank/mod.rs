@@ -7,8 +7,8 @@
 //! problem is one finding. A cause of low confidence absorbs nothing that is surer than itself.
 //!
 //! The narrow place is the first finding that is in the way. Where none is, it is the first that costs more than needed
-//! with medium or high confidence: a guess that nothing waits for is not where a system is narrow. A finding about the
-//! experiment is never it.
+//! with medium or high confidence: a guess that nothing waits for is not where a system is narrow. What costs next to
+//! nothing is not it either, and is in nobody's way. A finding about the experiment is never it.
 
 mod bonds;
 mod paths;
@@ -44,7 +44,8 @@ const UNEXPLAINING: Findings = &[&StragglerBranch];
 /// Puts findings in order, each below its cause, and says what each is to the trial.
 pub(crate) fn ranked(mut findings: Vec<Finding>, reading: &Reading<'_>) -> Vec<Finding> {
     let bonds = Bonds::of(reading);
-    findings.iter_mut().for_each(|finding| finding.role = role(finding));
+    let least = reading.thresholds.narrow_place_share;
+    findings.iter_mut().for_each(|finding| finding.role = role(finding, least));
     drop_explained_gaps(&mut findings);
     findings.sort_by(by_place);
     let mut findings = absorbed(findings, &bonds);
@@ -52,16 +53,16 @@ pub(crate) fn ranked(mut findings: Vec<Finding>, reading: &Reading<'_>) -> Vec<F
     for rule in ORDER {
         put_first(rule, &mut findings, &bonds);
     }
-    mark_narrow_place(&mut findings);
+    mark_narrow_place(&mut findings, least);
     findings
 }
 
-fn role(finding: &Finding) -> Role {
+fn role(finding: &Finding, least: f64) -> Role {
     let detector = finding.detector.as_str();
     match finding.confidence {
         Confidence::High if are_of(INVALIDATING, detector) => Role::Invalidates,
         _ if are_of(LIMITING, detector) => Role::LimitsReading,
-        _ if are_of(COSTLY, detector) => Role::CostsMore,
+        _ if are_of(COSTLY, detector) || finding.cost_share < least => Role::CostsMore,
         _ => Role::InTheWay,
     }
 }
@@ -163,8 +164,8 @@ fn put_first(rule: &Rule, findings: &mut Vec<Finding>, bonds: &Bonds<'_, '_>) {
     }
 }
 
-fn mark_narrow_place(findings: &mut [Finding]) {
-    let is_sure = |finding: &Finding| finding.confidence > Confidence::Low;
+fn mark_narrow_place(findings: &mut [Finding], least: f64) {
+    let is_sure = |finding: &Finding| finding.confidence > Confidence::Low && finding.cost_share >= least;
     let in_the_way = findings.iter().position(|finding| finding.role == Role::InTheWay);
     let costly = || findings.iter().position(|finding| finding.role == Role::CostsMore && is_sure(finding));
     if let Some(at) = in_the_way.or_else(costly) {

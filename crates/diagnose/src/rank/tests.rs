@@ -264,6 +264,13 @@ fn the_narrow_place_is_in_the_way_and_about_the_system() {
 }
 
 #[test]
+fn what_costs_next_to_nothing_is_in_nobodys_way() {
+    let cheap = || finding(("n-plus-one", "shop", 0.004));
+    assert_eq!(narrow(vec![cheap()]), None);
+    assert_eq!(narrow(vec![cheap(), finding(("pool-wait", "mail", 0.3))]).as_deref(), Some("pool-wait"));
+}
+
+#[test]
 fn each_finding_has_its_role() {
     let given = [CROSS, CPU, OTHER_CPU, ("offered-load-limited", "narrows", 1.0)].map(finding).to_vec();
     let roles: Vec<Role> = rank(given, &system().build()).into_iter().map(|finding| finding.role).collect();

@@ -8,6 +8,7 @@ use narrows_model::run::{TrialState, Verdict};
 use narrows_model::units;
 
 use super::escape::{Esc, cut};
+use crate::caveats::Caveat;
 use crate::figures::{instant, plural};
 
 /// Characters of the experiment file shown.
@@ -46,13 +47,8 @@ pub(super) fn warnings(outcome: &Outcome) -> String {
 
 /// Caveats of the trials, which limit what findings and their absence mean; empty when there are none.
 pub(super) fn caveats(outcome: &Outcome) -> String {
-    let mut items = String::new();
-    for evidence in &outcome.evidence.trials {
-        let label = evidence.trial.label();
-        for caveat in &evidence.trial.caveats {
-            items += &format!("<li><b>{}</b> {}</li>", Esc(&label), Esc(caveat));
-        }
-    }
+    let told = |Caveat { labels, text }: Caveat<'_>| format!("<li><b>{}</b> {}</li>", Esc(labels), Esc(text));
+    let items: String = crate::caveats::caveats(outcome).into_iter().map(told).collect();
     if items.is_empty() {
         items
     } else {

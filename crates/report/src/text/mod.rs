@@ -22,6 +22,7 @@ pub use diff::diff;
 pub use load_summary::{ArrivalsSummary, LoadSummary, load_summary};
 pub use thresholds::thresholds;
 
+use crate::caveats::Caveat;
 use crate::figures::{instant, plural};
 use paint::{Paint, clean, hanging, wrap};
 
@@ -151,14 +152,10 @@ fn validity(outcome: &Outcome, paint: Paint, width: usize) -> String {
 }
 
 fn caveats(outcome: &Outcome, paint: Paint, width: usize) -> String {
-    let mut out = String::new();
-    for evidence in &outcome.evidence.trials {
-        let label = evidence.trial.label();
-        for caveat in &evidence.trial.caveats {
-            out += &hanging("caveat", &paint.dim("caveat"), &format!("{label}: {caveat}"), 0, width);
-        }
-    }
-    out
+    let told = |Caveat { labels, text }: Caveat<'_>| {
+        hanging("caveat", &paint.dim("caveat"), &format!("{labels}: {text}"), 0, width)
+    };
+    crate::caveats::caveats(outcome).into_iter().map(told).collect()
 }
 
 fn sentence(outcome: &Outcome, paint: Paint, width: usize) -> String {

@@ -18,10 +18,11 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.Executors;
 import javax.sql.DataSource;
+import org.h2.tools.Server;
 
 /**
- * The catalogue of a library: a shelf with its books and their authors, from a database in memory behind a pool, and
- * whether the shelf can be visited, from another service.
+ * The catalogue of a library: a shelf with its books and their authors, from a database behind a pool, and whether the
+ * shelf can be visited, from another service.
  *
  * <p>Environment:
  *
@@ -30,19 +31,21 @@ import javax.sql.DataSource;
  *   <li>{@code PORT}: where it listens, on 127.0.0.1
  *   <li>{@code ROOMS}: address of the rooms service, for the library
  *   <li>{@code FAULT}: nothing, or one of {@code n-plus-one} (asks for the author of each book by itself), {@code
- *       pool-wait} (one connection for all, kept while the rooms are asked), {@code retry-storm} (the rooms fail three
- *       times of four, and are asked again until they answer)
+ *       pool-wait} (one connection for all, kept while the rooms are asked), {@code retry-storm} (in every other
+ *       stretch of three seconds the rooms fail three times of four, and are asked again until they answer)
  * </ul>
  */
 final class Library {
   private static final String FAULT = System.getenv().getOrDefault("FAULT", "");
   private static final int SHELVES = 100;
-  private static final int BOOKS_PER_SHELF = 20;
+  private static final int BOOKS_PER_SHELF = 40;
   private static final int AUTHORS = 300;
   private static final int THREADS = 16;
   private static final int ATTEMPTS_MAX = 8;
   /** How long it takes to look whether a room is open. */
   private static final int ROOM_MILLIS = 10;
+  /** How long the rooms fail, and how long they do not, one after the other. */
+  private static final long STORM_NANOS = 3_000_000_000L;
 
   private final DataSource pool;
   private final URI rooms;
@@ -69,7 +72,7 @@ final class Library {
 
   private static DataSource filled() throws SQLException {
     HikariConfig config = new HikariConfig();
-    config.setJdbcUrl("jdbc:h2:mem:library;DB_CLOSE_DELAY=-1");
+    config.setJdbcUrl("jdbc:h2:" + served() + "/mem:library;DB_CLOSE_DELAY=-1");
     config.setPoolName("library");
     config.setMaximumPoolSize(FAULT.equals("pool-wait") ? 1 : THREADS);
     DataSource pool = new HikariDataSource(config);
@@ -84,6 +87,13 @@ final class Library {
               + " FROM SYSTEM_RANGE(0, " + (SHELVES * BOOKS_PER_SHELF - 1) + ")");
     }
     return pool;
+  }
+
+  /** Begins to serve databases on a free port, and says where: a query costs a way there and back, as elsewhere. */
+  private static String served() throws SQLException {
+    System.setProperty("h2.bindAddress", "127.0.0.1");
+    Server server = Server.createTcpServer("-tcpPort", "0", "-tcpDaemon", "-ifNotExists").start();
+    return "tcp://127.0.0.1:" + server.getPort();
   }
 
   private void shelf(HttpExchange exchange) throws IOException {
@@ -161,7 +171,8 @@ final class Library {
     } catch (InterruptedException interrupted) {
       Thread.currentThread().interrupt();
     }
-    boolean fails = FAULT.equals("retry-storm") && Math.random() < 0.75;
+    boolean isStorm = FAULT.equals("retry-storm") && System.nanoTime() / STORM_NANOS % 2 == 0;
+    boolean fails = isStorm && Math.random() < 0.75;
     answer(exchange, fails ? 503 : 200, fails ? "busy" : String.valueOf(lastNumber(exchange) % 2 == 0));
   }
 
