@@ -20,9 +20,8 @@ pub(crate) struct RunAddress {
 pub(crate) fn find(address: Option<&str>) -> Result<RunAddress, Failure> {
     let (run, selection) = parse(address.unwrap_or_default());
     // A name may hold a colon itself: what is a file as a whole is one.
-    let whole = address.map(Path::new).filter(|_| selection != Selection::default());
-    if let Some(path) = whole.and_then(|path| runs_folder::find(Some(path)).ok()) {
-        return Ok(RunAddress { path, selection: Selection::default(), label: address.unwrap_or_default().into() });
+    if let Some(whole) = address.filter(|whole| selection != Selection::default() && Path::new(whole).is_file()) {
+        return Ok(RunAddress { path: whole.into(), selection: Selection::default(), label: whole.into() });
     }
     let path = runs_folder::find(run.map(Path::new))?;
     let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();

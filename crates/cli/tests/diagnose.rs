@@ -79,7 +79,10 @@ fn one_variant_of_a_run_is_looked_at_by_its_name() {
     let one = bench.run(&["diagnose", "a.narrows:imported"]);
     assert_eq!(text(&whole.stdout), text(&one.stdout));
     assert!(text(&one.stdout).contains("fetches rows one at a time"), "{}", text(&one.stdout));
-    for (address, hint) in [("a.narrows:importd", "did you mean `imported`?"), ("a.narrows:imported#2", "imported")] {
+    let whole_path = format!("{}:importd", bench.path("a.narrows").display());
+    let hinted = "did you mean `imported`?";
+    for (address, hint) in [("a.narrows:importd", hinted), (&whole_path, hinted), ("a.narrows:imported#2", "imported")]
+    {
         let run = bench.run(&["diagnose", address]);
         assert_eq!(run.status.code(), Some(2), "{address}");
         let said = text(&run.stderr);
