@@ -14,11 +14,29 @@ pub mod scrape;
 use narrows_model::series::{LogLine, Point, SeriesKey};
 use narrows_model::trace::Span;
 
+use crate::otlp::convert::Packed;
+
 /// Where telemetry is kept. Calls never block for long: they queue, and the receipt resolves once the records are
 /// committed, so that a sender is told "accepted" only for what survives a crash.
 pub trait Store: Send + Sync + 'static {
     /// Keeps spans, in the trial that is under way.
     fn spans(&self, spans: Vec<Span>) -> Receipt;
+    /// Keeps packed spans and others with them, in the trial that is under way. A store that has no better way keeps
+    /// them as it keeps others.
+    fn packed(&self, packed: Packed, mut others: Vec<Span>) -> Receipt {
+        match packed.unpack() {
+            Ok(mut spans) => {
+                spans.append(&mut others);
+                self.spans(spans)
+            }
+            Err(error) => {
+                let (tell, receipt) = tokio::sync::oneshot::channel();
+                // The receipt is right here to be told.
+                let _ = tell.send(Err(Refused::Broken(error.to_string())));
+                receipt
+            }
+        }
+    }
     /// Keeps points of series, in the trial that is under way.
     fn points(&self, points: Vec<(SeriesKey, Point)>) -> Receipt;
     /// Keeps log lines, in the trial that is under way.

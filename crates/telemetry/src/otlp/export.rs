@@ -152,26 +152,38 @@ impl Exporter {
         let (store, counters) = (&self.store, &self.counters);
         Ok(match signal {
             Signal::Traces => {
-                let spans = convert::spans(bytes, format, &self.weights).map_err(malformed)?;
-                self.hand_over(spans, &counters.spans, |spans| store.spans(spans))
+                let (packed, others) = convert::spans_to_keep(bytes, format, &self.weights).map_err(malformed)?;
+                let spans = packed.spans();
+                self.hand_over(others, spans, &counters.spans, |others| match spans {
+                    0 => store.spans(others),
+                    _ => store.packed(packed, others),
+                })
             }
             Signal::Metrics => {
                 let points = convert::points(bytes, format, now_ns()).map_err(malformed)?;
-                self.hand_over(points, &counters.points, |points| store.points(points))
+                self.hand_over(points, 0, &counters.points, |points| store.points(points))
             }
             Signal::Logs => {
                 let lines = convert::logs(bytes, format, now_ns()).map_err(malformed)?;
-                self.hand_over(lines, &counters.logs, |lines| store.logs(lines))
+                self.hand_over(lines, 0, &counters.logs, |lines| store.logs(lines))
             }
         })
     }
 
-    fn hand_over<T>(&self, converted: Converted<T>, arrived: &Counter, keep: impl Fn(Vec<T>) -> Receipt) -> Stored {
-        let Converted { records, malformed, over_limit, complaint, warning } = converted;
+    /// `elsewhere` counts the records of the request that `keep` knows of already.
+    fn hand_over<T>(
+        &self,
+        converted: Converted<T>,
+        elsewhere: usize,
+        arrived: &Counter,
+        keep: impl FnOnce(Vec<T>) -> Receipt,
+    ) -> Stored {
+        let Converted { records, malformed, over_limit, complaint, warning, .. } = converted;
         self.counters.batches.add(1);
         self.counters.malformed_records.add(malformed);
-        arrived.add(records.len() as u64 + over_limit);
-        let receipt = (!records.is_empty()).then(|| keep(records));
+        let made_sense = records.len() + elsewhere;
+        arrived.add(made_sense as u64 + over_limit);
+        let receipt = (made_sense > 0).then(|| keep(records));
         Stored { receipt, malformed, over_limit, complaint, warning }
     }
 }

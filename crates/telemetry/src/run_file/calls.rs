@@ -13,12 +13,13 @@ use super::words::{json, signed, word};
 use crate::Kept;
 
 /// What deletes every row of a trial, children before parents.
-const DELETE_TRIAL: [&str; 13] = [
+const DELETE_TRIAL: [&str; 14] = [
     "DELETE FROM windows WHERE trial = ?1",
     "DELETE FROM services WHERE trial = ?1",
     "DELETE FROM load_latency_rows WHERE second IN (SELECT id FROM load_second_rows WHERE trial = ?1)",
     "DELETE FROM load_second_rows WHERE trial = ?1",
     "DELETE FROM sample_rows WHERE trial = ?1",
+    "DELETE FROM inbox_rows WHERE trial = ?1",
     "DELETE FROM span_rows WHERE trace IN (SELECT id FROM trace_rows WHERE trial = ?1)",
     "DELETE FROM trace_rows WHERE trial = ?1",
     "DELETE FROM span_shape_rows WHERE trial = ?1",

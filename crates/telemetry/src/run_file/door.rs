@@ -25,7 +25,7 @@ const NESTING_MAX: usize = 64;
 const TOO_DEEP: &str = "(nested too deeply)";
 
 /// Attributes that hold an address, besides `url.query`.
-const URL_KEYS: [&str; 7] = [
+pub(super) const URL_KEYS: [&str; 7] = [
     "http.request.header.referer",
     "http.response.header.location",
     "http.target",
@@ -36,10 +36,10 @@ const URL_KEYS: [&str; 7] = [
 ];
 
 /// Attributes that hold the text of a database query.
-const QUERY_TEXT_KEYS: [&str; 2] = ["db.query.text", "db.statement"];
+pub(super) const QUERY_TEXT_KEYS: [&str; 2] = ["db.query.text", "db.statement"];
 
 /// Attributes and fields that hold free text, in which addresses and the like may be.
-const FREE_TEXT_KEYS: [&str; 10] = [
+pub(super) const FREE_TEXT_KEYS: [&str; 10] = [
     "exception.message",
     "exception.stacktrace",
     "message",

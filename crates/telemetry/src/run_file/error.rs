@@ -50,6 +50,18 @@ pub enum Error {
         .0.display()
     )]
     DirectoryReadOnly(PathBuf),
+    /// Spans that a killed process left have to become rows before the file can be read.
+    #[error(
+        "cannot read run file {path}: its run was cut short, so {waiting} spans must be put into tables first, and that \
+         needs a file and a directory that can be written to",
+        path = path.display()
+    )]
+    Unsettled {
+        /// The file.
+        path: PathBuf,
+        /// Spans that wait.
+        waiting: u64,
+    },
     /// The run has ended: nothing is left to resume.
     #[error("run file {} is complete: nothing is left to resume", .0.display())]
     Complete(PathBuf),

@@ -51,16 +51,18 @@ impl Reader {
 
     fn trial_evidence(&self, run: &Run, trial: Trial, limit: TraceLimit) -> Result<TrialEvidence> {
         let id = trial.id;
-        let spans = self.counts(id)?.spans;
+        let counts = self.counts(id)?;
         let mut evidence = TrialEvidence {
+            client_addresses: None,
             windows: self.windows(id)?,
             services: self.services(id)?,
             seconds: self.query(|connection| seconds_of(connection, self.schema, id))?,
             series: self.query(|connection| series_of(connection, id))?,
             operations: Vec::new(),
             traces: Vec::new(),
-            spans_total: spans.stored,
-            spans_refused: spans.refused,
+            spans_total: counts.spans.stored,
+            spans_refused: counts.spans.refused,
+            spans_thinned: counts.thinned,
             cores: run.environment.cores,
             trial,
         };

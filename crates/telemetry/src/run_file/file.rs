@@ -23,6 +23,10 @@ use super::{Limits, SCHEMA_VERSION, schema, writer};
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long [`RunFile::finish`] waits for readers to let go, so that the file can become plain.
 const PLAIN_TIMEOUT: Duration = Duration::from_secs(2);
+/// 1 of so many pages of a finished file may be free.
+const FREE_PART_MAX: i64 = 8;
+/// Bytes of a file that may be copied to give free ones back; beyond, it would keep who waits for the end of a run.
+const VACUUMED_BYTES_MAX: i64 = 1 << 30;
 /// Prepared statements kept ready; more than the writer has.
 const STATEMENTS_MAX: usize = 64;
 
@@ -70,7 +74,7 @@ impl RunFile {
 
     /// As [`RunFile::resume`], with other ceilings.
     pub(super) fn resume_with(path: &Path, limits: Limits) -> Result<(Self, Run, Vec<Trial>)> {
-        drop(Reader::open(path)?);
+        drop(Reader::open_as_it_is(path)?);
         let mut connection = open(path).map_err(|error| Error::sqlite(path, error))?;
         // What an older file's spans are sorted with does not belong into memory.
         let keep_temporary =
@@ -79,6 +83,7 @@ impl RunFile {
         take_over(&mut connection, path)?;
         keep_temporary(&connection, "PRAGMA temp_store = MEMORY")?;
         let file = Self::start(path, connection, limits)?;
+        file.recorder.settle()?;
         let reader = Reader::open(path)?;
         let (run, trials) = (reader.run()?, reader.trials()?);
         Ok((file, run, trials))
@@ -121,7 +126,9 @@ impl RunFile {
     fn end(&mut self, state: RunState) -> Result<()> {
         let Some(thread) = self.thread.take() else { return Ok(()) };
         self.recorder.close();
-        let connection = thread.join().map_err(|_| Error::WriterFailed)?.into_connection();
+        let mut rows = thread.join().map_err(|_| Error::WriterFailed)?;
+        rows.settle_all()?;
+        let connection = rows.into_connection();
         write_end(&connection, state)
             .and_then(|()| make_plain(connection))
             .map_err(|error| Error::sqlite(&self.path, error))
@@ -134,7 +141,8 @@ impl Drop for RunFile {
     }
 }
 
-fn open(path: &Path) -> rusqlite::Result<Connection> {
+/// Opens a file for writing.
+pub(super) fn open(path: &Path) -> rusqlite::Result<Connection> {
     let connection =
         Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
@@ -203,9 +211,25 @@ fn write_end(connection: &Connection, state: RunState) -> rusqlite::Result<()> {
     transaction.execute("UPDATE trials SET state = 'interrupted' WHERE state = 'running'", [])?;
     transaction.execute("UPDATE run SET state = ?1, ended_ns = ?2", params![word(state), ended_ns])?;
     transaction.commit()?;
+    give_room_back(connection)?;
     schema::index_spans(connection)?;
     // So that SQLite, in whatever program people query the file with, knows which index tells more.
     connection.execute_batch("PRAGMA analysis_limit = 1000; ANALYZE")
+}
+
+/// Makes the file smaller where much of it is free: what waited for its rows took twice the room of them.
+fn give_room_back(connection: &Connection) -> rusqlite::Result<()> {
+    let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+    let (all, free, bytes) = (pragma("page_count")?, pragma("freelist_count")?, pragma("page_size")?);
+    if free <= all / FREE_PART_MAX || (all - free).saturating_mul(bytes) > VACUUMED_BYTES_MAX {
+        return Ok(());
+    }
+    connection.execute_batch("PRAGMA temp_store = FILE")?;
+    match connection.execute_batch("VACUUM") {
+        // It takes as much room again for a while; without it the file is as good, only larger.
+        Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DiskFull) => Ok(()),
+        vacuumed => vacuumed,
+    }
 }
 
 /// Writes the log back and leaves WAL mode, for which nobody else may have the file open.

@@ -5,7 +5,11 @@
 //!
 //! The decisions: one writer and group commit, so that a receipt costs no commit of its own; a write-ahead log while the
 //! run lasts, so that what was acknowledged survives the process and others can read meanwhile; a plain single file at
-//! the end. Tables are for writing, views are for people (`docs/reference/run-file.md`). A reader never writes.
+//! the end. Tables are for writing, views are for people (`docs/reference/run-file.md`). A reader writes nothing
+//! but the rows that a killed process owes.
+//!
+//! While a load runs, spans are not taken apart: they wait in the file packed (`inbox.rs`), acknowledged, and become
+//! rows when the trial ends.
 //!
 //! Up to a trial's ceilings everything is kept, beyond them it is counted; of spans, whole traces are thinned out, and
 //! stand for those that go (`spans/`).
@@ -17,9 +21,11 @@ mod each;
 mod error;
 mod evidence;
 mod file;
+mod inbox;
 mod intern;
 mod operations;
 mod owner;
+mod public;
 mod query;
 mod queue;
 mod reader;
@@ -28,6 +34,7 @@ mod rows;
 mod samples;
 mod schema;
 mod secrets;
+mod settle;
 mod spans;
 #[cfg(test)]
 mod tests;
@@ -41,12 +48,15 @@ pub use each::{EXPORTED_VIEWS, SpanOrder};
 pub use error::{Error, Result};
 pub use evidence::TraceLimit;
 pub use file::RunFile;
+#[cfg(test)]
+pub(crate) use public::cleaned;
+pub(crate) use public::{Holds, are_public};
 pub use query::{QueryError, QueryLimits};
 pub use reader::Reader;
 pub use recorder::Recorder;
 
 /// The newest schema that this program writes and reads.
-pub const SCHEMA_VERSION: i64 = 5;
+pub const SCHEMA_VERSION: i64 = 6;
 
 /// `PRAGMA application_id` of every run file: "NRRW".
 pub const APPLICATION_ID: i64 = 0x4e52_5257;
@@ -69,6 +79,8 @@ struct Limits {
     samples: u64,
     /// What may wait to be written, all kinds together.
     queued: queue::Size,
+    /// Spans that may wait in the file for their rows, and their bytes.
+    waiting: inbox::Size,
 }
 
 impl Default for Limits {
@@ -81,6 +93,7 @@ impl Default for Limits {
             logs: 100_000,
             samples: 1_000_000,
             queued: queue::Size { records: 65_536, bytes: 256 << 20 },
+            waiting: inbox::Size { spans: 1_000_000, bytes: 256 << 20 },
         }
     }
 }

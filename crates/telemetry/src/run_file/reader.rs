@@ -1,4 +1,5 @@
-//! Reads a run file, finished or not, and never writes to it.
+//! Reads a run file, finished or not, and never writes to it, but for one thing: spans that a killed process left to be
+//! made rows are made rows when the file is opened (`settle.rs`), for they could not be read otherwise.
 //!
 //! A file whose run was cut short has a write-ahead log beside it, which SQLite reads along; for that it needs a place
 //! for its shared index, so the folder must be writable. Whatever a file holds is distrusted: other people's runs are
@@ -19,8 +20,10 @@ use rustix::fs::Access;
 
 use super::counts::Counts;
 use super::error::{Error, Result};
+use super::inbox::size_of;
 use super::owner::Owner;
 use super::schema::Schema;
+use super::settle::settle;
 use super::words::{Count, Json, Word};
 use super::{APPLICATION_ID, SCHEMA_VERSION};
 
@@ -35,9 +38,23 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Opens a run file. Errors when it is not one, was written by a newer version, is damaged, or cannot be read where
-    /// it lies.
+    /// Opens a run file. When a process that was killed left spans in it that wait for their rows, they get them first,
+    /// which may take seven seconds for a million of them.
+    ///
+    /// Errors when it is not one, was written by a newer version, is damaged, or cannot be read where it lies.
     pub fn open(path: &Path) -> Result<Self> {
+        let reader = Self::open_as_it_is(path)?;
+        let waiting = reader.waiting()?;
+        if waiting == 0 || reader.run()?.state == RunState::Running {
+            return Ok(reader);
+        }
+        drop(reader);
+        settle(path, waiting)?;
+        Self::open_as_it_is(path)
+    }
+
+    /// As [`Reader::open`], but spans that wait are left alone.
+    pub(super) fn open_as_it_is(path: &Path) -> Result<Self> {
         rustix::fs::access(path, Access::READ_OK).map_err(|error| Error::io(path, error.into()))?;
         if path.is_dir() {
             return Err(Error::NotARunFile(path.to_owned()));
@@ -59,7 +76,9 @@ impl Reader {
     /// The trials in order. One that was under way when the writer went is `interrupted`.
     pub fn trials(&self) -> Result<Vec<Trial>> {
         let is_over = self.run()?.state != RunState::Running;
-        let mut trials = self.query(|connection| rows(connection, "SELECT * FROM trials ORDER BY id", [], trial_of))?;
+        let waiting = self.schema.waiting_column();
+        let sql = format!("SELECT *, {waiting} AS spans_waiting FROM trials ORDER BY id");
+        let mut trials = self.query(|connection| rows(connection, &sql, [], trial_of))?;
         for trial in trials.iter_mut().filter(|trial| is_over && trial.state == TrialState::Running) {
             trial.state = TrialState::Interrupted;
         }
@@ -77,6 +96,11 @@ impl Reader {
     pub fn services(&self, trial: i64) -> Result<Vec<ServiceInstance>> {
         let sql = "SELECT * FROM services WHERE trial = ?1 ORDER BY id";
         self.query(|connection| rows(connection, sql, [trial], service_of))
+    }
+
+    /// How many spans are kept but cannot be read yet: those of a trial that is under way, mostly, until it ends.
+    pub fn waiting(&self) -> Result<u64> {
+        if self.schema.has_inbox() { self.query(|connection| Ok(size_of(connection)?.spans)) } else { Ok(0) }
     }
 
     /// How many records of a trial are in the file, and how many were refused.
@@ -145,6 +169,12 @@ fn trial_of(row: &Row<'_>) -> rusqlite::Result<Trial> {
 /// What the trial was given, and what the file knows itself.
 fn caveats_of(row: &Row<'_>) -> rusqlite::Result<Vec<String>> {
     let mut caveats: Vec<String> = row.get::<_, Json<_>>("caveats")?.0;
+    let waiting = row.get::<_, Count>("spans_waiting")?.0;
+    if waiting > 0 {
+        caveats.push(format!(
+            "{waiting} spans came that cannot be read yet: they are put into tables when their trial ends."
+        ));
+    }
     let thinned = match row.get::<_, Count>("spans_thinned") {
         Ok(Count(thinned)) => thinned,
         Err(rusqlite::Error::InvalidColumnName(_)) => 0,

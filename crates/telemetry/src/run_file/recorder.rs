@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use narrows_model::finding::Finding;
 use narrows_model::load::LoadBatch;
-use narrows_model::run::{ServiceInstance, Trial, Window};
+use narrows_model::run::{ServiceInstance, Trial, TrialState, Window};
 use narrows_model::series::{LogLine, Point, SeriesKey};
 use narrows_model::trace::Span;
 use tokio::sync::oneshot;
@@ -14,6 +14,7 @@ use super::door::Record;
 use super::error::{Error, Result};
 use super::queue::{Admission, Job, Lost, Queue, Size, Turned};
 use super::rows::Rows;
+use crate::otlp::convert::Packed;
 use crate::{Kept, Receipt, Refused, Store};
 
 /// Writes into an open run file. Clones write into the same file.
@@ -45,8 +46,12 @@ impl Recorder {
         *self.shared.trial.lock().unwrap_or_else(PoisonError::into_inner) = trial;
     }
 
-    /// Adds a trial, or writes its new state. What was counted for it stays.
+    /// Adds a trial, or writes its new state. What was counted for it stays. Before a trial ends, its spans that wait for
+    /// their rows get them, which may take seven seconds for a million of them.
     pub fn put_trial(&self, trial: &Trial) -> Result<()> {
+        if !matches!(trial.state, TrialState::Planned | TrialState::Running) {
+            self.settle()?;
+        }
         let trial = trial.clone();
         self.call(1, move |rows| rows.put_trial(&trial))
     }
@@ -82,6 +87,13 @@ impl Recorder {
         self.call(1, move |rows| rows.put_conclusion(&key, &value))
     }
 
+    /// Turns all spans that wait into rows.
+    pub(super) fn settle(&self) -> Result<()> {
+        let some = |rows: &mut Rows| rows.settle_some().map(|kept| Kept { kept, over_limit: 0 });
+        while self.call_counted(0, some)?.kept > 0 {}
+        Ok(())
+    }
+
     pub(super) fn restart_trial(&self, trial: i64) -> Result<()> {
         self.call(1, move |rows| rows.restart_trial(trial))
     }
@@ -115,16 +127,26 @@ impl Recorder {
 
     fn store<R: Record>(
         &self,
+        records: Vec<R>,
+        apply: impl FnOnce(&mut Rows, i64, Vec<R>) -> Result<Kept> + Send + 'static,
+    ) -> Receipt {
+        self.store_with(Size::default(), records, apply)
+    }
+
+    /// Keeps records and, of that size, something that is clean already.
+    fn store_with<R: Record>(
+        &self,
+        mut size: Size,
         mut records: Vec<R>,
         apply: impl FnOnce(&mut Rows, i64, Vec<R>) -> Result<Kept> + Send + 'static,
     ) -> Receipt {
         let (tell, receipt) = oneshot::channel();
         let trial = *self.shared.trial.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(trial) = trial else {
-            let _ = tell.send(Ok(Kept { kept: 0, over_limit: records.len() as u64 }));
+            let _ = tell.send(Ok(Kept { kept: 0, over_limit: (size.records + records.len()) as u64 }));
             return receipt;
         };
-        let (mut size, mut or_lost) = (Size::default(), Lost::default());
+        let mut or_lost = Lost::default();
         for record in &mut records {
             record.clean();
             size += Size { records: 1, bytes: record.bytes() };
@@ -161,6 +183,11 @@ fn resolved(refused: Refused) -> Receipt {
 impl Store for Recorder {
     fn spans(&self, spans: Vec<Span>) -> Receipt {
         self.store(spans, |rows, trial, spans| rows.put_spans(trial, &spans))
+    }
+
+    fn packed(&self, packed: Packed, others: Vec<Span>) -> Receipt {
+        let size = Size { records: packed.spans(), bytes: packed.bytes().len() };
+        self.store_with(size, others, move |rows, trial, others| rows.put_packed(trial, &packed, &others))
     }
 
     fn points(&self, points: Vec<(SeriesKey, Point)>) -> Receipt {

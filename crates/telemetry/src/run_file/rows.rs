@@ -12,7 +12,9 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::Limits;
 use super::counts::{Count, Counts};
+use super::door::Record;
 use super::error::{Error, Result};
+use super::inbox::Inbox;
 use super::intern::Strings;
 use super::queue::Lost;
 use super::schema::Schema;
@@ -24,6 +26,7 @@ use crate::Kept;
 pub(super) struct Rows {
     pub(super) connection: Connection,
     pub(super) strings: Strings,
+    pub(super) inbox: Inbox,
     spans: Spans,
     pub(super) limits: Limits,
     path: PathBuf,
@@ -34,6 +37,8 @@ pub(super) struct Rows {
 struct Current {
     trial: i64,
     counts: Counts,
+    /// The counts as they are in the file.
+    saved: Counts,
     series: HashMap<SeriesKey, i64>,
     series_count: u64,
 }
@@ -43,6 +48,7 @@ impl Rows {
         Self {
             connection,
             strings: Strings::default(),
+            inbox: Inbox::default(),
             spans: Spans::default(),
             limits,
             path: path.to_owned(),
@@ -72,10 +78,16 @@ impl Rows {
     pub(super) fn roll_back(&mut self) {
         self.strings.forget();
         self.spans.forget();
+        self.inbox.forget();
         self.current = None;
         if !self.connection.is_autocommit() {
             let _ = self.connection.execute_batch("ROLLBACK");
         }
+    }
+
+    /// The file.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Says which file an SQLite error is about.
@@ -88,6 +100,7 @@ impl Rows {
     pub(super) fn forget_trial(&mut self, trial: i64) {
         self.current = self.current.take().filter(|current| current.trial != trial);
         self.spans.forget();
+        self.inbox.forget();
     }
 
     /// Makes a trial the one that is written to. Errors, before anything is written, when it is not in the file.
@@ -103,16 +116,19 @@ impl Rows {
         let series_count: i64 =
             self.connection.query_row(count_series, [trial], |row| row.get(0)).map_err(self.wrap())?;
         let series_count = series_count.unsigned_abs();
-        self.current = Some(Current { trial, counts, series: HashMap::new(), series_count });
+        self.current = Some(Current { trial, counts, saved: counts, series: HashMap::new(), series_count });
         Ok(())
     }
 
     fn save_counts(&mut self) -> Result<()> {
         let wrap = self.wrap();
         self.spans.save(&self.connection).map_err(&wrap)?;
-        match &self.current {
-            Some(current) => current.counts.save(&self.connection, current.trial).map_err(wrap),
-            None => Ok(()),
+        match &mut self.current {
+            Some(current) if current.counts != current.saved => {
+                current.saved = current.counts;
+                current.counts.save(&self.connection, current.trial).map_err(wrap)
+            }
+            _ => Ok(()),
         }
     }
 
@@ -171,11 +187,37 @@ impl Rows {
         self.spans.put(&mut desk, trial, spans).map_err(wrap)
     }
 
-    /// Thins stored traces out a little, in a transaction of its own, when the file nears its limit. When that fails it is
-    /// taken back, and nobody has to know: the next commit is followed by another attempt.
-    pub(super) fn thin(&mut self) {
-        let Some(trial) = self.spans.wants_room() else { return };
-        if self.begin().and_then(|()| self.thin_trial(trial)).and_then(|()| self.commit()).is_err() {
+    /// Cleans spans as the door cleans those that come as such, and writes them.
+    pub(super) fn put_cleaned(&mut self, trial: i64, mut spans: Vec<Span>) -> Result<Kept> {
+        spans.iter_mut().for_each(Record::clean);
+        self.put_spans(trial, &spans)
+    }
+
+    /// Makes a trial the one that spans are written to, and says how many of it are stored.
+    pub(super) fn enter_spans(&mut self, trial: i64) -> Result<u64> {
+        self.enter(trial)?;
+        let wrap = self.wrap();
+        let Some(current) = &self.current else { return Err(Error::UnknownTrial(trial)) };
+        self.spans.enter(&self.connection, self.limits.bytes, trial).map_err(wrap)?;
+        Ok(current.counts.spans.stored)
+    }
+
+    /// Whether the trial that spans are written to has taken little of its share of the file.
+    pub(super) fn has_much_room(&mut self, spans: u64) -> Result<bool> {
+        let wrap = self.wrap();
+        self.spans.has_much_room(&self.connection, spans).map_err(wrap)
+    }
+
+    /// Does what is to be done between commits: turns spans that wait into rows when there are too many of them, else
+    /// thins stored traces out when the file nears its limit. A little of it, in a transaction of its own; when that
+    /// fails it is taken back, and nobody has to know: the next commit is followed by another attempt.
+    pub(super) fn tidy(&mut self) {
+        let tidied = match (self.inbox.is_draining(), self.spans.wants_room()) {
+            (true, _) => self.begin().and_then(|()| self.settle_some().map(drop)),
+            (false, Some(trial)) => self.begin().and_then(|()| self.thin_trial(trial)),
+            (false, None) => return,
+        };
+        if tidied.and_then(|()| self.commit()).is_err() {
             self.roll_back();
         }
     }

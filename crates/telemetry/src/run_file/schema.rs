@@ -3,7 +3,7 @@
 //! An older file is read as it is, with "nothing" for what it lacks, and is brought up to date only when its run is
 //! resumed, because only then is it written to. Versions 2 and 3 added columns and tables and allowed more words in a
 //! column; version 4 keeps spans in other tables than those before; version 5 has more facts of a span in columns
-//! (`upgrade.rs`), and gives traces a weight of their own. Nothing here goes back.
+//! (`upgrade.rs`), and gives traces a weight of their own; version 6 lets spans wait for their rows. Nothing here goes back.
 
 use rusqlite::Connection;
 
@@ -12,6 +12,7 @@ use super::{SCHEMA_VERSION, upgrade};
 const TABLES: &str = include_str!("schema.sql");
 const SAMPLES: &str = include_str!("samples.sql");
 const SPANS: &str = include_str!("spans.sql");
+const INBOX: &str = include_str!("inbox.sql");
 const SPANS_FROM_3: &str = include_str!("spans_from_3.sql");
 const VIEWS: &str = include_str!("views.sql");
 /// The views under the names of Application Insights, which stand on those of [`VIEWS`].
@@ -118,6 +119,19 @@ impl Schema {
         self.0 >= 5
     }
 
+    /// Whether spans may wait for their rows.
+    pub(super) fn has_inbox(self) -> bool {
+        self.0 >= 6
+    }
+
+    /// The spans of a row of `trials` that wait for their rows.
+    pub(super) fn waiting_column(self) -> &'static str {
+        match self.has_inbox() {
+            true => "(SELECT coalesce(sum(spans), 0) FROM inbox_rows WHERE inbox_rows.trial = trials.id)",
+            false => "0",
+        }
+    }
+
     /// The weight of `trace_rows AS t`, which multiplies that of a shape.
     pub(super) fn trace_weight_column(self) -> &'static str {
         if self.has_all_facts() { "t.weight" } else { "1.0" }
@@ -168,6 +182,7 @@ pub(super) fn create(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(TABLES)?;
     connection.execute_batch(SAMPLES)?;
     connection.execute_batch(SPANS)?;
+    connection.execute_batch(INBOX)?;
     connection.execute_batch(VIEWS)?;
     connection.execute_batch(INSIGHTS)
 }
@@ -199,6 +214,15 @@ pub(super) fn bring_up_to_date(connection: &Connection) -> rusqlite::Result<()> 
         connection.execute_batch(SAMPLES)?;
         connection.execute_batch(BRING_SAMPLES_BACK)?;
     }
+    if found < 5 {
+        bring_spans_up_to_date(connection, found)?;
+    }
+    connection.execute_batch(INBOX)?;
+    connection.pragma_update(None, "user_version", SCHEMA_VERSION)
+}
+
+/// Brings the spans of a schema before 5 into the tables of schema 5.
+fn bring_spans_up_to_date(connection: &Connection, found: i64) -> rusqlite::Result<()> {
     connection.execute_batch(DROP_SPAN_VIEWS)?;
     if found < 4 {
         connection.execute_batch(ADD_THINNING)?;
@@ -211,6 +235,5 @@ pub(super) fn bring_up_to_date(connection: &Connection) -> rusqlite::Result<()> 
     connection.execute_batch(ADD_THINNING_OF_STORED)?;
     upgrade::fill_facts(connection)?;
     connection.execute_batch(VIEWS)?;
-    connection.execute_batch(INSIGHTS)?;
-    connection.pragma_update(None, "user_version", SCHEMA_VERSION)
+    connection.execute_batch(INSIGHTS)
 }

@@ -1,4 +1,4 @@
--- The tables of a run file, schema 5. Sampled requests are in samples.sql, spans in spans.sql.
+-- The tables of a run file, schema 6. Sampled requests are in samples.sql, spans in spans.sql and inbox.sql.
 --
 -- Tables that end in `_rows`, `points` and `strings` are made for writing: integer ids, interned text, ids as blobs.
 -- People and programs query the views (views.sql), whose names and columns are the interface;
@@ -6,7 +6,7 @@
 -- (2020) and later open the file. A new version may add tables, views and columns; it raises user_version.
 
 PRAGMA application_id = 0x4e525257; -- "NRRW"
-PRAGMA user_version = 5;
+PRAGMA user_version = 6;
 
 CREATE TABLE run (
     id TEXT NOT NULL PRIMARY KEY,

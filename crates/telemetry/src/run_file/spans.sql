@@ -1,4 +1,4 @@
--- The tables of spans, schema 5. By themselves, because older files get them when their run is resumed.
+-- The tables of spans, schema 5 and later. By themselves, because older files get them when their run is resumed.
 --
 -- What many spans have in common is one row of span_shape_rows, what they differ in is in the row of the span. A text of
 -- a shape that says "template" is a format of SQLite's printf() over a1 to a9 of the span: `{"http.route":"/a","n":%s}`.

@@ -16,7 +16,7 @@ pub(super) fn run(queue: &Arc<Queue>, mut rows: Rows) -> Rows {
     let _guard = AbandonOnPanic(queue.clone());
     while let Some(jobs) = queue.take_batch() {
         write(&mut rows, queue, jobs);
-        rows.thin();
+        rows.tidy();
     }
     rows
 }

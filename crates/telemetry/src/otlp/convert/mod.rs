@@ -10,6 +10,7 @@
 mod exceptions;
 mod logs;
 mod metrics;
+mod packed;
 mod plain;
 mod spans;
 mod values;
@@ -17,6 +18,9 @@ mod values;
 pub use exceptions::{EXCEPTIONS, EXCEPTIONS_LEFT_OUT};
 pub use logs::logs;
 pub use metrics::{LABELS_MAX, points};
+pub(crate) use packed::unpack;
+pub use packed::{NotPacked, Packed};
+pub(crate) use spans::spans_to_keep;
 pub use spans::{ATTRIBUTES_MAX, spans};
 
 use opentelemetry_proto::tonic::resource::v1::Resource;
@@ -45,15 +49,17 @@ pub struct Converted<T> {
     pub complaint: Option<String>,
     /// What was cut off the first record that was kept in part.
     pub warning: Option<String>,
+    /// Records of the request that are kept in another way.
+    elsewhere: usize,
 }
 
 impl<T> Converted<T> {
     fn new() -> Self {
-        Self { records: Vec::new(), malformed: 0, over_limit: 0, complaint: None, warning: None }
+        Self { records: Vec::new(), malformed: 0, over_limit: 0, complaint: None, warning: None, elsewhere: 0 }
     }
 
     fn push(&mut self, record: T) {
-        if self.records.len() < RECORDS_MAX {
+        if self.records.len() + self.elsewhere < RECORDS_MAX {
             self.records.push(record);
         } else {
             self.over_limit += 1;
@@ -67,7 +73,7 @@ impl<T> Converted<T> {
 
     /// Whether another record is looked at.
     fn has_room(&self) -> bool {
-        self.records.len() as u64 + self.malformed < RECORDS_MAX as u64
+        (self.records.len() + self.elsewhere) as u64 + self.malformed < RECORDS_MAX as u64
     }
 
     /// Decodes a record. None when it is too large, which counts as malformed, or when there were enough before it.
@@ -89,6 +95,8 @@ impl<T> Converted<T> {
 pub(super) struct Origin {
     pub(super) service: String,
     pub(super) replica: u32,
+    /// The replica, where the resource says one.
+    pub(super) told_replica: Option<u32>,
     pub(super) scope: String,
 }
 
@@ -101,9 +109,11 @@ impl Origin {
             serde_json::Value::String(text) => text.parse().ok(),
             value => value.as_u64(),
         });
+        let replica = replica.and_then(|replica| u32::try_from(replica).ok());
         Self {
             service: shortened(service.unwrap_or(UNKNOWN_SERVICE).to_owned()),
-            replica: replica.and_then(|replica| u32::try_from(replica).ok()).unwrap_or(0),
+            replica: replica.unwrap_or(0),
+            told_replica: replica,
             scope: String::new(),
         }
     }

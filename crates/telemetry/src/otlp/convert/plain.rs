@@ -27,21 +27,53 @@ impl Plain {
     }
 }
 
-/// A plain span of at most [`ATTRIBUTES_MAX`] attributes; none for any other.
-pub(super) fn span(mut record: &[u8]) -> Option<Plain> {
-    let mut span = otlp::Span::default();
-    let mut attributes = Vec::with_capacity(USUAL);
-    while !record.is_empty() {
-        match next_field(&mut record).ok()? {
-            (1, Content::Bytes(bytes)) => span.trace_id = bytes.to_vec(),
-            (2, Content::Bytes(bytes)) => span.span_id = bytes.to_vec(),
+/// A plain span as it stands in its record: nothing is copied.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Walked<'a> {
+    pub(super) trace_id: &'a [u8],
+    pub(super) span_id: &'a [u8],
+    pub(super) parent_span_id: &'a [u8],
+    pub(super) trace_state: &'a str,
+    pub(super) name: &'a str,
+    pub(super) kind: i32,
+    pub(super) start_unix_nano: u64,
+    pub(super) end_unix_nano: u64,
+    pub(super) status: Option<otlp::Status>,
+}
+
+/// A plain value as it stands in its record.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Scalar<'a> {
+    Text(&'a str),
+    Flag(bool),
+    Int(i64),
+    Double(f64),
+}
+
+/// Walks a plain span of at most [`ATTRIBUTES_MAX`] attributes and shows `visit` each of them, whose key it has to read as
+/// text; none for any other span, and when `visit` says none.
+#[inline]
+pub(super) fn walk<'a>(
+    record: &'a [u8],
+    mut visit: impl FnMut(&'a [u8], Scalar<'a>) -> Option<()>,
+) -> Option<Walked<'a>> {
+    let mut span = Walked::default();
+    let (mut rest, mut attributes) = (record, 0);
+    while !rest.is_empty() {
+        match next_field(&mut rest).ok()? {
+            (1, Content::Bytes(bytes)) => span.trace_id = bytes,
+            (2, Content::Bytes(bytes)) => span.span_id = bytes,
             (3, Content::Bytes(bytes)) => span.trace_state = text(bytes)?,
-            (4, Content::Bytes(bytes)) => span.parent_span_id = bytes.to_vec(),
+            (4, Content::Bytes(bytes)) => span.parent_span_id = bytes,
             (5, Content::Bytes(bytes)) => span.name = text(bytes)?,
             (6, Content::Varint(number)) => span.kind = number as i32,
-            (7, Content::Fixed64(number)) => span.start_time_unix_nano = number,
-            (8, Content::Fixed64(number)) => span.end_time_unix_nano = number,
-            (9, Content::Bytes(bytes)) if attributes.len() < ATTRIBUTES_MAX => attributes.push(attribute(bytes)?),
+            (7, Content::Fixed64(number)) => span.start_unix_nano = number,
+            (8, Content::Fixed64(number)) => span.end_unix_nano = number,
+            (9, Content::Bytes(bytes)) if attributes < ATTRIBUTES_MAX => {
+                attributes += 1;
+                let (key, value) = attribute(bytes)?;
+                visit(key, value)?;
+            }
             // How many attributes, events and links the sender dropped, and flags: none is kept.
             (10 | 12 | 14, Content::Varint(_)) | (16, Content::Fixed32) => {}
             (15, Content::Bytes(bytes)) if span.status.is_none() => {
@@ -50,11 +82,45 @@ pub(super) fn span(mut record: &[u8]) -> Option<Plain> {
             _ => return None,
         }
     }
+    Some(span)
+}
+
+/// A plain span of at most [`ATTRIBUTES_MAX`] attributes; none for any other.
+pub(super) fn span(record: &[u8]) -> Option<Plain> {
+    let mut attributes = Vec::with_capacity(USUAL);
+    let walked = walk(record, |key, value| {
+        attributes.push((text(key)?.to_owned(), value.json()));
+        Some(())
+    })?;
+    let span = otlp::Span {
+        trace_id: walked.trace_id.to_vec(),
+        span_id: walked.span_id.to_vec(),
+        trace_state: walked.trace_state.to_owned(),
+        parent_span_id: walked.parent_span_id.to_vec(),
+        name: walked.name.to_owned(),
+        kind: walked.kind,
+        start_time_unix_nano: walked.start_unix_nano,
+        end_time_unix_nano: walked.end_unix_nano,
+        status: walked.status,
+        ..otlp::Span::default()
+    };
     Some(Plain { span, attributes })
 }
 
+impl Scalar<'_> {
+    pub(super) fn json(self) -> Value {
+        match self {
+            Self::Text(text) => Value::String(text.to_owned()),
+            Self::Flag(flag) => Value::Bool(flag),
+            Self::Int(number) => Value::from(number),
+            Self::Double(number) => values::double(number),
+        }
+    }
+}
+
 /// A key and a value, in this order, each once.
-fn attribute(mut bytes: &[u8]) -> Option<(String, Value)> {
+#[inline]
+fn attribute(mut bytes: &[u8]) -> Option<(&[u8], Scalar<'_>)> {
     let (1, Content::Bytes(key)) = next_field(&mut bytes).ok()? else { return None };
     let (2, Content::Bytes(mut value)) = next_field(&mut bytes).ok()? else { return None };
     let content = next_field(&mut value).ok()?;
@@ -62,17 +128,18 @@ fn attribute(mut bytes: &[u8]) -> Option<(String, Value)> {
         return None;
     }
     let value = match content {
-        (1, Content::Bytes(bytes)) => Value::String(text(bytes)?),
-        (2, Content::Varint(number)) => Value::Bool(number != 0),
-        (3, Content::Varint(number)) => Value::from(number as i64),
-        (4, Content::Fixed64(bits)) => values::double(f64::from_bits(bits)),
+        (1, Content::Bytes(bytes)) => Scalar::Text(text(bytes)?),
+        (2, Content::Varint(number)) => Scalar::Flag(number != 0),
+        (3, Content::Varint(number)) => Scalar::Int(number as i64),
+        (4, Content::Fixed64(bits)) => Scalar::Double(f64::from_bits(bits)),
         _ => return None,
     };
-    Some((text(key)?, value))
+    Some((key, value))
 }
 
-fn text(bytes: &[u8]) -> Option<String> {
-    str::from_utf8(bytes).ok().map(str::to_owned)
+#[inline]
+fn text(bytes: &[u8]) -> Option<&str> {
+    str::from_utf8(bytes).ok()
 }
 
 #[cfg(test)]

@@ -4,14 +4,18 @@ use narrows_model::trace::{Span, SpanKind, SpanStatus};
 use opentelemetry_proto::tonic::trace::v1 as otlp;
 use serde_json::{Map, Value};
 
+use super::packed::Packer;
 use super::plain::{self, Plain};
-use super::{Converted, Origin, exceptions, id, instant, shortened, values};
+use super::{Converted, Origin, Packed, exceptions, id, instant, shortened, values};
 use crate::normalise;
 use crate::otlp::request::{Format, Malformed, Record, TRACES, each_record};
 use crate::otlp::weights::{Rule, Weights};
 
 /// The most attributes of a span, in the order in which they came; an SDK sends 128 unless told otherwise.
 pub const ATTRIBUTES_MAX: usize = 1024;
+
+/// The attribute that tells which replica's span it is, as its resource has it.
+const REPLICA: &str = "narrows.replica";
 
 /// The spans of an `ExportTraceServiceRequest`.
 ///
@@ -24,20 +28,69 @@ pub const ATTRIBUTES_MAX: usize = 1024;
 pub fn spans(request: &[u8], format: Format, weights: &Weights) -> Result<Converted<Span>, Malformed> {
     let rule = weights.rule();
     let mut converted = Converted::new();
-    each_record(TRACES, format, request, |origin, record| {
-        let Some(Plain { mut span, attributes }) = decode(&mut converted, record)? else { return Ok(()) };
+    each_record(TRACES, format, request, |origin, record| converted.take(origin, rule, record))?;
+    Ok(converted)
+}
+
+/// As [`spans`], but spans that can be kept as they came are packed instead of converted.
+///
+/// # Errors
+/// When the bytes are not such a message.
+pub(crate) fn spans_to_keep(
+    request: &[u8],
+    format: Format,
+    weights: &Weights,
+) -> Result<(Packed, Converted<Span>), Malformed> {
+    let rule = weights.rule();
+    let (mut packer, mut converted) = (Packer::new(request.len()), Converted::new());
+    each_record(TRACES, format, request, |origin, record| match record {
+        Record::Protobuf(bytes) if converted.has_room() && packer.take(origin, rule, bytes) => {
+            converted.elsewhere += 1;
+            Ok(())
+        }
+        record => converted.take(origin, rule, record),
+    })?;
+    Ok((packer.done(), converted))
+}
+
+impl Converted<Span> {
+    fn take(&mut self, origin: &Origin, rule: Rule, record: Record<'_>) -> Result<(), String> {
+        let Some(Plain { mut span, attributes }) = decode(self, record)? else { return Ok(()) };
         span.name = shortened(span.name);
-        match checked(&span) {
+        match Checked::of(&span) {
             Ok(ids) => {
-                cut_attributes(&mut span, origin, &mut converted);
+                cut_attributes(&mut span, origin, self);
+                let weight = rule.weigh(&ids.trace_id, &span.trace_state);
                 let attributes = attributes.into_iter().chain(values::pairs(std::mem::take(&mut span.attributes)));
-                converted.push(convert(origin, rule, ids, attributes.collect(), span));
+                self.push(convert(origin.into(), weight, ids, attributes.collect(), span));
             }
-            Err(what) => converted.leave_out(|| format!("span {:?} of {}: {what}", span.name, origin.service)),
+            Err(what) => self.leave_out(|| format!("span {:?} of {}: {what}", span.name, origin.service)),
         }
         Ok(())
-    })?;
-    Ok(converted)
+    }
+}
+
+/// Whose a span is, as it is told of the span itself.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Whose<'a> {
+    pub(super) service: &'a str,
+    pub(super) scope: &'a str,
+    /// The replica, where the resource says one.
+    pub(super) replica: Option<u32>,
+}
+
+impl<'a> From<&'a Origin> for Whose<'a> {
+    fn from(origin: &'a Origin) -> Self {
+        Self { service: &origin.service, scope: &origin.scope, replica: origin.told_replica }
+    }
+}
+
+/// A span that was packed; none when it makes no sense.
+pub(super) fn unpacked(whose: Whose<'_>, weight: f64, plain: Plain) -> Option<Span> {
+    let Plain { mut span, attributes } = plain;
+    span.name = shortened(span.name);
+    let ids = Checked::of(&span).ok()?;
+    Some(convert(whose, weight, ids, attributes.into_iter().collect(), span))
 }
 
 /// A span; its attributes are in one of the two places.
@@ -62,37 +115,50 @@ fn cut_attributes(span: &mut otlp::Span, origin: &Origin, converted: &mut Conver
     }
 }
 
-struct Checked {
-    trace_id: [u8; 16],
+/// What a span is told from others by, and its times.
+pub(super) struct Checked {
+    pub(super) trace_id: [u8; 16],
     span_id: [u8; 8],
     parent_id: Option<[u8; 8]>,
     start_ns: i64,
     end_ns: i64,
 }
 
-fn checked(span: &otlp::Span) -> Result<Checked, &'static str> {
-    let parent = &span.parent_span_id;
-    if !matches!(parent.len(), 0 | 8) {
-        return Err("its parent id is not eight bytes");
+impl Checked {
+    fn of(span: &otlp::Span) -> Result<Self, &'static str> {
+        let ids = [&span.trace_id, &span.span_id, &span.parent_span_id].map(Vec::as_slice);
+        Self::these(ids, span.start_time_unix_nano, span.end_time_unix_nano)
     }
-    Ok(Checked {
-        trace_id: id(&span.trace_id).ok_or("its trace id is not sixteen bytes, or all zero")?,
-        span_id: id(&span.span_id).ok_or("its span id is not eight bytes, or all zero")?,
-        parent_id: id(parent),
-        start_ns: instant(span.start_time_unix_nano).ok_or("its start is not a time")?,
-        end_ns: i64::try_from(span.end_time_unix_nano).map_err(|_| "its end is not a time")?,
-    })
+
+    /// Of the ids of a trace, a span and its parent, and its times.
+    #[inline]
+    pub(super) fn these([trace_id, span_id, parent]: [&[u8]; 3], start: u64, end: u64) -> Result<Self, &'static str> {
+        if !matches!(parent.len(), 0 | 8) {
+            return Err("its parent id is not eight bytes");
+        }
+        Ok(Self {
+            trace_id: id(trace_id).ok_or("its trace id is not sixteen bytes, or all zero")?,
+            span_id: id(span_id).ok_or("its span id is not eight bytes, or all zero")?,
+            parent_id: id(parent),
+            start_ns: instant(start).ok_or("its start is not a time")?,
+            end_ns: i64::try_from(end).map_err(|_| "its end is not a time")?,
+        })
+    }
 }
 
-fn convert(origin: &Origin, rule: Rule, ids: Checked, mut attributes: Map<String, Value>, span: otlp::Span) -> Span {
+fn convert(whose: Whose<'_>, weight: f64, ids: Checked, mut attributes: Map<String, Value>, span: otlp::Span) -> Span {
     exceptions::of_events(span.events).put_into(&mut attributes);
+    // Which replica answered is told of requests only: other spans lie below one.
+    if let Some(replica) = whose.replica.filter(|_| kind(span.kind) == SpanKind::Server) {
+        attributes.entry(REPLICA).or_insert(replica.into());
+    }
     let status = span.status.unwrap_or_default();
     Span {
         trace_id: ids.trace_id,
         span_id: ids.span_id,
         parent_id: ids.parent_id,
-        service: origin.service.clone(),
-        scope: origin.scope.clone(),
+        service: whose.service.to_owned(),
+        scope: whose.scope.to_owned(),
         name: span.name,
         kind: kind(span.kind),
         start_ns: ids.start_ns,
@@ -105,7 +171,7 @@ fn convert(origin: &Origin, rule: Rule, ids: Checked, mut attributes: Map<String
         status_message: status.message,
         facts: normalise::facts(&attributes),
         attributes,
-        weight: rule.weigh(&ids.trace_id, &span.trace_state),
+        weight,
     }
 }
 

@@ -68,6 +68,7 @@ fn a_trace_is_read_whatever_the_order_of_its_fields() {
         "http.request.method": "POST", "http.response.status_code": 500, "flag": true, "share": 0.25, "bytes": "00ff",
         "list": [1, null, null], "map": { "k": "v" }, "none": null,
         "narrows.exceptions": [{ "time_ns": T0 + 9, "type": "Boom", "message": "", "stacktrace": "" }],
+        "narrows.replica": 2,
     });
     assert_eq!(serde_json::Value::Object(span.attributes.clone()), expected);
 }

@@ -83,12 +83,7 @@ impl Spans {
     /// Writes spans of a trial and counts them. Those that are thinned out are said to be kept: others stand for them.
     pub(super) fn put(&mut self, desk: &mut Desk<'_>, trial: i64, spans: &[Span]) -> rusqlite::Result<Kept> {
         let connection = desk.connection;
-        if self.of_trial.as_ref().is_none_or(|current| current.trial != trial) {
-            self.save(connection)?;
-            self.traces.forget();
-            self.gone = Gone::default();
-            self.of_trial = Some(OfTrial::load(connection, desk.ceiling, trial)?);
-        }
+        self.enter(connection, desk.ceiling.bytes, trial)?;
         let Self { shapes, traces, gone, of_trial: Some(of_trial) } = self else { return Ok(Kept::default()) };
         let mut inserts = Inserts::new(connection);
         let mut kept = Kept::default();
@@ -99,9 +94,27 @@ impl Spans {
                 Fate::Kept(_) | Fate::Thinned => kept.kept += 1,
                 Fate::Refused => kept.over_limit += 1,
             }
-            of_trial.look_now_and_then(connection)?;
+            of_trial.look_now_and_then(connection, 1)?;
         }
         Ok(kept)
+    }
+
+    /// Makes a trial the one that is written to. The file may grow to so many bytes.
+    pub(super) fn enter(&mut self, connection: &Connection, bytes_max: u64, trial: i64) -> rusqlite::Result<()> {
+        if self.of_trial.as_ref().is_none_or(|current| current.trial != trial) {
+            self.save(connection)?;
+            self.traces.forget();
+            self.gone = Gone::default();
+            self.of_trial = Some(OfTrial::load(connection, bytes_max, trial)?);
+        }
+        Ok(())
+    }
+
+    /// Whether the trial that is written to has taken little of its share of the file, before so many spans are added.
+    pub(super) fn has_much_room(&mut self, connection: &Connection, spans: u64) -> rusqlite::Result<bool> {
+        let Some(of_trial) = &mut self.of_trial else { return Ok(false) };
+        of_trial.look_now_and_then(connection, spans)?;
+        Ok(of_trial.thinning.has_much_room())
     }
 
     /// The trial whose stored traces are to be thinned out now, if there is one.
@@ -141,7 +154,7 @@ enum Fate {
 }
 
 impl OfTrial {
-    fn load(connection: &Connection, ceiling: Ceiling, trial: i64) -> rusqlite::Result<Self> {
+    fn load(connection: &Connection, bytes_max: u64, trial: i64) -> rusqlite::Result<Self> {
         let sql = "SELECT (SELECT spans_one_in FROM trials WHERE id = ?1), \
                    (SELECT count(*) FROM trials WHERE id <> ?1 AND state IN ('planned', 'interrupted')), \
                    (SELECT coalesce(sum(spans_stored) * 1.0 / (SELECT sum(spans_stored) FROM trials), 0) FROM trials \
@@ -150,7 +163,7 @@ impl OfTrial {
         let (one_in, others, own): (u32, u32, f64) = found;
         // What the trial has in the file already is part of its share.
         let bytes_before = (bytes_of(connection)? as f64 * (1.0 - own.clamp(0.0, 1.0))) as u64;
-        let share = ceiling.bytes.saturating_sub(bytes_before) / (u64::from(others) + 1);
+        let share = bytes_max.saturating_sub(bytes_before) / (u64::from(others) + 1);
         let thinning = Thinning::new(one_in, bytes_before, share);
         let (tally, passes) = (Tally::load(connection, trial)?, Passes::load(connection, trial)?);
         Ok(Self { trial, tally, thinning, passes, until_look: 0 })
@@ -212,9 +225,10 @@ impl OfTrial {
         }
     }
 
-    fn look_now_and_then(&mut self, connection: &Connection) -> rusqlite::Result<()> {
-        if self.until_look > 0 {
-            self.until_look -= 1;
+    /// Looks at the size of the file when enough spans were added.
+    fn look_now_and_then(&mut self, connection: &Connection, spans: u64) -> rusqlite::Result<()> {
+        if self.until_look >= spans {
+            self.until_look -= spans;
             return Ok(());
         }
         self.until_look = LOOK_EVERY;

@@ -38,6 +38,11 @@ impl Thinning {
         self.taken > 0 && self.taken >= self.share / 2
     }
 
+    /// Whether there is so much room that stored traces will not be thinned out soon.
+    pub(super) fn has_much_room(&self) -> bool {
+        self.taken < self.share / 4
+    }
+
     /// Whether nothing more may be kept.
     pub(super) fn is_full(&self) -> bool {
         self.taken >= self.share && self.one_in == ONE_IN_MAX

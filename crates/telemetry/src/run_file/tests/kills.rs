@@ -12,6 +12,8 @@ const KILLS: u64 = 50;
 const SEED: u64 = 0x6e61_7272_6f77_7331;
 /// Says so, and gives the file this ceiling, under which stored traces are thinned out all the time.
 const BYTES: &str = "NARROWS_TEST_BYTES";
+/// Says so, and that spans come as an exporter sends them, so that they wait for their rows.
+const PACKED: &str = "NARROWS_TEST_PACKED";
 const FEW_BYTES: u64 = 4 << 20;
 /// Spans of one call; each call is a trace.
 const CALL: u64 = 16;
@@ -33,6 +35,7 @@ fn spans_of_call(round: u64, call: u64) -> Vec<Span> {
 /// Writes until it is killed, and says the number of each call once it is acknowledged.
 fn write_until_killed(path: &Path) -> ! {
     let bytes = std::env::var(BYTES).ok().map(|bytes| bytes.parse().unwrap());
+    let are_packed = std::env::var_os(PACKED).is_some();
     let limits = bytes.map_or_else(Limits::default, |bytes| Limits { bytes, ..Limits::default() });
     let (file, ..) = RunFile::resume_with(path, limits).unwrap();
     let recorder = file.recorder();
@@ -43,7 +46,12 @@ fn write_until_killed(path: &Path) -> ! {
         let later = bytes.map_or(0, |_| (round * 1_000 + call) as i64 * SECOND);
         let spans = spans_of_call(round, call).into_iter();
         let later = |span: Span| Span { start_ns: span.start_ns + later, end_ns: span.end_ns + later, ..span };
-        receipts.push_back((call, recorder.spans(spans.map(later).collect())));
+        let spans = spans.map(later).collect();
+        let receipt = match are_packed {
+            true => recorder.packed(super::inbox::packed(spans), vec![]),
+            false => recorder.spans(spans),
+        };
+        receipts.push_back((call, receipt));
         if receipts.len() as u64 > AHEAD {
             let (call, receipt) = receipts.pop_front().unwrap();
             assert_eq!(wait(receipt), kept(CALL));
@@ -55,11 +63,11 @@ fn write_until_killed(path: &Path) -> ! {
 }
 
 /// Lets a writer acknowledge so many calls, waits a little longer, kills it, and says how many it acknowledged.
-fn kill_after(path: &Path, bytes: Option<u64>, round: u64, calls: u64, patience: Duration) -> u64 {
+fn kill_after(path: &Path, how: Option<(&str, u64)>, round: u64, calls: u64, patience: Duration) -> u64 {
     let mut writer = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "--nocapture", "run_file::tests::kills::no_acknowledged_span_is_lost"])
         .env(WRITE_TO, path)
-        .envs(bytes.map(|bytes| (BYTES, bytes.to_string())))
+        .envs(how.map(|(name, value)| (name, value.to_string())))
         .env("NARROWS_TEST_ROUND", round.to_string())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -128,7 +136,7 @@ fn whenever_thinning_is_killed_counts_are_exact_and_weights_honest() {
     let mut acknowledged = 0;
     for round in 0..12 {
         let (calls, patience) = (300 + 7 * round, Duration::from_micros(211 * round));
-        acknowledged += CALL * kill_after(&place.path(), Some(FEW_BYTES), round, calls, patience);
+        acknowledged += CALL * kill_after(&place.path(), Some((BYTES, FEW_BYTES)), round, calls, patience);
         let counts = "SELECT (SELECT count(*) FROM span_rows) = spans_stored, spans_refused, \
                       (SELECT sum(arrived) = spans_stored + spans_thinned AND sum(kept) = spans_stored FROM span_counts), \
                       (SELECT count(*) FROM (SELECT 1 FROM spans GROUP BY trace_id HAVING count(*) <> 16)), \
@@ -143,4 +151,26 @@ fn whenever_thinning_is_killed_counts_are_exact_and_weights_honest() {
     assert_eq!(row(&place.path(), "PRAGMA integrity_check"), "ok");
     let thinned = "SELECT spans_thinned > spans_stored / 2, spans_thinned_one_in > 1 FROM trials";
     assert_eq!(row(&place.path(), thinned), "1|1");
+}
+
+#[test]
+fn no_acknowledged_span_that_waits_for_its_row_is_lost() {
+    let place = Place::new();
+    let (file, recorder) = started(&place.path(), Limits::default());
+    file.finish(RunState::Interrupted).unwrap();
+    drop(recorder);
+    for round in 0..8 {
+        let (calls, patience) = (20 + 31 * round, Duration::from_micros(307 * round));
+        let acknowledged = kill_after(&place.path(), Some((PACKED, 1)), round, calls, patience);
+        let left = Reader::open_as_it_is(&place.path()).unwrap().waiting().unwrap();
+        assert!(left >= CALL * acknowledged, "{left} for {acknowledged} calls");
+        let of_round =
+            format!("SELECT count(*), count(DISTINCT trace_id) FROM spans WHERE trace_id LIKE '{:016x}%'", round + 1);
+        let reader = Reader::open(&place.path()).unwrap();
+        assert_eq!(row(&place.path(), &of_round), format!("{left}|{}", left / CALL), "round {round}");
+        let counts = reader.counts(1).unwrap();
+        assert_eq!(row(&place.path(), "SELECT sum(arrived) FROM span_counts"), counts.spans.stored.to_string());
+        assert_eq!((reader.waiting().unwrap(), counts.spans.refused), (0, 0));
+    }
+    assert_eq!(row(&place.path(), "PRAGMA integrity_check"), "ok");
 }

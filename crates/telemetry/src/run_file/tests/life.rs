@@ -140,7 +140,7 @@ fn files_that_are_not_whole_run_files_are_told_apart() {
     assert_eq!(message(&whole[..length - 1]), format!("{damaged}it is cut off after {} of {length} bytes", length - 1));
     assert_eq!(
         message(&changed("PRAGMA user_version = 7")),
-        "/checkout 100%?.narrows was written by a newer version (schema 7; this narrows reads up to 5)"
+        "/checkout 100%?.narrows was written by a newer version (schema 7; this narrows reads up to 6)"
     );
     assert!(message(&changed("PRAGMA user_version = 0")).starts_with(damaged));
     assert!(message(&changed("DELETE FROM run")).starts_with(damaged));
@@ -246,7 +246,10 @@ fn downgrade(place: &Place, downgrades: &[&str]) {
     let views =
         "SELECT group_concat('DROP VIEW ' || name, ';') FROM sqlite_schema WHERE type = 'view' AND name <> 'spans'";
     connection.execute_batch(&row(&place.path(), views)).unwrap();
-    [&TO_SCHEMA_4].into_iter().chain(downgrades).for_each(|sql| connection.execute_batch(sql).unwrap());
+    [&super::inbox::TO_SCHEMA_5, &TO_SCHEMA_4]
+        .into_iter()
+        .chain(downgrades)
+        .for_each(|sql| connection.execute_batch(sql).unwrap());
 }
 
 /// Two traces whose attributes say what schema 4 has no columns for; some of it is another for each span.
@@ -331,7 +334,7 @@ fn a_file_of_schema_1_is_read_as_it_is_and_brought_up_to_date_when_resumed() {
     recorder.set_trial(Some(1));
     assert_eq!(wait(recorder.spans(trace(4, T0 + 13 * SECOND).spans)), kept(2));
     file.finish(RunState::Complete).unwrap();
-    assert_eq!(row(&place.path(), "PRAGMA user_version"), "5");
+    assert_eq!(row(&place.path(), "PRAGMA user_version"), "6");
     let charges =
         "SELECT count(*), count(db_charge), sum(db_charge), (SELECT sum(charge) FROM dependencies) FROM spans";
     assert_eq!(row(&place.path(), charges), "8|1|2.5|2.5");

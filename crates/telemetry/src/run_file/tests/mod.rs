@@ -2,6 +2,7 @@
 
 mod content;
 mod door;
+mod inbox;
 mod insights;
 mod kills;
 mod life;
@@ -312,6 +313,7 @@ fn write_all(recorder: &Recorder) -> RunEvidence {
     assert_eq!(wait(recorder.logs(vec![line("hello"), line("world")])), kept(2));
 
     let trial = TrialEvidence {
+        client_addresses: None,
         trial: trial(1),
         windows: windows(),
         services: vec![service(0), service(1)],
@@ -324,6 +326,7 @@ fn write_all(recorder: &Recorder) -> RunEvidence {
         traces,
         spans_total: 6,
         spans_refused: 0,
+        spans_thinned: 0,
         cores: 2,
     };
     RunEvidence { run: run(), trials: vec![trial] }

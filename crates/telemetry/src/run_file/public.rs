@@ -1,0 +1,72 @@
+//! What may be kept as it came: nothing in it is to be blanked.
+//!
+//! For spans that are kept before they are taken apart. It says of a text what the door does to it (`door.rs`, whose
+//! lists these are) and does nothing itself; what the door would only cut is public too.
+
+#[cfg(test)]
+use narrows_model::trace::Span;
+
+#[cfg(test)]
+use super::door::Record;
+use super::door::{FREE_TEXT_KEYS, QUERY_TEXT_KEYS, URL_KEYS};
+use super::secrets::{is_secret_key, redact_query, redact_statement, redact_text, redact_url};
+
+/// What the values of an attribute may hold, by its key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Holds {
+    Address,
+    Query,
+    Statement,
+    FreeText,
+    /// Nothing that is looked at.
+    Anything,
+}
+
+impl Holds {
+    /// None when they are secrets.
+    pub(crate) fn of(key: &str) -> Option<Self> {
+        match key {
+            key if is_secret_key(key) => None,
+            key if URL_KEYS.contains(&key) => Some(Self::Address),
+            "url.query" => Some(Self::Query),
+            key if QUERY_TEXT_KEYS.contains(&key) => Some(Self::Statement),
+            key if FREE_TEXT_KEYS.contains(&key) => Some(Self::FreeText),
+            _ => Some(Self::Anything),
+        }
+    }
+
+    /// Whether nothing of a value is to be blanked.
+    pub(crate) fn is_public(self, text: &str) -> bool {
+        match self {
+            Self::Address => !text.bytes().any(|byte| matches!(byte, b'?' | b'#' | b'@')) || stays(text, redact_url),
+            Self::Query => !text.contains('=') || stays(text, redact_query),
+            // Passwords are set in quotes or after `AUTH`.
+            Self::Statement => !text.contains('\'') && !text.starts_with(['a', 'A']) || stays(text, redact_statement),
+            Self::FreeText => stays_free(text),
+            Self::Anything => true,
+        }
+    }
+}
+
+/// Whether nothing of the name of a span and the message of its status is to be blanked.
+#[inline]
+pub(crate) fn are_public(name: &str, message: &str) -> bool {
+    stays_free(name) && stays_free(message)
+}
+
+fn stays_free(text: &str) -> bool {
+    !text.bytes().any(|byte| matches!(byte, b'=' | b':')) || stays(text, redact_text)
+}
+
+fn stays(text: &str, redact: impl FnOnce(&mut String)) -> bool {
+    let mut redacted = text.to_owned();
+    redact(&mut redacted);
+    redacted == text
+}
+
+/// A span as it is kept.
+#[cfg(test)]
+pub(crate) fn cleaned(mut span: Span) -> Span {
+    span.clean();
+    span
+}
