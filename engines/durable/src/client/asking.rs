@@ -1,0 +1,348 @@
+//! The client of a hub.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use tokio::sync::{Semaphore, oneshot};
+
+use crate::client::{Filter, InstanceView, Page, Start};
+use crate::error::Error;
+use crate::event::Event;
+use crate::hub::Inbox;
+use crate::ids::{EntityId, InstanceId, NAME_BYTES_MAX, Name, PartitionId};
+use crate::message::{Message, MessageKind};
+use crate::partition::{Answer, Ask, Input, Request, Values};
+use crate::payload::{PAYLOAD_BYTES_MAX, Payload};
+
+/// Starts that go to a partition as one request.
+const STARTS_PER_REQUEST_MAX: usize = 256;
+/// Instances that one query may ask for.
+const PAGE_MAX: usize = 10_000;
+
+/// Asks things of a hub. Cheap to clone; its futures run under any executor. Every answer, also to a question that
+/// changes nothing, tells only of what is durable.
+#[derive(Clone)]
+pub struct Client {
+    hub: Arc<Ways>,
+}
+
+struct Ways {
+    inboxes: Vec<Arc<Inbox>>,
+    permits: Vec<Semaphore>,
+    runtime: Handle,
+}
+
+impl Client {
+    pub(crate) fn new(inboxes: Vec<Arc<Inbox>>, requests_max: usize, runtime: Handle) -> Self {
+        let permits = inboxes.iter().map(|_| Semaphore::new(requests_max)).collect();
+        Self { hub: Arc::new(Ways { inboxes, permits, runtime }) }
+    }
+
+    fn partitions(&self) -> u16 {
+        u16::try_from(self.hub.inboxes.len()).unwrap_or(u16::MAX)
+    }
+
+    async fn ask(&self, partition: PartitionId, ask: Ask) -> Result<Answer, Error> {
+        let at = usize::from(partition.0);
+        let _permit = self.hub.permits[at].acquire().await.map_err(|_| Error::Closed)?;
+        self.put(partition, ask)?.await.unwrap_or(Err(Error::Closed))
+    }
+
+    fn put(&self, partition: PartitionId, ask: Ask) -> Result<oneshot::Receiver<Result<Answer, Error>>, Error> {
+        let (reply, answer) = oneshot::channel();
+        let put = self.hub.inboxes[usize::from(partition.0)].push(Input::Request(Request { ask, reply }));
+        put.map_err(|why| why.map_or(Error::Closed, |source| Error::Stopped { partition, source }))?;
+        Ok(answer)
+    }
+
+    async fn ask_of(&self, id: &InstanceId, ask: Ask) -> Result<Answer, Error> {
+        self.ask(id.partition(self.partitions()), ask).await
+    }
+
+    async fn tell(&self, to: InstanceId, kind: MessageKind) -> Result<(), Error> {
+        self.ask(to.partition(self.partitions()), Ask::Tell(Message { to, kind })).await.map(|_| ())
+    }
+
+    /// Starts an orchestration and says who it is, once that is durable.
+    ///
+    /// # Errors
+    /// [`Error::Exists`] as [`Start::reuse`] says, [`Error::Full`], [`Error::PayloadTooLarge`].
+    pub async fn start(&self, start: Start) -> Result<InstanceId, Error> {
+        let message = to_message(start)?;
+        let id = message.to.clone();
+        self.ask_of(&id, Ask::Tell(message)).await?;
+        Ok(id)
+    }
+
+    /// Starts orchestrations; each may succeed or fail on its own account. The answers are in the order of `starts`.
+    ///
+    /// # Errors
+    /// [`Error::Closed`] or [`Error::Stopped`] if the hub cannot say what became of them.
+    pub async fn start_many(&self, starts: Vec<Start>) -> Result<Vec<Result<InstanceId, Error>>, Error> {
+        let mut answers: Vec<Result<InstanceId, Error>> = Vec::with_capacity(starts.len());
+        let mut lots: Vec<Vec<(usize, Message)>> = self.hub.inboxes.iter().map(|_| Vec::new()).collect();
+        let mut under_way = Vec::new();
+        for (at, start) in starts.into_iter().enumerate() {
+            match to_message(start) {
+                Ok(message) => {
+                    answers.push(Ok(message.to.clone()));
+                    let partition = message.to.partition(self.partitions());
+                    let lot = &mut lots[usize::from(partition.0)];
+                    lot.push((at, message));
+                    if lot.len() == STARTS_PER_REQUEST_MAX {
+                        under_way.push(self.put_lot(partition, std::mem::take(lot)).await?);
+                    }
+                }
+                Err(error) => answers.push(Err(error)),
+            }
+        }
+        for (partition, lot) in (0..).map(PartitionId).zip(lots) {
+            under_way.push(self.put_lot(partition, lot).await?);
+        }
+        for (places, answer) in under_way {
+            let Answer::Each(each) = answer.await.unwrap_or(Err(Error::Closed))? else { continue };
+            for (place, result) in places.into_iter().zip(each) {
+                if let Err(error) = result {
+                    answers[place] = Err(error);
+                }
+            }
+        }
+        Ok(answers)
+    }
+
+    async fn put_lot(
+        &self,
+        partition: PartitionId,
+        lot: Vec<(usize, Message)>,
+    ) -> Result<(Vec<usize>, oneshot::Receiver<Result<Answer, Error>>), Error> {
+        let permits = &self.hub.permits[usize::from(partition.0)];
+        drop(permits.acquire().await.map_err(|_| Error::Closed)?);
+        let (places, messages) = lot.into_iter().unzip();
+        Ok((places, self.put(partition, Ask::TellEach(messages))?))
+    }
+
+    /// Waits until an orchestration has ended, durably.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`]; [`Error::TimedOut`] after `patience`.
+    pub async fn wait(&self, id: &InstanceId, patience: Duration) -> Result<InstanceView, Error> {
+        let partition = id.partition(self.partitions());
+        let mut answer = self.put(partition, Ask::Wait(id.clone()))?;
+        let alarm = {
+            let _context = self.hub.runtime.enter();
+            tokio::time::sleep(patience)
+        };
+        tokio::select! {
+            biased;
+            answered = &mut answer => view_of(answered.unwrap_or(Err(Error::Closed)), id),
+            () = alarm => {
+                drop(answer);
+                self.put(partition, Ask::Forget(id.clone()))?;
+                let waited_ms = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
+                Err(Error::TimedOut { instance: id.clone(), waited_ms })
+            }
+        }
+    }
+
+    /// An instance as it is; `None` if there is none.
+    ///
+    /// # Errors
+    /// [`Error::Closed`], [`Error::Stopped`] or [`Error::Store`].
+    pub async fn get(&self, id: &InstanceId) -> Result<Option<InstanceView>, Error> {
+        match self.ask_of(id, Ask::Get(id.clone())).await? {
+            Answer::View(view) => Ok(view.map(|view| *view)),
+            _ => Ok(None),
+        }
+    }
+
+    /// The history of an orchestration's present execution; `None` if there is none.
+    ///
+    /// # Errors
+    /// [`Error::Closed`], [`Error::Stopped`] or [`Error::Store`].
+    pub async fn history(&self, id: &InstanceId) -> Result<Option<Vec<Event>>, Error> {
+        match self.ask_of(id, Ask::History(id.clone())).await? {
+            Answer::Events(events) => Ok(events),
+            _ => Ok(None),
+        }
+    }
+
+    /// Raises an external event. One for an execution that has ended is accepted and has no effect.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::BadId`] for the name, [`Error::PayloadTooLarge`], [`Error::Full`].
+    pub async fn raise(&self, id: &InstanceId, name: &str, data: Payload) -> Result<(), Error> {
+        let name = checked_name(name)?;
+        self.tell(id.clone(), MessageKind::Raise { name, data: checked(data)? }).await
+    }
+
+    /// Signals an entity, which exists from then on: its operation runs once, later.
+    ///
+    /// # Errors
+    /// [`Error::BadId`] for the operation's name, [`Error::PayloadTooLarge`], [`Error::Full`].
+    pub async fn signal(&self, entity: &EntityId, operation: &str, input: Payload) -> Result<(), Error> {
+        let operation = checked_name(operation)?;
+        let kind = MessageKind::Operate { operation, input: checked(input)?, caller: None, at: None };
+        self.tell(entity.instance().clone(), kind).await
+    }
+
+    /// The state of an entity; `None` if it has none.
+    ///
+    /// # Errors
+    /// [`Error::Closed`] or [`Error::Stopped`].
+    pub async fn entity_state(&self, entity: &EntityId) -> Result<Option<Payload>, Error> {
+        match self.ask_of(entity.instance(), Ask::State(entity.clone())).await? {
+            Answer::State(state) => Ok(state),
+            _ => Ok(None),
+        }
+    }
+
+    /// Ends an orchestration and the sub-orchestrations it waits for.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], or [`Error::Conflict`] if it has ended.
+    pub async fn terminate(&self, id: &InstanceId, reason: &str) -> Result<(), Error> {
+        self.tell(id.clone(), MessageKind::Terminate { reason: reason.to_owned() }).await
+    }
+
+    /// Keeps outside events back from an orchestration.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], or [`Error::Conflict`] if it does not run.
+    pub async fn suspend(&self, id: &InstanceId, reason: &str) -> Result<(), Error> {
+        self.tell(id.clone(), MessageKind::Suspend { reason: reason.to_owned() }).await
+    }
+
+    /// Gives a suspended orchestration its events again.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], or [`Error::Conflict`] if it is not suspended.
+    pub async fn resume(&self, id: &InstanceId, reason: &str) -> Result<(), Error> {
+        self.tell(id.clone(), MessageKind::Resume { reason: reason.to_owned() }).await
+    }
+
+    /// Instances that pass, at most `limit` (1 to 10,000) at a time. `next` is what the page before said.
+    ///
+    /// # Errors
+    /// [`Error::BadOption`] for a `limit` or `next` that cannot be one.
+    pub async fn query(
+        &self,
+        filter: Filter,
+        limit: usize,
+        values: Values,
+        next: Option<String>,
+    ) -> Result<Page, Error> {
+        if limit == 0 || limit > PAGE_MAX {
+            let expected = format!("1 to {PAGE_MAX}");
+            return Err(Error::BadOption { option: "limit", value: limit.to_string(), expected });
+        }
+        let (mut partition, mut from) = self.place(next.as_deref())?;
+        let mut instances = Vec::new();
+        while partition < self.partitions() {
+            let ask = Ask::Query { filter: filter.clone(), limit: limit - instances.len(), values, from };
+            let Answer::Page(views, next) = self.ask(PartitionId(partition), ask).await? else { break };
+            instances.extend(views);
+            match next {
+                Some(next) => from = next,
+                None => (partition, from) = (partition + 1, 0),
+            }
+            if instances.len() >= limit && partition < self.partitions() {
+                return Ok(Page { instances, next: Some(format!("{partition}:{from}")) });
+            }
+        }
+        Ok(Page { instances, next: None })
+    }
+
+    fn place(&self, next: Option<&str>) -> Result<(u16, u64), Error> {
+        let Some(text) = next else { return Ok((0, 0)) };
+        let place =
+            text.split_once(':').and_then(|(partition, from)| Some((partition.parse().ok()?, from.parse().ok()?)));
+        place.filter(|(partition, _)| *partition < self.partitions()).ok_or_else(|| Error::BadOption {
+            option: "next",
+            value: text.chars().take(64).collect(),
+            expected: "what the page before said".to_owned(),
+        })
+    }
+
+    /// How many instances pass.
+    ///
+    /// # Errors
+    /// [`Error::Closed`] or [`Error::Stopped`].
+    pub async fn count(&self, filter: Filter) -> Result<u64, Error> {
+        self.sum(|from| Ask::Count(filter.clone(), from)).await
+    }
+
+    /// Forgets an ended orchestration and its sub-orchestrations, or an idle entity. Says whether there was one.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] if it has not ended.
+    pub async fn purge(&self, id: &InstanceId) -> Result<bool, Error> {
+        match self.ask_of(id, Ask::Purge(id.clone())).await? {
+            Answer::Count(count, _) => Ok(count > 0),
+            _ => Ok(false),
+        }
+    }
+
+    /// Forgets all ended orchestrations that pass, and says how many.
+    ///
+    /// # Errors
+    /// [`Error::Closed`] or [`Error::Stopped`].
+    pub async fn purge_all(&self, filter: Filter) -> Result<u64, Error> {
+        self.sum(|from| Ask::PurgeAll(filter.clone(), from)).await
+    }
+
+    async fn sum(&self, ask: impl Fn(u64) -> Ask) -> Result<u64, Error> {
+        let (mut partition, mut from, mut sum) = (0, 0, 0);
+        while partition < self.partitions() {
+            let Answer::Count(count, next) = self.ask(PartitionId(partition), ask(from)).await? else { break };
+            sum += count;
+            match next {
+                Some(next) => from = next,
+                None => (partition, from) = (partition + 1, 0),
+            }
+        }
+        Ok(sum)
+    }
+}
+
+fn view_of(answer: Result<Answer, Error>, id: &InstanceId) -> Result<InstanceView, Error> {
+    match answer? {
+        Answer::View(Some(view)) => Ok(*view),
+        _ => Err(Error::NotFound(id.clone())),
+    }
+}
+
+fn to_message(start: Start) -> Result<Message, Error> {
+    let Start { name, version, input, id, at, reuse } = start;
+    let name = if name.as_str().is_empty() || name.as_str().len() > NAME_BYTES_MAX {
+        checked_name(name.as_str())?
+    } else {
+        name
+    };
+    let to = id.map_or_else(random_id, Ok)?;
+    let input = checked(input)?;
+    Ok(Message { to, kind: MessageKind::Start { name, version, input, parent: None, at, reuse } })
+}
+
+fn checked_name(name: &str) -> Result<Name, Error> {
+    if name.is_empty() || name.len() > NAME_BYTES_MAX {
+        return Err(Error::bad_id(name, "a name of 1 to 256 bytes"));
+    }
+    Ok(Name::from(name))
+}
+
+fn checked(payload: Payload) -> Result<Payload, Error> {
+    if payload.len() > PAYLOAD_BYTES_MAX {
+        return Err(Error::PayloadTooLarge { bytes: payload.len() as u64, limit: PAYLOAD_BYTES_MAX as u64 });
+    }
+    Ok(payload)
+}
+
+/// 128 random bits: the standard library's hash keys come from the operating system and differ each time.
+fn random_id() -> Result<InstanceId, Error> {
+    use std::hash::{BuildHasher, RandomState};
+    static STARTED: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+    let count = STARTED.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    let half = || RandomState::new().hash_one((count, crate::hub::now().0));
+    InstanceId::new(format!("{:016x}{:016x}", half(), half()))
+}

@@ -1,0 +1,101 @@
+//! What callers see of instances.
+
+use crate::event::{Caller, Version};
+use crate::failure::Failure;
+use crate::ids::{InstanceId, Name, Time};
+use crate::payload::Payload;
+
+/// What state an instance is in. The number is what is stored.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(u8)]
+pub enum Status {
+    /// Accepted, and waiting for the moment it is to start.
+    Pending = 0,
+    /// Started.
+    Running = 1,
+    /// Events are kept back from it.
+    Suspended = 2,
+    /// Ended well.
+    Completed = 3,
+    /// Failed.
+    Failed = 4,
+    /// Ended from outside.
+    Terminated = 5,
+    /// An entity: it has no end.
+    Entity = 6,
+}
+
+impl Status {
+    /// All of them; the place is the number.
+    pub const ALL: [Self; 7] =
+        [Self::Pending, Self::Running, Self::Suspended, Self::Completed, Self::Failed, Self::Terminated, Self::Entity];
+
+    /// Whether nothing more will happen to it.
+    #[must_use]
+    pub fn is_ended(self) -> bool {
+        matches!(self, Self::Completed | Self::Failed | Self::Terminated)
+    }
+
+    /// The word for it, in lower case.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Running => "running",
+            Self::Suspended => "suspended",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Terminated => "terminated",
+            Self::Entity => "entity",
+        }
+    }
+}
+
+/// An instance as it stands in the log.
+#[derive(Clone, PartialEq, Debug)]
+pub struct InstanceView {
+    /// Who it is.
+    pub id: InstanceId,
+    /// The name of its code.
+    pub name: Name,
+    /// The version of its code; 0 for entities.
+    pub version: Version,
+    /// How often it has begun anew.
+    pub generation: u32,
+    /// What state it is in.
+    pub status: Status,
+    /// When it was accepted.
+    pub created: Time,
+    /// When something last happened to it.
+    pub updated: Time,
+    /// Who waits for it.
+    pub parent: Option<Caller>,
+    /// What it was given; the state of an entity. Empty where a query did not ask for values.
+    pub input: Payload,
+    /// What it shows about itself. Absent where a query did not ask for values.
+    pub custom_status: Option<Payload>,
+    /// How it ended, if it has. Absent where a query did not ask for values.
+    pub output: Option<Result<Payload, Failure>>,
+}
+
+/// Which instances are meant. The default means all orchestrations.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Filter {
+    /// In one of these states; empty means any but [`Status::Entity`].
+    pub statuses: Vec<Status>,
+    /// With an identifier that begins so.
+    pub prefix: String,
+    /// Accepted at or after this moment.
+    pub created_from: Option<Time>,
+    /// Accepted before this moment.
+    pub created_to: Option<Time>,
+}
+
+/// Some instances, and where the others go on.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Page {
+    /// In the order of partitions, then of acceptance.
+    pub instances: Vec<InstanceView>,
+    /// Give this to the next query; `None` means that there are no more.
+    pub next: Option<String>,
+}

@@ -1,0 +1,98 @@
+//! What can go wrong with a hub, as opposed to user code, whose failures are values of [`Failure`](crate::Failure).
+
+use crate::ids::{InstanceId, PartitionId};
+use crate::store::StoreError;
+
+/// Why the hub did not do what it was asked.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// An identifier or a name cannot be one.
+    #[error("{value:?} cannot be an identifier, expected {expected}")]
+    BadId {
+        /// The text found, at most its first 64 characters.
+        value: String,
+        /// What would do.
+        expected: &'static str,
+    },
+    /// An option is outside its range.
+    #[error("option {option} is {value}, expected {expected}")]
+    BadOption {
+        /// The field of [`HubOptions`](crate::HubOptions) or of a request.
+        option: &'static str,
+        /// The value found.
+        value: String,
+        /// The values that would do.
+        expected: String,
+    },
+    /// User code failed, or a value cannot be written or read.
+    #[error(transparent)]
+    Failed(#[from] crate::failure::Failure),
+    /// There is no such instance.
+    #[error("there is no instance {0}")]
+    NotFound(InstanceId),
+    /// The identifier is taken.
+    #[error("instance {instance} exists already and {state}")]
+    Exists {
+        /// The identifier.
+        instance: InstanceId,
+        /// "is running" or "has ended".
+        state: &'static str,
+    },
+    /// The instance is in a state that does not allow it.
+    #[error("instance {instance} {state}, so it cannot be {action}")]
+    Conflict {
+        /// The instance.
+        instance: InstanceId,
+        /// What state it is in.
+        state: &'static str,
+        /// What was asked for.
+        action: &'static str,
+    },
+    /// A bound on memory is reached; nothing was done.
+    #[error("partition {partition} holds {bytes} bytes of instances, at most {limit} are allowed")]
+    Full {
+        /// The partition.
+        partition: PartitionId,
+        /// What it holds.
+        bytes: u64,
+        /// What it may hold.
+        limit: u64,
+    },
+    /// A value is too large.
+    #[error("a payload of {bytes} bytes, expected at most {limit}")]
+    PayloadTooLarge {
+        /// Its size.
+        bytes: u64,
+        /// The largest allowed.
+        limit: u64,
+    },
+    /// The time given ran out.
+    #[error("instance {instance} has not ended within {waited_ms} ms")]
+    TimedOut {
+        /// The instance waited for.
+        instance: InstanceId,
+        /// How long was waited.
+        waited_ms: u64,
+    },
+    /// The hub is closed or closing.
+    #[error("the hub is closed")]
+    Closed,
+    /// A partition stopped because its store failed; what was acknowledged is safe, the rest is unknown.
+    #[error("partition {partition} has stopped: {source}")]
+    Stopped {
+        /// The partition.
+        partition: PartitionId,
+        /// What the store said.
+        source: StoreError,
+    },
+    /// The store failed while the hub was opened or closed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Error {
+    pub(crate) fn bad_id(value: &str, expected: &'static str) -> Self {
+        Self::BadId { value: value.chars().take(64).collect(), expected }
+    }
+}

@@ -1,0 +1,206 @@
+//! The threads that run activities.
+//!
+//! A thread takes the next activity and polls it once where it stands; most end there and cost no task and no further
+//! hop. What is not ready goes on as a task of the hub's runtime. Activities may block: when what waits has not moved
+//! for a while, further threads, up to a bound, take it up and end once nothing waits.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+
+use crate::failure::{Failure, FailureKind};
+use crate::hub::inbox::Inbox;
+use crate::ids::PartitionId;
+use crate::partition::{Input, TaskKey};
+use crate::payload::{PAYLOAD_BYTES_MAX, Payload};
+use crate::program::{ActivityCall, ActivityFuture, Program};
+
+/// Threads beyond the hub's own that make up for blocked ones.
+const RELIEF_MAX: usize = 64;
+/// How long what waits may stand still before a further thread comes.
+const STANDSTILL: Duration = Duration::from_millis(50);
+
+/// What a thread is there for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Duty {
+    /// It stays as long as the hub is open.
+    Regular,
+    /// It ends once nothing waits.
+    Relief,
+}
+
+/// An activity that is to run, and for whom.
+pub(super) struct Task {
+    pub(super) partition: PartitionId,
+    pub(super) key: TaskKey,
+    pub(super) call: ActivityCall,
+}
+
+#[derive(Default)]
+struct Queue {
+    tasks: VecDeque<Task>,
+    idle: usize,
+    /// How many activities threads have taken up.
+    taken: u64,
+    relief: usize,
+    is_closed: bool,
+}
+
+/// Activities that wait for a thread. Bounded by what partitions may have under way.
+pub(super) struct Activities {
+    queue: Mutex<Queue>,
+    bell: Condvar,
+    program: Arc<dyn Program>,
+    inboxes: Vec<Arc<Inbox>>,
+    runtime: Handle,
+}
+
+impl Activities {
+    pub(super) fn new(program: Arc<dyn Program>, inboxes: Vec<Arc<Inbox>>, runtime: Handle) -> Self {
+        Self { queue: Mutex::default(), bell: Condvar::new(), program, inboxes, runtime }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The runtime of activities that wait.
+    pub(super) fn runtime(&self) -> &Handle {
+        &self.runtime
+    }
+
+    /// Puts activities in.
+    pub(super) fn push(&self, tasks: &mut Vec<Task>) {
+        if tasks.is_empty() {
+            return;
+        }
+        let mut queue = self.lock();
+        queue.tasks.extend(tasks.drain(..));
+        let wake = queue.idle.min(queue.tasks.len());
+        drop(queue);
+        for _ in 0..wake {
+            self.bell.notify_one();
+        }
+    }
+
+    /// Lets the threads end as soon as they have nothing in hand.
+    pub(super) fn close(&self) {
+        let mut queue = self.lock();
+        queue.is_closed = true;
+        queue.tasks.clear();
+        drop(queue);
+        self.bell.notify_all();
+    }
+
+    /// Sends a further thread whenever what waits stands still; ends when the hub closes.
+    pub(super) async fn watch(self: Arc<Self>) {
+        let mut seen = 0;
+        while self.look(&mut seen) {
+            tokio::time::sleep(STANDSTILL).await;
+        }
+    }
+
+    fn look(self: &Arc<Self>, seen: &mut u64) -> bool {
+        let mut queue = self.lock();
+        let stands_still = !queue.tasks.is_empty() && queue.taken == *seen;
+        *seen = queue.taken;
+        if stands_still && queue.relief < RELIEF_MAX {
+            let relief = Arc::clone(self);
+            let thread = std::thread::Builder::new().name("activity-relief".to_owned());
+            // Without room for a further thread, those there are go on alone.
+            if thread.spawn(move || relief.work(Duty::Relief)).is_ok() {
+                queue.relief += 1;
+            }
+        }
+        !queue.is_closed
+    }
+
+    fn next(&self, duty: Duty) -> Option<Task> {
+        let mut queue = self.lock();
+        loop {
+            if queue.is_closed {
+                return None;
+            }
+            if let Some(task) = queue.tasks.pop_front() {
+                queue.taken += 1;
+                return Some(task);
+            }
+            if duty == Duty::Relief {
+                queue.relief -= 1;
+                return None;
+            }
+            queue.idle += 1;
+            queue = self.bell.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            queue.idle -= 1;
+        }
+    }
+
+    /// The life of one thread.
+    pub(super) fn work(&self, duty: Duty) {
+        let _context = self.runtime.enter();
+        while let Some(Task { partition, key, call }) = self.next(duty) {
+            let Some(inbox) = self.inboxes.get(usize::from(partition.0)) else { continue };
+            let name = call.name.clone();
+            let begun = catch_unwind(AssertUnwindSafe(|| {
+                let mut run = self.program.activity(call);
+                match run.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+                    Poll::Ready(result) => Begun::Ended(result),
+                    Poll::Pending => Begun::Waits(run),
+                }
+            }));
+            match begun {
+                Ok(Begun::Ended(result)) => done(inbox, key, result),
+                Ok(Begun::Waits(run)) => {
+                    let inbox = Arc::clone(inbox);
+                    let guarded = Guarded { run, name: name.as_str().to_owned() };
+                    self.runtime.spawn(async move { done(&inbox, key, guarded.await) });
+                }
+                Err(panic) => done(inbox, key, Err(panicked(name.as_str(), &*panic))),
+            }
+        }
+    }
+}
+
+enum Begun {
+    Ended(Result<Payload, Failure>),
+    Waits(ActivityFuture),
+}
+
+fn done(inbox: &Inbox, task: TaskKey, result: Result<Payload, Failure>) {
+    let result = match result {
+        Ok(payload) if payload.len() > PAYLOAD_BYTES_MAX => {
+            let text = format!("an activity returned {} bytes, expected at most {PAYLOAD_BYTES_MAX}", payload.len());
+            Err(Failure::new(FailureKind::Payload, text))
+        }
+        result => result,
+    };
+    // Of a partition that has stopped, the activity runs again when it is opened again.
+    let _ = inbox.push(Input::TaskDone { task, result });
+}
+
+/// A run whose panics are failures.
+struct Guarded {
+    run: ActivityFuture,
+    name: String,
+}
+
+impl Future for Guarded {
+    type Output = Result<Payload, Failure>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        catch_unwind(AssertUnwindSafe(|| this.run.as_mut().poll(context)))
+            .unwrap_or_else(|panic| Poll::Ready(Err(panicked(&this.name, &*panic))))
+    }
+}
+
+fn panicked(activity: &str, panic: &(dyn std::any::Any + Send)) -> Failure {
+    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    Failure::new(FailureKind::Panic, format!("activity {activity} panicked: {}", text.unwrap_or("no message")))
+}

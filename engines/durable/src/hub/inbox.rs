@@ -1,0 +1,120 @@
+//! Where inputs wait for the thread of a partition, and where it hears how far the log is.
+//!
+//! One lock, held for moments. Its length is bounded from outside: clients have permits, activities are limited per
+//! partition, and other partitions send only what their logs have confirmed.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::ids::Position;
+use crate::partition::Input;
+use crate::store::StoreError;
+
+/// How a partition is to stop.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Closing {
+    /// After what has come in, and what that wrote, is durable.
+    Orderly,
+    /// At once, as a crash would.
+    AtOnce,
+}
+
+#[derive(Default)]
+struct State {
+    inputs: Vec<Input>,
+    is_asleep: bool,
+    durable: Position,
+    failed: Option<StoreError>,
+    closing: Option<Closing>,
+}
+
+/// The inbox of one partition.
+#[derive(Default)]
+pub(crate) struct Inbox {
+    state: Mutex<State>,
+    bell: Condvar,
+}
+
+/// What the thread of the partition finds beside inputs.
+pub(super) struct News {
+    pub(super) durable: Position,
+    pub(super) failed: Option<StoreError>,
+    pub(super) closing: Option<Closing>,
+}
+
+impl Inbox {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts an input in, unless the partition is closing.
+    ///
+    /// # Errors
+    /// What the store said, if that is why.
+    pub(crate) fn push(&self, input: Input) -> Result<(), Option<StoreError>> {
+        let mut state = self.lock();
+        if state.closing.is_some() || state.failed.is_some() {
+            return Err(state.failed.clone());
+        }
+        state.inputs.push(input);
+        self.wake(state);
+        Ok(())
+    }
+
+    /// Puts inputs in, unless the partition is closing.
+    pub(super) fn push_all(&self, inputs: impl Iterator<Item = Input>) {
+        let mut state = self.lock();
+        if state.closing.is_none() && state.failed.is_none() {
+            state.inputs.extend(inputs);
+            self.wake(state);
+        }
+    }
+
+    pub(super) fn confirm(&self, durable: Position) {
+        let mut state = self.lock();
+        state.durable = durable;
+        self.wake(state);
+    }
+
+    pub(super) fn fail(&self, error: StoreError) {
+        let mut state = self.lock();
+        state.failed.get_or_insert(error);
+        self.wake(state);
+    }
+
+    pub(super) fn close(&self, closing: Closing) {
+        let mut state = self.lock();
+        if state.closing != Some(Closing::AtOnce) {
+            state.closing = Some(closing);
+        }
+        self.wake(state);
+    }
+
+    fn wake(&self, mut state: MutexGuard<'_, State>) {
+        if std::mem::take(&mut state.is_asleep) {
+            drop(state);
+            self.bell.notify_one();
+        }
+    }
+
+    /// Takes all inputs into `inputs`, which is empty; waits up to `patience` if there is nothing new at all.
+    pub(super) fn take(&self, inputs: &mut Vec<Input>, known: Position, patience: Option<Duration>) -> News {
+        let mut state = self.lock();
+        let is_quiet = |state: &State| {
+            state.inputs.is_empty() && state.durable == known && state.failed.is_none() && state.closing.is_none()
+        };
+        if is_quiet(&state) && patience != Some(Duration::ZERO) {
+            state.is_asleep = true;
+            state = match patience {
+                None => self.bell.wait_while(state, |state| is_quiet(state)).unwrap_or_else(PoisonError::into_inner),
+                Some(patience) => {
+                    let woken = self.bell.wait_timeout_while(state, patience, |state| is_quiet(state));
+                    woken.unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+            state.is_asleep = false;
+        }
+        std::mem::swap(inputs, &mut state.inputs);
+        News { durable: state.durable, failed: state.failed.clone(), closing: state.closing }
+    }
+}

@@ -1,0 +1,78 @@
+//! The thread that writes snapshots and deletes what they make superfluous, beside the logs.
+//!
+//! A snapshot that cannot be written is given up: the log still has everything, and the next one is tried when the
+//! log has grown again.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender};
+
+use crate::hub::log::Log;
+use crate::hub::meter::Meter;
+use crate::ids::PartitionId;
+use crate::partition::Finished;
+use crate::store::Store;
+
+/// Parts that may wait to be written; beyond it partitions wait.
+pub(super) const WAITING_MAX: usize = 8;
+
+/// What partitions ask for.
+pub(super) enum Chore {
+    Keep(PartitionId, String, Vec<u8>),
+    Finish(PartitionId, Finished),
+}
+
+pub(super) type Chores = SyncSender<Chore>;
+
+/// What the thread needs of each partition.
+pub(super) struct Kept {
+    pub(super) log: Arc<Log>,
+    pub(super) meter: Arc<Meter>,
+}
+
+/// Does chores until nobody asks any more.
+pub(super) fn keep(store: &dyn Store, chores: &Receiver<Chore>, partitions: &[Kept]) {
+    let mut failed: HashSet<PartitionId> = HashSet::new();
+    for chore in chores {
+        match chore {
+            Chore::Keep(partition, name, bytes) => {
+                if store.put_blob(&name, &bytes).is_err() {
+                    failed.insert(partition);
+                }
+            }
+            Chore::Finish(partition, finished) => {
+                let Some(kept) = partitions.get(usize::from(partition.0)) else { continue };
+                if failed.remove(&partition) || store.put_blob(&finished.name, &finished.list).is_err() {
+                    kept.meter.snapshot_failed();
+                    continue;
+                }
+                kept.meter.snapshot();
+                kept.log.cut(finished.before);
+                delete(store, &finished.obsolete);
+                delete(store, &spent_payloads(store, &finished));
+            }
+        }
+    }
+}
+
+/// Large payloads that neither the snapshot nor the log behind it refers to.
+fn spent_payloads(store: &dyn Store, finished: &Finished) -> Vec<String> {
+    // Names that cannot be listed now are listed after the next snapshot.
+    let mut names = store.list_blobs(&finished.payloads).unwrap_or_default();
+    names.retain(|name| {
+        let number: Option<u64> = name.strip_prefix(&finished.payloads).and_then(|number| number.parse().ok());
+        number.is_some_and(|number| {
+            number < finished.payloads_before && finished.payloads_kept.binary_search(&number).is_err()
+        })
+    });
+    names
+}
+
+/// What cannot be deleted stays; it costs room and nothing else.
+fn delete(store: &dyn Store, names: &[String]) {
+    for name in names {
+        if store.delete_blob(name).is_err() {
+            break;
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Counts of a running partition that other threads may read at any time.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::partition::Counts;
+
+/// Counts of one partition, kept by its threads.
+#[derive(Debug, Default)]
+pub(super) struct Meter {
+    counts: Mutex<Counts>,
+    commits: AtomicU64,
+    commit_frames: AtomicU64,
+    commit_bytes: AtomicU64,
+    commit_ns: AtomicU64,
+    commit_ns_max: AtomicU64,
+    snapshots: AtomicU64,
+    snapshots_failed: AtomicU64,
+}
+
+/// A partition in figures. Everything that counts up does so since the hub was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PartitionStats {
+    /// What the state machine counts, as of its last turn.
+    pub counts: Counts,
+    /// Commits: appends to the log that are durable.
+    pub commits: u64,
+    /// Frames in them.
+    pub commit_frames: u64,
+    /// Bytes in them.
+    pub commit_bytes: u64,
+    /// Nanoseconds they took, in all.
+    pub commit_ns: u64,
+    /// Nanoseconds that the slowest took.
+    pub commit_ns_max: u64,
+    /// Snapshots finished.
+    pub snapshots: u64,
+    /// Snapshots given up because the store failed; the log still has everything.
+    pub snapshots_failed: u64,
+}
+
+/// A hub in figures.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HubStats {
+    /// Its partitions, in order.
+    pub partitions: Vec<PartitionStats>,
+}
+
+impl Meter {
+    pub(super) fn turned(&self, counts: Counts) {
+        *self.counts.lock().unwrap_or_else(PoisonError::into_inner) = counts;
+    }
+
+    pub(super) fn committed(&self, frames: usize, bytes: usize, took: Duration) {
+        let took_ns = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        self.commits.fetch_add(1, Ordering::Relaxed);
+        self.commit_frames.fetch_add(frames as u64, Ordering::Relaxed);
+        self.commit_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.commit_ns.fetch_add(took_ns, Ordering::Relaxed);
+        self.commit_ns_max.fetch_max(took_ns, Ordering::Relaxed);
+    }
+
+    pub(super) fn snapshot(&self) {
+        self.snapshots.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn snapshot_failed(&self) {
+        self.snapshots_failed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn read(&self) -> PartitionStats {
+        PartitionStats {
+            counts: *self.counts.lock().unwrap_or_else(PoisonError::into_inner),
+            commits: self.commits.load(Ordering::Relaxed),
+            commit_frames: self.commit_frames.load(Ordering::Relaxed),
+            commit_bytes: self.commit_bytes.load(Ordering::Relaxed),
+            commit_ns: self.commit_ns.load(Ordering::Relaxed),
+            commit_ns_max: self.commit_ns_max.load(Ordering::Relaxed),
+            snapshots: self.snapshots.load(Ordering::Relaxed),
+            snapshots_failed: self.snapshots_failed.load(Ordering::Relaxed),
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! The thread of one partition: takes inputs, drives the state machine, carries its effects out.
+
+use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::error::Error;
+use crate::hub::activities::{Activities, Task};
+use crate::hub::inbox::{Closing, Inbox};
+use crate::hub::keeper::{Chore, Chores};
+use crate::hub::log::Log;
+use crate::hub::meter::Meter;
+use crate::ids::{PartitionId, Position, Time};
+use crate::options::HubOptions;
+use crate::partition::{Effect, Input, Partition};
+use crate::program::Program;
+use crate::store::{Batching, Store, StoreError};
+
+/// Everything one partition's thread works with.
+pub(super) struct Shell {
+    pub(super) id: PartitionId,
+    pub(super) count: u16,
+    pub(super) batching: Batching,
+    pub(super) store: Arc<dyn Store>,
+    pub(super) program: Arc<dyn Program>,
+    pub(super) options: HubOptions,
+    pub(super) inboxes: Vec<Arc<Inbox>>,
+    pub(super) log: Arc<Log>,
+    pub(super) activities: Arc<Activities>,
+    pub(super) chores: Chores,
+    pub(super) meter: Arc<Meter>,
+}
+
+/// The present moment.
+pub(crate) fn now() -> Time {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Time(u64::try_from(since.as_micros()).unwrap_or(u64::MAX))
+}
+
+impl Shell {
+    /// Recovers the partition, says so with the position where its log ends, then works until it is to stop.
+    pub(super) fn run(self, ready: &SyncSender<Result<Position, StoreError>>, go: &std::sync::Barrier) {
+        let mut partition =
+            Partition::new(self.id, self.count, Arc::clone(&self.program), Arc::clone(&self.store), &self.options);
+        let recovered = partition.recover(&*self.store).map(|()| partition.position());
+        let is_recovered = recovered.is_ok();
+        self.meter.turned(partition.counts());
+        // The receiver is gone only if opening was given up, and then this thread has nothing to do.
+        let is_heard = ready.send(recovered).is_ok();
+        go.wait();
+        if is_recovered && is_heard {
+            self.work(&mut partition);
+        }
+    }
+
+    fn work(&self, partition: &mut Partition) {
+        let inbox = &self.inboxes[usize::from(self.id.0)];
+        let mut inputs = Vec::new();
+        let mut tasks = Vec::new();
+        let mut durable = partition.position();
+        self.carry_out(partition, &mut tasks);
+        loop {
+            let news = inbox.take(&mut inputs, durable, patience(partition));
+            if news.closing == Some(Closing::AtOnce) {
+                return;
+            }
+            if let Some(error) = news.failed {
+                return self.stop(partition, &mut inputs, &stopped(self.id, &error));
+            }
+            if news.durable > durable {
+                durable = news.durable;
+                partition.confirm(durable);
+                self.carry_out(partition, &mut tasks);
+            }
+            self.turns(partition, &mut inputs, &mut tasks);
+            self.meter.turned(partition.counts());
+            if news.closing == Some(Closing::Orderly) {
+                return self.finish(partition, &mut inputs, durable);
+            }
+        }
+    }
+
+    fn turns(&self, partition: &mut Partition, inputs: &mut Vec<Input>, tasks: &mut Vec<Task>) {
+        let mut left = inputs.drain(..).peekable();
+        loop {
+            let sealed = match self.batching {
+                Batching::Group => partition.turn(&mut left, now()),
+                Batching::EachStep => partition.turn(&mut left.by_ref().take(1), now()),
+            };
+            if let Some(sealed) = sealed {
+                self.log.push(sealed);
+            }
+            if let Some(fault) = partition.fault() {
+                // The loop finds it at its next look into the inbox; until then nothing leaves.
+                return self.inboxes[usize::from(self.id.0)].fail(fault);
+            }
+            self.carry_out(partition, tasks);
+            if left.peek().is_none() {
+                return;
+            }
+        }
+    }
+
+    fn carry_out(&self, partition: &mut Partition, tasks: &mut Vec<Task>) {
+        for effect in partition.effects().drain(..) {
+            match effect {
+                Effect::Run(key, call) => tasks.push(Task { partition: self.id, key, call }),
+                Effect::Answer(reply, answer) => {
+                    // A client that has gone away does not want its answer.
+                    let _ = reply.send(answer);
+                }
+                Effect::Send { to, first, messages } => self.hand_over(to, first, messages),
+                Effect::Acknowledge { to, up_to } => {
+                    // A partition that has stopped learns the same when it is opened again.
+                    let _ = self.inboxes[usize::from(to.0)].push(Input::Acknowledged { by: self.id, up_to });
+                }
+                Effect::Keep(name, bytes) => self.chore(Chore::Keep(self.id, name, bytes)),
+                Effect::Finish(finished) => self.chore(Chore::Finish(self.id, finished)),
+            }
+        }
+        self.activities.push(tasks);
+    }
+
+    fn hand_over(&self, to: PartitionId, first: u64, messages: Vec<crate::message::Message>) {
+        let from = self.id;
+        let inbox = &self.inboxes[usize::from(to.0)];
+        if self.batching == Batching::Group {
+            // A partition that has stopped is sent the same again when it is opened again.
+            let _ = inbox.push(Input::Messages { from, first, messages });
+            return;
+        }
+        inbox.push_all((first..).zip(messages).map(|(first, message)| Input::Messages {
+            from,
+            first,
+            messages: vec![message],
+        }));
+    }
+
+    fn chore(&self, chore: Chore) {
+        // The thread for chores ends after those of the partitions; if it has died, its work is given up.
+        let _ = self.chores.send(chore);
+    }
+
+    /// Waits until all is durable, answers those who waited for that, and tells the others that the hub is closed.
+    fn finish(&self, partition: &mut Partition, inputs: &mut Vec<Input>, mut durable: Position) {
+        let inbox = &self.inboxes[usize::from(self.id.0)];
+        while durable < partition.position() {
+            let news = inbox.take(inputs, durable, None);
+            if news.failed.is_some() || news.closing == Some(Closing::AtOnce) {
+                break;
+            }
+            durable = news.durable;
+            std::thread::yield_now();
+        }
+        partition.confirm(durable);
+        self.answer_only(partition);
+        self.stop(partition, inputs, &Error::Closed);
+    }
+
+    fn stop(&self, partition: &mut Partition, inputs: &mut Vec<Input>, error: &Error) {
+        partition.stop(error);
+        self.answer_only(partition);
+        for input in inputs.drain(..) {
+            if let Input::Request(request) = input {
+                let _ = request.reply.send(Err(error.clone()));
+            }
+        }
+        self.meter.turned(partition.counts());
+    }
+
+    fn answer_only(&self, partition: &mut Partition) {
+        for effect in partition.effects().drain(..) {
+            if let Effect::Answer(reply, answer) = effect {
+                let _ = reply.send(answer);
+            }
+        }
+    }
+}
+
+fn stopped(partition: PartitionId, error: &StoreError) -> Error {
+    Error::Stopped { partition, source: error.clone() }
+}
+
+/// How long the partition may sleep if nothing comes in.
+fn patience(partition: &Partition) -> Option<Duration> {
+    if partition.is_busy() {
+        return Some(Duration::ZERO);
+    }
+    let due = partition.next_due()?;
+    Some(Duration::from_micros(due.0.saturating_sub(now().0)))
+}

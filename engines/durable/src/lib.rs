@@ -1,0 +1,102 @@
+//! An embedded engine for durable orchestrations.
+//!
+//! User code is written as ordinary `async fn`s that call activities, wait for timers and events and talk to
+//! entities. What it does is kept in a log, and after a crash it goes on where it was.
+//!
+//! ```
+//! use std::{sync::Arc, time::Duration};
+//!
+//! use narrows_durable::store::{FileStore, FileStoreOptions};
+//! use narrows_durable::{Activity, ActivityContext, Ctx, Failure, Hub, HubOptions, Orchestration, Registry};
+//!
+//! const HELLO: Activity<String, String> = Activity::new("hello");
+//! const TOUR: Orchestration<Vec<String>, String> = Orchestration::new("tour");
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut code = Registry::new();
+//! code.activity(HELLO, |_: ActivityContext, city: String| async move { Ok::<_, Failure>(format!("Hello {city}!")) });
+//! code.orchestration(TOUR, |ctx: Ctx, cities: Vec<String>| async move {
+//!     let mut said = Vec::new();
+//!     for city in &cities {
+//!         said.push(ctx.call(HELLO, city).await?);
+//!     }
+//!     Ok::<_, Failure>(said.join(" "))
+//! });
+//!
+//! # let folder = tempfile::tempdir()?;
+//! # let folder = folder.path();
+//! let store = Arc::new(FileStore::open(folder, FileStoreOptions::default())?);
+//! let hub = Hub::open(store, code, HubOptions::default())?;
+//! let client = hub.client();
+//! let cities = vec!["Tokyo".to_owned(), "Seoul".to_owned()];
+//! let tour = client.start(TOUR.start(&cities)?.id("tour-1")?).await?;
+//! let ended = client.wait(&tour, Duration::from_secs(60)).await?;
+//! let output = ended.output.expect("it has ended")?;
+//! assert_eq!(output.decode::<String>()?, "Hello Tokyo! Hello Seoul!");
+//! hub.close()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # How it works
+//!
+//! A *hub* is divided into *partitions*. Each is a state machine with one writer ([`partition`]) and a log of its own
+//! in a [`store`]; an instance lives on the partition that the hash of its identifier says. Everything that one turn
+//! of a partition changes is one frame of its log, applied whole or not at all. Frames are written in groups: while
+//! one group is on its way to the disk, the next one gathers.
+//!
+//! A partition runs ahead of its log. Only what leaves it waits until the step that caused it is durable: answers to
+//! clients, messages to other partitions, and activities that are not marked idempotent. So nothing that was seen
+//! outside is ever taken back, and a step inside costs no wait. [`Mode::PersistFirst`] makes every message wait.
+//!
+//! An orchestration's future is kept in memory as it stands, up to a bound in bytes; beyond it, and after a crash, it
+//! is made again by running its code over its history. Code that then decides otherwise fails with
+//! [`FailureKind::Nondeterminism`] and says where.
+//!
+//! # What is promised
+//!
+//! - A start, event or signal that was acknowledged is not lost, and takes effect once.
+//! - An activity runs at least once, under a key that is the same each time ([`ActivityContext::key`]).
+//! - An operation of an entity takes effect once; operations of one entity never overlap.
+//! - Messages from one instance to another arrive in the order they were sent.
+//!
+//! # What there is not
+//!
+//! No distribution over processes: one process holds all partitions of a hub. No quotas per instance. Instances stay
+//! in memory until they are purged, and [`HubOptions::instance_bytes_max`] bounds them.
+
+pub mod codec;
+pub mod partition;
+pub mod store;
+
+mod client;
+mod error;
+mod event;
+mod failure;
+mod hub;
+mod ids;
+mod message;
+mod model;
+mod observe;
+mod options;
+mod payload;
+mod program;
+
+pub use client::{Client, Filter, InstanceView, Page, Start, Status};
+pub use error::Error;
+pub use event::{Caller, Event, EventKind, Version};
+pub use failure::{FAILURE_MESSAGE_BYTES_MAX, Failure, FailureKind};
+pub use hub::{Hub, HubStats, PartitionStats};
+pub use ids::{EntityId, Epoch, INSTANCE_ID_BYTES_MAX, InstanceId, NAME_BYTES_MAX, Name, PartitionId, Position, Time};
+pub use message::{Message, MessageKind, Reuse};
+pub use model::{
+    Activity, ActivityContext, Call, Ctx, DECISIONS_MAX, Either, EntityBuilder, EntityCall, EntityContext, EntityOp,
+    EntityType, EventWait, ExternalEvent, Join2, Join3, JoinAll, LockGuard, LockRequest, Orchestration, Registry,
+    RetryPolicy, Select2, SelectAll, SubCall, Timer,
+};
+pub use observe::{Observed, SPANS_OPEN_MAX};
+pub use options::{HubOptions, Mode, PARTITIONS_MAX};
+pub use partition::Values;
+pub use payload::{PAYLOAD_BYTES_MAX, Payload};
+pub use program::{ActivityCall, ActivityFuture, Cursor, EntityStep, Operation, Program, Progress};

@@ -1,0 +1,130 @@
+//! What instances, and clients, say to instances.
+//!
+//! A message between partitions is numbered by its sender per receiving partition; the receiver remembers the last
+//! number it took, so that each is taken once.
+
+use crate::event::{Caller, Version};
+use crate::failure::Failure;
+use crate::ids::{EntityId, InstanceId, Name, Time};
+use crate::payload::Payload;
+
+/// What happens when an instance of the identifier exists already. The number is what is stored.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[repr(u8)]
+pub enum Reuse {
+    /// Refuse while it runs; start again once it has ended.
+    #[default]
+    IfEnded = 0,
+    /// Refuse, whatever its state.
+    Never = 1,
+    /// Leave it alone, whatever its state, and report success.
+    Ignore = 2,
+    /// End it if it runs, and start again.
+    Terminate = 3,
+}
+
+/// A message and whom it is for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Message {
+    /// Whom it is for.
+    pub to: InstanceId,
+    /// What it says.
+    pub kind: MessageKind,
+}
+
+/// What a message says.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum MessageKind {
+    /// Start an orchestration.
+    Start {
+        /// The orchestration's name.
+        name: Name,
+        /// The version of its code; none takes the newest.
+        version: Option<Version>,
+        /// What it is given.
+        input: Payload,
+        /// Who waits for it.
+        parent: Option<Caller>,
+        /// Not before this moment.
+        at: Option<Time>,
+        /// What to do if the identifier is taken.
+        reuse: Reuse,
+    },
+    /// A sub-orchestration that the receiver waits for has ended.
+    SubDone {
+        /// The execution of the receiver that waits.
+        generation: u32,
+        /// Its decision.
+        id: u32,
+        /// How it ended.
+        result: Result<Payload, Failure>,
+    },
+    /// An external event.
+    Raise {
+        /// Its name.
+        name: Name,
+        /// What it brings.
+        data: Payload,
+    },
+    /// An operation of an entity.
+    Operate {
+        /// Which.
+        operation: Name,
+        /// What it is given.
+        input: Payload,
+        /// Who waits for the answer; none is a signal.
+        caller: Option<Caller>,
+        /// Not before this moment.
+        at: Option<Time>,
+    },
+    /// The answer to an operation.
+    Operated {
+        /// The execution of the receiver that waits.
+        generation: u32,
+        /// Its decision.
+        id: u32,
+        /// What was answered.
+        result: Result<Payload, Failure>,
+    },
+    /// Lock the receiving entity, `entities[next]`, then pass this on to the one after it; the last answers the owner.
+    Lock {
+        /// Who locks.
+        owner: Caller,
+        /// All entities, in order.
+        entities: Vec<EntityId>,
+        /// Which of them the receiver is.
+        next: u32,
+    },
+    /// All entities are locked.
+    Locked {
+        /// The execution of the receiver that waits.
+        generation: u32,
+        /// Its decision.
+        id: u32,
+        /// All entities, so that they can be freed if nobody waits any more.
+        entities: Vec<EntityId>,
+    },
+    /// Free the receiving entity from this lock.
+    Unlock {
+        /// Who had locked.
+        owner: Caller,
+    },
+    /// End the orchestration.
+    Terminate {
+        /// Why.
+        reason: String,
+    },
+    /// Keep outside events back from the orchestration.
+    Suspend {
+        /// Why.
+        reason: String,
+    },
+    /// Give them to it again.
+    Resume {
+        /// Why.
+        reason: String,
+    },
+    /// Forget the orchestration, if it has ended.
+    Purge,
+}

@@ -1,0 +1,286 @@
+//! What each message does to its receiver.
+
+use crate::client::Status;
+use crate::error::Error;
+use crate::event::{Caller, EventKind};
+use crate::failure::{Failure, FailureKind};
+use crate::ids::{EntityId, InstanceId, Name, Time};
+use crate::message::{Message, MessageKind, Reuse};
+use crate::partition::Partition;
+use crate::partition::table::{EntityState, Execution, Instance, Kind};
+use crate::payload::Payload;
+
+/// What a start asks for, without the receiver.
+pub(super) struct Begin {
+    pub(super) name: Name,
+    pub(super) version: Option<u32>,
+    pub(super) input: Payload,
+    pub(super) parent: Option<Caller>,
+}
+
+impl Partition {
+    /// Delivers a message of an instance. Whoever waits for an answer is told if it cannot be delivered.
+    pub(super) fn deliver(&mut self, message: Message) {
+        let waits = match &message.kind {
+            MessageKind::Start { parent: Some(parent), .. } => Some(parent.clone()),
+            _ => None,
+        };
+        if let (Err(error), Some(parent)) = (self.tell(message), waits) {
+            let result = Err(Failure::new(FailureKind::Conflict, error.to_string()));
+            let kind = MessageKind::SubDone { generation: parent.generation, id: parent.id, result };
+            self.send(Message { to: parent.instance, kind });
+        }
+    }
+
+    /// Delivers a message and says why if it cannot be.
+    pub(super) fn tell(&mut self, message: Message) -> Result<(), Error> {
+        let Message { to, kind } = message;
+        match kind {
+            MessageKind::Start { name, version, input, parent, at, reuse } => {
+                self.start(to, Begin { name, version, input, parent }, at, reuse)
+            }
+            MessageKind::SubDone { generation, id, result } => {
+                self.answered(
+                    &to,
+                    generation,
+                    match result {
+                        Ok(result) => EventKind::SubCompleted { id, result },
+                        Err(failure) => EventKind::SubFailed { id, failure },
+                    },
+                );
+                Ok(())
+            }
+            MessageKind::Operated { generation, id, result } => {
+                self.answered(
+                    &to,
+                    generation,
+                    match result {
+                        Ok(result) => EventKind::OperationCompleted { id, result },
+                        Err(failure) => EventKind::OperationFailed { id, failure },
+                    },
+                );
+                Ok(())
+            }
+            MessageKind::Locked { generation, id, entities } => {
+                if !self.answered(&to, generation, EventKind::LockGranted { id }) {
+                    self.unlock(&Caller { instance: to, generation, id }, entities);
+                }
+                Ok(())
+            }
+            MessageKind::Raise { name, data } => self.raise(to, name, data),
+            MessageKind::Terminate { reason } => self.terminate(&to, reason),
+            MessageKind::Suspend { reason } => {
+                self.switch(&to, Status::Running, "suspended", EventKind::Suspended { reason })
+            }
+            MessageKind::Resume { reason } => {
+                self.switch(&to, Status::Suspended, "resumed", EventKind::Resumed { reason })
+            }
+            MessageKind::Purge => self.purge_sub(&to),
+            kind @ (MessageKind::Operate { .. } | MessageKind::Lock { .. } | MessageKind::Unlock { .. }) => {
+                self.touch(to, kind)
+            }
+        }
+    }
+
+    fn answered(&mut self, to: &InstanceId, generation: u32, kind: EventKind) -> bool {
+        self.table.handle(to).is_some_and(|handle| self.feed(handle, Some(generation), kind))
+    }
+
+    fn start(&mut self, id: InstanceId, begin: Begin, at: Option<Time>, reuse: Reuse) -> Result<(), Error> {
+        let mut generation = 0;
+        if let Some(handle) = self.table.handle(&id) {
+            match self.make_room(handle, &id, &begin, reuse)? {
+                Room::Keep => return Ok(()),
+                Room::Begin => {
+                    self.begin(handle, begin);
+                    return Ok(());
+                }
+                Room::Free(next) => generation = next,
+            }
+        } else if begin.parent.is_none() {
+            self.admit()?;
+        }
+        let now = self.now;
+        let kind = Kind::Orchestration(Execution::pending(generation));
+        let handle = self.table.add(Instance { id: id.clone(), created: now, updated: now, kind });
+        self.frame.created(handle, now, id.as_str());
+        self.counts.started += 1;
+        match at.filter(|at| *at > now) {
+            Some(at) => self.start_later(handle, id, begin, at),
+            None => self.begin(handle, begin),
+        }
+        Ok(())
+    }
+
+    /// Settles what happens to the instance that has the identifier already.
+    fn make_room(&mut self, handle: u64, id: &InstanceId, begin: &Begin, reuse: Reuse) -> Result<Room, Error> {
+        let Some(instance) = self.table.get(handle) else { return Ok(Room::Free(0)) };
+        let generation = instance.execution().map_or(0, |execution| execution.generation.wrapping_add(1));
+        let status = instance.status();
+        // The message that was deferred until its moment has come.
+        if status == Status::Pending && !self.pending.contains_key(&handle) {
+            return Ok(Room::Begin);
+        }
+        let exists = |state| Error::Exists { instance: id.clone(), state };
+        match (reuse, status.is_ended()) {
+            (Reuse::Ignore, _) => return Ok(Room::Keep),
+            (Reuse::Never, true) => return Err(exists("has ended")),
+            (Reuse::Never | Reuse::IfEnded, false) => return Err(exists("is running")),
+            (Reuse::Terminate, false) => {
+                let reason = format!("started again as {}", begin.name);
+                self.terminate(id, reason)?;
+            }
+            (Reuse::IfEnded | Reuse::Terminate, true) => {}
+        }
+        self.forget(handle);
+        Ok(Room::Free(generation))
+    }
+
+    fn start_later(&mut self, handle: u64, to: InstanceId, begin: Begin, at: Time) {
+        let Begin { name, version, input, parent } = begin;
+        let kind = MessageKind::Start { name, version, input, parent, at: None, reuse: Reuse::Never };
+        let number = self.defer(at, Message { to, kind });
+        self.pending.insert(handle, (at, number));
+    }
+
+    /// Keeps a message until its moment.
+    pub(super) fn defer(&mut self, at: Time, message: Message) -> u64 {
+        let number = self.timers.defer(at, message);
+        self.spiller.tighten(self.frame.len());
+        if let Some(message) = self.timers.message(number) {
+            self.frame.deferred(number, at, message, &mut self.spiller);
+        }
+        number
+    }
+
+    fn raise(&mut self, to: InstanceId, name: Name, data: Payload) -> Result<(), Error> {
+        let Some(handle) = self.table.handle(&to) else { return Err(Error::NotFound(to)) };
+        if let Some((at, _)) = self.pending.get(&handle) {
+            let at = *at;
+            self.defer(at, Message { to, kind: MessageKind::Raise { name, data } });
+            return Ok(());
+        }
+        // An event for an execution that has ended is accepted and has no effect.
+        self.feed(handle, None, EventKind::EventRaised { name, data });
+        Ok(())
+    }
+
+    fn switch(&mut self, to: &InstanceId, from: Status, action: &'static str, kind: EventKind) -> Result<(), Error> {
+        let handle = self.table.handle(to).ok_or_else(|| Error::NotFound(to.clone()))?;
+        let status = self.table.get(handle).map_or(Status::Entity, Instance::status);
+        if status != from {
+            return Err(conflict(to, status, action));
+        }
+        self.feed(handle, None, kind);
+        Ok(())
+    }
+
+    fn terminate(&mut self, to: &InstanceId, reason: String) -> Result<(), Error> {
+        let handle = self.table.handle(to).ok_or_else(|| Error::NotFound(to.clone()))?;
+        let status = self.table.get(handle).map_or(Status::Entity, Instance::status);
+        match status {
+            Status::Pending => {
+                if let Some((_, number)) = self.pending.remove(&handle) {
+                    self.frame.undeferred(number);
+                    if let Some(Message { kind: MessageKind::Start { name, version, input, parent, .. }, .. }) =
+                        self.timers.undefer(number)
+                    {
+                        self.write_started(handle, Begin { name, version, input, parent });
+                    }
+                }
+                self.cut_off(handle, reason);
+                Ok(())
+            }
+            Status::Running | Status::Suspended => {
+                self.cut_off(handle, reason);
+                Ok(())
+            }
+            status => Err(conflict(to, status, "terminated")),
+        }
+    }
+
+    /// Puts a message for an entity where its next turn finds it; the entity exists from its first message on.
+    fn touch(&mut self, to: InstanceId, kind: MessageKind) -> Result<(), Error> {
+        if let MessageKind::Operate { at: Some(at), .. } = &kind
+            && *at > self.now
+        {
+            let at = *at;
+            self.defer(at, Message { to, kind });
+            return Ok(());
+        }
+        let handle = match self.table.handle(&to) {
+            Some(handle) => handle,
+            None if matches!(kind, MessageKind::Unlock { .. }) => return Ok(()),
+            None => self.add_entity(&to),
+        };
+        let Some(entity) = self.table.get_mut(handle).and_then(Instance::entity_mut) else {
+            return Err(Error::NotFound(to));
+        };
+        if entity.arrived.is_empty() {
+            self.touched.push(handle);
+        }
+        entity.arrived.push(Message { to, kind });
+        Ok(())
+    }
+
+    fn add_entity(&mut self, id: &InstanceId) -> u64 {
+        let now = self.now;
+        let kind = Kind::Entity(Box::<EntityState>::default());
+        let handle = self.table.add(Instance { id: id.clone(), created: now, updated: now, kind });
+        self.frame.created(handle, now, id.as_str());
+        handle
+    }
+
+    /// Frees entities from a lock.
+    pub(super) fn unlock(&mut self, owner: &Caller, entities: Vec<EntityId>) {
+        for entity in entities {
+            let kind = MessageKind::Unlock { owner: owner.clone() };
+            self.send(Message { to: entity.instance().clone(), kind });
+        }
+    }
+
+    /// Whether there is room for more.
+    pub(super) fn admit(&self) -> Result<(), Error> {
+        if self.table.bytes < self.bytes_max {
+            return Ok(());
+        }
+        Err(Error::Full { partition: self.id, bytes: self.table.bytes, limit: self.bytes_max })
+    }
+
+    /// Removes an instance from memory and, with this frame, from the log.
+    pub(super) fn forget(&mut self, handle: u64) {
+        self.cursors.remove(handle);
+        self.frame.purged(handle);
+        let Some(instance) = self.table.remove(handle) else { return };
+        self.timers.forget(handle, instance.execution().map_or(0, |execution| execution.generation));
+        if let Some((_, number)) = self.pending.remove(&handle) {
+            self.frame.undeferred(number);
+            self.timers.undefer(number);
+        }
+        for reply in self.waiters.remove(&handle).unwrap_or_default() {
+            self.answer(reply, Err(Error::NotFound(instance.id.clone())));
+        }
+    }
+}
+
+enum Room {
+    /// There is nothing of this identifier any more; this is the number of the next execution.
+    Free(u32),
+    /// It stays as it is.
+    Keep,
+    /// It has waited for its start, which is now.
+    Begin,
+}
+
+fn conflict(instance: &InstanceId, status: Status, action: &'static str) -> Error {
+    let state = match status {
+        Status::Pending => "has not started",
+        Status::Running => "is running",
+        Status::Suspended => "is suspended",
+        Status::Completed => "has completed",
+        Status::Failed => "has failed",
+        Status::Terminated => "was terminated",
+        Status::Entity => "is an entity",
+    };
+    Error::Conflict { instance: instance.clone(), state, action }
+}

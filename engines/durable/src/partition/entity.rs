@@ -1,0 +1,191 @@
+//! Turns of entities: what has come in is sorted by the lock, operations run as one batch, answers go out.
+//!
+//! Without a lock nothing waits, so the queue is empty. With one, only the owner's operations run; all else waits in
+//! order until the lock is freed.
+
+use crate::codec::EntityDelta;
+use crate::event::Caller;
+use crate::failure::{Failure, FailureKind};
+use crate::ids::EntityId;
+use crate::message::{Message, MessageKind};
+use crate::partition::Partition;
+use crate::partition::table::{EntityState, Instance};
+use crate::program::Operation;
+
+/// Operations that run as one batch.
+const OPERATIONS_PER_BATCH_MAX: usize = 4096;
+
+/// A turn of one entity while it runs.
+struct Turn {
+    id: EntityId,
+    entity: EntityState,
+    /// How many that waited before this turn still do.
+    old: usize,
+    popped: u32,
+    batch: Vec<Operation>,
+    callers: Vec<Option<Caller>>,
+    is_state_changed: bool,
+    is_lock_changed: bool,
+    /// Something was taken out of the middle of the queue, so that it has to be written anew.
+    is_queue_rewritten: bool,
+}
+
+impl Partition {
+    /// Runs what has come in for an entity in this turn.
+    pub(super) fn operate(&mut self, handle: u64) {
+        let Some(instance) = self.table.get_mut(handle) else { return };
+        let before = instance.bytes();
+        let Ok(id) = EntityId::try_from(instance.id.clone()) else { return };
+        let Some(entity) = instance.entity_mut() else { return };
+        let mut turn = Turn::new(id, std::mem::take(entity));
+        for message in std::mem::take(&mut turn.entity.arrived) {
+            self.sort(&mut turn, message);
+        }
+        self.flush(&mut turn);
+        let delta = turn.delta(self.now);
+        if turn.has_changed() {
+            self.spiller.tighten(self.frame.len());
+            self.frame.entity(handle, &delta, &mut self.spiller);
+        }
+        let is_gone = turn.entity.state.is_none() && turn.entity.lock.is_none() && turn.entity.queue.is_empty();
+        let now = self.now;
+        if let Some(instance) = self.table.get_mut(handle) {
+            instance.updated = now;
+            if let Some(entity) = instance.entity_mut() {
+                *entity = turn.entity;
+            }
+            self.table.bytes = self.table.bytes + self.table.get(handle).map_or(0, Instance::bytes) - before;
+        }
+        if is_gone {
+            self.forget(handle);
+        }
+    }
+
+    fn sort(&mut self, turn: &mut Turn, message: Message) {
+        match &message.kind {
+            MessageKind::Unlock { owner } if turn.entity.lock.as_ref() == Some(owner) => {
+                self.flush(turn);
+                turn.entity.lock = None;
+                turn.is_lock_changed = true;
+                self.drain(turn);
+            }
+            MessageKind::Unlock { owner } => turn.forget_lock(owner),
+            _ if turn.is_free_for(&message.kind) => self.process(turn, message.kind),
+            _ => turn.entity.queue.push(message),
+        }
+    }
+
+    /// Takes up what has waited, as far as no lock is in the way.
+    fn drain(&mut self, turn: &mut Turn) {
+        while turn.entity.lock.is_none() {
+            let Some(message) = turn.entity.queue.pop() else { break };
+            if turn.old > 0 {
+                turn.old -= 1;
+                turn.popped += 1;
+            }
+            self.process(turn, message.kind);
+        }
+    }
+
+    fn process(&mut self, turn: &mut Turn, kind: MessageKind) {
+        match kind {
+            MessageKind::Operate { operation, input, caller, .. } => {
+                turn.batch.push(Operation { name: operation, input });
+                turn.callers.push(caller);
+                if turn.batch.len() >= OPERATIONS_PER_BATCH_MAX {
+                    self.flush(turn);
+                }
+            }
+            MessageKind::Lock { owner, entities, next } => {
+                self.flush(turn);
+                turn.entity.lock = Some(owner.clone());
+                turn.is_lock_changed = true;
+                self.pass_lock_on(owner, entities, next + 1);
+            }
+            _ => {}
+        }
+    }
+
+    fn pass_lock_on(&mut self, owner: Caller, entities: Vec<EntityId>, next: u32) {
+        let following = entities.get(next as usize).map(|entity| entity.instance().clone());
+        match following {
+            Some(to) => self.send(Message { to, kind: MessageKind::Lock { owner, entities, next } }),
+            None => {
+                let Caller { instance, generation, id } = owner;
+                self.send(Message { to: instance, kind: MessageKind::Locked { generation, id, entities } });
+            }
+        }
+    }
+
+    /// Runs the batch and sends what it answered and sent.
+    fn flush(&mut self, turn: &mut Turn) {
+        if turn.batch.is_empty() {
+            return;
+        }
+        let step = self.program.operate(&turn.id, turn.entity.state.as_ref(), &turn.batch, self.now);
+        self.counts.operations += turn.batch.len() as u64;
+        turn.batch.clear();
+        turn.is_state_changed |= turn.entity.state != step.state;
+        turn.entity.state = step.state;
+        let mut results = step.results.into_iter();
+        for caller in turn.callers.drain(..) {
+            let result = results.next();
+            let Some(Caller { instance, generation, id }) = caller else {
+                self.counts.events += 1;
+                continue;
+            };
+            let unanswered = || Err(Failure::new(FailureKind::Application, "the entity gave no answer"));
+            let result = result.unwrap_or_else(unanswered);
+            self.send(Message { to: instance, kind: MessageKind::Operated { generation, id, result } });
+        }
+        for message in step.messages {
+            self.send(message);
+        }
+    }
+}
+
+impl Turn {
+    fn new(id: EntityId, entity: EntityState) -> Self {
+        Self {
+            id,
+            old: entity.queue.len(),
+            entity,
+            popped: 0,
+            batch: Vec::new(),
+            callers: Vec::new(),
+            is_state_changed: false,
+            is_lock_changed: false,
+            is_queue_rewritten: false,
+        }
+    }
+
+    fn is_free_for(&self, kind: &MessageKind) -> bool {
+        let Some(owner) = &self.entity.lock else { return true };
+        let MessageKind::Operate { caller: Some(caller), .. } = kind else { return false };
+        (&caller.instance, caller.generation) == (&owner.instance, owner.generation)
+    }
+
+    /// An execution that ended before it got the lock does not want it any more.
+    fn forget_lock(&mut self, owner: &Caller) {
+        let is_its =
+            |message: &Message| matches!(&message.kind, MessageKind::Lock { owner: found, .. } if found == owner);
+        self.is_queue_rewritten |= self.entity.queue.retain(|message| !is_its(message));
+    }
+
+    fn has_changed(&self) -> bool {
+        let is_queue_changed = self.is_queue_rewritten || self.popped > 0 || self.entity.queue.len() > self.old;
+        self.is_state_changed || self.is_lock_changed || is_queue_changed
+    }
+
+    fn delta(&self, now: crate::ids::Time) -> EntityDelta {
+        let kept = if self.is_queue_rewritten { 0 } else { self.old };
+        let popped = if self.is_queue_rewritten { u32::MAX } else { self.popped };
+        EntityDelta {
+            time: now,
+            state: self.is_state_changed.then(|| self.entity.state.clone()),
+            popped,
+            pushed: self.entity.queue.iter().skip(kept).cloned().collect(),
+            lock: self.is_lock_changed.then(|| self.entity.lock.clone()),
+        }
+    }
+}

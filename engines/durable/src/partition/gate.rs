@@ -1,0 +1,76 @@
+//! What waits at the durability watermark: the engine may run ahead, but nothing of it shows outside.
+
+use std::collections::VecDeque;
+
+use crate::error::Error;
+use crate::ids::{PartitionId, Position};
+use crate::partition::input::{Answer, Reply, TaskKey};
+use crate::program::ActivityCall;
+
+/// Something that leaves the partition once the step that caused it is durable.
+#[derive(Debug)]
+pub(super) enum Gated {
+    Run(TaskKey, ActivityCall),
+    /// Hand the outbox over up to this number.
+    Send(PartitionId, u64),
+    Acknowledge(PartitionId, u64),
+    Answer(Reply, Result<Answer, Error>),
+    /// Blobs below this number are in the store.
+    Kept(u64),
+    /// The parts of a snapshot describe nothing that could be lost.
+    Snapshot,
+}
+
+/// The queue at the watermark, in order of positions.
+#[derive(Debug, Default)]
+pub(super) struct Gate {
+    /// Of the frame being written.
+    staged: Vec<Gated>,
+    waiting: VecDeque<(Position, Gated)>,
+}
+
+impl Gate {
+    pub(super) fn stage(&mut self, gated: Gated) {
+        self.staged.push(gated);
+    }
+
+    /// Everything staged leaves once the log is durable up to `position`.
+    pub(super) fn close(&mut self, position: Position) {
+        self.waiting.extend(self.staged.drain(..).map(|gated| (position, gated)));
+    }
+
+    /// The next thing that may leave.
+    pub(super) fn pass(&mut self, durable: Position) -> Option<Gated> {
+        if self.waiting.front()?.0 > durable {
+            return None;
+        }
+        self.waiting.pop_front().map(|(_, gated)| gated)
+    }
+
+    /// Everything, whether it may leave or not: the partition has stopped.
+    pub(super) fn drain(&mut self) -> impl Iterator<Item = Gated> + '_ {
+        self.waiting.drain(..).map(|(_, gated)| gated).chain(self.staged.drain(..))
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_passes_before_its_position() {
+        let mut gate = Gate::default();
+        gate.stage(Gated::Kept(1));
+        gate.close(Position(1));
+        gate.stage(Gated::Kept(2));
+        gate.close(Position(3));
+        assert!(gate.pass(Position(0)).is_none());
+        assert!(matches!(gate.pass(Position(2)), Some(Gated::Kept(1))));
+        assert!(gate.pass(Position(2)).is_none());
+        assert!(matches!(gate.pass(Position(3)), Some(Gated::Kept(2))));
+    }
+}

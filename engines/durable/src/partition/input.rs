@@ -1,0 +1,159 @@
+//! What goes into a partition and what comes out of it besides frames.
+
+use tokio::sync::oneshot;
+
+use crate::client::{Filter, InstanceView};
+use crate::error::Error;
+use crate::event::Event;
+use crate::failure::Failure;
+use crate::ids::{EntityId, InstanceId, PartitionId};
+use crate::message::Message;
+use crate::payload::Payload;
+use crate::program::ActivityCall;
+
+/// Something that a partition has to deal with.
+#[derive(Debug)]
+pub enum Input {
+    /// Messages of another partition, or of this one, that are durable there; numbered from `first` on.
+    Messages {
+        /// Who sent them.
+        from: PartitionId,
+        /// The number of the first.
+        first: u64,
+        /// What was sent.
+        messages: Vec<Message>,
+    },
+    /// A partition has durably taken what this one sent.
+    Acknowledged {
+        /// The receiver.
+        by: PartitionId,
+        /// The last number it took.
+        up_to: u64,
+    },
+    /// An activity has ended.
+    TaskDone {
+        /// Which.
+        task: TaskKey,
+        /// How.
+        result: Result<Payload, Failure>,
+    },
+    /// A client asks.
+    Request(Request),
+}
+
+/// Which activity of which execution on this partition.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct TaskKey {
+    /// The number of the instance on its partition.
+    pub handle: u64,
+    /// Its execution.
+    pub generation: u32,
+    /// The decision.
+    pub id: u32,
+}
+
+/// Where an answer goes. A client that has gone away is no error.
+pub type Reply = oneshot::Sender<Result<Answer, Error>>;
+
+/// What a client asks, and where the answer goes.
+#[derive(Debug)]
+pub struct Request {
+    /// The question.
+    pub ask: Ask,
+    /// Where the answer goes.
+    pub reply: Reply,
+}
+
+/// What clients can ask of one partition.
+#[derive(Debug)]
+pub enum Ask {
+    /// Deliver a message; answered with [`Answer::Done`].
+    Tell(Message),
+    /// Deliver messages, each on its own account; answered with [`Answer::Each`].
+    TellEach(Vec<Message>),
+    /// Answer with [`Answer::View`] once the instance has ended.
+    Wait(InstanceId),
+    /// Forget those who wait for this instance and have gone away.
+    Forget(InstanceId),
+    /// The instance as it is: [`Answer::View`].
+    Get(InstanceId),
+    /// Its history: [`Answer::Events`].
+    History(InstanceId),
+    /// The state of an entity: [`Answer::State`].
+    State(EntityId),
+    /// Instances that pass, from a place on: [`Answer::Page`].
+    Query {
+        /// Which ones.
+        filter: Filter,
+        /// At most so many.
+        limit: usize,
+        /// Whether inputs, outputs and statuses are read too.
+        values: Values,
+        /// Where to begin.
+        from: u64,
+    },
+    /// How many pass, from a place on: [`Answer::Count`].
+    Count(Filter, u64),
+    /// Forget an ended instance and its sub-orchestrations: [`Answer::Count`].
+    Purge(InstanceId),
+    /// Forget ended instances that pass, from a place on: [`Answer::Count`].
+    PurgeAll(Filter, u64),
+}
+
+/// Whether a query reads inputs, outputs and custom statuses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Values {
+    /// It does.
+    With,
+    /// It leaves them empty, and is faster.
+    Without,
+}
+
+/// What a partition answers.
+#[derive(Debug)]
+pub enum Answer {
+    /// It is done.
+    Done,
+    /// Each is done or is not.
+    Each(Vec<Result<(), Error>>),
+    /// An instance, if there is one.
+    View(Option<Box<InstanceView>>),
+    /// A history, if there is one.
+    Events(Option<Vec<Event>>),
+    /// The state of an entity, if there is one.
+    State(Option<Payload>),
+    /// Instances, and where to go on.
+    Page(Vec<InstanceView>, Option<u64>),
+    /// How many, and where to go on.
+    Count(u64, Option<u64>),
+}
+
+/// Something that has to happen outside of the partition. Only effects of durable steps come out, and idempotent
+/// activities.
+#[derive(Debug)]
+pub enum Effect {
+    /// Run an activity and give [`Input::TaskDone`] back.
+    Run(TaskKey, ActivityCall),
+    /// Give messages to a partition as [`Input::Messages`].
+    Send {
+        /// The receiver.
+        to: PartitionId,
+        /// The number of the first message.
+        first: u64,
+        /// What is sent.
+        messages: Vec<Message>,
+    },
+    /// Give [`Input::Acknowledged`] to a partition.
+    Acknowledge {
+        /// The sender of what was taken.
+        to: PartitionId,
+        /// The last number that was taken.
+        up_to: u64,
+    },
+    /// Answer a client.
+    Answer(Reply, Result<Answer, Error>),
+    /// Keep a part of a snapshot.
+    Keep(String, Vec<u8>),
+    /// Keep the list of parts, then cut the log before `before` and forget blobs of older snapshots.
+    Finish(super::snapshot::Finished),
+}

@@ -1,0 +1,399 @@
+//! A partition of a hub as a state machine: inputs and the time go in, frames and effects come out.
+//!
+//! It does no input or output of its own (reading back a large payload apart), starts no thread and reads no clock,
+//! so that a simulation can drive it as the hub does. One call of [`Partition::turn`] is one frame: all that its
+//! inputs changed is applied whole or not at all. Steps run on state that is not durable yet; effects come out of
+//! [`Partition::effects`] only after [`Partition::confirm`] has said that what caused them is.
+//!
+//! ```text
+//! inputs ─▶ turn ─▶ frame ─▶ log ─▶ confirm ─▶ effects ─▶ activities, other partitions, clients
+//!             └── messages within the partition: at once, in the same frame
+//! ```
+
+mod counts;
+mod cursors;
+mod deliver;
+mod entity;
+mod gate;
+mod input;
+mod orchestration;
+mod outbox;
+mod queries;
+mod recover;
+mod requests;
+mod snapshot;
+mod spill;
+mod table;
+#[cfg(test)]
+pub(crate) mod testing;
+mod timers;
+mod view;
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+pub use counts::Counts;
+pub use input::{Answer, Ask, Effect, Input, Reply, Request, TaskKey, Values};
+pub use snapshot::Finished;
+
+use crate::codec::FrameWriter;
+use crate::error::Error;
+use crate::event::EventKind;
+use crate::ids::{PartitionId, Position, Time};
+use crate::message::Message;
+use crate::options::{HubOptions, Mode};
+use crate::payload::Payload;
+use crate::program::{ActivityCall, Program};
+use crate::store::{Batching, Store, StoreError};
+
+use cursors::Cursors;
+use gate::{Gate, Gated};
+use outbox::Outbox;
+use snapshot::Snapshots;
+use spill::Spiller;
+use table::Table;
+use timers::{Due, Timers};
+
+/// Messages within a partition that one turn deals with; the rest go on in the next.
+const LOCAL_MESSAGES_PER_TURN_MAX: usize = 16_384;
+/// Bytes of a frame after which a turn takes up nothing more.
+const FRAME_BYTES_SOFT_MAX: usize = 4 << 20;
+/// Messages that are handed to a partition as one input.
+const MESSAGES_PER_LOT_MAX: usize = 256;
+/// Timers that one turn fires.
+const DUE_PER_TURN_MAX: usize = 16_384;
+
+/// What a turn has to have written, durably and in this order: blobs, then the frame.
+#[derive(Debug)]
+pub struct Sealed<'a> {
+    /// The place of the frame in the log.
+    pub position: Position,
+    /// Names and bytes of payloads that the frame refers to.
+    pub blobs: Vec<(String, Payload)>,
+    /// The frame.
+    pub frame: &'a [u8],
+}
+
+/// A partition. See the module.
+pub struct Partition {
+    id: PartitionId,
+    count: u16,
+    program: Arc<dyn Program>,
+    mode: Mode,
+    activities_max: usize,
+    bytes_max: u64,
+    due_max: usize,
+    now: Time,
+    /// The position that the frame being written will have.
+    next: Position,
+    durable: Position,
+    table: Table,
+    cursors: Cursors,
+    timers: Timers,
+    outbox: Outbox,
+    gate: Gate,
+    spiller: Spiller,
+    snapshots: Snapshots,
+    frame: FrameWriter,
+    /// Messages within the partition that are to be delivered in this turn.
+    local: VecDeque<Message>,
+    /// Entities to which something has come in this turn.
+    touched: Vec<u64>,
+    /// Executions that continue as new.
+    restarts: VecDeque<u64>,
+    names: recover::Names,
+    waiters: HashMap<u64, Vec<Reply>>,
+    /// Instances that are to start later, and the number of the message that will start them.
+    pending: HashMap<u64, (Time, u64)>,
+    activities_running: usize,
+    activities_waiting: VecDeque<(TaskKey, ActivityCall)>,
+    effects: Vec<Effect>,
+    counts: Counts,
+    decisions: Vec<EventKind>,
+    scratch: Vec<u8>,
+    /// Whether something of `scratch` is kept out of line.
+    has_spilled: bool,
+}
+
+impl Partition {
+    /// An empty partition. [`Partition::recover`] must be called before the first turn.
+    #[must_use]
+    pub fn new(
+        id: PartitionId,
+        count: u16,
+        program: Arc<dyn Program>,
+        store: Arc<dyn Store>,
+        options: &HubOptions,
+    ) -> Self {
+        Self {
+            id,
+            count,
+            program,
+            mode: options.mode,
+            activities_max: options.activities_running_max,
+            bytes_max: options.instance_bytes_max,
+            due_max: if store.batching() == Batching::EachStep { 1 } else { DUE_PER_TURN_MAX },
+            now: Time(0),
+            next: Position(0),
+            durable: Position(0),
+            table: Table::default(),
+            cursors: Cursors::new(options.cursor_cache_bytes),
+            timers: Timers::default(),
+            outbox: Outbox::new(count),
+            gate: Gate::default(),
+            spiller: Spiller::new(id, store, options.spill_above_bytes),
+            snapshots: Snapshots::new(id, options.snapshot_after_bytes),
+            frame: FrameWriter::new(),
+            local: VecDeque::new(),
+            touched: Vec::new(),
+            restarts: VecDeque::new(),
+            names: recover::Names::default(),
+            waiters: HashMap::new(),
+            pending: HashMap::new(),
+            activities_running: 0,
+            activities_waiting: VecDeque::new(),
+            effects: Vec::new(),
+            counts: Counts::default(),
+            decisions: Vec::new(),
+            scratch: Vec::new(),
+            has_spilled: false,
+        }
+    }
+
+    /// Deals with inputs and with what is due, and writes a frame if that changed anything.
+    /// Takes inputs only as long as the frame is not too large; the rest stay in `inputs`.
+    pub fn turn(&mut self, inputs: &mut dyn Iterator<Item = Input>, now: Time) -> Option<Sealed<'_>> {
+        self.now = self.now.max(now);
+        self.snapshot_step();
+        self.frame.begin(self.now);
+        while self.frame.len() < FRAME_BYTES_SOFT_MAX
+            && let Some(input) = inputs.next()
+        {
+            self.take(input);
+        }
+        for _ in 0..self.due_max {
+            let Some(due) = self.timers.pop(self.now) else { break };
+            self.due(due);
+        }
+        self.settle();
+        self.cursors.shrink();
+        if self.spiller.fault().is_some() { None } else { self.seal() }
+    }
+
+    /// Why the partition cannot go on: the store did not give back a large payload. What the last turn did must then
+    /// be forgotten.
+    #[must_use]
+    pub fn fault(&self) -> Option<StoreError> {
+        self.spiller.fault()
+    }
+
+    fn take(&mut self, input: Input) {
+        match input {
+            Input::TaskDone { task, result } => self.task_done(task, result),
+            Input::Messages { from, first, messages } => self.messages(from, first, messages),
+            Input::Acknowledged { by, up_to } if self.outbox.knows(by) => {
+                self.outbox.arrived(by, up_to);
+                self.hand_over(by);
+            }
+            Input::Acknowledged { .. } => {}
+            Input::Request(request) => self.request(request),
+        }
+    }
+
+    fn task_done(&mut self, task: TaskKey, result: Result<Payload, crate::failure::Failure>) {
+        self.activities_running = self.activities_running.saturating_sub(1);
+        if let Some((key, call)) = self.activities_waiting.pop_front() {
+            self.activities_running += 1;
+            self.effects.push(Effect::Run(key, call));
+        }
+        let kind = match result {
+            Ok(result) => EventKind::TaskCompleted { id: task.id, result },
+            Err(failure) => EventKind::TaskFailed { id: task.id, failure },
+        };
+        self.feed(task.handle, Some(task.generation), kind);
+    }
+
+    fn messages(&mut self, from: PartitionId, first: u64, messages: Vec<Message>) {
+        if !self.outbox.knows(from) {
+            return;
+        }
+        for (sequence, message) in (first..).zip(messages) {
+            if self.outbox.take(from, sequence) {
+                self.deliver(message);
+            }
+        }
+        // What had been taken before is acknowledged again: the sender may have crashed before it heard.
+        let taken = self.outbox.taken(from);
+        self.gate.stage(Gated::Acknowledge(from, taken));
+    }
+
+    fn due(&mut self, due: Due) {
+        match due {
+            Due::Timer(key) => {
+                self.feed(key.handle, Some(key.generation), EventKind::TimerFired { id: key.id });
+            }
+            Due::Message(number, message) => {
+                self.frame.undeferred(number);
+                if let Some(handle) = self.table.handle(&message.to)
+                    && self.pending.get(&handle).is_some_and(|(_, start)| *start == number)
+                {
+                    self.pending.remove(&handle);
+                }
+                self.deliver(message);
+            }
+        }
+    }
+
+    /// Deals with what the turn's inputs brought about within the partition, as far as the turn's bounds allow.
+    fn settle(&mut self) {
+        let mut messages = 0;
+        loop {
+            if let Some(handle) = self.touched.pop() {
+                self.operate(handle);
+                continue;
+            }
+            if messages >= LOCAL_MESSAGES_PER_TURN_MAX || self.frame.len() >= FRAME_BYTES_SOFT_MAX {
+                break;
+            }
+            messages += 1;
+            if let Some(message) = self.local.pop_front() {
+                self.deliver(message);
+            } else if let Some(handle) = self.restarts.pop_front() {
+                self.restart(handle);
+            } else {
+                break;
+            }
+        }
+        while let Some(message) = self.local.pop_front() {
+            self.post(self.id, message);
+        }
+    }
+
+    fn seal(&mut self) -> Option<Sealed<'_>> {
+        for (from, up_to) in self.outbox.newly_taken() {
+            self.frame.consumed(from, up_to);
+        }
+        if self.frame.is_empty() {
+            self.gate.close(self.next);
+            self.release();
+            return None;
+        }
+        for (by, up_to) in self.outbox.newly_arrived() {
+            self.frame.acknowledged(by, up_to);
+        }
+        for to in 0..self.count {
+            let to = PartitionId(to);
+            if let Some(up_to) = self.outbox.newly_sent(to) {
+                self.gate.stage(Gated::Send(to, up_to));
+            }
+        }
+        let blobs = self.spiller.take_fresh();
+        if !blobs.is_empty() {
+            self.gate.stage(Gated::Kept(self.spiller.next()));
+        }
+        let position = self.next;
+        self.next.0 += 1;
+        self.gate.close(self.next);
+        self.counts.frames += 1;
+        self.counts.frame_bytes += self.frame.len() as u64;
+        self.snapshots.written(self.frame.len() as u64);
+        Some(Sealed { position, blobs, frame: self.frame.as_bytes() })
+    }
+
+    /// The log is durable up to here.
+    pub fn confirm(&mut self, durable: Position) {
+        self.durable = self.durable.max(durable.min(self.next));
+        self.release();
+    }
+
+    fn release(&mut self) {
+        while let Some(gated) = self.gate.pass(self.durable) {
+            match gated {
+                Gated::Run(key, call) => self.run(key, call),
+                Gated::Send(to, up_to) => {
+                    self.outbox.allow(to, up_to);
+                    self.hand_over(to);
+                }
+                Gated::Acknowledge(to, up_to) => self.effects.push(Effect::Acknowledge { to, up_to }),
+                Gated::Answer(reply, answer) => self.effects.push(Effect::Answer(reply, answer)),
+                Gated::Kept(below) => self.spiller.kept(below),
+                Gated::Snapshot => self.snapshot_durable(),
+            }
+        }
+    }
+
+    /// Gives the receiver what it has not been given, in lots that fit into a frame there.
+    fn hand_over(&mut self, to: PartitionId) {
+        loop {
+            let (first, messages) = self.outbox.hand_over(to, MESSAGES_PER_LOT_MAX);
+            if messages.is_empty() {
+                return;
+            }
+            self.effects.push(Effect::Send { to, first, messages });
+        }
+    }
+
+    fn run(&mut self, key: TaskKey, call: ActivityCall) {
+        if self.activities_running < self.activities_max {
+            self.activities_running += 1;
+            self.effects.push(Effect::Run(key, call));
+        } else {
+            self.activities_waiting.push_back((key, call));
+        }
+    }
+
+    /// Sends a message to wherever its receiver lives.
+    fn send(&mut self, message: Message) {
+        let to = message.to.partition(self.count);
+        if to == self.id && self.mode == Mode::Speculative {
+            self.local.push_back(message);
+        } else {
+            self.post(to, message);
+        }
+    }
+
+    fn post(&mut self, to: PartitionId, message: Message) {
+        let sequence = self.outbox.sent(to) + 1;
+        self.spiller.tighten(self.frame.len());
+        self.frame.sent(to, sequence, &message, &mut self.spiller);
+        self.outbox.send(to, message);
+    }
+
+    fn answer(&mut self, reply: Reply, answer: Result<Answer, Error>) {
+        self.gate.stage(Gated::Answer(reply, answer));
+    }
+
+    /// What has to happen outside, in order. The caller takes it out.
+    pub fn effects(&mut self) -> &mut Vec<Effect> {
+        &mut self.effects
+    }
+
+    /// When the next timer or deferred message is due.
+    #[must_use]
+    pub fn next_due(&self) -> Option<Time> {
+        self.timers.next()
+    }
+
+    /// The position that the next frame will have.
+    #[must_use]
+    pub fn position(&self) -> Position {
+        self.next
+    }
+
+    /// Whether the next turn has something to do without any input: a snapshot that is under way.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        self.snapshots.is_under_way() || !self.restarts.is_empty()
+    }
+
+    /// Tells everybody who waits that the partition has stopped. Nothing may be asked of it afterwards.
+    pub fn stop(&mut self, error: &Error) {
+        let mut replies: Vec<Reply> = self.waiters.drain().flat_map(|(_, replies)| replies).collect();
+        replies.extend(self.gate.drain().filter_map(|gated| match gated {
+            Gated::Answer(reply, _) => Some(reply),
+            _ => None,
+        }));
+        self.effects.clear();
+        self.effects.extend(replies.into_iter().map(|reply| Effect::Answer(reply, Err(error.clone()))));
+    }
+}

@@ -1,0 +1,356 @@
+//! Steps of orchestrations: an outside event in, the code's decisions written down and acted on.
+
+use crate::client::Status;
+use crate::codec::{Events, put_event};
+use crate::event::{Caller, Event, EventKind};
+use crate::failure::{Failure, FailureKind};
+use crate::ids::{EntityId, Name, Time};
+use crate::message::{Message, MessageKind, Reuse};
+use crate::partition::deliver::Begin;
+use crate::partition::gate::Gated;
+use crate::partition::input::TaskKey;
+use crate::partition::table::{Execution, Instance};
+use crate::partition::{Answer, Partition};
+use crate::payload::Payload;
+use crate::program::{ActivityCall, Progress};
+
+/// Bytes that one step of an orchestration may add to its history, large payloads apart.
+const STEP_BYTES_MAX: usize = 8 << 20;
+
+/// What an execution that continued as new leaves to the next.
+struct Continued {
+    begin: Begin,
+    generation: u32,
+    unread: Vec<(Name, Payload)>,
+}
+
+impl Partition {
+    /// Begins an execution of an instance that has no history.
+    pub(super) fn begin(&mut self, handle: u64, begin: Begin) {
+        let kind = self.started(handle, begin);
+        self.step(handle, kind);
+    }
+
+    fn started(&self, handle: u64, begin: Begin) -> EventKind {
+        let Begin { name, version, input, parent } = begin;
+        let version = version.or_else(|| self.program.newest(name.as_str())).unwrap_or(0);
+        let generation = self.table.get(handle).and_then(Instance::execution).map_or(0, |found| found.generation);
+        EventKind::Started { name, version, generation, input, parent }
+    }
+
+    /// Writes the beginning of an execution whose code will never run.
+    pub(super) fn write_started(&mut self, handle: u64, begin: Begin) {
+        let kind = self.started(handle, begin);
+        self.note_started(handle, &kind);
+        let time = self.now;
+        self.encode(handle, &Event { time, kind }, &[]);
+        self.write(handle, time);
+    }
+
+    /// Feeds an outside event to an orchestration, if that execution of it runs. Says whether the code took it.
+    pub(super) fn feed(&mut self, handle: u64, generation: Option<u32>, kind: EventKind) -> bool {
+        let Some(execution) = self.table.get(handle).and_then(Instance::execution) else { return false };
+        let runs = matches!(execution.status, Status::Running | Status::Suspended);
+        if !runs || generation.is_some_and(|generation| generation != execution.generation) {
+            return false;
+        }
+        if execution.is_continuing {
+            return self.feed_next(handle, kind);
+        }
+        self.step(handle, kind)
+    }
+
+    /// Feeds an event to the execution that follows one that has continued as new, which has to begin first.
+    fn feed_next(&mut self, handle: u64, kind: EventKind) -> bool {
+        self.restart(handle);
+        let Some(instance) = self.table.get(handle) else { return false };
+        if instance.execution().is_none_or(|execution| !execution.is_continuing) {
+            return self.feed(handle, None, kind);
+        }
+        // It continued at once: the event goes on in the next turn, so that this one ends.
+        let kind = match kind {
+            EventKind::EventRaised { name, data } => MessageKind::Raise { name, data },
+            EventKind::Suspended { reason } => MessageKind::Suspend { reason },
+            EventKind::Resumed { reason } => MessageKind::Resume { reason },
+            _ => return false,
+        };
+        let (to, now) = (instance.id.clone(), self.now);
+        self.defer(now, Message { to, kind });
+        true
+    }
+
+    fn step(&mut self, handle: u64, kind: EventKind) -> bool {
+        let Some(instance) = self.table.get(handle) else { return false };
+        let event = Event { time: self.now.max(instance.updated), kind };
+        self.note_started(handle, &event.kind);
+        let mut decisions = std::mem::take(&mut self.decisions);
+        let progress = match self.ready(handle, &event.kind) {
+            Ok(()) => self.cursors.get(handle).map_or(Progress::Ignored, |cursor| cursor.feed(&event, &mut decisions)),
+            Err(failure) => {
+                decisions.push(EventKind::Failed { failure });
+                Progress::Ended
+            }
+        };
+        if progress == Progress::Ignored {
+            decisions.clear();
+            self.decisions = decisions;
+            return false;
+        }
+        self.encode(handle, &event, &decisions);
+        if self.scratch.len() > STEP_BYTES_MAX {
+            let text =
+                format!("one step decided on {} bytes, at most {STEP_BYTES_MAX} are allowed", self.scratch.len());
+            decisions = vec![EventKind::Failed { failure: Failure::new(FailureKind::Limit, text) }];
+            self.encode(handle, &event, &decisions);
+        }
+        self.write(handle, event.time);
+        self.note_outside(handle, event.kind);
+        for decision in decisions.drain(..) {
+            self.act(handle, decision);
+        }
+        self.decisions = decisions;
+        self.cursors.measure(handle);
+        true
+    }
+
+    /// Sees to it that the cursor is there: a new one for a beginning, else by replay.
+    fn ready(&mut self, handle: u64, next: &EventKind) -> Result<(), Failure> {
+        if self.cursors.get(handle).is_some() {
+            self.cursors.hits += 1;
+            return Ok(());
+        }
+        let Some(instance) = self.table.get(handle) else { return Ok(()) };
+        let Some(execution) = instance.execution() else { return Ok(()) };
+        let mut cursor = self.program.cursor(&instance.id, execution.name.as_str(), execution.version)?;
+        if !matches!(next, EventKind::Started { .. }) {
+            self.cursors.misses += 1;
+            let mut reader = self.spiller.step_reader();
+            let mut events = Events::new(&execution.history, Time(0), &mut reader).map(|event| {
+                event.map_err(|error| Failure::new(FailureKind::Payload, format!("cannot read the history: {error}")))
+            });
+            cursor.replay(&mut events)?;
+        }
+        self.cursors.put(handle, cursor);
+        Ok(())
+    }
+
+    /// Makes bytes of an event and the decisions it caused.
+    fn encode(&mut self, handle: u64, event: &Event, decisions: &[EventKind]) {
+        let Some(instance) = self.table.get(handle) else { return };
+        let is_first = instance.execution().is_some_and(|execution| execution.history.is_empty());
+        let previous = if is_first { Time(0) } else { instance.updated };
+        let next_blob = self.spiller.next();
+        self.scratch.clear();
+        self.spiller.tighten(self.frame.len());
+        put_event(&mut self.scratch, previous, event.time, &event.kind, &mut self.spiller);
+        for decision in decisions {
+            self.spiller.tighten(self.frame.len() + self.scratch.len());
+            put_event(&mut self.scratch, event.time, event.time, decision, &mut self.spiller);
+        }
+        self.has_spilled = self.spiller.next() > next_blob;
+    }
+
+    /// Puts what was made into the history and the frame.
+    fn write(&mut self, handle: u64, time: Time) {
+        let Some(instance) = self.table.get_mut(handle) else { return };
+        let before = instance.bytes();
+        instance.updated = time;
+        if let Some(execution) = instance.execution_mut() {
+            execution.has_blobs |= self.has_spilled;
+            execution.history.extend_from_slice(&self.scratch);
+        }
+        self.table.bytes = self.table.bytes + self.table.get(handle).map_or(0, Instance::bytes) - before;
+        self.frame.appended(handle, &self.scratch);
+    }
+
+    fn note_started(&mut self, handle: u64, kind: &EventKind) {
+        let EventKind::Started { name, version, generation, parent, .. } = kind else { return };
+        let Some(execution) = self.table.get_mut(handle).and_then(Instance::execution_mut) else { return };
+        execution.name = name.clone();
+        execution.version = *version;
+        execution.generation = *generation;
+        execution.status = Status::Running;
+        execution.parent = parent.clone().map(Box::new);
+    }
+
+    fn note_outside(&mut self, handle: u64, kind: EventKind) {
+        match kind {
+            EventKind::Suspended { .. } => self.set_status(handle, Status::Suspended),
+            EventKind::Resumed { .. } => self.set_status(handle, Status::Running),
+            EventKind::EventRaised { .. } | EventKind::TimerFired { .. } => self.counts.events += 1,
+            EventKind::TaskCompleted { .. }
+            | EventKind::TaskFailed { .. }
+            | EventKind::SubCompleted { .. }
+            | EventKind::SubFailed { .. }
+            | EventKind::OperationCompleted { .. }
+            | EventKind::OperationFailed { .. } => self.counts.events += 2,
+            _ => {}
+        }
+    }
+
+    fn set_status(&mut self, handle: u64, status: Status) {
+        if let Some(execution) = self.table.get_mut(handle).and_then(Instance::execution_mut) {
+            execution.status = status;
+        }
+    }
+
+    pub(super) fn set_continuing(&mut self, handle: u64) {
+        if let Some(execution) = self.table.get_mut(handle).and_then(Instance::execution_mut) {
+            execution.is_continuing = true;
+        }
+    }
+
+    fn act(&mut self, handle: u64, decision: EventKind) {
+        match decision {
+            EventKind::TaskScheduled { id, name, input } => self.schedule(handle, id, name, input),
+            EventKind::TimerCreated { id, at } => self.timers.add(self.key(handle, id), at),
+            EventKind::TimerCancelled { id } => self.timers.cancel(self.key(handle, id)),
+            EventKind::SubScheduled { id, name, version, instance, input, awaited } => {
+                let parent = awaited.then(|| self.caller(handle, id)).flatten();
+                let kind = MessageKind::Start { name, version, input, parent, at: None, reuse: Reuse::IfEnded };
+                self.send(Message { to: instance, kind });
+            }
+            EventKind::EventSent { instance, name, data, .. } => {
+                self.send(Message { to: instance, kind: MessageKind::Raise { name, data } });
+            }
+            EventKind::EntityCalled { id, entity, operation, input } => {
+                let caller = self.caller(handle, id);
+                let kind = MessageKind::Operate { operation, input, caller, at: None };
+                self.send(Message { to: entity.instance().clone(), kind });
+            }
+            EventKind::EntitySignalled { entity, operation, input, at, .. } => {
+                let kind = MessageKind::Operate { operation, input, caller: None, at };
+                self.send(Message { to: entity.instance().clone(), kind });
+            }
+            EventKind::LockRequested { id, entities } => self.lock(handle, id, entities),
+            EventKind::LockReleased { id, entities } => {
+                if let Some(owner) = self.caller(handle, id) {
+                    self.unlock(&owner, entities);
+                }
+            }
+            EventKind::StatusSet { .. } => {
+                if let Some(execution) = self.table.get_mut(handle).and_then(Instance::execution_mut) {
+                    execution.has_status = true;
+                }
+            }
+            EventKind::Completed { output } => self.end(handle, Status::Completed, Ok(output)),
+            EventKind::Failed { failure } => self.end(handle, Status::Failed, Err(failure)),
+            EventKind::ContinuedAsNew { .. } => {
+                self.release_all(handle);
+                self.set_continuing(handle);
+                self.restarts.push_back(handle);
+            }
+            _ => {}
+        }
+    }
+
+    fn key(&self, handle: u64, id: u32) -> TaskKey {
+        let generation = self.table.get(handle).and_then(Instance::execution).map_or(0, |found| found.generation);
+        TaskKey { handle, generation, id }
+    }
+
+    fn caller(&self, handle: u64, id: u32) -> Option<Caller> {
+        let instance = self.table.get(handle)?;
+        Some(Caller { instance: instance.id.clone(), generation: instance.execution()?.generation, id })
+    }
+
+    fn schedule(&mut self, handle: u64, id: u32, name: Name, input: Payload) {
+        let key = self.key(handle, id);
+        let Some(instance) = self.table.get(handle) else { return };
+        let call = ActivityCall { name, input, instance: instance.id.clone(), generation: key.generation, id };
+        if self.mode == crate::options::Mode::Speculative && self.program.is_idempotent(call.name.as_str()) {
+            self.run(key, call);
+        } else {
+            self.gate.stage(Gated::Run(key, call));
+        }
+    }
+
+    fn lock(&mut self, handle: u64, id: u32, entities: Vec<EntityId>) {
+        if let Some(execution) = self.table.get_mut(handle).and_then(Instance::execution_mut) {
+            execution.has_locks = true;
+        }
+        let (Some(owner), Some(first)) = (self.caller(handle, id), entities.first()) else { return };
+        let to = first.instance().clone();
+        self.send(Message { to, kind: MessageKind::Lock { owner, entities, next: 0 } });
+    }
+
+    /// Ends an execution from outside.
+    pub(super) fn cut_off(&mut self, handle: u64, reason: String) {
+        let Some(instance) = self.table.get(handle) else { return };
+        let time = self.now.max(instance.updated);
+        for sub in instance.execution().map(super::view::open_subs).unwrap_or_default() {
+            let reason = reason.clone();
+            self.send(Message { to: sub, kind: MessageKind::Terminate { reason } });
+        }
+        self.encode(handle, &Event { time, kind: EventKind::Terminated { reason: reason.clone() } }, &[]);
+        self.write(handle, time);
+        self.end(handle, Status::Terminated, Err(Failure::new(FailureKind::Terminated, reason)));
+    }
+
+    fn end(&mut self, handle: u64, status: Status, result: Result<Payload, Failure>) {
+        self.release_all(handle);
+        self.set_status(handle, status);
+        self.counts.ended += 1;
+        let Some(instance) = self.table.get_mut(handle) else { return };
+        let before = instance.bytes();
+        let Some(execution) = instance.execution_mut() else { return };
+        execution.history.shrink_to_fit();
+        let parent = execution.parent.clone();
+        self.table.bytes = self.table.bytes + self.table.get(handle).map_or(0, Instance::bytes) - before;
+        if let Some(replies) = self.waiters.remove(&handle) {
+            let view = self.view_ended(handle, &result);
+            for reply in replies {
+                self.answer(reply, view.clone().map(|view| Answer::View(Some(Box::new(view)))));
+            }
+        }
+        if let Some(Caller { instance, generation, id }) = parent.map(|parent| *parent) {
+            self.send(Message { to: instance, kind: MessageKind::SubDone { generation, id, result } });
+        }
+    }
+
+    /// Drops what only a running execution needs, and frees the entities it has locked.
+    fn release_all(&mut self, handle: u64) {
+        self.cursors.remove(handle);
+        let Some(instance) = self.table.get(handle) else { return };
+        let Some(execution) = instance.execution() else { return };
+        let generation = execution.generation;
+        let locks = if execution.has_locks { super::view::open_locks(execution) } else { Vec::new() };
+        let id = instance.id.clone();
+        self.timers.forget(handle, generation);
+        for (lock, entities) in locks {
+            self.unlock(&Caller { instance: id.clone(), generation, id: lock }, entities);
+        }
+    }
+
+    /// Begins the next execution of an instance whose history ends with continue-as-new.
+    pub(super) fn restart(&mut self, handle: u64) {
+        let Some(Continued { begin, generation, unread }) = self.continued(handle) else { return };
+        let time = self.now;
+        let Some(instance) = self.table.get_mut(handle) else { return };
+        let before = instance.bytes();
+        instance.updated = time.max(instance.updated);
+        let Some(execution) = instance.execution_mut() else { return };
+        *execution = Execution::pending(generation);
+        self.table.bytes = self.table.bytes + self.table.get(handle).map_or(0, Instance::bytes) - before;
+        self.frame.restarted(handle, time, &[]);
+        let kind = self.started(handle, begin);
+        self.step(handle, kind);
+        for (name, data) in unread {
+            self.feed(handle, Some(generation), EventKind::EventRaised { name, data });
+        }
+    }
+
+    fn continued(&self, handle: u64) -> Option<Continued> {
+        let execution = self.table.get(handle)?.execution().filter(|execution| execution.is_continuing)?;
+        let mut reader = self.spiller.step_reader();
+        let last = Events::new(&execution.history, Time(0), &mut reader).last()?.ok()?;
+        let EventKind::ContinuedAsNew { input, unread } = last.kind else { return None };
+        let begin = Begin {
+            name: execution.name.clone(),
+            version: Some(execution.version),
+            input,
+            parent: execution.parent.as_deref().cloned(),
+        };
+        Some(Continued { begin, generation: execution.generation.wrapping_add(1), unread })
+    }
+}

@@ -1,0 +1,244 @@
+//! What has been sent to partitions and is not known to have arrived, and what has been taken from them.
+//!
+//! Per pair of partitions, messages are numbered from 1 without gaps. The sender keeps them until the receiver has
+//! durably taken them; the receiver remembers the last number it took. So each is taken once, in order, through any
+//! crash of either.
+
+use std::collections::VecDeque;
+
+use crate::ids::PartitionId;
+use crate::message::Message;
+
+/// Messages that may be on their way to one partition without a word that they have arrived.
+const WINDOW: u64 = 65_536;
+
+/// Both ends of the ways to all partitions, this one included.
+#[derive(Debug)]
+pub(super) struct Outbox {
+    lanes: Vec<Lane>,
+}
+
+#[derive(Debug, Default)]
+struct Lane {
+    /// The last number given to a message.
+    sent: u64,
+    /// The last number that the gate knows of.
+    announced: u64,
+    /// The last number that is durable here.
+    allowed: u64,
+    /// The last number handed to the receiver.
+    handed: u64,
+    /// What is not known to have arrived; the last has the number `sent`.
+    open: VecDeque<Message>,
+    /// The last number known to have arrived.
+    arrived: u64,
+    /// As far as the log knows.
+    arrived_logged: u64,
+    /// The last number taken from there.
+    taken: u64,
+    /// As far as the log, or the frame being written, knows.
+    taken_logged: u64,
+}
+
+impl Outbox {
+    pub(super) fn new(partitions: u16) -> Self {
+        Self { lanes: (0..partitions).map(|_| Lane::default()).collect() }
+    }
+
+    fn lane(&mut self, partition: PartitionId) -> &mut Lane {
+        &mut self.lanes[usize::from(partition.0)]
+    }
+
+    /// Whether there is such a partition.
+    pub(super) fn knows(&self, partition: PartitionId) -> bool {
+        usize::from(partition.0) < self.lanes.len()
+    }
+
+    /// Numbers a message and keeps it.
+    pub(super) fn send(&mut self, to: PartitionId, message: Message) -> u64 {
+        let lane = self.lane(to);
+        lane.sent += 1;
+        lane.open.push_back(message);
+        lane.sent
+    }
+
+    /// Keeps a message that the log says was sent.
+    pub(super) fn restore(&mut self, to: PartitionId, sequence: u64, message: Message) {
+        let lane = self.lane(to);
+        lane.sent = sequence;
+        lane.open.push_back(message);
+    }
+
+    /// Messages up to this number are durable here and may be handed over.
+    pub(super) fn allow(&mut self, to: PartitionId, up_to: u64) {
+        let lane = self.lane(to);
+        lane.allowed = lane.allowed.max(up_to);
+    }
+
+    /// The next messages that may be handed over and have not been, at most `most`, and the number of the first. None
+    /// while [`WINDOW`] messages are on their way.
+    pub(super) fn hand_over(&mut self, to: PartitionId, most: usize) -> (u64, Vec<Message>) {
+        let lane = self.lane(to);
+        let up_to = lane.allowed.min(lane.sent).min(lane.arrived + WINDOW);
+        let first_open = lane.sent + 1 - lane.open.len() as u64;
+        let first = (lane.handed + 1).max(first_open);
+        let skip = usize::try_from(first - first_open).unwrap_or(usize::MAX);
+        let count = usize::try_from((up_to + 1).saturating_sub(first)).unwrap_or(0).min(most);
+        let messages: Vec<Message> = lane.open.range(skip.min(lane.open.len())..).take(count).cloned().collect();
+        lane.handed = lane.handed.max(first - 1 + messages.len() as u64);
+        (first, messages)
+    }
+
+    /// The last number given to a message for a partition.
+    pub(super) fn sent(&mut self, to: PartitionId) -> u64 {
+        self.lane(to).sent
+    }
+
+    /// The last number given, if it has grown since this was last asked.
+    pub(super) fn newly_sent(&mut self, to: PartitionId) -> Option<u64> {
+        let lane = self.lane(to);
+        (lane.sent > lane.announced).then(|| {
+            lane.announced = lane.sent;
+            lane.sent
+        })
+    }
+
+    /// Forgets what has arrived.
+    pub(super) fn arrived(&mut self, by: PartitionId, up_to: u64) {
+        let lane = self.lane(by);
+        let up_to = up_to.min(lane.sent);
+        while lane.sent - (lane.open.len() as u64) < up_to {
+            lane.open.pop_front();
+        }
+        lane.arrived = lane.arrived.max(up_to);
+    }
+
+    /// Whether a message of this number is the next one from there; if so it counts as taken.
+    pub(super) fn take(&mut self, from: PartitionId, sequence: u64) -> bool {
+        let lane = self.lane(from);
+        let is_next = sequence == lane.taken + 1;
+        if is_next {
+            lane.taken = sequence;
+        }
+        is_next
+    }
+
+    /// The last number taken from a partition.
+    pub(super) fn taken(&mut self, from: PartitionId) -> u64 {
+        self.lane(from).taken
+    }
+
+    /// What the log says was taken.
+    pub(super) fn restore_taken(&mut self, from: PartitionId, up_to: u64) {
+        let lane = self.lane(from);
+        lane.taken = up_to;
+        lane.taken_logged = up_to;
+    }
+
+    /// What the log says arrived, or what a snapshot says was sent before its first open message.
+    pub(super) fn restore_arrived(&mut self, by: PartitionId, up_to: u64) {
+        let lane = self.lane(by);
+        lane.sent = lane.sent.max(up_to);
+        lane.arrived_logged = up_to;
+        lane.handed = lane.handed.max(up_to);
+        lane.allowed = lane.allowed.max(up_to);
+        self.arrived(by, up_to);
+    }
+
+    /// What was taken since this was last asked: sender and last number.
+    pub(super) fn newly_taken(&mut self) -> impl Iterator<Item = (PartitionId, u64)> + '_ {
+        self.lanes.iter_mut().enumerate().filter(|(_, lane)| lane.taken > lane.taken_logged).map(|(at, lane)| {
+            lane.taken_logged = lane.taken;
+            (partition(at), lane.taken)
+        })
+    }
+
+    /// What arrived since this was last asked: receiver and last number.
+    pub(super) fn newly_arrived(&mut self) -> impl Iterator<Item = (PartitionId, u64)> + '_ {
+        self.lanes.iter_mut().enumerate().filter(|(_, lane)| lane.arrived > lane.arrived_logged).map(|(at, lane)| {
+            lane.arrived_logged = lane.arrived;
+            (partition(at), lane.arrived)
+        })
+    }
+
+    /// Everything a snapshot needs: per partition the last number taken, the last that arrived, and what is open.
+    pub(super) fn lanes(&self) -> impl Iterator<Item = (PartitionId, u64, u64, &VecDeque<Message>)> {
+        self.lanes
+            .iter()
+            .enumerate()
+            .map(|(at, lane)| (partition(at), lane.taken, lane.sent - lane.open.len() as u64, &lane.open))
+    }
+
+    /// How many messages are open.
+    pub(super) fn open(&self) -> usize {
+        self.lanes.iter().map(|lane| lane.open.len()).sum()
+    }
+}
+
+fn partition(at: usize) -> PartitionId {
+    PartitionId(u16::try_from(at).unwrap_or(u16::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::InstanceId;
+    use crate::message::MessageKind;
+
+    fn message(reason: &str) -> Message {
+        let to = InstanceId::new("x").expect("an identifier");
+        Message { to, kind: MessageKind::Resume { reason: reason.into() } }
+    }
+
+    #[test]
+    fn what_is_sent_is_handed_over_once_and_kept_until_it_arrived() {
+        let (mut outbox, to) = (Outbox::new(2), PartitionId(1));
+        assert_eq!([outbox.send(to, message("a")), outbox.send(to, message("b"))], [1, 2]);
+        outbox.allow(to, 1);
+        assert_eq!(outbox.hand_over(to, 9), (1, vec![message("a")]));
+        outbox.allow(to, 2);
+        assert_eq!(outbox.hand_over(to, 9), (2, vec![message("b")]));
+        assert_eq!(outbox.open(), 2);
+        outbox.arrived(to, 1);
+        assert_eq!(outbox.open(), 1);
+        assert_eq!(outbox.newly_arrived().collect::<Vec<_>>(), [(to, 1)]);
+        outbox.send(to, message("c"));
+        outbox.allow(to, 3);
+        assert_eq!(outbox.hand_over(to, 9), (3, vec![message("c")]));
+    }
+
+    #[test]
+    fn after_a_crash_all_that_is_open_is_handed_over_again() {
+        let (mut outbox, to) = (Outbox::new(2), PartitionId(1));
+        outbox.restore(to, 1, message("a"));
+        outbox.restore(to, 2, message("b"));
+        outbox.restore_arrived(to, 1);
+        outbox.allow(to, 2);
+        assert_eq!(outbox.hand_over(to, 9), (2, vec![message("b")]));
+        assert_eq!(outbox.send(to, message("c")), 3);
+    }
+
+    #[test]
+    fn a_receiver_that_says_nothing_is_given_no_more_than_the_window() {
+        let (mut outbox, to) = (Outbox::new(2), PartitionId(1));
+        for _ in 0..WINDOW + 5 {
+            outbox.send(to, message("a"));
+        }
+        outbox.allow(to, WINDOW + 5);
+        assert_eq!(outbox.hand_over(to, usize::MAX).1.len() as u64, WINDOW);
+        assert!(outbox.hand_over(to, usize::MAX).1.is_empty());
+        outbox.arrived(to, 3);
+        assert_eq!(outbox.hand_over(to, usize::MAX), (WINDOW + 1, vec![message("a"); 3]));
+    }
+
+    #[test]
+    fn a_number_is_taken_once_and_in_order() {
+        let (mut outbox, from) = (Outbox::new(2), PartitionId(1));
+        assert!(!outbox.take(from, 2));
+        assert!(outbox.take(from, 1));
+        assert!(!outbox.take(from, 1));
+        assert!(outbox.take(from, 2));
+        assert_eq!(outbox.newly_taken().collect::<Vec<_>>(), [(from, 2)]);
+        assert_eq!(outbox.newly_taken().count(), 0);
+    }
+}

@@ -1,0 +1,334 @@
+//! From the last snapshot and the log back to where the partition was.
+//!
+//! User code does not run here: frames say what happened, and orchestrations are replayed when something next comes in
+//! for them. What histories leave open (activities, timers) is taken up again at the end.
+
+use std::collections::BTreeMap;
+
+use crate::client::Status;
+use crate::codec::{BlobRef, CodecError, EntityDelta, Entry, Events, Fetch, read_frame};
+use crate::event::EventKind;
+use crate::ids::{InstanceId, Name, PartitionId, Position, Time};
+use crate::message::{Message, MessageKind};
+use crate::partition::Partition;
+use crate::partition::input::{Effect, TaskKey};
+use crate::partition::snapshot::{Parts, list_name};
+use crate::partition::table::{EntityState, Execution, Instance, Kind};
+use crate::payload::Payload;
+use crate::program::ActivityCall;
+use crate::store::{Place, Store, StoreError};
+
+/// Takes note of the numbers of blobs and reads none.
+#[derive(Default)]
+struct Numbers {
+    next: u64,
+}
+
+impl Fetch for Numbers {
+    fn fetch(&mut self, blob: BlobRef) -> Result<Payload, CodecError> {
+        self.next = self.next.max(blob.number + 1);
+        Ok(Payload::EMPTY)
+    }
+}
+
+impl Partition {
+    /// Reads the partition back. Must be called once, before the first turn; its effects are ready afterwards.
+    ///
+    /// # Errors
+    /// Whatever the store says, and [`StoreError::Damaged`] for frames and parts that cannot be read.
+    pub fn recover(&mut self, store: &dyn Store) -> Result<(), StoreError> {
+        let parts = self.recover_snapshot(store)?;
+        let base = parts.as_ref().map_or(0, |parts| parts.base);
+        let mut now = self.now;
+        let id = self.id;
+        let end = store.read(id, Position(base), &mut |position, frame| {
+            let place = Place::Frame { partition: id, position: position.0 };
+            now = now.max(self.apply(frame, parts.as_ref().map(|parts| (parts, position.0)), place)?);
+            Ok(())
+        })?;
+        self.now = now;
+        self.next = end;
+        self.durable = end;
+        self.snapshots.restore(parts);
+        self.reopen().map_err(|what| {
+            let place = Place::Frame { partition: id, position: end.0 };
+            StoreError::Damaged { place, what }
+        })
+    }
+
+    fn recover_snapshot(&mut self, store: &dyn Store) -> Result<Option<Parts>, StoreError> {
+        let name = list_name(self.id);
+        let Some(list) = store.get_blob(&name)? else { return Ok(None) };
+        let parts: Parts = serde_json::from_slice(&list).map_err(|error| damaged(&name, error.to_string()))?;
+        for part in std::iter::once(&parts.whole).chain(parts.parts.iter().map(|part| &part.name)) {
+            let bytes = store.get_blob(part)?.ok_or_else(|| damaged(part, "it is missing".to_owned()))?;
+            self.apply(&bytes, None, blob_place(part))?;
+        }
+        Ok(Some(parts))
+    }
+
+    /// Applies a frame and returns its time.
+    fn apply(&mut self, frame: &[u8], known: Option<(&Parts, u64)>, place: Place) -> Result<Time, StoreError> {
+        let mut frame_time = Time(0);
+        let mut entries = Vec::new();
+        let next = {
+            let mut reader = self.spiller.reader();
+            let read = read_frame(frame, &mut reader, &mut |time, entry| {
+                frame_time = time;
+                entries.push(entry);
+                Ok(())
+            });
+            read.map_err(|error| StoreError::Damaged { place: place.clone(), what: error.to_string() })?;
+            reader.next_seen()
+        };
+        self.spiller.restore_next(next);
+        for entry in entries {
+            let passed = known.zip(handle_of(&entry)).is_some_and(|((parts, at), handle)| at < parts.taken_at(handle));
+            if !passed {
+                self.apply_entry(entry)
+                    .map_err(|error| StoreError::Damaged { place: place.clone(), what: error.to_string() })?;
+            }
+        }
+        Ok(frame_time)
+    }
+
+    fn apply_entry(&mut self, entry: Entry<'_>) -> Result<(), CodecError> {
+        match entry {
+            Entry::Created { handle, time, id } => self.table.restore(handle, created(id, time)),
+            Entry::Appended { handle, events } => self.apply_events(handle, events)?,
+            Entry::Restarted { handle, time, events } => {
+                if let Some(instance) = self.table.get_mut(handle) {
+                    instance.updated = time;
+                    instance.kind = Kind::Orchestration(Execution::pending(0));
+                }
+                self.apply_events(handle, events)?;
+            }
+            Entry::Entity { handle, delta } => {
+                if let Some(instance) = self.table.get_mut(handle) {
+                    apply_delta(instance, delta);
+                }
+            }
+            Entry::Sent { to, sequence, message } => {
+                self.check(to)?;
+                self.outbox.restore(to, sequence, message);
+            }
+            Entry::Consumed { from, up_to } => {
+                self.check(from)?;
+                self.outbox.restore_taken(from, up_to);
+                if from == self.id {
+                    self.outbox.restore_arrived(from, up_to);
+                }
+            }
+            Entry::Acknowledged { to, up_to } => {
+                self.check(to)?;
+                self.outbox.restore_arrived(to, up_to);
+            }
+            Entry::Deferred { number, at, message } => self.timers.restore(number, at, message),
+            Entry::Undeferred { number } => {
+                self.timers.undefer(number);
+            }
+            Entry::Purged { handle } => {
+                self.table.remove(handle);
+            }
+            Entry::NextHandle { handle } => self.table.restore_next(handle),
+        }
+        Ok(())
+    }
+
+    fn check(&self, partition: PartitionId) -> Result<(), CodecError> {
+        if self.outbox.knows(partition) {
+            return Ok(());
+        }
+        let what = format!("partition {partition} found, expected one of {}", self.count);
+        Err(CodecError { at: 0, what })
+    }
+
+    fn apply_events(&mut self, handle: u64, bytes: &[u8]) -> Result<(), CodecError> {
+        let Some(instance) = self.table.get_mut(handle) else { return Ok(()) };
+        let mut numbers = Numbers::default();
+        let mut updated = instance.updated;
+        let Some(execution) = instance.execution_mut() else { return Ok(()) };
+        let previous = if execution.history.is_empty() { Time(0) } else { updated };
+        for event in Events::new(bytes, previous, &mut numbers) {
+            let event = event?;
+            updated = event.time;
+            note(execution, event.kind, &mut self.names);
+        }
+        execution.has_blobs |= numbers.next > 0;
+        execution.history.extend_from_slice(bytes);
+        instance.updated = updated;
+        self.spiller.restore_next(numbers.next);
+        Ok(())
+    }
+
+    /// Takes up what was under way.
+    fn reopen(&mut self) -> Result<(), String> {
+        self.table.bytes = self.table.from(0).map(|(_, instance)| instance.bytes()).sum();
+        let mut tasks = Vec::new();
+        let mut timers = Vec::new();
+        for (handle, instance) in self.table.from(0) {
+            let Some(execution) = instance.execution() else { continue };
+            if matches!(execution.status, Status::Running | Status::Suspended) {
+                if execution.is_continuing {
+                    self.restarts.push_back(handle);
+                    continue;
+                }
+                self.open_of(handle, instance, execution, &mut tasks, &mut timers)?;
+            }
+        }
+        for (key, at) in timers {
+            self.timers.add(key, at);
+        }
+        for (key, call) in tasks {
+            self.run(key, call);
+        }
+        self.reopen_pending();
+        self.reopen_lanes();
+        Ok(())
+    }
+
+    fn open_of(
+        &self,
+        handle: u64,
+        instance: &Instance,
+        execution: &Execution,
+        tasks: &mut Vec<(TaskKey, ActivityCall)>,
+        timers: &mut Vec<(TaskKey, Time)>,
+    ) -> Result<(), String> {
+        let (mut open_tasks, mut open_timers) = (BTreeMap::new(), BTreeMap::new());
+        let mut reader = self.spiller.reader();
+        for event in Events::new(&execution.history, Time(0), &mut reader) {
+            let event = event.map_err(|error| format!("the history of {} cannot be read: {error}", instance.id))?;
+            match event.kind {
+                EventKind::TaskScheduled { id, name, input } => {
+                    open_tasks.insert(id, (name, input));
+                }
+                EventKind::TaskCompleted { id, .. } | EventKind::TaskFailed { id, .. } => {
+                    open_tasks.remove(&id);
+                }
+                EventKind::TimerCreated { id, at } => {
+                    open_timers.insert(id, at);
+                }
+                EventKind::TimerFired { id } | EventKind::TimerCancelled { id } => {
+                    open_timers.remove(&id);
+                }
+                _ => {}
+            }
+        }
+        let generation = execution.generation;
+        timers.extend(open_timers.into_iter().map(|(id, at)| (TaskKey { handle, generation, id }, at)));
+        tasks.extend(open_tasks.into_iter().map(|(id, (name, input))| {
+            let call = ActivityCall { name, input, instance: instance.id.clone(), generation, id };
+            (TaskKey { handle, generation, id }, call)
+        }));
+        Ok(())
+    }
+
+    fn reopen_pending(&mut self) {
+        let starts: Vec<(u64, Time, InstanceId)> = self
+            .timers
+            .messages()
+            .filter(|(_, _, message)| matches!(message.kind, MessageKind::Start { .. }))
+            .map(|(number, at, Message { to, .. })| (number, at, to.clone()))
+            .collect();
+        for (number, at, to) in starts {
+            if let Some(handle) = self.table.handle(&to) {
+                self.pending.insert(handle, (at, number));
+            }
+        }
+    }
+
+    fn reopen_lanes(&mut self) {
+        for partition in (0..self.count).map(PartitionId) {
+            self.outbox.newly_sent(partition);
+            let up_to = self.outbox.sent(partition);
+            self.outbox.allow(partition, up_to);
+            self.hand_over(partition);
+            let taken = self.outbox.taken(partition);
+            if taken > 0 {
+                self.effects.push(Effect::Acknowledge { to: partition, up_to: taken });
+            }
+        }
+    }
+}
+
+/// What an event says about its execution.
+fn note(execution: &mut Execution, kind: EventKind, names: &mut Names) {
+    match kind {
+        EventKind::Started { name, version, generation, parent, .. } => {
+            execution.name = names.same(name);
+            execution.version = version;
+            execution.generation = generation;
+            execution.status = Status::Running;
+            execution.parent = parent.map(Box::new);
+        }
+        EventKind::Suspended { .. } => execution.status = Status::Suspended,
+        EventKind::Resumed { .. } => execution.status = Status::Running,
+        EventKind::Completed { .. } => execution.status = Status::Completed,
+        EventKind::Failed { .. } => execution.status = Status::Failed,
+        EventKind::Terminated { .. } => execution.status = Status::Terminated,
+        EventKind::ContinuedAsNew { .. } => execution.is_continuing = true,
+        EventKind::LockRequested { .. } => execution.has_locks = true,
+        EventKind::StatusSet { .. } => execution.has_status = true,
+        _ => {}
+    }
+}
+
+/// Names read back, each held once.
+#[derive(Debug, Default)]
+pub(super) struct Names(std::collections::HashSet<Name>);
+
+impl Names {
+    fn same(&mut self, name: Name) -> Name {
+        if let Some(known) = self.0.get(&name) {
+            return known.clone();
+        }
+        self.0.insert(name.clone());
+        name
+    }
+}
+
+fn created(id: &str, time: Time) -> Instance {
+    let kind = if id.starts_with('@') {
+        Kind::Entity(Box::<EntityState>::default())
+    } else {
+        Kind::Orchestration(Execution::pending(0))
+    };
+    Instance { id: InstanceId::trusted(id), created: time, updated: time, kind }
+}
+
+fn apply_delta(instance: &mut Instance, delta: EntityDelta) {
+    instance.updated = delta.time;
+    let Some(entity) = instance.entity_mut() else { return };
+    for _ in 0..delta.popped {
+        if entity.queue.pop().is_none() {
+            break;
+        }
+    }
+    delta.pushed.into_iter().for_each(|message| entity.queue.push(message));
+    if let Some(state) = delta.state {
+        entity.state = state;
+    }
+    if let Some(lock) = delta.lock {
+        entity.lock = lock;
+    }
+}
+
+fn handle_of(entry: &Entry<'_>) -> Option<u64> {
+    match entry {
+        Entry::Created { handle, .. }
+        | Entry::Appended { handle, .. }
+        | Entry::Restarted { handle, .. }
+        | Entry::Entity { handle, .. }
+        | Entry::Purged { handle } => Some(*handle),
+        _ => None,
+    }
+}
+
+fn blob_place(name: &str) -> Place {
+    Place::File { path: name.into(), offset: None }
+}
+
+fn damaged(name: &str, what: String) -> StoreError {
+    StoreError::Damaged { place: blob_place(name), what }
+}

@@ -1,0 +1,131 @@
+//! What clients ask.
+//!
+//! Every answer waits at the gate, reads too: a client never learns of a step that a crash could take back.
+
+use crate::error::Error;
+use crate::ids::InstanceId;
+use crate::message::{Message, MessageKind};
+use crate::partition::Partition;
+use crate::partition::input::{Answer, Ask, Reply, Request, Values};
+use crate::partition::view::all_subs;
+
+impl Partition {
+    pub(super) fn request(&mut self, Request { ask, reply }: Request) {
+        match ask {
+            Ask::Tell(message) => {
+                let answer = self.tell_checked(message).map(|()| Answer::Done);
+                self.answer(reply, answer);
+            }
+            Ask::TellEach(messages) => {
+                let each = messages.into_iter().map(|message| self.tell_checked(message)).collect();
+                self.answer(reply, Ok(Answer::Each(each)));
+            }
+            Ask::Wait(id) => self.wait(&id, reply),
+            Ask::Forget(id) => {
+                self.forget_waiters(&id);
+                self.answer(reply, Ok(Answer::Done));
+            }
+            Ask::Get(id) => {
+                let view = self.table.handle(&id).map_or(Ok(None), |handle| self.view(handle, Values::With));
+                self.answer(reply, view.map(|view| Answer::View(view.map(Box::new))));
+            }
+            Ask::History(id) => {
+                let events = self.table.handle(&id).map_or(Ok(None), |handle| self.events(handle));
+                self.answer(reply, events.map(Answer::Events));
+            }
+            Ask::State(id) => {
+                let instance = self.table.handle(id.instance()).and_then(|handle| self.table.get(handle));
+                let state = instance.and_then(|instance| instance.entity()?.state.clone());
+                self.answer(reply, Ok(Answer::State(state)));
+            }
+            Ask::Query { filter, limit, values, from } => {
+                let page = self.query(&filter, limit, values, from);
+                self.answer(reply, page.map(|(views, next)| Answer::Page(views, next)));
+            }
+            Ask::Count(filter, from) => {
+                let (count, next) = self.count(&filter, from);
+                self.answer(reply, Ok(Answer::Count(count, next)));
+            }
+            Ask::Purge(id) => {
+                let purged = self.purge(&id);
+                self.answer(reply, purged.map(|count| Answer::Count(count, None)));
+            }
+            Ask::PurgeAll(filter, from) => {
+                let (count, next) = self.purge_all(&filter, from);
+                self.answer(reply, Ok(Answer::Count(count, next)));
+            }
+        }
+    }
+
+    /// Delivers a message of a client, unless it would add to a partition that is full.
+    fn tell_checked(&mut self, message: Message) -> Result<(), Error> {
+        if matches!(message.kind, MessageKind::Raise { .. } | MessageKind::Operate { .. }) {
+            self.admit()?;
+        }
+        self.tell(message)
+    }
+
+    fn wait(&mut self, id: &InstanceId, reply: Reply) {
+        let Some(handle) = self.table.handle(id) else {
+            return self.answer(reply, Err(Error::NotFound(id.clone())));
+        };
+        let ended = self.table.get(handle).is_some_and(|instance| instance.status().is_ended());
+        if ended {
+            let view = self.view(handle, Values::With);
+            return self.answer(reply, view.map(|view| Answer::View(view.map(Box::new))));
+        }
+        self.waiters.entry(handle).or_default().push(reply);
+    }
+
+    fn forget_waiters(&mut self, id: &InstanceId) {
+        let Some(handle) = self.table.handle(id) else { return };
+        if let Some(replies) = self.waiters.get_mut(&handle) {
+            replies.retain(|reply| !reply.is_closed());
+            if replies.is_empty() {
+                self.waiters.remove(&handle);
+            }
+        }
+    }
+
+    /// Forgets an ended orchestration or an idle entity. Sub-orchestrations of other partitions are the client's to ask for:
+    /// the answer counts only what is gone here. Chains may be longer than any stack, so this does not call itself.
+    fn purge(&mut self, id: &InstanceId) -> Result<u64, Error> {
+        let Some(mut subs) = self.purge_one(id)? else { return Ok(0) };
+        let mut count = 1;
+        while let Some(sub) = subs.pop() {
+            if sub.partition(self.count) != self.id {
+                self.send(Message { to: sub, kind: MessageKind::Purge });
+            } else if let Ok(Some(more)) = self.purge_one(&sub) {
+                count += 1;
+                subs.extend(more);
+            }
+        }
+        Ok(count)
+    }
+
+    /// Forgets one and gives its sub-orchestrations, if it was there.
+    fn purge_one(&mut self, id: &InstanceId) -> Result<Option<Vec<InstanceId>>, Error> {
+        let Some(handle) = self.table.handle(id) else { return Ok(None) };
+        let Some(instance) = self.table.get(handle) else { return Ok(None) };
+        let busy = match (instance.execution(), instance.entity()) {
+            (Some(execution), _) => !execution.status.is_ended(),
+            (_, Some(entity)) => entity.lock.is_some() || !entity.queue.is_empty() || !entity.arrived.is_empty(),
+            _ => false,
+        };
+        if busy {
+            return Err(Error::Conflict { instance: id.clone(), state: "is running", action: "purged" });
+        }
+        let subs = instance.execution().map(all_subs).unwrap_or_default();
+        self.forget(handle);
+        Ok(Some(subs))
+    }
+
+    /// Forgets an ended sub-orchestration of a purged one.
+    pub(super) fn purge_sub(&mut self, id: &InstanceId) -> Result<(), Error> {
+        self.purge(id).map(|_| ())
+    }
+
+    pub(super) fn purge_quietly(&mut self, id: &InstanceId) -> u64 {
+        self.purge(id).unwrap_or(0)
+    }
+}

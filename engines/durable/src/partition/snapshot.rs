@@ -1,0 +1,249 @@
+//! Snapshots of a partition, taken in slices while it works.
+//!
+//! The first part holds what belongs to the partition as a whole, at position `base`; each further part holds the
+//! instances of a range of handles as they are at a position of its own. Recovery reads the parts, then the log from
+//! `base` on, and passes over what the part of an instance has already. The list of parts is written last, once the
+//! log is durable beyond all of them; only then is the log cut, and only then are blobs deleted that nothing refers
+//! to any more.
+
+use serde::{Deserialize, Serialize};
+
+use crate::codec::{EntityDelta, Events, FrameWriter, Inline};
+use crate::ids::{PartitionId, Position, Time};
+use crate::partition::Partition;
+use crate::partition::gate::Gated;
+use crate::partition::input::Effect;
+use crate::partition::spill::{References, blob_prefix};
+use crate::partition::table::{Instance, Kind};
+
+/// Bytes of one part after which it is closed.
+const PART_BYTES: usize = 2 << 20;
+
+/// A snapshot whose parts are all written: what is left to do, in this order.
+#[derive(Debug)]
+pub struct Finished {
+    /// The name of the list of parts.
+    pub name: String,
+    /// The list of parts.
+    pub list: Vec<u8>,
+    /// The log may be cut before this.
+    pub before: Position,
+    /// Blobs that nothing refers to afterwards: those of the snapshot before.
+    pub obsolete: Vec<String>,
+    /// What the names of large payloads begin with; a number follows.
+    pub payloads: String,
+    /// Those with a smaller number may go,
+    pub payloads_before: u64,
+    /// except for these, in ascending order.
+    pub payloads_kept: Vec<u64>,
+}
+
+/// The list of parts, as it is stored.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Parts {
+    pub(super) base: u64,
+    pub(super) whole: String,
+    pub(super) parts: Vec<Part>,
+    /// Handles from here on were given after the last part.
+    pub(super) end: u64,
+}
+
+/// A part with instances.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Part {
+    pub(super) name: String,
+    /// The least handle it may hold; the next part's is the bound.
+    pub(super) first: u64,
+    /// The position it was taken at.
+    pub(super) at: u64,
+}
+
+impl Parts {
+    /// The position before which entries about this instance are in its part already.
+    pub(super) fn taken_at(&self, handle: u64) -> u64 {
+        if handle >= self.end {
+            return 0;
+        }
+        let after = self.parts.partition_point(|part| part.first <= handle);
+        after.checked_sub(1).map_or(0, |at| self.parts[at].at)
+    }
+
+    fn names(&self) -> impl Iterator<Item = String> + '_ {
+        std::iter::once(self.whole.clone()).chain(self.parts.iter().map(|part| part.name.clone()))
+    }
+}
+
+/// When snapshots are taken, the one under way, and what they will free.
+#[derive(Debug)]
+pub(super) struct Snapshots {
+    partition: PartitionId,
+    after_bytes: u64,
+    written: u64,
+    run: Option<Run>,
+    /// The last one, in the store.
+    last: Option<Parts>,
+}
+
+#[derive(Debug)]
+struct Run {
+    parts: Parts,
+    /// Large payloads older than this are only kept if a history refers to them.
+    payloads_before: u64,
+    payloads_kept: Vec<u64>,
+    is_complete: bool,
+}
+
+pub(super) fn list_name(partition: PartitionId) -> String {
+    format!("p{partition}/snapshot/list")
+}
+
+impl Snapshots {
+    pub(super) fn new(partition: PartitionId, after_bytes: u64) -> Self {
+        Self { partition, after_bytes, written: 0, run: None, last: None }
+    }
+
+    pub(super) fn written(&mut self, bytes: u64) {
+        self.written += bytes;
+    }
+
+    pub(super) fn is_under_way(&self) -> bool {
+        self.run.as_ref().is_some_and(|run| !run.is_complete)
+    }
+
+    /// Takes note of what recovery found.
+    pub(super) fn restore(&mut self, last: Option<Parts>) {
+        self.last = last;
+    }
+
+    fn part_name(&self, base: u64, part: usize) -> String {
+        format!("p{}/snapshot/{base}-{part}", self.partition)
+    }
+}
+
+impl Partition {
+    /// Takes the next slice of a snapshot, or begins one if the log has grown enough. Nothing is open in the frame.
+    pub(super) fn snapshot_step(&mut self) {
+        match &self.snapshots.run {
+            None if self.snapshots.written >= self.snapshots.after_bytes.max(self.table.bytes / 4) => {
+                self.snapshot_begin()
+            }
+            Some(run) if !run.is_complete => self.snapshot_part(),
+            _ => {}
+        }
+    }
+
+    fn snapshot_begin(&mut self) {
+        let base = self.next.0;
+        let whole = self.snapshots.part_name(base, 0);
+        let bytes = self.snapshot_whole();
+        self.effects.push(Effect::Keep(whole.clone(), bytes));
+        let parts = Parts { base, whole, parts: Vec::new(), end: 0 };
+        let payloads_before = self.spiller.next();
+        self.snapshots.run = Some(Run { parts, payloads_before, payloads_kept: Vec::new(), is_complete: false });
+        self.snapshots.written = 0;
+    }
+
+    fn snapshot_whole(&mut self) -> Vec<u8> {
+        let mut part = FrameWriter::new();
+        part.begin(self.now);
+        part.next_handle(self.table.next());
+        for (partition, taken, arrived, open) in self.outbox.lanes() {
+            part.consumed(partition, taken);
+            part.acknowledged(partition, arrived);
+            for (sequence, message) in (arrived + 1..).zip(open) {
+                part.sent(partition, sequence, message, &mut Inline);
+            }
+        }
+        for (number, at, message) in self.timers.messages() {
+            part.deferred(number, at, message, &mut Inline);
+        }
+        part.as_bytes().to_vec()
+    }
+
+    fn snapshot_part(&mut self) {
+        let Some(run) = &self.snapshots.run else { return };
+        let first = run.parts.end;
+        let name = self.snapshots.part_name(run.parts.base, run.parts.parts.len() + 1);
+        let mut part = FrameWriter::new();
+        part.begin(self.now);
+        let mut end = self.table.next();
+        let mut references = References::default();
+        for (handle, instance) in self.table.from(first) {
+            if part.len() >= PART_BYTES {
+                end = handle;
+                break;
+            }
+            put_instance(&mut part, handle, instance);
+            refer(instance, &mut references);
+        }
+        self.effects.push(Effect::Keep(name.clone(), part.as_bytes().to_vec()));
+        let (at, is_complete) = (self.next.0, end == self.table.next());
+        if let Some(run) = &mut self.snapshots.run {
+            run.parts.parts.push(Part { name, first, at });
+            run.parts.end = end;
+            run.payloads_kept.extend(references.0.into_iter().map(|blob| blob.number));
+            run.is_complete = is_complete;
+        }
+        if is_complete {
+            self.gate.stage(Gated::Snapshot);
+        }
+    }
+
+    /// The log is durable beyond all parts.
+    pub(super) fn snapshot_durable(&mut self) {
+        let Some(run) = self.snapshots.run.take() else { return };
+        let list = serde_json::to_vec(&run.parts).unwrap_or_default();
+        let older = self.snapshots.last.replace(run.parts.clone());
+        let mut payloads_kept = run.payloads_kept;
+        payloads_kept.sort_unstable();
+        self.effects.push(Effect::Finish(Finished {
+            name: list_name(self.id),
+            list,
+            before: Position(run.parts.base),
+            obsolete: older.iter().flat_map(Parts::names).collect(),
+            payloads: blob_prefix(self.id),
+            payloads_before: run.payloads_before,
+            payloads_kept,
+        }));
+    }
+}
+
+/// Collects the large payloads that an instance's history refers to.
+fn refer(instance: &Instance, references: &mut References) {
+    let Some(execution) = instance.execution().filter(|execution| execution.has_blobs) else { return };
+    for event in Events::new(&execution.history, Time(0), references) {
+        if event.is_err() {
+            break;
+        }
+    }
+}
+
+fn put_instance(part: &mut FrameWriter, handle: u64, instance: &Instance) {
+    part.created(handle, instance.created, instance.id.as_str());
+    match &instance.kind {
+        Kind::Orchestration(execution) if execution.history.is_empty() => {}
+        Kind::Orchestration(execution) => part.restarted(handle, instance.updated, &execution.history),
+        Kind::Entity(entity) => {
+            let delta = EntityDelta {
+                time: instance.updated,
+                state: Some(entity.state.clone()),
+                popped: 0,
+                pushed: entity.queue.iter().cloned().collect(),
+                lock: Some(entity.lock.clone()),
+            };
+            part.entity(handle, &delta, &mut Inline);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_instance_is_passed_over_up_to_the_position_of_its_part() {
+        let part = |first, at| Part { name: String::new(), first, at };
+        let parts = Parts { base: 5, whole: String::new(), parts: vec![part(0, 7), part(100, 9)], end: 150 };
+        assert_eq!([0, 99, 100, 149, 150].map(|handle| parts.taken_at(handle)), [7, 7, 9, 9, 0]);
+    }
+}

@@ -1,0 +1,306 @@
+//! The instances of a partition: found by handle, which says the order of acceptance, and by identifier.
+//!
+//! Handles are counted up and never used twice. They lie in pages that are freed as a whole, so that walking in
+//! order, finding one and forgetting many are all cheap.
+
+use std::collections::{HashMap, VecDeque};
+
+use crate::client::Status;
+use crate::event::{Caller, Version};
+use crate::ids::{InstanceId, Name, Time};
+use crate::message::{Message, MessageKind};
+use crate::payload::Payload;
+
+const PAGE: usize = 1024;
+/// What an instance costs beside its history: its place in a page and in the map, its identifier, allocators' dues.
+const INSTANCE_BYTES: u64 = 320;
+
+/// An orchestration or an entity.
+#[derive(Debug)]
+pub(super) struct Instance {
+    pub(super) id: InstanceId,
+    pub(super) created: Time,
+    /// The time of the last event.
+    pub(super) updated: Time,
+    pub(super) kind: Kind,
+}
+
+#[derive(Debug)]
+pub(super) enum Kind {
+    Orchestration(Execution),
+    Entity(Box<EntityState>),
+}
+
+/// An orchestration's present execution. Without a history it is still to start.
+#[derive(Debug)]
+pub(super) struct Execution {
+    pub(super) name: Name,
+    pub(super) version: Version,
+    pub(super) generation: u32,
+    pub(super) status: Status,
+    /// Whether it has ever asked for a lock, or shown a status: looking for either costs a walk over the history.
+    pub(super) has_locks: bool,
+    pub(super) has_status: bool,
+    /// Whether payloads of its history are kept out of line.
+    pub(super) has_blobs: bool,
+    /// Whether its history ends with continue-as-new and the next execution has not begun.
+    pub(super) is_continuing: bool,
+    pub(super) parent: Option<Box<Caller>>,
+    pub(super) history: Vec<u8>,
+}
+
+impl Execution {
+    /// One that is still to start.
+    pub(super) fn pending(generation: u32) -> Self {
+        Self {
+            name: Name::Static(""),
+            version: 0,
+            generation,
+            status: Status::Pending,
+            has_locks: false,
+            has_status: false,
+            has_blobs: false,
+            is_continuing: false,
+            parent: None,
+            history: Vec::new(),
+        }
+    }
+}
+
+/// What an entity is between its operations.
+#[derive(Debug, Default)]
+pub(super) struct EntityState {
+    pub(super) state: Option<Payload>,
+    pub(super) lock: Option<Caller>,
+    /// Operations and locks that wait for the lock to be freed.
+    pub(super) queue: Queue,
+    /// What has come in this turn.
+    pub(super) arrived: Vec<Message>,
+}
+
+/// Messages in the order they came, and how many bytes they are.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    messages: VecDeque<Message>,
+    bytes: usize,
+}
+
+impl Queue {
+    pub(super) fn push(&mut self, message: Message) {
+        self.bytes += message_bytes(&message);
+        self.messages.push_back(message);
+    }
+
+    pub(super) fn pop(&mut self) -> Option<Message> {
+        let message = self.messages.pop_front()?;
+        self.bytes -= message_bytes(&message);
+        Some(message)
+    }
+
+    /// Keeps those that pass, and says whether any did not.
+    pub(super) fn retain(&mut self, passes: impl FnMut(&Message) -> bool) -> bool {
+        let before = self.messages.len();
+        self.messages.retain(passes);
+        self.bytes = self.messages.iter().map(message_bytes).sum();
+        self.messages.len() != before
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Message> {
+        self.messages.iter()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.messages.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.messages.is_empty()
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+fn message_bytes(message: &Message) -> usize {
+    let payload = if let MessageKind::Operate { input, .. } = &message.kind { input.len() } else { 0 };
+    size_of::<Message>() + 64 + payload
+}
+
+impl Instance {
+    pub(super) fn execution(&self) -> Option<&Execution> {
+        match &self.kind {
+            Kind::Orchestration(execution) => Some(execution),
+            Kind::Entity(_) => None,
+        }
+    }
+
+    pub(super) fn execution_mut(&mut self) -> Option<&mut Execution> {
+        match &mut self.kind {
+            Kind::Orchestration(execution) => Some(execution),
+            Kind::Entity(_) => None,
+        }
+    }
+
+    pub(super) fn entity(&self) -> Option<&EntityState> {
+        match &self.kind {
+            Kind::Entity(entity) => Some(entity),
+            Kind::Orchestration(_) => None,
+        }
+    }
+
+    pub(super) fn entity_mut(&mut self) -> Option<&mut EntityState> {
+        match &mut self.kind {
+            Kind::Entity(entity) => Some(entity),
+            Kind::Orchestration(_) => None,
+        }
+    }
+
+    pub(super) fn status(&self) -> Status {
+        self.execution().map_or(Status::Entity, |execution| execution.status)
+    }
+
+    /// About how many bytes it holds.
+    pub(super) fn bytes(&self) -> u64 {
+        let rest = match &self.kind {
+            Kind::Orchestration(execution) => execution.history.capacity(),
+            Kind::Entity(entity) => 256 + entity.state.as_ref().map_or(0, Payload::len) + entity.queue.bytes(),
+        };
+        INSTANCE_BYTES + rest as u64
+    }
+}
+
+type Page = Box<[Option<Instance>]>;
+
+/// All instances of a partition.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    pages: Vec<Option<(Page, usize)>>,
+    handles: HashMap<InstanceId, u64>,
+    next: u64,
+    /// About how many bytes all hold; kept by those who change instances.
+    pub(super) bytes: u64,
+}
+
+impl Table {
+    /// Takes a new instance in.
+    pub(super) fn add(&mut self, instance: Instance) -> u64 {
+        let handle = self.next;
+        self.restore(handle, instance);
+        handle
+    }
+
+    /// Takes an instance in under the handle that the log gives it.
+    pub(super) fn restore(&mut self, handle: u64, instance: Instance) {
+        self.next = self.next.max(handle + 1);
+        self.handles.insert(instance.id.clone(), handle);
+        self.bytes += instance.bytes();
+        let (page, at) = place(handle);
+        if self.pages.len() <= page {
+            self.pages.resize_with(page + 1, || None);
+        }
+        let (slots, used) = self.pages[page].get_or_insert_with(|| ((0..PAGE).map(|_| None).collect(), 0));
+        if slots[at].replace(instance).is_none() {
+            *used += 1;
+        }
+    }
+
+    pub(super) fn handle(&self, id: &InstanceId) -> Option<u64> {
+        self.handles.get(id).copied()
+    }
+
+    pub(super) fn get(&self, handle: u64) -> Option<&Instance> {
+        let (page, at) = place(handle);
+        self.pages.get(page)?.as_ref()?.0[at].as_ref()
+    }
+
+    pub(super) fn get_mut(&mut self, handle: u64) -> Option<&mut Instance> {
+        let (page, at) = place(handle);
+        self.pages.get_mut(page)?.as_mut()?.0[at].as_mut()
+    }
+
+    /// Forgets an instance.
+    pub(super) fn remove(&mut self, handle: u64) -> Option<Instance> {
+        let (page, at) = place(handle);
+        let slot = self.pages.get_mut(page)?;
+        let (slots, used) = slot.as_mut()?;
+        let instance = slots[at].take()?;
+        *used -= 1;
+        if *used == 0 {
+            *slot = None;
+        }
+        self.handles.remove(&instance.id);
+        self.bytes = self.bytes.saturating_sub(instance.bytes());
+        Some(instance)
+    }
+
+    /// All from a handle on, in order.
+    pub(super) fn from(&self, handle: u64) -> impl Iterator<Item = (u64, &Instance)> {
+        let (first, _) = place(handle);
+        self.pages
+            .iter()
+            .enumerate()
+            .skip(first)
+            .flat_map(move |(page, slots)| {
+                let slots = slots.as_ref().map_or(&[][..], |(slots, _)| slots);
+                slots.iter().enumerate().filter_map(move |(at, slot)| Some(((page * PAGE + at) as u64, slot.as_ref()?)))
+            })
+            .skip_while(move |(found, _)| *found < handle)
+    }
+
+    /// The handle that the next instance will get.
+    pub(super) fn next(&self) -> u64 {
+        self.next
+    }
+
+    pub(super) fn restore_next(&mut self, next: u64) {
+        self.next = self.next.max(next);
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.handles.len()
+    }
+}
+
+fn place(handle: u64) -> (usize, usize) {
+    let handle = usize::try_from(handle).unwrap_or(usize::MAX);
+    (handle / PAGE, handle % PAGE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn instance(id: &str) -> Instance {
+        let id = InstanceId::new(id).expect("an identifier");
+        Instance { id, created: Time(1), updated: Time(1), kind: Kind::Orchestration(Execution::pending(0)) }
+    }
+
+    #[test]
+    fn handles_count_up_and_are_not_used_twice() {
+        let mut table = Table::default();
+        let first = table.add(instance("a"));
+        let second = table.add(instance("b"));
+        assert!(table.remove(first).is_some());
+        let third = table.add(instance("a"));
+        assert_eq!((first, second, third), (0, 1, 2));
+        assert_eq!(table.handle(&InstanceId::new("a").expect("an identifier")), Some(third));
+        assert_eq!(table.from(0).map(|(handle, _)| handle).collect::<Vec<_>>(), [1, 2]);
+        assert_eq!(table.len(), 2);
+    }
+
+    #[test]
+    fn forgetting_all_of_a_page_frees_it_and_its_bytes() {
+        let mut table = Table::default();
+        for n in 0..PAGE + 1 {
+            table.add(instance(&format!("i{n}")));
+        }
+        for handle in 0..PAGE as u64 {
+            table.remove(handle);
+        }
+        assert!(table.pages[0].is_none());
+        assert_eq!(table.from(0).count(), 1);
+        table.remove(PAGE as u64);
+        assert_eq!(table.bytes, 0);
+    }
+}

@@ -1,0 +1,146 @@
+//! When something is due: timers of orchestrations and messages that wait for their moment.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::ids::Time;
+use crate::message::Message;
+use crate::partition::input::TaskKey;
+
+/// Something that is due.
+#[derive(Debug)]
+pub(super) enum Due {
+    /// A timer of an orchestration.
+    Timer(TaskKey),
+    /// A message that waited.
+    Message(u64, Message),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum What {
+    Message { number: u64 },
+    Timer { handle: u64, generation: u32, id: u32 },
+}
+
+/// Everything that waits for a moment, in order of time.
+#[derive(Debug, Default)]
+pub(super) struct Timers {
+    order: BTreeMap<(Time, What), ()>,
+    /// By handle, so that an execution's end and a cancelled timer free their memory at once.
+    timers: HashMap<u64, Vec<(u32, Time)>>,
+    messages: HashMap<u64, (Time, Message)>,
+    next_message: u64,
+}
+
+impl Timers {
+    /// The earliest moment that something is due.
+    pub(super) fn next(&self) -> Option<Time> {
+        self.order.first_key_value().map(|((at, _), ())| *at)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.order.len()
+    }
+
+    pub(super) fn add(&mut self, key: TaskKey, at: Time) {
+        let TaskKey { handle, generation, id } = key;
+        self.order.insert((at, What::Timer { handle, generation, id }), ());
+        self.timers.entry(handle).or_default().push((id, at));
+    }
+
+    pub(super) fn cancel(&mut self, key: TaskKey) {
+        let TaskKey { handle, generation, id } = key;
+        let Some(open) = self.timers.get_mut(&handle) else { return };
+        if let Some(at) = open.iter().position(|(open_id, _)| *open_id == id) {
+            let (_, time) = open.swap_remove(at);
+            self.order.remove(&(time, What::Timer { handle, generation, id }));
+        }
+        if open.is_empty() {
+            self.timers.remove(&handle);
+        }
+    }
+
+    /// Forgets all timers of an execution that has ended.
+    pub(super) fn forget(&mut self, handle: u64, generation: u32) {
+        for (id, at) in self.timers.remove(&handle).unwrap_or_default() {
+            self.order.remove(&(at, What::Timer { handle, generation, id }));
+        }
+    }
+
+    /// Keeps a message until its moment, under a number of its own.
+    pub(super) fn defer(&mut self, at: Time, message: Message) -> u64 {
+        let number = self.next_message;
+        self.restore(number, at, message);
+        number
+    }
+
+    /// Keeps a message under a number it has already.
+    pub(super) fn restore(&mut self, number: u64, at: Time, message: Message) {
+        self.next_message = self.next_message.max(number + 1);
+        self.order.insert((at, What::Message { number }), ());
+        self.messages.insert(number, (at, message));
+    }
+
+    /// Takes a message back before its moment.
+    pub(super) fn undefer(&mut self, number: u64) -> Option<Message> {
+        let (at, message) = self.messages.remove(&number)?;
+        self.order.remove(&(at, What::Message { number }));
+        Some(message)
+    }
+
+    pub(super) fn message(&self, number: u64) -> Option<&Message> {
+        self.messages.get(&number).map(|(_, message)| message)
+    }
+
+    /// All messages that wait.
+    pub(super) fn messages(&self) -> impl Iterator<Item = (u64, Time, &Message)> {
+        self.messages.iter().map(|(number, (at, message))| (*number, *at, message))
+    }
+
+    /// The next thing that is due at `now`.
+    pub(super) fn pop(&mut self, now: Time) -> Option<Due> {
+        let ((at, what), ()) = self.order.first_key_value()?;
+        if *at > now {
+            return None;
+        }
+        match *what {
+            What::Message { number } => self.undefer(number).map(|message| Due::Message(number, message)),
+            What::Timer { handle, generation, id } => {
+                let key = TaskKey { handle, generation, id };
+                self.cancel(key);
+                Some(Due::Timer(key))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(handle: u64, id: u32) -> TaskKey {
+        TaskKey { handle, generation: 0, id }
+    }
+
+    #[test]
+    fn what_is_due_comes_in_order_of_time() {
+        let mut timers = Timers::default();
+        timers.add(key(1, 0), Time(30));
+        timers.add(key(2, 0), Time(10));
+        assert_eq!(timers.next(), Some(Time(10)));
+        assert!(timers.pop(Time(9)).is_none());
+        assert!(matches!(timers.pop(Time(30)), Some(Due::Timer(found)) if found == key(2, 0)));
+        assert!(matches!(timers.pop(Time(30)), Some(Due::Timer(found)) if found == key(1, 0)));
+        assert!(timers.pop(Time(30)).is_none());
+    }
+
+    #[test]
+    fn cancelled_and_forgotten_timers_leave_nothing_behind() {
+        let mut timers = Timers::default();
+        timers.add(key(1, 0), Time(30));
+        timers.add(key(1, 1), Time(40));
+        timers.cancel(key(1, 0));
+        assert_eq!(timers.len(), 1);
+        timers.forget(1, 0);
+        assert_eq!((timers.len(), timers.timers.len()), (0, 0));
+    }
+}

@@ -1,0 +1,156 @@
+//! A store in memory: for tests and simulations, which can let it forget what was not durable yet.
+//!
+//! Nothing here survives the process. What survives a [`crash`](MemoryStore::crash) is what a disk would have kept.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::names::check_blob_name;
+use super::{Batching, FrameBatch, HubShape, Store, StoreError, Visit};
+use crate::ids::{Epoch, PartitionId, Position};
+
+/// Logs and blobs in memory.
+#[derive(Debug, Default)]
+pub struct MemoryStore {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    shape: Option<HubShape>,
+    logs: HashMap<PartitionId, Log>,
+    blobs: BTreeMap<String, Vec<u8>>,
+}
+
+#[derive(Debug, Default)]
+struct Log {
+    epoch: u64,
+    /// Whether the owner of that epoch holds it still.
+    owner: Option<String>,
+    begins: u64,
+    frames: Vec<Vec<u8>>,
+}
+
+impl Log {
+    fn ends(&self) -> u64 {
+        self.begins + self.frames.len() as u64
+    }
+
+    fn check(&self, partition: PartitionId, epoch: Epoch) -> Result<(), StoreError> {
+        if epoch.0 == self.epoch && self.owner.is_some() {
+            return Ok(());
+        }
+        Err(StoreError::Fenced { partition, ours: epoch.0, theirs: self.epoch })
+    }
+}
+
+impl MemoryStore {
+    /// An empty store.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// What the loss of the process does: whoever held a partition holds it no longer. Frames and blobs stay, for each
+    /// call that has put them here has returned.
+    pub fn crash(&self) {
+        self.state().logs.values_mut().for_each(|log| log.owner = None);
+    }
+
+    /// Cuts frames off the end of a log: what the loss of power does to an append that has not returned.
+    pub fn tear(&self, partition: PartitionId, from: Position) {
+        if let Some(log) = self.state().logs.get_mut(&partition) {
+            let kept = from.0.saturating_sub(log.begins);
+            log.frames.truncate(usize::try_from(kept).unwrap_or(usize::MAX));
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Nothing here panics half-way through a change.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Store for MemoryStore {
+    fn describe(&self) -> String {
+        "memory".to_owned()
+    }
+
+    fn batching(&self) -> Batching {
+        Batching::Group
+    }
+
+    fn open_or_create(&self, wanted: HubShape) -> Result<HubShape, StoreError> {
+        Ok(*self.state().shape.get_or_insert(wanted))
+    }
+
+    fn acquire(&self, partition: PartitionId, owner: &str) -> Result<Epoch, StoreError> {
+        let mut state = self.state();
+        let log = state.logs.entry(partition).or_default();
+        log.epoch += 1;
+        log.owner = Some(owner.to_owned());
+        Ok(Epoch(log.epoch))
+    }
+
+    fn release(&self, partition: PartitionId, epoch: Epoch) -> Result<(), StoreError> {
+        let mut state = self.state();
+        let log = state.logs.entry(partition).or_default();
+        log.check(partition, epoch)?;
+        log.owner = None;
+        Ok(())
+    }
+
+    fn append(&self, partition: PartitionId, epoch: Epoch, at: Position, batch: &FrameBatch) -> Result<(), StoreError> {
+        let mut state = self.state();
+        let log = state.logs.entry(partition).or_default();
+        log.check(partition, epoch)?;
+        if at.0 != log.ends() {
+            return Err(StoreError::Conflict { partition, ends: log.ends(), at: at.0 });
+        }
+        log.frames.extend(batch.frames().map(<[u8]>::to_vec));
+        Ok(())
+    }
+
+    fn read(&self, partition: PartitionId, from: Position, visit: &mut Visit<'_>) -> Result<Position, StoreError> {
+        let state = self.state();
+        let Some(log) = state.logs.get(&partition) else { return Ok(Position(0)) };
+        if from.0 < log.begins {
+            return Err(StoreError::Missing { partition, begins: log.begins, wanted: from.0 });
+        }
+        for (position, frame) in (log.begins..).zip(&log.frames).filter(|(position, _)| *position >= from.0) {
+            visit(Position(position), frame)?;
+        }
+        Ok(Position(log.ends()))
+    }
+
+    fn truncate(&self, partition: PartitionId, epoch: Epoch, before: Position) -> Result<(), StoreError> {
+        let mut state = self.state();
+        let log = state.logs.entry(partition).or_default();
+        log.check(partition, epoch)?;
+        let before = before.0.clamp(log.begins, log.ends());
+        log.frames.drain(..usize::try_from(before - log.begins).unwrap_or(0));
+        log.begins = before;
+        Ok(())
+    }
+
+    fn put_blob(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        check_blob_name(name)?;
+        self.state().blobs.insert(name.to_owned(), bytes.to_vec());
+        Ok(())
+    }
+
+    fn get_blob(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        check_blob_name(name)?;
+        Ok(self.state().blobs.get(name).cloned())
+    }
+
+    fn delete_blob(&self, name: &str) -> Result<(), StoreError> {
+        check_blob_name(name)?;
+        self.state().blobs.remove(name);
+        Ok(())
+    }
+
+    fn list_blobs(&self, prefix: &str) -> Result<Vec<String>, StoreError> {
+        Ok(self.state().blobs.keys().filter(|name| name.starts_with(prefix)).cloned().collect())
+    }
+}

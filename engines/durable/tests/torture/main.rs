@@ -1,0 +1,121 @@
+//! A process with a hub is killed at random moments, over and over, and what it had acknowledged is held against what
+//! is found in the end.
+//!
+//! Proved after the last kill: every acknowledged start has completed with its result; every orchestration that is
+//! there has completed; every operation of an entity took effect once, be it a signal of a client, a call or a signal
+//! of an orchestration, or one inside a critical section; every acknowledged event was taken once; every activity ran,
+//! always under the same key.
+//!
+//! `NARROWS_TORTURE_ROUNDS` and `NARROWS_TORTURE_SEED` set how many rounds there are and which moments are drawn. The
+//! moments are drawn from the seed; what the kernel does around them is not.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
+#![allow(clippy::print_stderr, reason = "the seed is to be known when it fails")]
+
+mod check;
+mod code;
+mod worker;
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::time::Duration;
+
+const ROUNDS: u64 = 10;
+const PATIENCE: Duration = Duration::from_secs(120);
+const KILL_AFTER_MS_MAX: u64 = 600;
+const KILL_AFTER_ACKS_MAX: u64 = 1_500;
+
+/// Random numbers: SplitMix64.
+pub(crate) struct Chance(u64);
+
+impl Chance {
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % end
+    }
+}
+
+fn setting(name: &str, default: u64) -> u64 {
+    std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
+}
+
+#[test]
+fn what_was_acknowledged_survives_kills() {
+    use std::hash::{BuildHasher, RandomState};
+    let seed = setting("NARROWS_TORTURE_SEED", RandomState::new().hash_one(0));
+    let rounds = setting("NARROWS_TORTURE_ROUNDS", ROUNDS);
+    eprintln!("NARROWS_TORTURE_SEED={seed} NARROWS_TORTURE_ROUNDS={rounds}");
+    let folder = tempfile::tempdir().unwrap();
+    let mut chance = Chance(seed);
+    let mut acknowledged = Vec::new();
+    for round in 0..rounds {
+        let said = one_round(folder.path(), round, &mut chance);
+        eprintln!("round {round}: {} acknowledged", said.len());
+        acknowledged.extend(said);
+    }
+    check::all(folder.path(), &acknowledged);
+}
+
+/// Runs a worker, kills it, and gives what it had acknowledged. Every other round is killed after so much time, which
+/// may be while it recovers; the others while it works.
+fn one_round(folder: &Path, round: u64, chance: &mut Chance) -> Vec<String> {
+    let mut worker = worker::spawn(folder, round);
+    let stdout = worker.stdout.take().unwrap();
+    let wanted = if round.is_multiple_of(2) { chance.below(KILL_AFTER_ACKS_MAX) } else { u64::MAX };
+    let (tell, told) = sync_channel(1);
+    let reader = std::thread::spawn(move || read(stdout, wanted, &tell));
+    if wanted < u64::MAX {
+        told.recv_timeout(PATIENCE).expect("the worker works");
+    }
+    let after_ms = if wanted < u64::MAX { chance.below(20) } else { chance.below(KILL_AFTER_MS_MAX) };
+    std::thread::sleep(Duration::from_millis(after_ms));
+    kill(&mut worker);
+    reader.join().unwrap()
+}
+
+fn kill(worker: &mut Child) {
+    use std::os::unix::process::ExitStatusExt;
+    const SIGKILL: i32 = 9;
+    worker.kill().unwrap();
+    let status = worker.wait().unwrap();
+    assert_eq!(status.signal(), Some(SIGKILL), "the worker ended by itself: {status}");
+}
+
+/// What the worker acknowledges, until it is dead; says so once there are `wanted`.
+fn read(stdout: ChildStdout, wanted: u64, tell: &SyncSender<()>) -> Vec<String> {
+    let mut said = Vec::new();
+    let mut lines = BufReader::new(stdout);
+    let mut line = String::new();
+    while lines.read_line(&mut line).is_ok_and(|bytes| bytes > 0) {
+        // A line without an end was cut by the kill.
+        if let Some(text) = line.strip_prefix(worker::MARK).and_then(|text| text.strip_suffix('\n')) {
+            said.push(text.to_owned());
+        }
+        if said.len() as u64 >= wanted {
+            // Told once is enough.
+            let _ = tell.try_send(());
+        }
+        line.clear();
+    }
+    said
+}
+
+/// The worker's side; see [`worker`]. Nothing, unless the other test has started it, which kills it.
+#[test]
+fn works_until_it_is_killed() {
+    if worker::is_wanted() {
+        worker::work();
+    }
+}
+
+fn command() -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "works_until_it_is_killed", "--nocapture"]);
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    command
+}
