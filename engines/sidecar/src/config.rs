@@ -1,0 +1,287 @@
+//! What a sidecar is told: its hops, certificates and limits, read from a JSON file.
+//!
+//! A configuration that cannot work is refused before anything listens. Unknown keys are refused too, since a misspelt
+//! `accept_tls` would leave a hop open.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use crate::Error;
+
+/// Most hops of one sidecar.
+const HOPS_MAX: usize = 4_096;
+/// Longest name of a hop in bytes.
+const NAME_MAX: usize = 256;
+/// Largest configuration file in bytes.
+const FILE_MAX: u64 = 8 << 20;
+
+/// A sidecar.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// The name that its telemetry carries unless the environment has another.
+    pub service: String,
+    /// Certificates; none when no hop uses TLS.
+    #[serde(default)]
+    pub tls: Option<TlsFiles>,
+    /// Where a JSON line is written for each request and each TCP connection; none is no log.
+    #[serde(default)]
+    pub access_log: Option<PathBuf>,
+    /// At least one.
+    pub hops: Vec<HopConfig>,
+    /// Bounds on time and number.
+    #[serde(default)]
+    pub limits: Limits,
+}
+
+/// PEM files.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TlsFiles {
+    /// The authority that callers' and upstreams' certificates must come from.
+    pub ca: PathBuf,
+    /// This sidecar's certificate, with any between it and the authority.
+    pub certificate: PathBuf,
+    /// The certificate's private key.
+    pub key: PathBuf,
+}
+
+/// A listener and where it leads.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HopConfig {
+    /// What telemetry and errors call it; unique.
+    pub name: String,
+    /// Towards the service or away from it.
+    pub direction: Direction,
+    /// A loopback address.
+    pub listen: SocketAddr,
+    /// What its connections carry.
+    pub protocol: Protocol,
+    /// Whether callers have to speak TLS and show a certificate.
+    #[serde(default)]
+    pub accept_tls: bool,
+    /// Where it leads.
+    pub upstream: SocketAddr,
+    /// Whether the upstream speaks TLS and asks for a certificate.
+    #[serde(default)]
+    pub upstream_tls: bool,
+    /// The name that the upstream's certificate must have; needed with `upstream_tls`.
+    #[serde(default)]
+    pub upstream_name: Option<String>,
+}
+
+/// Whose requests a hop carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Direction {
+    /// Others' to the service: spans of kind `SERVER`.
+    Inbound,
+    /// The service's to others: spans of kind `CLIENT`.
+    Outbound,
+}
+
+/// What a hop's connections carry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Protocol {
+    /// HTTP/1.1.
+    Http,
+    /// Anything.
+    Tcp,
+}
+
+/// Bounds on time and number. Times are in milliseconds and at least 1, numbers are at least 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Limits {
+    /// Callers' connections of each hop that are open at a time; the next one waits in the kernel's queue.
+    pub connections_max: usize,
+    /// Connections of each hop to its upstream; the next request waits.
+    pub upstream_connections_max: usize,
+    /// How long a request waits for one of them.
+    pub pool_wait_ms: u64,
+    /// How long connecting may take, and each TLS handshake.
+    pub connect_timeout_ms: u64,
+    /// How long an upstream may be silent: before the head of its answer and between two pieces of the body.
+    pub response_timeout_ms: u64,
+    /// How long a connection is kept without work: less than the five seconds after which common servers close theirs.
+    pub idle_timeout_ms: u64,
+    /// How long requests under way may take to end once the sidecar was asked to.
+    pub drain_ms: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections_max: 8_192,
+            upstream_connections_max: 1_024,
+            pool_wait_ms: 5_000,
+            connect_timeout_ms: 5_000,
+            response_timeout_ms: 60_000,
+            idle_timeout_ms: 4_000,
+            drain_ms: 2_000,
+        }
+    }
+}
+
+impl Limits {
+    pub(crate) fn pool_wait(&self) -> Duration {
+        Duration::from_millis(self.pool_wait_ms)
+    }
+
+    pub(crate) fn connect_timeout(&self) -> Duration {
+        Duration::from_millis(self.connect_timeout_ms)
+    }
+
+    pub(crate) fn response_timeout(&self) -> Duration {
+        Duration::from_millis(self.response_timeout_ms)
+    }
+
+    pub(crate) fn idle_timeout(&self) -> Duration {
+        Duration::from_millis(self.idle_timeout_ms)
+    }
+
+    pub(crate) fn drain(&self) -> Duration {
+        Duration::from_millis(self.drain_ms)
+    }
+
+    fn is_zero_somewhere(&self) -> Option<&'static str> {
+        let times = [
+            ("pool_wait_ms", self.pool_wait_ms),
+            ("connect_timeout_ms", self.connect_timeout_ms),
+            ("response_timeout_ms", self.response_timeout_ms),
+            ("idle_timeout_ms", self.idle_timeout_ms),
+            ("drain_ms", self.drain_ms),
+            ("connections_max", self.connections_max as u64),
+            ("upstream_connections_max", self.upstream_connections_max as u64),
+        ];
+        times.into_iter().find(|(_, value)| *value == 0).map(|(name, _)| name)
+    }
+}
+
+impl Config {
+    /// Reads a file and checks what it says.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Read`], [`Error::Json`] and [`Error::Config`].
+    pub fn read(path: &Path) -> Result<Self, Error> {
+        let unreadable = |source| Error::Read { path: path.to_owned(), source };
+        let size = std::fs::metadata(path).map_err(unreadable)?.len();
+        if size > FILE_MAX {
+            let reason = format!("is {size} bytes long, expected at most {FILE_MAX}");
+            return Err(Error::Config { what: path.display().to_string(), reason });
+        }
+        let text = std::fs::read_to_string(path).map_err(unreadable)?;
+        let config: Self =
+            serde_json::from_str(&text).map_err(|source| Error::Json { path: path.to_owned(), source })?;
+        config.check()?;
+        Ok(config)
+    }
+
+    /// Checks what the types cannot say.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let wrong = |what: String, reason: &str| Err(Error::Config { what, reason: reason.to_owned() });
+        if self.hops.is_empty() || self.hops.len() > HOPS_MAX {
+            return wrong("hops".to_owned(), &format!("expected 1 to {HOPS_MAX}, found {}", self.hops.len()));
+        }
+        if let Some(name) = self.limits.is_zero_somewhere() {
+            return wrong(format!("limits.{name}"), "expected at least 1, found 0");
+        }
+        let (mut names, mut listeners) = (BTreeSet::new(), BTreeSet::new());
+        for hop in &self.hops {
+            let what = format!("hop {:?}", hop.name);
+            if let Some(reason) = hop.fault(self.tls.is_some()) {
+                return wrong(what, &reason);
+            }
+            if !names.insert(&hop.name) {
+                return wrong(what, "another hop has the same name");
+            }
+            if hop.listen.port() != 0 && !listeners.insert(hop.listen) {
+                return wrong(what, &format!("another hop listens on {} too", hop.listen));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl HopConfig {
+    fn fault(&self, has_certificates: bool) -> Option<String> {
+        if self.name.is_empty() || self.name.len() > NAME_MAX {
+            return Some(format!("expected a name of 1 to {NAME_MAX} bytes"));
+        }
+        if !self.listen.ip().is_loopback() {
+            return Some(format!("expected a loopback address to listen on, found {}", self.listen));
+        }
+        if self.upstream.port() == 0 {
+            return Some(format!("expected an upstream with a port, found {}", self.upstream));
+        }
+        if (self.accept_tls || self.upstream_tls) && !has_certificates {
+            return Some("it uses TLS, but the configuration has no `tls`".to_owned());
+        }
+        (self.upstream_tls && self.upstream_name.is_none())
+            .then(|| "`upstream_tls` needs `upstream_name`, the name in the upstream's certificate".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = r#"{"service": "a.sidecar", "tls": null, "access_log": null, "hops": [
+        {"name": "in", "direction": "inbound", "listen": "127.0.0.1:4001", "protocol": "http",
+         "accept_tls": false, "upstream": "127.0.0.1:4002", "upstream_tls": false}]}"#;
+
+    fn read(text: &str) -> Result<Config, String> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        Config::read(file.path()).map_err(|error| {
+            let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
+            format!("{error}{cause}")
+        })
+    }
+
+    #[test]
+    fn a_file_is_read() {
+        let config = read(GOOD).unwrap();
+        assert_eq!((config.service.as_str(), config.hops.len()), ("a.sidecar", 1));
+        assert_eq!((config.hops[0].protocol, config.hops[0].direction), (Protocol::Http, Direction::Inbound));
+        assert_eq!(config.limits, Limits::default());
+    }
+
+    #[test]
+    fn what_cannot_work_is_refused_by_name() {
+        let second = GOOD.replace("]}", ", {\"name\": \"b\", \"direction\": \"outbound\", \"listen\": \"127.0.0.1:4001\", \"protocol\": \"tcp\", \"upstream\": \"127.0.0.1:1\"}]}");
+        let cases = [
+            (
+                GOOD.replace("127.0.0.1:4001", "0.0.0.0:4001"),
+                "expected a loopback address to listen on, found 0.0.0.0:4001",
+            ),
+            (GOOD.replace("127.0.0.1:4002", "127.0.0.1:0"), "expected an upstream with a port"),
+            (
+                GOOD.replace("\"accept_tls\": false", "\"accept_tls\": true"),
+                "it uses TLS, but the configuration has no `tls`",
+            ),
+            (GOOD.replace("accept_tls", "acept_tls"), "unknown field `acept_tls`"),
+            (GOOD.replace("\"name\": \"in\"", "\"name\": \"\""), "expected a name of 1 to 256 bytes"),
+            (GOOD.replace("\"http\"", "\"udp\""), "unknown variant `udp`"),
+            (GOOD.replace("\"tls\": null", "\"limits\": {\"drain_ms\": 0}"), "limits.drain_ms expected at least 1"),
+            (second.clone(), "another hop listens on 127.0.0.1:4001 too"),
+            (
+                second.replace("\"b\"", "\"in\"").replace("4001\", \"protocol\": \"tcp", "4009\", \"protocol\": \"tcp"),
+                "same name",
+            ),
+            (r#"{"service": "a", "hops": []}"#.to_owned(), "expected 1 to 4096, found 0"),
+            ("{".to_owned(), "EOF while parsing"),
+        ];
+        for (text, expected) in cases {
+            let said = read(&text).unwrap_err();
+            assert!(said.contains(expected), "{said}\ndoes not say\n{expected}");
+        }
+    }
+}

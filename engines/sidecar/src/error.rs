@@ -1,0 +1,70 @@
+//! What can keep a sidecar from starting. Errors of a single request are answers, not values of this type.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// Why the sidecar could not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A file is not to be had.
+    #[error("cannot read {}", path.display())]
+    Read {
+        /// The configuration, or a PEM file it names.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The configuration is no JSON, or not of the right shape.
+    #[error("{} is no configuration of a sidecar", path.display())]
+    Json {
+        /// The configuration.
+        path: PathBuf,
+        /// Where and why.
+        source: serde_json::Error,
+    },
+    /// The configuration cannot work.
+    #[error("{what} {reason}")]
+    Config {
+        /// The part that is wrong.
+        what: String,
+        /// Why, and what was expected.
+        reason: String,
+    },
+    /// A certificate or key is none.
+    #[error("{}: {reason}", path.display())]
+    Pem {
+        /// The PEM file.
+        path: PathBuf,
+        /// What was expected or is wrong.
+        reason: String,
+    },
+    /// Certificates and key do not go together.
+    #[error("the certificates cannot be used")]
+    Tls(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// A hop's address is not to be had.
+    #[error("hop {hop:?} cannot listen on {address}")]
+    Bind {
+        /// The hop's name.
+        hop: String,
+        /// The address asked for.
+        address: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The access log cannot be written.
+    #[error("cannot write the access log {}", path.display())]
+    AccessLog {
+        /// Where it was to be.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The environment asks for telemetry to be exported in a way that cannot be done.
+    #[error("cannot export telemetry, expected the http:// address of an OTLP receiver in OTEL_EXPORTER_OTLP_ENDPOINT")]
+    Telemetry(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The process cannot be told about the signals that end it.
+    #[error("cannot listen for the signals that end the process")]
+    Signals(#[source] io::Error),
+}

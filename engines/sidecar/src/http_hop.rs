@@ -1,0 +1,181 @@
+//! An HTTP hop: requests of a caller's connection, one after the other, over connections of the pool.
+
+use std::convert::Infallible;
+use std::pin::pin;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, Method, Request, Response, Version};
+use hyper::body::Incoming;
+use hyper::client::conn::TrySendError;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::time::timeout;
+
+use crate::body::{Answer, Outgoing, Progress, Relayed};
+use crate::exchange::Exchange;
+use crate::fault::{Failure, Fault};
+use crate::headers;
+use crate::hop::Hop;
+use crate::pool::{Lease, Wanted};
+use crate::stop::Stop;
+use crate::wire::Wire;
+
+/// Largest head of a request, in bytes.
+const HEAD_MAX: usize = 64 << 10;
+
+/// Serves a caller's connection until it ends, or until the request under way has when the sidecar is to stop.
+pub(crate) async fn serve(hop: Arc<Hop>, wire: Wire, mut stop: Stop) {
+    let counted = Arc::clone(&hop);
+    let service = service_fn(move |request| {
+        let hop = Arc::clone(&hop);
+        async move { Ok::<_, Infallible>(answer(&hop, request).await) }
+    });
+    let mut connection =
+        pin!(http1::Builder::new().max_buf_size(HEAD_MAX).serve_connection(TokioIo::new(wire), service));
+    let ended = tokio::select! {
+        biased;
+        ended = connection.as_mut() => Some(ended),
+        () = stop.wait() => None,
+    };
+    let ended = match ended {
+        Some(ended) => ended,
+        None => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if ended.is_err_and(|error| error.is_parse()) {
+        counted.counts.fault(Fault::CallerMalformed);
+    }
+}
+
+async fn answer(hop: &Arc<Hop>, mut request: Request<Incoming>) -> Response<Answer> {
+    let mut exchange = Exchange::begin(hop, &mut request);
+    match pass_on(hop, request).await {
+        Ok((response, lease)) => {
+            exchange.answered(response.status().as_u16());
+            relay(hop, response, lease, exchange)
+        }
+        Err(failure) => refuse(hop, &failure, exchange),
+    }
+}
+
+async fn pass_on(hop: &Hop, mut request: Request<Incoming>) -> Result<(Response<Incoming>, Lease), Failure> {
+    if !headers::is_carried(&request) {
+        return Err(Failure::new(Fault::NotCarried, "websockets and CONNECT do not go through this hop"));
+    }
+    headers::strip(request.headers_mut());
+    headers::readdress(&mut request);
+    let (parts, body) = request.into_parts();
+    let (body, progress) = Outgoing::from_caller(body, &hop.counts);
+    send(hop, Request::from_parts(parts, body), progress.as_deref()).await
+}
+
+/// What to do with a request that a kept connection did not carry.
+enum Again {
+    /// It was not sent, and here it is.
+    Unsent(Request<Outgoing>),
+    /// It may have been sent; what may be repeated was remembered.
+    Repeatable(Request<Outgoing>),
+}
+
+async fn send(
+    hop: &Hop,
+    request: Request<Outgoing>,
+    progress: Option<&Progress>,
+) -> Result<(Response<Incoming>, Lease), Failure> {
+    let mut lease = hop.pool.lease(Wanted::Any).await?;
+    let spare = if lease.is_reused { spare(&request) } else { None };
+    let again = match head(hop, &mut lease, request, progress).await? {
+        Ok(response) => return Ok((response, lease)),
+        Err(mut error) => match (error.take_message(), spare) {
+            (Some(request), _) if lease.is_reused => Again::Unsent(request),
+            (_, Some(spare)) if is_broken(error.error()) => Again::Repeatable(spare),
+            _ => return Err(broken(error.error())),
+        },
+    };
+    drop(lease);
+    let (Again::Unsent(request) | Again::Repeatable(request)) = again;
+    let mut lease = hop.pool.lease(Wanted::New).await?;
+    match head(hop, &mut lease, request, progress).await? {
+        Ok(response) => Ok((response, lease)),
+        Err(error) => Err(broken(error.error())),
+    }
+}
+
+type Sent = Result<Response<Incoming>, TrySendError<Request<Outgoing>>>;
+
+/// The head of the answer. Patience starts anew for as long as the caller's body gets on.
+async fn head(
+    hop: &Hop,
+    lease: &mut Lease,
+    request: Request<Outgoing>,
+    progress: Option<&Progress>,
+) -> Result<Sent, Failure> {
+    let patience = hop.limits.response_timeout();
+    let mut sent = pin!(lease.sender.try_send_request(request));
+    loop {
+        match timeout(patience, sent.as_mut()).await {
+            Ok(answered) => return Ok(answered),
+            Err(_) if progress.is_some_and(Progress::take) => {}
+            Err(_) => {
+                let what = format!("{} did not answer within {patience:?}", hop.pool.upstream().address);
+                return Err(Failure::new(Fault::ResponseTimeout, what));
+            }
+        }
+    }
+}
+
+/// A copy of a request without a body that may be sent twice (RFC 9110, section 9.2.2).
+fn spare(request: &Request<Outgoing>) -> Option<Request<Outgoing>> {
+    let may_repeat =
+        matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS | Method::PUT | Method::DELETE);
+    if !may_repeat || !matches!(request.body(), Outgoing::Empty) {
+        return None;
+    }
+    let mut copy = Request::new(Outgoing::Empty);
+    *copy.method_mut() = request.method().clone();
+    *copy.uri_mut() = request.uri().clone();
+    *copy.headers_mut() = request.headers().clone();
+    Some(copy)
+}
+
+/// Whether the connection ended before an answer began, rather than in the middle of one or with one that is none.
+fn is_broken(error: &hyper::Error) -> bool {
+    !error.is_parse() && !error.is_user()
+}
+
+fn broken(error: &hyper::Error) -> Failure {
+    // An error in the request's body is the caller's: it broke off while sending.
+    let fault =
+        if error.is_user() || error.is_body_write_aborted() { Fault::CallerLeft } else { Fault::UpstreamBroken };
+    Failure::caused(fault, error)
+}
+
+fn relay(hop: &Hop, response: Response<Incoming>, lease: Lease, exchange: Exchange) -> Response<Answer> {
+    let (mut parts, body) = response.into_parts();
+    headers::strip(&mut parts.headers);
+    parts.version = Version::HTTP_11;
+    Response::from_parts(parts, Answer::Upstream(Relayed::new(body, lease, exchange, hop.limits.response_timeout())))
+}
+
+fn refuse(hop: &Hop, failure: &Failure, mut exchange: Exchange) -> Response<Answer> {
+    let status = failure.fault.status();
+    exchange.fail(failure.fault);
+    exchange.answered(status.as_u16());
+    let text = serde_json::json!({
+        "error": failure.fault.word(),
+        "hop": hop.name,
+        "upstream": hop.pool.upstream().address.to_string(),
+        "detail": failure.detail,
+    });
+    let text = Bytes::from(format!("{text}\n"));
+    exchange.sent(text.len());
+    let mut response = Response::new(Answer::Own { text: Some(text), _exchange: exchange });
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
