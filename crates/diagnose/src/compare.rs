@@ -68,6 +68,7 @@ fn summary(variant: &str, trials: &[&TrialEvidence]) -> VariantSummary {
         error_rate: if ended > 0 { errors.total() as f64 / ended as f64 } else { 0.0 },
         cpu_seconds_per_request: median(cpu.collect()),
         services: services(trials),
+        sidecars: crate::sidecars::summary(trials),
         operations: operations(trials),
         against_first: None,
     }

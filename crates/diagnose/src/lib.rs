@@ -9,6 +9,7 @@ mod blocks;
 mod calls;
 mod caveats;
 mod compare;
+mod conflicts;
 mod cpu;
 pub mod critical_path;
 mod dark;
@@ -32,6 +33,7 @@ mod repetition;
 mod requests;
 mod seconds;
 mod sentence;
+mod sidecars;
 mod silence;
 mod skew;
 pub mod sql_shape;
@@ -45,7 +47,7 @@ mod words;
 
 use narrows_model::comparison::{Comparison, ObjectiveResult, Outcome};
 use narrows_model::evidence::{RunEvidence, TrialEvidence};
-use narrows_model::finding::{Finding, Role};
+use narrows_model::finding::Finding;
 use narrows_model::published::Notes;
 
 pub use compare::compare;
@@ -65,8 +67,8 @@ pub trait Detector: Sync {
     fn version(&self) -> u32;
     /// The cause wherever it is seen in this trial, in any order.
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding>;
-    /// What only the variants beside each other show, each with the place of the trial that it belongs to. Only what is
-    /// about the experiment: it comes after all that was found in that trial.
+    /// What only the variants beside each other show, each with the place of the trial that it belongs to: what is about
+    /// the experiment, or what one variant costs more than another.
     fn detect_run(
         &self,
         _run: &RunEvidence,
@@ -119,9 +121,7 @@ pub fn conclude(
     let comparison = compare(&evidence, thresholds);
     let of_run = detectors::ALL.iter().flat_map(|detector| detector.detect_run(&evidence, &comparison, thresholds));
     for (at, finding) in of_run.collect::<Vec<_>>() {
-        // It says more than what the same detector says of that trial by itself.
-        found[at].retain(|known| known.detector != finding.detector);
-        found[at].push(Finding { role: Role::LimitsReading, ..finding });
+        rank::of_run::join(&mut found[at], finding, thresholds.narrow_place_share);
     }
     let findings = found;
     let sentence = sentence(&evidence, &findings, &comparison, thresholds);

@@ -4,9 +4,11 @@
 /// The pages of detectors by id.
 const DETECTORS: &[(&str, &str)] = &[
     ("chatty-http", include_str!("../../../docs/reference/findings/chatty-http.md")),
+    ("conflict-retry", include_str!("../../../docs/reference/findings/conflict-retry.md")),
     ("cpu-saturation", include_str!("../../../docs/reference/findings/cpu-saturation.md")),
     ("cross-partition-query", include_str!("../../../docs/reference/findings/cross-partition-query.md")),
     ("database-saturation", include_str!("../../../docs/reference/findings/database-saturation.md")),
+    ("few-clients", include_str!("../../../docs/reference/findings/few-clients.md")),
     ("generator-limited", include_str!("../../../docs/reference/findings/generator-limited.md")),
     ("hot-partition", include_str!("../../../docs/reference/findings/hot-partition.md")),
     ("instrumentation-gap", include_str!("../../../docs/reference/findings/instrumentation-gap.md")),
@@ -18,8 +20,10 @@ const DETECTORS: &[(&str, &str)] = &[
     ("retrograde-throughput", include_str!("../../../docs/reference/findings/retrograde-throughput.md")),
     ("retry-storm", include_str!("../../../docs/reference/findings/retry-storm.md")),
     ("serial-fan-out", include_str!("../../../docs/reference/findings/serial-fan-out.md")),
+    ("sidecar-cost", include_str!("../../../docs/reference/findings/sidecar-cost.md")),
     ("straggler-branch", include_str!("../../../docs/reference/findings/straggler-branch.md")),
     ("throttling", include_str!("../../../docs/reference/findings/throttling.md")),
+    ("unequal-rates", include_str!("../../../docs/reference/findings/unequal-rates.md")),
 ];
 
 /// Traps of instrumentation, one section each under a heading of its id.

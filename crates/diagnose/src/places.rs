@@ -7,11 +7,15 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use narrows_model::evidence::TrialEvidence;
+use narrows_model::run::ServiceInstance;
 use narrows_model::trace::{Span, SpanKind, Trace};
 
 use crate::calls::{Call, Handled};
 use crate::reading::Reading;
 use crate::stores::Store;
+
+/// The attribute by which a request's span says which replica answered, as the resource of its process has it.
+pub(crate) const REPLICA: &str = "narrows.replica";
 
 /// What the places of a group are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,6 +62,30 @@ pub(crate) struct Group<'a> {
     pub(crate) operations: BTreeMap<&'a str, f64>,
 }
 
+impl Group<'_> {
+    /// Whether the fullest place has so many times the mean in the earlier and in the later half of all visits.
+    pub(crate) fn is_lasting(&self, hot: &str, ratio_min: f64) -> bool {
+        let starts = self.places.values().flatten().map(|visit| visit.span.start_ns);
+        let mut starts: Vec<i64> = starts.collect();
+        starts.sort_unstable();
+        let Some(middle_ns) = starts.get(starts.len() / 2).copied() else { return false };
+        let at = self.places.keys().position(|place| place == hot).unwrap_or(0);
+        let half = |is_in: &dyn Fn(i64) -> bool| -> Option<f64> {
+            let counts = self.places.values();
+            let counts = counts.map(|visits| visits.iter().filter(|visit| is_in(visit.span.start_ns)).count() as f64);
+            ratio_of(&counts.collect::<Vec<f64>>(), at)
+        };
+        let ratios = [half(&|start_ns| start_ns < middle_ns), half(&|start_ns| start_ns >= middle_ns)];
+        ratios.iter().flatten().all(|ratio| *ratio >= ratio_min)
+    }
+}
+
+/// A place's count as a multiple of the mean.
+pub(crate) fn ratio_of(counts: &[f64], at: usize) -> Option<f64> {
+    let sum: f64 = counts.iter().sum();
+    (sum > 0.0).then(|| counts.get(at).copied().unwrap_or(0.0) * counts.len() as f64 / sum)
+}
+
 /// By what they are and of whom.
 pub(crate) type Groups<'a> = BTreeMap<(Kind, String), Group<'a>>;
 
@@ -91,8 +119,7 @@ impl<'a> Gather<'a> {
     /// A request that a replica answered, where its span says which.
     fn add_entry(&mut self, operation: &'a str, handled: &Handled<'a>) {
         let (entry, trace) = (handled.request.entry, handled.request.trace);
-        let own = |(service, _): &(&str, u32)| *service == entry.service;
-        let Some((service, replica)) = replica_at(self.trial, entry.facts.server_port).filter(own) else { return };
+        let Some((service, replica)) = replica_of(self.trial, entry) else { return };
         let client = entry.attributes.get("client.address").and_then(|address| address.as_str());
         let visit = Visit { trace, span: entry, weight: trace.weight, key: client };
         if entry.kind == SpanKind::Server {
@@ -180,11 +207,26 @@ impl<'a> Gather<'a> {
     }
 }
 
+/// The replica that a span says it comes from, or that listens on the port it names, of a service that has several.
+pub(crate) fn replica_of<'a>(trial: &'a TrialEvidence, entry: &Span) -> Option<(&'a str, u32)> {
+    let said = entry.attributes.get(REPLICA);
+    let number = said.and_then(|said| said.as_u64()).and_then(|replica| u32::try_from(replica).ok());
+    let said = number.or_else(|| said.and_then(|said| said.as_str()).and_then(|text| text.parse().ok()));
+    let is_it = |one: &&ServiceInstance| one.service == entry.service && Some(one.replica) == said;
+    match trial.services.iter().find(is_it) {
+        Some(one) => has_sisters(trial, one).then_some((one.service.as_str(), one.replica)),
+        None => replica_at(trial, entry.facts.server_port).filter(|(service, _)| *service == entry.service),
+    }
+}
+
+fn has_sisters(trial: &TrialEvidence, instance: &ServiceInstance) -> bool {
+    trial.services.iter().any(|other| other.service == instance.service && other.replica != instance.replica)
+}
+
 /// The replica that listens on a port, of a service that has several.
 fn replica_at(trial: &TrialEvidence, port: Option<u16>) -> Option<(&str, u32)> {
     let instance = trial.services.iter().find(|instance| Some(instance.port) == port)?;
-    let replicas = trial.services.iter().filter(|other| other.service == instance.service).count();
-    (replicas > 1).then_some((instance.service.as_str(), instance.replica))
+    has_sisters(trial, instance).then_some((instance.service.as_str(), instance.replica))
 }
 
 /// What a call asks for, where its values are recorded.

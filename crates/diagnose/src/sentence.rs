@@ -19,6 +19,8 @@ use crate::Detector;
 use crate::detectors::generator_limited::is_held_back;
 use crate::detectors::not_steady::NotSteady;
 use crate::detectors::offered_load_limited::OfferedLoadLimited;
+use crate::detectors::unequal_rates::UnequalRates;
+use crate::sidecars::is_open;
 use crate::thresholds::Thresholds;
 
 /// From this ratio on a change is told as a factor.
@@ -31,6 +33,8 @@ const STORY_STEPS_MAX: usize = 5;
 const LABELS_MAX: usize = 4;
 /// What a load that was answered in whole means.
 const CANNOT_GAIN: &str = "all that was offered was answered, so throughput cannot show a gain";
+/// What different rates mean.
+const UNEQUAL: &str = "the rate is another one, so only CPU for each request can be compared";
 
 /// What the run means. `findings` are those of each trial, in order.
 pub fn sentence(
@@ -110,6 +114,14 @@ impl<'a> Story<'a> {
         self.evidence.trials.iter().zip(findings)
     }
 
+    /// Whether both are asked as fast as they answer, or both at a rate: else throughput is the load's doing.
+    fn are_loaded_alike(&self, first: &VariantSummary, other: &VariantSummary) -> bool {
+        let is_open = |summary: &VariantSummary| {
+            self.finished().find(|(trial, _)| trial.trial.variant == summary.variant).map(|(trial, _)| is_open(trial))
+        };
+        is_open(first) == is_open(other)
+    }
+
     /// The trials that ran to their end.
     fn finished(&self) -> impl Iterator<Item = (&'a TrialEvidence, &'a [Finding])> {
         self.trials().filter(|(trial, _)| trial.trial.state == TrialState::Done)
@@ -127,7 +139,7 @@ impl<'a> Story<'a> {
         let is_none = findings.peek().is_none();
         let is_harmless = |finding: &Finding| match finding.role {
             Role::Invalidates => false,
-            Role::LimitsReading => finding.detector == OfferedLoadLimited.id(),
+            Role::LimitsReading => [OfferedLoadLimited.id(), UnequalRates.id()].contains(&finding.detector.as_str()),
             _ => true,
         };
         let text = match findings.all(is_harmless) {
@@ -161,7 +173,11 @@ impl<'a> Story<'a> {
             }
         }
         let told = |(finding, labels): (&Finding, Vec<String>)| {
-            let what = if finding.detector == OfferedLoadLimited.id() { CANNOT_GAIN } else { &finding.title };
+            let what = match finding.detector.as_str() {
+                id if id == OfferedLoadLimited.id() => CANNOT_GAIN,
+                id if id == UnequalRates.id() => UNEQUAL,
+                _ => &finding.title,
+            };
             format!("; in {} {what}", few(&labels))
         };
         limits.into_iter().map(told).collect()
@@ -174,7 +190,9 @@ impl<'a> Story<'a> {
         if self.is_story(narrow) {
             return later.iter().map(|variant| self.step(first, variant, narrow)).collect();
         }
-        let Some(best) = most_changed(later) else {
+        let alike: Vec<VariantSummary> =
+            later.iter().filter(|other| self.are_loaded_alike(first, other)).cloned().collect();
+        let Some(best) = most_changed(&alike) else {
             return "; no later variant changed that by more than noise".into();
         };
         let against = if narrow > 0 { format!(" against {}", first.variant) } else { String::new() };
@@ -365,7 +383,11 @@ mod tests {
             format!("{nothing}; no difference between a and b that noise does not explain.")
         );
         let slower = said([healthy("plain", 100.0), healthy("sidecars", 60.0)]);
-        assert_eq!(slower, format!("{nothing}; sidecars lowered throughput by 40 % (100/s to 60.0/s)."));
+        assert_eq!(
+            slower,
+            "Nothing held it back at this load; sidecars lowered throughput by 40 % (100/s to 60.0/s); in sidecars the \
+             rate is another one, so only CPU for each request can be compared."
+        );
     }
 
     /// What is said of healthy trials, one for each of these lists of findings.

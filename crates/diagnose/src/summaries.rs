@@ -3,13 +3,16 @@
 //! Medians over repetitions, counts added up, maxima over all. A service that was never sampled is left out: a row of
 //! zeros would say that it used nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use narrows_model::comparison::ServiceSummary;
+use narrows_model::comparison::{ReplicaSummary, ServiceSummary};
 use narrows_model::evidence::{TrialEvidence, Usage};
 use narrows_model::operation::{CallEvidence, CallSummary, OperationEvidence, OperationSummary};
-use narrows_model::series::names;
+use narrows_model::run::ServiceInstance;
+use narrows_model::series::{Series, names};
+use narrows_model::trace::SpanKind;
 
+use crate::places::replica_of;
 use crate::stats::median;
 
 /// The services in the order they were started.
@@ -28,7 +31,7 @@ fn service_summary(service: &str, trials: &[&TrialEvidence]) -> Option<ServiceSu
         let usage = trials.iter().map(|trial| (trial.counted_load().rate(), trial.counted_usage(name, service)));
         usage.filter(|(_, usage)| usage.points > 0).collect()
     };
-    let (cpu, memory) = (usages(names::CPU_CORES), usages(names::MEMORY_BYTES));
+    let (cpu, memory, pss) = (usages(names::CPU_CORES), usages(names::MEMORY_BYTES), usages(names::MEMORY_PSS_BYTES));
     let mean = |usages: &[(f64, Usage)]| median(usages.iter().map(|(_, usage)| usage.mean).collect());
     let most = |usages: &[(f64, Usage)]| usages.iter().map(|(_, usage)| usage.max).fold(0.0, f64::max);
     let per_request = cpu.iter().filter(|(rate, _)| *rate > 0.0).map(|(rate, usage)| usage.mean / rate);
@@ -39,7 +42,70 @@ fn service_summary(service: &str, trials: &[&TrialEvidence]) -> Option<ServiceSu
         memory_mean: mean(&memory).unwrap_or(0.0),
         memory_max: most(&memory),
         cpu_seconds_per_request: median(per_request.collect()),
+        memory_pss_mean: mean(&pss),
+        memory_pss_max: (!pss.is_empty()).then(|| most(&pss)),
+        replicas: replicas(service, trials),
     })
+}
+
+/// The replicas of a service that has several.
+fn replicas(service: &str, trials: &[&TrialEvidence]) -> Vec<ReplicaSummary> {
+    let numbers: BTreeSet<u32> =
+        trials.iter().flat_map(|trial| replicas_of(trial, service)).map(|one| one.replica).collect();
+    if numbers.len() < 2 {
+        return Vec::new();
+    }
+    let rates: Vec<BTreeMap<u32, f64>> = trials.iter().map(|trial| rates_of(trial, service)).collect();
+    let summary = |replica: u32| {
+        let mean =
+            |name: &str| median(trials.iter().filter_map(|trial| mean_of(trial, (name, service, replica))).collect());
+        let mut instances = trials.iter().flat_map(|trial| replicas_of(trial, service));
+        let is_known = rates.iter().any(|rates| !rates.is_empty());
+        ReplicaSummary {
+            replica,
+            cpu_mean: mean(names::CPU_CORES).unwrap_or(0.0),
+            cpu_limit_cores: instances.find(|one| one.replica == replica).and_then(|one| one.cpu_limit_cores),
+            memory_mean: mean(names::MEMORY_PSS_BYTES).or_else(|| mean(names::MEMORY_BYTES)).unwrap_or(0.0),
+            rate: is_known
+                .then(|| median(rates.iter().map(|rates| rates.get(&replica).copied().unwrap_or(0.0)).collect()))
+                .flatten(),
+        }
+    };
+    numbers.into_iter().map(summary).collect()
+}
+
+fn replicas_of<'a>(trial: &'a TrialEvidence, service: &str) -> impl Iterator<Item = &'a ServiceInstance> {
+    trial.services.iter().filter(move |instance| instance.service == service)
+}
+
+/// Mean of the counted points of one replica's series; none when it was not sampled.
+fn mean_of(trial: &TrialEvidence, (name, service, replica): (&str, &str, u32)) -> Option<f64> {
+    let is_its = |series: &&Series| {
+        (series.key.name.as_str(), series.key.service.as_str(), series.key.replica) == (name, service, replica)
+    };
+    let points = trial.series.iter().filter(is_its).flat_map(|series| &series.points);
+    let usage = Usage::of(points.filter(|point| trial.is_counted(point.time_ns)).map(|point| point.value).collect());
+    (usage.points > 0).then_some(usage.mean)
+}
+
+/// Requests per second that each replica answered: its share of the sampled traces' requests at the service, of all that
+/// its operations counted. Empty where no span says which replica answered.
+fn rates_of(trial: &TrialEvidence, service: &str) -> BTreeMap<u32, f64> {
+    let mut seen: BTreeMap<u32, f64> = BTreeMap::new();
+    let entries = trial.traces.iter().flat_map(|trace| trace.spans.iter().map(move |span| (span, trace.weight)));
+    for (span, weight) in entries.filter(|(span, _)| span.kind == SpanKind::Server && span.service == service) {
+        if let Some((_, replica)) = replica_of(trial, span) {
+            *seen.entry(replica).or_default() += weight;
+        }
+    }
+    let sum: f64 = seen.values().sum();
+    let counted: f64 =
+        trial.operations.iter().filter(|operation| operation.service == service).map(|o| o.completed + o.failed).sum();
+    let seconds = trial.counted_load().seconds;
+    if sum <= 0.0 || seconds <= 0.0 {
+        return BTreeMap::new();
+    }
+    seen.into_iter().map(|(replica, weight)| (replica, weight / sum * counted / seconds)).collect()
 }
 
 /// The operations by service and name.

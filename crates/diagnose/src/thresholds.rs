@@ -335,6 +335,32 @@ thresholds! {
     offered_follow_share: f64 = 0.10;
     /// `offered-load-limited`: share of its CPU that the busiest service may use under the heaviest step.
     offered_busy_share: f64 = 0.7;
+    /// `conflict-retry`: share of an operation's requests that must meet a conflict.
+    conflict_share: f64 = 0.005;
+    /// `conflict-retry`: share of the operation's time in tries that came to nothing that alone makes it worth saying.
+    conflict_time_share: f64 = 0.05;
+    /// `conflict-retry`: traces that must show it.
+    conflict_traces: usize = 5;
+    /// `conflict-retry`: share of the operation's failed requests from which conflicts are why it fails, however few.
+    conflict_error_share: f64 = 0.5;
+    /// `conflict-retry`: traces that must show such a failure.
+    conflict_error_traces: usize = 3;
+    /// `few-clients`: requests at the fullest replica, as a multiple of the mean of all.
+    few_clients_ratio: f64 = 1.3;
+    /// `few-clients`: requests that must be seen, so that a few do not decide.
+    few_clients_requests: usize = 30;
+    /// `few-clients`: clients for each replica below which they are few.
+    few_clients_each: f64 = 4.0;
+    /// `few-clients`: by what part of one client a replica's share may be off a whole number of them.
+    few_clients_part: f64 = 0.2;
+    /// `sidecar-cost`: share of the CPU of all services that sidecars must use.
+    sidecar_cpu_share: f64 = 0.05;
+    /// `sidecar-cost`: share by which they must make the median latency longer, where they use less CPU.
+    sidecar_latency_share: f64 = 0.05;
+    /// `unequal-rates`, `sidecar-cost`: share by which the throughput of two variants may differ and still be one rate.
+    unequal_rate_share: f64 = 0.05;
+    /// `unequal-rates`: share by which a slower variant must spend more CPU on each request.
+    unequal_cpu_share: f64 = 0.10;
     /// `operational-laws`: share by which a law may be off.
     law_tolerance: f64 = 0.15;
     /// `operational-laws`: share of failed requests above which Little's law is not looked at.

@@ -63,6 +63,9 @@ pub struct VariantSummary {
     pub cpu_seconds_per_request: Option<f64>,
     /// The services that ran, in the order they were started.
     pub services: Vec<ServiceSummary>,
+    /// What the sidecars of all services came to; none without sidecars.
+    #[serde(default)]
+    pub sidecars: Option<SidecarSummary>,
     /// The operations of these services, by service and name.
     pub operations: Vec<OperationSummary>,
     /// The difference to the first variant; none for the first itself.
@@ -84,6 +87,59 @@ pub struct ServiceSummary {
     pub memory_max: f64,
     /// CPU for each successful request of the load, core-seconds; none when nothing succeeded.
     pub cpu_seconds_per_request: Option<f64>,
+    /// Proportional set size, mean, bytes: pages that processes share count once; none when it was not sampled.
+    #[serde(default)]
+    pub memory_pss_mean: Option<f64>,
+    /// The same, most at any sample.
+    #[serde(default)]
+    pub memory_pss_max: Option<f64>,
+    /// Its replicas, where there are several.
+    #[serde(default)]
+    pub replicas: Vec<ReplicaSummary>,
+}
+
+/// What one replica of several used and answered while the load counted; medians over repetitions.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct ReplicaSummary {
+    /// The replica, from 0.
+    pub replica: u32,
+    /// CPU, mean, cores.
+    pub cpu_mean: f64,
+    /// The CPU cap that was in force, cores; none when it was not capped.
+    pub cpu_limit_cores: Option<f64>,
+    /// Memory, mean, bytes: proportional set size where it was sampled, else resident memory.
+    pub memory_mean: f64,
+    /// Requests per second that it answered, from the share of the sampled traces; none where no span says which replica
+    /// answered.
+    pub rate: Option<f64>,
+}
+
+/// The sidecars of all services of a variant together; medians over repetitions.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct SidecarSummary {
+    /// CPU, mean, cores.
+    pub cpu_mean: f64,
+    /// Their share of the CPU of all services, 0 to 1.
+    pub cpu_share: f64,
+    /// How often a request passes a sidecar.
+    pub traversals_per_request: f64,
+    /// What that count is read from.
+    pub counted_from: TraversalCount,
+    /// CPU of all sidecars ÷ (successful requests × traversals), core-seconds; none when nothing succeeded.
+    pub cpu_seconds_per_traversal: Option<f64>,
+}
+
+/// What the number of traversals of a request is read from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TraversalCount {
+    /// The spans of the sidecars.
+    Hops,
+    /// The calls that the services' own spans show: one traversal in, one out for each.
+    Calls,
+    /// The services that have a sidecar, taken as a chain: no span says more.
+    #[default]
+    Services,
 }
 
 /// How one variant differs from another.

@@ -42,8 +42,12 @@ pub struct TrialEvidence {
     pub spans_total: u64,
     /// Spans that arrived and were refused because a limit was reached.
     pub spans_refused: u64,
+    /// Spans that arrived and that others stand for, because the file neared its limit of size.
+    pub spans_thinned: u64,
     /// Logical processors of the machine.
     pub cores: u32,
+    /// Different addresses that the load connects from; none when nobody says.
+    pub client_addresses: Option<u32>,
 }
 
 /// What the load of some seconds came to.

@@ -159,6 +159,19 @@ pub struct Environment {
     pub memory_bytes: u64,
 }
 
+/// What ends the name of the service that a service's sidecars are recorded under. Experiments cannot name a service so.
+const SIDECAR: &str = ".sidecar";
+
+/// The name that the sidecars of a service are recorded under.
+pub fn sidecar_name(service: &str) -> String {
+    format!("{service}{SIDECAR}")
+}
+
+/// The service whose sidecars are recorded under this name; none when it is no sidecars' name.
+pub fn sidecar_of(name: &str) -> Option<&str> {
+    name.strip_suffix(SIDECAR)
+}
+
 /// One replica of one service of a trial, as it was started.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ServiceInstance {

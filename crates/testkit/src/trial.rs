@@ -64,6 +64,7 @@ impl TrialBuilder {
             caveats: Vec::new(),
         };
         let evidence = TrialEvidence {
+            client_addresses: None,
             trial,
             windows: Vec::new(),
             services: Vec::new(),
@@ -73,6 +74,7 @@ impl TrialBuilder {
             traces: Vec::new(),
             spans_total: 0,
             spans_refused: 0,
+            spans_thinned: 0,
             cores: 4,
         };
         Self { evidence, curves: Vec::new(), lateness_ms: 0.01 }
@@ -247,6 +249,12 @@ impl TrialBuilder {
     /// Spans that came too many.
     pub fn spans_refused(mut self, spans: u64) -> Self {
         self.evidence.spans_refused = spans;
+        self
+    }
+
+    /// Spans that others stand for.
+    pub fn spans_thinned(mut self, spans: u64) -> Self {
+        self.evidence.spans_thinned = spans;
         self
     }
 

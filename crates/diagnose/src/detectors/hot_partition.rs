@@ -16,7 +16,7 @@ use narrows_model::units;
 
 use crate::Detector;
 use crate::calls::median_of;
-use crate::places::{Group, Kind, Visit, groups};
+use crate::places::{Group, Kind, Visit, groups, ratio_of};
 use crate::reading::Reading;
 use crate::skew::{Skew, chance, expected_ratio};
 use crate::thresholds::Thresholds;
@@ -149,7 +149,7 @@ impl<'a> Case<'a> {
             reading,
             kind,
             name: name.to_owned(),
-            is_lasting: is_lasting(group, &hot, reading.thresholds),
+            is_lasting: group.is_lasting(&hot, HALF_RATIO_SHARE * reading.thresholds.hot_ratio),
             count: counts.iter().sum(),
             strain,
             keys: recorded.or_else(|| clients(reading.trial, kind)),
@@ -385,28 +385,6 @@ impl<'a> Case<'a> {
         }
         caveats
     }
-}
-
-/// A place's count as a multiple of the mean.
-fn ratio_of(counts: &[f64], at: usize) -> Option<f64> {
-    let sum: f64 = counts.iter().sum();
-    (sum > 0.0).then(|| counts.get(at).copied().unwrap_or(0.0) * counts.len() as f64 / sum)
-}
-
-/// Whether the fullest place is full in the earlier and the later half of all visits.
-fn is_lasting(group: &Group<'_>, hot: &str, thresholds: &Thresholds) -> bool {
-    let starts = group.places.values().flatten().map(|visit| visit.span.start_ns);
-    let mut starts: Vec<i64> = starts.collect();
-    starts.sort_unstable();
-    let Some(middle_ns) = starts.get(starts.len() / 2).copied() else { return false };
-    let at = group.places.keys().position(|place| place == hot).unwrap_or(0);
-    let half = |is_in: &dyn Fn(i64) -> bool| -> Option<f64> {
-        let counts = group.places.values();
-        let counts = counts.map(|visits| visits.iter().filter(|visit| is_in(visit.span.start_ns)).count() as f64);
-        ratio_of(&counts.collect::<Vec<f64>>(), at)
-    };
-    let ratios = [half(&|start_ns| start_ns < middle_ns), half(&|start_ns| start_ns >= middle_ns)];
-    ratios.iter().flatten().all(|ratio| *ratio >= HALF_RATIO_SHARE * thresholds.hot_ratio)
 }
 
 /// Median length of a visit at the fullest place and elsewhere.

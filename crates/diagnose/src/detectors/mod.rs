@@ -4,9 +4,11 @@
 //! the file, a `mod` line, a line in [`ALL`], the page. A test holds the four together.
 
 pub mod chatty_http;
+pub mod conflict_retry;
 pub mod cpu_saturation;
 pub mod cross_partition_query;
 pub mod database_saturation;
+pub mod few_clients;
 pub mod generator_limited;
 pub mod hot_partition;
 pub mod instrumentation_gap;
@@ -18,17 +20,21 @@ pub mod provisioned_rate;
 pub mod retrograde_throughput;
 pub mod retry_storm;
 pub mod serial_fan_out;
+pub mod sidecar_cost;
 pub mod straggler_branch;
 pub mod throttling;
+pub mod unequal_rates;
 
 use crate::Detector;
 
 /// Every detector.
 pub const ALL: &[&dyn Detector] = &[
     &chatty_http::ChattyHttp,
+    &conflict_retry::ConflictRetry,
     &cpu_saturation::CpuSaturation,
     &cross_partition_query::CrossPartitionQuery,
     &database_saturation::DatabaseSaturation,
+    &few_clients::FewClients,
     &generator_limited::GeneratorLimited,
     &hot_partition::HotPartition,
     &instrumentation_gap::InstrumentationGap,
@@ -40,8 +46,10 @@ pub const ALL: &[&dyn Detector] = &[
     &retrograde_throughput::RetrogradeThroughput,
     &retry_storm::RetryStorm,
     &serial_fan_out::SerialFanOut,
+    &sidecar_cost::SidecarCost,
     &straggler_branch::StragglerBranch,
     &throttling::Throttling,
+    &unequal_rates::UnequalRates,
 ];
 
 #[cfg(test)]

@@ -43,12 +43,26 @@ fn scaled(scene: &Scene<'_>) -> Option<String> {
     } else {
         format!("{} requests", units::number(usual))
     };
-    Some(format!(
-        "Traces are a sample: each stands for {stands_for} ({} of them were traced). Counts are scaled by that and shares \
-         hold; what happens to few requests may be in no trace. For rare cases trace all of them: \
-         `tracing: {{ sample: 1 }}`, or the services' OTEL_TRACES_SAMPLER_ARG.",
+    let mut caveat = format!(
+        "Traces are a sample: each stands for {stands_for} ({} of them are there). Counts are scaled by that and shares \
+         hold; what happens to few requests may be in no trace.",
         units::percent(1.0 / usual)
-    ))
+    );
+    let thinned = scene.trial.spans_thinned;
+    if thinned > 0 {
+        caveat.push_str(&format!(
+            " The run file neared its limit of size, so {} spans were left out. To keep more, make trials shorter or put \
+             fewer of them into one file.",
+            units::count(thinned)
+        ));
+    }
+    // What the file thins out last weighs what it came with.
+    if thinned == 0 || least >= scene.thresholds.sampled_weight {
+        caveat.push_str(
+            " For rare cases trace all of them: `tracing: { sample: 1 }`, or the services' OTEL_TRACES_SAMPLER_ARG.",
+        );
+    }
+    Some(caveat)
 }
 
 /// Fewer requests among the spans than were sent.
@@ -111,9 +125,25 @@ mod tests {
 
     #[test]
     fn a_known_rate_is_told() {
-        assert_one(&told(&SampledTraces, weighing(|_| 20.0)), &["each stands for 20 requests (5.0 % of them"]);
+        assert_one(
+            &told(&SampledTraces, weighing(|_| 20.0)),
+            &["each stands for 20 requests (5.0 % of them", "`tracing: { sample: 1 }`"],
+        );
         let mixed = told(&SampledTraces, weighing(|number| if number < 10 { 2.0 } else { 10.0 }));
         assert_one(&mixed, &["between 2 and 10 requests, mostly 10"]);
+    }
+
+    #[test]
+    fn what_the_file_left_out_is_not_the_samplers_doing() {
+        let of_file = |least: f64| {
+            let weighed = weighing(|number| least * if number < 4 { 1.0 } else { 4.0 });
+            let trial = TrialBuilder::new("a").steady(10, Load { vus: 4, rate: 100.0, latency_ms: 5.0 });
+            told_of(&SampledTraces, trial.traces(weighed).spans_thinned(12_345))
+        };
+        let kept_all = of_file(1.0);
+        assert_one(&kept_all, &["between 1 and 4 requests", "12,345 spans were left out", "make trials shorter"]);
+        assert!(!kept_all[0].contains("tracing:"), "{}", kept_all[0]);
+        assert_one(&of_file(20.0), &["mostly 80", "make trials shorter", "`tracing: { sample: 1 }`"]);
     }
 
     #[test]

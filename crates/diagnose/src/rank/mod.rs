@@ -11,6 +11,7 @@
 //! nothing is not it either, and is in nobody's way. A finding about the experiment is never it.
 
 mod bonds;
+pub(crate) mod of_run;
 mod paths;
 mod rules;
 
@@ -22,22 +23,27 @@ use crate::Detector;
 use crate::detectors::cpu_saturation::{CpuSaturation, HOST};
 use crate::detectors::cross_partition_query::CrossPartitionQuery;
 use crate::detectors::database_saturation::DatabaseSaturation;
+use crate::detectors::few_clients::FewClients;
 use crate::detectors::generator_limited::GeneratorLimited;
+use crate::detectors::hot_partition::HotPartition;
 use crate::detectors::instrumentation_gap::InstrumentationGap;
 use crate::detectors::not_steady::NotSteady;
 use crate::detectors::offered_load_limited::OfferedLoadLimited;
 use crate::detectors::provisioned_rate::ProvisionedRate;
 use crate::detectors::retrograde_throughput::RetrogradeThroughput;
+use crate::detectors::sidecar_cost::SidecarCost;
 use crate::detectors::straggler_branch::StragglerBranch;
+use crate::detectors::unequal_rates::UnequalRates;
 use crate::reading::Reading;
 use bonds::Bonds;
 use rules::{CAUSES, Findings, ORDER, Rule, are_of};
 
 /// About the experiment; those of the first list make its figures invalid when they are sure.
 const INVALIDATING: Findings = &[&GeneratorLimited, &NotSteady];
-const LIMITING: Findings = &[&GeneratorLimited, &NotSteady, &OfferedLoadLimited, &InstrumentationGap];
+const LIMITING: Findings =
+    &[&GeneratorLimited, &NotSteady, &OfferedLoadLimited, &InstrumentationGap, &FewClients, &UnequalRates];
 /// What nothing waits for yet.
-const COSTLY: Findings = &[&CrossPartitionQuery, &ProvisionedRate];
+const COSTLY: Findings = &[&CrossPartitionQuery, &ProvisionedRate, &SidecarCost];
 /// Detectors whose findings leave open what their time passes with.
 const UNEXPLAINING: Findings = &[&StragglerBranch];
 
@@ -47,6 +53,7 @@ pub(crate) fn ranked(mut findings: Vec<Finding>, reading: &Reading<'_>) -> Vec<F
     let least = reading.thresholds.narrow_place_share;
     findings.iter_mut().for_each(|finding| finding.role = role(finding, least));
     drop_explained_gaps(&mut findings);
+    drop_doubled_artefacts(&mut findings);
     findings.sort_by(by_place);
     let mut findings = absorbed(findings, &bonds);
     findings.sort_by(by_place);
@@ -84,6 +91,17 @@ fn drop_explained_gaps(findings: &mut Vec<Finding>) {
         findings.iter().map(|gap| is_gap(gap) && findings.iter().any(|other| explains(other, gap))).collect();
     let mut hidden = is_hidden.into_iter();
     findings.retain(|_| !hidden.next().unwrap_or(false));
+}
+
+/// Where the load has too few clients, that a replica is hot for want of keys is the same, said with less certainty.
+fn drop_doubled_artefacts(findings: &mut Vec<Finding>) {
+    let uneven: Vec<String> =
+        findings.iter().filter(|one| one.detector == FewClients.id()).map(|one| one.resource.clone()).collect();
+    let is_double = |finding: &Finding| {
+        let is_unsure = finding.detector == HotPartition.id() && finding.confidence == Confidence::Low;
+        is_unsure && uneven.contains(&finding.resource)
+    };
+    findings.retain(|finding| !is_double(finding));
 }
 
 /// Where a finding stands: its role, how sure it is when it is in the way, its cost.

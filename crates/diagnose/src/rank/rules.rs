@@ -7,6 +7,7 @@
 
 use crate::Detector;
 use crate::detectors::chatty_http::ChattyHttp;
+use crate::detectors::conflict_retry::ConflictRetry;
 use crate::detectors::cpu_saturation::CpuSaturation;
 use crate::detectors::cross_partition_query::CrossPartitionQuery;
 use crate::detectors::database_saturation::DatabaseSaturation;
@@ -94,6 +95,12 @@ pub(super) const CAUSES: &[Rule] = &[
         then: &[&DatabaseSaturation, &CpuSaturation],
         ties: &[Tie::SameResource],
         why: "The part that is asked most is full first.",
+    },
+    Rule {
+        first: &[&ConflictRetry],
+        then: &[&RetryStorm],
+        ties: &[Tie::SameOperation],
+        why: "A transaction that lost to another one is begun again.",
     },
     Rule {
         first: &[&RetryStorm],

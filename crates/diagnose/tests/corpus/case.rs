@@ -53,6 +53,14 @@ pub(crate) struct Case {
     /// What the trial itself complains of.
     #[serde(default)]
     pub(crate) spans_refused: u64,
+    /// Different addresses that the load comes from.
+    pub(crate) client_addresses: Option<u32>,
+    /// What the variant that it is compared with has in place of the same fields here.
+    #[serde(default)]
+    against: Option<Value>,
+    /// That variant.
+    #[serde(skip)]
+    pub(crate) first: Option<Box<Case>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
@@ -193,7 +201,15 @@ impl Case {
     /// # Errors
     /// What is wrong with the file.
     pub(crate) fn parse(source: &str) -> Result<Case, String> {
-        let mut case: Case = serde_json::from_value(super::yaml::parse(source)?).map_err(|error| error.to_string())?;
+        Self::of_value(super::yaml::parse(source)?)
+    }
+
+    fn of_value(value: Value) -> Result<Case, String> {
+        let mut case: Case = serde_json::from_value(value.clone()).map_err(|error| error.to_string())?;
+        if let Some(against) = case.against.take() {
+            let first = Self::of_value(replaced(value, against)?).map_err(|why| format!("`against`: {why}"))?;
+            case.first = Some(Box::new(first));
+        }
         if let Some(traces) = case.traces.take() {
             case.requests.push(Request { share: 1.0, traces });
         }
@@ -206,6 +222,16 @@ impl Case {
         }
         Ok(case)
     }
+}
+
+/// A case with some of its fields replaced, and compared with nothing.
+fn replaced(mut value: Value, by: Value) -> Result<Value, String> {
+    let (Some(fields), Value::Object(by)) = (value.as_object_mut(), by) else {
+        return Err("`against` must be a mapping".into());
+    };
+    fields.remove("against");
+    fields.extend(by);
+    Ok(value)
 }
 
 fn default_cores() -> u32 {

@@ -46,6 +46,7 @@ pub(crate) fn evidence_of(case: &Case) -> Result<TrialEvidence, String> {
         caveats: Vec::new(),
     };
     Ok(TrialEvidence {
+        client_addresses: case.client_addresses,
         trial,
         windows: phases.iter().map(|phase| phase.window.clone()).collect(),
         series: series_of(case, &services, &phases),
@@ -55,6 +56,7 @@ pub(crate) fn evidence_of(case: &Case) -> Result<TrialEvidence, String> {
         spans_total: spans_of(&phases).round() as u64,
         traces,
         spans_refused: case.spans_refused,
+        spans_thinned: 0,
         cores: case.cores,
     })
 }

@@ -21,11 +21,14 @@ use std::path::{Path, PathBuf};
 use case::{Case, YesNo};
 use narrows_diagnose::detectors::ALL;
 use narrows_diagnose::thresholds::Thresholds;
-use narrows_diagnose::{caveats, diagnose};
+use narrows_diagnose::{caveats, conclude, diagnose};
 use narrows_model::evidence::{TrialEvidence, Usage};
-use narrows_model::run::Window;
+use narrows_model::finding::Finding;
+use narrows_model::published::Notes;
+use narrows_model::run::{Trial, Window};
 use narrows_model::series::Point;
 use narrows_model::series::names::CPU_CORES;
+use narrows_testkit::trial::run_of_trials;
 use score::Verdict;
 
 /// Both precision and recall must reach it.
@@ -81,7 +84,10 @@ fn every_detector_has_cases_and_half_of_them_are_traps() {
 /// The verdict on a case, and the case in full.
 fn verdict_of(case: &Case) -> Result<(Verdict, String), String> {
     let trial = evidence::evidence_of(case)?;
-    let findings = diagnose(&trial, &Thresholds::default());
+    let findings = match &case.first {
+        Some(first) => beside(evidence::evidence_of(first)?, trial.clone())?,
+        None => diagnose(&trial, &Thresholds::default()),
+    };
     let mut text = format!("{}\n{}{}\n", case.case, case.what, case.source);
     for window in &trial.windows {
         let _ = writeln!(text, "{}", window_in_words(&trial, window));
@@ -89,6 +95,15 @@ fn verdict_of(case: &Case) -> Result<(Verdict, String), String> {
     let caveats = caveats(&trial, &Thresholds::default());
     let _ = writeln!(text, "{findings:#?}\n{caveats:#?}");
     Ok((score::judge(case, &findings)?, text))
+}
+
+/// What is found in a variant beside the first of its run.
+fn beside(first: TrialEvidence, trial: TrialEvidence) -> Result<Vec<Finding>, String> {
+    let first = TrialEvidence { trial: Trial { variant: "first".into(), ..first.trial }, ..first };
+    let objectives = vec![Vec::new(), Vec::new()];
+    let run = run_of_trials([first, trial]);
+    let mut outcome = conclude(run, objectives, Notes::default(), &Thresholds::default());
+    outcome.findings.pop().ok_or("no findings".into())
 }
 
 fn window_in_words(trial: &TrialEvidence, window: &Window) -> String {

@@ -1,0 +1,240 @@
+//! Transactions that met: how databases say that one of two had to give way, and what that cost a request.
+//!
+//! Databases say it by a number or SQL state, drivers by the type of their exception, some only by its text. What a
+//! request loses is the time from the beginning of its first try to the beginning of its last one, which is the work
+//! that was thrown away and the wait before it is done again. Where nothing is done again, it is the time to the
+//! conflict, and the caller gets an error.
+//!
+//! A row that exists already, or a document that does (409), is an answer and no conflict.
+
+use std::collections::HashMap;
+
+use narrows_model::trace::{Span, SpanId, SpanKind};
+
+use crate::calls::{Handled, went_wrong};
+use crate::requests::{is_database, query_text};
+
+/// SQL states of PostgreSQL (and of all that follow the standard), numbers of MySQL, MariaDB and SQL Server, statuses of
+/// Cosmos DB.
+const CODES: [&str; 7] = ["40001", "40P01", "55P03", "1205", "1213", "412", "449"];
+/// Types of exceptions, without their packages.
+const TYPES: [&str; 12] = [
+    "ER_LOCK_DEADLOCK",
+    "ER_LOCK_WAIT_TIMEOUT",
+    "DeadlockDetected",
+    "DeadlockDetectedError",
+    "SerializationFailure",
+    "SerializationError",
+    "LockNotAvailable",
+    "MySQLTransactionRollbackException",
+    "DeadlockLoserDataAccessException",
+    "CannotSerializeTransactionException",
+    "TransactionConflictException",
+    "TransactionCanceledException",
+];
+/// Texts of errors, lower case.
+const TEXTS: [&str; 6] = [
+    "deadlock found",
+    "deadlock detected",
+    "could not serialize access",
+    "lock wait timeout exceeded",
+    "was deadlocked on lock",
+    "wsrep detected deadlock",
+];
+/// How far up the parents are followed.
+const DEPTH_MAX: usize = 64;
+/// Of a text that is looked through, bytes.
+const TEXT_BYTES_MAX: usize = 4096;
+
+/// Whether a database had two transactions meet in this call, and this one lost.
+pub(crate) fn is_conflict(span: &Span) -> bool {
+    let facts = &span.facts;
+    let says_so = |text: &Option<String>| text.as_deref().is_some_and(is_name_of_conflict);
+    is_database(span)
+        && !asks_not_to_wait(span)
+        && (says_so(&facts.db_status)
+            || says_so(&facts.error_type)
+            || went_wrong(span) && (is_text_of_conflict(&span.status_message) || has_exception(span)))
+}
+
+/// Whoever asks for what is free only, such as a queue of jobs, is answered when nothing is.
+fn asks_not_to_wait(span: &Span) -> bool {
+    query_text(span).is_some_and(|text| text.to_uppercase().contains("NOWAIT"))
+}
+
+fn is_name_of_conflict(text: &str) -> bool {
+    let name = text.rsplit(['.', ':']).next().unwrap_or(text);
+    CODES.contains(&name) || TYPES.contains(&name)
+}
+
+fn is_text_of_conflict(text: &str) -> bool {
+    let end = (0..=TEXT_BYTES_MAX.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    let text = text[..end].to_lowercase();
+    TEXTS.iter().any(|known| text.contains(known))
+}
+
+/// Exceptions stand among the attributes, one by one or as a list.
+fn has_exception(span: &Span) -> bool {
+    let listed = span.attributes.get("narrows.exceptions").and_then(|listed| listed.as_array());
+    let in_list = listed.into_iter().flatten().any(|exception| {
+        let part = |key: &str| exception.get(key).and_then(|value| value.as_str()).unwrap_or("");
+        is_name_of_conflict(part("type")) || is_text_of_conflict(part("message"))
+    });
+    let own = |key: &str| span.attributes.get(key).and_then(|value| value.as_str()).unwrap_or("");
+    in_list || is_name_of_conflict(own("exception.type")) || is_text_of_conflict(own("exception.message"))
+}
+
+/// What conflicts did to one request.
+#[derive(Debug, Clone)]
+pub(crate) struct Met<'a> {
+    pub(crate) handled: &'a Handled<'a>,
+    /// The calls that lost, in order of start, each once.
+    pub(crate) conflicts: Vec<&'a Span>,
+    /// Whether its statements began again after the last of them.
+    pub(crate) began_again: bool,
+    /// Whether the request itself failed.
+    pub(crate) failed: bool,
+    /// Time that its caller would not have waited without, nanoseconds.
+    pub(crate) lost_ns: u64,
+}
+
+/// None when the request met no conflict.
+pub(crate) fn met<'a>(handled: &'a Handled<'a>) -> Option<Met<'a>> {
+    let calls = database_calls(handled);
+    let mut conflicts: Vec<&Span> = Vec::new();
+    for call in calls.iter().filter(|call| is_conflict(call)) {
+        // Two libraries that report one call overlap.
+        if conflicts.last().is_none_or(|last| call.start_ns >= last.end_ns) {
+            conflicts.push(call);
+        }
+    }
+    let (first, last) = (*conflicts.first()?, *conflicts.last()?);
+    let next = calls.iter().find(|call| call.start_ns >= last.end_ns && !is_rollback(call) && !is_conflict(call));
+    let start_ns = next.and_then(|next| {
+        let same = |call: &&&Span| call.start_ns <= first.start_ns && statement(call) == statement(next);
+        calls.iter().filter(same).map(|call| call.start_ns).min()
+    });
+    let began_ns = start_ns.unwrap_or(first.start_ns);
+    let end_ns = next.filter(|_| start_ns.is_some()).map_or(last.end_ns, |next| next.start_ns);
+    let failed = went_wrong(handled.request.entry);
+    Some(Met {
+        handled,
+        began_again: conflicts.len() > 1 || start_ns.is_some(),
+        failed,
+        lost_ns: end_ns.saturating_sub(began_ns).max(0) as u64,
+        conflicts,
+    })
+}
+
+fn statement(span: &Span) -> &str {
+    query_text(span).unwrap_or(&span.name)
+}
+
+fn is_rollback(span: &Span) -> bool {
+    let said = span.facts.db_operation.as_deref().unwrap_or_else(|| statement(span)).trim_start();
+    said.get(..8).is_some_and(|word| word.eq_ignore_ascii_case("ROLLBACK"))
+}
+
+/// All calls to databases that this request's service made for it, transactions' own statements too, in order of start.
+fn database_calls<'a>(handled: &Handled<'a>) -> Vec<&'a Span> {
+    let (entry, trace) = (handled.request.entry, handled.request.trace);
+    if !trace.spans.iter().any(is_conflict) {
+        return Vec::new();
+    }
+    let by_id: HashMap<SpanId, &Span> = trace.spans.iter().map(|span| (span.span_id, span)).collect();
+    let is_below = |span: &&Span| {
+        let mut above = *span;
+        for _ in 0..DEPTH_MAX {
+            if above.span_id == entry.span_id {
+                return true;
+            }
+            let is_other = above.service != entry.service || is_entry(above);
+            match above.parent_id.and_then(|parent| by_id.get(&parent)).filter(|_| !is_other) {
+                Some(parent) => above = parent,
+                None => return false,
+            }
+        }
+        false
+    };
+    let is_call = |span: &&Span| span.service == entry.service && is_database(span) && span.span_id != entry.span_id;
+    let mut calls: Vec<&Span> = trace.spans.iter().filter(is_call).filter(is_below).collect();
+    calls.sort_by_key(|span| (span.start_ns, span.end_ns));
+    calls
+}
+
+fn is_entry(span: &Span) -> bool {
+    matches!(span.kind, SpanKind::Server | SpanKind::Consumer)
+}
+
+#[cfg(test)]
+mod tests {
+    use narrows_testkit::spans::{SpanBuilder, query, server};
+
+    use super::*;
+    use crate::calls::by_operation;
+    use crate::requests::requests;
+    use crate::thresholds::Thresholds;
+
+    fn lost(text: &str) -> SpanBuilder {
+        query(text).failed().facts(|facts| facts.db_status = Some("1213".into()))
+    }
+
+    /// Conflicts, whether it began again, whether it failed, milliseconds lost.
+    fn seen(root: SpanBuilder) -> Option<(usize, bool, bool, f64)> {
+        let traces = [root.trace(1)];
+        let requests = requests(&traces, &Thresholds::default());
+        let operations = by_operation(&requests);
+        let handled = operations.values().flatten().next()?;
+        met(handled).map(|met| (met.conflicts.len(), met.began_again, met.failed, met.lost_ns as f64 / 1e6))
+    }
+
+    #[test]
+    fn what_is_done_again_is_lost() {
+        let root = server("bank", "POST /move").at(0.0, 100.0).children([
+            query("BEGIN").at(10.0, 1.0),
+            query("UPDATE a SET x = ? WHERE id = ?").at(12.0, 5.0),
+            lost("COMMIT").at(20.0, 10.0),
+            query("ROLLBACK").at(31.0, 1.0),
+            query("BEGIN").at(50.0, 1.0),
+            query("UPDATE a SET x = ? WHERE id = ?").at(52.0, 5.0),
+            query("COMMIT").at(60.0, 10.0),
+        ]);
+        assert_eq!(seen(root), Some((1, true, false, 40.0)));
+    }
+
+    #[test]
+    fn what_is_given_up_is_an_error() {
+        let root = server("bank", "POST /move").at(0.0, 100.0).failed().children([
+            query("BEGIN").at(10.0, 1.0),
+            lost("UPDATE a SET x = ? WHERE id = ?").at(12.0, 5.0),
+            query("ROLLBACK").at(20.0, 1.0),
+        ]);
+        assert_eq!(seen(root), Some((1, false, true, 5.0)));
+    }
+
+    #[test]
+    fn a_double_counts_once_and_an_answer_is_no_conflict() {
+        let stacked =
+            server("bank", "POST /move").at(0.0, 50.0).children([lost("A").at(1.0, 5.0), lost("A").at(1.1, 4.8)]);
+        assert_eq!(seen(stacked).map(|seen| seen.0), Some(1));
+        let duplicate =
+            query("INSERT INTO a VALUES (?)").failed().facts(|facts| facts.db_status = Some("23505".into()));
+        assert_eq!(seen(server("bank", "POST /a").at(0.0, 50.0).child(duplicate.at(1.0, 5.0))), None);
+    }
+
+    #[test]
+    fn drivers_say_it_in_many_ways() {
+        let of = |set: &dyn Fn(&mut narrows_model::trace::SpanFacts)| {
+            let span = query("COMMIT").failed().facts(|facts| set(facts));
+            server("bank", "POST /move").at(0.0, 9.0).child(span.at(1.0, 5.0)).trace(1).spans.iter().any(is_conflict)
+        };
+        for name in ["40001", "psycopg.errors.DeadlockDetected", "1205", "ER_LOCK_DEADLOCK"] {
+            assert!(of(&|facts| facts.error_type = Some(name.into())), "{name}");
+        }
+        for name in ["409", "23505", "TimeoutError", "57014"] {
+            assert!(!of(&|facts| facts.error_type = Some(name.into())), "{name}");
+        }
+        assert!(is_text_of_conflict("(1213, 'Deadlock found when trying to get lock; try restarting transaction')"));
+        assert!(!is_text_of_conflict("duplicate key value violates unique constraint"));
+    }
+}
