@@ -112,6 +112,7 @@ fn trial(shape: &Shape) -> TrialEvidence {
     let end_ns = shape.start_ns + LENGTH_S * SECOND;
     let warm_ns = shape.start_ns + WARMUP_S * SECOND;
     TrialEvidence {
+        client_addresses: None,
         trial: Trial {
             id: shape.id,
             variant: shape.variant.to_owned(),
@@ -135,6 +136,7 @@ fn trial(shape: &Shape) -> TrialEvidence {
         traces: (0..3).map(|n| trace(shape, n)).collect(),
         spans_total: 48_210,
         spans_refused: 0,
+        spans_thinned: 0,
         cores: 2,
     }
 }
@@ -439,6 +441,7 @@ fn comparison() -> Comparison {
         error_rate: 0.0005,
         cpu_seconds_per_request: Some(0.00743),
         services: Vec::new(),
+        sidecars: None,
         operations: Vec::new(),
         against_first: None,
     };

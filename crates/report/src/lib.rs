@@ -18,3 +18,4 @@ mod recurring;
 mod spent;
 pub mod table;
 pub mod text;
+mod used;

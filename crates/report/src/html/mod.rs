@@ -23,6 +23,7 @@ mod spent;
 mod summary;
 mod thin;
 mod timeline;
+mod used;
 mod waits;
 mod waterfall;
 
@@ -55,7 +56,7 @@ pub fn page(outcome: &Outcome) -> String {
         panels::section(outcome, &palette),
         requests::section(&requests, &palette),
         operations::section(outcome),
-        operations::services(outcome),
+        used::section(outcome, &palette),
         background::section(outcome),
     ]
     .concat();

@@ -1,12 +1,11 @@
-//! The tables of operations and of services: what each operation took and asked for, what each service used, variant
-//! by variant.
+//! The table of operations: what each took and asked for, variant by variant.
 
-use narrows_model::comparison::{Outcome, ServiceSummary};
+use narrows_model::comparison::Outcome;
 use narrows_model::operation::OperationSummary;
 use narrows_model::units;
 
 use super::escape::{Esc, cut};
-use crate::figures::{cpu_per_request, number};
+use crate::figures::number;
 use crate::operations::{Calls, Compared, calls, compared};
 
 /// Operations in the table at most: the slowest.
@@ -95,62 +94,6 @@ fn row(variant: &str, operation: &OperationSummary, slowest_ns: f64) -> String {
     )
 }
 
-/// What each service used; empty when nothing was sampled.
-pub(super) fn services(outcome: &Outcome) -> String {
-    let mut names: Vec<&str> = Vec::new();
-    let variants = &outcome.comparison.variants;
-    for service in variants.iter().flat_map(|variant| &variant.services) {
-        if !names.contains(&service.service.as_str()) {
-            names.push(&service.service);
-        }
-    }
-    if names.is_empty() {
-        return String::new();
-    }
-    let most = |of: fn(&ServiceSummary) -> f64| variants.iter().flat_map(|v| &v.services).map(of).fold(0.0, f64::max);
-    let highest = [most(|s| s.cpu_mean), most(|s| s.memory_mean)];
-    let shown = (ROWS_TOTAL / variants.len().clamp(1, VARIANTS_MAX)).min(names.len());
-    let groups: String = names[..shown]
-        .iter()
-        .map(|name| {
-            let of_variant = variants.iter().take(VARIANTS_MAX).filter_map(|variant| {
-                let service = variant.services.iter().find(|service| service.service == *name)?;
-                Some(service_row(&variant.variant, service, highest))
-            });
-            format!(
-                "<tbody><tr class=\"group\"><th colspan=\"6\">{}</th></tr>{}</tbody>",
-                Esc(cut(name, NAME_CHARS_MAX)),
-                of_variant.collect::<String>()
-            )
-        })
-        .collect();
-    let head: String = ["CPU, average", "CPU, maximum", "memory, average", "memory, maximum", "CPU per request"]
-        .map(|name| format!("<th class=\"n\">{name}</th>"))
-        .concat();
-    format!(
-        "<section id=\"services\"><h2>Services</h2><div class=\"scroll\"><table class=\"wide\"><thead><tr>\
-         <th>variant</th>{head}</tr></thead>{groups}</table></div><p class=\"note\">All replicas of a service \
-         together, while the load counted.</p></section>\n"
-    )
-}
-
-fn service_row(variant: &str, service: &ServiceSummary, highest: [f64; 2]) -> String {
-    let barred = |text: String, value: f64, highest: f64| {
-        let share = if highest > 0.0 { value / highest * 100.0 } else { 0.0 };
-        format!("<td class=\"n\">{text}<span class=\"bar\"><i style=\"width:{share:.1}%\"></i></span></td>")
-    };
-    let cores = |cores: f64| format!("{cores:.2} cores");
-    format!(
-        "<tr><th scope=\"row\">{}</th>{}<td class=\"n\">{}</td>{}<td class=\"n\">{}</td><td class=\"n\">{}</td></tr>",
-        Esc(variant),
-        barred(cores(service.cpu_mean), service.cpu_mean, highest[0]),
-        cores(service.cpu_max),
-        barred(units::bytes(service.memory_mean), service.memory_mean, highest[1]),
-        units::bytes(service.memory_max),
-        cpu_per_request(service.cpu_seconds_per_request)
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -168,7 +111,7 @@ mod tests {
             )
         );
         assert!(html.contains("<small>calls azure.cosmosdb</small>"));
-        assert_eq!((section(&fixture::outcome()), services(&fixture::outcome())), (String::new(), String::new()));
+        assert_eq!(section(&fixture::outcome()), "");
     }
 
     #[test]
@@ -179,12 +122,5 @@ mod tests {
         let html = section(&outcome);
         assert_eq!(html.matches("class=\"group\"").count(), 20);
         assert!(html.contains("44 faster ones are in the JSON") && !html.contains("GET /<"));
-    }
-
-    #[test]
-    fn services_stand_with_their_variants() {
-        let html = services(&drones::outcome());
-        assert_eq!((html.matches("class=\"group\"").count(), html.matches("<th scope=\"row\">").count()), (5, 20));
-        assert!(html.contains("<td class=\"n\">1.84 cores</td>"), "{html}");
     }
 }

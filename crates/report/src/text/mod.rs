@@ -13,6 +13,7 @@ mod published;
 mod spent;
 pub(crate) mod table;
 mod thresholds;
+mod used;
 
 use narrows_model::comparison::Outcome;
 use narrows_model::run::{Run, RunState, TrialState, Verdict};
@@ -58,6 +59,7 @@ pub fn outcome(outcome: &Outcome, style: Style) -> String {
         published::parameters(outcome, paint, width),
         table::objectives(outcome, paint, width),
         operations::all(outcome, paint, width),
+        used::all(outcome, paint, width),
         spent::all(outcome, paint, width),
         published::beside(outcome, paint, width),
         validity(outcome, paint, width),
@@ -271,8 +273,23 @@ mod tests {
         parallel             8,140   215 ms  86.0 ms   473 ms  882 ms         9            9      0     29
         partition-key       10,890  37.0 ms  14.8 ms  81.4 ms  152 ms         1            1      0   3.40
 
-        CPU         busiest is drone-scheduler, mean (and most) cores: baseline 0.45 (0.85), more-throughput
-                    0.60 (1.14), parallel 0.82 (1.56), partition-key 0.97 (1.84)
+        CPU/req (cores)        baseline  more-throughput        parallel   partition-key
+        ────────────────────────────────────────────────────────────────────────────────
+        gateway          7.69 ms (0.20)   4.44 ms (0.20)  2.70 ms (0.20)  2.02 ms (0.20)
+        delivery         4.23 ms (0.11)   2.44 ms (0.11)  1.49 ms (0.11)  1.11 ms (0.11)
+        package          1.54 ms (0.04)    889 µs (0.04)   541 µs (0.04)   404 µs (0.04)
+        docstore         5.38 ms (0.14)   3.11 ms (0.14)  1.89 ms (0.14)  1.41 ms (0.14)
+        drone-scheduler  17.3 ms (0.45)   13.3 ms (0.60)  11.1 ms (0.82)  9.80 ms (0.97)
+        all together     36.2 ms (0.94)   24.2 ms (1.09)  17.7 ms (1.31)  14.7 ms (1.46)
+
+        memory           baseline  more-throughput  parallel  partition-key
+        ───────────────────────────────────────────────────────────────────
+        gateway          46.0 MiB         46.0 MiB  46.0 MiB       46.0 MiB
+        delivery         55.0 MiB         55.0 MiB  55.0 MiB       55.0 MiB
+        package          64.0 MiB         64.0 MiB  64.0 MiB       64.0 MiB
+        docstore         73.0 MiB         73.0 MiB  73.0 MiB       73.0 MiB
+        drone-scheduler  82.0 MiB         82.0 MiB  82.0 MiB       82.0 MiB
+        all together      320 MiB          320 MiB   320 MiB        320 MiB
 
         Published: Performance tuning: multiple backend services, Azure Architecture Center. Measured: this
         run. Durations and calls are those of drone-scheduler GET /api/dronedeliveries/utilization.

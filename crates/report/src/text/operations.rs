@@ -8,6 +8,7 @@ use narrows_model::units;
 use super::Color;
 use super::paint::{Paint, clean, hanging, wrap};
 use super::table::{Align, render};
+use super::used::VARIANTS_MAX;
 use crate::figures::number;
 use crate::operations::{Compared, calls, compared};
 
@@ -25,11 +26,15 @@ const SPARED: [&str; 4] = ["p50", "p99", "completed", "p95"];
 /// Wider than any table.
 const UNBOUND: usize = u16::MAX as usize;
 
-/// A small table for each operation told, then the busiest service of each variant; empty when nothing is known.
+/// A small table for each operation told, then, of many variants, the busiest service of each; empty when nothing is
+/// known.
 pub(super) fn all(outcome: &Outcome, paint: Paint, width: usize) -> String {
     let mut sections: Vec<String> =
         told(compared(&outcome.comparison)).iter().map(|operation| one(operation, paint, width)).collect();
-    sections.push(busiest(&outcome.comparison.variants, paint, width));
+    // Elsewhere what each service used has a table of its own.
+    if outcome.comparison.variants.len() > VARIANTS_MAX {
+        sections.push(busiest(&outcome.comparison.variants, paint, width));
+    }
     sections.retain(|section| !section.is_empty());
     sections.join("\n")
 }

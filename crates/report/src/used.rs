@@ -1,0 +1,243 @@
+//! What each variant used of CPU and memory: services, then their sidecars apart, then sums; and replicas one by one.
+//!
+//! One row for each service, its replicas together. A sum has the mean of its parts added up; the most of each part was
+//! not reached at one time, so a sum has no maximum.
+
+use narrows_model::comparison::{
+    Outcome, ReplicaSummary, ServiceSummary, SidecarSummary, TraversalCount, VariantSummary,
+};
+use narrows_model::run::sidecar_of;
+use narrows_model::units;
+
+/// What a row is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// One service, or the sidecars of one.
+    Service,
+    /// Several of them.
+    Sum,
+}
+
+/// What was used in one variant.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Used {
+    /// CPU, mean, cores.
+    pub(crate) cores: f64,
+    /// The most of it at any sample; none of a sum.
+    pub(crate) cores_max: Option<f64>,
+    /// CPU for each successful request, core-seconds.
+    pub(crate) per_request: Option<f64>,
+    /// Memory, mean, bytes: pages that processes share count once where that was sampled.
+    pub(crate) memory: f64,
+    /// The most of it at any sample; none of a sum.
+    pub(crate) memory_max: Option<f64>,
+}
+
+/// One row over the variants.
+#[derive(Debug)]
+pub(crate) struct Row {
+    pub(crate) name: String,
+    pub(crate) kind: Kind,
+    /// In the order of the variants; none where the service did not run.
+    pub(crate) variants: Vec<Option<Used>>,
+}
+
+/// All rows: services, their sum and that of the sidecars where there are any, the sum of all; empty when nothing was
+/// sampled.
+pub(crate) fn rows(outcome: &Outcome) -> Vec<Row> {
+    let variants = &outcome.comparison.variants;
+    let mut names: Vec<&str> = Vec::new();
+    for service in variants.iter().flat_map(|variant| &variant.services) {
+        if !names.contains(&service.service.as_str()) {
+            names.push(&service.service);
+        }
+    }
+    let (sidecars, services): (Vec<&str>, Vec<&str>) = names.into_iter().partition(|name| sidecar_of(name).is_some());
+    let mut rows: Vec<Row> = services.iter().map(|name| row(variants, name)).collect();
+    if !sidecars.is_empty() {
+        rows.push(sum(variants, "services together", |name| sidecar_of(name).is_none()));
+        rows.extend(sidecars.iter().map(|name| row(variants, name)));
+        rows.push(sum(variants, "sidecars together", |name| sidecar_of(name).is_some()));
+    }
+    if rows.len() > 1 {
+        rows.push(sum(variants, "all together", |_| true));
+    }
+    rows
+}
+
+fn row(variants: &[VariantSummary], name: &str) -> Row {
+    let of = |variant: &VariantSummary| variant.services.iter().find(|service| service.service == name).map(used);
+    Row { name: name.to_owned(), kind: Kind::Service, variants: variants.iter().map(of).collect() }
+}
+
+fn used(service: &ServiceSummary) -> Used {
+    Used {
+        cores: service.cpu_mean,
+        cores_max: Some(service.cpu_max),
+        per_request: service.cpu_seconds_per_request,
+        memory: service.memory_pss_mean.unwrap_or(service.memory_mean),
+        memory_max: Some(service.memory_pss_max.unwrap_or(service.memory_max)),
+    }
+}
+
+fn sum(variants: &[VariantSummary], name: &str, is_meant: impl Fn(&str) -> bool) -> Row {
+    let of = |variant: &VariantSummary| {
+        let parts: Vec<Used> = variant.services.iter().filter(|one| is_meant(&one.service)).map(used).collect();
+        let add = |of: fn(&Used) -> f64| parts.iter().map(of).sum::<f64>();
+        let each: Option<Vec<f64>> = parts.iter().map(|part| part.per_request).collect();
+        (!parts.is_empty()).then(|| Used {
+            cores: add(|part| part.cores),
+            cores_max: None,
+            per_request: each.map(|each| each.iter().sum()),
+            memory: add(|part| part.memory),
+            memory_max: None,
+        })
+    };
+    Row { name: name.to_owned(), kind: Kind::Sum, variants: variants.iter().map(of).collect() }
+}
+
+/// The sidecars of each variant; empty where no variant has any.
+pub(crate) fn sidecars(outcome: &Outcome) -> Vec<Option<&SidecarSummary>> {
+    let all: Vec<_> = outcome.comparison.variants.iter().map(|variant| variant.sidecars.as_ref()).collect();
+    if all.iter().any(Option::is_some) { all } else { Vec::new() }
+}
+
+/// CPU for each sidecar that a request passes, and how many it passes: `20.1 µs × 7`.
+pub(crate) fn traversal(sidecars: &SidecarSummary) -> String {
+    let each = sidecars.cpu_seconds_per_traversal.map_or("–".to_owned(), |seconds| units::duration(seconds * 1e9));
+    let about = if sidecars.counted_from == TraversalCount::Services { "about " } else { "" };
+    format!("{each} × {about}{}", units::number(sidecars.traversals_per_request))
+}
+
+/// A service with several replicas in one variant.
+#[derive(Debug)]
+pub(crate) struct Replicated<'a> {
+    pub(crate) service: &'a str,
+    pub(crate) variant: &'a str,
+    pub(crate) replicas: &'a [ReplicaSummary],
+}
+
+/// All services that have several replicas, service by service.
+pub(crate) fn replicated(outcome: &Outcome) -> Vec<Replicated<'_>> {
+    let variants = &outcome.comparison.variants;
+    let mut all: Vec<Replicated<'_>> = Vec::new();
+    let mut names: Vec<&str> = Vec::new();
+    for service in variants.iter().flat_map(|variant| &variant.services).filter(|one| !one.replicas.is_empty()) {
+        if !names.contains(&service.service.as_str()) {
+            names.push(&service.service);
+        }
+    }
+    for name in names {
+        for variant in variants {
+            let service = variant.services.iter().find(|one| one.service == name && !one.replicas.is_empty());
+            all.extend(service.map(|one| Replicated {
+                service: name,
+                variant: &variant.variant,
+                replicas: &one.replicas,
+            }));
+        }
+    }
+    all
+}
+
+impl Replicated<'_> {
+    /// Requests per second of each replica; none where no span says who answered.
+    pub(crate) fn rates(&self) -> Option<Vec<String>> {
+        self.replicas.iter().map(|one| one.rate.map(units::rate)).collect()
+    }
+
+    /// CPU of each replica: of its cap, or in cores where not all are capped.
+    pub(crate) fn cpu(&self) -> Vec<String> {
+        let of_cap = |one: &ReplicaSummary| one.cpu_limit_cores.filter(|cap| *cap > 0.0).map(|cap| one.cpu_mean / cap);
+        let shares: Option<Vec<f64>> = self.replicas.iter().map(of_cap).collect();
+        match shares {
+            Some(shares) => shares.into_iter().map(units::percent).collect(),
+            None => self.replicas.iter().map(|one| format!("{:.2}", one.cpu_mean)).collect(),
+        }
+    }
+
+    /// Memory of each replica.
+    pub(crate) fn memory(&self) -> Vec<String> {
+        self.replicas.iter().map(|one| units::bytes(one.memory_mean)).collect()
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::fixture::drones;
+
+    /// The drones' run, whose last variant has sidecars and three gateways.
+    pub(crate) fn outcome() -> Outcome {
+        let mut outcome = drones::outcome();
+        let variant = outcome.comparison.variants.last_mut().unwrap();
+        let replica = |replica, rate| ReplicaSummary {
+            replica,
+            cpu_mean: 0.07,
+            cpu_limit_cores: (replica < 3).then_some(0.1),
+            memory_mean: 12.0 * 1_048_576.0,
+            rate,
+        };
+        variant.services[0].replicas =
+            [20.0, 20.5, 19.0].into_iter().zip(0..).map(|(r, n)| replica(n, Some(r))).collect();
+        let of = |name: &str, cores: f64| ServiceSummary {
+            service: narrows_model::run::sidecar_name(name),
+            cpu_mean: cores,
+            cpu_max: 2.0 * cores,
+            memory_mean: 6.0 * 1_048_576.0,
+            memory_max: 7.0 * 1_048_576.0,
+            cpu_seconds_per_request: Some(cores / variant.rate),
+            memory_pss_mean: Some(5.0 * 1_048_576.0),
+            memory_pss_max: Some(6.0 * 1_048_576.0),
+            replicas: Vec::new(),
+        };
+        let added = [of("gateway", 0.1), of("delivery", 0.05)];
+        variant.services.extend(added);
+        variant.sidecars = Some(SidecarSummary {
+            cpu_mean: 0.15,
+            cpu_share: 0.14,
+            traversals_per_request: 3.0,
+            counted_from: TraversalCount::Hops,
+            cpu_seconds_per_traversal: Some(0.15 / variant.rate / 3.0),
+        });
+        outcome
+    }
+
+    #[test]
+    fn sidecars_stand_apart_and_sums_add_up() {
+        let outcome = outcome();
+        let rows = rows(&outcome);
+        let names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
+        assert_eq!(
+            names[4..],
+            [
+                "drone-scheduler",
+                "services together",
+                "gateway.sidecar",
+                "delivery.sidecar",
+                "sidecars together",
+                "all together"
+            ]
+        );
+        let cores = |at: usize| rows[at].variants.last().unwrap().as_ref().unwrap().cores;
+        assert!((cores(9) - cores(5) - cores(8)).abs() < 1e-9 && (cores(8) - 0.15).abs() < 1e-9);
+        assert_eq!(rows[6].variants[0], None, "the first variant has none");
+        assert_eq!(rows[8].variants[3].as_ref().unwrap().memory, 10.0 * 1_048_576.0);
+        let plain = super::rows(&drones::outcome());
+        assert_eq!(plain.last().map(|row| row.name.as_str()), Some("all together"));
+        assert!(sidecars(&drones::outcome()).is_empty() && super::rows(&crate::fixture::outcome()).is_empty());
+    }
+
+    #[test]
+    fn replicas_are_told_by_their_cap_where_all_have_one() {
+        let mut outcome = outcome();
+        let told = |outcome: &Outcome| {
+            let all = replicated(outcome);
+            (all.len(), all[0].rates().map(|rates| rates.join(" ")), all[0].cpu().join(" "))
+        };
+        assert_eq!(told(&outcome), (1, Some("20.0/s 20.5/s 19.0/s".to_owned()), "70 % 70 % 70 %".to_owned()));
+        let replicas = &mut outcome.comparison.variants.last_mut().unwrap().services[0].replicas;
+        (replicas[0].cpu_limit_cores, replicas[1].rate) = (None, None);
+        assert_eq!(told(&outcome), (1, None, "0.07 0.07 0.07".to_owned()));
+    }
+}
