@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, waitpid};
 
 use crate::Error;
-use crate::guard::Guard;
+use crate::guard::{self, Guard};
 
 const KILL_PATIENCE: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_millis(20);
@@ -70,9 +70,7 @@ impl Adopted {
 
 /// All children of this process, dead ones that were not waited for included.
 fn children() -> BTreeSet<i32> {
-    let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
-    let lists = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
-    lists.flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<i32>>()).collect()
+    guard::children(std::process::id() as i32).into_iter().collect()
 }
 
 /// Waits for a child without blocking; whether it is gone.

@@ -75,7 +75,9 @@ pub(crate) fn write(path: &Path, recorder: &Recorder, objectives: &[Objective]) 
     Ok(())
 }
 
-fn conclude(evidence: RunEvidence, objectives: &[Objective]) -> Outcome {
+fn conclude(mut evidence: RunEvidence, objectives: &[Objective]) -> Outcome {
+    let client_addresses = experiment::client_addresses(&evidence.run.experiment_source);
+    evidence.trials.iter_mut().for_each(|trial| trial.client_addresses = client_addresses);
     let judged: Vec<Vec<ObjectiveResult>> =
         evidence.trials.iter().map(|trial| judging::of_trial(objectives, trial)).collect();
     let notes = experiment::notes(&evidence.run.experiment_source);

@@ -52,6 +52,28 @@ pub enum Error {
         /// What it printed last.
         last_lines: Vec<String>,
     },
+    /// A program that a component needs is not on this machine.
+    #[error("{service}: `{program}` is not on this machine; it was looked for in {places}")]
+    NoProgram {
+        /// The service.
+        service: String,
+        /// What is missing.
+        program: String,
+        /// Where it was looked for.
+        places: String,
+        /// The Debian package that has it; empty where there is none.
+        package: &'static str,
+    },
+    /// A component could not be made ready.
+    #[error("{service}: {what}{}", tail(.last_lines))]
+    Component {
+        /// The service.
+        service: String,
+        /// What failed.
+        what: String,
+        /// What was printed last.
+        last_lines: Vec<String>,
+    },
     /// A service ended instead of coming up.
     #[error("{service}: {how} before it was ready{}", tail(.last_lines))]
     EndedEarly {
@@ -186,6 +208,10 @@ impl Error {
             Error::Spawn { source, program, .. } if source.kind() == std::io::ErrorKind::NotFound => Some(format!(
                 "`{program}` is looked up in PATH, or in the service's cwd when it contains a `/`; `narrows doctor` lists missing servers"
             )),
+            Error::NoProgram { package: "", .. } => Some("put it on PATH; Debian has no package".into()),
+            Error::NoProgram { package, .. } => {
+                Some(format!("`apt-get install {package}`; `narrows doctor` lists what else is missing"))
+            }
             Error::PortTaken { .. } => Some("without `port:` a free one is handed out as ${port}".into()),
             Error::RunFile(error) => hint_of(error),
             Error::Otlp(narrows_telemetry::otlp::Error::Listen { source, .. })
@@ -208,10 +234,11 @@ impl Error {
 }
 
 fn hint_of(error: &narrows_telemetry::run_file::Error) -> Option<String> {
-    use narrows_telemetry::run_file::Error::{Complete, Exists, InUse};
+    use narrows_telemetry::run_file::Error::{Complete, Exists, InUse, Unsettled};
     match error {
         Exists(_) => Some("give another `--out`, or go on with that run by `--resume`".into()),
         InUse { .. } => Some("wait for that run to end, or end it with Ctrl-C".into()),
+        Unsettled { .. } => Some("copy it, with its -wal file, to a place that can be written to".into()),
         Complete(_) => {
             Some("nothing is left to do; start a new run, or look at this one with `narrows diagnose`".into())
         }

@@ -25,6 +25,8 @@ pub const MARKER: &str = "NARROWS_RUN_ID";
 
 const KILL_PATIENCE: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_millis(20);
+/// So many descendants of a process are looked for.
+const DESCENDANTS_MAX: usize = 10_000;
 
 /// The run's end of the pipe. Dropping it without [`Guard::done`] makes the guard clean up.
 #[derive(Debug)]
@@ -154,14 +156,16 @@ pub fn watch(input: impl BufRead) {
         return;
     }
     for group in &watched.groups {
+        // Found before their parents are gone: workers that lead sessions of their own.
+        let workers = descendants(*group);
         kill_group(*group, Signal::KILL);
+        workers.into_iter().for_each(|pid| send(pid, Signal::KILL));
     }
-    for pid in watched.processes.iter().filter_map(|pid| Pid::from_raw(*pid)) {
-        let _ = kill_process(pid, Signal::KILL);
-    }
+    watched.processes.iter().for_each(|pid| send(*pid, Signal::KILL));
     if let Some(marker) = &watched.marker {
         kill_marked(marker);
     }
+    watched.folders.iter().for_each(|folder| kill_working_in(folder));
     for cgroup in &watched.cgroups {
         crate::cgroup::empty_and_remove(cgroup);
     }
@@ -175,6 +179,59 @@ pub(crate) fn kill_group(leader: i32, signal: Signal) {
     if let Some(pid) = Pid::from_raw(leader) {
         let _ = kill_process_group(pid, signal);
     }
+}
+
+/// Sends a signal to a process; one that is gone is fine.
+pub(crate) fn send(pid: i32, signal: Signal) {
+    if let Some(pid) = Pid::from_raw(pid) {
+        let _ = kill_process(pid, signal);
+    }
+}
+
+/// The descendants of a process, parents before their children, at most [`DESCENDANTS_MAX`].
+pub(crate) fn descendants(pid: i32) -> Vec<i32> {
+    let mut found = children(pid);
+    let mut next = 0;
+    while next < found.len() && found.len() < DESCENDANTS_MAX {
+        let more = children(found[next]);
+        found.extend(more);
+        next += 1;
+    }
+    found
+}
+
+/// The children of a process, dead ones that were not waited for included.
+pub(crate) fn children(pid: i32) -> Vec<i32> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let lists = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
+    lists.flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<i32>>()).collect()
+}
+
+/// Kills the processes that work in a folder of the run's own, and waits, for at most five seconds, until none is left.
+///
+/// Servers that write over their environment and give each worker a session of its own leave no other trace. A process
+/// at a terminal is somebody looking on and is let be.
+pub(crate) fn kill_working_in(folder: &Path) {
+    let deadline = Instant::now() + KILL_PATIENCE;
+    loop {
+        let there = processes().filter(|pid| works_in(*pid, folder)).collect::<Vec<i32>>();
+        if there.is_empty() || Instant::now() > deadline {
+            return;
+        }
+        there.into_iter().for_each(|pid| send(pid, Signal::KILL));
+        std::thread::sleep(POLL);
+    }
+}
+
+fn works_in(pid: i32, folder: &Path) -> bool {
+    fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd.starts_with(folder)) && !has_terminal(pid)
+}
+
+/// By `tty_nr`, the fifth field after the name in `/proc/PID/stat`.
+fn has_terminal(pid: i32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let after_name = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
+    after_name.split(' ').nth(4).is_some_and(|terminal| terminal != "0")
 }
 
 /// Whether a process group whose leader has been waited for still has a member. Members that became this process's
@@ -198,21 +255,21 @@ pub(crate) fn kill_marked(mark: &str) -> usize {
         }
         for pid in marked {
             seen.insert(pid);
-            if let Some(pid) = Pid::from_raw(pid) {
-                let _ = kill_process(pid, Signal::KILL);
-            }
+            send(pid, Signal::KILL);
         }
         std::thread::sleep(POLL);
     }
 }
 
 fn marked_processes(needle: &[u8]) -> Vec<i32> {
-    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    processes().filter(|pid| carries(*pid, needle)).collect()
+}
+
+/// All processes but this one.
+fn processes() -> impl Iterator<Item = i32> {
     let own = std::process::id() as i32;
-    entries
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok())
-        .filter(|pid| *pid != own && carries(*pid, needle))
-        .collect()
+    let entries = fs::read_dir("/proc").into_iter().flatten();
+    entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok()).filter(move |pid| *pid != own)
 }
 
 fn carries(pid: i32, needle: &[u8]) -> bool {
@@ -254,6 +311,30 @@ mod tests {
                 done: false
             }
         );
+    }
+
+    #[test]
+    fn workers_with_sessions_of_their_own_are_found_by_their_parents_and_by_where_they_work() {
+        let folder = tempfile::tempdir().unwrap();
+        let there = folder.path().canonicalize().unwrap();
+        let script = "setsid sleep 60 & echo $!; wait";
+        let mut server = Command::new("sh")
+            .args(["-c", script])
+            .current_dir(&there)
+            .process_group(0)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        std::io::BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let worker: i32 = line.trim().parse().unwrap();
+        assert_eq!(descendants(server.id() as i32), [worker]);
+        assert!(works_in(worker, &there) && !works_in(worker, Path::new("/no/such/folder")));
+        kill_group(server.id() as i32, Signal::KILL);
+        assert!(!server.wait().unwrap().success());
+        kill_working_in(&there);
+        assert!(!works_in(worker, &there), "the worker outlived its folder");
     }
 
     #[test]

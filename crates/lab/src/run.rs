@@ -17,8 +17,8 @@ use crate::guard::Guard;
 use crate::ports::Ports;
 use crate::progress::{Event, Progress};
 use crate::setup::Setups;
-use crate::trial::{Bench, PlannedLoad, Roots, Work};
-use crate::{Error, conclude, environment, plan};
+use crate::trial::{Bench, Faults, PlannedLoad, Roots, Work};
+use crate::{Error, conclude, environment, held, plan};
 
 /// What to run and how.
 #[derive(Debug)]
@@ -174,6 +174,8 @@ fn run_trials(
         adopted: Adopted::start(),
         ports: Ports::new(),
         setups: Setups::default(),
+        planned_faults: Vec::new(),
+        faults: Faults::default(),
         stop,
     };
     let mut result = Ok(());
@@ -184,7 +186,7 @@ fn run_trials(
         }
         let trial = &mut trials[*index];
         progress.tell(&Event::TrialStarted { trial, position, of: todo.len() });
-        result = one_trial(&mut bench, file, trial, work, progress);
+        result = one_trial(&mut bench, (file, &options.path), trial, work, progress);
         progress.tell(&Event::TrialEnded { trial });
         if result.is_err() {
             break;
@@ -198,25 +200,27 @@ fn run_trials(
 
 fn one_trial(
     bench: &mut Bench<'_>,
-    file: &RunFile,
+    (file, path): (&RunFile, &Path),
     trial: &mut Trial,
     work: &mut dyn Work,
     progress: &mut dyn Progress,
 ) -> Result<(), Error> {
-    let variant = bench
+    let mut variant = bench
         .experiment
         .variants
         .iter()
         .find(|variant| variant.name == trial.variant)
+        .cloned()
         .ok_or_else(|| Error::Resume(format!("the experiment has no variant `{}` any more", trial.variant)))?;
     let recorder = file.recorder();
     if trial.state != TrialState::Planned {
         file.restart_trial(trial.id)?;
     }
     *trial = plan::begun(trial, environment::now_ns());
+    held::adapt(bench.experiment, path, &mut variant, trial)?;
     recorder.put_trial(trial)?;
     recorder.set_trial(Some(trial.id));
-    let result = bench.trial(variant, trial, work, progress);
+    let result = bench.trial(&variant, trial, work, progress);
     recorder.set_trial(None);
     trial.ended_ns = Some(environment::now_ns());
     trial.state = match &result {

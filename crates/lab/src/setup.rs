@@ -2,35 +2,18 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
-
-use narrows_telemetry::Store;
-use rustix::process::Signal;
+use std::time::Instant;
 
 use crate::Error;
-use crate::components::process::{Process, Spec};
+use crate::components::process::Spec;
+use crate::components::workshop::Workshop;
 use crate::experiment::BoundService;
-use crate::guard::Guard;
-use crate::progress::{Event, Progress};
-
-const POLL: Duration = Duration::from_millis(20);
-const STOP_PATIENCE: Duration = Duration::from_secs(2);
+use crate::progress::Event;
 
 /// Which services have been set up in this run.
 #[derive(Debug, Default)]
 pub(crate) struct Setups {
     done: BTreeSet<String>,
-}
-
-/// What a setup needs from its run.
-pub(crate) struct Surroundings<'a> {
-    pub(crate) mark: &'a str,
-    pub(crate) store: &'a Arc<dyn Store>,
-    pub(crate) guard: &'a mut Guard,
-    pub(crate) stop: &'a AtomicBool,
-    pub(crate) progress: &'a mut dyn Progress,
 }
 
 impl Setups {
@@ -39,15 +22,30 @@ impl Setups {
         &mut self,
         service: &BoundService,
         env: &[(String, String)],
-        around: &mut Surroundings<'_>,
+        workshop: &mut Workshop<'_>,
     ) -> Result<(), Error> {
         if self.done.contains(&service.name) {
             return Ok(());
         }
         let deadline = Instant::now() + service.setup_timeout;
         for command in &service.setup {
-            around.progress.tell(&Event::SettingUp { service: &service.name, command: &shown(command, &service.cwd) });
-            run_one(service, command, env, deadline, around)?;
+            let shown = shown(command, &service.cwd);
+            workshop.progress.tell(&Event::SettingUp { service: &service.name, command: &shown });
+            let spec = Spec {
+                service: service.name.clone(),
+                replica: 0,
+                command: command.clone(),
+                cwd: service.cwd.clone(),
+                env: env.to_vec(),
+                account: None,
+                wanted_line: None,
+            };
+            let left = deadline.saturating_duration_since(Instant::now());
+            if let Err(botched) = workshop.run(&spec, left)? {
+                let how = botched.how(service.setup_timeout);
+                let last_lines = botched.last_lines;
+                return Err(Error::Setup { service: service.name.clone(), command: shown, how, last_lines });
+            }
         }
         self.done.insert(service.name.clone());
         Ok(())
@@ -63,45 +61,4 @@ fn shown(command: &[String], cwd: &Path) -> String {
         *program = relative.to_string_lossy().into_owned();
     }
     words.join(" ")
-}
-
-fn run_one(
-    service: &BoundService,
-    command: &[String],
-    env: &[(String, String)],
-    deadline: Instant,
-    around: &mut Surroundings<'_>,
-) -> Result<(), Error> {
-    let spec = Spec {
-        service: service.name.clone(),
-        replica: 0,
-        command: command.to_vec(),
-        cwd: service.cwd.clone(),
-        env: env.to_vec(),
-        wanted_line: None,
-    };
-    let mut process = Process::start(&spec, None, around.mark, around.store, around.guard)?;
-    let how = loop {
-        if let Some(how) = process.ended() {
-            break how;
-        }
-        if around.stop.load(Ordering::Relaxed) {
-            process.stop(Signal::TERM, STOP_PATIENCE, around.guard);
-            return Err(Error::Interrupted);
-        }
-        if Instant::now() > deadline {
-            break format!(
-                "took longer than {}",
-                narrows_model::units::duration(service.setup_timeout.as_nanos() as f64)
-            );
-        }
-        std::thread::sleep(POLL);
-    };
-    let succeeded = process.succeeded();
-    let last_lines = process.last_lines().last_words();
-    process.stop(Signal::TERM, STOP_PATIENCE, around.guard);
-    if succeeded {
-        return Ok(());
-    }
-    Err(Error::Setup { service: service.name.clone(), command: shown(command, &service.cwd), how, last_lines })
 }

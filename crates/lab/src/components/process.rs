@@ -14,6 +14,7 @@ use narrows_model::series::LogStream;
 use narrows_telemetry::Store;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, set_parent_process_death_signal, setsid, waitid};
 
+use super::account::Account;
 use super::output::{LastLines, Source, capture};
 use crate::Error;
 use crate::cgroup::Cgroup;
@@ -34,6 +35,8 @@ pub(crate) struct Spec {
     pub(crate) cwd: PathBuf,
     /// Added to this process's own environment.
     pub(crate) env: Vec<(String, String)>,
+    /// Whose rights it gets; this process's own without.
+    pub(crate) account: Option<Account>,
     /// A text in its output that someone waits for.
     pub(crate) wanted_line: Option<String>,
 }
@@ -97,7 +100,7 @@ impl Process {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        bind_to_parent(&mut command, doors);
+        bind_to_parent(&mut command, doors, spec.account);
         command.spawn()
     }
 
@@ -149,6 +152,20 @@ impl Process {
     /// The code it exited with; none while it lives or when a signal ended it.
     pub(crate) fn exit_code(&self) -> Option<i32> {
         self.ended.and_then(|status| status.code())
+    }
+
+    /// Sends a signal to its group, unless it has ended.
+    pub(crate) fn signal_group(&self, signal: Signal) {
+        if self.ended.is_none() {
+            guard::kill_group(self.pid() as i32, signal);
+        }
+    }
+
+    /// Sends a signal to its group and to descendants that lead groups of their own, unless it has ended.
+    pub(crate) fn signal_all(&self, signal: Signal) {
+        let descendants = if self.ended.is_none() { guard::descendants(self.pid() as i32) } else { Vec::new() };
+        self.signal_group(signal);
+        descendants.into_iter().for_each(|pid| guard::send(pid, signal));
     }
 
     /// Asks the whole group to end, waits up to `patience` until all of it has, then kills what is left.
@@ -214,18 +231,23 @@ pub(crate) enum Ended {
     unsafe_code,
     reason = "a child must leave our session, join its cgroup and tie its life to ours between fork and exec"
 )]
-fn bind_to_parent(command: &mut Command, doors: Vec<File>) {
+fn bind_to_parent(command: &mut Command, doors: Vec<File>, account: Option<Account>) {
     let parent = rustix::process::getpid();
-    // SAFETY: the closure only makes system calls (setsid, prctl, getppid, write); it does not allocate or take locks.
+    // SAFETY: the closure only makes system calls (setsid, write, setgroups, setgid, setuid, prctl, getppid); it does not
+    // allocate or take locks.
     unsafe {
         command.pre_exec(move || {
             setsid()?;
+            for door in &doors {
+                rustix::io::write(door, b"0")?;
+            }
+            // The kernel forgets the parent-death signal when rights change, so it is asked for afterwards.
+            if let Some(account) = account {
+                account.take_on()?;
+            }
             set_parent_process_death_signal(Some(Signal::KILL))?;
             if rustix::process::getppid() != Some(parent) {
                 return Err(std::io::ErrorKind::BrokenPipe.into());
-            }
-            for door in &doors {
-                rustix::io::write(door, b"0")?;
             }
             Ok(())
         });
@@ -278,6 +300,7 @@ mod tests {
             command: vec!["sh".into(), "-c".into(), script.into()],
             cwd: "/".into(),
             env: vec![("GREETING".into(), "hello".into())],
+            account: None,
             wanted_line: Some("up".into()),
         };
         let store: Arc<dyn Store> = Arc::new(Nowhere);

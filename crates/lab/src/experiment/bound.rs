@@ -6,14 +6,40 @@ use std::time::Duration;
 use narrows_model::load::LoadPlan;
 use rustix::process::Signal;
 
-/// A replica that needs a port: its service, its number from 0, and the port when the file fixes it.
-pub type Replica = (String, u32, Option<u16>);
+pub use super::components::{Balance, BoundComponent, Galera, HashKey, Mariadb, Nginx, Postgres, Protocol};
+use super::grammar::PROXIES;
+
+/// A replica that needs ports.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Replica {
+    /// Its service.
+    pub service: String,
+    /// Its number, from 0.
+    pub replica: u32,
+    /// The port that others know it by, when the file fixes it.
+    pub port: Option<u16>,
+    /// How many ports it needs besides.
+    pub further: usize,
+}
+
+/// A replica and the ports it was handed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Allotted {
+    /// Its service.
+    pub service: String,
+    /// Its number, from 0.
+    pub replica: u32,
+    /// The port that others know it by.
+    pub port: u16,
+    /// As many more as [`Replica::further`] says.
+    pub further: Vec<u16>,
+}
 
 /// What is known about a trial only when it is about to begin.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bindings {
-    /// Service, replica from 0, and its port; the replicas of a service in order.
-    pub ports: Vec<(String, u32, u16)>,
+    /// The ports of all replicas; the replicas of a service in order.
+    pub ports: Vec<Allotted>,
     /// Where services send their telemetry: `http://host:port`.
     pub otlp_endpoint: String,
     /// A folder that is this trial's alone.
@@ -25,9 +51,9 @@ pub struct Bindings {
 }
 
 impl Bindings {
-    /// The ports of a service's replicas, in order.
+    /// The ports by which a service's replicas are known, in order.
     pub(super) fn ports_of(&self, service: &str) -> impl Iterator<Item = u16> {
-        self.ports.iter().filter(move |(name, ..)| name == service).map(|(_, _, port)| *port)
+        self.ports.iter().filter(move |one| one.service == service).map(|one| one.port)
     }
 
     /// The first four bytes of the trial's trace ids: FNV-1a (Fowler, Noll, Vo) over the folder that is its alone.
@@ -45,6 +71,32 @@ pub struct BoundTrial {
     pub services: Vec<BoundService>,
     /// The load.
     pub load: BoundLoad,
+    /// What is done to replicas meanwhile, earliest first.
+    pub faults: Vec<Fault>,
+}
+
+/// Something that is done to a replica under load.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// When, from the beginning of the load.
+    pub at: Duration,
+    /// What.
+    pub deed: Deed,
+    /// The service.
+    pub service: String,
+    /// Which of its replicas, from 0.
+    pub replica: u32,
+}
+
+/// What a fault does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deed {
+    /// All processes of the replica are killed.
+    Kill,
+    /// They stand still for so long.
+    Pause(Duration),
+    /// The replica is stopped in order and started again; one that is down is started.
+    Restart,
 }
 
 /// What sends the load.
@@ -90,19 +142,17 @@ pub struct BoundService {
     pub replica: u32,
     /// The port it is to listen on.
     pub port: u16,
-    /// Program and arguments, at least one. A program with a `/` is an absolute path.
-    pub command: Vec<String>,
-    /// The absolute path of the folder it is started in.
+    /// What is started.
+    pub start: Start,
+    /// The absolute path of the folder that `setup` and `run` are started in.
     pub cwd: PathBuf,
     /// Environment variables to set beside those it inherits.
     pub env: Vec<(String, String)>,
-    /// Commands to run once in a run before the service's first start, each as `command` is.
+    /// Commands to run once in a run before the service's first start, each a program and its arguments.
     pub setup: Vec<Vec<String>>,
     /// How long all of `setup` may take together.
     pub setup_timeout: Duration,
-    /// What tells that it can be used.
-    pub ready: Ready,
-    /// How long that may take.
+    /// How long it may take until it can be used.
     pub ready_timeout: Duration,
     /// The cap on processor time, in cores.
     pub cpus: Option<f64>,
@@ -114,6 +164,104 @@ pub struct BoundService {
     pub stop_timeout: Duration,
     /// What becomes of it when it ends by itself under load.
     pub restart: Restart,
+    /// The proxy beside it.
+    pub sidecar: Option<BoundSidecar>,
+}
+
+impl BoundService {
+    /// The port that others know it by: its sidecar's if it has one.
+    pub fn advertised_port(&self) -> u16 {
+        self.sidecar.as_ref().map_or(self.port, |sidecar| sidecar.port)
+    }
+}
+
+/// What a replica is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Start {
+    /// A program.
+    Run {
+        /// Program and arguments, at least one. A program with a `/` is an absolute path.
+        command: Vec<String>,
+        /// What tells that it can be used.
+        ready: Ready,
+    },
+    /// A component.
+    Component {
+        /// Which, and its settings.
+        component: BoundComponent,
+        /// The replicas of the service in order, this one among them.
+        siblings: Vec<Sibling>,
+    },
+}
+
+/// A replica of a component as the others of its service know it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sibling {
+    /// The port that it listens on.
+    pub port: u16,
+    /// The ports that the component asks for beside that.
+    pub further: Vec<u16>,
+}
+
+/// The proxy beside a replica.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BoundSidecar {
+    /// Which; never [`Proxy::None`].
+    pub proxy: Proxy,
+    /// What the replica speaks.
+    pub protocol: Protocol,
+    /// The port that others know the replica by. What comes there goes to the replica's own.
+    pub port: u16,
+    /// The port for other sidecars, by mutual TLS. None without TLS.
+    pub tls_port: Option<u16>,
+    /// Its listeners for what the replica calls: one for each replica of every other service.
+    pub outbound: Vec<Outbound>,
+    /// Whether it writes a line for each request.
+    pub has_access_log: bool,
+    /// The cap on processor time, in cores.
+    pub cpus: Option<f64>,
+    /// The cap on memory.
+    pub memory_bytes: Option<u64>,
+}
+
+/// A listener for what a replica calls.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outbound {
+    /// The service that is called.
+    pub service: String,
+    /// Which of its replicas.
+    pub replica: u32,
+    /// The port that the caller is told.
+    pub listen: u16,
+    /// Where it goes.
+    pub upstream: u16,
+    /// Whether it goes there by mutual TLS: both ends have a sidecar with TLS.
+    pub is_secure: bool,
+    /// What is spoken.
+    pub protocol: Protocol,
+}
+
+/// A kind of proxy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Proxy {
+    /// No sidecar.
+    None,
+    /// The one that Narrows brings.
+    Narrows,
+    /// HAProxy.
+    Haproxy,
+    /// NGINX.
+    Nginx,
+    /// Envoy.
+    Envoy,
+}
+
+impl Proxy {
+    /// The proxy of that name, one of those that the grammar lists.
+    pub(super) fn named(name: &str) -> Option<Self> {
+        let all = [Self::None, Self::Narrows, Self::Haproxy, Self::Nginx, Self::Envoy];
+        PROXIES.iter().zip(all).find(|(known, _)| **known == name).map(|(_, proxy)| proxy)
+    }
 }
 
 /// What becomes of a replica that ends by itself under load.

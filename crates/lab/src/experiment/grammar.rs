@@ -3,6 +3,8 @@
 //! The part about the load is in `load_grammar.rs`. This is data. `check.rs` holds a file against it, `complete.rs` fills in its defaults and `${…}`, `schema.rs`
 //! publishes it. A key is added here, read where its section is read, and described in `docs/reference/experiment.md`.
 
+use super::components::{GALERA, MARIADB, NGINX, POSTGRES};
+use super::faults::FAULTS;
 use super::kind::Kind;
 use super::load_grammar::LOAD;
 use super::shape::{Case, Field, Map, Named, Need, Rule, Scope, Shape, Tagged, key};
@@ -43,6 +45,11 @@ static LITERAL_DURATION: Shape = Shape::Scalar(Kind::PositiveDuration, Scope::Li
 static REPLICA_TEXT: Shape = Shape::Scalar(Kind::Text, Scope::Replica);
 pub(super) static POSITIVE_DURATION: Shape = Shape::Scalar(Kind::PositiveDuration, Scope::Parameters);
 pub(super) static DURATION: Shape = Shape::Scalar(Kind::Duration, Scope::Parameters);
+static CORES: Shape = Shape::Scalar(Kind::Cores, Scope::Parameters);
+static MEMORY: Shape = Shape::Scalar(Kind::Memory, Scope::Parameters);
+
+/// What can stand beside a replica, as [`super::bound::Proxy`] has it.
+pub(super) const PROXIES: &[&str] = &["none", "narrows", "haproxy", "nginx", "envoy"];
 
 /// The whole file.
 pub(super) static EXPERIMENT: Shape = Shape::Map(Map::of(&[
@@ -58,6 +65,7 @@ pub(super) static EXPERIMENT: Shape = Shape::Map(Map::of(&[
     ),
     optional("system", &SYSTEM, "What Narrows starts. Without it, the load goes to something that runs already."),
     required("load", &LOAD, "What is sent to the system."),
+    optional("faults", &FAULTS, "What is done to replicas while they are under load."),
     optional(
         "objectives",
         &Shape::List { item: &OBJECTIVE, least: 0, most: MANY },
@@ -112,10 +120,24 @@ static OBJECTIVE: Shape = Shape::Either(&[
 
 static PARAMETER: Shape = Shape::Either(&[
     Shape::Scalar(Kind::Text, Scope::Literal),
-    Shape::Map(Map::of(&[
-        required("value", &LITERAL, "The value."),
-        required("reason", &LITERAL, "Why it is that, in a sentence that reports show."),
-    ])),
+    Shape::Map(Map {
+        fields: &[
+            required("value", &LITERAL, "The value."),
+            required("reason", &LITERAL, "Why it is that, in a sentence that reports show."),
+            optional(
+                "held_by",
+                &Shape::List { item: &Shape::Scalar(Kind::VariantName, Scope::Literal), least: 1, most: MANY },
+                "Variants that must have reached the value, in requests per second, for later variants to be given it.",
+            ),
+            optional(
+                "otherwise",
+                &Shape::Scalar(Kind::Share, Scope::Literal),
+                "The share of what the slowest of them reached that later variants are given otherwise.",
+            ),
+        ],
+        rules: &[Rule::Needs("held_by", "otherwise"), Rule::Needs("otherwise", "held_by")],
+        others: None,
+    }),
 ]);
 
 static PUBLISHED: Shape = Shape::Map(Map::of(&[
@@ -180,14 +202,26 @@ static SYSTEM: Shape = Shape::Map(Map::of(&[required(
 )]));
 
 /// One service.
-pub(super) static SERVICE: Shape = Shape::Map(Map::of(&[
+pub(super) static SERVICE: Shape = Shape::Map(Map { fields: SERVICE_FIELDS, rules: SERVICE_RULES, others: None });
+
+/// A service is a program or one of the components.
+static SERVICE_RULES: &[Rule] = &[
+    Rule::ExactlyOne(&[key("run"), key("postgres"), key("mariadb"), key("galera"), key("nginx")]),
+    Rule::OnlyBeside(&["setup", "setup_timeout", "cwd"], "run"),
+];
+
+static SERVICE_FIELDS: &[Field] = &[
     optional(
         "setup",
         &Shape::List { item: &Shape::Arguments(Scope::Literal), least: 0, most: MANY },
         "Commands that run once in a run, one after the other, before the service's first start.",
     ),
     default("setup_timeout", &POSITIVE_DURATION, "10m", "How long all setup commands together may take."),
-    required("run", &Shape::Arguments(Scope::Replica), "The program and its arguments, as a list. No shell reads it."),
+    optional("run", &Shape::Arguments(Scope::Replica), "The program and its arguments, as a list. No shell reads it."),
+    optional("postgres", &POSTGRES, "A PostgreSQL server of the service's own, instead of `run`."),
+    optional("mariadb", &MARIADB, "A MariaDB server of the service's own, instead of `run`."),
+    optional("galera", &GALERA, "A cluster of MariaDB servers of the service's own, instead of `run`."),
+    optional("nginx", &NGINX, "An NGINX proxy, instead of `run`."),
     default(
         "cwd",
         &REPLICA_TEXT,
@@ -217,14 +251,10 @@ pub(super) static SERVICE: Shape = Shape::Map(Map::of(&[
         &Shape::Scalar(Kind::Whole(1, 65_535), Scope::Parameters),
         "A fixed port. Without it, each replica is handed a free one as `${port}`.",
     ),
-    optional(
-        "cpus",
-        &Shape::Scalar(Kind::Cores, Scope::Parameters),
-        "How many processor cores each replica may use, such as 0.25. Without it, all.",
-    ),
+    optional("cpus", &CORES, "How many processor cores each replica may use, such as 0.25. Without it, all."),
     optional(
         "memory",
-        &Shape::Scalar(Kind::Memory, Scope::Parameters),
+        &MEMORY,
         "How much memory each replica may use: bytes, or a number with B, kB, MB, GB, KiB, MiB or GiB.",
     ),
     default("stop", &STOP, "{}", "How each replica is stopped."),
@@ -234,6 +264,26 @@ pub(super) static SERVICE: Shape = Shape::Map(Map::of(&[
         "never",
         "Whether a replica that ends by itself under load is started again, at most five times in a trial, or ends the run.",
     ),
+    optional("sidecar", &SIDECAR, "A proxy beside each replica, through which it is called and calls other services."),
+];
+
+static PARAMETER_FLAG: Shape = Shape::Scalar(Kind::Boolean, Scope::Parameters);
+
+static SIDECAR: Shape = Shape::Map(Map::of(&[
+    required(
+        "proxy",
+        &Shape::Scalar(Kind::Word(PROXIES), Scope::Parameters),
+        "The proxy; `none` for no sidecar, so that variants can switch it.",
+    ),
+    default(
+        "tls",
+        &PARAMETER_FLAG,
+        "false",
+        "Whether it speaks mutual TLS with those sidecars of other services that do so too.",
+    ),
+    default("access_log", &PARAMETER_FLAG, "false", "Whether it writes a line for each request."),
+    optional("cpus", &CORES, "How many processor cores it may use. Without it, all."),
+    optional("memory", &MEMORY, "How much memory it may use."),
 ]));
 
 static READY: Shape = Shape::Either(&[

@@ -28,6 +28,8 @@ pub(super) enum Kind {
     VariantName,
     /// The name of an environment variable.
     EnvironmentName,
+    /// The name of a setting in a server's own configuration.
+    Setting,
     /// The name of an HTTP header to send.
     HeaderName,
     /// The name of an HTTP header of an answer.
@@ -107,6 +109,7 @@ impl Kind {
             Kind::Name => "a name of letters, digits, `_` and `-`".into(),
             Kind::VariantName => "a name of letters, digits, `_`, `-`, `.` and `+`".into(),
             Kind::EnvironmentName => "the name of an environment variable".into(),
+            Kind::Setting => "the name of a setting: letters, digits, `_`, `-` and `.`".into(),
             Kind::HeaderName | Kind::AnswerHeader => "the name of a header".into(),
             Kind::Word(words) => format!("one of {}", listed(words)),
             Kind::Boolean => "`true` or `false`".into(),
@@ -180,6 +183,10 @@ impl Kind {
                 holds(begins_well && is_name(text, |b| is_name_byte(b) || b == b'.' || b == b'+'))
             }
             Kind::EnvironmentName => holds(!text.is_empty() && !text.contains(['=', '\0'])),
+            Kind::Setting => {
+                let begins_well = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+                holds(begins_well && is_name(text, |b| is_name_byte(b) || b == b'.'))
+            }
             Kind::HeaderName => request::header_name(text).map_err(Some),
             Kind::AnswerHeader => request::token(text).map_err(Some),
             Kind::Word(words) => holds(words.contains(&text)),
@@ -242,6 +249,7 @@ impl Kind {
             Kind::Name => name("^[A-Za-z0-9_][A-Za-z0-9_-]*$"),
             Kind::VariantName => name("^[A-Za-z0-9_][A-Za-z0-9_.+-]*$"),
             Kind::EnvironmentName => text("^[^=]+$"),
+            Kind::Setting => name("^[A-Za-z_][A-Za-z0-9_.-]*$"),
             Kind::HeaderName | Kind::AnswerHeader => text(request::HEADER_NAME_PATTERN),
             Kind::Word(words) => json!({ "type": "string", "enum": words }),
             Kind::Boolean => json!({ "type": "boolean" }),

@@ -14,7 +14,7 @@ use super::model::scaled;
 use super::names::Values;
 use super::target::{Target, protocol};
 use super::tree::At;
-use super::{command, flow, kind, model, read};
+use super::{command, flow, kind, model, read, when};
 
 /// Builds the load. None when a mistake was told, now or before.
 pub(super) fn build(
@@ -32,19 +32,20 @@ pub(super) fn build(
     if at.get("command").is_some() {
         return command::build(at, dir).map(BoundLoad::Command);
     }
-    plan(at, target, bindings, (dir, files), report).map(BoundLoad::Plan)
+    plan(at, target, values, bindings, (dir, files), report).map(BoundLoad::Plan)
 }
 
 fn plan(
     at: At<'_>,
     target: Option<Target>,
+    values: &Values<'_>,
     bindings: &Bindings,
     (dir, files): (&Path, &mut Files),
     report: &mut Report,
 ) -> Option<LoadPlan> {
     let sources = Sources::build(at, dir, files, report);
     let host = target.as_ref().map_or("", |target| &target.host);
-    let scenarios = scenarios(at, host, &sources, bindings.time_scale, report);
+    let scenarios = scenarios((at, values), host, &sources, bindings.time_scale, report);
     let tls = target.as_ref().map(|target| target.tls(at, dir, report));
     let client_addresses = target.as_ref().and_then(|target| target.client_addresses(at, report));
     Some(LoadPlan {
@@ -86,7 +87,7 @@ fn tracing(at: At<'_>, bindings: &Bindings) -> Option<Tracing> {
 }
 
 fn scenarios(
-    load: At<'_>,
+    (load, values): (At<'_>, &Values<'_>),
     host: &str,
     sources: &Sources,
     time_scale: f64,
@@ -94,8 +95,8 @@ fn scenarios(
 ) -> Option<Vec<Scenario>> {
     let warmup = scaled(read::duration(load, "warmup")?, time_scale);
     let scenarios = load.get("scenarios")?;
-    let built: Vec<Option<Scenario>> = scenarios
-        .entries()
+    let built: Vec<Option<Scenario>> = when::taking_part(&scenarios, values, report)
+        .into_iter()
         .map(|(name, at)| {
             let flows = flow::build(at, host, sources, report);
             let model = model::build(at, time_scale, report);

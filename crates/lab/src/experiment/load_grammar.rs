@@ -14,6 +14,7 @@ const VUS_MAX: u64 = 100_000;
 const LISTED_MAX: usize = 1000;
 
 static INTEGER: Shape = Shape::Scalar(Kind::Integer, Scope::Parameters);
+static LITERAL: Shape = Shape::Scalar(Kind::Text, Scope::Literal);
 static PARAMETER_TEXT: Shape = Shape::Scalar(Kind::Text, Scope::Parameters);
 static TRIAL_TEXT: Shape = Shape::Scalar(Kind::Text, Scope::Trial);
 static USERS: Shape = Shape::Scalar(Kind::Whole(1, VUS_MAX), Scope::Parameters);
@@ -229,6 +230,11 @@ static SCENARIO: Shape = Shape::Tagged(Tagged {
             "How long cookies are kept. Without it, `per-iteration` where there are several steps, else `none`.",
         ),
         default("think_time", &DURATION, "0s", "The pause between a user's answer and its next request."),
+        optional(
+            "when",
+            &Shape::Named(Named { what: "parameter", name: Kind::Name, value: &LITERAL, least: 1, most: MANY }),
+            "Parameters and the values they must have for the scenario to take part in a variant. Without it, it always does.",
+        ),
     ],
     rules: &[Rule::ExactlyOne(&[key("request"), STEPS_AS_LIST, key("mix")])],
     cases: &[

@@ -20,17 +20,21 @@ mod bound;
 mod check;
 mod command;
 mod complete;
+mod components;
 mod data;
 mod drawn;
 mod expect;
+mod faults;
 mod flow;
 mod grammar;
+mod held;
 mod kind;
 mod load;
 mod load_grammar;
 mod mistake;
 mod model;
 mod names;
+mod network;
 mod objective;
 mod placeholder;
 mod published;
@@ -44,8 +48,14 @@ mod target;
 mod thresholds;
 mod tree;
 mod variant;
+mod when;
 
-pub use bound::{Bindings, BoundCommand, BoundLoad, BoundService, BoundTrial, Ready, Replica, Restart, Results};
+pub use bound::{
+    Allotted, Balance, Bindings, BoundCommand, BoundComponent, BoundLoad, BoundService, BoundSidecar, BoundTrial, Deed,
+    Fault, Galera, HashKey, Mariadb, Nginx, Outbound, Postgres, Protocol, Proxy, Ready, Replica, Restart, Results,
+    Sibling, Start,
+};
+pub use held::Held;
 pub use mistake::{ExperimentError, Mistake, nearest};
 pub use objective::{Abort, Metric, Objective, Op};
 pub use published::notes;
@@ -57,6 +67,7 @@ use check::Pass;
 use data::Files;
 use mistake::{Report, Wrong};
 use names::{Names, Values};
+use network::Network;
 use tree::{At, Node};
 
 /// Larger experiment files are refused, in bytes.
@@ -81,6 +92,8 @@ pub struct Experiment {
     pub objectives: Vec<Objective>,
     /// The variants, at least one.
     pub variants: Vec<Variant>,
+    /// The parameters whose value gives way to what variants were measured to reach.
+    pub held: Vec<Held>,
     /// The seed of everything random in a run.
     pub seed: u64,
     file: String,
@@ -160,9 +173,13 @@ fn parse_into(source: &str, file: &str, dir: PathBuf, report: &mut Report) -> Op
     let at = At::root(&root);
     check::check(at, &grammar::EXPERIMENT, Pass::Open(&Names::of(&root)), report);
     check_service_names(at, report);
+    components::check(at, report);
     thresholds::check(at, report);
     let parameters = variant::parameters(at, report);
     let variants = variant::variants(at, &parameters, report);
+    when::check(at, &parameters, report);
+    held::check(at, &variants, report);
+    faults::check_all(at, &variants, report);
     check_variants(at, &variants, &dir, report);
     published::check(at, &variants, report);
     objective::check(at, report);
@@ -172,6 +189,7 @@ fn parse_into(source: &str, file: &str, dir: PathBuf, report: &mut Report) -> Op
         services: Names::of(&root).services()?.iter().map(|name| (*name).to_owned()).collect(),
         load: load_of(at.get("load")?),
         seed: seed(&root)?,
+        held: held::read(at),
         dir,
         source: source.to_owned(),
         parameters,
@@ -183,7 +201,8 @@ fn parse_into(source: &str, file: &str, dir: PathBuf, report: &mut Report) -> Op
 }
 
 fn seed(root: &Node) -> Option<u64> {
-    let values = Values { parameters: &BTreeMap::new(), bindings: None, replica: None };
+    let parameters = BTreeMap::new();
+    let values = Values::of(&parameters);
     let whole = complete::complete(root, &grammar::EXPERIMENT, &values);
     read::whole(At::root(&whole), "seed")
 }
@@ -204,34 +223,43 @@ fn check_variants(root: At<'_>, variants: &[Variant], dir: &Path, report: &mut R
     let mut reports = Vec::new();
     for variant in variants {
         let mut of_variant = report.sibling();
-        let values = Values { parameters: &variant.parameters, bindings: None, replica: None };
-        let replicas = service::replicas(root, &values, &mut of_variant);
-        let first = replicas.into_iter().filter(|(_, replica, _)| *replica == 0);
+        let values = Values::of(&variant.parameters);
+        let replicas = network::replicas(root, &values, &mut of_variant);
+        let first = replicas.into_iter().filter(|replica| replica.replica == 0);
         let bindings = Bindings {
-            ports: first.map(|(name, replica, port)| (name, replica, port.unwrap_or(8080))).collect(),
+            ports: first.map(made_up).collect(),
             otlp_endpoint: "http://127.0.0.1:4318".to_owned(),
             trial_dir: PathBuf::from("/tmp/narrows"),
             seed: 1,
             time_scale: 1.0,
         };
         service::check_folders(root, &values, dir, &mut of_variant);
-        assemble(root, &variant.parameters, &bindings, (dir, &mut files), &mut of_variant);
+        assemble(root, variant, &bindings, (dir, &mut files), &mut of_variant);
         reports.push((variant.name.as_str(), of_variant));
     }
     report.absorb(reports);
 }
 
+fn made_up(replica: Replica) -> Allotted {
+    const PORT: u16 = 8080;
+    let Replica { service, replica, port, further } = replica;
+    Allotted { service, replica, port: port.unwrap_or(PORT), further: vec![PORT; further] }
+}
+
 fn assemble(
     root: At<'_>,
-    parameters: &BTreeMap<String, String>,
+    variant: &Variant,
     bindings: &Bindings,
     (dir, files): (&Path, &mut Files),
     report: &mut Report,
 ) -> Option<BoundTrial> {
-    let values = Values { parameters, bindings: Some(bindings), replica: None };
-    let services = service::build(root, &values, bindings, dir, report);
-    let load = load::build(root, &values, bindings, (dir, files), report)?;
-    Some(BoundTrial { services, load })
+    let parameters = &variant.parameters;
+    let network = Network::new(root, &Values::of(parameters), bindings);
+    let values = Values { parameters, network: Some(&network), replica: None };
+    let services = service::build(root, &values, &network, dir, report);
+    let load = load::build(root, &values, bindings, (dir, files), report);
+    let faults = faults::build(root, &variant.name, &values, &network, load.as_ref(), report);
+    Some(BoundTrial { services, load: load?, faults })
 }
 
 impl Experiment {
@@ -241,8 +269,8 @@ impl Experiment {
     /// When the variant's parameters do not fit; never for a variant of this experiment.
     pub fn replicas(&self, variant: &Variant) -> Result<Vec<Replica>, Vec<Mistake>> {
         let mut report = Report::new(&self.file);
-        let values = Values { parameters: &variant.parameters, bindings: None, replica: None };
-        let replicas = service::replicas(At::root(&self.root), &values, &mut report);
+        let values = Values::of(&variant.parameters);
+        let replicas = network::replicas(At::root(&self.root), &values, &mut report);
         if report.is_empty() { Ok(replicas) } else { Err(report.into_mistakes()) }
     }
 
@@ -253,14 +281,16 @@ impl Experiment {
     pub fn bind(&self, variant: &Variant, bindings: &Bindings) -> Result<BoundTrial, Vec<Mistake>> {
         let root = At::root(&self.root);
         let mut report = Report::new(&self.file);
-        for (service, replica, _) in self.replicas(variant)? {
-            if !bindings.ports.iter().any(|(name, number, _)| *name == service && *number == replica) {
-                let wrong = Wrong::new(format!("replica {replica} of `{service}` was handed no port"));
+        for Replica { service, replica, further, .. } in self.replicas(variant)? {
+            let is_it = |one: &Allotted| one.service == service && one.replica == replica;
+            let handed = bindings.ports.iter().find(|one| is_it(one));
+            if handed.is_none_or(|handed| handed.further.len() < further) {
+                let wrong = Wrong::new(format!("replica {replica} of `{service}` was handed too few ports"));
                 report.add(root.place(), "system.services".to_owned(), wrong);
             }
         }
         let mut files = Files::default();
-        match assemble(root, &variant.parameters, bindings, (&self.dir, &mut files), &mut report) {
+        match assemble(root, variant, bindings, (&self.dir, &mut files), &mut report) {
             Some(trial) if report.is_empty() => Ok(trial),
             _ => Err(report.into_mistakes()),
         }
@@ -279,6 +309,18 @@ pub fn objectives(source: &str) -> Vec<Objective> {
     let at = At::root(&root);
     let items = at.get("objectives");
     items.iter().flat_map(At::items).filter_map(objective::read).collect()
+}
+
+/// How many different addresses the load of an experiment connects from: one when it names none; none when it cannot be
+/// told from the file alone.
+pub fn client_addresses(source: &str) -> Option<u32> {
+    let mut report = Report::new("");
+    let root = tree::parse(source, &mut report)?;
+    let experiment = At::root(&root);
+    let load = experiment.get("load")?;
+    let Some(at) = load.get("client_addresses") else { return Some(1) };
+    let addresses = addresses::expand(at, None, &mut report)?;
+    u32::try_from(addresses.len()).ok().filter(|count| *count > 0)
 }
 
 /// A length of time as experiment files have it, such as `250ms`, `1.5s`, `1m30s`; none when it is not one.

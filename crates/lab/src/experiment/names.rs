@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::bound::Bindings;
+use super::bound::Allotted;
 use super::grammar::EXPERIMENT;
 use super::mistake::Wrong;
+use super::network::Network;
 use super::placeholder::{self, TrialPiece};
 use super::shape::Scope;
 use super::tree::{Form, Node};
@@ -144,17 +145,22 @@ fn absent<'a>(root: &Node) -> Option<Vec<&'a str>> {
 pub(super) struct Values<'a> {
     pub(super) parameters: &'a BTreeMap<String, String>,
     /// None as long as only parameters are known.
-    pub(super) bindings: Option<&'a Bindings>,
-    /// The replica's number and port, inside its service.
-    pub(super) replica: Option<(u32, u16)>,
+    pub(super) network: Option<&'a Network<'a>>,
+    /// The replica that it is about, inside its service.
+    pub(super) replica: Option<&'a Allotted>,
 }
 
-impl Values<'_> {
+impl<'a> Values<'a> {
+    /// Parameters alone.
+    pub(super) fn of(parameters: &'a BTreeMap<String, String>) -> Self {
+        Self { parameters, network: None, replica: None }
+    }
+
     /// The text for a name; none when it has none here.
     pub(super) fn get(&self, name: &str) -> Option<String> {
         match (name, self.replica) {
-            ("replica", Some((replica, _))) => return Some(replica.to_string()),
-            ("port", Some((_, port))) => return Some(port.to_string()),
+            ("replica", Some(own)) => return Some(own.replica.to_string()),
+            ("port", Some(own)) => return self.network.map(|network| network.own_port(own).to_string()),
             _ => {}
         }
         match self.parameters.get(name) {
@@ -164,7 +170,8 @@ impl Values<'_> {
     }
 
     fn of_trial(&self, name: &str) -> Option<String> {
-        let bindings = self.bindings?;
+        let network = self.network?;
+        let bindings = network.bindings;
         match name {
             "otlp.endpoint" => return Some(bindings.otlp_endpoint.clone()),
             "trial.dir" => return Some(bindings.trial_dir.to_string_lossy().into_owned()),
@@ -172,17 +179,6 @@ impl Values<'_> {
             _ => {}
         }
         let (service, fact) = name.rsplit_once('.')?;
-        let mut ports = bindings.ports_of(service);
-        match fact {
-            "host" => Some(HOST.to_owned()),
-            "port" => ports.next().map(|port| port.to_string()),
-            "url" => ports.next().map(url),
-            "urls" => Some(ports.map(url).collect::<Vec<_>>().join(",")),
-            _ => None,
-        }
+        network.fact(self.replica, service, fact)
     }
-}
-
-fn url(port: u16) -> String {
-    format!("http://{HOST}:{port}")
 }

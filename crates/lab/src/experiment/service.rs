@@ -5,54 +5,29 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use super::bound::{Bindings, BoundService, Ready, Replica, Restart};
+use super::bound::{Allotted, BoundService, Ready, Restart, Start};
 use super::check::{Pass, check};
 use super::complete::complete;
 use super::grammar::{READY_TIMEOUT, SERVICE};
 use super::mistake::{Report, Wrong};
 use super::names::Values;
+use super::network::Network;
 use super::tree::At;
-use super::{quantity, read, request};
+use super::{components, quantity, read, request};
 
-/// The replicas of all services in the order they are started.
-pub(super) fn replicas(root: At<'_>, values: &Values<'_>, report: &mut Report) -> Vec<Replica> {
-    let Some(system) = root.get("system") else { return Vec::new() };
-    let Some(services) = system.get("services") else { return Vec::new() };
-    let mut replicas: Vec<Replica> = Vec::new();
-    for (name, at) in services.entries() {
-        let node = complete(at.node, &SERVICE, values);
-        let at = at.with(&node);
-        check(at, &SERVICE, Pass::Bound, report);
-        let port: Option<u16> = read::whole(at, "port");
-        let count: u32 = read::whole(at, "replicas").unwrap_or(1);
-        if let (Some(port), Some(port_at)) = (port, at.get("port")) {
-            let taken = replicas.iter().find(|(_, _, other)| *other == Some(port));
-            let wrong = match taken {
-                Some((other, ..)) => Some(format!("port {port} is taken by `{other}`")),
-                None if count > 1 => Some(format!("a fixed port has room for one replica, found {count} replicas")),
-                None => None,
-            };
-            if let Some(message) = wrong {
-                report.add(
-                    port_at.place(),
-                    port_at.path(),
-                    Wrong::new(message).hint("without `port`, each replica is handed its own"),
-                );
-            }
-        }
-        replicas.extend((0..count).map(|replica| (name.to_owned(), replica, port)));
-    }
-    replicas
-}
-
-/// Checks that the folders which services are started in exist, as far as parameters alone tell which those are: what
-/// stands in the trial's folder, or in one named after a port, may come to be. So may any once a setup has run.
+/// Checks that the folders which services are started in and the files which components read exist, as far as
+/// parameters alone tell which those are: what stands in the trial's folder, or in one named after a port, may come to
+/// be. So may any once a setup has run.
 pub(super) fn check_folders(root: At<'_>, values: &Values<'_>, dir: &Path, report: &mut Report) {
     let Some(system) = root.get("system") else { return };
     let Some(services) = system.get("services") else { return };
     for (_, at) in services.entries() {
-        if at.node.get("cwd").is_some() {
-            check_folder(at.with(&complete(at.node, &SERVICE, values)), dir, report);
+        let node = complete(at.node, &SERVICE, values);
+        let whole = at.with(&node);
+        match components::of(&whole) {
+            Some((entry, settings)) => (entry.check_files)(settings, dir, report),
+            None if at.node.get("cwd").is_some() => check_folder(whole, dir, report),
+            None => {}
         }
         if at.get("setup").is_some_and(|setup| setup.items().next().is_some()) {
             return;
@@ -74,7 +49,7 @@ fn check_folder(service: At<'_>, dir: &Path, report: &mut Report) {
 pub(super) fn build(
     root: At<'_>,
     values: &Values<'_>,
-    bindings: &Bindings,
+    network: &Network<'_>,
     dir: &Path,
     report: &mut Report,
 ) -> Vec<BoundService> {
@@ -82,10 +57,11 @@ pub(super) fn build(
     let Some(services) = system.get("services") else { return Vec::new() };
     let mut built = Vec::new();
     for (name, at) in services.entries() {
-        for (_, replica, port) in bindings.ports.iter().filter(|(service, ..)| service == name) {
-            let values = Values { replica: Some((*replica, *port)), ..*values };
+        for replica in network.of_service(name) {
+            let values = Values { replica: Some(replica), ..*values };
             let node = complete(at.node, &SERVICE, &values);
-            built.extend(build_one(at.with(&node), name, (*replica, *port), dir, report));
+            let built_one = build_one(at.with(&node), replica, network, dir, report);
+            built.extend(built_one.map(|service| with_own_signal(service, at)));
         }
     }
     built
@@ -93,8 +69,8 @@ pub(super) fn build(
 
 fn build_one(
     at: At<'_>,
-    name: &str,
-    (replica, port): (u32, u16),
+    replica: &Allotted,
+    network: &Network<'_>,
     dir: &Path,
     report: &mut Report,
 ) -> Option<BoundService> {
@@ -104,23 +80,38 @@ fn build_one(
         at.get("setup").map_or_else(|| Some(Vec::new()), |setup| setup.items().map(|one| command(one, &cwd)).collect());
     let (ready, ready_timeout) = ready(at.get("ready")?)?;
     let stop = at.get("stop")?;
+    let start = match components::of(&at) {
+        Some((entry, settings)) => {
+            Start::Component { component: (entry.read)(settings, dir, report)?, siblings: network.siblings(replica) }
+        }
+        None => Start::Run { command: command(at.get("run")?, &cwd)?, ready },
+    };
     Some(BoundService {
-        name: name.to_owned(),
-        replica,
-        port,
-        command: command(at.get("run")?, &cwd)?,
+        name: replica.service.clone(),
+        replica: replica.replica,
+        port: network.own_port(replica),
+        start,
         env: env(at),
         setup: setup?,
         setup_timeout: read::duration(at, "setup_timeout")?,
-        ready,
         ready_timeout,
         cpus: read::number(at, "cpus"),
         memory_bytes: read::bytes(at, "memory"),
         stop_signal: signal(stop.get("signal")?.text()?)?,
         stop_timeout: read::duration(stop, "timeout")?,
         restart: restart(at.get("restart")?.text()?)?,
+        sidecar: network.sidecar(replica, at),
         cwd,
     })
+}
+
+/// A component that the file gives no signal to end by ends by its own.
+fn with_own_signal(service: BoundService, written: At<'_>) -> BoundService {
+    let is_written = written.get("stop").is_some_and(|stop| stop.get("signal").is_some());
+    match components::of(&written) {
+        Some((entry, _)) if !is_written => BoundService { stop_signal: entry.stop_signal, ..service },
+        _ => service,
+    }
 }
 
 /// Program and arguments; a program with a `/` in it starts from `cwd`.

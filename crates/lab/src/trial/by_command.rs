@@ -64,6 +64,7 @@ impl Bench<'_> {
             command: resolve_own_name(&command.command),
             cwd: command.cwd.clone(),
             env: environment(command, summary.as_deref()),
+            account: None,
             wanted_line: None,
         };
         let mut process = Process::start(&spec, None, &self.mark, &self.store, &mut self.guard)?;

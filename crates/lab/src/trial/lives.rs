@@ -8,12 +8,13 @@ use std::time::{Duration, Instant};
 
 use narrows_model::run::Trial;
 use narrows_model::units;
+use rustix::process::Signal;
 
 use super::Bench;
-use super::services::{Pending, Running, died};
+use super::services::{Life, Pending, Running, Then, died};
 use crate::Error;
-use crate::experiment::Restart;
-use crate::guard::Guard;
+use crate::experiment::{Restart, Start};
+use crate::guard::{self, Guard};
 use crate::progress::{Event, Progress};
 
 /// So often replicas are started again in one trial, all of them together.
@@ -45,14 +46,27 @@ impl Lives {
         trial: &mut Trial,
         progress: &mut dyn Progress,
     ) -> Result<(), Error> {
-        match (&replica.pending, replica.service.restart) {
-            (Some(pending), _) if Instant::now() < pending.due => Ok(()),
-            (Some(_), _) => start_again(replica, bench, trial, progress),
-            (None, Restart::Never) => match replica.process.ended() {
+        match &replica.life {
+            Life::Down => Ok(()),
+            Life::Starting(pending) if Instant::now() < pending.due => Ok(()),
+            Life::Starting(_) => start_again(replica, bench, trial, progress),
+            Life::Leaving { deadline, then } => {
+                let (deadline, then) = (*deadline, *then);
+                see_off(replica, deadline, then, &mut bench.guard);
+                Ok(())
+            }
+            Life::Up => self.look_at(replica, bench),
+        }
+    }
+
+    /// Looks whether a replica that should be up has ended.
+    fn look_at(&mut self, replica: &mut Running, bench: &mut Bench<'_>) -> Result<(), Error> {
+        match replica.service.restart {
+            Restart::Never => match replica.process.ended() {
                 Some(how) => Err(died(replica, how, WHEN)),
                 None => Ok(()),
             },
-            (None, Restart::Always) => match replica.process.ended_with_its_group() {
+            Restart::Always => match replica.process.ended_with_its_group() {
                 Some(how) => self.lay_down(replica, how, &mut bench.guard),
                 None => Ok(()),
             },
@@ -65,11 +79,35 @@ impl Lives {
             return Err(died(replica, how, WHEN));
         }
         self.restarts += 1;
-        replica.process.clear(guard);
+        clear(replica, guard);
         let after = units::duration(self.load_began.elapsed().as_nanos() as f64);
         let fate = format!("{} {how} after {after} of load", replica.process.name());
-        replica.pending = Some(Pending { due: Instant::now() + RESTART_PAUSE, fate });
+        replica.life = Life::starting(Instant::now() + RESTART_PAUSE, Some(fate));
         Ok(())
+    }
+}
+
+/// Looks whether a replica that was made to end has done so.
+fn see_off(replica: &mut Running, deadline: Instant, then: Then, guard: &mut Guard) {
+    if replica.process.ended_with_its_group().is_none() {
+        if Instant::now() >= deadline {
+            replica.process.signal_all(Signal::KILL);
+        }
+        return;
+    }
+    clear(replica, guard);
+    replica.life = match then {
+        Then::Start(pause) => Life::starting(Instant::now() + pause, None),
+        Then::StayDown => Life::Down,
+    };
+}
+
+/// Removes what a replica that has ended left.
+fn clear(replica: &mut Running, guard: &mut Guard) {
+    replica.process.clear(guard);
+    if matches!(replica.service.start, Start::Component { .. }) {
+        // Its workers may still hold what the next one needs.
+        guard::kill_working_in(&replica.launch.cwd);
     }
 }
 
@@ -79,17 +117,24 @@ fn start_again(
     trial: &mut Trial,
     progress: &mut dyn Progress,
 ) -> Result<(), Error> {
-    let fate = replica.pending.take().map(|pending| pending.fate).unwrap_or_default();
-    *replica = bench.start(replica.service.clone(), trial, progress)?;
+    let fate = match &mut replica.life {
+        Life::Starting(pending) => pending.fate.take(),
+        _ => None,
+    };
+    *replica = bench.start_again(replica, trial, progress)?;
     bench.watch_one(replica)?;
-    note(format!("{fate} and was started again"), trial, progress);
+    if let Some(fate) = fate {
+        note(format!("{fate} and was started again"), trial, progress);
+    }
     Ok(())
 }
 
 /// Notes the replicas for whose next start the load did not last long enough.
 pub(super) fn note_the_ended(running: &[Running], trial: &mut Trial, progress: &mut dyn Progress) {
-    for pending in running.iter().filter_map(|replica| replica.pending.as_ref()) {
-        note(format!("{} and was not started again, for the load was over", pending.fate), trial, progress);
+    for replica in running {
+        if let Life::Starting(Pending { fate: Some(fate), .. }) = &replica.life {
+            note(format!("{fate} and was not started again, for the load was over"), trial, progress);
+        }
     }
 }
 

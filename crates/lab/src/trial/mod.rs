@@ -6,8 +6,10 @@
 
 mod by_command;
 mod early_end;
+mod faults;
 mod k6_summary;
 mod lives;
+mod recovery;
 mod roots;
 mod services;
 mod under_load;
@@ -26,11 +28,14 @@ use narrows_telemetry::sampler::Sampler;
 
 use crate::Error;
 use crate::adopted::Adopted;
-use crate::experiment::{Bindings, BoundCommand, BoundLoad, BoundTrial, Experiment, Variant};
+use crate::components::gauges::Poller;
+use crate::components::sidecar;
+use crate::experiment::{Allotted, Bindings, BoundCommand, BoundLoad, BoundTrial, Experiment, Fault, Replica, Variant};
 use crate::guard::{Guard, kill_marked};
 use crate::ports::Ports;
 use crate::progress::{Event, Progress};
 use crate::setup::Setups;
+pub(crate) use faults::Faults;
 pub(crate) use roots::Roots;
 pub(crate) use services::Running;
 pub(crate) use under_load::{Onward, Sent};
@@ -115,6 +120,10 @@ pub(crate) struct Bench<'a> {
     pub(crate) adopted: Adopted,
     pub(crate) ports: Ports,
     pub(crate) setups: Setups,
+    /// Those of the trial under way, until its load begins.
+    pub(crate) planned_faults: Vec<Fault>,
+    /// Those of the load under way.
+    pub(crate) faults: Faults,
     pub(crate) stop: &'a AtomicBool,
 }
 
@@ -174,13 +183,37 @@ impl Bench<'_> {
         work: &mut dyn Work,
         progress: &mut dyn Progress,
     ) -> Result<(), Error> {
-        let BoundTrial { services, load } = self.bind(variant, folder)?;
+        let BoundTrial { services, load, faults } = self.bind(variant, folder)?;
+        self.planned_faults = faults;
+        self.look_for_programs(&services, folder)?;
+        sidecar::certify(&services, folder)?;
         for service in services {
-            let replica = self.start(service, trial, progress)?;
+            if let Some(companion) = sidecar::companion(&service, folder)? {
+                running.push(self.start(companion, folder, trial, progress)?);
+                self.await_ready(running)?;
+            }
+            let replica = self.start(service, folder, trial, progress)?;
             running.push(replica);
             self.await_ready(running)?;
+            if let Some(replica) = running.last() {
+                self.once_ready(replica, folder, progress)?;
+            }
         }
         self.watch(running)?;
+        let pollers = self.ask(running, folder)?;
+        let result = self.put_under_load(load, trial, running, work, progress);
+        trial.caveats.extend(pollers.into_iter().filter_map(Poller::finish));
+        result
+    }
+
+    fn put_under_load(
+        &mut self,
+        load: BoundLoad,
+        trial: &mut Trial,
+        running: &mut [Running],
+        work: &mut dyn Work,
+        progress: &mut dyn Progress,
+    ) -> Result<(), Error> {
         match load {
             BoundLoad::Plan(mut plan) => {
                 plan.targets = self.targets(&plan, running)?;
@@ -192,12 +225,15 @@ impl Bench<'_> {
 
     fn bind(&mut self, variant: &Variant, folder: &Path) -> Result<BoundTrial, Error> {
         let mut ports = Vec::new();
-        for (service, replica, fixed) in self.experiment.replicas(variant).map_err(Error::Experiment)? {
-            let port = match fixed {
+        for Replica { service, replica, port, further } in
+            self.experiment.replicas(variant).map_err(Error::Experiment)?
+        {
+            let port = match port {
                 Some(port) => self.ports.claim(port, &service)?,
                 None => self.ports.take()?,
             };
-            ports.push((service, replica, port));
+            let further = (0..further).map(|_| self.ports.take()).collect::<Result<_, _>>()?;
+            ports.push(Allotted { service, replica, port, further });
         }
         let bindings = Bindings {
             ports,

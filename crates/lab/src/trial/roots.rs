@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use narrows_model::load::LoadSecond;
 use narrows_model::series::{LogLine, Point, SeriesKey};
 use narrows_model::trace::{Span, SpanKind};
+use narrows_telemetry::otlp::convert::Packed;
 use narrows_telemetry::{Receipt, Store};
 
 use crate::counting::{Candidate, Known, Lane, hand_on};
@@ -117,6 +118,20 @@ impl Store for Roots {
             candidates.into_iter().for_each(|candidate| tally.add(candidate));
         }
         receipt
+    }
+
+    fn packed(&self, packed: Packed, mut others: Vec<Span>) -> Receipt {
+        if self.lock().is_none() {
+            return self.inner.packed(packed, others);
+        }
+        match packed.unpack() {
+            Ok(mut spans) => {
+                spans.append(&mut others);
+                self.spans(spans)
+            }
+            // What cannot be counted is kept all the same.
+            Err(_) => self.inner.packed(packed, others),
+        }
     }
 
     fn points(&self, points: Vec<(SeriesKey, Point)>) -> Receipt {

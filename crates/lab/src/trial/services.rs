@@ -1,20 +1,23 @@
 //! How the replicas of a trial begin and end.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use narrows_model::load::LoadPlan;
-use narrows_model::run::{ServiceInstance, Trial};
+use narrows_model::run::{ServiceInstance, Trial, sidecar_name};
 
 use super::{Bench, SPAN_BATCH_DELAY, signalled};
 use crate::Error;
 use crate::cgroup::{Cgroup, Limits};
+use crate::components::gauges::Poller;
 use crate::components::process::{Ended, Process, Spec};
-use crate::components::ready;
-use crate::experiment::{BoundService, Ready};
+use crate::components::workshop::Workshop;
+use crate::components::{self, Launch, Place, ready, sidecar};
+use crate::experiment::{BoundService, Ready, Start};
 use crate::progress::{Event, Progress};
 use crate::resolve::resolve;
-use crate::setup::Surroundings;
 
 const HURRIED_STOP: Duration = Duration::from_secs(2);
 
@@ -22,38 +25,112 @@ const HURRIED_STOP: Duration = Duration::from_secs(2);
 pub(crate) struct Running {
     pub(super) process: Process,
     pub(super) service: BoundService,
-    /// Once it has ended by itself and is to be started again.
-    pub(super) pending: Option<Pending>,
+    /// How it was started.
+    pub(super) launch: Launch,
+    /// Whether it is up.
+    pub(super) life: Life,
+}
+
+/// Whether a replica is up.
+pub(crate) enum Life {
+    /// It runs, as far as anyone has seen.
+    Up,
+    /// It was made to end, and is killed at the deadline.
+    Leaving { deadline: Instant, then: Then },
+    /// It has ended and is to be started again.
+    Starting(Pending),
+    /// It has ended and stays so.
+    Down,
+}
+
+/// What is to become of a replica that was made to end.
+#[derive(Clone, Copy)]
+pub(crate) enum Then {
+    /// It is started again after a pause.
+    Start(Duration),
+    /// Nothing.
+    StayDown,
 }
 
 /// A start that is due after a pause.
 pub(crate) struct Pending {
     pub(super) due: Instant,
-    /// What became of the replica, such as `store ended by signal 9 after 12.3 s of load`.
-    pub(super) fate: String,
+    /// What became of the replica by itself, such as `store ended by signal 9 after 12.3 s of load`.
+    pub(super) fate: Option<String>,
+}
+
+impl Life {
+    /// To be started again at a time.
+    pub(super) fn starting(due: Instant, fate: Option<String>) -> Self {
+        Self::Starting(Pending { due, fate })
+    }
 }
 
 impl Bench<'_> {
-    /// Starts a replica, after its service's setup if that is still to be done.
+    /// Errors when a program that a component or a sidecar needs is not on this machine.
+    pub(super) fn look_for_programs(&self, services: &[BoundService], folder: &Path) -> Result<(), Error> {
+        for place in services.iter().filter_map(|service| Place::of(service, folder)) {
+            for program in components::of(place.component).programs() {
+                place.find(program)?;
+            }
+        }
+        services.iter().try_for_each(sidecar::look_for_program)
+    }
+
+    /// Starts a replica, after its service's setup if that is still to be done. `folder` is the trial's.
     pub(super) fn start(
         &mut self,
         service: BoundService,
+        folder: &Path,
         trial: &mut Trial,
         progress: &mut dyn Progress,
     ) -> Result<Running, Error> {
         let env = self.environment(&service);
-        let mut around =
-            Surroundings { mark: &self.mark, store: &self.store, guard: &mut self.guard, stop: self.stop, progress };
-        self.setups.ensure(&service, &env, &mut around)?;
-        progress.tell(&Event::Starting { service: &service.name, replica: service.replica });
+        let mut workshop =
+            Workshop { mark: &self.mark, store: &self.store, guard: &mut self.guard, stop: self.stop, progress };
+        self.setups.ensure(&service, &env, &mut workshop)?;
+        workshop.progress.tell(&Event::Starting { service: &service.name, replica: service.replica });
+        let launch = match &service.start {
+            Start::Run { command, ready } => of_command(&service, command, ready),
+            Start::Component { component, siblings } => {
+                let place = Place::new(&service, component, siblings, folder);
+                components::of(component).prepare(&place, &mut workshop)?
+            }
+        };
+        self.spawn(service, launch, trial, progress)
+    }
+
+    /// Starts a replica again that has ended: in the same folder, on the same port.
+    pub(super) fn start_again(
+        &mut self,
+        replica: &Running,
+        trial: &mut Trial,
+        progress: &mut dyn Progress,
+    ) -> Result<Running, Error> {
+        let folder = self.scratch_path(trial.id);
+        let again = |place: Place<'_>| components::of(place.component).again(&place, &replica.launch);
+        let launch = Place::of(&replica.service, &folder).map_or_else(|| replica.launch.clone(), again);
+        progress.tell(&Event::Starting { service: &replica.service.name, replica: replica.service.replica });
+        self.spawn(replica.service.clone(), launch, trial, progress)
+    }
+
+    fn spawn(
+        &mut self,
+        service: BoundService,
+        launch: Launch,
+        trial: &mut Trial,
+        progress: &mut dyn Progress,
+    ) -> Result<Running, Error> {
         let (cgroup, limits) = self.cap(&service, trial, progress);
+        let own = self.environment(&service);
         let spec = Spec {
             service: service.name.clone(),
             replica: service.replica,
-            command: resolve_own_name(&service.command),
-            cwd: service.cwd.clone(),
-            env,
-            wanted_line: match &service.ready {
+            command: launch.command.clone(),
+            cwd: launch.cwd.clone(),
+            env: launch.env.iter().cloned().chain(own).collect(),
+            account: launch.account,
+            wanted_line: match &launch.ready {
                 Ready::Log { text } => Some(text.clone()),
                 _ => None,
             },
@@ -69,7 +146,40 @@ impl Bench<'_> {
             memory_limit_bytes: limits.memory_bytes,
         };
         self.recorder.put_service(trial.id, &instance)?;
-        Ok(Running { process, service, pending: None })
+        Ok(Running { process, service, launch, life: Life::Up })
+    }
+
+    /// Does what a component can only do now that the replica is ready.
+    pub(super) fn once_ready(
+        &mut self,
+        replica: &Running,
+        folder: &Path,
+        progress: &mut dyn Progress,
+    ) -> Result<(), Error> {
+        let Some(place) = Place::of(&replica.service, folder) else { return Ok(()) };
+        let mut workshop =
+            Workshop { mark: &self.mark, store: &self.store, guard: &mut self.guard, stop: self.stop, progress };
+        components::of(place.component).once_ready(&place, &mut workshop)
+    }
+
+    /// Begins to ask the components about themselves.
+    pub(super) fn ask(&self, running: &[Running], folder: &Path) -> Result<Vec<Poller>, Error> {
+        let mut pollers = Vec::new();
+        for place in running.iter().filter_map(|replica| Place::of(&replica.service, folder)) {
+            let Some(gauges) = components::of(place.component).gauges(&place) else { continue };
+            let (name, replica) = (&place.service.name, place.service.replica);
+            let started = Poller::start(name, replica, gauges, Arc::clone(&self.store));
+            pollers
+                .push(started.map_err(|error| place.failed(format!("no thread for its gauges: {error}"), Vec::new()))?);
+        }
+        for service in running.iter().map(|replica| &replica.service) {
+            let Some(gauges) = sidecar::gauges(service, folder) else { continue };
+            let name = sidecar_name(&service.name);
+            let started = Poller::start(&name, service.replica, gauges, Arc::clone(&self.store));
+            pollers
+                .push(started.map_err(|error| sidecar::failed(&name, &format!("no thread for its gauges: {error}")))?);
+        }
+        Ok(pollers)
     }
 
     /// The caps that are in force, and the control group that holds them. A cap that cannot be set is a caveat.
@@ -130,7 +240,7 @@ impl Bench<'_> {
             signalled(self.stop)
         };
         let service = &last.service;
-        ready::wait(&mut last.process, &service.ready, service.port, service.ready_timeout, &mut meanwhile)
+        ready::wait(&mut last.process, &last.launch.ready, service.port, service.ready_timeout, &mut meanwhile)
     }
 
     pub(super) fn watch(&self, running: &[Running]) -> Result<(), Error> {
@@ -150,7 +260,7 @@ impl Bench<'_> {
         let of_service: Vec<SocketAddr> = running
             .iter()
             .filter(|replica| replica.service.name == target)
-            .map(|replica| SocketAddr::from((Ipv4Addr::LOCALHOST, replica.service.port)))
+            .map(|replica| SocketAddr::from((Ipv4Addr::LOCALHOST, replica.service.advertised_port())))
             .collect();
         if !of_service.is_empty() {
             return Ok(of_service);
@@ -177,6 +287,17 @@ impl Bench<'_> {
                 ));
             }
         }
+    }
+}
+
+/// How a service with `run` is started.
+fn of_command(service: &BoundService, command: &[String], ready: &Ready) -> Launch {
+    Launch {
+        command: resolve_own_name(command),
+        cwd: service.cwd.clone(),
+        env: Vec::new(),
+        account: None,
+        ready: ready.clone(),
     }
 }
 

@@ -11,7 +11,7 @@ use narrows_model::run::{Trial, Window};
 use super::early_end::EarlyEnd;
 use super::lives::{Lives, note_the_ended};
 use super::services::{Running, pids};
-use super::{Bench, WATCH_INTERVAL};
+use super::{Bench, Faults, WATCH_INTERVAL};
 use crate::Error;
 use crate::environment::cores;
 use crate::progress::{Event, Progress};
@@ -59,7 +59,13 @@ impl Bench<'_> {
         progress: &mut dyn Progress,
     ) -> Result<(), Error> {
         let mut early = EarlyEnd::new(&self.experiment.objectives, &narrows_load::planned_windows(&plan));
-        let sent = self.send(plan, 0, trial, running, &mut |rows| early.see(rows), progress)?;
+        self.faults = Faults::new(std::mem::take(&mut self.planned_faults));
+        let sent = self.send(plan, 0, trial, running, &mut |rows| early.see(rows), progress);
+        for caveat in std::mem::take(&mut self.faults).told() {
+            progress.tell(&Event::Caveat(&caveat));
+            trial.caveats.push(caveat);
+        }
+        let sent = sent?;
         self.recorder.put_windows(trial.id, &sent.windows)?;
         trial.validity = sent.outcome.validity;
         if let Some(caveat) = early.caveat() {
@@ -93,6 +99,7 @@ impl Bench<'_> {
             let lives = Lives::new();
             let mut follower = Follower { bench: self, trial, duration, first_ns: None, lives, onlooker, progress };
             let followed = follower.follow(batches, running, end_load);
+            follower.bench.faults.end(running);
             note_the_ended(running, follower.trial, follower.progress);
             drop(ends_load);
             (load.join(), followed)
@@ -125,7 +132,7 @@ impl Follower<'_, '_> {
     ) -> Result<(), Error> {
         let mut fate = Ok(());
         loop {
-            match batches.recv_timeout(WATCH_INTERVAL) {
+            match batches.recv_timeout(self.bench.faults.patience(WATCH_INTERVAL)) {
                 Ok(batch) => {
                     if self.keep(batch)? == Onward::Enough {
                         end_load.store(true, Ordering::Relaxed);
@@ -135,6 +142,7 @@ impl Follower<'_, '_> {
                 Err(RecvTimeoutError::Disconnected) => return fate,
             }
             if fate.is_ok() {
+                self.bench.faults.tend(running, &*self.bench.store);
                 fate = self.bench.look_around(&mut self.lives, running, None, self.trial, self.progress);
             }
             if fate.is_err() {
@@ -149,6 +157,7 @@ impl Follower<'_, '_> {
             let elapsed = Duration::from_nanos((last.start_ns - first).max(0) as u64 + 1_000_000_000);
             self.progress.tell(&Event::Second { elapsed, duration: self.duration, rows: &batch.seconds });
         }
+        self.bench.faults.see(&batch.seconds);
         let onward = (self.onlooker)(&batch.seconds);
         self.bench.recorder.put_load(self.trial.id, batch)?;
         Ok(onward)

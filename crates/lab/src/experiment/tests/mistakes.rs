@@ -106,7 +106,7 @@ fn each_section_says_what_is_wrong_with_it() {
     e.yaml:1:13: experiment: expected a name of lower-case letters, digits and hyphens, found "Small test"
     --- exp: small
     e.yaml:1:1: unknown key `exp`
-      hint: known: `experiment`, `parameters`, `system`, `load`, `objectives`, `variants`, `published`, `thresholds`, `seed`
+      hint: known: `experiment`, `parameters`, `system`, `load`, `faults`, `objectives`, `variants`, `published`, `thresholds`, `seed`
     e.yaml:1:1: `experiment` is missing
     --- parameters: [n]
     e.yaml:2:13: parameters: expected a map, found a list
@@ -407,7 +407,7 @@ fn the_parts_of_a_load_say_what_is_wrong_with_them() {
     --- extract: { a: { json: a } }
     e.yaml:10:5: load.scenarios.main: one of `request`, `steps` (a list), `mix` is missing
     e.yaml:14:7: load.scenarios.main: unknown key `extract`
-      hint: known: `request`, `check`, `redirects`, `mix`, `cookies`, `think_time`, `vus`, `duration`, `pace`, `steps`, `model`
+      hint: known: `request`, `check`, `redirects`, `mix`, `cookies`, `think_time`, `when`, `vus`, `duration`, `pace`, `steps`, `model`
     --- request: GET /
           steps: [{ name: a, request: GET / }]
     e.yaml:10:5: load.scenarios.main: `request`, `steps` (a list) exclude each other
@@ -578,7 +578,7 @@ fn a_parameter_with_a_reason_is_one_like_any_other() {
 fn a_file_that_is_no_map_is_told() {
     assert_snapshot!(told("just text"), @r#"
     e.yaml:1:1: expected a map, found "just text"
-      hint: its keys are `experiment`, `parameters`, `system`, `load`, `objectives`, `variants`, `published`, `thresholds`, `seed`
+      hint: its keys are `experiment`, `parameters`, `system`, `load`, `faults`, `objectives`, `variants`, `published`, `thresholds`, `seed`
     "#);
     assert_snapshot!(told("a: [1\n"), @"e.yaml:2:1: not YAML: while parsing a flow sequence, expected ',' or ']'");
 }

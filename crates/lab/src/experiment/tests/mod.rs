@@ -2,6 +2,7 @@
 
 use super::*;
 
+mod components;
 mod mistakes;
 mod trials;
 

@@ -10,9 +10,21 @@ use narrows_model::load::{
 
 use super::*;
 
+fn allotted(service: &str, replica: u32, port: u16, further: &[u16]) -> Allotted {
+    Allotted { service: service.to_owned(), replica, port, further: further.to_vec() }
+}
+
+/// The command of a service with `run`.
+fn command(service: &BoundService) -> &[String] {
+    match &service.start {
+        Start::Run { command, .. } => command,
+        Start::Component { component, .. } => panic!("{component:?}"),
+    }
+}
+
 fn bindings(ports: &[(&str, u32, u16)]) -> Bindings {
     Bindings {
-        ports: ports.iter().map(|(name, replica, port)| ((*name).to_owned(), *replica, *port)).collect(),
+        ports: ports.iter().map(|(name, replica, port)| allotted(name, *replica, *port, &[])).collect(),
         otlp_endpoint: "http://127.0.0.1:4318".into(),
         trial_dir: "/tmp/trial".into(),
         seed: 7,
@@ -65,29 +77,35 @@ fn variants_inherit_parameters() {
 fn replicas_come_in_the_order_they_are_started() {
     let experiment = parsed(WHOLE).unwrap();
     let replicas = experiment.replicas(&experiment.variants[0]).unwrap();
-    let expected = [("db", 0, Some(5432)), ("orders", 0, None), ("orders", 1, None)];
-    assert_eq!(replicas, expected.map(|(name, replica, port)| (name.to_owned(), replica, port)));
+    let shown: Vec<_> = replicas.iter().map(|one| (&*one.service, one.replica, one.port, one.further)).collect();
+    assert_eq!(shown, [("db", 0, Some(5432), 0), ("orders", 0, None, 0), ("orders", 1, None, 0)]);
 }
 
 #[test]
 fn services_are_bound() {
     let trial = bound(0);
     assert_eq!(trial.services.len(), 3);
-    assert_eq!(trial.services[0].ready, Ready::Tcp);
+    assert!(matches!(&trial.services[0].start, Start::Run { ready: Ready::Tcp, .. }));
     assert_eq!(trial.services[0].ready_timeout, Duration::from_secs(30));
     assert_snapshot!(format!("{:#?}", trial.services[2]).replace(LAB, "/lab"), @r#"
     BoundService {
         name: "orders",
         replica: 1,
         port: 9002,
-        command: [
-            "/lab/src/.venv/bin/uvicorn",
-            "orders:app",
-            "--port",
-            "9002",
-            "--db",
-            "127.0.0.1:5432",
-        ],
+        start: Run {
+            command: [
+                "/lab/src/.venv/bin/uvicorn",
+                "orders:app",
+                "--port",
+                "9002",
+                "--db",
+                "127.0.0.1:5432",
+            ],
+            ready: Http {
+                method: "GET",
+                path: "/health",
+            },
+        },
         cwd: "/lab/src",
         env: [
             (
@@ -126,10 +144,6 @@ fn services_are_bound() {
             ],
         ],
         setup_timeout: 600s,
-        ready: Http {
-            method: "GET",
-            path: "/health",
-        },
         ready_timeout: 60s,
         cpus: Some(
             0.25,
@@ -140,6 +154,7 @@ fn services_are_bound() {
         stop_signal: "Signal::INT",
         stop_timeout: 10s,
         restart: Never,
+        sidecar: None,
     }
     "#);
     assert_eq!(bound(2).services[1].cpus, Some(2.0));
@@ -153,9 +168,9 @@ fn paths_have_no_dots_that_mean_nothing() {
         experiment.bind(&experiment.variants[0], &bindings(&[("web", 0, 1)])).unwrap()
     };
     let web = trial(&source).services.remove(0);
-    assert_eq!((web.command[0].as_str(), web.cwd.to_str().unwrap()), (&*format!("{LAB}/bin/web"), LAB));
+    assert_eq!((command(&web)[0].as_str(), web.cwd.to_str().unwrap()), (&*format!("{LAB}/bin/web"), LAB));
     let web = trial(&source.replace("run:", "cwd: ./src/..\n      run:")).services.remove(0);
-    assert_eq!(web.command[0], format!("{LAB}/src/../bin/web"));
+    assert_eq!(command(&web)[0], format!("{LAB}/src/../bin/web"));
 }
 
 #[test]
@@ -252,7 +267,7 @@ fn a_url_is_left_to_be_resolved() {
 fn a_replica_without_a_port_is_told() {
     let experiment = parsed(WHOLE).unwrap();
     let mistakes = experiment.bind(&experiment.variants[0], &bindings(&[("db", 0, 1), ("orders", 0, 2)])).unwrap_err();
-    assert_eq!(mistakes[0].to_string(), "e.yaml:2:1: system.services: replica 1 of `orders` was handed no port");
+    assert_eq!(mistakes[0].to_string(), "e.yaml:2:1: system.services: replica 1 of `orders` was handed too few ports");
 }
 
 #[test]

@@ -1,0 +1,121 @@
+//! `galera:`: a private cluster of MariaDB servers that replicate each other's transactions (Galera, wsrep API 26).
+//!
+//! The first node makes the cluster and is filled; the others join it one after another and take its data by rsync. A
+//! node that is started again joins whoever is there; a cluster of one node is made anew over the same data.
+
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use super::gauges::{Gauges, PATIENCE};
+use super::mariadb::{Asker, data, status};
+use super::workshop::Workshop;
+use super::{Component, Launch, Place};
+use crate::Error;
+use crate::experiment::Galera;
+use crate::programs::{GALERA, MARIADB, Program, RSYNC};
+
+static PROGRAMS: &[&Program] = &[&MARIADB, &GALERA, &RSYNC];
+
+const NEW_CLUSTER: &str = "--wsrep-new-cluster";
+const STATE: &str = "wsrep_local_state_comment";
+const SYNCED: &str = "Synced";
+/// How long a node that answers may take until it has what the others have.
+const SYNC_PATIENCE: Duration = Duration::from_secs(60);
+const POLL: Duration = Duration::from_millis(100);
+
+impl Component for Galera {
+    fn programs(&self) -> &'static [&'static Program] {
+        PROGRAMS
+    }
+
+    fn prepare(&self, place: &Place<'_>, workshop: &mut Workshop<'_>) -> Result<Launch, Error> {
+        let library = place.find(&GALERA)?.path;
+        let mut launch = self.node.launch(place, workshop, &settings(place, &library))?;
+        if place.service.replica == 0 {
+            launch.command.push(NEW_CLUSTER.to_owned());
+        }
+        Ok(launch)
+    }
+
+    fn again(&self, place: &Place<'_>, first: &Launch) -> Launch {
+        let mut launch = first.clone();
+        if place.siblings.len() > 1 {
+            launch.command.retain(|word| word != NEW_CLUSTER);
+        } else {
+            // Of a cluster of one, nobody can have gone on without it. Should this fail, the node says so itself.
+            let _ = allow_to_begin(&data(place).join("grastate.dat"));
+        }
+        launch
+    }
+
+    fn once_ready(&self, place: &Place<'_>, workshop: &mut Workshop<'_>) -> Result<(), Error> {
+        await_synced(place, workshop)?;
+        if place.service.replica == 0 { self.node.fill(place, workshop) } else { Ok(()) }
+    }
+
+    fn gauges(&self, place: &Place<'_>) -> Option<Box<dyn Gauges>> {
+        Some(Box::new(Asker::new(place.service.port, &["wsrep_"])))
+    }
+}
+
+/// The settings that make a server a node. Ports: the group's, then those of parts (IST) and of all data (SST).
+fn settings(place: &Place<'_>, library: &Path) -> Vec<(&'static str, String)> {
+    let [group, ist, sst] = match *place.further_ports() {
+        [group, ist, sst] => [group, ist, sst],
+        // The experiment's entry asks for as many.
+        _ => [0; 3],
+    };
+    let groups: Vec<String> =
+        place.siblings.iter().filter_map(|node| Some(format!("127.0.0.1:{}", node.further.first()?))).collect();
+    vec![
+        ("binlog_format", "ROW".to_owned()),
+        ("innodb_autoinc_lock_mode", "2".to_owned()),
+        ("wsrep_on", "ON".to_owned()),
+        ("wsrep_provider", library.display().to_string()),
+        ("wsrep_cluster_name", place.service.name.clone()),
+        ("wsrep_cluster_address", format!("gcomm://{}", groups.join(","))),
+        ("wsrep_node_name", format!("{}-{}", place.service.name, place.service.replica + 1)),
+        ("wsrep_node_address", format!("127.0.0.1:{group}")),
+        ("wsrep_node_incoming_address", format!("127.0.0.1:{}", place.service.port)),
+        ("wsrep_sst_method", "rsync".to_owned()),
+        ("wsrep_sst_receive_address", format!("127.0.0.1:{sst}")),
+        (
+            "wsrep_provider_options",
+            format!(
+                "\"gmcast.listen_addr=tcp://127.0.0.1:{group};ist.recv_addr=127.0.0.1:{ist};ist.recv_bind=127.0.0.1:{ist};gcache.size=32M;gcache.dir={}\"",
+                data(place).display()
+            ),
+        ),
+    ]
+}
+
+/// Waits until the node has what the others have.
+fn await_synced(place: &Place<'_>, workshop: &Workshop<'_>) -> Result<(), Error> {
+    let deadline = Instant::now() + SYNC_PATIENCE;
+    loop {
+        let state = status(place.service.port, STATE, PATIENCE);
+        if state.as_deref() == Ok(SYNCED) {
+            return Ok(());
+        }
+        if workshop.stop.load(Ordering::Relaxed) {
+            return Err(Error::Interrupted);
+        }
+        if Instant::now() > deadline {
+            let node = place.service.replica + 1;
+            let state = state.unwrap_or_else(|reason| reason);
+            let what = format!(
+                "node {node} has not joined the cluster within {} s: its state is {state:?}, expected {SYNCED:?}",
+                SYNC_PATIENCE.as_secs()
+            );
+            return Err(place.failed(what, Vec::new()));
+        }
+        std::thread::sleep(POLL);
+    }
+}
+
+/// After a crash a node does not begin a cluster, since others may have gone on.
+fn allow_to_begin(state: &Path) -> std::io::Result<()> {
+    let text = std::fs::read_to_string(state)?;
+    std::fs::write(state, text.replace("safe_to_bootstrap: 0", "safe_to_bootstrap: 1"))
+}

@@ -1,0 +1,217 @@
+//! What a server says about itself, asked for once a second while it is under load.
+//!
+//! One thread for each replica that has gauges. A question that is not answered is left out, counted and told as a
+//! caveat; the next one is asked in its turn, so that a server which comes back is heard again.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use narrows_model::series::{Point, SeriesKey};
+use narrows_telemetry::Store;
+
+use crate::environment::now_ns;
+
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// The longest that a question may take; longer ones count as unanswered.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
+
+/// One value, as it is now.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Gauge {
+    /// The metric's name, OpenTelemetry's where it has one.
+    pub(crate) name: &'static str,
+    /// UCUM unit.
+    pub(crate) unit: &'static str,
+    /// What tells it from its sisters.
+    pub(crate) labels: BTreeMap<String, String>,
+    /// The value.
+    pub(crate) value: f64,
+}
+
+impl Gauge {
+    /// A value without labels.
+    pub(crate) fn new(name: &'static str, unit: &'static str, value: f64) -> Self {
+        Self { name, unit, labels: BTreeMap::new(), value }
+    }
+
+    /// The same with a label.
+    pub(crate) fn with(mut self, label: &str, value: &str) -> Self {
+        self.labels.insert(label.to_owned(), value.to_owned());
+        self
+    }
+}
+
+/// Whoever asks a server.
+pub(crate) trait Gauges: Send {
+    /// Asks once, for at most [`PATIENCE`]. After an error the next call starts anew: the server may be another by then.
+    fn read(&mut self) -> Result<Vec<Gauge>, String>;
+}
+
+/// A thread that asks one replica. Ends when dropped.
+#[derive(Debug)]
+pub(crate) struct Poller {
+    whose: String,
+    asked: Arc<Mutex<Asked>>,
+    /// Its end is the sign to stop.
+    stop: Option<SyncSender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug, Default)]
+struct Asked {
+    times: u64,
+    unanswered: u64,
+    reason: String,
+}
+
+impl Poller {
+    /// Begins to ask. Errors when no thread is to be had.
+    pub(crate) fn start(
+        service: &str,
+        replica: u32,
+        gauges: Box<dyn Gauges>,
+        store: Arc<dyn Store>,
+    ) -> std::io::Result<Self> {
+        let (stop, asked_to_stop) = sync_channel(0);
+        let asked = Arc::new(Mutex::new(Asked::default()));
+        let (service, shared) = (service.to_owned(), Arc::clone(&asked));
+        let whose = service.clone();
+        let name = format!("gauges-{service}");
+        let ask = move || ask(&service, replica, gauges, &*store, &shared, &asked_to_stop);
+        let thread = std::thread::Builder::new().name(name).spawn(ask)?;
+        Ok(Self { whose, asked, stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// Ends the asking. What went unanswered is a caveat.
+    pub(crate) fn finish(mut self) -> Option<String> {
+        self.end();
+        let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let Asked { times, unanswered, reason } = &*asked;
+        (*unanswered > 0).then(|| {
+            format!(
+                "{} did not answer {unanswered} of {times} questions about itself; the last time: {reason}.",
+                self.whose
+            )
+        })
+    }
+
+    fn end(&mut self) {
+        self.stop = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Poller {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn ask(
+    service: &str,
+    replica: u32,
+    mut gauges: Box<dyn Gauges>,
+    store: &dyn Store,
+    asked: &Mutex<Asked>,
+    stop: &Receiver<()>,
+) {
+    let mut due = Instant::now();
+    loop {
+        let read = gauges.read();
+        let mut asked = asked.lock().unwrap_or_else(PoisonError::into_inner);
+        asked.times += 1;
+        match read {
+            // Points that the store refuses are counted there.
+            Ok(read) => drop(store.points(points(service, replica, read))),
+            Err(reason) => {
+                asked.unanswered += 1;
+                asked.reason = reason;
+            }
+        }
+        drop(asked);
+        due = (due + INTERVAL).max(Instant::now());
+        match stop.recv_timeout(due.saturating_duration_since(Instant::now())) {
+            Err(RecvTimeoutError::Timeout) => {}
+            _ => return,
+        }
+    }
+}
+
+fn points(service: &str, replica: u32, gauges: Vec<Gauge>) -> Vec<(SeriesKey, Point)> {
+    let time_ns = now_ns();
+    let point = |gauge: Gauge| {
+        let (name, unit) = (gauge.name.to_owned(), gauge.unit.to_owned());
+        let key = SeriesKey { name, unit, service: service.to_owned(), replica, labels: gauge.labels };
+        (key, Point { time_ns, value: gauge.value })
+    };
+    gauges.into_iter().map(point).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use narrows_model::trace::Span;
+    use narrows_telemetry::{Kept, Receipt};
+
+    use super::*;
+
+    /// Keeps points.
+    #[derive(Default)]
+    struct Points(Mutex<Vec<(SeriesKey, Point)>>);
+
+    fn kept() -> Receipt {
+        let (sender, receipt) = tokio::sync::oneshot::channel();
+        let _ = sender.send(Ok(Kept::default()));
+        receipt
+    }
+
+    impl Store for Points {
+        fn spans(&self, _: Vec<Span>) -> Receipt {
+            kept()
+        }
+        fn points(&self, points: Vec<(SeriesKey, Point)>) -> Receipt {
+            self.0.lock().unwrap().extend(points);
+            kept()
+        }
+        fn logs(&self, _: Vec<narrows_model::series::LogLine>) -> Receipt {
+            kept()
+        }
+    }
+
+    /// Answers the first time, then no more, and says when it was asked.
+    struct Once(SyncSender<()>, bool);
+
+    impl Gauges for Once {
+        fn read(&mut self) -> Result<Vec<Gauge>, String> {
+            let _ = self.0.try_send(());
+            match std::mem::replace(&mut self.1, true) {
+                false => Ok(vec![Gauge::new("a.b", "{c}", 2.0).with("d", "e")]),
+                true => Err("nobody is there".to_owned()),
+            }
+        }
+    }
+
+    #[test]
+    fn answers_are_kept_under_the_replica_and_what_goes_unanswered_is_told() {
+        let (sender, asked) = sync_channel(1024);
+        let store = Arc::new(Points::default());
+        let shared: Arc<dyn Store> = Arc::<Points>::clone(&store);
+        let poller = Poller::start("db", 3, Box::new(Once(sender, false)), shared).unwrap();
+        asked.recv().unwrap();
+        asked.recv().unwrap();
+        let caveat = poller.finish().unwrap();
+        assert!(
+            caveat.starts_with("db did not answer ") && caveat.ends_with("the last time: nobody is there."),
+            "{caveat}"
+        );
+        let points = store.0.lock().unwrap();
+        let [(key, point)] = &points[..] else { panic!("{points:?}") };
+        assert_eq!((key.name.as_str(), key.service.as_str(), key.replica, point.value), ("a.b", "db", 3, 2.0));
+        assert_eq!(key.labels["d"], "e");
+    }
+}

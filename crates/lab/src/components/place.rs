@@ -1,0 +1,115 @@
+//! Where a replica of a component is: its service, its ports, its folder, the programs of this machine.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::account::Account;
+use super::process::Spec;
+use super::workshop::Workshop;
+use crate::Error;
+use crate::experiment::{BoundComponent, BoundService, Sibling, Start};
+use crate::programs::{Found, Program};
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Place<'a> {
+    /// The replica.
+    pub(crate) service: &'a BoundService,
+    /// Its component.
+    pub(crate) component: &'a BoundComponent,
+    /// The replicas of its service in order, itself included.
+    pub(crate) siblings: &'a [Sibling],
+    /// Its folder, absolute.
+    pub(crate) folder: PathBuf,
+}
+
+impl<'a> Place<'a> {
+    /// The place of a replica below the trial's folder; none when it is no component's.
+    pub(crate) fn of(service: &'a BoundService, trial_folder: &Path) -> Option<Self> {
+        match &service.start {
+            Start::Run { .. } => None,
+            Start::Component { component, siblings } => Some(Self::new(service, component, siblings, trial_folder)),
+        }
+    }
+
+    /// The place of a replica of a component below the trial's folder.
+    pub(crate) fn new(
+        service: &'a BoundService,
+        component: &'a BoundComponent,
+        siblings: &'a [Sibling],
+        trial_folder: &Path,
+    ) -> Self {
+        let folder = trial_folder.join(format!("{}-{}", service.name, service.replica));
+        Self { service, component, siblings, folder }
+    }
+
+    /// The ports of this replica that its component asked for beside the first.
+    pub(crate) fn further_ports(&self) -> &'a [u16] {
+        self.siblings.get(self.service.replica as usize).map_or(&[], |own| &own.further)
+    }
+
+    /// A program of this machine. Errors, as the trial would have at its beginning, when it is not there.
+    pub(crate) fn find(&self, program: &'static Program) -> Result<Found, Error> {
+        program.find().map_err(|missing| Error::NoProgram {
+            service: self.service.name.clone(),
+            program: missing.binary.to_owned(),
+            places: missing.places,
+            package: program.package,
+        })
+    }
+
+    /// The account that a server which refuses root runs under; none unless this is root.
+    pub(crate) fn account(&self, preferred: &str) -> Result<Option<Account>, Error> {
+        Account::unprivileged(preferred).map_err(|what| self.failed(what, Vec::new()))
+    }
+
+    /// Makes the folder, the account's own.
+    pub(crate) fn make_folder(&self, account: Option<Account>) -> Result<(), Error> {
+        self.make_folder_at(&self.folder, account)
+    }
+
+    /// Makes a folder below it.
+    pub(crate) fn make_folder_at(&self, path: &Path, account: Option<Account>) -> Result<(), Error> {
+        std::fs::create_dir_all(path).map_err(|source| file_error("create", path, source))?;
+        account.map_or(Ok(()), |account| account.give(path))
+    }
+
+    /// Writes a file that the account can read.
+    pub(crate) fn write(&self, path: &Path, text: &str, account: Option<Account>) -> Result<(), Error> {
+        std::fs::write(path, text).map_err(|source| file_error("write", path, source))?;
+        account.map_or(Ok(()), |account| account.give(path))
+    }
+
+    /// Runs a short command in the folder; `what` it was for begins the error: `cannot make its data folder`.
+    pub(crate) fn run(
+        &self,
+        workshop: &mut Workshop<'_>,
+        command: Vec<String>,
+        account: Option<Account>,
+        patience: Duration,
+        what: &str,
+    ) -> Result<(), Error> {
+        let spec = Spec {
+            service: self.service.name.clone(),
+            replica: self.service.replica,
+            command,
+            cwd: self.folder.clone(),
+            env: self.service.env.clone(),
+            account,
+            wanted_line: None,
+        };
+        let shown = spec.command.join(" ");
+        workshop
+            .run(&spec, patience)?
+            .map_err(|botched| self.failed(format!("{what}: `{shown}` {}", botched.how(patience)), botched.last_lines))
+    }
+
+    /// The error of this replica: what failed, and what was printed last.
+    pub(crate) fn failed(&self, what: String, last_lines: Vec<String>) -> Error {
+        Error::Component { service: self.service.name.clone(), what, last_lines }
+    }
+}
+
+fn file_error(what: &'static str, path: &Path, source: std::io::Error) -> Error {
+    Error::File { what, path: path.to_owned(), source }
+}

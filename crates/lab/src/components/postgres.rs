@@ -1,0 +1,164 @@
+//! `postgres:`: a private PostgreSQL server.
+//!
+//! Its data lie in the replica's folder, it listens on 127.0.0.1 and on a socket in that folder, and whoever reaches it
+//! there is trusted. It is measured as it is shipped: what makes it durable stays on, and every other setting is
+//! PostgreSQL's own unless the experiment says otherwise. `pg_stat_statements` is loaded where the machine has it.
+//!
+//! PostgreSQL refuses to run as root, so root starts it under the account that its package made. Its workers lead
+//! sessions of their own and write over their environment; they are found by the folder that they work in.
+
+mod gauges;
+mod psql;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use psql::Psql;
+
+use super::account::Account;
+use super::gauges::Gauges;
+use super::workshop::Workshop;
+use super::{Component, Launch, Place};
+use crate::Error;
+use crate::experiment::{Postgres, Ready};
+use crate::programs::{Found, POSTGRESQL, Program};
+
+static PROGRAMS: &[&Program] = &[&POSTGRESQL];
+
+/// The account that Debian's package makes.
+const ACCOUNT: &str = "postgres";
+/// Who owns everything in the database.
+const OWNER: &str = "postgres";
+/// The database that every server has.
+const FIRST_DATABASE: &str = "postgres";
+/// What a server prints, whether it is new or recovers, once it answers queries.
+const READY: &str = "database system is ready to accept connections";
+const INITDB_PATIENCE: Duration = Duration::from_secs(120);
+/// The longest path of a socket, the zero at its end included (`sun_path` of Linux).
+const SOCKET_PATH_MAX: usize = 108;
+const STATEMENTS: &str = "pg_stat_statements";
+const PRELOADED: &str = "shared_preload_libraries";
+
+impl Component for Postgres {
+    fn programs(&self) -> &'static [&'static Program] {
+        PROGRAMS
+    }
+
+    fn prepare(&self, place: &Place<'_>, workshop: &mut Workshop<'_>) -> Result<Launch, Error> {
+        let found = place.find(&POSTGRESQL)?;
+        let account = place.account(ACCOUNT)?;
+        place.make_folder(account)?;
+        make_data(place, &found, account, workshop)?;
+        let mut command = vec![text(&found.path), "-D".to_owned(), text(&data(place))];
+        for (name, value) in self.all_settings(place, &found) {
+            command.extend(["-c".to_owned(), format!("{name}={value}")]);
+        }
+        let ready = Ready::Log { text: READY.to_owned() };
+        Ok(Launch { command, cwd: place.folder.clone(), env: Vec::new(), account, ready })
+    }
+
+    fn once_ready(&self, place: &Place<'_>, workshop: &mut Workshop<'_>) -> Result<(), Error> {
+        let found = place.find(&POSTGRESQL)?;
+        let psql = Psql::new(place, &found);
+        if self.database != FIRST_DATABASE {
+            let create = format!("CREATE DATABASE \"{}\"", self.database);
+            psql.command(workshop, FIRST_DATABASE, &create)?;
+        }
+        if self.preloads_statements(&found) {
+            psql.command(workshop, &self.database, &format!("CREATE EXTENSION IF NOT EXISTS {STATEMENTS}"))?;
+        }
+        self.sql.iter().try_for_each(|file| psql.file(workshop, &self.database, file))
+    }
+
+    fn gauges(&self, place: &Place<'_>) -> Option<Box<dyn Gauges>> {
+        Some(Box::new(gauges::Asker::new(place.service.port, &self.database)))
+    }
+}
+
+impl Postgres {
+    /// Ours first: where a setting is given twice, PostgreSQL takes the last.
+    fn all_settings(&self, place: &Place<'_>, found: &Found) -> Vec<(String, String)> {
+        let mut settings = vec![
+            ("port", place.service.port.to_string()),
+            ("listen_addresses", "127.0.0.1".to_owned()),
+            ("unix_socket_directories", socket_folder(&place.folder, place.service.port)),
+            ("log_destination", "stderr".to_owned()),
+            ("logging_collector", "off".to_owned()),
+            ("lc_messages", "C".to_owned()),
+        ];
+        if self.preloads_statements(found) {
+            settings.push((PRELOADED, STATEMENTS.to_owned()));
+        }
+        let ours = settings.into_iter().map(|(name, value)| (name.to_owned(), value));
+        ours.chain(self.settings.iter().cloned()).collect()
+    }
+
+    /// Whether `pg_stat_statements` is loaded: the machine has it, and the experiment does not say what to load.
+    fn preloads_statements(&self, found: &Found) -> bool {
+        has_statements(&found.path) && !self.settings.iter().any(|(name, _)| name.eq_ignore_ascii_case(PRELOADED))
+    }
+}
+
+fn data(place: &Place<'_>) -> PathBuf {
+    place.folder.join("data")
+}
+
+fn make_data(
+    place: &Place<'_>,
+    found: &Found,
+    account: Option<Account>,
+    workshop: &mut Workshop<'_>,
+) -> Result<(), Error> {
+    let data = text(&data(place));
+    // The files of a database that is gone with the trial need not be on the disk before it begins.
+    let initdb =
+        [&*text(&found.tool("initdb")), "-D", &data, "-U", OWNER, "-A", "trust", "-E", "UTF8", "--no-locale", "-N"];
+    let command = initdb.map(str::to_owned).to_vec();
+    place.run(workshop, command, account, INITDB_PATIENCE, "cannot make its data folder")
+}
+
+/// The replica's folder as PostgreSQL writes it in a list; none where a socket's path would be too long.
+fn socket_folder(folder: &Path, port: u16) -> String {
+    let path = folder.join(format!(".s.PGSQL.{port}"));
+    if path.as_os_str().len() < SOCKET_PATH_MAX { format!("\"{}\"", folder.display()) } else { String::new() }
+}
+
+/// Whether this installation has the extension: its library lies beside the server's others.
+fn has_statements(server: &Path) -> bool {
+    let Some(prefix) = server.canonicalize().ok().and_then(|real| Some(real.parent()?.parent()?.to_owned())) else {
+        return false;
+    };
+    let library = format!("{STATEMENTS}.so");
+    ["lib", "lib/postgresql", "lib64/pgsql", "lib64/postgresql"]
+        .iter()
+        .any(|folder| prefix.join(folder).join(&library).is_file())
+}
+
+fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_whose_path_is_too_long_is_left_out() {
+        assert_eq!(socket_folder(Path::new("/tmp/a b"), 5432), "\"/tmp/a b\"");
+        assert_eq!(socket_folder(Path::new(&format!("/{}", "x".repeat(100))), 5432), "");
+    }
+
+    #[test]
+    fn the_extension_is_looked_for_where_the_server_lies() {
+        let root = tempfile::tempdir().unwrap();
+        let server = root.path().join("bin/postgres");
+        for folder in ["bin", "lib/postgresql"] {
+            std::fs::create_dir_all(root.path().join(folder)).unwrap();
+        }
+        std::fs::write(&server, "").unwrap();
+        assert!(!has_statements(&server));
+        std::fs::write(root.path().join("lib/postgresql/pg_stat_statements.so"), "").unwrap();
+        assert!(has_statements(&server));
+        assert!(!has_statements(Path::new("/no/such/server")));
+    }
+}

@@ -1,0 +1,33 @@
+//! The proxy that Narrows brings: its configuration is the hop list as JSON.
+
+use serde_json::{Value, json};
+
+use super::Plan;
+use super::hops::{Direction, Hop};
+
+pub(super) fn command(program: String, config: String) -> Vec<String> {
+    vec![program, "engine".to_owned(), "sidecar".to_owned(), "--config".to_owned(), config]
+}
+
+pub(super) fn render(plan: &Plan) -> String {
+    let tls = plan.tls.as_ref().map(|tls| json!({"ca": tls.ca, "certificate": tls.certificate, "key": tls.key}));
+    let hops: Vec<Value> = plan.hops.iter().map(hop).collect();
+    let config = json!({"service": plan.service, "tls": tls, "access_log": plan.access_log, "hops": hops});
+    format!("{config:#}\n")
+}
+
+fn hop(hop: &Hop) -> Value {
+    json!({
+        "name": hop.name,
+        "direction": match hop.direction {
+            Direction::Inbound => "inbound",
+            Direction::Outbound => "outbound",
+        },
+        "listen": hop.listen,
+        "protocol": if hop.is_tcp() { "tcp" } else { "http" },
+        "accept_tls": hop.accept_tls,
+        "upstream": hop.upstream,
+        "upstream_tls": hop.upstream_tls.is_some(),
+        "upstream_name": hop.upstream_tls,
+    })
+}

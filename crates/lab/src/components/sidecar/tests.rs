@@ -1,0 +1,228 @@
+//! What is written for each proxy, and whether the proxies themselves take it and carry requests.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::hops::Direction;
+use super::*;
+use crate::experiment::Protocol;
+
+/// Patience with a proxy that comes up.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn at(port: u16) -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::LOCALHOST, port))
+}
+
+fn hop(name: &str, direction: Direction, listen: u16, upstream: u16) -> Hop {
+    Hop {
+        name: name.to_owned(),
+        direction,
+        listen: at(listen),
+        protocol: Protocol::Http,
+        accept_tls: false,
+        upstream: at(upstream),
+        upstream_tls: None,
+    }
+}
+
+/// One of each sort of hop.
+fn example() -> Plan {
+    let folder = PathBuf::from("/trial/name.sidecar-0");
+    Plan {
+        service: "name.sidecar".to_owned(),
+        hops: vec![
+            hop("inbound", Direction::Inbound, 4001, 4000),
+            Hop { accept_tls: true, ..hop("inbound-tls", Direction::Inbound, 4002, 4000) },
+            Hop { upstream_tls: Some("person".to_owned()), ..hop("to person", Direction::Outbound, 4003, 5002) },
+            Hop {
+                protocol: Protocol::Tcp,
+                upstream_tls: Some("database".to_owned()),
+                ..hop("to database", Direction::Outbound, 4004, 6002)
+            },
+            Hop { protocol: Protocol::Tcp, ..hop("to cache", Direction::Outbound, 4005, 7000) },
+        ],
+        tls: Some(Files::of(Path::new("/trial/certificates"), "name")),
+        access_log: Some(access_log_in(&folder)),
+        folder,
+    }
+}
+
+#[test]
+fn each_proxy_is_told_the_same_in_its_own_words() {
+    let module = Path::new("/usr/lib/nginx/modules/ngx_stream_module.so");
+    let written = [
+        ("sidecar.json", narrows::render(&example())),
+        ("haproxy.cfg", haproxy::render(&example())),
+        ("nginx.conf", nginx::render(&example(), Some(module), nginx::Rights::Other)),
+        ("envoy.json", envoy::render(&example())),
+    ];
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/components/sidecar/golden");
+    let others =
+        written.into_iter().filter(|(name, text)| std::fs::read_to_string(folder.join(name)).unwrap() != *text);
+    let others: Vec<String> = others.map(|(name, text)| format!("=== {name}\n{text}")).collect();
+    assert!(others.is_empty(), "{}", others.concat());
+}
+
+#[test]
+fn without_tls_and_log_there_is_nothing_of_them() {
+    let mut plan = example();
+    plan.tls = None;
+    plan.access_log = None;
+    plan.hops = vec![hop("inbound", Direction::Inbound, 4001, 4000)];
+    for text in [
+        narrows::render(&plan).replace("_tls\"", ""),
+        haproxy::render(&plan).replace("ssl-", ""),
+        nginx::render(&plan, None, nginx::Rights::Root).replace("ssl_protocols", "").replace("access_log off", ""),
+        envoy::render(&plan).replace("access_log\": []", ""),
+    ] {
+        let stray = ["ssl", "tls\": {", "certificate", "access.log", "backing-file", "stream {", "Tls"];
+        assert!(stray.iter().all(|word| !text.contains(word)), "{text}");
+    }
+}
+
+/// A child that is killed and waited for when dropped.
+struct Proxy(Child);
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Proxy {
+    fn start(command: &[String], folder: &Path) -> Self {
+        let output = || std::fs::File::create(folder.join("output")).unwrap();
+        let mut starting = Command::new(&command[0]);
+        starting.args(&command[1..]).current_dir(folder).stdin(Stdio::null()).stdout(output()).stderr(output());
+        Self(starting.spawn().unwrap())
+    }
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind(at(0)).unwrap().local_addr().unwrap().port()
+}
+
+/// Answers each connection's first request with what it was asked, then closes.
+fn server() -> u16 {
+    let listener = TcpListener::bind(at(0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut seen = Vec::new();
+            let mut byte = [0];
+            while !seen.ends_with(b"\r\n\r\n") && stream.read(&mut byte).is_ok_and(|count| count == 1) {
+                seen.push(byte[0]);
+            }
+            let first = String::from_utf8_lossy(&seen).lines().next().unwrap_or_default().to_owned();
+            let head = format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n", first.len());
+            let _ = stream.write_all(format!("{head}{first}").as_bytes());
+        }
+    });
+    port
+}
+
+/// The whole of what a port answers to a plain request; empty when it just closes.
+fn ask(port: u16) -> String {
+    let mut stream = TcpStream::connect(at(port)).unwrap();
+    let mut answer = Vec::new();
+    let request = b"GET /asked HTTP/1.1\r\nhost: name\r\nconnection: close\r\n\r\n";
+    let _ = stream.write_all(request).and_then(|()| stream.read_to_end(&mut answer));
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+fn await_port(port: u16, folder: &Path) {
+    let begun = Instant::now();
+    while TcpStream::connect(at(port)).is_err() {
+        let said = std::fs::read_to_string(folder.join("output")).unwrap_or_default();
+        assert!(begun.elapsed() < PATIENCE, "port {port} does not open: {said}");
+        std::thread::yield_now();
+    }
+}
+
+/// A caller's and a callee's sidecar, with mutual TLS between them, before a server: one request goes all the way; the
+/// port between them takes nobody else.
+fn carries(protocol: Protocol, start: impl Fn(&Plan) -> Vec<String>) {
+    let root = tempfile::tempdir().unwrap();
+    certificates::make(root.path(), &["a", "b", "c"]).unwrap();
+    let (outer, trusting, inner) = (free_port(), free_port(), free_port());
+    let plan = |service: &str, hops: Vec<Hop>| {
+        let folder = root.path().join(service);
+        std::fs::create_dir(&folder).unwrap();
+        let (tls, access_log) = (Some(Files::of(root.path(), service)), Some(access_log_in(&folder)));
+        Plan { service: service.to_owned(), hops, tls, access_log, folder }
+    };
+    let towards = |listen, name: &str| Hop {
+        protocol,
+        upstream_tls: Some(name.to_owned()),
+        ..hop(&format!("to {name}"), Direction::Outbound, listen, inner)
+    };
+    let of_b = Hop { accept_tls: true, protocol, ..hop("inbound-tls", Direction::Inbound, inner, server()) };
+    let plans = [plan("b", vec![of_b]), plan("a", vec![towards(outer, "b"), towards(trusting, "c")])];
+    let running: Vec<Proxy> = plans.iter().map(|plan| Proxy::start(&start(plan), &plan.folder)).collect();
+    await_port(inner, &plans[0].folder);
+    await_port(outer, &plans[1].folder);
+    let answer = ask(outer);
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("GET /asked HTTP/1.1"), "{answer}");
+    // Whoever is not who it should be gets nothing, and neither does who shows no certificate.
+    assert!(!ask(trusting).contains("GET /asked"), "another's certificate was taken");
+    assert!(!ask(inner).contains("GET /asked"), "a plain request was carried");
+    drop(running);
+}
+
+fn skipped(program: &str) {
+    let _ = writeln!(std::io::stderr(), "skipped: there is no {program} on this machine");
+}
+
+fn written(plan: &Plan, name: &str, text: &str) -> String {
+    let path = plan.folder.join(name);
+    std::fs::write(&path, text).unwrap();
+    path.to_string_lossy().into_owned()
+}
+
+#[test]
+fn haproxy_carries_requests() {
+    let Ok(found) = programs::HAPROXY.find() else { return skipped("haproxy") };
+    let program = found.path.to_string_lossy().into_owned();
+    for protocol in [Protocol::Http, Protocol::Tcp] {
+        carries(protocol, |plan| {
+            let config = written(plan, "haproxy.cfg", &haproxy::render(plan));
+            let checked = Command::new(&program).args(["-c", "-f", &config]).output().unwrap();
+            let said = String::from_utf8_lossy(&checked.stderr);
+            assert!(checked.status.success() && !said.contains("WARNING"), "{said}");
+            haproxy::command(program.clone(), config)
+        });
+    }
+}
+
+#[test]
+fn nginx_carries_requests() {
+    let Ok(found) = programs::NGINX.find() else { return skipped("nginx") };
+    let program = found.path.to_string_lossy().into_owned();
+    let module = nginx::stream_module("a").ok();
+    let protocols = if module.is_some() { &[Protocol::Http, Protocol::Tcp][..] } else { &[Protocol::Http] };
+    for protocol in protocols {
+        carries(*protocol, |plan| {
+            let module = module.as_deref().filter(|_| *protocol == Protocol::Tcp);
+            let config = written(plan, "nginx.conf", &nginx::render(plan, module, nginx::Rights::own()));
+            let command = nginx::command(program.clone(), config, plan);
+            let checked = Command::new(&program).args(&command[1..]).arg("-t").output().unwrap();
+            let said = String::from_utf8_lossy(&checked.stderr);
+            assert!(checked.status.success() && !said.contains("[warn]"), "{said}");
+            command
+        });
+    }
+}
+
+#[test]
+fn a_missing_module_is_told_with_its_package() {
+    if let Err(error) = nginx::stream_module("name.sidecar") {
+        let told = (error.to_string(), error.hint().unwrap_or_default());
+        assert!(told.0.starts_with("name.sidecar: `ngx_stream_module.so` is not on this machine"), "{told:?}");
+        assert!(told.1.contains("apt-get install libnginx-mod-stream"), "{told:?}");
+    }
+}

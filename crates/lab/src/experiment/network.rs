@@ -1,0 +1,248 @@
+//! Who reaches whom at which port, and what each service's address looks like.
+//!
+//! A service without a sidecar listens on the port that others know. With one, others know the sidecar's port, the
+//! service listens on a private one, and what it is told of other services are its sidecar's outbound listeners. All of
+//! these ports are handed out together: first those that a component asks for beside its own, then the sidecar's
+//! private port, its port for mutual TLS if it has one, and an outbound listener for each replica of every other service.
+
+use super::bound::{Allotted, Bindings, BoundSidecar, Outbound, Proxy, Replica, Sibling};
+use super::check::{Pass, check};
+use super::complete::complete;
+use super::components::{self, Entry, Protocol, Url};
+use super::grammar::SERVICE;
+use super::mistake::{Report, Wrong};
+use super::names::{HOST, Values};
+use super::tree::At;
+use super::{kind, read};
+
+/// What a service asks for, before it has ports.
+#[derive(Debug)]
+struct Asked {
+    name: String,
+    count: u32,
+    port: Option<u16>,
+    component: Option<&'static Entry>,
+    url: Url,
+    sidecar: Option<Tls>,
+}
+
+/// Whether a sidecar has a port for mutual TLS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Tls {
+    Plain,
+    Mutual,
+}
+
+impl Asked {
+    fn protocol(&self) -> Protocol {
+        self.component.map_or(Protocol::Http, |entry| entry.protocol)
+    }
+
+    fn component_ports(&self) -> usize {
+        self.component.map_or(0, |entry| entry.further_ports)
+    }
+}
+
+/// The replicas of all services in the order they are started.
+pub(super) fn replicas(root: At<'_>, values: &Values<'_>, report: &mut Report) -> Vec<Replica> {
+    let asked = asked(root, values, report);
+    let of_service = |index: usize| {
+        let (one, further) = (&asked[index], further_ports(&asked, index));
+        let replica = move |replica| Replica { service: one.name.clone(), replica, port: one.port, further };
+        (0..one.count).map(replica)
+    };
+    (0..asked.len()).flat_map(of_service).collect()
+}
+
+fn further_ports(asked: &[Asked], index: usize) -> usize {
+    let one = &asked[index];
+    let others =
+        || asked.iter().filter(|other| other.name != one.name).map(|other| other.count as usize).sum::<usize>();
+    one.component_ports()
+        + match one.sidecar {
+            None => 0,
+            Some(Tls::Plain) => 1 + others(),
+            Some(Tls::Mutual) => 2 + others(),
+        }
+}
+
+fn asked(root: At<'_>, values: &Values<'_>, report: &mut Report) -> Vec<Asked> {
+    let Some(system) = root.get("system") else { return Vec::new() };
+    let Some(services) = system.get("services") else { return Vec::new() };
+    let mut all: Vec<Asked> = Vec::new();
+    for (name, at) in services.entries() {
+        let node = complete(at.node, &SERVICE, values);
+        let at = at.with(&node);
+        check(at, &SERVICE, Pass::Bound, report);
+        let one = asked_by(name, at);
+        check_port(at, &one, &all, report);
+        all.push(one);
+    }
+    all
+}
+
+fn asked_by(name: &str, at: At<'_>) -> Asked {
+    let component = components::of(&at);
+    let own_count = component.and_then(|(entry, at)| (entry.replicas)(at));
+    let sidecar = at.get("sidecar").filter(|sidecar| proxy(*sidecar) != Some(Proxy::None));
+    Asked {
+        name: name.to_owned(),
+        count: own_count.or_else(|| read::whole(at, "replicas")).unwrap_or(1),
+        port: read::whole(at, "port"),
+        url: component.map_or_else(Url::http, |(entry, at)| (entry.url)(at)),
+        component: component.map(|(entry, _)| entry),
+        sidecar: sidecar.map(|at| if flag(at, "tls") { Tls::Mutual } else { Tls::Plain }),
+    }
+}
+
+fn check_port(at: At<'_>, one: &Asked, earlier: &[Asked], report: &mut Report) {
+    let (Some(port), Some(port_at)) = (one.port, at.get("port")) else { return };
+    let wrong = match earlier.iter().find(|other| other.port == Some(port)) {
+        Some(other) => format!("port {port} is taken by `{}`", other.name),
+        None if one.count > 1 => {
+            format!("a fixed port has room for one replica, found {} replicas", one.count)
+        }
+        None => return,
+    };
+    let hint = "without `port`, each replica is handed its own";
+    report.add(port_at.place(), port_at.path(), Wrong::new(wrong).hint(hint));
+}
+
+fn proxy(sidecar: At<'_>) -> Option<Proxy> {
+    Proxy::named(sidecar.get("proxy")?.text()?)
+}
+
+fn flag(at: At<'_>, key: &str) -> bool {
+    at.get(key).and_then(|at| kind::boolean(at.text()?)).unwrap_or(false)
+}
+
+/// The addresses of a trial.
+#[derive(Debug)]
+pub(super) struct Network<'a> {
+    asked: Vec<Asked>,
+    pub(super) bindings: &'a Bindings,
+}
+
+/// The ports of one replica by what they are for.
+#[derive(Debug)]
+struct Layout<'a> {
+    /// Those that its component asks for.
+    component: Vec<u16>,
+    /// The port that it listens on itself.
+    own: u16,
+    /// Its sidecar's port for mutual TLS.
+    tls: Option<u16>,
+    /// Its sidecar's outbound listeners: the other service, its replica, the port.
+    outbound: Vec<(&'a Asked, u32, u16)>,
+}
+
+impl<'a> Network<'a> {
+    /// The network of a variant whose replicas were handed these ports. What is wrong with the services is told
+    /// elsewhere.
+    pub(super) fn new(root: At<'_>, values: &Values<'_>, bindings: &'a Bindings) -> Self {
+        Self { asked: asked(root, values, &mut Report::new("")), bindings }
+    }
+
+    /// The replicas of a service and their ports.
+    pub(super) fn of_service(&self, service: &str) -> impl Iterator<Item = &'a Allotted> {
+        self.bindings.ports.iter().filter(move |allotted| allotted.service == service)
+    }
+
+    /// The names of the services.
+    pub(super) fn services(&self) -> impl Iterator<Item = &str> {
+        self.asked.iter().map(|asked| asked.name.as_str())
+    }
+
+    /// How many replicas a service has; none when there is no such service.
+    pub(super) fn count(&self, service: &str) -> Option<u32> {
+        self.asked(service).map(|asked| asked.count)
+    }
+
+    fn asked(&self, service: &str) -> Option<&Asked> {
+        self.asked.iter().find(|asked| asked.name == service)
+    }
+
+    fn layout(&self, of: &Allotted) -> Layout<'_> {
+        let mut further = of.further.iter().copied();
+        let asked = self.asked(&of.service);
+        let component = further.by_ref().take(asked.map_or(0, Asked::component_ports)).collect();
+        let Some(tls) = asked.and_then(|asked| asked.sidecar) else {
+            return Layout { component, own: of.port, tls: None, outbound: Vec::new() };
+        };
+        let own = further.next().unwrap_or(of.port);
+        let tls = if tls == Tls::Mutual { further.next() } else { None };
+        let others = self.asked.iter().filter(|other| other.name != of.service);
+        let others = others.flat_map(|other| (0..other.count).map(move |replica| (other, replica)));
+        let outbound = others.zip(further).map(|((other, replica), port)| (other, replica, port)).collect();
+        Layout { component, own, tls, outbound }
+    }
+
+    /// The port that a replica listens on itself.
+    pub(super) fn own_port(&self, of: &Allotted) -> u16 {
+        self.layout(of).own
+    }
+
+    /// The ports at which a service's replicas are reached by a replica, or by whoever is none.
+    fn ports(&self, viewer: Option<&Allotted>, service: &str) -> Vec<u16> {
+        let outbound = viewer.map(|viewer| self.layout(viewer).outbound).unwrap_or_default();
+        let port = |other: &Allotted| {
+            let listener =
+                outbound.iter().find(|(asked, replica, _)| asked.name == service && *replica == other.replica);
+            listener.map_or(other.port, |(.., port)| *port)
+        };
+        self.of_service(service).map(port).collect()
+    }
+
+    /// What a replica, or whoever is none, is told of a service: its `host`, `port`, `url` or `urls`.
+    pub(super) fn fact(&self, viewer: Option<&Allotted>, service: &str, fact: &str) -> Option<String> {
+        let ports = self.ports(viewer, service);
+        let form = &self.asked(service)?.url;
+        let url = |port: &u16| format!("{}{HOST}:{port}{}", form.before, form.after);
+        match fact {
+            "host" => Some(HOST.to_owned()),
+            "port" => ports.first().map(ToString::to_string),
+            "url" => ports.first().map(url),
+            "urls" => Some(ports.iter().map(url).collect::<Vec<_>>().join(",")),
+            _ => None,
+        }
+    }
+
+    /// The replicas of a replica's own service, itself included, in order.
+    pub(super) fn siblings(&self, of: &Allotted) -> Vec<Sibling> {
+        let sibling = |one: &Allotted| {
+            let layout = self.layout(one);
+            Sibling { port: layout.own, further: layout.component }
+        };
+        self.of_service(&of.service).map(sibling).collect()
+    }
+
+    /// The sidecar of a replica, as its service has it; none when it has none.
+    pub(super) fn sidecar(&self, of: &Allotted, service: At<'_>) -> Option<BoundSidecar> {
+        let at = service.get("sidecar")?;
+        let proxy = proxy(at).filter(|proxy| *proxy != Proxy::None)?;
+        let layout = self.layout(of);
+        let has_tls = layout.tls.is_some();
+        let outbound = layout.outbound.iter().filter_map(|(asked, replica, listen)| {
+            let other = self.of_service(&asked.name).find(|other| other.replica == *replica)?;
+            let secure = self.layout(other).tls.filter(|_| has_tls);
+            Some(Outbound {
+                service: asked.name.clone(),
+                replica: *replica,
+                listen: *listen,
+                upstream: secure.unwrap_or(other.port),
+                is_secure: secure.is_some(),
+                protocol: asked.protocol(),
+            })
+        });
+        Some(BoundSidecar {
+            proxy,
+            protocol: self.asked(&of.service)?.protocol(),
+            port: of.port,
+            tls_port: layout.tls,
+            outbound: outbound.collect(),
+            has_access_log: flag(at, "access_log"),
+            cpus: read::number(at, "cpus"),
+            memory_bytes: read::bytes(at, "memory"),
+        })
+    }
+}

@@ -1,0 +1,115 @@
+//! What a trial's parameters give way to: rates that earlier variants of the same run did not reach.
+//!
+//! Only the first repetition decides, so that all repetitions of a variant are given the same. It is read from the run
+//! file, so a run that goes on decides as the run did that was interrupted.
+
+use std::path::Path;
+
+use narrows_model::evidence::TrialEvidence;
+use narrows_model::load::LoadSecond;
+use narrows_model::run::{Trial, TrialState};
+use narrows_model::units;
+use narrows_telemetry::run_file::{Reader, TraceLimit};
+
+use crate::Error;
+use crate::experiment::{Experiment, Held, Variant};
+use crate::judging::{MIDDLE_NS, totals};
+
+/// Changes the parameters of `variant`, whose trial is about to begin, where variants that are done did not reach what
+/// they were to. Says so as a caveat of the trial.
+pub(crate) fn adapt(
+    experiment: &Experiment,
+    path: &Path,
+    variant: &mut Variant,
+    trial: &mut Trial,
+) -> Result<(), Error> {
+    let concerned: Vec<&Held> = experiment.held.iter().filter(|held| !held.by.contains(&variant.name)).collect();
+    if concerned.is_empty() {
+        return Ok(());
+    }
+    let no_traces = TraceLimit { traces: 0, spans: 0 };
+    let evidence = Reader::open(path)?.evidence(no_traces)?;
+    for held in concerned {
+        let reached: Vec<(&str, f64)> = held.by.iter().filter_map(|name| reached(&evidence.trials, name)).collect();
+        let Some(wanted) = variant.parameters.get(&held.parameter).cloned() else { continue };
+        let (value, said) = decided(held, &wanted, &reached);
+        variant.parameters.insert(held.parameter.clone(), value);
+        trial.caveats.push(said);
+    }
+    trial.parameters.clone_from(&variant.parameters);
+    Ok(())
+}
+
+/// What a variant's first repetition reached, if it is done.
+fn reached<'a>(trials: &'a [TrialEvidence], name: &str) -> Option<(&'a str, f64)> {
+    let is_it = |evidence: &&TrialEvidence| {
+        let trial = &evidence.trial;
+        trial.variant == name && trial.repetition == 1 && trial.state == TrialState::Done
+    };
+    let evidence = trials.iter().find(is_it)?;
+    let counted = |row: &&LoadSecond| evidence.is_counted(row.start_ns + MIDDLE_NS);
+    Some((&evidence.trial.variant, totals(evidence.seconds.iter().filter(counted)).rate()))
+}
+
+/// The parameter's value, and a sentence on why it is that.
+fn decided(held: &Held, wanted: &str, reached: &[(&str, f64)]) -> (String, String) {
+    let Held { parameter, by, otherwise } = held;
+    let missing: Vec<&str> =
+        by.iter().map(String::as_str).filter(|name| !reached.iter().any(|(done, _)| done == name)).collect();
+    let rates: Vec<f64> = reached.iter().map(|(_, rate)| *rate).collect();
+    let slowest = reached.iter().min_by(|a, b| a.1.total_cmp(&b.1));
+    let (value, why) = match (held.instead(wanted, &rates), slowest) {
+        (Some(instead), Some((name, rate))) => (
+            instead.to_string(),
+            format!(
+                "{} of the {} that {name} reached, which is less than {wanted}",
+                units::percent(*otherwise),
+                units::rate(*rate)
+            ),
+        ),
+        (None, Some(_)) => {
+            (wanted.to_owned(), "as wanted: each of the variants that must hold it reached it".to_owned())
+        }
+        (_, None) => (wanted.to_owned(), "as wanted".to_owned()),
+    };
+    let unknown = match missing.as_slice() {
+        [] => String::new(),
+        names => format!("; whether {} could hold it is not known, as it did not run before", names.join(" and ")),
+    };
+    let said = format!("{parameter} is {value}, {why}{unknown}");
+    (value, said)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sentence_says_which_rate_it_is_and_why() {
+        let held = Held { parameter: "rate".into(), by: vec!["plain".into(), "sidecar".into()], otherwise: 0.6 };
+        for (reached, value, said) in [
+            (
+                &[("plain", 12_000.0), ("sidecar", 7_500.0)][..],
+                "4500",
+                "rate is 4500, 60 % of the 7,500/s that sidecar reached, which is less than 10660",
+            ),
+            (
+                &[("plain", 12_000.0), ("sidecar", 11_000.0)],
+                "10660",
+                "rate is 10660, as wanted: each of the variants that must hold it reached it",
+            ),
+            (
+                &[("plain", 12_000.0)],
+                "10660",
+                "rate is 10660, as wanted: each of the variants that must hold it reached it; whether sidecar could hold it is not known, as it did not run before",
+            ),
+            (
+                &[],
+                "10660",
+                "rate is 10660, as wanted; whether plain and sidecar could hold it is not known, as it did not run before",
+            ),
+        ] {
+            assert_eq!(decided(&held, "10660", reached), (value.to_owned(), said.to_owned()));
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Does to replicas under load what the experiment has in store for them, when it is due.
+//!
+//! Nothing here waits: a fault is a signal, and what becomes of the replica is for `lives` to see. What came of it for the
+//! load is told from its seconds (`recovery`) once it is over.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use narrows_model::series::{LogLine, LogStream};
+use narrows_model::units;
+use narrows_telemetry::Store;
+use rustix::process::Signal;
+
+use super::recovery::Seconds;
+use super::services::{Life, Running, Then};
+use crate::environment::now_ns;
+use crate::experiment::{Deed, Fault, Restart};
+
+/// From a fault that kills a replica to its next start, where it is to be started again.
+const RESTART_PAUSE: Duration = Duration::from_millis(200);
+
+/// The faults of a load.
+#[derive(Debug, Default)]
+pub(crate) struct Faults {
+    /// Earliest first.
+    to_do: VecDeque<Fault>,
+    paused: Vec<Paused>,
+    done: Vec<Done>,
+    began: Option<Instant>,
+    seconds: Seconds,
+}
+
+#[derive(Debug)]
+struct Paused {
+    service: String,
+    replica: u32,
+    until: Instant,
+}
+
+/// A fault that has happened.
+#[derive(Debug)]
+struct Done {
+    /// `store was killed 3.00 s into the load, as the experiment has it`.
+    what: String,
+    at_ns: i64,
+}
+
+impl Faults {
+    /// Those of a load that begins now.
+    pub(super) fn new(faults: Vec<Fault>) -> Self {
+        Self { to_do: faults.into(), began: Some(Instant::now()), ..Self::default() }
+    }
+
+    /// How long until something is due, at most `patience`.
+    pub(super) fn patience(&self, patience: Duration) -> Duration {
+        let began = self.began.unwrap_or_else(Instant::now);
+        let next = self.to_do.front().map(|fault| began + fault.at);
+        let first = self.paused.iter().map(|paused| paused.until).chain(next).min();
+        first.map_or(patience, |first| first.saturating_duration_since(Instant::now()).min(patience))
+    }
+
+    /// Does what is due.
+    pub(super) fn tend(&mut self, running: &mut [Running], store: &dyn Store) {
+        let Some(began) = self.began else { return };
+        let now = Instant::now();
+        self.wake(running, |paused| paused.until <= now);
+        while self.to_do.front().is_some_and(|fault| began + fault.at <= now) {
+            let Some(fault) = self.to_do.pop_front() else { return };
+            let Some(replica) = of(running, &fault.service, fault.replica) else { continue };
+            let what = self.befall(replica, fault.deed);
+            let after = units::duration(began.elapsed().as_nanos() as f64);
+            let what = format!("{} {what} {after} into the load, as the experiment has it", replica.process.name());
+            drop(store.logs(vec![line(&fault, &what)]));
+            self.done.push(Done { what, at_ns: now_ns() });
+        }
+    }
+
+    fn befall(&mut self, replica: &mut Running, deed: Deed) -> String {
+        match (deed, &replica.life) {
+            (Deed::Kill, Life::Up) => {
+                replica.process.signal_all(Signal::KILL);
+                let then = match replica.service.restart {
+                    Restart::Always => Then::Start(RESTART_PAUSE),
+                    Restart::Never => Then::StayDown,
+                };
+                replica.life = Life::Leaving { deadline: Instant::now(), then };
+                "was killed".to_owned()
+            }
+            (Deed::Restart, Life::Up) => {
+                let deadline = Instant::now() + replica.service.stop_timeout;
+                replica.process.signal_group(replica.service.stop_signal);
+                replica.life = Life::Leaving { deadline, then: Then::Start(Duration::ZERO) };
+                "was stopped to be started again".to_owned()
+            }
+            (Deed::Restart, Life::Down) => {
+                replica.life = Life::starting(Instant::now(), None);
+                "was down and was started again".to_owned()
+            }
+            (Deed::Pause(time), Life::Up) => {
+                replica.process.signal_all(Signal::STOP);
+                let (service, until) = (replica.service.name.clone(), Instant::now() + time);
+                self.paused.push(Paused { service, replica: replica.service.replica, until });
+                format!("was made to stand still for {}", units::duration(time.as_nanos() as f64))
+            }
+            (_, Life::Down | Life::Leaving { .. } | Life::Starting(_)) => {
+                "was not up when a fault was due for it".to_owned()
+            }
+        }
+    }
+
+    /// Lets those that stand still go on.
+    fn wake(&mut self, running: &[Running], is_due: impl Fn(&Paused) -> bool) {
+        for paused in self.paused.extract_if(.., |paused| is_due(paused)) {
+            let is_it = |one: &&Running| one.service.name == paused.service && one.service.replica == paused.replica;
+            if let Some(replica) = running.iter().find(is_it) {
+                replica.process.signal_all(Signal::CONT);
+            }
+        }
+    }
+
+    /// The load is over: nothing stands still any more.
+    pub(super) fn end(&mut self, running: &[Running]) {
+        self.wake(running, |_| true);
+    }
+
+    /// Takes in seconds of the load.
+    pub(super) fn see(&mut self, rows: &[narrows_model::load::LoadSecond]) {
+        if self.began.is_some() && !(self.to_do.is_empty() && self.done.is_empty()) {
+            self.seconds.see(rows);
+        }
+    }
+
+    /// What happened and what came of it, a sentence each; and what the load was over too early for.
+    pub(super) fn told(&self) -> Vec<String> {
+        let done = self.done.iter().map(|done| format!("{}: {}", done.what, self.seconds.told_since(done.at_ns)));
+        let left = self.to_do.iter().map(|fault| {
+            format!("A fault of {} after {} did not happen, for the load was over.", fault.service, at(fault))
+        });
+        done.chain(left).collect()
+    }
+}
+
+fn of<'a>(running: &'a mut [Running], service: &str, replica: u32) -> Option<&'a mut Running> {
+    running.iter_mut().find(|one| one.service.name == service && one.service.replica == replica)
+}
+
+fn at(fault: &Fault) -> String {
+    units::duration(fault.at.as_nanos() as f64)
+}
+
+/// So that the fault stands among what the service itself printed.
+fn line(fault: &Fault, what: &str) -> LogLine {
+    LogLine {
+        time_ns: now_ns(),
+        service: fault.service.clone(),
+        replica: fault.replica,
+        stream: LogStream::Stderr,
+        severity: "WARN".to_owned(),
+        text: format!("narrows: {what}"),
+        trace_id: None,
+    }
+}
