@@ -1,0 +1,53 @@
+//! `customer`: the customers, each with the person they are.
+
+use http::{Method, Request};
+use hyper::body::Incoming;
+
+use crate::answer::{Answer, Problem, healthy, json, wrong_method};
+use crate::server::Handler;
+use crate::telemetry::Telemetry;
+use crate::trace::Trace;
+use crate::upstream::{Config, Upstream};
+use crate::{Error, Service, payload, person};
+
+const PATH: &str = "/api/customer";
+
+struct Customer {
+    person: Upstream,
+}
+
+/// Listens on `port`, 0 for any, and asks the service that `person` says.
+///
+/// # Errors
+///
+/// [`Error::Bind`] if the port is not to be had, [`Error::Telemetry`] if telemetry cannot be exported as asked for.
+pub async fn open(port: u16, person: Config) -> Result<Service, Error> {
+    open_with(port, person, Telemetry::from_env("customer")?).await
+}
+
+pub(crate) async fn open_with(port: u16, person: Config, telemetry: Telemetry) -> Result<Service, Error> {
+    let person = Upstream::new("person", person::PATH, person);
+    Service::bind(port, Customer { person }, telemetry).await
+}
+
+impl Handler for Customer {
+    fn route(&self, _: &Method, path: &str) -> Option<&'static str> {
+        (path == PATH).then_some(PATH)
+    }
+
+    async fn answer(&self, trace: &Trace, request: Request<Incoming>) -> Answer {
+        match (request.uri().path(), request.method()) {
+            (PATH, &Method::GET) => self.customers(trace).await.map_or_else(Problem::into_answer, json),
+            ("/health", &Method::GET) => healthy(),
+            (PATH | "/health", _) => wrong_method("GET"),
+            (path, _) => Problem::unknown_route(path).into_answer(),
+        }
+    }
+}
+
+impl Customer {
+    async fn customers(&self, trace: &Trace) -> Result<Vec<u8>, Problem> {
+        let people = self.person.get(trace).await?;
+        payload::customers(&people).map_err(|error| self.person.unreadable(&error))
+    }
+}

@@ -1,0 +1,42 @@
+//! Customer 360: three services in a chain over PostgreSQL, made to be fast enough that what is put around them shows.
+//!
+//! It is the system of a published benchmark of sidecars. [`customer`] asks [`person`], which asks `name`, which asks
+//! the database for five rows; each wraps what it got. Each service is a process of its own with one thread. Routes and
+//! answers are the original's, field by field.
+//!
+//! A request that nobody samples costs no telemetry: its trace context goes from hop to hop as it came. HTTP is spoken
+//! by hyper directly, without a framework, and a call's connection is driven by the task that waits for the answer.
+//!
+//! The services know nothing of Narrows. They speak OpenTelemetry to whatever `OTEL_EXPORTER_OTLP_ENDPOINT` names, and
+//! W3C trace context to each other. Deliberately absent: authentication (they listen on loopback), TLS (that is what
+//! sidecars are for), and caches, which would leave nothing to measure.
+
+mod answer;
+mod base_url;
+mod error;
+mod in_flight;
+mod name;
+mod payload;
+mod server;
+mod signals;
+mod telemetry;
+#[cfg(test)]
+mod testing;
+mod trace;
+mod upstream;
+
+pub mod customer;
+pub mod person;
+
+pub use base_url::BaseUrls;
+pub use error::Error;
+pub use name::Config as NameConfig;
+pub use name::open as open_name;
+pub use server::Service;
+pub use signals::stop_signal;
+pub use upstream::{Choice, Config as UpstreamConfig};
+
+/// The experiment that puts the chain under load, plain and with sidecars, as YAML.
+pub const EXPERIMENT: &str = include_str!("../experiment.yaml");
+/// The table and its rows, which the experiment names as `schema.sql`.
+pub const SCHEMA: &str = include_str!("../schema.sql");

@@ -1,0 +1,53 @@
+//! `person`: the people, each with their name.
+
+use http::{Method, Request};
+use hyper::body::Incoming;
+
+use crate::answer::{Answer, Problem, healthy, json, wrong_method};
+use crate::server::Handler;
+use crate::telemetry::Telemetry;
+use crate::trace::Trace;
+use crate::upstream::{Config, Upstream};
+use crate::{Error, Service, name, payload};
+
+pub(crate) const PATH: &str = "/api/person";
+
+struct Person {
+    name: Upstream,
+}
+
+/// Listens on `port`, 0 for any, and asks the service that `name` says.
+///
+/// # Errors
+///
+/// [`Error::Bind`] if the port is not to be had, [`Error::Telemetry`] if telemetry cannot be exported as asked for.
+pub async fn open(port: u16, name: Config) -> Result<Service, Error> {
+    open_with(port, name, Telemetry::from_env("person")?).await
+}
+
+pub(crate) async fn open_with(port: u16, name: Config, telemetry: Telemetry) -> Result<Service, Error> {
+    let name = Upstream::new("name", name::ALL, name);
+    Service::bind(port, Person { name }, telemetry).await
+}
+
+impl Handler for Person {
+    fn route(&self, _: &Method, path: &str) -> Option<&'static str> {
+        (path == PATH).then_some(PATH)
+    }
+
+    async fn answer(&self, trace: &Trace, request: Request<Incoming>) -> Answer {
+        match (request.uri().path(), request.method()) {
+            (PATH, &Method::GET) => self.people(trace).await.map_or_else(Problem::into_answer, json),
+            ("/health", &Method::GET) => healthy(),
+            (PATH | "/health", _) => wrong_method("GET"),
+            (path, _) => Problem::unknown_route(path).into_answer(),
+        }
+    }
+}
+
+impl Person {
+    async fn people(&self, trace: &Trace) -> Result<Vec<u8>, Problem> {
+        let names = self.name.get(trace).await?;
+        payload::people(&names).map_err(|error| self.name.unreadable(&error))
+    }
+}

@@ -1,0 +1,39 @@
+-- Owners with ten items each, and the ledger of transfers between items. The same rows every time.
+--
+-- Rows come out of MariaDB's sequence engine: seq_1_to_N is a table of the numbers 1 to N.
+
+CREATE TABLE owners (
+  id INT UNSIGNED NOT NULL PRIMARY KEY,
+  name VARCHAR(64) NOT NULL,
+  region VARCHAR(16) NOT NULL
+) ENGINE = InnoDB;
+
+CREATE TABLE items (
+  id INT UNSIGNED NOT NULL PRIMARY KEY,
+  owner_id INT UNSIGNED NOT NULL,
+  name VARCHAR(64) NOT NULL,
+  quantity BIGINT NOT NULL,
+  initial BIGINT NOT NULL,
+  KEY by_owner (owner_id)
+) ENGINE = InnoDB;
+
+-- Each transfer has a row here, written in its own transaction.
+CREATE TABLE ledger (
+  instance BIGINT NOT NULL,
+  seq BIGINT NOT NULL,
+  from_item INT UNSIGNED NOT NULL,
+  to_item INT UNSIGNED NOT NULL,
+  amount BIGINT NOT NULL,
+  PRIMARY KEY (instance, seq)
+) ENGINE = InnoDB;
+
+INSERT INTO owners (id, name, region)
+SELECT seq, CONCAT('owner-', LPAD(seq, 5, '0')), ELT(1 + seq % 4, 'north', 'east', 'south', 'west')
+FROM seq_1_to_4000;
+
+INSERT INTO items (id, owner_id, name, quantity, initial)
+SELECT seq, 1 + (seq - 1) DIV 10, CONCAT('item-', LPAD(seq, 6, '0')), 1000000, 1000000
+FROM seq_1_to_40000;
+
+-- Without statistics, a node that joins right after this would read whole tables.
+ANALYZE TABLE owners, items;

@@ -1,0 +1,38 @@
+//! Micron: lists of owners with their items, and transfers between items, over one node of MariaDB or several.
+//!
+//! It is the service of a published case study: six instances behind a proxy, an N+1 query problem, writes that
+//! deadlock, and a database that was the narrow place until its load was spread over three nodes. What the case study
+//! changed are settings here: how owners come to their items, whether a transaction that was undone is begun again, and
+//! how many nodes there are, of which each instance uses one.
+//!
+//! The service knows nothing of Narrows. It speaks OpenTelemetry to whatever `OTEL_EXPORTER_OTLP_ENDPOINT` names.
+//! Deliberately absent: authentication (it listens on loopback), changing to another node when its own is away, and
+//! more than one kind of write.
+
+mod cache;
+mod connections;
+mod database;
+mod error;
+mod ledger;
+mod meters;
+mod owners;
+mod problem;
+mod proof;
+mod retry;
+mod server;
+mod server_span;
+mod service;
+mod session;
+mod signals;
+mod telemetry;
+mod transfer;
+
+pub use database::Node;
+pub use error::Error;
+pub use owners::Queries;
+pub use server::Service;
+pub use service::{Config, open};
+pub use signals::stop_signal;
+
+/// The tables and their rows, as SQL for MariaDB.
+pub const SCHEMA: &str = include_str!("../schema.sql");

@@ -1,0 +1,362 @@
+//! The service as a whole: its settings, its routes, and what each failure is answered with.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::rejection::{JsonRejection, QueryRejection};
+use axum::extract::{DefaultBodyLimit, Query, State};
+use axum::http::{Response, StatusCode};
+use axum::routing::{MethodRouter, get, post};
+use axum::{Extension, Json, Router, middleware};
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::database::{Failure, Node, Pool, PoolConfig};
+use crate::ledger::Ledger;
+use crate::meters::Meters;
+use crate::owners::{Owners, PAGE_MAX, Page};
+use crate::problem::{Problem, encoded_answer, json_answer};
+use crate::retry::{RETRIES_MAX, Retries};
+use crate::server_span::{Route, Trace, trace};
+use crate::session::{Sessions, keep};
+use crate::telemetry::Telemetry;
+use crate::transfer::{AMOUNT_MAX, NotDone, Transfer, Transfers};
+use crate::{Error, Queries, Service, proof};
+
+const OWNERS: &str = "/owners";
+const TRANSFERS: &str = "/transfers";
+const LEDGER: &str = "/ledger";
+/// The largest body of a request: a transfer has less than 100 bytes.
+const BODY_BYTES_MAX: usize = 4_096;
+const PAGE_SIZE_DEFAULT: u32 = 10;
+const NODES_MAX: usize = 100;
+const INSTANCES_MAX: usize = 1_000;
+const CONNECTIONS_MAX: usize = 1_000;
+const CACHED_MAX: usize = 1_000_000;
+/// How long the ledger waits for its one connection to a node.
+const LEDGER_WAIT: Duration = Duration::from_secs(10);
+
+/// The database, how it is used, and what a request takes besides.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The nodes of the database, 1 to 100.
+    pub databases: Vec<Node>,
+    /// Which instance this is, counted from 0, at most 999: it uses the node of this number, modulo their count.
+    pub instance: usize,
+    /// How owners come to their items.
+    pub queries: Queries,
+    /// How often a transaction is begun again after the database undid it, 0 to 100.
+    pub retries_max: u32,
+    /// Connections to the node at a time, 1 to 1,000.
+    pub connections_max: usize,
+    /// The longest wait for one of them.
+    pub connection_wait: Duration,
+    /// How long a page is good in the cache.
+    pub cache_ttl: Duration,
+    /// Pages in the cache, at most 1,000,000; with none, each request asks the database.
+    pub cache_entries_max: usize,
+    /// Time that passes in each request without work: the platform's network.
+    pub platform_delay: Duration,
+    /// Time that passes before each statement: the network to the database.
+    pub network_delay: Duration,
+}
+
+impl Config {
+    fn validate(&self) -> Result<(), Error> {
+        let retries_max = usize::try_from(self.retries_max).unwrap_or(usize::MAX);
+        for (name, value, range, expected) in [
+            ("number of databases", self.databases.len(), 1..=NODES_MAX, "1 to 100"),
+            ("instance", self.instance, 0..=INSTANCES_MAX - 1, "0 to 999"),
+            ("retries", retries_max, 0..=RETRIES_MAX as usize, "0 to 100"),
+            ("max-connections", self.connections_max, 1..=CONNECTIONS_MAX, "1 to 1000"),
+            ("cache-entries", self.cache_entries_max, 0..=CACHED_MAX, "0 to 1000000"),
+        ] {
+            if !range.contains(&value) {
+                return Err(Error::Setting { name, value: value.to_string(), expected });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Listens on `port`, 0 for any. Connects to the database with the first request that needs it.
+///
+/// # Errors
+///
+/// [`Error::Setting`] for a setting outside its range, [`Error::Bind`] if the port is not to be had,
+/// [`Error::Telemetry`] and [`Error::Client`] if spans and metrics cannot be exported as asked for.
+pub async fn open(port: u16, config: Config) -> Result<Service, Error> {
+    let telemetry = Telemetry::from_env()?;
+    Service::bind(port, router(config, &telemetry)?, telemetry).await
+}
+
+struct Micron {
+    pool: Pool,
+    /// One connection to each node, for the ledger.
+    nodes: Vec<Pool>,
+    owners: Owners,
+    transfers: Transfers,
+    ledger: Ledger,
+    platform_delay: Duration,
+}
+
+fn router(config: Config, telemetry: &Telemetry) -> Result<Router, Error> {
+    config.validate()?;
+    let meters = Meters::new(&telemetry.meter());
+    let sessions = Sessions { instance: config.instance, meters: meters.clone() };
+    let traced = |path: &'static str, methods: MethodRouter<Arc<Micron>>| {
+        let route = Route { path, tracer: telemetry.tracer() };
+        methods
+            .route_layer(middleware::from_fn_with_state(sessions.clone(), keep))
+            .route_layer(middleware::from_fn_with_state(route, trace))
+    };
+    let router = Router::new()
+        .route(OWNERS, traced(OWNERS, get(list)))
+        .route(TRANSFERS, traced(TRANSFERS, post(transfer)))
+        .route(LEDGER, traced(LEDGER, get(prove)))
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX));
+    Ok(router.with_state(Arc::new(Micron::new(config, meters, telemetry))))
+}
+
+impl Micron {
+    fn new(config: Config, meters: Meters, telemetry: &Telemetry) -> Self {
+        let own = PoolConfig {
+            connections_max: config.connections_max,
+            wait_max: config.connection_wait,
+            network_delay: config.network_delay,
+        };
+        let single = PoolConfig { connections_max: 1, wait_max: LEDGER_WAIT, network_delay: Duration::ZERO };
+        let node = config.databases[config.instance % config.databases.len()].clone();
+        let nodes = config.databases.into_iter().map(|node| Pool::new(node, single.clone(), telemetry));
+        Self {
+            pool: Pool::new(node, own, telemetry),
+            nodes: nodes.collect(),
+            owners: Owners::new(config.queries, config.cache_ttl, config.cache_entries_max, meters.clone()),
+            transfers: Transfers { retries: Retries { max: config.retries_max }, meters },
+            ledger: Ledger::new(),
+            platform_delay: config.platform_delay,
+        }
+    }
+
+    async fn pass_the_platform(&self) {
+        if !self.platform_delay.is_zero() {
+            tokio::time::sleep(self.platform_delay).await;
+        }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+struct Asked {
+    page: Option<u32>,
+    size: Option<u32>,
+}
+
+async fn list(
+    State(micron): State<Arc<Micron>>,
+    Extension(Trace(cx)): Extension<Trace>,
+    asked: Result<Query<Asked>, QueryRejection>,
+) -> Response<Body> {
+    let page = match asked {
+        Ok(Query(asked)) => Page { number: asked.page.unwrap_or(1), size: asked.size.unwrap_or(PAGE_SIZE_DEFAULT) },
+        Err(rejection) => return bad_request(&rejection.body_text()),
+    };
+    if page.number == 0 || !(1..=PAGE_MAX).contains(&page.size) {
+        return bad_request(&format!("page counts from 1, and size is from 1 to {PAGE_MAX}"));
+    }
+    micron.pass_the_platform().await;
+    match micron.owners.page(&cx, &micron.pool, page).await {
+        Ok(body) => encoded_answer(StatusCode::OK, body),
+        Err(failure) => failed(&failure, failure.reason(), &failure.to_string()).into_response(),
+    }
+}
+
+async fn transfer(
+    State(micron): State<Arc<Micron>>,
+    Extension(Trace(cx)): Extension<Trace>,
+    asked: Result<Json<Transfer>, JsonRejection>,
+) -> Response<Body> {
+    let transfer = match asked {
+        Ok(Json(transfer)) => transfer,
+        Err(rejection) => return bad_request(&rejection.body_text()),
+    };
+    if transfer.from == transfer.to || !(1..=AMOUNT_MAX).contains(&transfer.amount) {
+        return bad_request(&format!("from and to are different items, and amount is from 1 to {AMOUNT_MAX}"));
+    }
+    micron.pass_the_platform().await;
+    match micron.transfers.transfer(&cx, &micron.pool, &micron.ledger, transfer).await {
+        Ok(done) => json_answer(StatusCode::CREATED, &done),
+        Err(not_done) => problem_of(&not_done).into_response(),
+    }
+}
+
+async fn prove(State(micron): State<Arc<Micron>>, Extension(Trace(cx)): Extension<Trace>) -> Response<Body> {
+    let claim = micron.ledger.claim();
+    let mut nodes = Vec::with_capacity(micron.nodes.len());
+    for pool in &micron.nodes {
+        nodes.push(proof::of_node(&cx, pool, &claim).await);
+    }
+    let status = if nodes.iter().any(|node| node.matches == Some(false)) {
+        StatusCode::INTERNAL_SERVER_ERROR
+    } else if nodes.iter().any(|node| node.matches.is_none()) {
+        StatusCode::SERVICE_UNAVAILABLE
+    } else {
+        StatusCode::OK
+    };
+    let body = json!({
+        "instance": format!("{:016x}", claim.instance),
+        "acknowledged": claim.acknowledged,
+        "unknown": claim.excepted.len() as u64 + claim.left_out,
+        "nodes": nodes,
+        "matches": status == StatusCode::OK,
+    });
+    json_answer(status, &body)
+}
+
+fn bad_request(detail: &str) -> Response<Body> {
+    Problem::new(StatusCode::BAD_REQUEST, detail).into_response()
+}
+
+fn problem_of(not_done: &NotDone) -> Problem {
+    let detail = not_done.to_string();
+    match not_done {
+        NotDone::NoItem(item) => Problem::new(StatusCode::NOT_FOUND, &detail).with("item", json!(item)),
+        NotDone::TooFew { item, .. } => Problem::new(StatusCode::CONFLICT, &detail).with("item", json!(item)),
+        NotDone::Failed { failure, retries } => {
+            failed(failure, failure.reason(), &detail).with("retries", json!(retries))
+        }
+        NotDone::Unknown(failure) => failed(failure, "unknown", &detail),
+    }
+}
+
+/// 503 when the database or a connection is not to be had, else 500; the reason is named.
+fn failed(failure: &Failure, reason: &str, detail: &str) -> Problem {
+    let status = match failure {
+        Failure::Unavailable { .. } | Failure::PoolTimeout => StatusCode::SERVICE_UNAVAILABLE,
+        _ => StatusCode::INTERNAL_SERVER_ERROR,
+    };
+    Problem::new(status, detail).with("reason", json!(reason))
+}
+
+#[cfg(test)]
+mod tests {
+    use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SpanData};
+    use reqwest::header::{COOKIE, HeaderMap, SET_COOKIE};
+    use serde_json::Value;
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    const NOBODY: &str = "mysql://root@127.0.0.1:1/micron";
+    const TRACED: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    const NOT_TRACED: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00";
+
+    fn config(instance: usize) -> Config {
+        Config {
+            databases: vec![NOBODY.parse().unwrap()],
+            instance,
+            queries: Queries::Joined,
+            retries_max: 3,
+            connections_max: 2,
+            connection_wait: Duration::from_secs(5),
+            cache_ttl: Duration::ZERO,
+            cache_entries_max: 10,
+            platform_delay: Duration::from_millis(1),
+            network_delay: Duration::from_millis(1),
+        }
+    }
+
+    /// An instance whose database is away, and the spans it makes.
+    async fn serve(instance: usize) -> (String, InMemorySpanExporter) {
+        let spans = InMemorySpanExporter::default();
+        let telemetry = Telemetry::of(SdkTracerProvider::builder().with_simple_exporter(spans.clone()).build());
+        let router = router(config(instance), &telemetry).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(async { axum::serve(listener, router).await.unwrap() });
+        (url, spans)
+    }
+
+    async fn get(url: &str, name: &'static str, value: &str) -> (u16, HeaderMap, Value) {
+        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        let answer = client.get(url).header(name, value).send().await.unwrap();
+        let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
+        (status, headers, serde_json::from_str(&answer.text().await.unwrap()).unwrap())
+    }
+
+    fn text<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
+        headers[name].to_str().unwrap()
+    }
+
+    fn attribute(span: &SpanData, name: &str) -> Option<String> {
+        let found = span.attributes.iter().find(|attribute| attribute.key.as_str() == name);
+        found.map(|attribute| attribute.value.to_string())
+    }
+
+    #[tokio::test]
+    async fn a_session_is_new_then_kept_and_moves_with_its_client() {
+        let ((first, spans), (second, _)) = (serve(0).await, serve(1).await);
+        let owners = |base: &str| format!("{base}/owners");
+        let (status, headers, problem) = get(&owners(&first), "traceparent", TRACED).await;
+        assert_eq!((status, &problem["reason"]), (503, &json!("unavailable")));
+        assert_eq!((text(&headers, "micron-session"), text(&headers, "micron-instance")), ("new", "0"));
+        let cookie = headers[SET_COOKIE].to_str().unwrap().split(';').next().unwrap().to_owned();
+        let (_, headers, _) = get(&owners(&first), COOKIE.as_str(), &cookie).await;
+        assert_eq!((text(&headers, "micron-session"), headers.get(SET_COOKIE)), ("kept", None));
+        let (_, headers, _) = get(&owners(&second), COOKIE.as_str(), &cookie).await;
+        assert_eq!((text(&headers, "micron-session"), text(&headers, "micron-instance")), ("moved", "1"));
+        let moved = headers[SET_COOKIE].to_str().unwrap();
+        assert_eq!(moved.split('.').next(), cookie.split('.').next());
+        let spans = spans.get_finished_spans().unwrap();
+        let states: Vec<_> = spans.iter().filter_map(|span| attribute(span, "micron.session.state")).collect();
+        assert_eq!(states, ["new", "kept"]);
+        assert_eq!(attribute(&spans[0], "session.id"), attribute(&spans[1], "session.id"));
+    }
+
+    #[tokio::test]
+    async fn a_request_is_a_span_of_its_callers_trace_unless_that_is_not_sampled() {
+        let (url, spans) = serve(0).await;
+        get(&format!("{url}/owners?page=2"), "traceparent", TRACED).await;
+        get(&format!("{url}/owners?page=2"), "traceparent", NOT_TRACED).await;
+        let spans = spans.get_finished_spans().unwrap();
+        assert_eq!(spans.len(), 1);
+        assert_eq!(spans[0].name, "GET /owners");
+        assert_eq!(spans[0].span_context.trace_id().to_string(), &TRACED[3..35]);
+        assert_eq!(spans[0].parent_span_id.to_string(), &TRACED[36..52]);
+        for (name, value) in [("http.route", "/owners"), ("url.query", "page=2"), ("error.type", "503")] {
+            assert_eq!(attribute(&spans[0], name).as_deref(), Some(value));
+        }
+    }
+
+    #[test]
+    fn settings_have_ranges() {
+        let telemetry = Telemetry::of(SdkTracerProvider::default());
+        type Change = fn(&mut Config);
+        let wrong: [(Change, &str); 5] = [
+            (|config| config.databases.clear(), "number of databases is \"0\", expected 1 to 100"),
+            (|config| config.instance = 1_000, "instance is \"1000\", expected 0 to 999"),
+            (|config| config.retries_max = 101, "retries is \"101\", expected 0 to 100"),
+            (|config| config.connections_max = 0, "max-connections is \"0\", expected 1 to 1000"),
+            (|config| config.cache_entries_max = 1_000_001, "cache-entries is \"1000001\", expected 0 to 1000000"),
+        ];
+        for (change, message) in wrong {
+            let mut config = config(0);
+            change(&mut config);
+            assert_eq!(router(config, &telemetry).err().unwrap().to_string(), message);
+        }
+    }
+
+    #[test]
+    fn each_instance_has_its_node() {
+        let telemetry = Telemetry::of(SdkTracerProvider::default());
+        let meters = Meters::new(&telemetry.meter());
+        let nodes = || (1..=3).map(|port| format!("mysql://root@127.0.0.1:{port}/micron").parse().unwrap());
+        let ports: Vec<u16> = (0..6)
+            .map(|instance| {
+                let config = Config { databases: nodes().collect(), ..config(instance) };
+                Micron::new(config, meters.clone(), &telemetry).pool.node().port()
+            })
+            .collect();
+        assert_eq!(ports, [1, 2, 3, 1, 2, 3]);
+    }
+}

@@ -1,0 +1,119 @@
+//! Sessions: a cookie that names the session and the instance that answered it last.
+//!
+//! The service keeps nothing for a session. What it can tell is whether a client comes back to the same instance, and
+//! so to the same node of the database: the answer's header `micron-session` says `new`, `kept` or `moved`, and the
+//! request's span and a metric say it too. Who keeps a client where it is, is the proxy in front.
+
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher as _, Hasher as _};
+
+use axum::extract::{Request, State};
+use axum::http::header::{COOKIE, SET_COOKIE};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::middleware::Next;
+use axum::response::Response;
+use opentelemetry::KeyValue;
+use opentelemetry::trace::TraceContextExt as _;
+
+use crate::meters::Meters;
+use crate::server_span::Trace;
+
+const COOKIE_NAME: &str = "micron_session";
+const STATE: HeaderName = HeaderName::from_static("micron-session");
+const INSTANCE: HeaderName = HeaderName::from_static("micron-instance");
+/// How long a client keeps its session, seconds.
+const LIFETIME_S: u32 = 3_600;
+
+/// What the middleware needs to know.
+#[derive(Debug, Clone)]
+pub(crate) struct Sessions {
+    pub(crate) instance: usize,
+    pub(crate) meters: Meters,
+}
+
+/// A session as a cookie has it: `ID.INSTANCE`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Session {
+    id: u64,
+    instance: usize,
+}
+
+impl Session {
+    fn parse(text: &str) -> Option<Self> {
+        let (id, instance) = text.split_once('.')?;
+        let is_hex = id.len() == 16 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let is_number = (1..=4).contains(&instance.len()) && instance.bytes().all(|byte| byte.is_ascii_digit());
+        let (true, true) = (is_hex, is_number) else { return None };
+        Some(Self { id: u64::from_str_radix(id, 16).ok()?, instance: instance.parse().ok()? })
+    }
+
+    /// The first one among the request's cookies.
+    fn of(headers: &HeaderMap) -> Option<Self> {
+        let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
+        let mut pairs = cookies.flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='));
+        pairs.find_map(|(name, value)| (name == COOKIE_NAME).then(|| Self::parse(value))?)
+    }
+
+    fn cookie(self) -> Option<HeaderValue> {
+        let Self { id, instance } = self;
+        let text = format!("{COOKIE_NAME}={id:016x}.{instance}; Path=/; HttpOnly; SameSite=Lax; Max-Age={LIFETIME_S}");
+        HeaderValue::try_from(text).ok()
+    }
+}
+
+/// A middleware within that of the span.
+pub(crate) async fn keep(State(sessions): State<Sessions>, request: Request, next: Next) -> Response {
+    let instance = sessions.instance;
+    let known = Session::of(request.headers());
+    let (session, state) = match known {
+        Some(session) if session.instance == instance => (session, "kept"),
+        Some(session) => (Session { instance, ..session }, "moved"),
+        None => (Session { id: random(), instance }, "new"),
+    };
+    sessions.meters.session(state);
+    if let Some(Trace(cx)) = request.extensions().get::<Trace>() {
+        cx.span().set_attribute(KeyValue::new("session.id", format!("{:016x}", session.id)));
+        cx.span().set_attribute(KeyValue::new("micron.session.state", state));
+    }
+    let mut response = next.run(request).await;
+    let headers = response.headers_mut();
+    headers.insert(STATE, HeaderValue::from_static(state));
+    headers.insert(INSTANCE, HeaderValue::from(instance));
+    if known != Some(session) {
+        session.cookie().map(|cookie| headers.append(SET_COOKIE, cookie));
+    }
+    response
+}
+
+/// A number that nobody can foretell and nobody has to: the standard library seeds its hash tables with it.
+pub(crate) fn random() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cookie_comes_back_as_it_was_set() {
+        let session = Session { id: 7, instance: 3 };
+        let set = session.cookie().unwrap();
+        let set = set.to_str().unwrap();
+        assert_eq!(set, "micron_session=0000000000000007.3; Path=/; HttpOnly; SameSite=Lax; Max-Age=3600");
+        let mut headers = HeaderMap::new();
+        headers.append(COOKIE, HeaderValue::from_static("a=b; c"));
+        headers.append(COOKIE, HeaderValue::try_from(format!("x=1;{}", set.split(';').next().unwrap())).unwrap());
+        assert_eq!(Session::of(&headers), Some(session));
+    }
+
+    #[test]
+    fn what_is_no_session_counts_as_none() {
+        for text in
+            ["", ".", "7.3", "0000000000000007", "0000000000000007.", "000000000000000g.1", "0000000000000007.-1"]
+        {
+            assert_eq!(Session::parse(text), None, "{text}");
+        }
+        assert_eq!(Session::parse("0000000000000007.99999"), None);
+        assert_eq!(Session::parse("00000000000000é.1"), None);
+    }
+}

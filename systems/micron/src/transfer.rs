@@ -1,0 +1,171 @@
+//! `POST /transfers`: moves an amount from one item to another, in one transaction over two rows.
+//!
+//! The rows are locked in the order in which the client names them: first where it comes from, then where it goes. Two
+//! transfers in opposite directions can so wait for each other, and the database ends one of them (1213). That is what
+//! there is to find; sorting the rows would hide it. New quantities are computed here from those that were read, so
+//! that any update that were lost would show in the ledger.
+
+use opentelemetry::Context;
+use opentelemetry::trace::TraceContextExt as _;
+use serde::{Deserialize, Serialize};
+use tokio::time::sleep;
+
+use crate::database::{Failure, Lease, Pool, Statement};
+use crate::ledger::{Entry, Ledger};
+use crate::meters::Meters;
+use crate::retry::Retries;
+use crate::session::random;
+
+/// The largest amount of one transfer.
+pub(crate) const AMOUNT_MAX: u32 = 1_000;
+
+const LOCK: Statement = Statement {
+    text: "SELECT quantity FROM items WHERE id = ? FOR UPDATE",
+    operation: "SELECT",
+    collection: Some("items"),
+};
+const UPDATE: Statement =
+    Statement { text: "UPDATE items SET quantity = ? WHERE id = ?", operation: "UPDATE", collection: Some("items") };
+const RECORD: Statement = Statement {
+    text: "INSERT INTO ledger (instance, seq, from_item, to_item, amount) VALUES (?, ?, ?, ?, ?)",
+    operation: "INSERT",
+    collection: Some("ledger"),
+};
+
+/// What is asked for: `amount` of item `from` goes to item `to`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Transfer {
+    pub(crate) from: u32,
+    pub(crate) to: u32,
+    pub(crate) amount: u32,
+}
+
+/// What was done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Done {
+    /// The transfer's number in the ledger.
+    transfer: String,
+    /// What is left of the one item.
+    from_quantity: i64,
+    /// What there is of the other.
+    to_quantity: i64,
+    /// How often the transaction was begun again.
+    retries: u32,
+}
+
+/// Why nothing was transferred or, with [`NotDone::Unknown`], why nobody knows.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum NotDone {
+    #[error("there is no item {0}")]
+    NoItem(u32),
+    #[error("item {item} has {quantity} left")]
+    TooFew { item: u32, quantity: i64 },
+    #[error("{failure}")]
+    Failed { failure: Failure, retries: u32 },
+    /// The database did not say what became of the commit.
+    #[error("it is not known whether it was done: {0}")]
+    Unknown(Failure),
+}
+
+impl From<Failure> for NotDone {
+    fn from(failure: Failure) -> Self {
+        Self::Failed { failure, retries: 0 }
+    }
+}
+
+/// Does transfers.
+pub(crate) struct Transfers {
+    pub(crate) retries: Retries,
+    pub(crate) meters: Meters,
+}
+
+impl Transfers {
+    /// Does it in one transaction, which is begun again as often as the setting allows.
+    pub(crate) async fn transfer(
+        &self,
+        cx: &Context,
+        pool: &Pool,
+        ledger: &Ledger,
+        transfer: Transfer,
+    ) -> Result<Done, NotDone> {
+        let mut entry = ledger.enter();
+        let mut retries = 0;
+        loop {
+            match attempt(cx, pool, &mut entry, transfer).await {
+                Ok((from_quantity, to_quantity)) => {
+                    let transfer_id = entry.id();
+                    entry.acknowledge(transfer.amount);
+                    return Ok(Done { transfer: transfer_id, from_quantity, to_quantity, retries });
+                }
+                Err(NotDone::Failed { failure, .. }) => {
+                    let pause = failure.is_transient().then(|| self.retries.pause(retries, random())).flatten();
+                    let Some(pause) = pause else { return Err(NotDone::Failed { failure, retries }) };
+                    self.meters.retried(failure.error_type());
+                    cx.span().add_event("transaction.retry", vec![]);
+                    sleep(pause).await;
+                    retries += 1;
+                }
+                Err(NotDone::Unknown(failure)) => {
+                    entry.forsake();
+                    return Err(NotDone::Unknown(failure));
+                }
+                Err(refused) => return Err(refused),
+            }
+        }
+    }
+}
+
+/// One transaction, of which nothing is left unless it came to its end. Returns the new quantities.
+async fn attempt(cx: &Context, pool: &Pool, entry: &mut Entry<'_>, transfer: Transfer) -> Result<(i64, i64), NotDone> {
+    let mut database = pool.take().await?;
+    database.begin(cx).await?;
+    let changed = match change(cx, &mut database, entry, transfer).await {
+        Ok(changed) => changed,
+        Err(error) => return Err(undone(cx, database, error).await),
+    };
+    entry.committing();
+    match database.commit(cx).await {
+        Ok(()) => Ok(changed),
+        Err(failure) if failure.is_transient() => {
+            entry.not_committing();
+            Err(undone(cx, database, failure.into()).await)
+        }
+        Err(failure) => Err(NotDone::Unknown(failure)),
+    }
+}
+
+/// Undoes the transaction where the connection still takes statements; if that fails, the connection is closed, which
+/// undoes it too.
+async fn undone(cx: &Context, mut database: Lease<'_>, error: NotDone) -> NotDone {
+    if !matches!(&error, NotDone::Failed { failure, .. } if !failure.spares_the_connection()) {
+        let _ = database.roll_back(cx).await;
+    }
+    error
+}
+
+async fn change(
+    cx: &Context,
+    database: &mut Lease<'_>,
+    entry: &Entry<'_>,
+    transfer: Transfer,
+) -> Result<(i64, i64), NotDone> {
+    let amount = i64::from(transfer.amount);
+    let from = step(cx, database, transfer.from, -amount).await?;
+    let to = step(cx, database, transfer.to, amount).await?;
+    let (instance, seq) = entry.key();
+    database.change(cx, RECORD, (instance, seq, transfer.from, transfer.to, amount)).await?;
+    Ok((from, to))
+}
+
+/// Locks an item, reads its quantity and writes the new one.
+async fn step(cx: &Context, database: &mut Lease<'_>, item: u32, by: i64) -> Result<i64, NotDone> {
+    let found: Vec<i64> = database.rows(cx, LOCK, (item,)).await?;
+    let quantity = *found.first().ok_or(NotDone::NoItem(item))?;
+    let changed = quantity.saturating_add(by);
+    if changed < 0 {
+        return Err(NotDone::TooFew { item, quantity });
+    }
+    database.change(cx, UPDATE, (changed, item)).await?;
+    Ok(changed)
+}

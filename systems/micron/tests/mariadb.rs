@@ -1,0 +1,182 @@
+//! The service over a real MariaDB server (Debian package mariadb-server). `NARROWS_TEST_SKIP_MARIADB=1` leaves it out;
+//! what is not installed is skipped too.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
+
+mod server;
+
+use std::time::Duration;
+
+use narrows_micron::Queries;
+use reqwest::Client;
+use serde_json::{Value, json};
+use server::{Instance, Mariadb};
+
+/// Clients that transfer at the same time, half of them in each direction.
+const CLIENTS: u32 = 8;
+/// So many transfers of one client meet others; one deadlock comes after some tens of them.
+const TRANSFERS_MAX: u32 = 2_000;
+const LONG: Duration = Duration::from_secs(3_600);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn over_a_real_server() {
+    let Some(mut server) = Mariadb::start().await else { return };
+    both_ways_give_the_same_page(&server).await;
+    a_kept_page_is_older_than_what_was_written(&server).await;
+    what_cannot_be_done_is_told(&server).await;
+    opposite_transfers_deadlock_unless_they_are_begun_again(&server).await;
+    nothing_acknowledged_is_lost_in_a_crash(&mut server).await;
+}
+
+fn client() -> Client {
+    Client::builder().no_proxy().build().unwrap()
+}
+
+async fn get(url: &str) -> (u16, Value) {
+    let answer = client().get(url).send().await.unwrap();
+    (answer.status().as_u16(), serde_json::from_str(&answer.text().await.unwrap()).unwrap())
+}
+
+async fn transfer(client: &Client, instance: &Instance, body: Value) -> (u16, Value) {
+    let answer = client.post(instance.url("/transfers")).json(&body).send().await.unwrap();
+    (answer.status().as_u16(), serde_json::from_str(&answer.text().await.unwrap()).unwrap())
+}
+
+async fn both_ways_give_the_same_page(server: &Mariadb) {
+    let mut pages = Vec::new();
+    for queries in [Queries::NPlusOne, Queries::Joined] {
+        let instance = Instance::start(&server.url(), queries, 0, Duration::ZERO).await;
+        let (status, page) = get(&instance.url("/owners?page=2&size=3")).await;
+        assert_eq!(status, 200);
+        let (status, after_the_last) = get(&instance.url("/owners?page=401&size=10")).await;
+        assert_eq!((status, &after_the_last["owners"]), (200, &json!([])));
+        pages.push(page);
+    }
+    assert_eq!(pages[0], pages[1]);
+    let owners = pages[0]["owners"].as_array().unwrap();
+    let counts: Vec<(u64, usize)> =
+        owners.iter().map(|owner| (owner["id"].as_u64().unwrap(), owner["items"].as_array().unwrap().len())).collect();
+    assert_eq!(counts, [(4, 10), (5, 10), (6, 10)]);
+    let item = json!({ "id": 31, "name": "item-000031", "quantity": 1_000_000 });
+    assert_eq!(owners[0]["items"][0], item);
+}
+
+async fn a_kept_page_is_older_than_what_was_written(server: &Mariadb) {
+    let client = client();
+    for (ttl, expected) in [(LONG, 1_000_000), (Duration::ZERO, 999_995)] {
+        let instance = Instance::start(&server.url(), Queries::Joined, 0, ttl).await;
+        let page = instance.url("/owners?page=1000&size=4");
+        get(&page).await;
+        let (from, to) = if ttl.is_zero() { (39_962, 39_963) } else { (39_961, 39_963) };
+        let (status, done) = transfer(&client, &instance, json!({ "from": from, "to": to, "amount": 5 })).await;
+        assert_eq!((status, &done["from_quantity"], &done["retries"]), (201, &json!(999_995), &json!(0)));
+        let (_, listing) = get(&page).await;
+        let items = listing["owners"][0]["items"].as_array().unwrap();
+        let item = items.iter().find(|item| item["id"] == from).unwrap();
+        assert_eq!(item["quantity"], expected);
+    }
+}
+
+async fn what_cannot_be_done_is_told(server: &Mariadb) {
+    let instance = Instance::start(&server.url(), Queries::Joined, 5, Duration::ZERO).await;
+    let client = client();
+    for (body, status) in [
+        (json!({ "from": 1, "to": 999_999, "amount": 1 }), 404),
+        (json!({ "from": 1, "to": 1, "amount": 1 }), 400),
+        (json!({ "from": 1, "to": 2, "amount": 0 }), 400),
+        (json!({ "from": 1, "to": 2, "amount": 1_001 }), 400),
+        (json!({ "from": 1, "to": 2 }), 400),
+        (json!("x"), 400),
+    ] {
+        let (found, problem) = transfer(&client, &instance, body.clone()).await;
+        assert_eq!((found, &problem["status"]), (status, &json!(status)), "{body}");
+    }
+    for path in ["/owners?page=0", "/owners?size=0", "/owners?size=101", "/owners?page=x"] {
+        assert_eq!(get(&instance.url(path)).await.0, 400, "{path}");
+    }
+    assert_proven(&instance, 0).await;
+    let nobody = Instance::start("mysql://root@127.0.0.1:1/micron", Queries::Joined, 5, Duration::ZERO).await;
+    let (status, problem) = get(&nobody.url("/owners")).await;
+    assert_eq!((status, &problem["reason"]), (503, &json!("unavailable")));
+    assert_eq!(get(&nobody.url("/ledger")).await.0, 503);
+}
+
+async fn opposite_transfers_deadlock_unless_they_are_begun_again(server: &Mariadb) {
+    let bare = Instance::start(&server.url(), Queries::Joined, 0, Duration::ZERO).await;
+    let reasons = all_transfer(&bare, TRANSFERS_MAX, Until::Failure).await;
+    assert!(reasons.failed.iter().any(|reason| reason == "deadlock"), "{:?}", reasons.failed);
+    assert_proven(&bare, reasons.done).await;
+
+    let patient = Instance::start(&server.url(), Queries::Joined, 100, Duration::ZERO).await;
+    let reasons = all_transfer(&patient, 40, Until::TheEnd).await;
+    assert_eq!((reasons.done, reasons.failed), (u64::from(CLIENTS) * 40, Vec::new()));
+    assert_proven(&patient, u64::from(CLIENTS) * 40).await;
+}
+
+async fn nothing_acknowledged_is_lost_in_a_crash(server: &mut Mariadb) {
+    let instance = Instance::start(&server.url(), Queries::Joined, 100, Duration::ZERO).await;
+    let transferring = all_transfer(&instance, TRANSFERS_MAX, Until::Failure);
+    let crash = async {
+        loop {
+            let (_, ledger) = get(&instance.url("/ledger")).await;
+            if ledger["acknowledged"]["writes"].as_u64() >= Some(20) {
+                break;
+            }
+        }
+        server.crash_and_restart().await;
+    };
+    let (outcome, ()) = tokio::join!(transferring, crash);
+    assert!(outcome.failed.iter().all(|reason| reason == "unavailable" || reason == "unknown"), "{:?}", outcome.failed);
+    assert!(!outcome.failed.is_empty() && outcome.done >= 20);
+    // Connections of before the crash are found out with the first question.
+    let _ = get(&instance.url("/ledger")).await;
+    assert_proven(&instance, outcome.done).await;
+}
+
+/// Asserts that the instance acknowledged so many, and that the database has them.
+async fn assert_proven(instance: &Instance, acknowledged: u64) {
+    let (status, ledger) = get(&instance.url("/ledger")).await;
+    assert_eq!((status, &ledger["matches"]), (200, &json!(true)), "{ledger}");
+    assert_eq!(ledger["acknowledged"]["writes"], acknowledged, "{ledger}");
+}
+
+#[derive(Debug, Default)]
+struct Outcome {
+    done: u64,
+    /// The reasons of failures.
+    failed: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Until {
+    Failure,
+    TheEnd,
+}
+
+/// Transfers between two items from all clients at once, each up to `most` times.
+async fn all_transfer(instance: &Instance, most: u32, until: Until) -> Outcome {
+    let failed = std::sync::atomic::AtomicBool::new(false);
+    let one = async |number: u32| {
+        let (client, mut outcome) = (client(), Outcome::default());
+        let (from, to) = if number.is_multiple_of(2) { (101, 102) } else { (102, 101) };
+        for _ in 0..most {
+            let (status, answer) = transfer(&client, instance, json!({ "from": from, "to": to, "amount": 1 })).await;
+            if status == 201 {
+                outcome.done += 1;
+            } else {
+                outcome.failed.push(answer["reason"].as_str().unwrap_or("none").to_owned());
+                failed.store(true, std::sync::atomic::Ordering::SeqCst);
+            }
+            if until == Until::Failure && failed.load(std::sync::atomic::Ordering::SeqCst) {
+                break;
+            }
+        }
+        outcome
+    };
+    let (a, b, c, d, e, f, g, h) = tokio::join!(one(0), one(1), one(2), one(3), one(4), one(5), one(6), one(7));
+    [a, b, c, d, e, f, g, h].into_iter().fold(Outcome::default(), |mut all, mut one| {
+        all.done += one.done;
+        all.failed.append(&mut one.failed);
+        all
+    })
+}
