@@ -47,8 +47,23 @@ fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Searches at most, where the generator was the limit each time: other programs of the machine can make it so.
+const SEARCHES_MAX: usize = 3;
+
 fn search(bench: &Bench, more: &[&str]) -> (Option<i32>, Value, String) {
     let _alone = alone();
+    let mut found = search_once(bench, more);
+    for _ in 1..SEARCHES_MAX {
+        if found.1["capacities"][0]["verdict"]["ceiling"] != "generator" {
+            break;
+        }
+        std::fs::remove_file(bench.path("run.narrows")).unwrap();
+        found = search_once(bench, more);
+    }
+    found
+}
+
+fn search_once(bench: &Bench, more: &[&str]) -> (Option<i32>, Value, String) {
     let run = bench.run(&[&QUICK[..], more].concat());
     let said = text(&run.stderr);
     (run.status.code(), serde_json::from_slice(&run.stdout).unwrap_or(Value::Null), said)

@@ -57,7 +57,7 @@ fn findings(bench: &Bench, variant: &str) -> Vec<String> {
     let sql = format!(
         "select coalesce(group_concat(detector, ' '), '') from (select detector from findings f join trials t on \
          t.id = f.trial where t.variant = '{variant}' and detector not in ('generator-limited', 'not-steady', \
-         'offered-load-limited') order by rank)"
+         'offered-load-limited', 'unequal-rates', 'few-clients') order by rank)"
     );
     let found = ask(&bench.path("run.narrows"), &sql);
     found.split_whitespace().map(str::to_owned).collect()

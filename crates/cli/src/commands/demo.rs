@@ -28,8 +28,12 @@ struct Demo {
     about: &'static str,
     short: Length,
     full: Length,
+    /// The programs that must be there, in words; none when there is nothing to install.
+    needs: Option<&'static str>,
     /// The experiment file.
     text: &'static str,
+    /// The files that it names, by name.
+    files: &'static [(&'static str, &'static str)],
 }
 
 /// A form of a demo.
@@ -39,15 +43,30 @@ struct Length {
     takes: &'static str,
     /// The factor on the durations of the load.
     time_scale: f64,
+    /// How often each test is made.
+    repetitions: u32,
 }
 
-const DEMOS: &[Demo] = &[Demo {
-    name: "drone-delivery",
-    about: "a gateway that gathers invoices from three services, each test with one more change than the last",
-    short: Length { takes: "about 2 minutes", time_scale: 0.055 },
-    full: Length { takes: "about 33 minutes", time_scale: 1.0 },
-    text: narrows_drone_delivery::EXPERIMENT,
-}];
+const DEMOS: &[Demo] = &[
+    Demo {
+        name: "customer-360",
+        about: "three services in a chain over PostgreSQL, without and with a proxy beside each",
+        short: Length { takes: "about 1 minute", time_scale: 0.1, repetitions: 1 },
+        full: Length { takes: "about 25 minutes", time_scale: 1.0, repetitions: 3 },
+        needs: Some("PostgreSQL (the package postgresql of Debian and Ubuntu)"),
+        text: narrows_customer_360::EXPERIMENT,
+        files: &[("schema.sql", narrows_customer_360::SCHEMA)],
+    },
+    Demo {
+        name: "drone-delivery",
+        about: "a gateway that gathers invoices from three services, each test with one more change than the last",
+        short: Length { takes: "about 2 minutes", time_scale: 0.055, repetitions: 1 },
+        full: Length { takes: "about 33 minutes", time_scale: 1.0, repetitions: 1 },
+        needs: None,
+        text: narrows_drone_delivery::EXPERIMENT,
+        files: &[],
+    },
+];
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "A demo's objectives are missed by design. Exit code 0 says that every test ran and was told, \
@@ -85,20 +104,21 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
     }
     let demo = find(&arguments.name)?;
     let file = format!("{}.yaml", demo.name);
+    let folder = Folder::with(demo.files)?;
     let experiment =
-        experiment::parse(demo.text, &file, Path::new("")).map_err(|mistakes| super::mistaken(&file, &mistakes))?;
+        experiment::parse(demo.text, &file, folder.path()).map_err(|mistakes| super::mistaken(&file, &mistakes))?;
     let path = arguments.out.clone().unwrap_or_else(|| runs_folder::new_path(&experiment.name));
     let page = page_beside(&path)?;
     let length = if arguments.full { &demo.full } else { &demo.short };
     let time_scale = arguments.time_scale.unwrap_or(length.time_scale);
     if arguments.keep {
-        keep(demo, Path::new(&file), time_scale)?;
+        keep(demo, &file, time_scale)?;
     }
     announce(demo, &experiment, arguments);
     let (ended, outcome) = run_and_tell(&Wanted {
         experiment: &experiment,
         variants: &arguments.variant,
-        repetitions: 1,
+        repetitions: length.repetitions,
         time_scale,
         path: &path,
         begin: Begin::Fresh,
@@ -143,12 +163,52 @@ fn page_beside(path: &Path) -> Result<PathBuf, Failure> {
     Ok(page)
 }
 
-fn keep(demo: &Demo, file: &Path, time_scale: f64) -> Result<(), Failure> {
-    let shown = file.display();
-    let again = format!("`narrows run {shown} --time-scale {time_scale}`");
-    super::write_new(file, demo.text, &format!("leave out `--keep`, or run the file that is there: {again}"))?;
-    stderr::say(&format!("wrote {shown}; change it and run it again with {again}"));
+/// Writes the experiment and the files that it names. Where one of them is there already, none is written.
+fn keep(demo: &Demo, file: &str, time_scale: f64) -> Result<(), Failure> {
+    let again = format!("`narrows run {file} --time-scale {time_scale}`");
+    let mut kept: Vec<(&str, &str)> = demo.files.iter().copied().chain([(file, demo.text)]).collect();
+    kept.sort_by_key(|(name, _)| !Path::new(name).exists());
+    for (name, text) in kept {
+        super::write_new(
+            Path::new(name),
+            text,
+            &format!("leave out `--keep`, or run the file that is there: {again}"),
+        )?;
+    }
+    stderr::say(&format!("wrote {file}; change it and run it again with {again}"));
     Ok(())
+}
+
+/// A folder with the files that an experiment names, for as long as it is needed; none for an experiment without.
+struct Folder(Option<PathBuf>);
+
+impl Folder {
+    fn with(files: &[(&str, &str)]) -> Result<Self, Failure> {
+        if files.is_empty() {
+            return Ok(Self(None));
+        }
+        let path = std::env::temp_dir().join(format!("narrows-demo-{}", std::process::id()));
+        let failed = |error| Failure::new(format!("cannot write to {}: {error}", path.display()));
+        std::fs::create_dir(&path).map_err(failed)?;
+        let folder = Self(Some(path.clone()));
+        for (name, text) in files {
+            std::fs::write(path.join(name), text).map_err(failed)?;
+        }
+        Ok(folder)
+    }
+
+    fn path(&self) -> &Path {
+        self.0.as_deref().unwrap_or(Path::new(""))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if let Some(path) = &self.0 {
+            // What cannot be removed lies where temporary files are cleared away.
+            let _ = std::fs::remove_dir_all(path);
+        }
+    }
 }
 
 /// Says what will happen.
@@ -162,7 +222,8 @@ fn announce(demo: &Demo, experiment: &Experiment, arguments: &Arguments) {
     };
     stderr::say(&format!("{}: {} of {}", demo.name, plural(tests, "test"), demo.about));
     stderr::say(&format!("{takes}Ctrl-C ends it, and what was measured until then is kept"));
-    stderr::say("all of it runs on this machine, with nothing to install\n");
+    let needs = demo.needs.map_or("with nothing to install".to_owned(), |needs| format!("and needs {needs}"));
+    stderr::say(&format!("all of it runs on this machine, {needs}\n"));
 }
 
 /// Opens the page with the desktop's program for it; says where it is when that fails.
@@ -201,7 +262,8 @@ mod tests {
     #[test]
     fn every_demo_is_an_experiment_of_its_name_without_mistakes() {
         for demo in DEMOS {
-            let experiment = experiment::parse(demo.text, demo.name, Path::new("")).unwrap();
+            let folder = Folder::with(demo.files).unwrap();
+            let experiment = experiment::parse(demo.text, demo.name, folder.path()).unwrap();
             assert_eq!(experiment.name, demo.name);
             assert!(demo.short.time_scale < demo.full.time_scale);
         }

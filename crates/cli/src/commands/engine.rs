@@ -1,5 +1,6 @@
 //! `narrows engine NAME`: a server that reference systems are made of, as a process of its own.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use narrows_docstore::{Config, bind, serve, stop_signal};
@@ -21,6 +22,19 @@ enum Engine {
     /// physical partition provides, has used and has refused: db.throughput.provisioned, db.throughput.consumed and
     /// db.requests.throttled, every second or every OTEL_METRIC_EXPORT_INTERVAL milliseconds.
     Docstore(Docstore),
+    /// A small proxy that stands beside a service, with mutual TLS, spans, metrics and an access log
+    ///
+    /// It carries what its configuration lists until SIGTERM or SIGINT, then lets requests under way finish. Experiments
+    /// write the configuration themselves for services with `sidecar`. With OTEL_EXPORTER_OTLP_ENDPOINT set it exports
+    /// metrics, and a span for each sampled request at each hop.
+    Sidecar(Sidecar),
+}
+
+#[derive(Debug, clap::Args)]
+struct Sidecar {
+    /// The hops, certificates and limits, as JSON
+    #[arg(long, value_name = "FILE")]
+    config: PathBuf,
 }
 
 #[derive(Debug, clap::Args)]
@@ -56,7 +70,34 @@ fn milliseconds(text: &str) -> Result<Duration, String> {
 }
 
 pub(crate) fn execute(arguments: &Arguments) -> Outcome {
-    let Engine::Docstore(docstore) = &arguments.engine;
+    match &arguments.engine {
+        Engine::Docstore(docstore) => serve_docstore(docstore),
+        Engine::Sidecar(sidecar) => serve_sidecar(sidecar),
+    }
+}
+
+fn serve_sidecar(arguments: &Sidecar) -> Outcome {
+    let failed = |error: narrows_sidecar::Error| Failure::new(with_causes(&error));
+    let config = narrows_sidecar::Config::read(&arguments.config).map_err(failed)?;
+    // One thread is what a sidecar's cost is measured by.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(format!("cannot start a runtime: {error}")))?;
+    let served = runtime.block_on(async {
+        let stop = narrows_sidecar::stop_signal()?;
+        let sidecar = narrows_sidecar::Sidecar::bind(&config)?;
+        for (name, address) in sidecar.listeners() {
+            stderr::say(&format!("{name} listens on {address}"));
+        }
+        sidecar.serve(stop).await;
+        Ok(())
+    });
+    served.map_err(failed)?;
+    Ok(Exit::Fine)
+}
+
+fn serve_docstore(docstore: &Docstore) -> Outcome {
     let config = Config {
         port: docstore.port,
         partitions: docstore.partitions,

@@ -12,6 +12,9 @@ use narrows_drone_delivery::{
 use crate::exit::{Exit, Failure, with_causes};
 use crate::{Outcome, stderr};
 
+mod customer_360;
+mod micron;
+
 /// The longest time that a setting may name.
 const MILLISECONDS_MAX: f64 = 600_000.0;
 
@@ -23,8 +26,13 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, clap::Subcommand)]
 enum System {
+    /// Customers out of three services in a chain, the last of them over PostgreSQL
+    #[command(name = "customer-360")]
+    Customer360(customer_360::Customer360),
     /// Invoices for drone deliveries: a gateway over three services, one of them over a document store
     DroneDelivery(DroneDelivery),
+    /// Owners with their items, and transfers between items, over MariaDB
+    Micron(micron::Micron),
 }
 
 #[derive(Debug, clap::Args)]
@@ -113,37 +121,53 @@ struct Dronescheduler {
 }
 
 pub(crate) fn execute(arguments: &Arguments) -> Outcome {
-    let System::DroneDelivery(DroneDelivery { service }) = &arguments.system;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| Failure::new(format!("cannot start a runtime: {error}")))?;
-    let port = service.port()?;
-    runtime
-        .block_on(async {
-            let stop = stop_signal()?;
-            let (name, opened) = service.open(port).await?;
-            stderr::say(&format!("{name} listens on http://{}", opened.address()));
-            opened.run(stop).await
-        })
-        .map_err(|error| Failure::new(with_causes(&error)))?;
+    match &arguments.system {
+        System::Customer360(customer_360) => {
+            let port = port_of(customer_360.port())?;
+            runtime.block_on(customer_360.run(port)).map_err(|error| Failure::new(with_causes(&error)))?;
+        }
+        System::DroneDelivery(DroneDelivery { service }) => {
+            let port = port_of(service.port())?;
+            runtime.block_on(service.run(port)).map_err(|error| Failure::new(with_causes(&error)))?;
+        }
+        System::Micron(micron) => {
+            let port = port_of(micron.port())?;
+            runtime.block_on(micron.run(port)).map_err(|error| Failure::new(with_causes(&error)))?;
+        }
+    }
     Ok(Exit::Fine)
 }
 
+/// The port that was given, or that of the environment.
+fn port_of(given: Option<u16>) -> Result<u16, Failure> {
+    match (given, std::env::var("PORT")) {
+        (Some(port), _) => Ok(port),
+        (None, Ok(text)) if !text.is_empty() => text
+            .parse()
+            .map_err(|_| Failure::new(format!("the variable PORT is {text:?}, expected a port from 0 to 65535"))),
+        (None, _) => Ok(0),
+    }
+}
+
 impl DroneDeliveryService {
-    fn port(&self) -> Result<u16, Failure> {
-        let given = match self {
-            Self::Gateway(gateway) => &gateway.port,
-            Self::Delivery(stub) | Self::Package(stub) => &stub.port,
-            Self::Dronescheduler(scheduler) => &scheduler.port,
-        };
-        match (given.port, std::env::var("PORT")) {
-            (Some(port), _) => Ok(port),
-            (None, Ok(text)) if !text.is_empty() => text
-                .parse()
-                .map_err(|_| Failure::new(format!("the variable PORT is {text:?}, expected a port from 0 to 65535"))),
-            (None, _) => Ok(0),
+    fn port(&self) -> Option<u16> {
+        match self {
+            Self::Gateway(gateway) => gateway.port.port,
+            Self::Delivery(stub) | Self::Package(stub) => stub.port.port,
+            Self::Dronescheduler(scheduler) => scheduler.port.port,
         }
+    }
+
+    /// Runs the service until it is asked to end.
+    async fn run(&self, port: u16) -> Result<(), Error> {
+        let stop = stop_signal()?;
+        let (name, opened) = self.open(port).await?;
+        stderr::say(&format!("{name} listens on http://{}", opened.address()));
+        opened.run(stop).await
     }
 
     async fn open(&self, port: u16) -> Result<(&'static str, Service), Error> {

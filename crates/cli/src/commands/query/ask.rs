@@ -9,6 +9,7 @@ use narrows_telemetry::run_file::{QueryError, QueryLimits, Reader};
 
 use super::place::{Place, pointed};
 use crate::exit::Failure;
+use crate::stderr;
 
 /// Where tables and columns are described.
 const PAGE: &str = "docs/reference/query.md";
@@ -19,16 +20,28 @@ const SQL: &str = "SQL";
 pub(super) fn sql(run: &Path, sql: &str, limits: &QueryLimits) -> Result<Table, Failure> {
     let from_input = if sql == "-" { Some(read(Path::new("-"))?) } else { None };
     let sql = from_input.as_deref().unwrap_or(sql);
-    Reader::open(run)?.sql(sql, limits).map_err(|error| failure(error, Some(sql)))
+    opened(run)?.sql(sql, limits).map_err(|error| failure(error, Some(sql)))
 }
 
 /// Asks in KQL.
 pub(super) fn kql(run: &Path, file: &Path, lets: &[(String, String)], limits: &QueryLimits) -> Result<Table, Failure> {
     let text = read(file)?;
     let compiled = narrows_query::compile(&text, lets).map_err(|mistake| mistaken(&mistake, file, &text, lets))?;
-    let reader = Reader::open(run)?;
+    let reader = opened(run)?;
     let answer = reader.run_compiled(&compiled.sql, &compiled.columns, compiled.chart, limits);
     answer.map_err(|error| failure(error, None))
+}
+
+/// Opens a run file, and says what of it cannot be asked yet.
+fn opened(run: &Path) -> Result<Reader, Failure> {
+    let reader = Reader::open(run)?;
+    let waiting = reader.waiting()?;
+    if waiting > 0 {
+        stderr::say(&format!(
+            "note: {waiting} spans of a trial that is under way cannot be asked yet: they are put into tables when it ends"
+        ));
+    }
+    Ok(reader)
 }
 
 /// A query from a file or from standard input.

@@ -1,0 +1,89 @@
+//! `narrows system micron instance`: one instance of the service over MariaDB.
+
+use std::time::Duration;
+
+use narrows_micron::{Config, Error, Node, Queries, open, stop_signal};
+
+use super::{Port, milliseconds};
+use crate::stderr;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Micron {
+    #[command(subcommand)]
+    service: MicronService,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum MicronService {
+    /// Lists owners with their items, and transfers between items
+    Instance(Instance),
+}
+
+#[derive(Debug, clap::Args)]
+struct Instance {
+    #[command(flatten)]
+    port: Port,
+    /// The nodes of the database, mysql://USER@HOST:PORT/DATABASE, with commas between
+    #[arg(long, value_name = "URLS", value_delimiter = ',', required = true)]
+    database: Vec<Node>,
+    /// The number of this instance, from 0: it uses the node of this number, modulo how many there are
+    #[arg(long, value_name = "K", default_value_t = 0)]
+    instance: usize,
+    /// How owners come to their items: n-plus-one or joined
+    #[arg(long, value_name = "HOW", default_value = "joined")]
+    queries: Queries,
+    /// How often a transaction is begun again after the database undid it
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    retries: u32,
+    /// Connections to the node
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    max_connections: usize,
+    /// Milliseconds that a request waits for one of them
+    #[arg(long, value_name = "MS", default_value = "5000", value_parser = milliseconds)]
+    connection_wait_ms: Duration,
+    /// Milliseconds that a page is good in the cache
+    #[arg(long, value_name = "MS", default_value = "0", value_parser = milliseconds)]
+    cache_ttl_ms: Duration,
+    /// Pages in the cache; 0 is no cache
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    cache_entries: usize,
+    /// Milliseconds that each request takes without work, in place of a platform
+    #[arg(long, value_name = "MS", default_value = "0", value_parser = milliseconds)]
+    platform_delay_ms: Duration,
+    /// Milliseconds that pass before each statement, in place of a network to the database
+    #[arg(long, value_name = "MS", default_value = "0", value_parser = milliseconds)]
+    network_delay_ms: Duration,
+}
+
+impl Micron {
+    pub(super) fn port(&self) -> Option<u16> {
+        let MicronService::Instance(instance) = &self.service;
+        instance.port.port
+    }
+
+    /// Runs the service until it is asked to end.
+    pub(super) async fn run(&self, port: u16) -> Result<(), Error> {
+        let MicronService::Instance(instance) = &self.service;
+        let stop = stop_signal()?;
+        let opened = open(port, instance.config()).await?;
+        stderr::say(&format!("micron listens on http://{}", opened.address()));
+        opened.run(stop).await
+    }
+}
+
+impl Instance {
+    fn config(&self) -> Config {
+        Config {
+            databases: self.database.clone(),
+            instance: self.instance,
+            queries: self.queries,
+            retries_max: self.retries,
+            connections_max: self.max_connections,
+            connection_wait: self.connection_wait_ms,
+            cache_ttl: self.cache_ttl_ms,
+            cache_entries_max: self.cache_entries,
+            platform_delay: self.platform_delay_ms,
+            network_delay: self.network_delay_ms,
+        }
+    }
+}

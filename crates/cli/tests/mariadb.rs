@@ -1,0 +1,147 @@
+//! MariaDB servers of an experiment's own, alone and in a cluster: they are filled, asked, sampled and gone.
+//!
+//! They need MariaDB, Galera and rsync (Debian packages mariadb-server, galera-4, rsync). `NARROWS_TEST_SKIP_MARIADB=1` leaves
+//! them out; what is not installed is skipped too.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
+
+mod common;
+
+use std::io::Write;
+use std::path::Path;
+
+use common::{Bench, ask, eventually, marked, text};
+
+/// Whether all of it is there. That it is not is told.
+fn is_there() -> bool {
+    let skipped = std::env::var_os("NARROWS_TEST_SKIP_MARIADB").is_some_and(|value| value == "1");
+    let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/usr/lib/galera";
+    let is_found = |name: &str| std::env::split_paths(&path).any(|folder| folder.join(name).is_file());
+    let found = ["mariadbd", "mariadb", "mariadb-install-db", "rsync", "libgalera_smm.so"].into_iter().all(is_found);
+    if skipped || !found {
+        writeln!(
+            std::io::stderr().lock(),
+            "skipped: MariaDB or Galera is missing, or NARROWS_TEST_SKIP_MARIADB is set"
+        )
+        .unwrap();
+    }
+    found && !skipped
+}
+
+const SCHEMA: &str = "CREATE TABLE names (\n  id INT PRIMARY KEY,\n  name TEXT NOT NULL\n);\n";
+const ROWS: &str = "INSERT INTO names SELECT seq, CONCAT('name ', seq) FROM seq_1_to_1000;\n";
+
+/// The load is a client that asks every server the same.
+fn experiment(component: &str, sql: &str) -> String {
+    format!(
+        r#"
+experiment: database
+system:
+  services:
+    db:
+      {component}
+      memory: 1GiB
+load:
+  command: [python3, ask.py, "${{db.urls}}", "{sql}"]
+"#
+    )
+}
+
+const ASK: &str = r#"
+import subprocess, sys
+from urllib.parse import urlparse
+for url in sys.argv[1].split(","):
+    at = urlparse(url)
+    command = ["mariadb", "--no-defaults", "--protocol=tcp", "-h", at.hostname, "-P", str(at.port), "-u", at.username, "-N", "-B", at.path[1:], "-e", sys.argv[2]]
+    print("answer:", subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip(), flush=True)
+"#;
+
+fn bench(experiment: &str, rows: &str) -> Bench {
+    let bench = Bench::new(experiment);
+    for (name, content) in [("schema.sql", SCHEMA), ("rows.sql", rows), ("ask.py", ASK)] {
+        std::fs::write(bench.path(name), content).unwrap();
+    }
+    bench
+}
+
+fn nothing_is_left(bench: &Bench, run: &Path) {
+    let id = ask(run, "select id from run");
+    eventually("the end of every process of the run", || marked(&id).is_empty());
+    eventually("the removal of every scratch folder of the run", || bench.scratch().is_empty());
+}
+
+fn answers(run: &Path, answer: &str) -> String {
+    ask(run, &format!("select count(*) from logs where text = 'answer: {answer}'"))
+}
+
+#[test]
+fn a_server_is_filled_asked_sampled_and_gone() {
+    if !is_there() {
+        return;
+    }
+    let component =
+        "mariadb: { database: customers, sql: [schema.sql, rows.sql], settings: { innodb_buffer_pool_size: 16M } }";
+    let busy = "SELECT BENCHMARK(20000000, SHA1('a')) * 0 + (SELECT COUNT(*) FROM names)";
+    let bench = bench(&experiment(component, busy), ROWS);
+    let output = bench.run(&["run", "--out", "run.narrows"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let run = bench.path("run.narrows");
+    assert_eq!(answers(&run, "1000"), "1", "{}", ask(&run, "select group_concat(text) from logs"));
+    for name in ["mysql.threads", "mysql.query.count", "process.memory.rss"] {
+        let points = format!("select count(*) > 0 from metrics where service = 'db' and name = '{name}' and value > 0");
+        assert_eq!(ask(&run, &points), "1", "{name}");
+    }
+    assert_eq!(ask(&run, "select count(*) from metrics where name like 'mysql.wsrep%'"), "0");
+    nothing_is_left(&bench, &run);
+}
+
+#[test]
+fn an_error_in_sql_is_told_with_file_line_and_message() {
+    if !is_there() {
+        return;
+    }
+    let component = "mariadb: { database: customers, sql: [schema.sql, rows.sql] }";
+    let bench = bench(&experiment(component, "SELECT 1"), "SELECT 1;\n\nINSERT INTO name VALUES (1, NULL);\n");
+    let output = bench.run(&["run", "--out", "run.narrows"]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("rows.sql:3: ERROR 1146 (42S02): Table 'customers.name' doesn't exist"), "{said}");
+    nothing_is_left(&bench, &bench.path("run.narrows"));
+}
+
+#[test]
+fn a_cluster_has_the_same_rows_on_every_node() {
+    if !is_there() {
+        return;
+    }
+    let component = "galera: { nodes: 3, database: customers, sql: [schema.sql, rows.sql], settings: { innodb_buffer_pool_size: 16M } }";
+    let sql = "SELECT CONCAT(COUNT(*), ' of ', (SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'wsrep_cluster_size')) FROM names";
+    let bench = bench(&experiment(component, sql), ROWS);
+    let output = bench.run(&["run", "--out", "run.narrows"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let run = bench.path("run.narrows");
+    assert_eq!(
+        answers(&run, "1000 of 3"),
+        "3",
+        "{}",
+        ask(&run, "select group_concat(text) from logs where text like 'answer%'")
+    );
+    let nodes =
+        ask(&run, "select count(distinct replica) from metrics where name = 'mysql.wsrep_cluster_size' and value = 3");
+    assert_eq!(nodes, "3");
+    nothing_is_left(&bench, &run);
+}
+
+#[test]
+fn a_setting_that_mariadb_refuses_is_told_with_its_words() {
+    if !is_there() {
+        return;
+    }
+    let component = "mariadb: { settings: { no_such_setting: 1 } }";
+    let bench = bench(&experiment(component, "SELECT 1"), ROWS);
+    let output = bench.run(&["run", "--out", "run.narrows"]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("db: exited with code") && said.contains("no_such_setting"), "{said}");
+    nothing_is_left(&bench, &bench.path("run.narrows"));
+}
