@@ -61,6 +61,11 @@
 //! - An operation of an entity takes effect once; operations of one entity never overlap.
 //! - Messages from one instance to another arrive in the order they were sent.
 //!
+//! # Seen from outside
+//!
+//! [`HubOptions::meter`] and [`Observed`] tell OpenTelemetry what a hub does, [`Hub::stats`] tells the program itself.
+//! [`HubReader`] looks into a store without the program, [`HubMaintenance`] changes single instances in it.
+//!
 //! # What there is not
 //!
 //! No distribution over processes: one process holds all partitions of a hub. No quotas per instance. Instances stay
@@ -68,6 +73,7 @@
 
 pub mod codec;
 pub mod partition;
+pub mod replay;
 pub mod store;
 
 mod client;
@@ -79,6 +85,7 @@ mod ids;
 mod message;
 mod model;
 mod observe;
+mod offline;
 mod options;
 mod payload;
 mod program;
@@ -96,7 +103,8 @@ pub use model::{
     RetryPolicy, Select2, SelectAll, SubCall, Timer,
 };
 pub use observe::{Observed, SPANS_OPEN_MAX};
+pub use offline::{Applied, HubMaintenance, HubReader};
 pub use options::{HubOptions, Mode, PARTITIONS_MAX};
-pub use partition::Values;
+pub use partition::{Change, Values};
 pub use payload::{PAYLOAD_BYTES_MAX, Payload};
 pub use program::{ActivityCall, ActivityFuture, Cursor, EntityStep, Operation, Program, Progress};

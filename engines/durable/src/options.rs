@@ -37,6 +37,9 @@ pub struct HubOptions {
     pub snapshot_after_bytes: u64,
     /// Requests of clients that one partition takes in at once; more wait. At least 1.
     pub requests_max: usize,
+    /// Where the hub's metrics go. Hubs of one process need meters of different scopes, or theirs are taken together.
+    /// Default: nowhere.
+    pub meter: Option<opentelemetry::metrics::Meter>,
 }
 
 impl Default for HubOptions {
@@ -52,6 +55,7 @@ impl Default for HubOptions {
             spill_above_bytes: 64 << 10,
             snapshot_after_bytes: 128 << 20,
             requests_max: 65_536,
+            meter: None,
         }
     }
 }

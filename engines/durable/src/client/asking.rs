@@ -10,7 +10,7 @@ use crate::client::{Filter, InstanceView, Page, Start};
 use crate::error::Error;
 use crate::event::Event;
 use crate::hub::Inbox;
-use crate::ids::{EntityId, InstanceId, NAME_BYTES_MAX, Name, PartitionId};
+use crate::ids::{EntityId, InstanceId, NAME_BYTES_MAX, Name, PartitionId, Time};
 use crate::message::{Message, MessageKind};
 use crate::partition::{Answer, Ask, Input, Request, Values};
 use crate::payload::{PAYLOAD_BYTES_MAX, Payload};
@@ -181,8 +181,20 @@ impl Client {
     /// # Errors
     /// [`Error::BadId`] for the operation's name, [`Error::PayloadTooLarge`], [`Error::Full`].
     pub async fn signal(&self, entity: &EntityId, operation: &str, input: Payload) -> Result<(), Error> {
+        self.operate(entity, operation, input, None).await
+    }
+
+    /// Signals an entity: its operation runs once, not before a moment. Acknowledged once the signal is durable.
+    ///
+    /// # Errors
+    /// What [`Client::signal`] says.
+    pub async fn signal_at(&self, entity: &EntityId, operation: &str, input: Payload, at: Time) -> Result<(), Error> {
+        self.operate(entity, operation, input, Some(at)).await
+    }
+
+    async fn operate(&self, entity: &EntityId, operation: &str, input: Payload, at: Option<Time>) -> Result<(), Error> {
         let operation = checked_name(operation)?;
-        let kind = MessageKind::Operate { operation, input: checked(input)?, caller: None, at: None };
+        let kind = MessageKind::Operate { operation, input: checked(input)?, caller: None, at };
         self.tell(entity.instance().clone(), kind).await
     }
 

@@ -21,6 +21,7 @@ mod tag {
     pub(super) const UNDEFERRED: u8 = 9;
     pub(super) const PURGED: u8 = 10;
     pub(super) const NEXT_HANDLE: u8 = 11;
+    pub(super) const NUMBERED: u8 = 12;
 }
 
 /// What changed about an entity.
@@ -49,6 +50,13 @@ pub enum Entry<'a> {
         time: Time,
         /// Its identifier.
         id: &'a str,
+    },
+    /// An orchestration that is still to begin is not the first of its identifier.
+    Numbered {
+        /// Which.
+        handle: u64,
+        /// The number of the execution that will begin.
+        generation: u32,
     },
     /// A history grew.
     Appended {
@@ -175,6 +183,11 @@ impl FrameWriter {
         output::text(out, id);
     }
 
+    /// [`Entry::Numbered`].
+    pub fn numbered(&mut self, handle: u64, generation: u32) {
+        output::number(self.entry(tag::NUMBERED, handle), u64::from(generation));
+    }
+
     /// [`Entry::Appended`], of events that [`put_event`](super::put_event) has written.
     pub fn appended(&mut self, handle: u64, events: &[u8]) {
         output::bytes(self.entry(tag::APPENDED, handle), events);
@@ -268,6 +281,7 @@ fn entry<'a>(input: &mut Input<'a>, fetch: &mut dyn Fetch) -> Result<Entry<'a>, 
     let began = input.at();
     Ok(match input.byte()? {
         tag::CREATED => Entry::Created { handle: input.number()?, time: input.time()?, id: input.instance_text()? },
+        tag::NUMBERED => Entry::Numbered { handle: input.number()?, generation: input.small()? },
         tag::APPENDED => Entry::Appended { handle: input.number()?, events: input.slice()? },
         tag::RESTARTED => Entry::Restarted { handle: input.number()?, time: input.time()?, events: input.slice()? },
         tag::ENTITY => Entry::Entity { handle: input.number()?, delta: entity_delta(input, fetch)? },

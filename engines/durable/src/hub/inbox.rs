@@ -90,6 +90,11 @@ impl Inbox {
         self.wake(state);
     }
 
+    /// How many inputs wait.
+    pub(super) fn waiting(&self) -> usize {
+        self.lock().inputs.len()
+    }
+
     fn wake(&self, mut state: MutexGuard<'_, State>) {
         if std::mem::take(&mut state.is_asleep) {
             drop(state);

@@ -56,7 +56,7 @@ pub(super) fn keep(store: &dyn Store, chores: &Receiver<Chore>, partitions: &[Ke
 }
 
 /// Large payloads that neither the snapshot nor the log behind it refers to.
-fn spent_payloads(store: &dyn Store, finished: &Finished) -> Vec<String> {
+pub(crate) fn spent_payloads(store: &dyn Store, finished: &Finished) -> Vec<String> {
     // Names that cannot be listed now are listed after the next snapshot.
     let mut names = store.list_blobs(&finished.payloads).unwrap_or_default();
     names.retain(|name| {

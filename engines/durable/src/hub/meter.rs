@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use crate::hub::metrics::CommitMetrics;
 use crate::partition::Counts;
 
 /// Counts of one partition, kept by its threads.
@@ -17,6 +18,8 @@ pub(super) struct Meter {
     commit_ns_max: AtomicU64,
     snapshots: AtomicU64,
     snapshots_failed: AtomicU64,
+    recovery_ns: AtomicU64,
+    commit_metrics: Option<CommitMetrics>,
 }
 
 /// A partition in figures. Everything that counts up does so since the hub was opened.
@@ -39,6 +42,8 @@ pub struct PartitionStats {
     pub snapshots: u64,
     /// Snapshots given up because the store failed; the log still has everything.
     pub snapshots_failed: u64,
+    /// Nanoseconds that recovery took when the hub was opened.
+    pub recovery_ns: u64,
 }
 
 /// A hub in figures.
@@ -49,6 +54,11 @@ pub struct HubStats {
 }
 
 impl Meter {
+    /// One that also records each commit, if there is somewhere to record it.
+    pub(super) fn new(commit_metrics: Option<CommitMetrics>) -> Self {
+        Self { commit_metrics, ..Self::default() }
+    }
+
     pub(super) fn turned(&self, counts: Counts) {
         *self.counts.lock().unwrap_or_else(PoisonError::into_inner) = counts;
     }
@@ -60,6 +70,13 @@ impl Meter {
         self.commit_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         self.commit_ns.fetch_add(took_ns, Ordering::Relaxed);
         self.commit_ns_max.fetch_max(took_ns, Ordering::Relaxed);
+        if let Some(metrics) = &self.commit_metrics {
+            metrics.record(frames, bytes, took);
+        }
+    }
+
+    pub(super) fn recovered(&self, took: Duration) {
+        self.recovery_ns.store(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
     pub(super) fn snapshot(&self) {
@@ -80,6 +97,7 @@ impl Meter {
             commit_ns_max: self.commit_ns_max.load(Ordering::Relaxed),
             snapshots: self.snapshots.load(Ordering::Relaxed),
             snapshots_failed: self.snapshots_failed.load(Ordering::Relaxed),
+            recovery_ns: self.recovery_ns.load(Ordering::Relaxed),
         }
     }
 }

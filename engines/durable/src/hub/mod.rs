@@ -5,9 +5,10 @@
 
 mod activities;
 mod inbox;
-mod keeper;
+pub(crate) mod keeper;
 mod log;
 mod meter;
+mod metrics;
 mod shell;
 #[cfg(test)]
 mod tests;
@@ -15,6 +16,8 @@ mod tests;
 mod tests_of_faults;
 #[cfg(test)]
 mod tests_of_locks;
+#[cfg(test)]
+mod tests_of_metrics;
 
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Barrier, Mutex, PoisonError};
@@ -29,6 +32,7 @@ use inbox::Closing;
 use keeper::Kept;
 use log::{Log, Target};
 use meter::Meter;
+use metrics::{CommitMetrics, Watched};
 use shell::Shell;
 
 use crate::client::Client;
@@ -97,7 +101,11 @@ impl Hub {
         let count = epochs.len();
         let inboxes: Vec<Arc<Inbox>> = (0..count).map(|_| Arc::default()).collect();
         let logs: Vec<Arc<Log>> = (0..count).map(|_| Arc::default()).collect();
-        let meters: Vec<Arc<Meter>> = (0..count).map(|_| Arc::default()).collect();
+        let commits = |at| options.meter.as_ref().map(|meter| CommitMetrics::new(meter, partition(at)));
+        let meters: Vec<Arc<Meter>> = (0..count).map(|at| Arc::new(Meter::new(commits(at)))).collect();
+        if let Some(meter) = &options.meter {
+            metrics::observe(meter, &Watched::new(&meters, &inboxes));
+        }
         let runtime = runtime(&options)?;
         let activities = Activities::new(Arc::clone(&program), inboxes.clone(), runtime.handle().clone());
         let client = Client::new(inboxes.clone(), options.requests_max, runtime.handle().clone());

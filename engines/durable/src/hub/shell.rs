@@ -42,7 +42,9 @@ impl Shell {
     pub(super) fn run(self, ready: &SyncSender<Result<Position, StoreError>>, go: &std::sync::Barrier) {
         let mut partition =
             Partition::new(self.id, self.count, Arc::clone(&self.program), Arc::clone(&self.store), &self.options);
+        let begin = std::time::Instant::now();
         let recovered = partition.recover(&*self.store).map(|()| partition.position());
+        self.meter.recovered(begin.elapsed());
         let is_recovered = recovered.is_ok();
         self.meter.turned(partition.counts());
         // The receiver is gone only if opening was given up, and then this thread has nothing to do.

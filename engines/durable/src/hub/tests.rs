@@ -103,6 +103,24 @@ fn entities_add_up_every_signal_once_through_crashes() {
 }
 
 #[test]
+fn a_signal_for_later_waits_for_its_moment() {
+    let tomorrow = crate::hub::now().plus(Duration::from_secs(86_400));
+    let store = Arc::new(MemoryStore::new());
+    let entity = EntityId::new("Sum", "x").expect("an entity");
+    let hub = open(&store, options());
+    block(async {
+        hub.client().signal_at(&entity, "add", number(5), tomorrow).await.expect("signalled");
+        hub.client().signal_at(&entity, "add", number(1), Time(0)).await.expect("signalled");
+        assert_eq!(hub.client().entity_state(&entity).await.expect("asked"), Some(number(1)));
+    });
+    let timers = |hub: &Hub| hub.stats().partitions.iter().map(|partition| partition.counts.timers).sum::<u64>();
+    hub.halt();
+    let hub = open(&store, options());
+    assert_eq!(timers(&hub), 1, "it was acknowledged");
+    hub.close().expect("closed");
+}
+
+#[test]
 fn snapshots_cut_the_log_and_recovery_finds_everything_in_them() {
     let store = Arc::new(MemoryStore::new());
     let small = HubOptions { partitions: 1, snapshot_after_bytes: 64 << 10, ..options() };

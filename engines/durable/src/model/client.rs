@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use crate::client::{Client, InstanceView};
 use crate::error::Error;
 use crate::failure::Failure;
-use crate::ids::{EntityId, InstanceId};
+use crate::ids::{EntityId, InstanceId, Time};
 use crate::model::definition::{EntityOp, EntityType, ExternalEvent, Orchestration};
 use crate::payload::Payload;
 
@@ -55,6 +55,20 @@ impl Client {
         input: &I,
     ) -> Result<(), Error> {
         self.signal(entity, operation.name(), Payload::encode(input)?).await
+    }
+
+    /// Signals an entity for a moment to come, as [`Client::signal_at`] does.
+    ///
+    /// # Errors
+    /// [`Error::Failed`] if the input cannot be written; what [`Client::signal`] says.
+    pub async fn signal_entity_at<S, I: Serialize, O>(
+        &self,
+        entity: &EntityId,
+        operation: EntityOp<S, I, O>,
+        input: &I,
+        at: Time,
+    ) -> Result<(), Error> {
+        self.signal_at(entity, operation.name(), Payload::encode(input)?, at).await
     }
 
     /// The state of an entity; `None` if it has none.

@@ -1,5 +1,6 @@
 //! A partition in figures.
 
+use crate::client::Status;
 use crate::partition::Partition;
 
 /// Counts since the partition began, and how much it holds now.
@@ -24,6 +25,8 @@ pub struct Counts {
     pub cursor_misses: u64,
     /// Instances held.
     pub instances: u64,
+    /// How many of them are in each state, in the order of [`Status::ALL`].
+    pub instances_by_status: [u64; Status::ALL.len()],
     /// About how many bytes they hold.
     pub instance_bytes: u64,
     /// Bytes of orchestrations ready to go on.
@@ -46,6 +49,7 @@ impl Partition {
             cursor_hits: self.cursors.hits,
             cursor_misses: self.cursors.misses,
             instances: self.table.len() as u64,
+            instances_by_status: self.table.statuses(),
             instance_bytes: self.table.bytes,
             cursor_bytes: self.cursors.bytes() as u64,
             activities_open: (self.activities_running + self.activities_waiting.len()) as u64,

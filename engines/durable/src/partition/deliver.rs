@@ -97,14 +97,15 @@ impl Partition {
                 }
                 Room::Free(next) => generation = next,
             }
-        } else if begin.parent.is_none() {
-            self.admit()?;
         }
         let now = self.now;
         let kind = Kind::Orchestration(Execution::pending(generation));
         let handle = self.table.add(Instance { id: id.clone(), created: now, updated: now, kind });
         self.frame.created(handle, now, id.as_str());
         self.counts.started += 1;
+        if generation > 0 {
+            self.frame.numbered(handle, generation);
+        }
         match at.filter(|at| *at > now) {
             Some(at) => self.start_later(handle, id, begin, at),
             None => self.begin(handle, begin),
@@ -192,6 +193,7 @@ impl Partition {
                 Ok(())
             }
             Status::Running | Status::Suspended => {
+                self.begin_unrun(handle);
                 self.cut_off(handle, reason);
                 Ok(())
             }

@@ -42,15 +42,19 @@ impl Partition {
             self.sort(&mut turn, message);
         }
         self.flush(&mut turn);
-        let delta = turn.delta(self.now);
-        if turn.has_changed() {
+        let has_changed = turn.has_changed();
+        if has_changed {
+            let delta = turn.delta(self.now);
             self.spiller.tighten(self.frame.len());
             self.frame.entity(handle, &delta, &mut self.spiller);
         }
         let is_gone = turn.entity.state.is_none() && turn.entity.lock.is_none() && turn.entity.queue.is_empty();
         let now = self.now;
         if let Some(instance) = self.table.get_mut(handle) {
-            instance.updated = now;
+            // What is not in the log would not be there after a crash either.
+            if has_changed {
+                instance.updated = now;
+            }
             if let Some(entity) = instance.entity_mut() {
                 *entity = turn.entity;
             }
@@ -69,7 +73,10 @@ impl Partition {
                 turn.is_lock_changed = true;
                 self.drain(turn);
             }
-            MessageKind::Unlock { owner } => turn.forget_lock(owner),
+            MessageKind::Unlock { owner } => {
+                let before = turn.forget_lock(owner);
+                self.unlock(owner, before);
+            }
             _ if turn.is_free_for(&message.kind) => self.process(turn, message.kind),
             _ => turn.entity.queue.push(message),
         }
@@ -165,11 +172,18 @@ impl Turn {
         (&caller.instance, caller.generation) == (&owner.instance, owner.generation)
     }
 
-    /// An execution that ended before it got the lock does not want it any more.
-    fn forget_lock(&mut self, owner: &Caller) {
-        let is_its =
-            |message: &Message| matches!(&message.kind, MessageKind::Lock { owner: found, .. } if found == owner);
-        self.is_queue_rewritten |= self.entity.queue.retain(|message| !is_its(message));
+    /// An execution that ended before it got the lock does not want it any more. Gives the entities that it had got so
+    /// far: there, the word that it is over may have come before the lock did.
+    fn forget_lock(&mut self, owner: &Caller) -> Vec<EntityId> {
+        let mut before = Vec::new();
+        self.is_queue_rewritten |= self.entity.queue.retain(|message| match &message.kind {
+            MessageKind::Lock { owner: found, entities, next } if found == owner => {
+                before.extend(entities.iter().take(*next as usize).cloned());
+                false
+            }
+            _ => true,
+        });
+        before
     }
 
     fn has_changed(&self) -> bool {

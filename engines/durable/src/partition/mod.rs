@@ -10,17 +10,21 @@
 //!             └── messages within the partition: at once, in the same frame
 //! ```
 
+mod bounds;
 mod counts;
 mod cursors;
 mod deliver;
 mod entity;
 mod gate;
 mod input;
+mod maintain;
 mod orchestration;
 mod outbox;
 mod queries;
 mod recover;
 mod requests;
+#[cfg(test)]
+mod simulation;
 mod snapshot;
 mod spill;
 mod table;
@@ -34,6 +38,7 @@ use std::sync::Arc;
 
 pub use counts::Counts;
 pub use input::{Answer, Ask, Effect, Input, Reply, Request, TaskKey, Values};
+pub use maintain::Change;
 pub use snapshot::Finished;
 
 use crate::codec::FrameWriter;
@@ -44,8 +49,9 @@ use crate::message::Message;
 use crate::options::{HubOptions, Mode};
 use crate::payload::Payload;
 use crate::program::{ActivityCall, Program};
-use crate::store::{Batching, Store, StoreError};
+use crate::store::{Store, StoreError};
 
+use bounds::Bounds;
 use cursors::Cursors;
 use gate::{Gate, Gated};
 use outbox::Outbox;
@@ -53,15 +59,6 @@ use snapshot::Snapshots;
 use spill::Spiller;
 use table::Table;
 use timers::{Due, Timers};
-
-/// Messages within a partition that one turn deals with; the rest go on in the next.
-const LOCAL_MESSAGES_PER_TURN_MAX: usize = 16_384;
-/// Bytes of a frame after which a turn takes up nothing more.
-const FRAME_BYTES_SOFT_MAX: usize = 4 << 20;
-/// Messages that are handed to a partition as one input.
-const MESSAGES_PER_LOT_MAX: usize = 256;
-/// Timers that one turn fires.
-const DUE_PER_TURN_MAX: usize = 16_384;
 
 /// What a turn has to have written, durably and in this order: blobs, then the frame.
 #[derive(Debug)]
@@ -82,7 +79,7 @@ pub struct Partition {
     mode: Mode,
     activities_max: usize,
     bytes_max: u64,
-    due_max: usize,
+    bounds: Bounds,
     now: Time,
     /// The position that the frame being written will have.
     next: Position,
@@ -132,7 +129,7 @@ impl Partition {
             mode: options.mode,
             activities_max: options.activities_running_max,
             bytes_max: options.instance_bytes_max,
-            due_max: if store.batching() == Batching::EachStep { 1 } else { DUE_PER_TURN_MAX },
+            bounds: Bounds::new(store.batching()),
             now: Time(0),
             next: Position(0),
             durable: Position(0),
@@ -166,12 +163,12 @@ impl Partition {
         self.now = self.now.max(now);
         self.snapshot_step();
         self.frame.begin(self.now);
-        while self.frame.len() < FRAME_BYTES_SOFT_MAX
+        while self.frame.len() < self.bounds.frame_bytes
             && let Some(input) = inputs.next()
         {
             self.take(input);
         }
-        for _ in 0..self.due_max {
+        for _ in 0..self.bounds.due {
             let Some(due) = self.timers.pop(self.now) else { break };
             self.due(due);
         }
@@ -252,7 +249,7 @@ impl Partition {
                 self.operate(handle);
                 continue;
             }
-            if messages >= LOCAL_MESSAGES_PER_TURN_MAX || self.frame.len() >= FRAME_BYTES_SOFT_MAX {
+            if messages >= self.bounds.local_messages || self.frame.len() >= self.bounds.frame_bytes {
                 break;
             }
             messages += 1;
@@ -325,7 +322,7 @@ impl Partition {
     /// Gives the receiver what it has not been given, in lots that fit into a frame there.
     fn hand_over(&mut self, to: PartitionId) {
         loop {
-            let (first, messages) = self.outbox.hand_over(to, MESSAGES_PER_LOT_MAX);
+            let (first, messages) = self.outbox.hand_over(to, self.bounds.lot);
             if messages.is_empty() {
                 return;
             }
@@ -342,10 +339,11 @@ impl Partition {
         }
     }
 
-    /// Sends a message to wherever its receiver lives.
+    /// Sends a message to wherever its receiver lives. Within the partition it goes on in this turn, unless earlier ones,
+    /// which it must not overtake, had to wait for the next.
     fn send(&mut self, message: Message) {
         let to = message.to.partition(self.count);
-        if to == self.id && self.mode == Mode::Speculative {
+        if to == self.id && self.mode == Mode::Speculative && self.outbox.is_drained(to) {
             self.local.push_back(message);
         } else {
             self.post(to, message);

@@ -55,7 +55,8 @@ impl Partition {
             return false;
         }
         if execution.is_continuing {
-            return self.feed_next(handle, kind);
+            // An answer is for the execution that has ended; what is for the instance is for the next one.
+            return generation.is_none() && self.feed_next(handle, kind);
         }
         self.step(handle, kind)
     }
@@ -169,14 +170,14 @@ impl Partition {
         execution.name = name.clone();
         execution.version = *version;
         execution.generation = *generation;
-        execution.status = Status::Running;
         execution.parent = parent.clone().map(Box::new);
+        self.table.set_status(handle, Status::Running);
     }
 
     fn note_outside(&mut self, handle: u64, kind: EventKind) {
         match kind {
-            EventKind::Suspended { .. } => self.set_status(handle, Status::Suspended),
-            EventKind::Resumed { .. } => self.set_status(handle, Status::Running),
+            EventKind::Suspended { .. } => self.table.set_status(handle, Status::Suspended),
+            EventKind::Resumed { .. } => self.table.set_status(handle, Status::Running),
             EventKind::EventRaised { .. } | EventKind::TimerFired { .. } => self.counts.events += 1,
             EventKind::TaskCompleted { .. }
             | EventKind::TaskFailed { .. }
@@ -185,12 +186,6 @@ impl Partition {
             | EventKind::OperationCompleted { .. }
             | EventKind::OperationFailed { .. } => self.counts.events += 2,
             _ => {}
-        }
-    }
-
-    fn set_status(&mut self, handle: u64, status: Status) {
-        if let Some(execution) = self.table.get_mut(handle).and_then(Instance::execution_mut) {
-            execution.status = status;
         }
     }
 
@@ -289,7 +284,7 @@ impl Partition {
 
     fn end(&mut self, handle: u64, status: Status, result: Result<Payload, Failure>) {
         self.release_all(handle);
-        self.set_status(handle, status);
+        self.table.set_status(handle, status);
         self.counts.ended += 1;
         let Some(instance) = self.table.get_mut(handle) else { return };
         let before = instance.bytes();
@@ -324,20 +319,33 @@ impl Partition {
 
     /// Begins the next execution of an instance whose history ends with continue-as-new.
     pub(super) fn restart(&mut self, handle: u64) {
-        let Some(Continued { begin, generation, unread }) = self.continued(handle) else { return };
+        let Some(Continued { begin, unread, .. }) = self.renew(handle) else { return };
+        self.begin(handle, begin);
+        for (name, data) in unread {
+            // The generation may count on meanwhile.
+            self.feed(handle, None, EventKind::EventRaised { name, data });
+        }
+    }
+
+    /// Begins the next execution, if there is to be one, and leaves its code alone: it is about to be ended.
+    pub(super) fn begin_unrun(&mut self, handle: u64) {
+        if let Some(Continued { begin, .. }) = self.renew(handle) {
+            self.write_started(handle, begin);
+        }
+    }
+
+    /// Puts an empty history in the place of one that ends with continue-as-new.
+    fn renew(&mut self, handle: u64) -> Option<Continued> {
+        let continued = self.continued(handle)?;
         let time = self.now;
-        let Some(instance) = self.table.get_mut(handle) else { return };
+        self.table.set_status(handle, Status::Pending);
+        let instance = self.table.get_mut(handle)?;
         let before = instance.bytes();
         instance.updated = time.max(instance.updated);
-        let Some(execution) = instance.execution_mut() else { return };
-        *execution = Execution::pending(generation);
+        *instance.execution_mut()? = Execution::pending(continued.generation);
         self.table.bytes = self.table.bytes + self.table.get(handle).map_or(0, Instance::bytes) - before;
         self.frame.restarted(handle, time, &[]);
-        let kind = self.started(handle, begin);
-        self.step(handle, kind);
-        for (name, data) in unread {
-            self.feed(handle, Some(generation), EventKind::EventRaised { name, data });
-        }
+        Some(continued)
     }
 
     fn continued(&self, handle: u64) -> Option<Continued> {

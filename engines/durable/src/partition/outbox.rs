@@ -16,6 +16,8 @@ const WINDOW: u64 = 65_536;
 #[derive(Debug)]
 pub(super) struct Outbox {
     lanes: Vec<Lane>,
+    /// [`WINDOW`], unless a simulation makes it smaller.
+    pub(super) window: u64,
 }
 
 #[derive(Debug, Default)]
@@ -42,7 +44,7 @@ struct Lane {
 
 impl Outbox {
     pub(super) fn new(partitions: u16) -> Self {
-        Self { lanes: (0..partitions).map(|_| Lane::default()).collect() }
+        Self { lanes: (0..partitions).map(|_| Lane::default()).collect(), window: WINDOW }
     }
 
     fn lane(&mut self, partition: PartitionId) -> &mut Lane {
@@ -78,8 +80,9 @@ impl Outbox {
     /// The next messages that may be handed over and have not been, at most `most`, and the number of the first. None
     /// while [`WINDOW`] messages are on their way.
     pub(super) fn hand_over(&mut self, to: PartitionId, most: usize) -> (u64, Vec<Message>) {
+        let window = self.window;
         let lane = self.lane(to);
-        let up_to = lane.allowed.min(lane.sent).min(lane.arrived + WINDOW);
+        let up_to = lane.allowed.min(lane.sent).min(lane.arrived + window);
         let first_open = lane.sent + 1 - lane.open.len() as u64;
         let first = (lane.handed + 1).max(first_open);
         let skip = usize::try_from(first - first_open).unwrap_or(usize::MAX);
@@ -126,6 +129,12 @@ impl Outbox {
     /// The last number taken from a partition.
     pub(super) fn taken(&mut self, from: PartitionId) -> u64 {
         self.lane(from).taken
+    }
+
+    /// Whether all that was sent to this very partition has been taken.
+    pub(super) fn is_drained(&mut self, own: PartitionId) -> bool {
+        let lane = self.lane(own);
+        lane.sent == lane.taken
     }
 
     /// What the log says was taken.

@@ -64,6 +64,8 @@ impl Partition {
             let bytes = store.get_blob(part)?.ok_or_else(|| damaged(part, "it is missing".to_owned()))?;
             self.apply(&bytes, None, blob_place(part))?;
         }
+        // Instances that came and went while it was taken are in none of its parts.
+        self.table.restore_next(parts.end);
         Ok(Some(parts))
     }
 
@@ -95,6 +97,11 @@ impl Partition {
     fn apply_entry(&mut self, entry: Entry<'_>) -> Result<(), CodecError> {
         match entry {
             Entry::Created { handle, time, id } => self.table.restore(handle, created(id, time)),
+            Entry::Numbered { handle, generation } => {
+                if let Some(execution) = self.table.get_mut(handle).and_then(Instance::execution_mut) {
+                    execution.generation = generation;
+                }
+            }
             Entry::Appended { handle, events } => self.apply_events(handle, events)?,
             Entry::Restarted { handle, time, events } => {
                 if let Some(instance) = self.table.get_mut(handle) {
@@ -163,7 +170,7 @@ impl Partition {
 
     /// Takes up what was under way.
     fn reopen(&mut self) -> Result<(), String> {
-        self.table.bytes = self.table.from(0).map(|(_, instance)| instance.bytes()).sum();
+        self.table.recount();
         let mut tasks = Vec::new();
         let mut timers = Vec::new();
         for (handle, instance) in self.table.from(0) {
@@ -317,6 +324,7 @@ fn apply_delta(instance: &mut Instance, delta: EntityDelta) {
 fn handle_of(entry: &Entry<'_>) -> Option<u64> {
     match entry {
         Entry::Created { handle, .. }
+        | Entry::Numbered { handle, .. }
         | Entry::Appended { handle, .. }
         | Entry::Restarted { handle, .. }
         | Entry::Entity { handle, .. }

@@ -25,27 +25,6 @@ impl Partition {
                 self.forget_waiters(&id);
                 self.answer(reply, Ok(Answer::Done));
             }
-            Ask::Get(id) => {
-                let view = self.table.handle(&id).map_or(Ok(None), |handle| self.view(handle, Values::With));
-                self.answer(reply, view.map(|view| Answer::View(view.map(Box::new))));
-            }
-            Ask::History(id) => {
-                let events = self.table.handle(&id).map_or(Ok(None), |handle| self.events(handle));
-                self.answer(reply, events.map(Answer::Events));
-            }
-            Ask::State(id) => {
-                let instance = self.table.handle(id.instance()).and_then(|handle| self.table.get(handle));
-                let state = instance.and_then(|instance| instance.entity()?.state.clone());
-                self.answer(reply, Ok(Answer::State(state)));
-            }
-            Ask::Query { filter, limit, values, from } => {
-                let page = self.query(&filter, limit, values, from);
-                self.answer(reply, page.map(|(views, next)| Answer::Page(views, next)));
-            }
-            Ask::Count(filter, from) => {
-                let (count, next) = self.count(&filter, from);
-                self.answer(reply, Ok(Answer::Count(count, next)));
-            }
             Ask::Purge(id) => {
                 let purged = self.purge(&id);
                 self.answer(reply, purged.map(|count| Answer::Count(count, None)));
@@ -54,12 +33,46 @@ impl Partition {
                 let (count, next) = self.purge_all(&filter, from);
                 self.answer(reply, Ok(Answer::Count(count, next)));
             }
+            ask => {
+                let answer = self.look(&ask);
+                self.answer(reply, answer);
+            }
+        }
+    }
+
+    /// Answers a question. What would change something is none, and is left undone.
+    pub(crate) fn look(&self, ask: &Ask) -> Result<Answer, Error> {
+        match ask {
+            Ask::Get(id) => {
+                let view = self.table.handle(id).map_or(Ok(None), |handle| self.view(handle, Values::With))?;
+                Ok(Answer::View(view.map(Box::new)))
+            }
+            Ask::History(id) => {
+                self.table.handle(id).map_or(Ok(None), |handle| self.events(handle)).map(Answer::Events)
+            }
+            Ask::State(id) => {
+                let instance = self.table.handle(id.instance()).and_then(|handle| self.table.get(handle));
+                Ok(Answer::State(instance.and_then(|instance| instance.entity()?.state.clone())))
+            }
+            Ask::Query { filter, limit, values, from } => {
+                self.query(filter, *limit, *values, *from).map(|(views, next)| Answer::Page(views, next))
+            }
+            Ask::Count(filter, from) => {
+                let (count, next) = self.count(filter, *from);
+                Ok(Answer::Count(count, next))
+            }
+            _ => Ok(Answer::Done),
         }
     }
 
     /// Delivers a message of a client, unless it would add to a partition that is full.
     fn tell_checked(&mut self, message: Message) -> Result<(), Error> {
-        if matches!(message.kind, MessageKind::Raise { .. } | MessageKind::Operate { .. }) {
+        let adds = match message.kind {
+            MessageKind::Raise { .. } | MessageKind::Operate { .. } => true,
+            MessageKind::Start { .. } => self.table.handle(&message.to).is_none(),
+            _ => false,
+        };
+        if adds {
             self.admit()?;
         }
         self.tell(message)
@@ -89,7 +102,7 @@ impl Partition {
 
     /// Forgets an ended orchestration or an idle entity. Sub-orchestrations of other partitions are the client's to ask for:
     /// the answer counts only what is gone here. Chains may be longer than any stack, so this does not call itself.
-    fn purge(&mut self, id: &InstanceId) -> Result<u64, Error> {
+    pub(super) fn purge(&mut self, id: &InstanceId) -> Result<u64, Error> {
         let Some(mut subs) = self.purge_one(id)? else { return Ok(0) };
         let mut count = 1;
         while let Some(sub) = subs.pop() {

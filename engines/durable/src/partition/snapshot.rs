@@ -78,6 +78,8 @@ impl Parts {
 pub(super) struct Snapshots {
     partition: PartitionId,
     after_bytes: u64,
+    /// [`PART_BYTES`], unless a simulation makes it smaller.
+    pub(super) part_bytes: usize,
     written: u64,
     run: Option<Run>,
     /// The last one, in the store.
@@ -99,7 +101,7 @@ pub(super) fn list_name(partition: PartitionId) -> String {
 
 impl Snapshots {
     pub(super) fn new(partition: PartitionId, after_bytes: u64) -> Self {
-        Self { partition, after_bytes, written: 0, run: None, last: None }
+        Self { partition, after_bytes, part_bytes: PART_BYTES, written: 0, run: None, last: None }
     }
 
     pub(super) fn written(&mut self, bytes: u64) {
@@ -169,7 +171,7 @@ impl Partition {
         let mut end = self.table.next();
         let mut references = References::default();
         for (handle, instance) in self.table.from(first) {
-            if part.len() >= PART_BYTES {
+            if part.len() >= self.snapshots.part_bytes {
                 end = handle;
                 break;
             }
@@ -221,7 +223,11 @@ fn refer(instance: &Instance, references: &mut References) {
 fn put_instance(part: &mut FrameWriter, handle: u64, instance: &Instance) {
     part.created(handle, instance.created, instance.id.as_str());
     match &instance.kind {
-        Kind::Orchestration(execution) if execution.history.is_empty() => {}
+        Kind::Orchestration(execution) if execution.history.is_empty() => {
+            if execution.generation > 0 {
+                part.numbered(handle, execution.generation);
+            }
+        }
         Kind::Orchestration(execution) => part.restarted(handle, instance.updated, &execution.history),
         Kind::Entity(entity) => {
             let delta = EntityDelta {

@@ -180,6 +180,8 @@ pub(super) struct Table {
     next: u64,
     /// About how many bytes all hold; kept by those who change instances.
     pub(super) bytes: u64,
+    /// How many are in each state; the place is the state's number.
+    statuses: [u64; Status::ALL.len()],
 }
 
 impl Table {
@@ -195,13 +197,15 @@ impl Table {
         self.next = self.next.max(handle + 1);
         self.handles.insert(instance.id.clone(), handle);
         self.bytes += instance.bytes();
+        self.statuses[instance.status() as usize] += 1;
         let (page, at) = place(handle);
         if self.pages.len() <= page {
             self.pages.resize_with(page + 1, || None);
         }
         let (slots, used) = self.pages[page].get_or_insert_with(|| ((0..PAGE).map(|_| None).collect(), 0));
-        if slots[at].replace(instance).is_none() {
-            *used += 1;
+        match slots[at].replace(instance) {
+            Some(before) => self.uncount(before.status()),
+            None => *used += 1,
         }
     }
 
@@ -229,9 +233,42 @@ impl Table {
         if *used == 0 {
             *slot = None;
         }
-        self.handles.remove(&instance.id);
+        // Another instance may have the identifier by now: recovery reads parts of a snapshot before what led to them.
+        if self.handles.get(&instance.id) == Some(&handle) {
+            self.handles.remove(&instance.id);
+        }
+        self.uncount(instance.status());
         self.bytes = self.bytes.saturating_sub(instance.bytes());
         Some(instance)
+    }
+
+    /// Puts an orchestration into another state.
+    pub(super) fn set_status(&mut self, handle: u64, status: Status) {
+        let Some(execution) = self.get_mut(handle).and_then(Instance::execution_mut) else { return };
+        let before = std::mem::replace(&mut execution.status, status);
+        self.statuses[status as usize] += 1;
+        self.uncount(before);
+    }
+
+    /// Recovery changes instances past this table and counts them anew at its end; until then the counts mean nothing.
+    fn uncount(&mut self, status: Status) {
+        let count = &mut self.statuses[status as usize];
+        *count = count.saturating_sub(1);
+    }
+
+    /// How many are in each state; the place is the state's number.
+    pub(super) fn statuses(&self) -> [u64; Status::ALL.len()] {
+        self.statuses
+    }
+
+    /// Counts bytes and states anew, after instances were changed past this table.
+    pub(super) fn recount(&mut self) {
+        let (mut bytes, mut statuses) = (0, [0; Status::ALL.len()]);
+        for (_, instance) in self.from(0) {
+            bytes += instance.bytes();
+            statuses[instance.status() as usize] += 1;
+        }
+        (self.bytes, self.statuses) = (bytes, statuses);
     }
 
     /// All from a handle on, in order.
@@ -290,6 +327,15 @@ mod tests {
     }
 
     #[test]
+    fn forgetting_one_leaves_its_successor_to_be_found() {
+        let mut table = Table::default();
+        table.restore(0, instance("a"));
+        table.restore(7, instance("a"));
+        assert!(table.remove(0).is_some());
+        assert_eq!(table.handle(&InstanceId::new("a").expect("an identifier")), Some(7));
+    }
+
+    #[test]
     fn forgetting_all_of_a_page_frees_it_and_its_bytes() {
         let mut table = Table::default();
         for n in 0..PAGE + 1 {
@@ -302,5 +348,20 @@ mod tests {
         assert_eq!(table.from(0).count(), 1);
         table.remove(PAGE as u64);
         assert_eq!(table.bytes, 0);
+    }
+
+    #[test]
+    fn instances_are_counted_by_state() {
+        let mut table = Table::default();
+        let (first, second) = (table.add(instance("a")), table.add(instance("b")));
+        table.set_status(first, Status::Running);
+        table.set_status(second, Status::Running);
+        table.set_status(second, Status::Failed);
+        assert_eq!(table.statuses(), [0, 1, 0, 0, 1, 0, 0]);
+        let counted = table.statuses();
+        table.recount();
+        assert_eq!(table.statuses(), counted);
+        table.remove(first);
+        assert_eq!(table.statuses(), [0, 0, 0, 0, 1, 0, 0]);
     }
 }

@@ -16,7 +16,7 @@ pub(super) enum Due {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum What {
+pub(super) enum What {
     Message { number: u64 },
     Timer { handle: u64, generation: u32, id: u32 },
 }
@@ -24,10 +24,10 @@ enum What {
 /// Everything that waits for a moment, in order of time.
 #[derive(Debug, Default)]
 pub(super) struct Timers {
-    order: BTreeMap<(Time, What), ()>,
+    pub(super) order: BTreeMap<(Time, What), ()>,
     /// By handle, so that an execution's end and a cancelled timer free their memory at once.
     timers: HashMap<u64, Vec<(u32, Time)>>,
-    messages: HashMap<u64, (Time, Message)>,
+    messages: BTreeMap<u64, (Time, Message)>,
     next_message: u64,
 }
 

@@ -144,6 +144,17 @@ impl Partition {
         Ok(Some(events))
     }
 
+    /// Gives each orchestration that has begun, without values, and its present history to `each`.
+    pub(crate) fn histories(&self, each: &mut dyn FnMut(InstanceView, Result<Vec<Event>, Failure>)) {
+        for (handle, instance) in self.table.from(0) {
+            if instance.execution().is_some_and(|execution| !execution.history.is_empty()) {
+                let events = self.events(handle).map(Option::unwrap_or_default);
+                let unreadable = |error: Error| Failure::new(FailureKind::Payload, error.to_string());
+                each(self.frame_of(instance), events.map_err(unreadable));
+            }
+        }
+    }
+
     fn walk(&self, execution: &Execution, mut each: impl FnMut(Event)) -> Result<(), Error> {
         let mut reader = self.spiller.reader();
         for event in Events::new(&execution.history, Time(0), &mut reader) {

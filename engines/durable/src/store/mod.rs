@@ -19,12 +19,13 @@
 mod classic;
 mod faults;
 mod files;
+mod holder;
 mod memory;
 mod names;
 
 pub use classic::ClassicStore;
 pub use faults::{Fault, FaultyStore};
-pub use files::{FileStore, FileStoreOptions};
+pub use files::{FileReader, FileStore, FileStoreOptions};
 pub use memory::MemoryStore;
 pub use names::{BLOB_NAME_BYTES_MAX, check_blob_name};
 
@@ -227,6 +228,12 @@ pub enum StoreError {
         place: Place,
         /// By whom, as far as is known.
         by: String,
+    },
+    /// It was opened for reading.
+    #[error("{place} is open for reading only")]
+    ReadOnly {
+        /// What.
+        place: Place,
     },
     /// A later owner has taken the partition.
     #[error("partition {partition} has a new owner: epoch {ours} was given up for {theirs}")]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use narrows_durable::store::{ClassicStore, FileStore, FileStoreOptions, Store};
-use narrows_durable::{Client, Hub, HubOptions, InstanceId, InstanceView, Orchestration, Registry, Status};
+use narrows_durable::{Client, Hub, HubOptions, InstanceId, InstanceView, Orchestration, Registry, Status, replay};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -25,6 +25,8 @@ pub(crate) enum Setting {
 pub(crate) struct Stage {
     pub(crate) client: Client,
     pub(crate) setting: Setting,
+    /// Executions that do not decide the same again, as that is what the scenario is about.
+    pub(crate) partings: u64,
     hub: Option<Hub>,
     code: fn() -> Registry,
     folder: tempfile::TempDir,
@@ -34,7 +36,7 @@ impl Stage {
     fn new(setting: Setting, code: fn() -> Registry) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let hub = open(setting, code, &folder);
-        Self { client: hub.client(), setting, hub: Some(hub), code, folder }
+        Self { client: hub.client(), setting, partings: 0, hub: Some(hub), code, folder }
     }
 
     /// Crashes the hub and opens it again.
@@ -84,24 +86,38 @@ impl Stage {
     }
 }
 
+/// Whatever the scenario, its code decides the same again over what it left.
+impl Drop for Stage {
+    fn drop(&mut self) {
+        let Some(hub) = self.hub.take().filter(|_| !std::thread::panicking()) else { return };
+        hub.halt();
+        drop(hub);
+        let checked = replay::check_hub(store(self.setting, &self.folder), Arc::new((self.code)())).unwrap();
+        assert_eq!(checked.parted, self.partings, "{:#?}", checked.partings);
+    }
+}
+
 pub(crate) fn id(text: &str) -> InstanceId {
     InstanceId::new(text).unwrap()
 }
 
-fn open(setting: Setting, code: fn() -> Registry, folder: &tempfile::TempDir) -> Hub {
-    let store: Arc<dyn Store> = match setting {
+fn store(setting: Setting, folder: &tempfile::TempDir) -> Arc<dyn Store> {
+    match setting {
         Setting::Classic => Arc::new(ClassicStore::open(folder.path().join("hub.db")).unwrap()),
         _ => {
             let options = FileStoreOptions { segment_bytes: 256 << 10 };
             Arc::new(FileStore::open(folder.path(), options).unwrap())
         }
-    };
+    }
+}
+
+fn open(setting: Setting, code: fn() -> Registry, folder: &tempfile::TempDir) -> Hub {
     let mut options = HubOptions::default();
     options.partitions = 3;
     if setting == Setting::Replayed {
         options.cursor_cache_bytes = 0;
     }
-    Hub::open(store, code(), options).unwrap()
+    Hub::open(store(setting, folder), code(), options).unwrap()
 }
 
 pub(crate) fn play<F: Future<Output = ()>>(setting: Setting, code: fn() -> Registry, scenario: fn(Stage) -> F) {

@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rusqlite::{Connection, ErrorCode, OptionalExtension, params};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, params};
 
+use super::holder::{Sort, holder};
 use super::names::check_blob_name;
 use super::{Batching, FrameBatch, HubShape, Place, Store, StoreError, Visit};
 use crate::ids::{Epoch, PartitionId, Position};
@@ -28,6 +29,15 @@ create table if not exists frames (
   primary key (partition, position)) without rowid;
 create table if not exists blobs (name text primary key, crc integer not null, bytes blob not null) without rowid;
 ";
+
+/// What becomes of a database without tables.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Tables {
+    /// They are made.
+    Made,
+    /// It is refused.
+    Needed,
+}
 
 /// A hub in a database.
 #[derive(Debug)]
@@ -50,25 +60,47 @@ impl ClassicStore {
         Ok(store)
     }
 
-    fn prepare(&self) -> Result<(), StoreError> {
-        let failed = |error| self.failed("prepare", "the database", &error);
+    /// Opens a database for reading. It must be there, and free: a hub has its database for itself. Writes fail.
+    ///
+    /// # Errors
+    /// [`StoreError::InUse`] if a process has it open; [`StoreError::Foreign`] if it is something else;
+    /// [`StoreError::Io`] if it cannot be read.
+    pub fn open_for_reading(path: impl AsRef<Path>) -> Result<Self, StoreError> {
+        let path = path.as_ref().to_owned();
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let opened = Connection::open_with_flags(&path, flags);
+        let connection = opened.map_err(|error| said("open", &path, "the database", &error))?;
+        let store = Self { path, connection: Mutex::new(connection) };
+        store.check_sort(Tables::Needed)?;
+        Ok(store)
+    }
+
+    /// Whether it is a database of ours, or may become one.
+    fn check_sort(&self, tables: Tables) -> Result<(), StoreError> {
+        let failed = |error| self.failed("read", "the database", &error);
         let connection = self.lock();
         connection.busy_timeout(BUSY_PATIENCE).map_err(failed)?;
         let application: i64 = connection.query_row("pragma application_id", [], |row| row.get(0)).map_err(failed)?;
-        let tables: i64 =
+        let found: i64 =
             connection.query_row("select count(*) from sqlite_schema", [], |row| row.get(0)).map_err(failed)?;
-        if application != APPLICATION && (application != 0 || tables != 0) {
+        let may_become_ours = tables == Tables::Made && application == 0 && found == 0;
+        if application != APPLICATION && !may_become_ours {
             let place = Place::File { path: self.path.clone(), offset: None };
             return Err(StoreError::Foreign { place, what: "it is a database of something else".to_owned() });
         }
+        Ok(())
+    }
+
+    fn prepare(&self) -> Result<(), StoreError> {
+        self.check_sort(Tables::Made)?;
         // The lock of one process on the whole database, until it ends; without it two hubs would share partitions.
-        connection
+        self.lock()
             .execute_batch(&format!(
                 "pragma locking_mode = exclusive; pragma journal_mode = wal; pragma synchronous = full;
                  pragma application_id = {APPLICATION}; begin immediate; {TABLES} {} commit;",
                 rows::TABLES
             ))
-            .map_err(failed)
+            .map_err(|error| self.failed("prepare", "the database", &error))
     }
 
     fn lock(&self) -> MutexGuard<'_, Connection> {
@@ -148,7 +180,8 @@ fn said(action: &'static str, path: &Path, row: &str, error: &rusqlite::Error) -
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
             let place = Place::File { path: path.to_owned(), offset: None };
-            StoreError::InUse { place, by: "another process".to_owned() }
+            let by = holder(path, Sort::Posix).map_or("another process".to_owned(), |id| format!("process {id}"));
+            StoreError::InUse { place, by }
         }
         Some(ErrorCode::NotADatabase) => StoreError::Foreign {
             place: Place::File { path: path.to_owned(), offset: Some(0) },

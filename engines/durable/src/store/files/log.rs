@@ -104,9 +104,19 @@ impl Log {
         self.folder.join(format!("log-{first:020}"))
     }
 
-    /// Gives the frames from `from` on to `visit`.
+    /// Gives the frames from `from` on to `visit`, and goes on behind them.
     pub(super) fn read(&mut self, from: Position, visit: &mut Visit<'_>) -> Result<Position, StoreError> {
-        let segments = self.segments()?;
+        let (end, last) = self.scan(from, visit)?;
+        if let Some(path) = last {
+            self.harden(&path)?;
+        }
+        self.end = Some(end);
+        Ok(Position(end.next))
+    }
+
+    /// Gives the frames from `from` on to `visit` and changes nothing. Says where the log ends, and in which segment.
+    pub(super) fn scan(&self, from: Position, visit: &mut Visit<'_>) -> Result<(End, Option<PathBuf>), StoreError> {
+        let mut segments = self.segments()?;
         let begins = segments.first().map_or(0, |(first, _)| *first);
         if from.0 < begins {
             return Err(StoreError::Missing { partition: self.partition, begins, wanted: from.0 });
@@ -123,11 +133,7 @@ impl Log {
             })?;
         }
         self.check_end(end, segments.last())?;
-        if let Some((_, path)) = segments.last() {
-            self.harden(path)?;
-        }
-        self.end = Some(end);
-        Ok(Position(end.next))
+        Ok((end, segments.pop().map(|(_, path)| path)))
     }
 
     fn read_segment(

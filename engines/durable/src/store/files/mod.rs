@@ -15,6 +15,7 @@
 
 mod disk;
 mod log;
+mod reader;
 mod sealed;
 mod segment;
 mod spare;
@@ -30,6 +31,7 @@ use super::names::check_blob_name;
 use super::{Batching, FrameBatch, HubShape, Place, Store, StoreError, Visit};
 use crate::ids::{Epoch, PartitionId, Position};
 use log::Log;
+pub use reader::FileReader;
 use sealed::Sort;
 use spare::Spares;
 
@@ -82,9 +84,35 @@ impl FileStore {
     }
 
     fn blob_path(&self, name: &str) -> Result<PathBuf, StoreError> {
-        check_blob_name(name)?;
-        Ok(self.folder.join("blobs").join(name))
+        blob_path(&self.folder, name)
     }
+}
+
+fn blob_path(folder: &Path, name: &str) -> Result<PathBuf, StoreError> {
+    check_blob_name(name)?;
+    Ok(folder.join("blobs").join(name))
+}
+
+/// The shape of the hub in a folder, if there is one.
+fn read_shape(folder: &Path, format: u16) -> Result<Option<HubShape>, StoreError> {
+    let path = folder.join("hub");
+    let Some(bytes) = sealed::read(&path, Sort::Hub)? else { return Ok(None) };
+    let [a, b, c, d] = bytes[..] else {
+        return Err(disk::damaged(&path, 0, format!("{} bytes, expected 4", bytes.len())));
+    };
+    let shape = HubShape { partitions: u16::from_le_bytes([a, b]), format: u16::from_le_bytes([c, d]) };
+    if shape.format != format {
+        let what = format!("its format is {}, expected {format}", shape.format);
+        return Err(StoreError::Foreign { place: Place::File { path, offset: None }, what });
+    }
+    Ok(Some(shape))
+}
+
+fn list_blobs(folder: &Path, prefix: &str) -> Result<Vec<String>, StoreError> {
+    let mut names = Vec::new();
+    list(&folder.join("blobs"), "", prefix, &mut names)?;
+    names.sort();
+    Ok(names)
 }
 
 /// Takes the folder for this process, and says in it who that is.
@@ -119,21 +147,12 @@ impl Store for FileStore {
     }
 
     fn open_or_create(&self, wanted: HubShape) -> Result<HubShape, StoreError> {
-        let path = self.folder.join("hub");
-        let Some(bytes) = sealed::read(&path, Sort::Hub)? else {
-            let bytes = [wanted.partitions.to_le_bytes(), wanted.format.to_le_bytes()].concat();
-            sealed::write(&path, Sort::Hub, &bytes)?;
-            return Ok(wanted);
-        };
-        let [a, b, c, d] = bytes[..] else {
-            return Err(disk::damaged(&path, 0, format!("{} bytes, expected 4", bytes.len())));
-        };
-        let shape = HubShape { partitions: u16::from_le_bytes([a, b]), format: u16::from_le_bytes([c, d]) };
-        if shape.format != wanted.format {
-            let what = format!("its format is {}, expected {}", shape.format, wanted.format);
-            return Err(StoreError::Foreign { place: Place::File { path, offset: None }, what });
+        if let Some(shape) = read_shape(&self.folder, wanted.format)? {
+            return Ok(shape);
         }
-        Ok(shape)
+        let bytes = [wanted.partitions.to_le_bytes(), wanted.format.to_le_bytes()].concat();
+        sealed::write(&self.folder.join("hub"), Sort::Hub, &bytes)?;
+        Ok(wanted)
     }
 
     fn acquire(&self, partition: PartitionId, _: &str) -> Result<Epoch, StoreError> {
@@ -169,10 +188,7 @@ impl Store for FileStore {
     }
 
     fn list_blobs(&self, prefix: &str) -> Result<Vec<String>, StoreError> {
-        let mut names = Vec::new();
-        list(&self.folder.join("blobs"), "", prefix, &mut names)?;
-        names.sort();
-        Ok(names)
+        list_blobs(&self.folder, prefix)
     }
 }
 

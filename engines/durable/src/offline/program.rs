@@ -1,0 +1,55 @@
+//! The program that stands where the real one is not: it takes what it is given and decides nothing.
+
+use crate::event::{Event, EventKind, Version};
+use crate::failure::{Failure, FailureKind};
+use crate::ids::{EntityId, InstanceId, Time};
+use crate::payload::Payload;
+use crate::program::{ActivityCall, ActivityFuture, Cursor, EntityStep, Operation, Program, Progress};
+
+pub(super) struct NoProgram;
+
+/// Takes the word that it is suspended, the only event that is fed here and that code never answers.
+struct NoCursor;
+
+impl Cursor for NoCursor {
+    fn feed(&mut self, event: &Event, _: &mut Vec<EventKind>) -> Progress {
+        match event.kind {
+            EventKind::Suspended { .. } => Progress::Waiting,
+            _ => Progress::Ignored,
+        }
+    }
+
+    fn replay(&mut self, _: &mut dyn Iterator<Item = Result<Event, Failure>>) -> Result<Progress, Failure> {
+        Ok(Progress::Waiting)
+    }
+
+    fn bytes(&self) -> usize {
+        0
+    }
+}
+
+impl Program for NoProgram {
+    fn newest(&self, _: &str) -> Option<Version> {
+        None
+    }
+
+    fn cursor(&self, _: &InstanceId, _: &str, _: Version) -> Result<Box<dyn Cursor>, Failure> {
+        Ok(Box::new(NoCursor))
+    }
+
+    fn is_idempotent(&self, _: &str) -> bool {
+        false
+    }
+
+    fn activity(&self, call: ActivityCall) -> ActivityFuture {
+        let failure = Failure::new(FailureKind::Unregistered, format!("there is no code of {}", call.name));
+        Box::pin(std::future::ready(Err(failure)))
+    }
+
+    fn operate(&self, _: &EntityId, state: Option<&Payload>, operations: &[Operation], _: Time) -> EntityStep {
+        let none = |operation: &Operation| {
+            Err(Failure::new(FailureKind::Unregistered, format!("there is no code of {}", operation.name)))
+        };
+        EntityStep { state: state.cloned(), results: operations.iter().map(none).collect(), messages: Vec::new() }
+    }
+}

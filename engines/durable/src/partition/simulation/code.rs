@@ -1,0 +1,292 @@
+//! The user code that is simulated: one orchestration that does what its script says, and ledgers that note everything.
+//!
+//! Every request carries a token of its own, and every answer is held against the token of its question. What must
+//! never be is a failure that begins with [`BROKEN`].
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::failure::{Failure, FailureKind};
+use crate::ids::{EntityId, InstanceId};
+use crate::model::{
+    Activity, ActivityContext, Ctx, Either, EntityContext, EntityOp, EntityType, ExternalEvent, Orchestration,
+    Registry, RetryPolicy,
+};
+
+/// How failures begin that no schedule may bring about.
+pub(super) const BROKEN: &str = "broken: ";
+/// Ledgers there are.
+pub(super) const LEDGERS: u8 = 4;
+
+pub(super) const PLAY: Orchestration<Script, u32> = Orchestration::new("Play");
+pub(super) const WORK: Activity<(Token, String), Token> = Activity::new("Work");
+pub(super) const COMPUTE: Activity<Token, Token> = Activity::new("Compute");
+const FLAKY: Activity<Token, Token> = Activity::new("Flaky");
+pub(super) const LEDGER: EntityType<Ledger> = EntityType::new("Ledger");
+pub(super) const NOTE: EntityOp<Ledger, Note, (Token, u64)> = EntityOp::new("Note");
+const HEAR: EntityOp<Ledger, Token, ()> = EntityOp::new("Hear");
+const REFUSE: EntityOp<Ledger, Token, ()> = EntityOp::new("Refuse");
+pub(super) const SAY: ExternalEvent<Token> = ExternalEvent::new("Say");
+
+/// Who asks, and which of its requests it is. No two requests have the same.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub(super) struct Token {
+    pub(super) sender: String,
+    pub(super) number: u32,
+    /// Its order is not promised: it is to take effect later, or under a lock, which goes a way of its own.
+    pub(super) is_loose: bool,
+}
+
+/// What is noted in a ledger, and what the ledger does about it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Note {
+    pub(super) token: Token,
+    pub(super) then: Then,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) enum Then {
+    Nothing,
+    /// Tell another ledger.
+    Tell(u8),
+    /// Start an orchestration that does nothing, under the token's words.
+    Launch,
+}
+
+/// All that was noted, in order.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Ledger {
+    pub(super) noted: Vec<Note>,
+    pub(super) heard: Vec<Token>,
+}
+
+/// What an orchestration is to do.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Script {
+    /// Different for each orchestration that is started.
+    pub(super) name: String,
+    /// How often it has continued as new.
+    pub(super) turn: u32,
+    /// Tokens given so far.
+    pub(super) tokens: u32,
+    pub(super) steps: Vec<Step>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) enum Step {
+    Work { bytes: usize },
+    Compute,
+    Flaky,
+    Fan(u32),
+    Sleep { ms: u64 },
+    Await { ms: u64 },
+    Raise { to: String },
+    Signal { ledger: u8, then: Then },
+    SignalLater { ledger: u8, ms: u64 },
+    Ask { ledger: u8 },
+    Refused { ledger: u8 },
+    Critical { ledgers: Vec<u8> },
+    Sub { steps: Vec<Step> },
+    Detached { steps: Vec<Step> },
+    Race { ms: u64 },
+    Status,
+    Again,
+    Fail,
+}
+
+impl Script {
+    pub(super) fn new(name: String, steps: Vec<Step>) -> Self {
+        Self { name, turn: 0, tokens: 0, steps }
+    }
+
+    /// Which beginning it is: no two executions have the same.
+    pub(super) fn beginning(&self) -> String {
+        format!("{}~{}", self.name, self.turn)
+    }
+
+    fn token(&mut self) -> Token {
+        self.tokens += 1;
+        Token { sender: self.name.clone(), number: self.tokens, is_loose: false }
+    }
+
+    fn child(&mut self, steps: Vec<Step>) -> Self {
+        self.tokens += 1;
+        Self::new(format!("{}.{}", self.name, self.tokens), steps)
+    }
+}
+
+pub(super) fn ledger(number: u8) -> EntityId {
+    LEDGER.id(number.to_string()).expect("an entity")
+}
+
+/// What the script that a note launches is called.
+pub(super) fn launched(token: &Token) -> String {
+    format!("{}!{}", token.sender, token.number)
+}
+
+fn same<T: PartialEq + std::fmt::Debug>(what: &str, found: &T, wanted: &T) -> Result<(), Failure> {
+    if found == wanted {
+        return Ok(());
+    }
+    Err(Failure::application(format!("{BROKEN}{what} is {found:?}, expected {wanted:?}")))
+}
+
+pub(super) fn code() -> Registry {
+    let mut code = Registry::new();
+    code.activity(WORK, |_: ActivityContext, (token, _): (Token, String)| async move { Ok(token) });
+    code.idempotent_activity(COMPUTE, |_: ActivityContext, token: Token| async move { Ok(token) });
+    code.activity(FLAKY, |context: ActivityContext, token: Token| async move {
+        // By its key, so that it does the same whenever it is run again.
+        let sum: u32 = context.key().bytes().map(u32::from).sum();
+        if sum.is_multiple_of(2) { Err(Failure::application("flaky")) } else { Ok(token) }
+    });
+    code.orchestration(PLAY, play);
+    code.entity(LEDGER)
+        .operation(NOTE, |ledger: &mut Ledger, note: Note, context: &mut EntityContext| {
+            match note.then {
+                Then::Nothing => {}
+                Then::Tell(other) => context.signal(&self::ledger(other), HEAR, &note.token)?,
+                Then::Launch => {
+                    let script = Script::new(launched(&note.token), Vec::new());
+                    let id = InstanceId::new(&script.name).map_err(|error| Failure::application(error.to_string()))?;
+                    context.start_as(PLAY, &id, &script)?;
+                }
+            }
+            ledger.noted.push(note.clone());
+            Ok((note.token, ledger.noted.len() as u64))
+        })
+        .operation(HEAR, |ledger: &mut Ledger, token, _: &mut EntityContext| {
+            ledger.heard.push(token);
+            Ok(())
+        })
+        .operation(REFUSE, |ledger: &mut Ledger, token, _: &mut EntityContext| {
+            ledger.heard.push(token);
+            Err(Failure::application("refused"))
+        });
+    code
+}
+
+async fn play(ctx: Ctx, mut script: Script) -> Result<u32, Failure> {
+    let mut steps = VecDeque::from(std::mem::take(&mut script.steps));
+    while let Some(step) = steps.pop_front() {
+        if matches!(step, Step::Again) {
+            script.turn += 1;
+            script.steps = steps.into();
+            return ctx.continue_as_new(&script);
+        }
+        take(&ctx, &mut script, step).await?;
+    }
+    Ok(script.tokens)
+}
+
+async fn take(ctx: &Ctx, script: &mut Script, step: Step) -> Result<(), Failure> {
+    match step {
+        Step::Work { bytes } => work(ctx, script, bytes).await,
+        Step::Compute => {
+            let token = script.token();
+            same("a result", &ctx.call(COMPUTE, &token).await?, &token)
+        }
+        Step::Flaky => flaky(ctx, script).await,
+        Step::Fan(width) => fan(ctx, script, width).await,
+        Step::Sleep { ms } => sleep(ctx, ms).await,
+        Step::Await { ms } => hear(ctx, ms).await,
+        Step::Raise { to } => {
+            let to = InstanceId::new(to).map_err(|error| Failure::application(error.to_string()))?;
+            ctx.raise(&to, SAY, &script.token())
+        }
+        Step::Signal { ledger, then } => {
+            ctx.entity_signal(&self::ledger(ledger), NOTE, &Note { token: script.token(), then })
+        }
+        Step::SignalLater { ledger, ms } => {
+            let token = Token { is_loose: true, ..script.token() };
+            let at = ctx.now().plus(Duration::from_millis(ms));
+            ctx.entity_signal_at(&self::ledger(ledger), NOTE, &Note { token, then: Then::Nothing }, at)
+        }
+        Step::Ask { ledger } => ask(ctx, script.token(), ledger).await.map(drop),
+        Step::Refused { ledger } => match ctx.entity_call(&self::ledger(ledger), REFUSE, &script.token()).await {
+            Err(failure) if failure.message == "refused" => Ok(()),
+            other => Err(Failure::application(format!("{BROKEN}a refusal is {other:?}"))),
+        },
+        Step::Critical { ledgers } => critical(ctx, script, &ledgers).await,
+        Step::Sub { steps } => {
+            // However it ends: it may be terminated, or meet one of its name.
+            let _ = ctx.sub(PLAY, &script.child(steps)).await;
+            Ok(())
+        }
+        Step::Detached { steps } => ctx.start_detached(PLAY, &script.child(steps)).map(drop),
+        Step::Race { ms } => race(ctx, script, ms).await,
+        Step::Status => ctx.set_status(&script.tokens),
+        Step::Again => Ok(()),
+        Step::Fail => Err(Failure::application("as the script says")),
+    }
+}
+
+async fn work(ctx: &Ctx, script: &mut Script, bytes: usize) -> Result<(), Failure> {
+    let token = script.token();
+    same("a result", &ctx.call(WORK, &(token.clone(), "x".repeat(bytes))).await?, &token)
+}
+
+async fn flaky(ctx: &Ctx, script: &mut Script) -> Result<(), Failure> {
+    let token = script.token();
+    let policy = RetryPolicy::new(3, Duration::from_millis(40));
+    match ctx.call(FLAKY, &token).retry(policy).await {
+        Ok(answer) => same("a result", &answer, &token),
+        Err(failure) => same("a failure", &failure.message.as_str(), &"flaky"),
+    }
+}
+
+async fn fan(ctx: &Ctx, script: &mut Script, width: u32) -> Result<(), Failure> {
+    let tokens: Vec<Token> = (0..width).map(|_| script.token()).collect();
+    let calls = tokens.iter().map(|token| ctx.call(WORK, &(token.clone(), String::new()))).collect();
+    let answers = ctx.join_all(calls).await.into_iter().collect::<Result<Vec<Token>, _>>()?;
+    same("results", &answers, &tokens)
+}
+
+async fn sleep(ctx: &Ctx, ms: u64) -> Result<(), Failure> {
+    let until = ctx.now().plus(Duration::from_millis(ms));
+    ctx.timer(Duration::from_millis(ms)).await;
+    same("whether it is late enough", &(ctx.now() >= until), &true)
+}
+
+async fn hear(ctx: &Ctx, ms: u64) -> Result<(), Failure> {
+    match ctx.event(SAY).timeout(Duration::from_millis(ms)).await {
+        Err(failure) if failure.kind != FailureKind::Timeout => Err(failure),
+        _ => Ok(()),
+    }
+}
+
+async fn ask(ctx: &Ctx, token: Token, ledger: u8) -> Result<u64, Failure> {
+    let note = Note { token: token.clone(), then: Then::Nothing };
+    let (answer, length) = ctx.entity_call(&self::ledger(ledger), NOTE, &note).await?;
+    same("an answer", &answer, &token)?;
+    Ok(length)
+}
+
+/// Under a lock nobody else notes anything.
+async fn critical(ctx: &Ctx, script: &mut Script, ledgers: &[u8]) -> Result<(), Failure> {
+    let ids: Vec<EntityId> = ledgers.iter().map(|number| ledger(*number)).collect();
+    let guard = ctx.lock(&ids).await?;
+    let mut before = vec![None; ledgers.len()];
+    for _ in 0..2 {
+        for (at, ledger) in ledgers.iter().enumerate() {
+            let token = Token { is_loose: true, ..script.token() };
+            let length = ask(ctx, token, *ledger).await?;
+            if let Some(before) = before[at].replace(length) {
+                same("the length under a lock", &length, &(before + 1))?;
+            }
+        }
+    }
+    drop(guard);
+    Ok(())
+}
+
+async fn race(ctx: &Ctx, script: &mut Script, ms: u64) -> Result<(), Failure> {
+    let token = script.token();
+    let call = ctx.call(WORK, &(token.clone(), String::new()));
+    match ctx.select2(call, ctx.timer(Duration::from_millis(ms))).await {
+        Either::Left(answer) => same("a result", &answer?, &token),
+        Either::Right(()) => Ok(()),
+    }
+}

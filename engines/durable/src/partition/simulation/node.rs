@@ -1,0 +1,140 @@
+//! One partition as the hub runs it, without threads: an inbox, the state machine, a writer for its log.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use crate::ids::{PartitionId, Position};
+use crate::options::{HubOptions, Mode};
+use crate::partition::Partition;
+use crate::partition::input::Input;
+use crate::partition::simulation::chance::Chance;
+use crate::partition::simulation::disk::Disk;
+use crate::payload::Payload;
+use crate::program::Program;
+use crate::store::{Batching, Store};
+
+/// What is different from schedule to schedule.
+#[derive(Clone, Debug)]
+pub(super) struct Setting {
+    pub(super) partitions: u16,
+    pub(super) batching: Batching,
+    pub(super) options: HubOptions,
+    /// Bytes of large payloads, which are kept beside the log; 0 if there are none.
+    pub(super) large_bytes: usize,
+    pub(super) local_messages: usize,
+    pub(super) frame_bytes: usize,
+    pub(super) lot: usize,
+    pub(super) window: u64,
+    pub(super) part_bytes: usize,
+    /// Steps before it is left to come to rest.
+    pub(super) steps: usize,
+}
+
+impl Setting {
+    pub(super) fn draw(chance: &mut Chance) -> Self {
+        let batching = if chance.one_in(6) { Batching::EachStep } else { Batching::Group };
+        let waits = batching == Batching::EachStep || chance.one_in(5);
+        let large_bytes = if chance.one_in(3) { 1_500 } else { 0 };
+        let options = HubOptions {
+            mode: if waits { Mode::PersistFirst } else { Mode::Speculative },
+            activities_running_max: chance.pick(&[1, 3, 1_000]),
+            cursor_cache_bytes: chance.pick(&[0, 4 << 10, 1 << 20]),
+            instance_bytes_max: chance.pick(&[24 << 10, 1 << 30, 1 << 30]),
+            spill_above_bytes: if large_bytes > 0 { 1024 } else { 1 << 20 },
+            snapshot_after_bytes: chance.pick(&[1 << 10, 8 << 10, 1 << 40]),
+            ..HubOptions::default()
+        };
+        Self {
+            partitions: 1 + chance.below(4) as u16,
+            batching,
+            options,
+            large_bytes,
+            local_messages: chance.pick(&[1, 4, 10_000]),
+            frame_bytes: chance.pick(&[200, 4_000, 4 << 20]),
+            lot: chance.pick(&[1, 3, 256]),
+            window: chance.pick(&[2, 5, 65_536]),
+            part_bytes: chance.pick(&[300, 3_000, 2 << 20]),
+            steps: 100 + chance.below(900),
+        }
+    }
+
+    /// A partition that has not been recovered.
+    pub(super) fn partition(&self, id: PartitionId, program: &Arc<dyn Program>, store: Arc<dyn Store>) -> Partition {
+        let mut partition = Partition::new(id, self.partitions, Arc::clone(program), store, &self.options);
+        partition.bounds.local_messages = self.local_messages;
+        partition.bounds.frame_bytes = self.frame_bytes;
+        partition.bounds.lot = self.lot;
+        partition.outbox.window = self.window;
+        partition.snapshots.part_bytes = self.part_bytes;
+        partition
+    }
+}
+
+/// A frame and its large payloads on their way to the disk.
+pub(super) struct Frame {
+    pub(super) blobs: Vec<(String, Payload)>,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// A partition and what is in memory beside it.
+pub(super) struct Node {
+    pub(super) id: PartitionId,
+    pub(super) partition: Partition,
+    /// With the number of the request, if it is one.
+    pub(super) inbox: VecDeque<(Option<u64>, Input)>,
+    pub(super) waiting: Vec<Frame>,
+    pub(super) under_way: Vec<Frame>,
+    /// How far the partition knows its log to be durable.
+    pub(super) told: Position,
+    /// Its state as words, by position, where that was written down.
+    pub(super) states: BTreeMap<Position, String>,
+    pub(super) is_up: bool,
+}
+
+impl Node {
+    pub(super) fn new(id: PartitionId, partition: Partition) -> Self {
+        let told = partition.position();
+        let (waiting, under_way, states) = (Vec::new(), Vec::new(), BTreeMap::new());
+        Self { id, partition, inbox: VecDeque::new(), waiting, under_way, told, states, is_up: true }
+    }
+
+    /// Takes up to `most` inputs for a turn, and gives the numbers of the requests that the turn has taken.
+    pub(super) fn feed<T>(
+        &mut self,
+        most: usize,
+        turn: impl FnOnce(&mut Partition, &mut Feed<'_>) -> T,
+    ) -> (T, Vec<u64>) {
+        let mut feed = Feed { inbox: &mut self.inbox, left: most, requests: Vec::new() };
+        let done = turn(&mut self.partition, &mut feed);
+        (done, feed.requests)
+    }
+}
+
+/// The inputs of one turn.
+pub(super) struct Feed<'a> {
+    inbox: &'a mut VecDeque<(Option<u64>, Input)>,
+    left: usize,
+    requests: Vec<u64>,
+}
+
+impl Iterator for Feed<'_> {
+    type Item = Input;
+
+    fn next(&mut self) -> Option<Input> {
+        self.left = self.left.checked_sub(1)?;
+        let (request, input) = self.inbox.pop_front()?;
+        self.requests.extend(request);
+        Some(input)
+    }
+}
+
+/// What a crash leaves of what was under way: the disk has taken part of it, in order, or nothing, or all.
+pub(super) fn torn(frames: &mut Vec<Frame>, chance: &mut Chance, disk: &Disk) -> Vec<Frame> {
+    let blobs: Vec<(String, Payload)> = frames.iter().flat_map(|frame| frame.blobs.iter().cloned()).collect();
+    let blobs_kept = chance.below(blobs.len() + 1);
+    for (name, payload) in &blobs[..blobs_kept] {
+        disk.put_blob(name, payload.as_bytes()).expect("the disk works");
+    }
+    let frames_kept = if blobs_kept == blobs.len() { chance.below(frames.len() + 1) } else { 0 };
+    frames.drain(..).take(frames_kept).collect()
+}

@@ -1,0 +1,186 @@
+//! What happens outside of the partitions: messages on their way, activities, answers, snapshots.
+
+use std::collections::VecDeque;
+use std::task::{Context, Poll, Waker};
+
+use tokio::sync::oneshot;
+
+use crate::error::Error;
+use crate::hub::keeper::spent_payloads;
+use crate::ids::{PartitionId, Position};
+use crate::message::Message;
+use crate::options::Mode;
+use crate::partition::input::{Answer, Effect, Input};
+use crate::partition::simulation::node::Node;
+use crate::partition::simulation::workload::Wish;
+use crate::partition::simulation::world::World;
+use crate::partition::snapshot::Finished;
+use crate::program::ActivityCall;
+use crate::store::{Batching, Store};
+
+/// A request whose answer has not come.
+pub(super) struct Asked {
+    pub(super) number: u64,
+    pub(super) to: PartitionId,
+    pub(super) wish: Wish,
+    /// What has to be durable before it may be answered; known once it has been taken.
+    pub(super) needs: Option<Position>,
+    /// An event for an orchestration that ran before and after it was taken: it must be there.
+    pub(super) must_be_heard: bool,
+    pub(super) answer: oneshot::Receiver<Result<Answer, Error>>,
+}
+
+/// What the thread for snapshots has to do.
+pub(super) enum Chore {
+    Put(String, Vec<u8>),
+    Cut(PartitionId, Position),
+    Delete(String),
+    Sweep(Box<Finished>),
+}
+
+/// A message lot on its way; acknowledgements go ways of their own.
+pub(super) type Way = (PartitionId, PartitionId, bool);
+
+impl World {
+    /// Does what a partition wants done outside.
+    pub(super) fn carry_out(&mut self, at: usize) {
+        let effects = std::mem::take(self.nodes[at].partition.effects());
+        let from = self.nodes[at].id;
+        let is_speculative = self.setting.options.mode == Mode::Speculative;
+        for effect in effects {
+            let program = &self.program;
+            let may_run_ahead = |call: &ActivityCall| is_speculative && program.is_idempotent(call.name.as_str());
+            self.audit.leaves(from, &effect, may_run_ahead);
+            match effect {
+                Effect::Run(key, call) => self.tasks.push((from, key, call)),
+                Effect::Send { to, first, messages } => self.hand_over((from, to, false), first, messages),
+                Effect::Acknowledge { to, up_to } => {
+                    let way = self.ways.entry((from, to, true)).or_default();
+                    way.push_back(Input::Acknowledged { by: from, up_to });
+                }
+                Effect::Answer(reply, answer) => drop(reply.send(answer)),
+                Effect::Keep(name, bytes) => self.chores.push_back(Chore::Put(name, bytes)),
+                Effect::Finish(finished) => self.finish_snapshot(from, finished),
+            }
+        }
+        self.hear_answers();
+    }
+
+    fn hand_over(&mut self, way: Way, first: u64, messages: Vec<Message>) {
+        self.trace.step(format!("{} to {}: messages {first} and on, {} of them", way.0, way.1, messages.len()));
+        let from = way.0;
+        let way = self.ways.entry(way).or_default();
+        match self.setting.batching {
+            Batching::Group => way.push_back(Input::Messages { from, first, messages }),
+            Batching::EachStep => way.extend((first..).zip(messages).map(|(first, message)| {
+                let messages = vec![message];
+                Input::Messages { from, first, messages }
+            })),
+        }
+    }
+
+    /// Takes answers in. They are looked for at once, so what is durable now was durable as they were given.
+    pub(super) fn hear_answers(&mut self) {
+        for mut asked in std::mem::take(&mut self.asked) {
+            match asked.answer.try_recv() {
+                Err(oneshot::error::TryRecvError::Empty) => self.asked.push(asked),
+                Err(oneshot::error::TryRecvError::Closed) => self.unknown.push(asked.wish),
+                Ok(answer) => self.answered(&asked, answer),
+            }
+        }
+    }
+
+    fn answered(&mut self, asked: &Asked, answer: Result<Answer, Error>) {
+        let durable = self.disk.end(asked.to);
+        let needs = asked.needs.expect("it was taken");
+        assert!(needs <= durable, "request {} is answered before it is durable: {durable:?}", asked.number);
+        match (&answer, &asked.wish) {
+            (Err(Error::Closed | Error::Stopped { .. }), wish) => self.unknown.push(wish.clone()),
+            (Ok(Answer::View(Some(view))), Wish::Wait { id }) => {
+                assert!(view.status.is_ended(), "{id} is {:?}, and those who wait are told", view.status);
+            }
+            (Ok(Answer::Done), Wish::Raise { to, token }) => {
+                let is_kept = self.audit.raised.contains(token) || self.audit.deferred.contains(token);
+                assert!(is_kept || !asked.must_be_heard, "event {token:?} of {to} is acknowledged and lost");
+            }
+            (Ok(_), wish) => self.told.push((asked.to, wish.clone())),
+            _ => {}
+        }
+        self.trace.step(format!("answer {}: {answer:?}", asked.number).chars().take(300).collect());
+    }
+
+    pub(super) fn deliver(&mut self) -> bool {
+        let ways: Vec<Way> = self.ways.iter().filter(|(_, lots)| !lots.is_empty()).map(|(way, _)| *way).collect();
+        if ways.is_empty() {
+            return false;
+        }
+        let way = self.chance.pick(&ways);
+        let Some(input) = self.ways.get_mut(&way).and_then(VecDeque::pop_front) else { return false };
+        self.trace.step(format!("{way:?} delivers"));
+        if let Input::Messages { from, first, messages } = &input
+            && self.chance.one_in(10)
+        {
+            let (from, first, messages) = (*from, *first, messages.clone());
+            self.ways.entry(way).or_default().push_back(Input::Messages { from, first, messages });
+        }
+        let node = &mut self.nodes[usize::from(way.1.0)];
+        if node.is_up {
+            node.inbox.push_back((None, input));
+        }
+        true
+    }
+
+    pub(super) fn run_activity(&mut self) -> bool {
+        if self.tasks.is_empty() {
+            return false;
+        }
+        let drawn = self.chance.below(self.tasks.len());
+        let (at, key, call) = self.tasks.swap_remove(drawn);
+        let mut run = self.program.activity(call);
+        let Poll::Ready(result) = run.as_mut().poll(&mut Context::from_waker(Waker::noop())) else { return true };
+        self.audit.ran(at, key);
+        self.trace.step(format!("activity {key:?} of {at} has run: {}", result.is_ok()));
+        let node = &mut self.nodes[usize::from(at.0)];
+        if node.is_up {
+            node.inbox.push_back((None, Input::TaskDone { task: key, result }));
+        }
+        true
+    }
+
+    fn finish_snapshot(&mut self, of: PartitionId, finished: Finished) {
+        assert!(finished.before <= self.disk.end(of), "a snapshot of {of} is finished before it is durable");
+        self.tally.snapshots += 1;
+        self.chores.push_back(Chore::Put(finished.name.clone(), finished.list.clone()));
+        self.chores.push_back(Chore::Cut(of, finished.before));
+        self.chores.extend(finished.obsolete.iter().cloned().map(Chore::Delete));
+        self.chores.push_back(Chore::Sweep(Box::new(finished)));
+    }
+
+    pub(super) fn chore(&mut self) -> bool {
+        let Some(chore) = self.chores.pop_front() else { return false };
+        match chore {
+            Chore::Put(name, bytes) => {
+                self.trace.step(format!("{name} is kept"));
+                self.trace.bytes(&bytes);
+                self.disk.put_blob(&name, &bytes).expect("the disk works");
+            }
+            Chore::Cut(of, before) => self.disk.cut(of, before),
+            Chore::Delete(name) => self.disk.delete_blob(&name).expect("the disk works"),
+            Chore::Sweep(finished) => {
+                let spent = spent_payloads(&*self.disk, &finished);
+                self.chores.extend(spent.into_iter().map(Chore::Delete));
+            }
+        }
+        true
+    }
+
+    /// Whether nothing is on its way.
+    pub(super) fn is_still(&self) -> bool {
+        let is_idle = |node: &Node| node.inbox.is_empty() && node.waiting.is_empty() && node.under_way.is_empty();
+        let nothing_due = |node: &Node| node.told == self.disk.end(node.id) && !node.partition.is_busy();
+        self.tasks.is_empty()
+            && self.chores.is_empty()
+            && self.ways.values().all(VecDeque::is_empty)
+            && self.nodes.iter().all(|node| is_idle(node) && nothing_due(node))
+    }
+}

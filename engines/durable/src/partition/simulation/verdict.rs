@@ -1,0 +1,216 @@
+//! The end of a schedule: all is let come to rest, then what is there is held against what was promised.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use crate::client::Status;
+use crate::ids::InstanceId;
+use crate::partition::simulation::code::{LEDGER, Ledger, Then, Token, launched};
+use crate::partition::simulation::digest::digest;
+use crate::partition::simulation::workload::Wish;
+use crate::partition::simulation::world::World;
+use crate::partition::table::Instance;
+
+/// Rounds after which what has not come to rest never will.
+const ROUNDS_MAX: usize = 20_000;
+
+/// What schedules came upon.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Tally {
+    pub(super) steps: u64,
+    pub(super) crashes: u64,
+    pub(super) stops: u64,
+    pub(super) frames: u64,
+    pub(super) snapshots: u64,
+    pub(super) replays: u64,
+    pub(super) orchestrations: u64,
+    pub(super) notes: u64,
+    pub(super) events_raised: u64,
+    pub(super) acknowledged: u64,
+    pub(super) left_unknown: u64,
+}
+
+impl Tally {
+    pub(super) fn and(self, other: Self) -> Self {
+        Self {
+            steps: self.steps + other.steps,
+            crashes: self.crashes + other.crashes,
+            stops: self.stops + other.stops,
+            frames: self.frames + other.frames,
+            snapshots: self.snapshots + other.snapshots,
+            replays: self.replays + other.replays,
+            orchestrations: self.orchestrations + other.orchestrations,
+            notes: self.notes + other.notes,
+            events_raised: self.events_raised + other.events_raised,
+            acknowledged: self.acknowledged + other.acknowledged,
+            left_unknown: self.left_unknown + other.left_unknown,
+        }
+    }
+
+    pub(super) fn has_met_everything(&self) -> bool {
+        let Self { crashes, stops, snapshots, replays, orchestrations, notes, events_raised, left_unknown, .. } = *self;
+        [crashes, stops, snapshots, replays, orchestrations, notes, events_raised, left_unknown]
+            .iter()
+            .all(|count| *count > 0)
+    }
+}
+
+impl World {
+    /// Nothing fails and nobody asks any more: everything that was begun goes on to its end.
+    pub(super) fn rest(&mut self) {
+        self.is_calm = true;
+        if self.nodes.iter().any(|node| !node.is_up) {
+            self.crash();
+        }
+        for _ in 0..ROUNDS_MAX {
+            self.round();
+            if self.is_still() && !self.wake() {
+                return;
+            }
+        }
+        panic!("it does not come to rest");
+    }
+
+    fn round(&mut self) {
+        for at in 0..self.nodes.len() {
+            self.turn(at);
+            self.begin_commit(at);
+            self.end_commit(at);
+            self.confirm(at);
+        }
+        while self.deliver() {}
+        while self.run_activity() {}
+        while self.chore() {}
+    }
+
+    /// Goes to the next moment at which something happens by itself, or resumes what is suspended. Says whether there is
+    /// any.
+    fn wake(&mut self) -> bool {
+        if let Some(due) = self.nodes.iter().filter_map(|node| node.partition.next_due()).min() {
+            // Clocks that are behind are so by less than this.
+            self.now = self.now.max(due).plus(std::time::Duration::from_millis(10));
+            return true;
+        }
+        let suspended: Vec<InstanceId> = self
+            .instances()
+            .filter(|instance| instance.status() == Status::Suspended)
+            .map(|instance| instance.id.clone())
+            .collect();
+        for id in &suspended {
+            let drawn = self.workload.resume(id);
+            self.put(drawn);
+        }
+        !suspended.is_empty()
+    }
+
+    fn instances(&self) -> impl Iterator<Item = &Instance> {
+        self.nodes.iter().flat_map(|node| node.partition.table.from(0).map(|(_, instance)| instance))
+    }
+
+    /// Panics unless every promise was kept.
+    pub(super) fn judge(&mut self) -> Tally {
+        self.nothing_is_left_open();
+        let ledgers = self.ledgers();
+        self.every_start_began();
+        self.every_note_is_there_once(&ledgers);
+        self.what_ledgers_sent_arrived(&ledgers);
+        self.tally.steps = self.trace.steps();
+        self.tally.orchestrations = self.audit.begun.len() as u64;
+        self.tally.notes = ledgers.values().map(|ledger| ledger.noted.len() as u64).sum();
+        self.tally.events_raised = self.audit.raised.len() as u64;
+        self.tally.acknowledged = self.told.len() as u64;
+        self.tally.left_unknown = self.unknown.len() as u64;
+        (0..self.nodes.len()).for_each(|at| self.note_state(at));
+        self.crash();
+        self.tally
+    }
+
+    fn nothing_is_left_open(&mut self) {
+        let open = self.audit.open();
+        let held = |world: &mut Self| {
+            let all = world.nodes.iter_mut().map(|node| format!("{}:\n{}", node.id, digest(&mut node.partition)));
+            all.collect::<Vec<String>>().join("\n")
+        };
+        assert!(open.is_empty(), "these have not ended: {open:#?}, and this is held:\n{}", held(self));
+        for instance in self.instances() {
+            let (id, status) = (&instance.id, instance.status());
+            match instance.entity() {
+                Some(entity) => {
+                    let is_free = entity.lock.is_none() && entity.queue.is_empty() && entity.arrived.is_empty();
+                    assert!(is_free, "{id} is still locked: {entity:?}");
+                }
+                None => assert!(status.is_ended(), "{id} is still {status:?}"),
+            }
+        }
+        for node in &self.nodes {
+            let counts = node.partition.counts();
+            let open = (counts.outbox, counts.activities_open, counts.timers, counts.gated);
+            assert_eq!(open, (0, 0, 0, 0), "{}: messages, activities, timers, effects are left", node.id);
+        }
+        let waits: Vec<&Wish> = self.asked.iter().map(|asked| &asked.wish).collect();
+        assert!(waits.is_empty(), "these were not answered: {waits:?}");
+    }
+
+    fn ledgers(&self) -> BTreeMap<InstanceId, Ledger> {
+        let entities = self.instances().filter_map(|instance| Some((instance, instance.entity()?.state.as_ref()?)));
+        let ledgers = entities.map(|(instance, state)| (instance.id.clone(), state.decode().expect("a ledger")));
+        ledgers.filter(|(id, _)| id.as_str().contains(LEDGER.name())).collect()
+    }
+
+    fn every_start_began(&self) {
+        for (_, wish) in &self.told {
+            if let Wish::Start { beginning } = wish {
+                assert!(self.audit.begun.contains_key(beginning), "{beginning} was acknowledged and lost");
+            }
+        }
+        for (beginning, id) in &self.audit.promised {
+            let is_taken = self.audit.beginnings.contains(id);
+            assert!(is_taken || self.audit.begun.contains_key(beginning), "{beginning}, to be {id}, was lost");
+        }
+    }
+
+    fn every_note_is_there_once(&self, ledgers: &BTreeMap<InstanceId, Ledger>) {
+        let mut places: BTreeMap<&Token, &InstanceId> = BTreeMap::new();
+        for (id, ledger) in ledgers {
+            let mut last: HashMap<&str, u32> = HashMap::new();
+            for note in &ledger.noted {
+                let before = places.insert(&note.token, id);
+                assert!(before.is_none(), "{:?} is noted twice, in {before:?} and {id}", note.token);
+                if !note.token.is_loose {
+                    let before = last.insert(&note.token.sender, note.token.number);
+                    assert!(before < Some(note.token.number), "{:?} of {id} came after {before:?}", note.token);
+                }
+            }
+        }
+        for (token, ledger) in &self.audit.sent_notes {
+            assert_eq!(places.remove(token), Some(ledger), "{token:?} was sent and lost");
+        }
+        let note = |wish: &Wish| if let Wish::Note { token } = wish { Some(token.clone()) } else { None };
+        for token in self.told.iter().filter_map(|(_, wish)| note(wish)) {
+            assert!(places.remove(&token).is_some(), "{token:?} was acknowledged and lost");
+        }
+        let unknown: BTreeSet<Token> = self.unknown.iter().filter_map(note).collect();
+        let ghosts: Vec<&Token> = places.into_keys().filter(|token| !unknown.contains(token)).collect();
+        assert!(ghosts.is_empty(), "these were noted, and nobody has durably sent them: {ghosts:?}");
+    }
+
+    fn what_ledgers_sent_arrived(&self, ledgers: &BTreeMap<InstanceId, Ledger>) {
+        let mut heard: Vec<(InstanceId, Token)> = Vec::new();
+        let mut told: Vec<(InstanceId, Token)> = Vec::new();
+        for (id, ledger) in ledgers {
+            heard.extend(ledger.heard.iter().map(|token| (id.clone(), token.clone())));
+            for note in &ledger.noted {
+                match note.then {
+                    Then::Nothing => {}
+                    Then::Tell(other) => told.push((super::code::ledger(other).instance().clone(), note.token.clone())),
+                    Then::Launch => {
+                        let beginning = format!("{}~0", launched(&note.token));
+                        assert!(self.audit.begun.contains_key(&beginning), "{beginning} was launched and lost");
+                    }
+                }
+            }
+        }
+        heard.sort_unstable();
+        told.sort_unstable();
+        assert_eq!(heard, told, "what ledgers have heard is not what they were told");
+    }
+}

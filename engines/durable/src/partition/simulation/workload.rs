@@ -1,0 +1,211 @@
+//! What clients ask, at random: scripts, identifiers that are used again, all that can be done to an instance.
+
+use crate::client::{Filter, Status};
+use crate::ids::{EntityId, InstanceId, PartitionId, Time};
+use crate::message::{Message, MessageKind, Reuse};
+use crate::partition::input::{Ask, Values};
+use crate::partition::simulation::chance::Chance;
+use crate::partition::simulation::code::{LEDGERS, NOTE, Note, PLAY, SAY, Script, Step, Then, Token, ledger};
+use crate::payload::Payload;
+
+/// Identifiers that clients start orchestrations under.
+const INSTANCES: usize = 8;
+/// Steps of one script.
+const STEPS_MAX: usize = 6;
+
+/// What a client wants to know of its own request.
+#[derive(Clone, Debug)]
+pub(super) enum Wish {
+    /// That the script of this beginning starts.
+    Start {
+        beginning: String,
+    },
+    /// The same, if there is no instance of this name.
+    StartUnlessThere,
+    Raise {
+        to: InstanceId,
+        token: Token,
+    },
+    Note {
+        token: Token,
+    },
+    Wait {
+        id: InstanceId,
+    },
+    Other,
+}
+
+/// A request on its way.
+pub(super) struct Drawn {
+    pub(super) to: PartitionId,
+    pub(super) ask: Ask,
+    pub(super) wish: Wish,
+    pub(super) text: String,
+}
+
+/// What is drawn how often, and how large it gets; different for each schedule.
+pub(super) struct Workload {
+    partitions: u16,
+    asks: Vec<usize>,
+    steps: Vec<usize>,
+    /// The size of large payloads; 0 if there are none.
+    large_bytes: usize,
+    /// What is purged is not known any more: an identifier purged while something it has asked for is under way must
+    /// not be used again. So either there are purges, or identifiers are used again.
+    purges: bool,
+    scripts: u32,
+    tokens: u32,
+}
+
+impl Workload {
+    pub(super) fn new(partitions: u16, large_bytes: usize, chance: &mut Chance) -> Self {
+        let mut asks: Vec<usize> = (0..11).map(|_| chance.below(4)).collect();
+        asks[0] += 3;
+        let mut steps: Vec<usize> = (0..18).map(|_| chance.below(4)).collect();
+        steps[0] += 1;
+        let purges = chance.one_in(3);
+        Self { partitions, asks, steps, large_bytes, purges, scripts: 0, tokens: 0 }
+    }
+
+    pub(super) fn draw(&mut self, now: Time, chance: &mut Chance) -> Drawn {
+        let id = self.instance(chance);
+        let tell = |kind| Ask::Tell(Message { to: id.clone(), kind });
+        let reason = || "by chance".to_owned();
+        let (ask, wish) = match chance.weighed(&self.asks) {
+            0 => return self.start(now, chance),
+            1 => {
+                let token = self.token();
+                let kind = MessageKind::Raise { name: SAY.name().into(), data: encode(&token) };
+                (tell(kind), Wish::Raise { to: id.clone(), token })
+            }
+            2 => return self.note(chance),
+            3 => (tell(MessageKind::Terminate { reason: reason() }), Wish::Other),
+            4 => (tell(MessageKind::Suspend { reason: reason() }), Wish::Other),
+            5 => (tell(MessageKind::Resume { reason: reason() }), Wish::Other),
+            6 if self.purges => (Ask::Purge(id.clone()), Wish::Other),
+            7 => (Ask::Wait(id.clone()), Wish::Wait { id: id.clone() }),
+            8 => (Ask::History(id.clone()), Wish::Other),
+            9 => return self.walk(chance),
+            _ => (Ask::Get(id.clone()), Wish::Other),
+        };
+        self.drawn(&id, ask, wish)
+    }
+
+    /// The request that gives a suspended orchestration its events again.
+    pub(super) fn resume(&self, id: &InstanceId) -> Drawn {
+        let kind = MessageKind::Resume { reason: "it is over".to_owned() };
+        self.drawn(id, Ask::Tell(Message { to: id.clone(), kind }), Wish::Other)
+    }
+
+    fn drawn(&self, id: &InstanceId, ask: Ask, wish: Wish) -> Drawn {
+        let text = format!("{ask:?}").chars().take(400).collect();
+        Drawn { to: id.partition(self.partitions), ask, wish, text }
+    }
+
+    fn start(&mut self, now: Time, chance: &mut Chance) -> Drawn {
+        self.scripts += 1;
+        let script = Script::new(format!("s{}", self.scripts), self.script(chance, 0));
+        let reuse = chance.pick(&[Reuse::IfEnded, Reuse::IfEnded, Reuse::Never, Reuse::Ignore, Reuse::Terminate]);
+        let later = Time(now.0 + 1_000 * chance.below(300) as u64);
+        let at = chance.one_in(6).then_some(later);
+        let wish = match reuse {
+            Reuse::Ignore => Wish::StartUnlessThere,
+            _ => Wish::Start { beginning: script.beginning() },
+        };
+        let (name, input) = (PLAY.name().into(), encode(&script));
+        let kind = MessageKind::Start { name, version: None, input, parent: None, at, reuse };
+        let to = if self.purges { numbered(self.scripts) } else { self.instance(chance) };
+        let message = Message { to: to.clone(), kind };
+        // Alone the answer says of each what became of it; here there is one at a time.
+        self.drawn(&to, Ask::Tell(message), wish)
+    }
+
+    fn note(&mut self, chance: &mut Chance) -> Drawn {
+        let token = self.token();
+        let note = Note { token: token.clone(), then: then(chance) };
+        let entity: EntityId = ledger(chance.below(LEDGERS.into()) as u8);
+        let kind = MessageKind::Operate { operation: NOTE.name().into(), input: encode(&note), caller: None, at: None };
+        let to = entity.instance().clone();
+        let ask = Ask::Tell(Message { to: to.clone(), kind });
+        self.drawn(&to, ask, Wish::Note { token })
+    }
+
+    fn walk(&self, chance: &mut Chance) -> Drawn {
+        let to = PartitionId(chance.below(self.partitions.into()) as u16);
+        let filter = Filter { statuses: vec![chance.pick(&Status::ALL)], ..Filter::default() };
+        let ask = match chance.below(3) {
+            0 => Ask::Count(filter, 0),
+            1 => Ask::Query { filter, limit: 3, values: Values::With, from: 0 },
+            _ if self.purges => Ask::PurgeAll(filter, 0),
+            _ => Ask::Count(Filter::default(), 0),
+        };
+        let text = format!("{ask:?} of {to}");
+        Drawn { to, ask, wish: Wish::Other, text }
+    }
+
+    /// One of the few identifiers there are, or of those used last.
+    fn instance(&self, chance: &mut Chance) -> InstanceId {
+        let oldest = if self.purges { self.scripts.saturating_sub(INSTANCES as u32 - 1) } else { 0 };
+        numbered(oldest + chance.below(INSTANCES) as u32)
+    }
+
+    fn token(&mut self) -> Token {
+        self.tokens += 1;
+        // Each is a client of its own: they do not wait for each other's answers, so nothing says in which order.
+        Token { sender: format!("client{}", self.tokens), number: 1, is_loose: false }
+    }
+
+    fn script(&self, chance: &mut Chance, depth: usize) -> Vec<Step> {
+        let count = chance.below(STEPS_MAX);
+        (0..count).map(|_| self.step(chance, depth)).collect()
+    }
+
+    fn step(&self, chance: &mut Chance, depth: usize) -> Step {
+        let ms = chance.below(200) as u64;
+        let number = chance.below(LEDGERS.into()) as u8;
+        match chance.weighed(&self.steps) {
+            1 => Step::Compute,
+            2 => Step::Flaky,
+            3 => Step::Fan(1 + chance.below(5) as u32),
+            4 => Step::Sleep { ms },
+            5 => Step::Await { ms },
+            6 => Step::Raise { to: self.instance(chance).to_string() },
+            7 | 8 => Step::Signal { ledger: number, then: then(chance) },
+            9 => Step::SignalLater { ledger: number, ms },
+            10 => Step::Ask { ledger: number },
+            11 => Step::Refused { ledger: number },
+            12 => {
+                let ledgers = (0..LEDGERS).filter(|other| *other == number || chance.one_in(3)).collect();
+                Step::Critical { ledgers }
+            }
+            13 if depth < 2 => Step::Sub { steps: self.script(chance, depth + 1) },
+            14 if depth < 2 => Step::Detached { steps: self.script(chance, depth + 1) },
+            15 => Step::Race { ms: ms / 4 },
+            16 => {
+                if chance.one_in(4) {
+                    Step::Fail
+                } else {
+                    Step::Again
+                }
+            }
+            17 => Step::Status,
+            _ => Step::Work { bytes: if chance.one_in(4) { self.large_bytes } else { 0 } },
+        }
+    }
+}
+
+fn numbered(number: u32) -> InstanceId {
+    InstanceId::new(format!("i{number}")).expect("an identifier")
+}
+
+fn then(chance: &mut Chance) -> Then {
+    match chance.below(6) {
+        0 => Then::Tell(chance.below(LEDGERS.into()) as u8),
+        1 => Then::Launch,
+        _ => Then::Nothing,
+    }
+}
+
+fn encode<T: serde::Serialize>(value: &T) -> Payload {
+    Payload::encode(value).expect("JSON")
+}

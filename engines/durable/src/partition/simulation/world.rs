@@ -1,0 +1,324 @@
+//! One schedule: what could happen next is drawn from the seed, step by step.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+
+use crate::client::Status;
+use crate::error::Error;
+use crate::ids::{InstanceId, PartitionId, Position, Time};
+use crate::partition::input::{Effect, Input, Request, TaskKey};
+use crate::partition::simulation::audit::Audit;
+use crate::partition::simulation::chance::{Chance, Trace};
+use crate::partition::simulation::code;
+use crate::partition::simulation::digest::digest;
+use crate::partition::simulation::disk::{Archive, Disk};
+use crate::partition::simulation::node::{Frame, Node, Setting, torn};
+use crate::partition::simulation::outside::{Asked, Chore, Way};
+use crate::partition::simulation::verdict::Tally;
+use crate::partition::simulation::workload::{Drawn, Wish, Workload};
+use crate::program::{ActivityCall, Program};
+use crate::store::{Batching, Store};
+
+/// Requests that are under way at once.
+const REQUESTS_MAX: usize = 30;
+
+/// Everything there is.
+pub(super) struct World {
+    pub(super) chance: Chance,
+    pub(super) trace: Trace,
+    pub(super) setting: Setting,
+    pub(super) now: Time,
+    pub(super) disk: Arc<Disk>,
+    pub(super) nodes: Vec<Node>,
+    pub(super) audit: Audit,
+    pub(super) workload: Workload,
+    pub(super) asked: Vec<Asked>,
+    pub(super) told: Vec<(PartitionId, Wish)>,
+    pub(super) unknown: Vec<Wish>,
+    pub(super) program: Arc<dyn Program>,
+    pub(super) ways: BTreeMap<Way, VecDeque<Input>>,
+    pub(super) tasks: Vec<(PartitionId, TaskKey, ActivityCall)>,
+    pub(super) chores: VecDeque<Chore>,
+    pub(super) tally: Tally,
+    /// Nothing fails any more.
+    pub(super) is_calm: bool,
+    weights: Vec<usize>,
+    requests: u64,
+}
+
+/// What can happen next.
+const TURN: usize = 1;
+const CRASH: usize = 9;
+
+impl World {
+    pub(super) fn new(seed: u64, shown: usize) -> Self {
+        let mut chance = Chance::new(seed);
+        let setting = Setting::draw(&mut chance);
+        let workload = Workload::new(setting.partitions, setting.large_bytes, &mut chance);
+        // Asking, a turn, a commit's begin and end, the word of it, a delivery, an activity, a chore, time.
+        let mut weights: Vec<usize> = (0..9).map(|_| 1 + chance.below(8)).collect();
+        weights.extend([usize::from(!chance.one_in(3)), usize::from(chance.one_in(3))]);
+        weights[TURN] += 4;
+        weights.iter_mut().take(CRASH).for_each(|weight| *weight *= 10);
+        let mut trace = Trace::new(shown);
+        trace.step(format!("{setting:?}"));
+        let disk = Arc::new(Disk::new(setting.partitions, setting.batching));
+        let mut world = Self {
+            chance,
+            trace,
+            now: Time(1_000_000),
+            disk,
+            nodes: Vec::new(),
+            audit: Audit::new(setting.partitions),
+            workload,
+            asked: Vec::new(),
+            told: Vec::new(),
+            unknown: Vec::new(),
+            program: Arc::new(code::code()),
+            ways: BTreeMap::new(),
+            tasks: Vec::new(),
+            chores: VecDeque::new(),
+            tally: Tally::default(),
+            is_calm: false,
+            weights,
+            requests: 0,
+            setting,
+        };
+        world.open();
+        world
+    }
+
+    pub(super) fn step(&mut self) {
+        let at = self.chance.below(self.nodes.len());
+        match self.chance.weighed(&self.weights) {
+            0 => self.ask(),
+            1 => self.turn(at),
+            2 => self.begin_commit(at),
+            3 => self.end_commit(at),
+            4 => self.confirm(at),
+            5 => {
+                self.deliver();
+            }
+            6 => {
+                self.run_activity();
+            }
+            7 => {
+                self.chore();
+            }
+            8 => self.pass_time(),
+            9 => self.crash(),
+            _ => self.stop(at),
+        }
+    }
+
+    fn ask(&mut self) {
+        if self.asked.len() < REQUESTS_MAX {
+            let drawn = self.workload.draw(self.now, &mut self.chance);
+            self.put(drawn);
+        }
+    }
+
+    /// Puts a request into the inbox of its partition, if that works.
+    pub(super) fn put(&mut self, Drawn { to, ask, wish, text }: Drawn) {
+        let node = &mut self.nodes[usize::from(to.0)];
+        if !node.is_up {
+            return;
+        }
+        self.requests += 1;
+        let number = self.requests;
+        self.trace.step(format!("request {number} to {to}: {text}"));
+        let (reply, answer) = oneshot::channel();
+        node.inbox.push_back((Some(number), Input::Request(Request { ask, reply })));
+        self.asked.push(Asked { number, to, wish, needs: None, must_be_heard: false, answer });
+    }
+
+    pub(super) fn turn(&mut self, at: usize) {
+        let node = &mut self.nodes[at];
+        if !node.is_up {
+            return;
+        }
+        let most = match self.setting.batching {
+            Batching::Group => self.chance.below(node.inbox.len() + 2),
+            Batching::EachStep => 1,
+        };
+        self.disk.refuse_reads(!self.is_calm && self.chance.one_in(500));
+        // Clocks are set back now and then.
+        let now = Time(self.now.0 - self.chance.pick(&[0, 0, 0, 5_000]));
+        let before = self.listeners(at);
+        let (sealed, requests) = self.nodes[at].feed(most, |partition, inputs| {
+            let sealed = partition.turn(inputs, now);
+            sealed.map(|sealed| Frame { blobs: sealed.blobs, bytes: sealed.frame.to_vec() })
+        });
+        self.disk.refuse_reads(false);
+        let node = &mut self.nodes[at];
+        self.trace
+            .step(format!("turn of {at} with {most}: {} bytes", sealed.as_ref().map_or(0, |frame| frame.bytes.len())));
+        if let Some(frame) = sealed {
+            self.trace.bytes(&frame.bytes);
+            self.tally.frames += 1;
+            node.waiting.push(frame);
+        }
+        if node.partition.fault().is_some() {
+            self.give_up(&requests);
+            return self.stop(at);
+        }
+        let position = node.partition.position();
+        let after = self.listeners(at);
+        for asked in self.asked.iter_mut().filter(|asked| requests.contains(&asked.number)) {
+            asked.needs = Some(position);
+            if let Wish::Raise { to, .. } = &asked.wish {
+                asked.must_be_heard = before.get(to).is_some_and(|handle| after.get(to) == Some(handle));
+            }
+        }
+        self.note_state(at);
+        self.carry_out(at);
+    }
+
+    /// Instances that take events, and their numbers.
+    fn listeners(&self, at: usize) -> BTreeMap<InstanceId, u64> {
+        let all = self.nodes[at].partition.table.from(0);
+        all.filter(|(_, instance)| matches!(instance.status(), Status::Pending | Status::Running | Status::Suspended))
+            .map(|(handle, instance)| (instance.id.clone(), handle))
+            .collect()
+    }
+
+    /// Writes down what the partition holds, or holds it against what was written down: what changes nothing in the log
+    /// changes nothing in memory.
+    pub(super) fn note_state(&mut self, at: usize) {
+        let node = &mut self.nodes[at];
+        let position = node.partition.position();
+        if self.is_calm || self.chance.one_in(3) || node.states.contains_key(&position) {
+            let found = digest(&mut node.partition);
+            let noted = node.states.entry(position).or_insert_with(|| found.clone());
+            assert_eq!(*noted, found, "a turn of {at} changed something and wrote no frame");
+        }
+    }
+
+    fn give_up(&mut self, requests: &[u64]) {
+        let (gone, left) =
+            std::mem::take(&mut self.asked).into_iter().partition(|asked| requests.contains(&asked.number));
+        self.asked = left;
+        let gone: Vec<Asked> = gone;
+        self.unknown.extend(gone.into_iter().map(|asked| asked.wish));
+    }
+
+    pub(super) fn begin_commit(&mut self, at: usize) {
+        let node = &mut self.nodes[at];
+        if node.under_way.is_empty() {
+            node.under_way = std::mem::take(&mut node.waiting);
+        }
+    }
+
+    pub(super) fn end_commit(&mut self, at: usize) {
+        let frames = std::mem::take(&mut self.nodes[at].under_way);
+        if !frames.is_empty() {
+            self.trace.step(format!("{} frames of {at} are durable", frames.len()));
+            self.write(at, frames);
+        }
+    }
+
+    fn write(&mut self, at: usize, frames: Vec<Frame>) {
+        let id = self.nodes[at].id;
+        for frame in &frames {
+            for (name, payload) in &frame.blobs {
+                self.disk.put_blob(name, payload.as_bytes()).expect("the disk works");
+            }
+        }
+        for frame in frames {
+            self.audit.frame(id, &frame.bytes, &self.disk);
+            self.disk.write(id, frame.bytes);
+        }
+    }
+
+    pub(super) fn confirm(&mut self, at: usize) {
+        let node = &mut self.nodes[at];
+        let end = self.disk.end(node.id);
+        if node.is_up && end > node.told {
+            node.told = end;
+            node.partition.confirm(end);
+            self.trace.step(format!("{at} knows that it is durable up to {}", end.0));
+            self.carry_out(at);
+        }
+    }
+
+    fn pass_time(&mut self) {
+        let due = self.nodes.iter().filter_map(|node| node.partition.next_due()).min();
+        let little = Time(self.now.0 + self.chance.below(30_000) as u64);
+        self.now = match due {
+            Some(due) if self.chance.one_in(3) => due.max(little),
+            _ => little,
+        };
+        self.trace.step(format!("it is {}", self.now.0));
+    }
+
+    /// One partition stops, as when its store fails; the others go on without it until the hub is opened again.
+    fn stop(&mut self, at: usize) {
+        if !self.nodes[at].is_up {
+            return;
+        }
+        self.trace.step(format!("{at} stops"));
+        self.tally.stops += 1;
+        self.cut_short(at);
+        let node = &mut self.nodes[at];
+        node.is_up = false;
+        node.inbox.clear();
+        node.partition.stop(&Error::Closed);
+        for effect in std::mem::take(node.partition.effects()) {
+            if let Effect::Answer(reply, answer) = effect {
+                drop(reply.send(answer));
+            }
+        }
+        for asked in self.asked.iter_mut().filter(|asked| asked.to == self.nodes[at].id) {
+            // Whatever it is told now, it is not told that something is done.
+            asked.needs = Some(Position(0));
+        }
+        self.hear_answers();
+    }
+
+    fn cut_short(&mut self, at: usize) {
+        let mut under_way = std::mem::take(&mut self.nodes[at].under_way);
+        self.nodes[at].waiting.clear();
+        let kept = torn(&mut under_way, &mut self.chance, &self.disk);
+        self.write(at, kept);
+    }
+
+    /// All that is in memory is lost, and the hub is opened again.
+    pub(super) fn crash(&mut self) {
+        self.trace.step("crash".to_owned());
+        self.tally.crashes += 1;
+        (0..self.nodes.len()).for_each(|at| self.cut_short(at));
+        self.ways.clear();
+        self.tasks.clear();
+        self.chores.clear();
+        self.unknown.extend(std::mem::take(&mut self.asked).into_iter().map(|asked| asked.wish));
+        self.open();
+    }
+
+    fn open(&mut self) {
+        let before = std::mem::take(&mut self.nodes);
+        self.tally.replays += before.iter().map(|node| node.partition.counts().cursor_misses).sum::<u64>();
+        for id in (0..self.setting.partitions).map(PartitionId) {
+            let mut partition = self.recovered(id, Arc::clone(&self.disk) as Arc<dyn Store>);
+            let found = digest(&mut partition);
+            let end = partition.position();
+            if let Some(noted) = before.get(usize::from(id.0)).and_then(|node| node.states.get(&end)) {
+                assert_eq!(found, *noted, "what {id} recovers is not what it was at {}", end.0);
+            }
+            if self.setting.large_bytes == 0 {
+                let mut built = self.recovered(id, Arc::new(Archive(Arc::clone(&self.disk))));
+                assert_eq!(found, digest(&mut built), "the snapshot of {id} is not what its log says");
+            }
+            self.trace.step(format!("{id} is back at {}", end.0));
+            self.nodes.push(Node::new(id, partition));
+        }
+        (0..self.nodes.len()).for_each(|at| self.carry_out(at));
+    }
+
+    fn recovered(&self, id: PartitionId, store: Arc<dyn Store>) -> crate::partition::Partition {
+        let mut partition = self.setting.partition(id, &self.program, Arc::clone(&store));
+        partition.recover(&*store).expect("what the disk holds can be read");
+        partition
+    }
+}

@@ -1,0 +1,39 @@
+//! Another process: this very program, told to run one of its tests as a helper, if need be on a small disk of its own.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+const FOLDER: &str = "NARROWS_BAD_INPUT_FOLDER";
+
+/// The folder that a helper is to work in; none if this is no helper.
+pub(crate) fn folder() -> Option<PathBuf> {
+    std::env::var_os(FOLDER).map(PathBuf::from)
+}
+
+/// This program with one test, in a process of its own.
+pub(crate) fn process(test: &str, folder: &Path) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", test, "--nocapture"]).env(FOLDER, folder);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    command
+}
+
+/// Runs a helper with a disk of 2 MiB at `folder` that nobody else sees, prepared by a few lines of shell. Says whether
+/// that is possible here: it takes the right to mount.
+pub(crate) fn on_a_small_disk(test: &str, folder: &Path, prepare: &str) -> bool {
+    const MOUNT: &str = "mount -t tmpfs -o size=2m tmpfs \"$0\"";
+    let unshare = |script: &str| {
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "--map-root-user", "sh", "-ec", script]).arg(folder).stdin(Stdio::null());
+        command
+    };
+    if !unshare(MOUNT).stderr(Stdio::null()).status().is_ok_and(|status| status.success()) {
+        println!("skipped: this user cannot mount a small disk");
+        return false;
+    }
+    let script = format!("{MOUNT}; {prepare}; exec \"$1\" --exact \"$2\" --nocapture");
+    let output = unshare(&script).arg(std::env::current_exe().unwrap()).arg(test).env(FOLDER, folder).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+    true
+}
