@@ -41,6 +41,9 @@ pub(crate) enum Command {
     Import(import::Arguments),
     /// Write the telemetry of a run for other programs, or send it to one
     Export(export::Arguments),
+    /// List, show, end and forget orchestrations that the durable engine keeps
+    #[cfg(feature = "reference-systems")]
+    Orchestrations(crate::commands::orchestrations::Arguments),
     /// Write a first experiment file
     Init(init::Arguments),
     /// Report every mistake in an experiment file, with its place

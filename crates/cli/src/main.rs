@@ -29,6 +29,8 @@ fn main() -> std::process::ExitCode {
         Command::Attach(arguments) => commands::attach::execute(&arguments),
         Command::Import(arguments) => commands::import::execute(&arguments),
         Command::Export(arguments) => commands::export::execute(&arguments),
+        #[cfg(feature = "reference-systems")]
+        Command::Orchestrations(arguments) => commands::orchestrations::execute(&arguments),
         Command::Init(arguments) => commands::init::execute(&arguments),
         Command::Check(arguments) => commands::check::execute(&arguments),
         Command::Schema => commands::schema::execute(),

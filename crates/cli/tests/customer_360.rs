@@ -7,26 +7,9 @@
 
 mod common;
 
-use std::io::Write;
-use std::path::PathBuf;
-
-use common::{Bench, ask, eventually, marked, text};
+use common::{Bench, ask, eventually, has_postgres, marked, text};
 
 const SYSTEM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../systems/customer-360");
-
-fn has_postgres() -> bool {
-    let is_left_out = std::env::var_os("NARROWS_TEST_SKIP_POSTGRES").is_some_and(|value| value == "1");
-    let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut folders = versions.map(|version| version.path().join("bin")).chain(std::env::split_paths(&path));
-    let is_there =
-        folders.any(|folder: PathBuf| ["psql", "initdb", "postgres"].iter().all(|name| folder.join(name).is_file()));
-    if is_left_out || !is_there {
-        writeln!(std::io::stderr().lock(), "skipped: PostgreSQL is missing, or NARROWS_TEST_SKIP_POSTGRES is set")
-            .unwrap();
-    }
-    is_there && !is_left_out
-}
 
 fn bench() -> Bench {
     let file = |name: &str| std::fs::read_to_string(format!("{SYSTEM}/{name}")).unwrap();

@@ -8,10 +8,11 @@
 
 mod common;
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use common::{Bench, ask, text};
+use common::{Bench, ask, is_crowded, text};
 
 /// What an experiment's variants must come to: the variant, and the detector that must speak first in it; none means
 /// that no finding may be about the system.
@@ -33,23 +34,44 @@ fn is_there(tool: &str) -> bool {
     std::env::split_paths(&path).any(|folder| folder.join(tool).is_file())
 }
 
+/// Runs of an example at most, while one finds something else than expected: other programs of the machine can be why.
+const RUNS_MAX: usize = 3;
+
 fn run(example: &str, time_scale: &str, expected: &Expected) -> Bench {
     let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
+    for _ in 1..RUNS_MAX {
+        let (bench, said) = run_once(example, time_scale);
+        match odd(&bench, expected).first() {
+            None => return bench,
+            Some((variant, found)) => {
+                writeln!(std::io::stderr().lock(), "once more, as {variant} has {found:?}:\n{said}").unwrap()
+            }
+        }
+    }
+    let (bench, said) = run_once(example, time_scale);
+    for (variant, found) in odd(&bench, expected) {
+        let is_crowded = is_crowded(&bench.path("run.narrows"), variant);
+        assert!(is_crowded, "{variant} has {found:?}, expected {expected:?}\n{said}");
+    }
+    bench
+}
+
+/// The variants in which something else was found than expected, and what.
+fn odd(bench: &Bench, expected: &Expected) -> Vec<(&'static str, Vec<String>)> {
+    let found = expected.iter().map(|(variant, detector)| (*variant, *detector, findings(bench, variant)));
+    let is_odd = |detector: Option<&str>, found: &[String]| found.first().map(String::as_str) != detector;
+    found.filter(|(_, detector, found)| is_odd(*detector, found)).map(|(variant, _, found)| (variant, found)).collect()
+}
+
+/// One run, which is complete, and what it says.
+fn run_once(example: &str, time_scale: &str) -> (Bench, String) {
     let bench = Bench::new("");
     let file = experiment(example);
     let run = bench.run(&["run", file.to_str().unwrap(), "--time-scale", time_scale, "--out", "run.narrows"]);
     let said = text(&run.stdout);
     assert!(run.status.code() == Some(0) || run.status.code() == Some(1), "{said}{}", text(&run.stderr));
-    for (variant, detector) in expected {
-        let found = findings(&bench, variant);
-        match detector {
-            Some(detector) => {
-                assert_eq!(found.first().map(String::as_str), Some(*detector), "{variant}: {found:?}\n{said}")
-            }
-            None => assert_eq!(found, [""; 0], "{variant}\n{said}"),
-        }
-    }
-    bench
+    assert_eq!(ask(&bench.path("run.narrows"), "select state from run"), "complete");
+    (bench, said)
 }
 
 /// The detectors that found something in a variant, in order, but for those that speak of the experiment.

@@ -1,41 +1,74 @@
 //! Published figures beside what was measured.
 //!
-//! A measured value is that of the operation the experiment names; nothing is scaled, and what was not measured stays
-//! empty. Counts are those of one repetition, because a published count is that of one run.
+//! A measured value is that of the operation the experiment names, or of the load, as its clients saw it, where it names none;
+//! nothing is scaled, and what was not measured stays empty. Counts are those of one repetition, because a published
+//! count is that of one run.
 
 use narrows_model::comparison::{Comparison, VariantSummary};
+use narrows_model::evidence::RunEvidence;
 use narrows_model::operation::{CallSummary, OperationSummary};
 use narrows_model::published::{Beside, BesideCell, Measure, Notes, Published, PublishedFigure};
 
+use crate::metric;
+
 /// One row per published figure, in its order; empty when the experiment names none.
-pub(crate) fn beside(notes: &Notes, comparison: &Comparison) -> Vec<Beside> {
+pub(crate) fn beside(notes: &Notes, run: &RunEvidence, comparison: &Comparison) -> Vec<Beside> {
     let Some(published) = &notes.published else { return Vec::new() };
-    published.figures.iter().map(|figure| row(published, figure, comparison)).collect()
+    published.figures.iter().map(|figure| row(published, figure, run, comparison)).collect()
 }
 
-fn row(published: &Published, figure: &PublishedFigure, comparison: &Comparison) -> Beside {
+fn row(published: &Published, figure: &PublishedFigure, run: &RunEvidence, comparison: &Comparison) -> Beside {
     let cell = |variant: &VariantSummary| BesideCell {
         variant: variant.variant.clone(),
         published: figure.values.iter().find(|(name, _)| *name == variant.variant).map(|(_, value)| *value),
-        measured: measured(published, figure.measure, variant),
+        measured: match &figure.metric {
+            Some(name) => metric::measured(run, name, &variant.variant),
+            None => measured(published, figure.measure, variant),
+        },
     };
     let cells = comparison.variants.iter().map(cell).collect();
-    Beside { measure: figure.measure, cells, remark: figure.remark.clone() }
+    let metric = figure.metric.as_ref().map(|name| metric::titled(run, name));
+    Beside { measure: figure.measure, metric, cells, remark: figure.remark.clone() }
 }
 
 fn measured(published: &Published, measure: Measure, variant: &VariantSummary) -> Option<f64> {
     if variant.repetitions == 0 {
         return None;
     }
-    if measure == Measure::Rate {
-        return Some(variant.rate);
+    let is_of_load = matches!(measure, Measure::Rate | Measure::Requests | Measure::Failed | Measure::ErrorRate);
+    if is_of_load || published.operation.is_none() {
+        return of_load(measure, variant);
     }
-    let operation = operation(published, variant)?;
-    let once = |count: f64| count / f64::from(variant.repetitions);
+    of_operation(measure, operation(published, variant)?, variant.repetitions)
+}
+
+/// What all requests of the load came to; none for what only an operation has.
+fn of_load(measure: Measure, variant: &VariantSummary) -> Option<f64> {
+    let once = |count: u64| count as f64 / f64::from(variant.repetitions);
+    match measure {
+        Measure::Rate => Some(variant.rate),
+        Measure::Requests => Some(once(variant.requests)),
+        Measure::Failed => Some(once(variant.errors)),
+        Measure::ErrorRate => Some(variant.error_rate),
+        Measure::Mean => Some(variant.mean_ns),
+        Measure::P50 => Some(variant.p50_ns),
+        Measure::P95 => Some(variant.p95_ns),
+        Measure::P99 => Some(variant.p99_ns),
+        Measure::Completed => Some(once(variant.requests.saturating_sub(variant.errors))),
+        Measure::Throttled
+        | Measure::CallsPerOperation
+        | Measure::AttemptsPerOperation
+        | Measure::ChargePerOperation
+        | Measure::Metric => None,
+    }
+}
+
+fn of_operation(measure: Measure, operation: &OperationSummary, repetitions: u32) -> Option<f64> {
+    let once = |count: f64| count / f64::from(repetitions);
     let of_store = || operation.calls.iter().filter(|call| call.is_database);
     let sum = |value: fn(&CallSummary) -> f64| of_store().map(value).sum::<f64>();
     match measure {
-        Measure::Rate => None,
+        Measure::Rate | Measure::Requests | Measure::Failed | Measure::ErrorRate | Measure::Metric => None,
         Measure::Mean => Some(operation.mean_ns),
         Measure::P50 => Some(operation.p50_ns),
         Measure::P95 => Some(operation.p95_ns),
@@ -75,6 +108,7 @@ mod tests {
     fn notes(operation: Option<&str>) -> Notes {
         let figure = |measure, value| PublishedFigure {
             measure,
+            metric: None,
             values: vec![("a".to_owned(), value)],
             remark: "Elsewhere.".into(),
         };
@@ -91,13 +125,16 @@ mod tests {
     fn every_measure_finds_its_value() {
         let run =
             run_of_trials([trial("a", 1, (180.0, 20.0)), trial("a", 2, (180.0, 40.0)), trial("b", 1, (20.0, 0.0))]);
-        let rows = beside(&notes(Some("GET /utilization")), &compare(&run, &Thresholds::default()));
+        let rows = beside(&notes(Some("GET /utilization")), &run, &compare(&run, &Thresholds::default()));
         let value = |measure: Measure, at: usize| {
             let cell = &rows.iter().find(|row| row.measure == measure).unwrap().cells[at];
             (cell.published, cell.measured)
         };
         for (measure, a, b) in [
             (Measure::Rate, 20.0, 20.0),
+            (Measure::Requests, 200.0, 200.0),
+            (Measure::Failed, 0.0, 0.0),
+            (Measure::ErrorRate, 0.0, 0.0),
             (Measure::Mean, 500e6, 500e6),
             (Measure::Completed, 200.0, 200.0),
             (Measure::Throttled, 300.0, 0.0),
@@ -108,19 +145,27 @@ mod tests {
             assert_eq!((value(measure, 0), value(measure, 1)), ((Some(7.0), Some(a)), (None, Some(b))), "{measure:?}");
         }
         assert!(value(Measure::P99, 0).1.is_some_and(|p99| (p99 / 500e6 - 1.0).abs() < 0.01));
-        assert_eq!((rows.len(), rows[0].remark.as_str()), (10, "Elsewhere."));
+        assert_eq!((rows.len(), rows[0].remark.as_str()), (Measure::ALL.len(), "Elsewhere."));
+    }
+
+    #[test]
+    fn without_an_operation_it_is_the_load() {
+        let run = run_of_trials([trial("a", 1, (180.0, 20.0)), trial("a", 2, (180.0, 20.0))]);
+        let rows = beside(&notes(None), &run, &compare(&run, &Thresholds::default()));
+        let value = |measure| rows.iter().find(|row| row.measure == measure).unwrap().cells[0].measured;
+        let mean = value(Measure::Mean).unwrap();
+        assert!((mean / 510e6 - 1.0).abs() < 0.01, "{mean}");
+        assert_eq!((value(Measure::Completed), value(Measure::Throttled)), (Some(200.0), None));
     }
 
     #[test]
     fn what_was_not_measured_stays_empty() {
         let run = run_of_trials([trial("a", 1, (180.0, 20.0))]);
         let comparison = compare(&run, &Thresholds::default());
-        for notes in [notes(None), notes(Some("GET /other"))] {
-            let measured: Vec<Option<f64>> =
-                beside(&notes, &comparison).iter().map(|row| row.cells[0].measured).collect();
-            assert_eq!(measured[0], Some(20.0));
-            assert_eq!(measured[1..], [None; 9]);
-        }
-        assert_eq!(beside(&Notes::default(), &comparison), []);
+        let rows = beside(&notes(Some("GET /other")), &run, &comparison);
+        let measured: Vec<Option<f64>> = rows.iter().map(|row| row.cells[0].measured).collect();
+        assert_eq!(measured[..4], [Some(20.0), Some(200.0), Some(0.0), Some(0.0)]);
+        assert_eq!(measured[4..], [None; 10]);
+        assert_eq!(beside(&Notes::default(), &run, &comparison), []);
     }
 }

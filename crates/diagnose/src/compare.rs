@@ -64,6 +64,7 @@ fn summary(variant: &str, trials: &[&TrialEvidence]) -> VariantSummary {
         p50_ns: of_latency(|q| q.p50_ns as f64),
         p95_ns: of_latency(|q| q.p95_ns as f64),
         p99_ns: of_latency(|q| q.p99_ns as f64),
+        requests: ended,
         errors: errors.total(),
         error_rate: if ended > 0 { errors.total() as f64 / ended as f64 } else { 0.0 },
         cpu_seconds_per_request: median(cpu.collect()),

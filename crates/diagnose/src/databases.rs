@@ -119,14 +119,12 @@ pub(crate) fn is_database_program(trial: &TrialEvidence, service: &str) -> bool 
 /// The databases that these requests asked, by name.
 pub(crate) fn databases<'a>(reading: &Reading<'a>) -> Vec<Database<'a>> {
     let trial: &'a TrialEvidence = reading.trial;
-    let programs: Vec<&'a str> =
-        trial.service_names().into_iter().filter(|service| is_database_program(trial, service)).collect();
     let mut found: BTreeMap<&'a str, (Database<'a>, f64, f64)> = BTreeMap::new();
     for request in reading.requests {
         for query in &request.queries {
             let span: &'a Span = query.span;
-            let service = service_of(trial, span, &programs);
-            let name = service.or(span.facts.db_system.as_deref()).unwrap_or("the database");
+            let service = service_of(trial, span);
+            let name = name_of(trial, span);
             let entry = found.entry(name).or_insert_with(|| {
                 let system = span.facts.db_system.as_deref();
                 let is_service = service.is_some();
@@ -145,11 +143,19 @@ pub(crate) fn databases<'a>(reading: &Reading<'a>) -> Vec<Database<'a>> {
     found.into_values().map(finished).collect()
 }
 
-fn service_of<'a>(trial: &'a TrialEvidence, span: &Span, programs: &[&'a str]) -> Option<&'a str> {
-    let by_port = trial.services.iter().find(|instance| Some(instance.port) == span.facts.server_port);
-    let by_program = || match programs {
-        [only] if span.facts.server_port.is_none() => Some(*only),
-        _ => None,
+/// What the database that a span asks is called: as the trial names it, else as the span does.
+pub(crate) fn name_of<'a>(trial: &'a TrialEvidence, span: &'a Span) -> &'a str {
+    service_of(trial, span).or(span.facts.db_system.as_deref()).unwrap_or("the database")
+}
+
+fn service_of<'a>(trial: &'a TrialEvidence, span: &Span) -> Option<&'a str> {
+    let by_port = trial.reached_at(span.facts.server_port);
+    let by_program = || {
+        let programs = trial.service_names().into_iter().filter(|service| is_database_program(trial, service));
+        match &programs.collect::<Vec<&str>>()[..] {
+            [only] if span.facts.server_port.is_none() => Some(*only),
+            _ => None,
+        }
     };
     by_port.map(|instance| instance.service.as_str()).or_else(by_program)
 }

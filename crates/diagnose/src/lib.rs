@@ -21,6 +21,7 @@ mod fall;
 mod inflation;
 mod instrumentation;
 mod levels;
+mod metric;
 mod operational_laws;
 pub mod pages;
 mod periods;
@@ -125,7 +126,7 @@ pub fn conclude(
     }
     let findings = found;
     let sentence = sentence(&evidence, &findings, &comparison, thresholds);
-    let beside = beside::beside(&notes, &comparison);
+    let beside = beside::beside(&notes, &evidence, &comparison);
     Outcome { evidence, findings, breakdowns, comparison, objectives, notes, beside, sentence }
 }
 

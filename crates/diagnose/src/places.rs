@@ -225,7 +225,7 @@ fn has_sisters(trial: &TrialEvidence, instance: &ServiceInstance) -> bool {
 
 /// The replica that listens on a port, of a service that has several.
 fn replica_at(trial: &TrialEvidence, port: Option<u16>) -> Option<(&str, u32)> {
-    let instance = trial.services.iter().find(|instance| Some(instance.port) == port)?;
+    let instance = trial.reached_at(port)?;
     has_sisters(trial, instance).then_some((instance.service.as_str(), instance.replica))
 }
 

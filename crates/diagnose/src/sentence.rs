@@ -354,6 +354,18 @@ mod tests {
     }
 
     #[test]
+    fn throughput_is_compared_between_loads_of_one_kind_only() {
+        let paced = TrialBuilder::new("paced").service("shop", Some(0.5)).arrivals(
+            30,
+            60.0,
+            Load { vus: 8, rate: 60.0, latency_ms: 80.0 },
+        );
+        let sentence = said([narrow(trial("as-is", 100.0, 80.0)), paced]);
+        assert!(!sentence.contains("throughput by"), "{sentence}");
+        assert!(sentence.starts_with(&format!("{NARROW}; no later variant changed that")), "{sentence}");
+    }
+
+    #[test]
     fn a_story_of_steps_is_told_in_whole() {
         let as_is = narrow(trial("as-is", 100.0, 80.0));
         let same = trial("same", 100.0, 80.0).cpu("shop", 0, |_| 0.49);

@@ -26,7 +26,7 @@ pub(crate) fn silent_services<'a>(reading: &Reading<'a>) -> Vec<&'a str> {
         spans().filter(|span| is_database(span)).filter_map(|span| span.facts.server_port).collect();
     let is_store = |service: &str| {
         let mut instances = trial.services.iter().filter(|instance| instance.service == service);
-        instances.any(|instance| asked_as_database.contains(&instance.port))
+        instances.any(|instance| asked_as_database.iter().any(|port| instance.is_reached_at(*port)))
     };
     let mut services = trial.service_names();
     // A sidecar only passes on what the spans of its service show.
@@ -64,7 +64,9 @@ impl<'a> Callers<'a> {
     pub(crate) fn of(reading: &Reading<'a>) -> Self {
         let mut ports: BTreeMap<u16, BTreeSet<&'a str>> = BTreeMap::new();
         for instance in &reading.trial.services {
-            ports.entry(instance.port).or_default().insert(&instance.service);
+            for port in instance.stand_in_ports.iter().chain([&instance.port]) {
+                ports.entry(*port).or_default().insert(&instance.service);
+            }
         }
         let names = reading.trial.service_names().into_iter().collect();
         let mut callers = Self { ports, names, calls: BTreeMap::new(), beginning: BTreeSet::new() };

@@ -28,7 +28,7 @@ impl Store {
     /// The store that this span calls.
     pub(crate) fn of(trial: &TrialEvidence, call: &Span) -> Self {
         let reported = trial.throughput();
-        let by_port = trial.services.iter().find(|instance| Some(instance.port) == call.facts.server_port);
+        let by_port = trial.reached_at(call.facts.server_port);
         let first = reported.first().filter(|_| is_database(call)).map(|partition| partition.service.clone());
         let only = first.filter(|name| reported.iter().all(|partition| partition.service == *name));
         let called = call.facts.db_system.as_ref().or(call.facts.server_address.as_ref()).unwrap_or(&call.name);

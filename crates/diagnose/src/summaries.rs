@@ -48,13 +48,10 @@ fn service_summary(service: &str, trials: &[&TrialEvidence]) -> Option<ServiceSu
     })
 }
 
-/// The replicas of a service that has several.
+/// The replicas of a service.
 fn replicas(service: &str, trials: &[&TrialEvidence]) -> Vec<ReplicaSummary> {
     let numbers: BTreeSet<u32> =
         trials.iter().flat_map(|trial| replicas_of(trial, service)).map(|one| one.replica).collect();
-    if numbers.len() < 2 {
-        return Vec::new();
-    }
     let rates: Vec<BTreeMap<u32, f64>> = trials.iter().map(|trial| rates_of(trial, service)).collect();
     let summary = |replica: u32| {
         let mean =
@@ -161,7 +158,7 @@ fn calls(seen: &[Seen<'_>]) -> Vec<CallSummary> {
 /// The service of this trial that listens at an address. Ports differ from trial to trial, names do not.
 fn service_at<'a>(trial: &'a TrialEvidence, target: &str) -> Option<&'a str> {
     let port: u16 = target.rsplit_once(':')?.1.parse().ok()?;
-    trial.services.iter().find(|instance| instance.port == port).map(|instance| instance.service.as_str())
+    trial.reached_at(Some(port)).map(|instance| instance.service.as_str())
 }
 
 fn call_summary(target: &str, counted: &[Counted<'_>]) -> CallSummary {

@@ -115,7 +115,7 @@ thresholds! {
     n_plus_one_queries: usize = 5;
     /// `n-plus-one`: traces that must show it.
     n_plus_one_traces: usize = 3;
-    /// `n-plus-one`: share of the operation's traces that must show it.
+    /// `n-plus-one`: share of the operation's traces with queries that must show it.
     n_plus_one_trace_share: f64 = 0.20;
     /// `n-plus-one`: median time in the repeated queries of one request that alone makes it worth saying, nanoseconds.
     n_plus_one_time_ns: f64 = 50e6;
@@ -217,6 +217,17 @@ thresholds! {
     hot_latency_ns: f64 = 1e6;
     /// `hot-partition`: probability that the keys of the load fall so by chance, from which they are too few to tell.
     hot_chance: f64 = 0.001;
+    /// `outage`: share of the calls that failed meanwhile which must have gone to the replica that was down, where only
+    /// traces say whose the failures are.
+    outage_call_share: f64 = 0.8;
+    /// `slow-query`: median length of one query under the lightest load, nanoseconds.
+    slow_query_ns: f64 = 5e7;
+    /// `slow-query`: share of the operation's latency that its queries of one shape take.
+    slow_query_share: f64 = 0.5;
+    /// `slow-query`: queries of the shape that a request makes, median; more are another matter.
+    slow_query_times: f64 = 3.0;
+    /// `slow-query`: requests that must show it.
+    slow_query_traces: usize = 5;
     /// `pool-wait`: share of the latency of the service's requests.
     pool_wait_share: f64 = 0.20;
     /// `pool-wait`: median wait of a request, nanoseconds.

@@ -165,6 +165,7 @@ fn outcome() -> Outcome {
     let none = vec![Vec::new(); trials.len()];
     let figure = PublishedFigure {
         measure: Measure::CallsPerOperation,
+        metric: None,
         values: vec![("test-1".into(), 11.0)],
         remark: String::new(),
     };

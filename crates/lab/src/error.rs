@@ -201,6 +201,9 @@ pub enum Error {
     Interrupted,
 }
 
+/// How the C library calls a port that is taken, as most servers pass it on.
+const ADDRESS_IN_USE: &str = "Address already in use";
+
 impl Error {
     /// What the user may do about it, where something can be said.
     pub fn hint(&self) -> Option<String> {
@@ -213,6 +216,9 @@ impl Error {
                 Some(format!("`apt-get install {package}`; `narrows doctor` lists what else is missing"))
             }
             Error::PortTaken { .. } => Some("without `port:` a free one is handed out as ${port}".into()),
+            Error::EndedEarly { last_lines, .. } if last_lines.iter().any(|line| line.contains(ADDRESS_IN_USE)) => {
+                Some("another process listens at its port; without `port:` a free one is handed out as ${port}".into())
+            }
             Error::RunFile(error) => hint_of(error),
             Error::Otlp(narrows_telemetry::otlp::Error::Listen { source, .. })
                 if source.kind() == std::io::ErrorKind::AddrInUse =>

@@ -223,7 +223,8 @@ fn a_connection_that_is_refused_or_closed_at_once_ends_the_iteration() {
     let server = Bad::start(|_| {});
     assert_all(&run_whole(&looking(&server, 4)), ErrorKind::Reset, 4, "");
     let mut plan = looking(&server, 3);
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    // No other test listens at this address, whatever port it is given.
+    let listener = TcpListener::bind("127.0.0.9:0").unwrap();
     plan.targets = vec![listener.local_addr().unwrap()];
     drop(listener);
     assert_all(&run_whole(&plan), ErrorKind::Connect, 3, "Connection refused");

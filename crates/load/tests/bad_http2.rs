@@ -100,7 +100,8 @@ fn rules_that_are_broken_are_counted_and_what_never_ends_is_given_up() {
         step.checks = vec![Check::BodyContains("z".into())];
         let mut plan = plan(server(first, again), iterations(1, 2), vec![step]);
         plan.protocol = Protocol::Http2;
-        plan.timeout = Duration::from_millis(300);
+        // What may not be a timeout has time enough on any machine.
+        plan.timeout = if kinds.contains(&Timeout) { Duration::from_millis(300) } else { Duration::from_secs(60) };
         let ran = run_whole(&plan);
         assert_eq!(ran.ended(), (0, 2), "{name}: {:?}", ran.causes());
         assert!(ran.causes().iter().all(|(kind, ..)| kinds.contains(kind)), "{name}: {:?}", ran.causes());

@@ -225,16 +225,16 @@ fn a_refused_connection_is_an_error_of_its_own() {
 fn an_answer_that_does_not_come_times_out() {
     let server = Server::start(|_| Reply::Silence);
     let mut plan = plan(&server, iterations(3, 6));
-    plan.timeout = Duration::from_millis(30);
+    plan.timeout = Duration::from_millis(500);
     let ran = run_whole(&plan);
     assert_eq!((ran.outcome.totals.errors.timeout, ran.outcome.totals.sent), (6, 6));
-    assert!(ran.samples.iter().all(|s| s.done_ns - s.intended_ns >= 30_000_000));
+    assert!(ran.samples.iter().all(|s| s.done_ns - s.intended_ns >= 500_000_000));
 }
 
 #[test]
 fn what_is_outstanding_when_the_drain_ends_has_timed_out() {
     let server = Server::start(|_| Reply::Silence);
-    let mut plan = plan(&server, LoadModel::ConstantVus { vus: 5, duration: Duration::from_millis(50) });
+    let mut plan = plan(&server, LoadModel::ConstantVus { vus: 5, duration: Duration::from_secs(1) });
     plan.drain = Duration::from_millis(10);
     let ran = run_whole(&plan);
     assert_eq!((ran.outcome.totals.errors.timeout, ran.outcome.totals.sent, ran.outcome.abandoned), (5, 5, 0));
@@ -284,10 +284,10 @@ fn every_second_has_a_row_for_every_scenario_even_if_nothing_happened() {
 #[test]
 fn a_pace_is_never_exceeded_and_missed_ticks_are_counted() {
     let server = Server::start(|_| Reply::Keep(ok("")));
-    let mut paced = plan(&server, LoadModel::ConstantVus { vus: 1, duration: Duration::from_millis(200) });
+    let mut paced = plan(&server, LoadModel::ConstantVus { vus: 1, duration: Duration::from_millis(500) });
     paced.scenarios[0].pace = Some(Duration::from_millis(10));
     let ran = run_whole(&paced);
-    assert!((1..=20).contains(&ran.outcome.totals.sent), "{}", ran.outcome.totals.sent);
+    assert!((1..=50).contains(&ran.outcome.totals.sent), "{}", ran.outcome.totals.sent);
 
     let slow = Server::start(|_| {
         std::thread::sleep(Duration::from_millis(35));
@@ -305,7 +305,7 @@ fn users_come_and_go_with_the_stages() {
     let server = Server::start(|_| Reply::Keep(ok("")));
     let stage = |ms, target, shape| Stage { duration: Duration::from_millis(ms), target, shape };
     let stages =
-        vec![stage(100, 2, StageShape::Step), stage(300, 6, StageShape::Linear), stage(700, 1, StageShape::Step)];
+        vec![stage(200, 2, StageShape::Step), stage(600, 6, StageShape::Linear), stage(1_200, 1, StageShape::Step)];
     let mut plan = plan(&server, LoadModel::RampingVus { start_vus: 0, stages });
     plan.scenarios[0].think_time = Duration::from_millis(5);
     plan.threads = 2;
@@ -313,14 +313,14 @@ fn users_come_and_go_with_the_stages() {
     assert_eq!(ran.seconds[0].vus, 1);
     let connections: BTreeSet<usize> = server.asked().iter().map(|asked| asked.connection).collect();
     assert!((3..=6).contains(&connections.len()), "{connections:?}");
-    let late = ran.samples.iter().filter(|s| s.intended_ns > ran.outcome.started_ns + 450_000_000);
+    let late = ran.samples.iter().filter(|s| s.intended_ns > ran.outcome.started_ns + 850_000_000);
     assert!(late.clone().count() > 0 && late.clone().all(|s| s.vu == 0));
 }
 
 #[test]
 fn users_are_spread_over_the_targets() {
     let servers: Vec<Server> = (0..2).map(|_| Server::start(|_| Reply::Keep(ok("")))).collect();
-    let mut plan = plan(&servers[0], LoadModel::ConstantVus { vus: 4, duration: Duration::from_millis(50) });
+    let mut plan = plan(&servers[0], LoadModel::PerVuIterations { vus: 4, iterations: 3, max_duration: None });
     plan.targets = servers.iter().map(|server| server.address).collect();
     run_whole(&plan);
     for server in &servers {
@@ -375,14 +375,14 @@ fn every_request_carries_a_trace_and_samples_name_the_sampled_ones() {
 fn the_warm_up_comes_on_top_of_the_iterations() {
     let server = Server::start(|_| Reply::Keep(ok("")));
     let mut plan = plan(&server, iterations(1, 20));
-    plan.scenarios[0].warmup = Duration::from_millis(50);
-    // So few requests that every one of them is in the sample.
-    plan.scenarios[0].think_time = Duration::from_millis(10);
+    plan.scenarios[0].warmup = Duration::from_millis(400);
+    // So few requests that every one of them is in the sample, and none is due close to the end of the warm-up.
+    plan.scenarios[0].think_time = Duration::from_millis(90);
     let ran = run_whole(&plan);
-    let warm_until_ns = ran.outcome.started_ns + 50_000_000;
+    let warm_until_ns = ran.outcome.started_ns + 400_000_000;
     let counted = ran.samples.iter().filter(|s| s.sent_ns >= warm_until_ns).count();
     assert_eq!((counted, ran.samples.len()), (20, server.asked().len()));
-    assert!((21..=26).contains(&server.asked().len()), "{}", server.asked().len());
+    assert!((21..=25).contains(&server.asked().len()), "{}", server.asked().len());
 }
 
 #[test]

@@ -91,7 +91,7 @@ fn a_step_that_fails_ends_its_iteration() {
 #[test]
 fn no_further_step_begins_when_the_time_is_up() {
     let server = Server::start(|_| answer(200, "", ""));
-    let model = LoadModel::ConstantVus { vus: 1, duration: Duration::from_millis(40) };
+    let model = LoadModel::ConstantVus { vus: 1, duration: Duration::from_millis(500) };
     let mut plan = plan(server.address, model, vec![step("GET", "/1"), step("GET", "/2")]);
     plan.scenarios[0].think_time = Duration::from_secs(3_600);
     assert_eq!(run_whole(&plan).ended(), (1, 0));

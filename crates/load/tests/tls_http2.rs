@@ -239,7 +239,8 @@ fn servers_that_do_not_speak_tls_are_no_connection() {
 
 #[test]
 fn a_port_without_a_server_is_refused() {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    // No other test listens at this address, whatever port it is given.
+    let listener = std::net::TcpListener::bind("127.0.0.9:0").unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
     for way in WAYS {

@@ -55,6 +55,9 @@ pub struct VariantSummary {
     pub p95_ns: f64,
     /// 99 % latency, nanoseconds, median over repetitions.
     pub p99_ns: f64,
+    /// Requests that ended over all repetitions, well or not.
+    #[serde(default)]
+    pub requests: u64,
     /// Failed requests over all repetitions.
     pub errors: u64,
     /// Failed ÷ ended over all repetitions, 0 to 1.
@@ -93,12 +96,12 @@ pub struct ServiceSummary {
     /// The same, most at any sample.
     #[serde(default)]
     pub memory_pss_max: Option<f64>,
-    /// Its replicas, where there are several.
+    /// Its replicas.
     #[serde(default)]
     pub replicas: Vec<ReplicaSummary>,
 }
 
-/// What one replica of several used and answered while the load counted; medians over repetitions.
+/// What one replica used and answered while the load counted; medians over repetitions.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ReplicaSummary {
     /// The replica, from 0.

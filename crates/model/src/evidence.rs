@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use crate::histogram::{Histogram, Quantiles};
 use crate::load::{ErrorCounts, LoadSecond};
 use crate::operation::OperationEvidence;
-use crate::run::{Run, ServiceInstance, Trial, Window, WindowKind};
+use crate::run::{Run, ServiceInstance, Trial, Window, WindowKind, sidecar_of};
 use crate::series::{Point, Series, names};
 use crate::trace::Trace;
 
@@ -258,6 +258,15 @@ impl TrialEvidence {
             }
         }
         Usage::of(at.into_values().collect())
+    }
+
+    /// The replica that is called at a port: not a sidecar where it stands in for one. None when no replica of the trial
+    /// listens there.
+    pub fn reached_at(&self, port: Option<u16>) -> Option<&ServiceInstance> {
+        let port = port?;
+        let mut found = self.services.iter().filter(|instance| instance.is_reached_at(port));
+        let first = found.clone().next();
+        found.find(|instance| sidecar_of(&instance.service).is_none()).or(first)
     }
 
     /// The names of the services, each once, in the order they were started.

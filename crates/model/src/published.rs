@@ -31,7 +31,7 @@ pub struct Published {
     pub source: String,
     /// The service whose operation [`Measure`]s of an operation are about.
     pub service: Option<String>,
-    /// That operation's name.
+    /// That operation's name; without it, durations and what was completed are those of all requests of the load.
     pub operation: Option<String>,
     /// The figures in the order of the file.
     pub figures: Vec<PublishedFigure>,
@@ -42,6 +42,9 @@ pub struct Published {
 pub struct PublishedFigure {
     /// What it is.
     pub measure: Measure,
+    /// The metric, of [`Measure::Metric`].
+    #[serde(default)]
+    pub metric: Option<String>,
     /// Variant and value, in the measure's unit.
     pub values: Vec<(String, f64)>,
     /// What a reader must know to compare, such as why the measured value differs; may be empty.
@@ -54,13 +57,19 @@ pub struct PublishedFigure {
 pub enum Measure {
     /// Successful answers per second.
     Rate,
+    /// Requests of the load that ended, well or not.
+    Requests,
+    /// Those of them that failed.
+    Failed,
+    /// Their share, 0 to 1.
+    ErrorRate,
     /// Mean duration of the operation, nanoseconds.
     Mean,
-    /// Median, nanoseconds.
+    /// Its median, nanoseconds.
     P50,
-    /// 95 %, nanoseconds.
+    /// Its 95 %, nanoseconds.
     P95,
-    /// 99 %, nanoseconds.
+    /// Its 99 %, nanoseconds.
     P99,
     /// Completed operations.
     Completed,
@@ -72,12 +81,17 @@ pub enum Measure {
     AttemptsPerOperation,
     /// Request units per completed operation.
     ChargePerOperation,
+    /// A metric that a service reports, in the metric's unit.
+    Metric,
 }
 
 impl Measure {
     /// All, in the order they are documented.
-    pub const ALL: [Measure; 10] = [
+    pub const ALL: [Measure; 14] = [
         Measure::Rate,
+        Measure::Requests,
+        Measure::Failed,
+        Measure::ErrorRate,
         Measure::Mean,
         Measure::P50,
         Measure::P95,
@@ -87,12 +101,16 @@ impl Measure {
         Measure::CallsPerOperation,
         Measure::AttemptsPerOperation,
         Measure::ChargePerOperation,
+        Measure::Metric,
     ];
 
     /// The word used in files.
     pub fn as_str(self) -> &'static str {
         match self {
             Measure::Rate => "rate",
+            Measure::Requests => "requests",
+            Measure::Failed => "failed",
+            Measure::ErrorRate => "error_rate",
             Measure::Mean => "mean",
             Measure::P50 => "p50",
             Measure::P95 => "p95",
@@ -102,6 +120,7 @@ impl Measure {
             Measure::CallsPerOperation => "calls_per_operation",
             Measure::AttemptsPerOperation => "attempts_per_operation",
             Measure::ChargePerOperation => "charge_per_operation",
+            Measure::Metric => "metric",
         }
     }
 
@@ -116,6 +135,9 @@ impl Measure {
 pub struct Beside {
     /// What it is.
     pub measure: Measure,
+    /// The metric and its unit, of [`Measure::Metric`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metric: Option<String>,
     /// One per variant of the run, in order.
     pub cells: Vec<BesideCell>,
     /// See [`PublishedFigure::remark`].

@@ -189,4 +189,13 @@ pub struct ServiceInstance {
     pub cpu_limit_cores: Option<f64>,
     /// The memory cap that is in force; none when it is not capped.
     pub memory_limit_bytes: Option<u64>,
+    /// Ports at which sidecars stand in for it: calls to these are calls to it.
+    pub stand_in_ports: Vec<u16>,
+}
+
+impl ServiceInstance {
+    /// Whether who calls this port calls the replica.
+    pub fn is_reached_at(&self, port: u16) -> bool {
+        self.port == port || self.stand_in_ports.contains(&port)
+    }
 }

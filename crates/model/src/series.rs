@@ -129,6 +129,9 @@ pub mod names {
         (HOST_LOAD, "{task}"),
     ];
 
+    /// Whether a replica was up under load, 1 or 0, written by the run whenever that changes. A replica without points
+    /// was up throughout.
+    pub const REPLICA_UP: &str = "narrows.replica.up";
     /// What a store has spent of its provisioned throughput since it started, in its own units (request units): a
     /// cumulative counter, one series per physical partition, labelled [`PARTITION`]. Reported by the store itself.
     pub const THROUGHPUT_CONSUMED: &str = "db.throughput.consumed";

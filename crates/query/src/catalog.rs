@@ -140,7 +140,7 @@ pub(crate) const TABLES: [Table; 17] = [
     Table {
         name: "services",
         shape: "id:long trial:long service:string replica:long pid:long port:long command:dynamic \
-            cpu_limit_cores:real memory_limit_bytes:long",
+            cpu_limit_cores:real memory_limit_bytes:long stand_in_ports:dynamic",
     },
     Table {
         name: "findings",

@@ -6,10 +6,17 @@ use narrows_model::units;
 
 use crate::figures::number;
 
-/// What a measure is called.
-pub(crate) fn name(measure: Measure) -> &'static str {
+/// What a row is called.
+pub(crate) fn name(row: &Beside) -> String {
+    row.metric.clone().unwrap_or_else(|| word(row.measure).to_owned())
+}
+
+fn word(measure: Measure) -> &'static str {
     match measure {
         Measure::Rate => "throughput",
+        Measure::Requests => "requests",
+        Measure::Failed => "failed requests",
+        Measure::ErrorRate => "share that failed",
         Measure::Mean => "mean duration",
         Measure::P50 => "median duration",
         Measure::P95 => "95 % duration",
@@ -19,6 +26,7 @@ pub(crate) fn name(measure: Measure) -> &'static str {
         Measure::CallsPerOperation => "calls per operation",
         Measure::AttemptsPerOperation => "attempts per operation",
         Measure::ChargePerOperation => "RU per operation",
+        Measure::Metric => "metric",
     }
 }
 
@@ -27,17 +35,32 @@ pub(crate) fn value(measure: Measure, value: Option<f64>) -> String {
     match (value, measure) {
         (Some(value), _) if !value.is_finite() => "unknown".to_owned(),
         (Some(value), Measure::Rate) => units::rate(value),
+        (Some(value), Measure::ErrorRate) => share(value),
         (Some(value), measure) if measure.is_duration() => units::duration(value),
-        (Some(value), Measure::Completed | Measure::Throttled) => units::count(value.max(0.0).round() as u64),
+        (Some(value), Measure::Requests | Measure::Failed | Measure::Completed | Measure::Throttled) => {
+            units::count(value.max(0.0).round() as u64)
+        }
+        // Metrics have every unit, so what is below one keeps its digits.
+        (Some(value), Measure::Metric) if value.abs() < 1.0 => format!("{value:.3}"),
         (Some(value), _) => number(value),
         (None, _) => "–".to_owned(),
     }
 }
 
+/// A share in per cent; one that would be written as nothing keeps two digits: `0.0017 %`.
+fn share(value: f64) -> String {
+    let percent = value * 100.0;
+    if percent <= 0.0 || percent >= 0.05 {
+        return units::percent(value);
+    }
+    let decimals = (-percent.log10()).ceil() as usize + 1;
+    format!("{percent:.decimals$} %")
+}
+
 /// Whether a reader compares its ratio to the first variant rather than the value itself: machines differ, gains do not
 /// have to.
 pub(crate) fn has_ratio(measure: Measure) -> bool {
-    matches!(measure, Measure::Rate | Measure::Mean)
+    matches!(measure, Measure::Rate | Measure::Mean | Measure::Metric)
 }
 
 /// The value ÷ the first variant's, such as `×2.21`; none for the first variant and where one of them is missing.
@@ -47,6 +70,9 @@ pub(crate) fn ratio(row: &Beside, index: usize, of: fn(&BesideCell) -> Option<f6
     let ratio = value / first;
     ratio.is_finite().then(|| format!("×{}", units::three(ratio)))
 }
+
+/// What durations are where the experiment names no operation.
+pub(crate) const OF_CLIENTS: &str = "Durations are those that clients saw.";
 
 /// Where the published figures come from; empty when the experiment does not say.
 pub(crate) fn source(outcome: &Outcome) -> &str {
@@ -72,8 +98,11 @@ mod tests {
             (Measure::Mean, Some(669e6), "669 ms"),
             (Measure::Completed, Some(9800.4), "9,800"),
             (Measure::Throttled, Some(-1.0), "0"),
+            (Measure::ErrorRate, Some(0.000_017), "0.0017 %"),
             (Measure::ChargePerOperation, Some(3.39), "3.39"),
             (Measure::CallsPerOperation, None, "–"),
+            (Measure::Metric, Some(0.0136), "0.014"),
+            (Measure::Metric, Some(445.0), "445"),
             (Measure::P99, Some(f64::NAN), "unknown"),
         ];
         for (measure, given, expected) in cases {
@@ -87,6 +116,9 @@ mod tests {
         let published = |row: &Beside, index| ratio(row, index, |cell| cell.published);
         assert_eq!((published(&row, 0), published(&row, 2).as_deref()), (None, Some("×2.21")));
         assert_eq!(published(&row, 9), None);
+        assert_eq!(name(&row), "throughput");
+        row.metric = Some("queue.length".to_owned());
+        assert_eq!(name(&row), "queue.length");
         row.cells[0].published = Some(0.0);
         assert_eq!(published(&row, 2), None);
         row.cells.clear();

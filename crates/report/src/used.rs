@@ -109,7 +109,7 @@ pub(crate) fn traversal(sidecars: &SidecarSummary) -> String {
     format!("{each} × {about}{}", units::number(sidecars.traversals_per_request))
 }
 
-/// A service with several replicas in one variant.
+/// A service that has several replicas in some variant, in one of the variants.
 #[derive(Debug)]
 pub(crate) struct Replicated<'a> {
     pub(crate) service: &'a str,
@@ -117,12 +117,13 @@ pub(crate) struct Replicated<'a> {
     pub(crate) replicas: &'a [ReplicaSummary],
 }
 
-/// All services that have several replicas, service by service.
+/// All services that have several replicas in some variant, service by service: a variant in which one of them has a
+/// single replica stands beside the others.
 pub(crate) fn replicated(outcome: &Outcome) -> Vec<Replicated<'_>> {
     let variants = &outcome.comparison.variants;
     let mut all: Vec<Replicated<'_>> = Vec::new();
     let mut names: Vec<&str> = Vec::new();
-    for service in variants.iter().flat_map(|variant| &variant.services).filter(|one| !one.replicas.is_empty()) {
+    for service in variants.iter().flat_map(|variant| &variant.services).filter(|one| one.replicas.len() > 1) {
         if !names.contains(&service.service.as_str()) {
             names.push(&service.service);
         }
@@ -226,6 +227,20 @@ pub(crate) mod tests {
         let plain = super::rows(&drones::outcome());
         assert_eq!(plain.last().map(|row| row.name.as_str()), Some("all together"));
         assert!(sidecars(&drones::outcome()).is_empty() && super::rows(&crate::fixture::outcome()).is_empty());
+    }
+
+    #[test]
+    fn a_single_replica_stands_beside_the_several_of_another_variant() {
+        let mut outcome = outcome();
+        let told = |outcome: &Outcome| -> Vec<String> {
+            replicated(outcome).iter().map(|one| format!("{} {}", one.variant, one.cpu().join(" "))).collect()
+        };
+        assert_eq!(told(&outcome), ["partition-key 70 % 70 % 70 %"]);
+        let several = outcome.comparison.variants.last().unwrap().services[0].replicas.clone();
+        outcome.comparison.variants[0].services[0].replicas = vec![several[0].clone()];
+        assert_eq!(told(&outcome), ["baseline 70 %", "partition-key 70 % 70 % 70 %"]);
+        outcome.comparison.variants.pop();
+        assert!(replicated(&outcome).is_empty(), "one by one only where there are several");
     }
 
     #[test]

@@ -116,7 +116,14 @@ impl TrialBuilder {
             command: vec![service.into()],
             cpu_limit_cores,
             memory_limit_bytes: None,
+            stand_in_ports: Vec::new(),
         });
+        self
+    }
+
+    /// A port at which a sidecar stands in for the service added last.
+    pub fn stand_in_port(mut self, port: u16) -> Self {
+        self.evidence.services.iter_mut().next_back().into_iter().for_each(|last| last.stand_in_ports.push(port));
         self
     }
 

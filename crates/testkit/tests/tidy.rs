@@ -15,6 +15,8 @@ const JOINERS: [(&str, &[&str]); 2] = [
     ("narrows-model", &[]),
     ("narrows-lab", &["narrows-model", "narrows-load", "narrows-telemetry", "narrows-diagnose"]),
 ];
+/// Engines that are libraries, for programs to embed.
+const EMBEDDED: [&str; 2] = ["engines/durable", "engines/serving"];
 const COMMAND_LINE: &str = "narrows";
 const PURE_CRATES: [&str; 5] = ["model", "diagnose", "report", "query", "predict"];
 const DETECTORS: &str = "crates/diagnose/src/detectors";
@@ -43,7 +45,8 @@ fn dependencies_point_one_way() {
 fn forbidden(name: &str, manifest: &str, target: &str, target_dir: &str, is_dev: bool) -> Option<&'static str> {
     let (in_crates, in_systems) = (target_dir.starts_with("crates/"), target_dir.starts_with("systems/"));
     if manifest.starts_with("systems/") {
-        return Some("a system stands alone: it meets the rest over the wire only");
+        let is_embedded = EMBEDDED.contains(&target_dir);
+        return (!is_embedded).then_some("a system stands alone: it meets the rest over the wire only");
     }
     if !manifest.starts_with("crates/") {
         return (in_crates || in_systems).then_some("engines know nothing of crates/ nor of systems/");
@@ -176,7 +179,10 @@ fn the_rules_see_what_they_forbid() {
         ("docstore", "engines/docstore/Cargo.toml", "narrows-model", "crates/model", true, true),
         ("docstore", "engines/docstore/Cargo.toml", "narrows-drones", "systems/drones", false, true),
         ("narrows-drones", "systems/drones/Cargo.toml", "narrows-model", "crates/model", true, true),
+        ("narrows-drones", "systems/drones/Cargo.toml", "serving", "engines/serving", false, false),
+        ("narrows-drones", "systems/drones/Cargo.toml", "narrows-micron", "systems/micron", false, true),
         ("narrows-drones", "systems/drones/Cargo.toml", "docstore", "engines/docstore", false, true),
+        ("narrows-drones", "systems/drones/Cargo.toml", "narrows-durable", "engines/durable", false, false),
         ("narrows", "crates/cli/Cargo.toml", "narrows-drones", "systems/drones", false, false),
     ] {
         assert_eq!(forbidden(name, manifest, target, dir, is_dev).is_some(), is_fault, "{name} → {target}");

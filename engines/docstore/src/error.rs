@@ -6,6 +6,9 @@ use std::io;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
+    /// It cannot hear signals.
+    #[error(transparent)]
+    Serving(#[from] narrows_serving::Error),
     /// A setting is outside its range.
     #[error("{setting} is {value}, expected {expected}")]
     Setting {
@@ -32,9 +35,6 @@ pub enum Error {
         /// What the exporter or its HTTP client said.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The process cannot be told about the signals that end it.
-    #[error("cannot listen for the signals that end the process")]
-    Signals(#[source] io::Error),
     /// The listener failed while serving.
     #[error("the document store stopped serving")]
     Serve(#[source] io::Error),

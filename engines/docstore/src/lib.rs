@@ -56,12 +56,11 @@ mod random;
 mod resource_id;
 mod scalar;
 mod seed;
-mod signals;
 mod sql;
 mod store;
 
 pub use config::Config;
 pub use error::Error;
 pub use http::{bind, serve};
+pub use narrows_serving::stop_signal;
 pub use seed::{FIRST_YEAR, MONTHS_PER_OWNER, owners};
-pub use signals::stop_signal;

@@ -10,11 +10,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use narrows_serving::export;
+use opentelemetry::KeyValue;
 use opentelemetry::metrics::{AsyncInstrument, Meter, MeterProvider};
-use opentelemetry::{Key, KeyValue};
-use opentelemetry_otlp::{MetricExporter, Protocol, WithExportConfig, WithHttpConfig};
-use opentelemetry_sdk::Resource;
-use opentelemetry_sdk::metrics::{Instrument, PeriodicReader, SdkMeterProvider, Stream, Temporality};
+use opentelemetry_sdk::metrics::{Instrument, SdkMeterProvider, Stream};
 use tokio::sync::oneshot;
 
 use crate::Error;
@@ -61,14 +60,14 @@ pub(crate) struct Export {
 impl Export {
     /// Exports the usage of every partition of `store` from now on.
     pub(crate) fn start(settings: &Settings, store: &Arc<Store>) -> Result<Self, Error> {
-        let exporter = exporter(&settings.endpoint)
-            .map_err(|source| Error::Metrics { endpoint: settings.endpoint.clone(), source })?;
         let series: usize = store.containers().iter().map(|container| container.partitions().len()).sum();
         let provider = SdkMeterProvider::builder()
-            .with_resource(named(Resource::builder().build()))
-            .with_reader(PeriodicReader::builder(exporter).with_interval(settings.interval).build())
+            .with_resource(export::resource(SERVICE_NAME_DEFAULT))
             // One series per partition, and one more than there can be so that none is taken for an overflow.
-            .with_view(move |_: &Instrument| Stream::builder().with_cardinality_limit(series + 1).build().ok())
+            .with_view(move |_: &Instrument| Stream::builder().with_cardinality_limit(series + 1).build().ok());
+        let Settings { endpoint, interval } = settings;
+        let provider = export::reading_to(provider, endpoint, *interval, EXPORT_PATIENCE)
+            .map_err(|source| Error::Metrics { endpoint: endpoint.clone(), source: source.into() })?
             .build();
         observe(&provider.meter(SCOPE), store);
         Ok(Self { provider })
@@ -88,31 +87,6 @@ impl Export {
             let _ = tokio::time::timeout(FINISH_PATIENCE, told).await;
         }
     }
-}
-
-fn exporter(endpoint: &str) -> Result<MetricExporter, Box<dyn std::error::Error + Send + Sync>> {
-    // A receiver on loopback must not be looked for behind a proxy. The client may not be built within a runtime.
-    let build = || reqwest::blocking::Client::builder().no_proxy().timeout(EXPORT_PATIENCE).build();
-    let client = std::thread::spawn(build).join().map_err(|_| "building the HTTP client panicked")??;
-    let exporter = MetricExporter::builder()
-        .with_http()
-        .with_http_client(client)
-        .with_protocol(Protocol::HttpBinary)
-        .with_endpoint(endpoint)
-        .with_timeout(EXPORT_PATIENCE)
-        .with_temporality(Temporality::Cumulative)
-        .build()?;
-    Ok(exporter)
-}
-
-/// What was detected of this process, with a name of our own where that gives none.
-fn named(detected: Resource) -> Resource {
-    let name = detected.get(&Key::from_static_str("service.name"));
-    if name.is_some_and(|name| !name.as_str().starts_with("unknown_service")) {
-        return detected;
-    }
-    let attributes = detected.iter().map(|(key, value)| KeyValue::new(key.clone(), value.clone()));
-    Resource::builder_empty().with_attributes(attributes).with_service_name(SERVICE_NAME_DEFAULT).build()
 }
 
 fn observe(meter: &Meter, store: &Arc<Store>) {
@@ -189,18 +163,6 @@ mod tests {
     fn without_an_endpoint_nothing_is_exported() {
         assert_eq!(read(&[]), None);
         assert_eq!(read(&[("OTEL_EXPORTER_OTLP_ENDPOINT", ""), ("OTEL_METRIC_EXPORT_INTERVAL", "100")]), None);
-    }
-
-    #[test]
-    fn a_process_without_a_name_is_the_docstore() {
-        let name_of = |name: &'static str| {
-            let place = KeyValue::new("place", "here");
-            let resource = named(Resource::builder_empty().with_service_name(name).with_attribute(place).build());
-            let text = |key| resource.get(&Key::from_static_str(key)).unwrap().to_string();
-            (text("service.name"), text("place"))
-        };
-        assert_eq!(name_of("unknown_service:narrows"), ("docstore".to_owned(), "here".to_owned()));
-        assert_eq!(name_of("store"), ("store".to_owned(), "here".to_owned()));
     }
 
     #[test]

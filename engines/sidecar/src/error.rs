@@ -8,6 +8,9 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
+    /// It cannot hear signals or export its telemetry.
+    #[error(transparent)]
+    Serving(#[from] narrows_serving::Error),
     /// A file is not to be had.
     #[error("cannot read {}", path.display())]
     Read {
@@ -61,10 +64,4 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
-    /// The environment asks for telemetry to be exported in a way that cannot be done.
-    #[error("cannot export telemetry, expected the http:// address of an OTLP receiver in OTEL_EXPORTER_OTLP_ENDPOINT")]
-    Telemetry(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The process cannot be told about the signals that end it.
-    #[error("cannot listen for the signals that end the process")]
-    Signals(#[source] io::Error),
 }

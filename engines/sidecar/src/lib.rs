@@ -63,7 +63,6 @@ mod listen;
 mod metrics;
 mod pool;
 mod serve;
-mod signals;
 mod stop;
 mod tcp_hop;
 mod telemetry;
@@ -78,5 +77,5 @@ mod wire;
 
 pub use config::{Config, Direction, HopConfig, Limits, Protocol, TlsFiles};
 pub use error::Error;
+pub use narrows_serving::stop_signal;
 pub use serve::Sidecar;
-pub use signals::stop_signal;

@@ -6,13 +6,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use narrows_serving::export;
+use opentelemetry::KeyValue;
 use opentelemetry::metrics::MeterProvider as _;
 use opentelemetry::trace::TracerProvider as _;
-use opentelemetry::{Key, KeyValue};
-use opentelemetry_otlp::{MetricExporter, Protocol, SpanExporter, WithExportConfig, WithHttpConfig};
 use opentelemetry_sdk::Resource;
-use opentelemetry_sdk::metrics::{Instrument, PeriodicReader, SdkMeterProvider, Stream, Temporality};
-use opentelemetry_sdk::trace::{BatchConfigBuilder, BatchSpanProcessor, Sampler, SdkTracer, SdkTracerProvider};
+use opentelemetry_sdk::metrics::{Instrument, SdkMeterProvider, Stream};
+use opentelemetry_sdk::trace::{Sampler, SdkTracer, SdkTracerProvider};
 
 use crate::Error;
 use crate::access_log::AccessLog;
@@ -20,19 +20,7 @@ use crate::fault::Fault;
 use crate::hop::Hop;
 use crate::metrics::{Latency, observe};
 
-/// How often metrics are exported unless `OTEL_METRIC_EXPORT_INTERVAL` says otherwise.
-const INTERVAL_DEFAULT: Duration = Duration::from_secs(1);
-/// Spans that wait for export unless `OTEL_BSP_MAX_QUEUE_SIZE` says otherwise.
-const QUEUED_SPANS_MAX: usize = 16_384;
-/// Spans in one export unless `OTEL_BSP_MAX_EXPORT_BATCH_SIZE` says otherwise.
-const EXPORTED_SPANS_MAX: usize = 2_048;
-/// How long one export may take.
-const EXPORT_PATIENCE: Duration = Duration::from_secs(10);
-/// How long the last exports may take.
-const FINISH_PATIENCE: Duration = Duration::from_secs(3);
 const SCOPE: &str = "narrows-sidecar";
-
-type Trouble = Box<dyn std::error::Error + Send + Sync>;
 
 /// A hop's ends of the exporters.
 #[derive(Debug, Clone)]
@@ -57,26 +45,17 @@ pub(crate) struct Telemetry {
 impl Telemetry {
     /// As the environment says; none without an endpoint. `service` is the name where the environment gives none.
     pub(crate) fn from_env(service: &str, hops: usize) -> Result<Option<Self>, Error> {
-        if !is_set("OTEL_EXPORTER_OTLP_ENDPOINT") {
+        if !export::is_wanted("TRACES") && !export::is_wanted("METRICS") {
             return Ok(None);
         }
-        let client = client().map_err(Error::Telemetry)?;
-        let resource = named(Resource::builder().build(), service);
-        let spans = SpanExporter::builder().with_http().with_http_client(client.clone());
-        let spans =
-            spans.with_protocol(Protocol::HttpBinary).build().map_err(|error| Error::Telemetry(error.into()))?;
-        let points = MetricExporter::builder().with_http().with_http_client(client);
-        let points = points.with_protocol(Protocol::HttpBinary).with_temporality(Temporality::Cumulative).build();
-        let points = points.map_err(|error| Error::Telemetry(error.into()))?;
+        let resource = export::resource(service);
         // One series for each hop and outcome, and one more so that none is taken for an overflow.
         let series = hops * (Fault::ALL.len() + 2) + 1;
         let meters = SdkMeterProvider::builder()
             .with_resource(resource.clone())
-            .with_reader(PeriodicReader::builder(points).with_interval(interval()).build())
-            .with_view(move |_: &Instrument| Stream::builder().with_cardinality_limit(series).build().ok())
-            .build();
-        let tracers = tracers(resource).with_span_processor(batches(spans)).build();
-        Ok(Some(Self { tracers, meters }))
+            .with_view(move |_: &Instrument| Stream::builder().with_cardinality_limit(series).build().ok());
+        let tracers = export::exporting(tracers(resource))?.build();
+        Ok(Some(Self { tracers, meters: export::reading(meters)?.build() }))
     }
 
     #[cfg(test)]
@@ -98,51 +77,13 @@ impl Telemetry {
         observe(&self.meters.meter(SCOPE), &counts, log);
     }
 
-    /// Sends what is left. The SDK blocks while it does, hence the thread.
+    /// Sends what is left.
     pub(crate) async fn finish(self) {
-        let finishing = tokio::task::spawn_blocking(move || {
-            // What a receiver does not take is lost; there is nobody to tell.
-            let _ = self.tracers.shutdown_with_timeout(FINISH_PATIENCE);
-            let _ = self.meters.shutdown_with_timeout(FINISH_PATIENCE);
-        });
-        let _ = finishing.await;
+        export::flush(Some(self.tracers), Some(self.meters)).await;
     }
 }
 
 fn tracers(resource: Resource) -> opentelemetry_sdk::trace::TracerProviderBuilder {
     // Only sampled requests get as far as a span.
     SdkTracerProvider::builder().with_sampler(Sampler::AlwaysOn).with_resource(resource)
-}
-
-fn batches(exporter: SpanExporter) -> BatchSpanProcessor {
-    let mut batches = BatchConfigBuilder::default();
-    if !is_set("OTEL_BSP_MAX_QUEUE_SIZE") {
-        batches = batches.with_max_queue_size(QUEUED_SPANS_MAX);
-    }
-    if !is_set("OTEL_BSP_MAX_EXPORT_BATCH_SIZE") {
-        batches = batches.with_max_export_batch_size(EXPORTED_SPANS_MAX);
-    }
-    BatchSpanProcessor::builder(exporter).with_batch_config(batches.build()).build()
-}
-
-/// A blocking client, which must not be built within a runtime. A receiver on loopback is behind no proxy.
-fn client() -> Result<reqwest::blocking::Client, Trouble> {
-    let build = || reqwest::blocking::Client::builder().no_proxy().timeout(EXPORT_PATIENCE).build();
-    Ok(std::thread::spawn(build).join().map_err(|_| "building the HTTP client panicked")??)
-}
-
-fn interval() -> Duration {
-    let value = std::env::var("OTEL_METRIC_EXPORT_INTERVAL").ok().and_then(|value| value.parse().ok());
-    value.filter(|&ms| ms > 0).map_or(INTERVAL_DEFAULT, Duration::from_millis)
-}
-
-/// What was detected of this process, with the configuration's name where that gives none.
-fn named(detected: Resource, service: &str) -> Resource {
-    let name = detected.get(&Key::from_static_str("service.name")).map(|name| name.to_string());
-    let is_named = name.is_some_and(|name| !name.starts_with("unknown_service"));
-    if is_named { detected } else { Resource::builder().with_service_name(service.to_owned()).build() }
-}
-
-fn is_set(name: &str) -> bool {
-    std::env::var_os(name).is_some_and(|value| !value.is_empty())
 }

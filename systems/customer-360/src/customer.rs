@@ -20,14 +20,14 @@ struct Customer {
 ///
 /// # Errors
 ///
-/// [`Error::Bind`] if the port is not to be had, [`Error::Telemetry`] if telemetry cannot be exported as asked for.
+/// [`Error::Serving`] if the port is not to be had or telemetry cannot be exported as asked for.
 pub async fn open(port: u16, person: Config) -> Result<Service, Error> {
     open_with(port, person, Telemetry::from_env("customer")?).await
 }
 
 pub(crate) async fn open_with(port: u16, person: Config, telemetry: Telemetry) -> Result<Service, Error> {
     let person = Upstream::new("person", person::PATH, person);
-    Service::bind(port, Customer { person }, telemetry).await
+    Ok(Service::bind(port, Customer { person }, telemetry).await?)
 }
 
 impl Handler for Customer {

@@ -3,20 +3,9 @@
 /// A service that cannot be started or that ended.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The port is not to be had.
-    #[error("cannot listen on 127.0.0.1:{port}")]
-    Bind {
-        /// The port that was asked for; 0 is any.
-        port: u16,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// The signals that ask a service to end cannot be listened for.
-    #[error("cannot listen for signals")]
-    Signals(#[source] std::io::Error),
-    /// The exporters cannot be built from the `OTEL_…` variables.
-    #[error("cannot set up the export of telemetry: {0}")]
-    Telemetry(String),
+    /// It cannot listen, serve, hear signals or export its telemetry.
+    #[error(transparent)]
+    Serving(#[from] narrows_serving::Error),
     /// The database's address cannot be read. It may hold a password, so it is not repeated.
     #[error("--database is not an address of PostgreSQL, expected postgres://USER@HOST:PORT/DATABASE")]
     Database(#[source] tokio_postgres::Error),

@@ -18,7 +18,6 @@ mod in_flight;
 mod name;
 mod payload;
 mod server;
-mod signals;
 mod telemetry;
 #[cfg(test)]
 mod testing;
@@ -32,8 +31,8 @@ pub use base_url::BaseUrls;
 pub use error::Error;
 pub use name::Config as NameConfig;
 pub use name::open as open_name;
+pub use narrows_serving::stop_signal;
 pub use server::Service;
-pub use signals::stop_signal;
 pub use upstream::{Choice, Config as UpstreamConfig};
 
 /// The experiment that puts the chain under load, plain and with sidecars, as YAML.

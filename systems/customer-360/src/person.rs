@@ -20,14 +20,14 @@ struct Person {
 ///
 /// # Errors
 ///
-/// [`Error::Bind`] if the port is not to be had, [`Error::Telemetry`] if telemetry cannot be exported as asked for.
+/// [`Error::Serving`] if the port is not to be had or telemetry cannot be exported as asked for.
 pub async fn open(port: u16, name: Config) -> Result<Service, Error> {
     open_with(port, name, Telemetry::from_env("person")?).await
 }
 
 pub(crate) async fn open_with(port: u16, name: Config, telemetry: Telemetry) -> Result<Service, Error> {
     let name = Upstream::new("name", name::ALL, name);
-    Service::bind(port, Person { name }, telemetry).await
+    Ok(Service::bind(port, Person { name }, telemetry).await?)
 }
 
 impl Handler for Person {

@@ -19,7 +19,6 @@ use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::Error;
 use crate::answer::Answer;
 use crate::in_flight::InFlight;
 use crate::telemetry::Telemetry;
@@ -66,8 +65,12 @@ struct Shared<H> {
 
 impl Service {
     /// Takes `port` on the loopback interface, 0 for any, for `handler` to answer.
-    pub(crate) async fn bind(port: u16, handler: impl Handler, telemetry: Telemetry) -> Result<Self, Error> {
-        let refused = |source| Error::Bind { port, source };
+    pub(crate) async fn bind(
+        port: u16,
+        handler: impl Handler,
+        telemetry: Telemetry,
+    ) -> Result<Self, narrows_serving::Error> {
+        let refused = |source| narrows_serving::Error::Bind { port, source };
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.map_err(refused)?;
         let address = listener.local_addr().map_err(refused)?;
         let handler = Arc::new(handler);

@@ -19,7 +19,7 @@ use crate::Service;
 use crate::telemetry::Telemetry;
 
 /// How long something may take that happens in the end.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What a fake does with a request.
 pub(crate) enum Told {
@@ -248,13 +248,24 @@ impl Postgres {
 
     /// Starts the server, and waits until it takes connections.
     pub(crate) async fn run(&mut self) {
+        let url = self.url_of("postgres");
+        let deadline = Instant::now() + PATIENCE;
+        while tokio_postgres::connect(&url, NoTls).await.is_err() {
+            assert!(Instant::now() < deadline, "not in time: a connection to PostgreSQL");
+            // One that ended by itself found that workers of a killed one before it were still there.
+            if self.server.as_mut().is_none_or(|server| server.try_wait().unwrap().is_some()) {
+                self.server = Some(self.launch());
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    fn launch(&self) -> Child {
         let data = self.folder.path().join("data");
         let mut command = unprivileged(&programs().unwrap().join("postgres"));
         command.arg("-D").arg(&data).args(["-p", &self.port.to_string(), "-c", "listen_addresses=127.0.0.1"]);
         command.args(["-c", "fsync=off", "-c"]).arg(format!("unix_socket_directories={}", data.display()));
-        self.server = Some(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
-        let url = self.url_of("postgres");
-        eventually("a connection to PostgreSQL", || async { tokio_postgres::connect(&url, NoTls).await.is_ok() }).await;
+        command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     }
 
     /// Ends the server as a crash does.

@@ -1,6 +1,5 @@
 //! `delivery`: how many deliveries an owner had in a month. As in the original, no database stands behind it.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -10,9 +9,10 @@ use axum::routing::get;
 use serde_json::json;
 
 use crate::period::Period;
-use crate::server_span::{Route, trace};
-use crate::telemetry::Telemetry;
-use crate::{Error, Service, problem};
+use crate::{Error, Service};
+use narrows_serving::Telemetry;
+use narrows_serving::problem::ok;
+use narrows_serving::server_span::{Route, trace};
 
 pub(crate) const PATH: &str = "/api/deliveries/summary";
 /// Deliveries are from here on, as in the original.
@@ -24,12 +24,12 @@ const COUNTS: u32 = 8_999;
 ///
 /// # Errors
 ///
-/// [`Error::Bind`] if the port is not to be had, [`Error::Telemetry`] if spans cannot be exported as asked for.
+/// [`Error::Serving`] if the port is not to be had or spans cannot be exported as asked for.
 pub async fn open(port: u16, delay: Duration) -> Result<Service, Error> {
-    let telemetry = Telemetry::from_env("delivery")?;
-    let route = Arc::new(Route { path: PATH, tracer: telemetry.tracer() });
+    let telemetry = Telemetry::from_env(crate::SCOPE, "delivery")?;
+    let route = Route { path: PATH, tracer: telemetry.tracer() };
     let traced = get(summary).route_layer(axum::middleware::from_fn_with_state(route, trace));
-    Service::bind(port, Router::new().route(PATH, traced).with_state(delay), telemetry).await
+    Ok(Service::bind(port, Router::new().route(PATH, traced).with_state(delay), telemetry).await?)
 }
 
 async fn summary(State(delay): State<Duration>, request: Request) -> Response {
@@ -38,7 +38,7 @@ async fn summary(State(delay): State<Duration>, request: Request) -> Response {
         Err(problem) => return problem.into_response(),
     };
     tokio::time::sleep(delay).await;
-    problem::ok(&json!({ "count": count(&period.owner) }))
+    ok(&json!({ "count": count(&period.owner) }))
 }
 
 /// The same for the same owner: FNV-1a (Fowler, Noll and Vo) of the name.

@@ -17,12 +17,12 @@ use opentelemetry::{Context, KeyValue};
 use serde::{Deserialize, Serialize};
 
 use crate::period::Period;
-use crate::problem::Problem;
-use crate::server_span::{Route, Trace, trace};
 use crate::store::{Query, Store, StoreConfig, StoreError};
-use crate::telemetry::Telemetry;
 use crate::work::burn;
-use crate::{BaseUrl, Error, Parallelism, Routing, Service, problem};
+use crate::{BaseUrl, Error, Parallelism, Routing, Service};
+use narrows_serving::Telemetry;
+use narrows_serving::problem::{Problem, ok};
+use narrows_serving::server_span::{Route, Trace, trace};
 
 pub(crate) const PATH: &str = "/api/dronedeliveries/utilization";
 /// The original's controller and action, which is how Application Insights names the operation: its own attribute for
@@ -59,11 +59,11 @@ pub struct Config {
 ///
 /// # Errors
 ///
-/// [`Error::Setting`] for a setting outside its range, [`Error::Bind`] if the port is not to be had, [`Error::Client`]
-/// and [`Error::Telemetry`] if the clients for the store and for spans cannot be built.
+/// [`Error::Setting`] for a setting outside its range, [`Error::Serving`] if the port is not to be had or spans cannot
+/// be exported, [`Error::Client`] if the client for the store cannot be built.
 pub async fn open(port: u16, config: Config) -> Result<Service, Error> {
-    let telemetry = Telemetry::from_env("dronescheduler")?;
-    Service::bind(port, router(config, &telemetry)?, telemetry).await
+    let telemetry = Telemetry::from_env(crate::SCOPE, "dronescheduler")?;
+    Ok(Service::bind(port, router(config, &telemetry)?, telemetry).await?)
 }
 
 fn router(config: Config, telemetry: &Telemetry) -> Result<Router, Error> {
@@ -80,7 +80,7 @@ fn router(config: Config, telemetry: &Telemetry) -> Result<Router, Error> {
         telemetry.tracer(),
     )?;
     let scheduler = Scheduler { store, half_delay: config.platform_delay / 2, half_work: config.cpu_work / 2 };
-    let route = Arc::new(Route { path: PATH, tracer: telemetry.tracer() });
+    let route = Route { path: PATH, tracer: telemetry.tracer() };
     let traced = get(utilization).route_layer(axum::middleware::from_fn_with_state(route, trace));
     Ok(Router::new().route(PATH, traced).with_state(Arc::new(scheduler)))
 }
@@ -142,7 +142,7 @@ impl Scheduler {
             let detail = format!("no utilization of owner {owner:?} in month {month} of {year}");
             return Err(Problem::new(StatusCode::NOT_FOUND, &detail));
         }
-        Ok(problem::ok(&sums))
+        Ok(ok(&sums))
     }
 }
 

@@ -3,26 +3,12 @@
 /// A service that cannot be started or that ended.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The port is not to be had.
-    #[error("cannot listen on 127.0.0.1:{port}")]
-    Bind {
-        /// The port that was asked for; 0 is any.
-        port: u16,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// The listener failed.
-    #[error("cannot go on listening")]
-    Serve(#[source] std::io::Error),
-    /// The signals that ask a service to end cannot be listened for.
-    #[error("cannot listen for signals")]
-    Signals(#[source] std::io::Error),
+    /// It cannot listen, serve, hear signals or export its telemetry.
+    #[error(transparent)]
+    Serving(#[from] narrows_serving::Error),
     /// The HTTP client for other services cannot be built.
     #[error("cannot build the HTTP client")]
     Client(#[source] reqwest::Error),
-    /// The exporter of spans cannot be built from the `OTEL_…` variables.
-    #[error("cannot set up the export of spans: {0}")]
-    Telemetry(String),
     /// A setting is outside its range.
     #[error("{name} is {value:?}, expected {expected}")]
     Setting {

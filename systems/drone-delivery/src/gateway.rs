@@ -20,10 +20,10 @@ use serde_json::{Map, Value, json};
 
 use crate::outgoing::{self, CallError, Reply};
 use crate::period::Period;
-use crate::problem::Problem;
-use crate::server_span::{Route, Trace, trace};
-use crate::telemetry::Telemetry;
-use crate::{BaseUrl, Error, Service, delivery, dronescheduler, package, problem};
+use crate::{BaseUrl, Error, Service, delivery, dronescheduler, package};
+use narrows_serving::Telemetry;
+use narrows_serving::problem::{Problem, ok};
+use narrows_serving::server_span::{Route, Trace, trace};
 
 const PATH: &str = "/api/invoices";
 /// Calls for one part, repeats included.
@@ -52,11 +52,11 @@ pub struct Config {
 ///
 /// # Errors
 ///
-/// [`Error::Bind`] if the port is not to be had, [`Error::Client`] and [`Error::Telemetry`] if the clients for the
-/// parts and for spans cannot be built.
+/// [`Error::Serving`] if the port is not to be had or spans cannot be exported, [`Error::Client`] if the client for the
+/// parts cannot be built.
 pub async fn open(port: u16, config: &Config) -> Result<Service, Error> {
-    let telemetry = Telemetry::from_env("gateway")?;
-    Service::bind(port, router(config, &telemetry)?, telemetry).await
+    let telemetry = Telemetry::from_env(crate::SCOPE, "gateway")?;
+    Ok(Service::bind(port, router(config, &telemetry)?, telemetry).await?)
 }
 
 fn router(config: &Config, telemetry: &Telemetry) -> Result<Router, Error> {
@@ -70,7 +70,7 @@ fn router(config: &Config, telemetry: &Telemetry) -> Result<Router, Error> {
         ],
         retry_delay: config.retry_delay,
     };
-    let route = Arc::new(Route { path: PATH, tracer: telemetry.tracer() });
+    let route = Route { path: PATH, tracer: telemetry.tracer() };
     let traced = get(invoice).route_layer(axum::middleware::from_fn_with_state(route, trace));
     Ok(Router::new().route(PATH, traced).with_state(Arc::new(gateway)))
 }
@@ -133,7 +133,7 @@ fn assemble(parts: [Result<(&'static str, Value), Omitted>; 3]) -> Response {
     if !omitted.is_empty() {
         invoice.insert("omitted".to_owned(), json!(omitted));
     }
-    problem::ok(&invoice)
+    ok(&invoice)
 }
 
 impl Gateway {

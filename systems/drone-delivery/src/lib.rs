@@ -10,16 +10,10 @@
 //! services of the original that an invoice does not touch.
 
 mod base_url;
-mod connections;
 mod error;
 mod outgoing;
 mod period;
-mod problem;
-mod server;
-mod server_span;
-mod signals;
 mod store;
-mod telemetry;
 #[cfg(test)]
 mod testing;
 mod work;
@@ -31,9 +25,11 @@ pub mod package;
 
 pub use base_url::BaseUrl;
 pub use error::Error;
-pub use server::Service;
-pub use signals::stop_signal;
+pub use narrows_serving::{Service, stop_signal};
 pub use store::{Parallelism, Routing};
+
+/// What its spans name as their instrumentation.
+const SCOPE: &str = "narrows-drone-delivery";
 
 /// The experiment that puts the four variants of the case study under load, as YAML.
 pub const EXPERIMENT: &str = include_str!("../experiment.yaml");

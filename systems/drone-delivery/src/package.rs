@@ -1,6 +1,5 @@
 //! `package`: what an owner's packages weigh. As in the original, a constant.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -10,9 +9,10 @@ use axum::routing::get;
 use serde_json::json;
 
 use crate::period::Period;
-use crate::server_span::{Route, trace};
-use crate::telemetry::Telemetry;
-use crate::{Error, Service, problem};
+use crate::{Error, Service};
+use narrows_serving::Telemetry;
+use narrows_serving::problem::ok;
+use narrows_serving::server_span::{Route, trace};
 
 pub(crate) const PATH: &str = "/api/packages/summary";
 const TOTAL_WEIGHT: u32 = 400;
@@ -21,12 +21,12 @@ const TOTAL_WEIGHT: u32 = 400;
 ///
 /// # Errors
 ///
-/// [`Error::Bind`] if the port is not to be had, [`Error::Telemetry`] if spans cannot be exported as asked for.
+/// [`Error::Serving`] if the port is not to be had or spans cannot be exported as asked for.
 pub async fn open(port: u16, delay: Duration) -> Result<Service, Error> {
-    let telemetry = Telemetry::from_env("package")?;
-    let route = Arc::new(Route { path: PATH, tracer: telemetry.tracer() });
+    let telemetry = Telemetry::from_env(crate::SCOPE, "package")?;
+    let route = Route { path: PATH, tracer: telemetry.tracer() };
     let traced = get(summary).route_layer(axum::middleware::from_fn_with_state(route, trace));
-    Service::bind(port, Router::new().route(PATH, traced).with_state(delay), telemetry).await
+    Ok(Service::bind(port, Router::new().route(PATH, traced).with_state(delay), telemetry).await?)
 }
 
 async fn summary(State(delay): State<Duration>, request: Request) -> Response {
@@ -34,5 +34,5 @@ async fn summary(State(delay): State<Duration>, request: Request) -> Response {
         return problem.into_response();
     }
     tokio::time::sleep(delay).await;
-    problem::ok(&json!({ "totalWeight": TOTAL_WEIGHT }))
+    ok(&json!({ "totalWeight": TOTAL_WEIGHT }))
 }

@@ -4,7 +4,7 @@ use axum::extract::Query;
 use axum::http::{StatusCode, Uri};
 use serde_json::json;
 
-use crate::problem::Problem;
+use narrows_serving::problem::Problem;
 
 /// The longest owner id, in bytes.
 const OWNER_BYTES_MAX: usize = 255;

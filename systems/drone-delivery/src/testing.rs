@@ -16,7 +16,7 @@ use tokio::net::TcpListener;
 
 use crate::BaseUrl;
 use crate::outgoing::{client, exchange};
-use crate::telemetry::Telemetry;
+use narrows_serving::Telemetry;
 
 /// A request that a fake has had.
 #[derive(Debug, Clone)]
@@ -172,7 +172,7 @@ pub(crate) struct Recorded(InMemorySpanExporter);
 
 impl Recorded {
     pub(crate) fn telemetry(&self) -> Telemetry {
-        Telemetry::of(SdkTracerProvider::builder().with_simple_exporter(self.0.clone()).build())
+        Telemetry::of(crate::SCOPE, SdkTracerProvider::builder().with_simple_exporter(self.0.clone()).build())
     }
 
     /// In the order of their ends.

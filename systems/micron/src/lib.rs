@@ -10,29 +10,28 @@
 //! more than one kind of write.
 
 mod cache;
-mod connections;
 mod database;
 mod error;
 mod ledger;
 mod meters;
 mod owners;
-mod problem;
 mod proof;
 mod retry;
-mod server;
-mod server_span;
 mod service;
 mod session;
-mod signals;
-mod telemetry;
 mod transfer;
 
 pub use database::Node;
 pub use error::Error;
+pub use narrows_serving::{Service, stop_signal};
 pub use owners::Queries;
-pub use server::Service;
 pub use service::{Config, open};
-pub use signals::stop_signal;
+pub use session::Moved;
 
-/// The tables and their rows, as SQL for MariaDB.
+/// What its spans and metrics name as their instrumentation.
+const SCOPE: &str = "narrows-micron";
+
+/// The experiment over the four variants of the case study, as YAML.
+pub const EXPERIMENT: &str = include_str!("../experiment.yaml");
+/// The tables and their rows, as SQL for MariaDB, which the experiment names as `schema.sql`.
 pub const SCHEMA: &str = include_str!("../schema.sql");

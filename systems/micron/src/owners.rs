@@ -4,11 +4,11 @@
 //! owners here. Both give the same page. A page that is in the cache asks nothing.
 
 use std::str::FromStr;
-use std::time::Duration;
 
 use axum::body::Bytes;
-use opentelemetry::trace::TraceContextExt as _;
+use opentelemetry::trace::{TraceContextExt as _, Tracer as _};
 use opentelemetry::{Context, KeyValue};
+use opentelemetry_sdk::trace::SdkTracer;
 use serde::Serialize;
 
 use crate::Error;
@@ -101,16 +101,19 @@ pub(crate) struct Owners {
     queries: Queries,
     cache: Cache<Page, Bytes, Failure>,
     meters: Meters,
+    tracer: SdkTracer,
 }
 
 impl Owners {
-    pub(crate) fn new(queries: Queries, ttl: Duration, entries_max: usize, meters: Meters) -> Self {
-        Self { queries, cache: Cache::new(ttl, entries_max), meters }
+    pub(crate) fn new(queries: Queries, cache: Cache<Page, Bytes, Failure>, meters: Meters, tracer: SdkTracer) -> Self {
+        Self { queries, cache, meters, tracer }
     }
 
-    /// The page as JSON.
+    /// The page as JSON. The wait for another request's load is a part of the span `page`.
     pub(crate) async fn page(&self, cx: &Context, pool: &Pool, page: Page) -> Result<Bytes, Failure> {
-        let (source, body) = self.cache.get(&page, self.load(cx, pool, page)).await;
+        let within = cx.with_span(self.tracer.build_with_context(self.tracer.span_builder("page"), cx));
+        let (source, body) = self.cache.get(&page, self.load(&within, pool, page)).await;
+        within.span().end();
         self.meters.cached(source.name());
         cx.span().set_attribute(KeyValue::new("micron.cache.result", source.name()));
         body

@@ -9,20 +9,24 @@ use axum::extract::{DefaultBodyLimit, Query, State};
 use axum::http::{Response, StatusCode};
 use axum::routing::{MethodRouter, get, post};
 use axum::{Extension, Json, Router, middleware};
+use opentelemetry::Context;
+use opentelemetry::trace::Tracer as _;
+use opentelemetry_sdk::trace::SdkTracer;
 use serde::Deserialize;
 use serde_json::json;
 
+use crate::cache::Cache;
 use crate::database::{Failure, Node, Pool, PoolConfig};
 use crate::ledger::Ledger;
 use crate::meters::Meters;
 use crate::owners::{Owners, PAGE_MAX, Page};
-use crate::problem::{Problem, encoded_answer, json_answer};
 use crate::retry::{RETRIES_MAX, Retries};
-use crate::server_span::{Route, Trace, trace};
-use crate::session::{Sessions, keep};
-use crate::telemetry::Telemetry;
+use crate::session::{Moved, Sessions, keep};
 use crate::transfer::{AMOUNT_MAX, NotDone, Transfer, Transfers};
 use crate::{Error, Queries, Service, proof};
+use narrows_serving::Telemetry;
+use narrows_serving::problem::{Problem, answer, encoded};
+use narrows_serving::server_span::{Route, Trace, trace};
 
 const OWNERS: &str = "/owners";
 const TRANSFERS: &str = "/transfers";
@@ -36,6 +40,8 @@ const CONNECTIONS_MAX: usize = 1_000;
 const CACHED_MAX: usize = 1_000_000;
 /// How long the ledger waits for its one connection to a node.
 const LEDGER_WAIT: Duration = Duration::from_secs(10);
+/// When to come again after the database was not to be had.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// The database, how it is used, and what a request takes besides.
 #[derive(Debug, Clone)]
@@ -44,6 +50,8 @@ pub struct Config {
     pub databases: Vec<Node>,
     /// Which instance this is, counted from 0, at most 999: it uses the node of this number, modulo their count.
     pub instance: usize,
+    /// What becomes of a session that comes from another instance.
+    pub moved: Moved,
     /// How owners come to their items.
     pub queries: Queries,
     /// How often a transaction is begun again after the database undid it, 0 to 100.
@@ -84,11 +92,11 @@ impl Config {
 ///
 /// # Errors
 ///
-/// [`Error::Setting`] for a setting outside its range, [`Error::Bind`] if the port is not to be had,
-/// [`Error::Telemetry`] and [`Error::Client`] if spans and metrics cannot be exported as asked for.
+/// [`Error::Setting`] for a setting outside its range, [`Error::Serving`] if the port is not to be had or spans and
+/// metrics cannot be exported as asked for.
 pub async fn open(port: u16, config: Config) -> Result<Service, Error> {
-    let telemetry = Telemetry::from_env()?;
-    Service::bind(port, router(config, &telemetry)?, telemetry).await
+    let telemetry = Telemetry::from_env(crate::SCOPE, "micron")?;
+    Ok(Service::bind(port, router(config, &telemetry)?, telemetry).await?)
 }
 
 struct Micron {
@@ -99,12 +107,13 @@ struct Micron {
     transfers: Transfers,
     ledger: Ledger,
     platform_delay: Duration,
+    tracer: SdkTracer,
 }
 
 fn router(config: Config, telemetry: &Telemetry) -> Result<Router, Error> {
     config.validate()?;
     let meters = Meters::new(&telemetry.meter());
-    let sessions = Sessions { instance: config.instance, meters: meters.clone() };
+    let sessions = Sessions { instance: config.instance, moved: config.moved, meters: meters.clone() };
     let traced = |path: &'static str, methods: MethodRouter<Arc<Micron>>| {
         let route = Route { path, tracer: telemetry.tracer() };
         methods
@@ -132,15 +141,23 @@ impl Micron {
         Self {
             pool: Pool::new(node, own, telemetry),
             nodes: nodes.collect(),
-            owners: Owners::new(config.queries, config.cache_ttl, config.cache_entries_max, meters.clone()),
+            owners: Owners::new(
+                config.queries,
+                Cache::new(config.cache_ttl, config.cache_entries_max),
+                meters.clone(),
+                telemetry.tracer(),
+            ),
             transfers: Transfers { retries: Retries { max: config.retries_max }, meters },
             ledger: Ledger::new(),
             platform_delay: config.platform_delay,
+            tracer: telemetry.tracer(),
         }
     }
 
-    async fn pass_the_platform(&self) {
+    async fn pass_the_platform(&self, cx: &Context) {
         if !self.platform_delay.is_zero() {
+            // It ends when it is dropped.
+            let _span = self.tracer.build_with_context(self.tracer.span_builder("platform"), cx);
             tokio::time::sleep(self.platform_delay).await;
         }
     }
@@ -164,9 +181,9 @@ async fn list(
     if page.number == 0 || !(1..=PAGE_MAX).contains(&page.size) {
         return bad_request(&format!("page counts from 1, and size is from 1 to {PAGE_MAX}"));
     }
-    micron.pass_the_platform().await;
+    micron.pass_the_platform(&cx).await;
     match micron.owners.page(&cx, &micron.pool, page).await {
-        Ok(body) => encoded_answer(StatusCode::OK, body),
+        Ok(body) => encoded(StatusCode::OK, body),
         Err(failure) => failed(&failure, failure.reason(), &failure.to_string()).into_response(),
     }
 }
@@ -183,9 +200,9 @@ async fn transfer(
     if transfer.from == transfer.to || !(1..=AMOUNT_MAX).contains(&transfer.amount) {
         return bad_request(&format!("from and to are different items, and amount is from 1 to {AMOUNT_MAX}"));
     }
-    micron.pass_the_platform().await;
+    micron.pass_the_platform(&cx).await;
     match micron.transfers.transfer(&cx, &micron.pool, &micron.ledger, transfer).await {
-        Ok(done) => json_answer(StatusCode::CREATED, &done),
+        Ok(done) => answer(StatusCode::CREATED, &done),
         Err(not_done) => problem_of(&not_done).into_response(),
     }
 }
@@ -210,7 +227,7 @@ async fn prove(State(micron): State<Arc<Micron>>, Extension(Trace(cx)): Extensio
         "nodes": nodes,
         "matches": status == StatusCode::OK,
     });
-    json_answer(status, &body)
+    answer(status, &body)
 }
 
 fn bad_request(detail: &str) -> Response<Body> {
@@ -231,15 +248,18 @@ fn problem_of(not_done: &NotDone) -> Problem {
 
 /// 503 when the database or a connection is not to be had, else 500; the reason is named.
 fn failed(failure: &Failure, reason: &str, detail: &str) -> Problem {
-    let status = match failure {
-        Failure::Unavailable { .. } | Failure::PoolTimeout => StatusCode::SERVICE_UNAVAILABLE,
-        _ => StatusCode::INTERNAL_SERVER_ERROR,
+    let problem = match failure {
+        Failure::Unavailable { .. } | Failure::PoolTimeout => {
+            Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail).with_retry_after(RETRY_AFTER)
+        }
+        _ => Problem::new(StatusCode::INTERNAL_SERVER_ERROR, detail),
     };
-    Problem::new(status, detail).with("reason", json!(reason))
+    problem.with("reason", json!(reason))
 }
 
 #[cfg(test)]
 mod tests {
+    use opentelemetry::trace::SpanKind;
     use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SpanData};
     use reqwest::header::{COOKIE, HeaderMap, SET_COOKIE};
     use serde_json::Value;
@@ -255,6 +275,7 @@ mod tests {
         Config {
             databases: vec![NOBODY.parse().unwrap()],
             instance,
+            moved: Moved::Served,
             queries: Queries::Joined,
             retries_max: 3,
             connections_max: 2,
@@ -268,9 +289,14 @@ mod tests {
 
     /// An instance whose database is away, and the spans it makes.
     async fn serve(instance: usize) -> (String, InMemorySpanExporter) {
+        serve_with(config(instance)).await
+    }
+
+    async fn serve_with(config: Config) -> (String, InMemorySpanExporter) {
         let spans = InMemorySpanExporter::default();
-        let telemetry = Telemetry::of(SdkTracerProvider::builder().with_simple_exporter(spans.clone()).build());
-        let router = router(config(instance), &telemetry).unwrap();
+        let telemetry =
+            Telemetry::of(crate::SCOPE, SdkTracerProvider::builder().with_simple_exporter(spans.clone()).build());
+        let router = router(config, &telemetry).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         tokio::spawn(async { axum::serve(listener, router).await.unwrap() });
@@ -286,6 +312,12 @@ mod tests {
 
     fn text<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
         headers[name].to_str().unwrap()
+    }
+
+    /// The spans of requests, without those within.
+    fn of_requests(spans: &InMemorySpanExporter) -> Vec<SpanData> {
+        let all = spans.get_finished_spans().unwrap();
+        all.into_iter().filter(|span| span.span_kind == SpanKind::Server).collect()
     }
 
     fn attribute(span: &SpanData, name: &str) -> Option<String> {
@@ -307,10 +339,27 @@ mod tests {
         assert_eq!((text(&headers, "micron-session"), text(&headers, "micron-instance")), ("moved", "1"));
         let moved = headers[SET_COOKIE].to_str().unwrap();
         assert_eq!(moved.split('.').next(), cookie.split('.').next());
-        let spans = spans.get_finished_spans().unwrap();
+        let spans = of_requests(&spans);
         let states: Vec<_> = spans.iter().filter_map(|span| attribute(span, "micron.session.state")).collect();
         assert_eq!(states, ["new", "kept"]);
         assert_eq!(attribute(&spans[0], "session.id"), attribute(&spans[1], "session.id"));
+    }
+
+    #[tokio::test]
+    async fn a_session_that_went_astray_is_refused_and_keeps_its_cookie() {
+        let (first, _) = serve(0).await;
+        let (second, _) = serve_with(Config { moved: Moved::Refused, ..config(1) }).await;
+        let (_, headers, _) = get(&format!("{first}/owners"), "traceparent", TRACED).await;
+        let cookie = headers[SET_COOKIE].to_str().unwrap().split(';').next().unwrap().to_owned();
+        let (status, headers, problem) = get(&format!("{second}/owners"), COOKIE.as_str(), &cookie).await;
+        assert_eq!((status, &problem["reason"]), (421, &json!("moved")));
+        assert_eq!((text(&headers, "micron-session"), headers.get(SET_COOKIE)), ("moved", None));
+        let (status, headers, _) = get(&format!("{second}/owners"), "traceparent", TRACED).await;
+        assert_eq!(
+            (status, text(&headers, "micron-session")),
+            (503, "new"),
+            "without a session there is none to refuse"
+        );
     }
 
     #[tokio::test]
@@ -318,7 +367,9 @@ mod tests {
         let (url, spans) = serve(0).await;
         get(&format!("{url}/owners?page=2"), "traceparent", TRACED).await;
         get(&format!("{url}/owners?page=2"), "traceparent", NOT_TRACED).await;
-        let spans = spans.get_finished_spans().unwrap();
+        let all = spans.get_finished_spans().unwrap();
+        assert!(all.iter().all(|span| span.span_context.trace_id().to_string() == TRACED[3..35]), "{all:?}");
+        let spans = of_requests(&spans);
         assert_eq!(spans.len(), 1);
         assert_eq!(spans[0].name, "GET /owners");
         assert_eq!(spans[0].span_context.trace_id().to_string(), &TRACED[3..35]);
@@ -328,9 +379,19 @@ mod tests {
         }
     }
 
+    #[tokio::test]
+    async fn a_span_names_its_client_as_the_first_proxy_saw_it() {
+        let (url, spans) = serve(0).await;
+        get(&format!("{url}/owners"), "x-forwarded-for", "127.0.0.7, 127.0.0.1").await;
+        get(&format!("{url}/owners"), "accept", "*/*").await;
+        let spans = of_requests(&spans);
+        let clients: Vec<_> = spans.iter().map(|span| attribute(span, "client.address")).collect();
+        assert_eq!(clients, [Some("127.0.0.7".to_owned()), None]);
+    }
+
     #[test]
     fn settings_have_ranges() {
-        let telemetry = Telemetry::of(SdkTracerProvider::default());
+        let telemetry = Telemetry::of(crate::SCOPE, SdkTracerProvider::default());
         type Change = fn(&mut Config);
         let wrong: [(Change, &str); 5] = [
             (|config| config.databases.clear(), "number of databases is \"0\", expected 1 to 100"),
@@ -348,7 +409,7 @@ mod tests {
 
     #[test]
     fn each_instance_has_its_node() {
-        let telemetry = Telemetry::of(SdkTracerProvider::default());
+        let telemetry = Telemetry::of(crate::SCOPE, SdkTracerProvider::default());
         let meters = Meters::new(&telemetry.meter());
         let nodes = || (1..=3).map(|port| format!("mysql://root@127.0.0.1:{port}/micron").parse().unwrap());
         let ports: Vec<u16> = (0..6)

@@ -2,21 +2,27 @@
 //!
 //! The service keeps nothing for a session. What it can tell is whether a client comes back to the same instance, and
 //! so to the same node of the database: the answer's header `micron-session` says `new`, `kept` or `moved`, and the
-//! request's span and a metric say it too. Who keeps a client where it is, is the proxy in front.
+//! request's span and a metric say it too. Who keeps a client where it is, is the proxy in front. Where that is relied
+//! upon, an instance refuses a session of another one with 421 and leaves its cookie alone, so every request that went
+//! astray is an error that somebody sees.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher as _, Hasher as _};
+use std::str::FromStr;
 
 use axum::extract::{Request, State};
 use axum::http::header::{COOKIE, SET_COOKIE};
-use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::Response;
 use opentelemetry::KeyValue;
 use opentelemetry::trace::TraceContextExt as _;
+use serde_json::json;
 
+use crate::Error;
 use crate::meters::Meters;
-use crate::server_span::Trace;
+use narrows_serving::problem::Problem;
+use narrows_serving::server_span::Trace;
 
 const COOKIE_NAME: &str = "micron_session";
 const STATE: HeaderName = HeaderName::from_static("micron-session");
@@ -24,10 +30,32 @@ const INSTANCE: HeaderName = HeaderName::from_static("micron-instance");
 /// How long a client keeps its session, seconds.
 const LIFETIME_S: u32 = 3_600;
 
+/// What becomes of a session that comes from another instance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moved {
+    /// It stays here from now on.
+    Served,
+    /// It is refused with 421, as it should have been sent to its own instance.
+    Refused,
+}
+
+impl FromStr for Moved {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        match text {
+            "served" => Ok(Self::Served),
+            "refused" => Ok(Self::Refused),
+            _ => Err(Error::Setting { name: "moved-sessions", value: text.to_owned(), expected: "served or refused" }),
+        }
+    }
+}
+
 /// What the middleware needs to know.
 #[derive(Debug, Clone)]
 pub(crate) struct Sessions {
     pub(crate) instance: usize,
+    pub(crate) moved: Moved,
     pub(crate) meters: Meters,
 }
 
@@ -75,14 +103,20 @@ pub(crate) async fn keep(State(sessions): State<Sessions>, request: Request, nex
         cx.span().set_attribute(KeyValue::new("session.id", format!("{:016x}", session.id)));
         cx.span().set_attribute(KeyValue::new("micron.session.state", state));
     }
-    let mut response = next.run(request).await;
+    let is_refused = state == "moved" && sessions.moved == Moved::Refused;
+    let mut response = if is_refused { misdirected(instance) } else { next.run(request).await };
     let headers = response.headers_mut();
     headers.insert(STATE, HeaderValue::from_static(state));
     headers.insert(INSTANCE, HeaderValue::from(instance));
-    if known != Some(session) {
+    if known != Some(session) && !is_refused {
         session.cookie().map(|cookie| headers.append(SET_COOKIE, cookie));
     }
     response
+}
+
+fn misdirected(instance: usize) -> Response {
+    let detail = format!("the session belongs to another instance than {instance}");
+    Problem::new(StatusCode::MISDIRECTED_REQUEST, &detail).with("reason", json!("moved")).into_response()
 }
 
 /// A number that nobody can foretell and nobody has to: the standard library seeds its hash tables with it.

@@ -45,14 +45,16 @@ struct Length {
     time_scale: f64,
     /// How often each test is made.
     repetitions: u32,
+    /// The variants that are run; all when empty.
+    variants: &'static [&'static str],
 }
 
 const DEMOS: &[Demo] = &[
     Demo {
         name: "customer-360",
         about: "three services in a chain over PostgreSQL, without and with a proxy beside each",
-        short: Length { takes: "about 1 minute", time_scale: 0.1, repetitions: 1 },
-        full: Length { takes: "about 25 minutes", time_scale: 1.0, repetitions: 3 },
+        short: Length { takes: "about 1 minute", time_scale: 0.1, repetitions: 1, variants: &[] },
+        full: Length { takes: "about 25 minutes", time_scale: 1.0, repetitions: 3, variants: &[] },
         needs: Some("PostgreSQL (the package postgresql of Debian and Ubuntu)"),
         text: narrows_customer_360::EXPERIMENT,
         files: &[("schema.sql", narrows_customer_360::SCHEMA)],
@@ -60,11 +62,36 @@ const DEMOS: &[Demo] = &[
     Demo {
         name: "drone-delivery",
         about: "a gateway that gathers invoices from three services, each test with one more change than the last",
-        short: Length { takes: "about 2 minutes", time_scale: 0.055, repetitions: 1 },
-        full: Length { takes: "about 33 minutes", time_scale: 1.0, repetitions: 1 },
+        short: Length { takes: "about 2 minutes", time_scale: 0.055, repetitions: 1, variants: &[] },
+        full: Length { takes: "about 33 minutes", time_scale: 1.0, repetitions: 1, variants: &[] },
         needs: None,
         text: narrows_drone_delivery::EXPERIMENT,
         files: &[],
+    },
+    Demo {
+        name: "hello-cities",
+        about: "durable orchestrations, each step a transaction of its own or all in one log",
+        short: Length {
+            takes: "under 1 minute",
+            time_scale: 1.0,
+            repetitions: 1,
+            variants: &["classic-1000", "durable-1000", "durable-10000"],
+        },
+        full: Length { takes: "about 4 minutes", time_scale: 1.0, repetitions: 1, variants: &[] },
+        needs: None,
+        text: narrows_hello_cities::EXPERIMENT,
+        files: &[],
+    },
+    Demo {
+        name: "micron",
+        about: "six instances over one node of MariaDB and then three, each test with one more change than the last",
+        short: Length { takes: "about 3 minutes", time_scale: 0.1, repetitions: 1, variants: &[] },
+        full: Length { takes: "about 21 minutes", time_scale: 1.0, repetitions: 1, variants: &[] },
+        needs: Some(
+            "MariaDB, Galera, rsync and NGINX (Debian's packages mariadb-server, galera-4, rsync, nginx-light)",
+        ),
+        text: narrows_micron::EXPERIMENT,
+        files: &[("schema.sql", narrows_micron::SCHEMA)],
     },
 ];
 
@@ -114,10 +141,11 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
     if arguments.keep {
         keep(demo, &file, time_scale)?;
     }
-    announce(demo, &experiment, arguments);
+    let variants = chosen(&arguments.variant, length);
+    announce(demo, &experiment, arguments, &variants);
     let (ended, outcome) = run_and_tell(&Wanted {
         experiment: &experiment,
-        variants: &arguments.variant,
+        variants: &variants,
         repetitions: length.repetitions,
         time_scale,
         path: &path,
@@ -211,9 +239,17 @@ impl Drop for Folder {
     }
 }
 
+/// The variants to run: those that were asked for, else those of the form; all when there are none.
+fn chosen(asked: &[String], length: &Length) -> Vec<String> {
+    if asked.is_empty() { length.variants.iter().map(|name| (*name).to_owned()).collect() } else { asked.to_vec() }
+}
+
 /// Says what will happen.
-fn announce(demo: &Demo, experiment: &Experiment, arguments: &Arguments) {
-    let tests = if arguments.variant.is_empty() { experiment.variants.len() } else { arguments.variant.len() };
+fn announce(demo: &Demo, experiment: &Experiment, arguments: &Arguments, variants: &[String]) {
+    let left_out = experiment.variants.iter().map(|variant| variant.name.as_str());
+    let left_out: Vec<&str> =
+        left_out.filter(|name| !variants.is_empty() && !variants.iter().any(|chosen| chosen == name)).collect();
+    let tests = if variants.is_empty() { experiment.variants.len() } else { variants.len() };
     let is_whole = arguments.variant.is_empty() && arguments.time_scale.is_none();
     let takes = match (is_whole, arguments.full) {
         (true, true) => format!("{}; ", demo.full.takes),
@@ -221,6 +257,9 @@ fn announce(demo: &Demo, experiment: &Experiment, arguments: &Arguments) {
         (false, _) => String::new(),
     };
     stderr::say(&format!("{}: {} of {}", demo.name, plural(tests, "test"), demo.about));
+    if arguments.variant.is_empty() && !left_out.is_empty() {
+        stderr::say(&format!("left out because of its length: {}; `--full` has it", left_out.join(", ")));
+    }
     stderr::say(&format!("{takes}Ctrl-C ends it, and what was measured until then is kept"));
     let needs = demo.needs.map_or("with nothing to install".to_owned(), |needs| format!("and needs {needs}"));
     stderr::say(&format!("all of it runs on this machine, {needs}\n"));
@@ -265,7 +304,10 @@ mod tests {
             let folder = Folder::with(demo.files).unwrap();
             let experiment = experiment::parse(demo.text, demo.name, folder.path()).unwrap();
             assert_eq!(experiment.name, demo.name);
-            assert!(demo.short.time_scale < demo.full.time_scale);
+            let is_known = |name: &&str| experiment.variants.iter().any(|variant| variant.name == **name);
+            assert!(demo.short.variants.iter().chain(demo.full.variants).all(is_known));
+            let is_shorter = demo.short.time_scale < demo.full.time_scale;
+            assert!(is_shorter || (demo.full.variants.is_empty() && !demo.short.variants.is_empty()), "{}", demo.name);
         }
     }
 

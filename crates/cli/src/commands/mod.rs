@@ -17,6 +17,8 @@ pub(crate) mod import;
 pub(crate) mod init;
 pub(crate) mod load;
 pub(crate) mod man;
+#[cfg(feature = "reference-systems")]
+pub(crate) mod orchestrations;
 pub(crate) mod query;
 pub(crate) mod report;
 pub(crate) mod run;

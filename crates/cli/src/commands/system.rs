@@ -13,6 +13,7 @@ use crate::exit::{Exit, Failure, with_causes};
 use crate::{Outcome, stderr};
 
 mod customer_360;
+mod hello_cities;
 mod micron;
 
 /// The longest time that a setting may name.
@@ -31,6 +32,8 @@ enum System {
     Customer360(customer_360::Customer360),
     /// Invoices for drone deliveries: a gateway over three services, one of them over a document store
     DroneDelivery(DroneDelivery),
+    /// Durable orchestrations over the engine's log or over SQLite: one service, or one workload and its figures
+    HelloCities(hello_cities::HelloCities),
     /// Owners with their items, and transfers between items, over MariaDB
     Micron(micron::Micron),
 }
@@ -134,6 +137,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
             let port = port_of(service.port())?;
             runtime.block_on(service.run(port)).map_err(|error| Failure::new(with_causes(&error)))?;
         }
+        System::HelloCities(hello_cities) => return hello_cities.execute(&runtime),
         System::Micron(micron) => {
             let port = port_of(micron.port())?;
             runtime.block_on(micron.run(port)).map_err(|error| Failure::new(with_causes(&error)))?;
@@ -167,7 +171,7 @@ impl DroneDeliveryService {
         let stop = stop_signal()?;
         let (name, opened) = self.open(port).await?;
         stderr::say(&format!("{name} listens on http://{}", opened.address()));
-        opened.run(stop).await
+        Ok(opened.run(stop).await?)
     }
 
     async fn open(&self, port: u16) -> Result<(&'static str, Service), Error> {

@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -15,7 +16,7 @@ use rustix::process::{Pid, Signal, kill_process};
 const RUN_PATIENCE: Duration = Duration::from_secs(600);
 
 /// The longest a test waits for anything else.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A folder of the test's own, with an experiment in it.
 pub(crate) struct Bench {
@@ -50,28 +51,7 @@ impl Bench {
     }
 
     pub(crate) fn run(&self, arguments: &[&str]) -> Output {
-        let mut child = self.narrows(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let pid = Pid::from_child(&child);
-        let (out, err) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
-        let read = |mut stream: Box<dyn Read + Send>| {
-            std::thread::spawn(move || {
-                let mut bytes = Vec::new();
-                stream.read_to_end(&mut bytes).map(|_| bytes).unwrap()
-            })
-        };
-        let (out, err) = (read(Box::new(out)), read(Box::new(err)));
-        let deadline = Instant::now() + RUN_PATIENCE;
-        while child.try_wait().unwrap().is_none() && Instant::now() < deadline {
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        let is_late = child.try_wait().unwrap().is_none();
-        if is_late {
-            let _ = kill_process(pid, Signal::KILL);
-        }
-        let status = child.wait().unwrap();
-        let output = Output { status, stdout: out.join().unwrap(), stderr: err.join().unwrap() };
-        assert!(!is_late, "{arguments:?} took longer than {RUN_PATIENCE:?}:\n{}", text(&output.stderr));
-        output
+        end(self.narrows(arguments))
     }
 
     /// Starts it and waits until standard error has a line with this text.
@@ -94,6 +74,47 @@ impl Bench {
     }
 }
 
+/// Runs a command to its end and keeps what it printed.
+pub(crate) fn end(mut command: Command) -> Output {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let pid = Pid::from_child(&child);
+    let (out, err) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
+    let read = |mut stream: Box<dyn Read + Send>| {
+        std::thread::spawn(move || {
+            let mut bytes = Vec::new();
+            stream.read_to_end(&mut bytes).map(|_| bytes).unwrap()
+        })
+    };
+    let (out, err) = (read(Box::new(out)), read(Box::new(err)));
+    let deadline = Instant::now() + RUN_PATIENCE;
+    while child.try_wait().unwrap().is_none() && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let is_late = child.try_wait().unwrap().is_none();
+    if is_late {
+        let _ = kill_process(pid, Signal::KILL);
+    }
+    let status = child.wait().unwrap();
+    let output = Output { status, stdout: out.join().unwrap(), stderr: err.join().unwrap() };
+    assert!(!is_late, "{command:?} took longer than {RUN_PATIENCE:?}:\n{}", text(&output.stderr));
+    output
+}
+
+/// Whether there is a PostgreSQL server to start; says so where there is none, or where its tests are to be left out.
+pub(crate) fn has_postgres() -> bool {
+    let is_left_out = std::env::var_os("NARROWS_TEST_SKIP_POSTGRES").is_some_and(|value| value == "1");
+    let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut folders = versions.map(|version| version.path().join("bin")).chain(std::env::split_paths(&path));
+    let is_there =
+        folders.any(|folder: PathBuf| ["psql", "initdb", "postgres"].iter().all(|name| folder.join(name).is_file()));
+    if is_left_out || !is_there {
+        writeln!(std::io::stderr().lock(), "skipped: PostgreSQL is missing, or NARROWS_TEST_SKIP_POSTGRES is set")
+            .unwrap();
+    }
+    is_there && !is_left_out
+}
+
 /// Whether services in Python can be started here. Without it their tests have nothing to test; `./test` counts that.
 pub(crate) fn has_python() -> bool {
     Command::new("python3")
@@ -113,6 +134,13 @@ pub(crate) fn ask(run: &Path, sql: &str) -> String {
         rusqlite::types::Value::Integer(n) => n.to_string(),
         other => format!("{other:?}"),
     }
+}
+
+/// Whether programs outside a run took the processors from a variant, as its caveats say. What limits a system is then
+/// not told by the system alone.
+pub(crate) fn is_crowded(run: &Path, variant: &str) -> bool {
+    let caveats = "caveats like '%Programs outside this run used%'";
+    ask(run, &format!("select count(*) from trials where variant = '{variant}' and {caveats}")) != "0"
 }
 
 /// The ids of processes that carry a mark of this run, whichever process of Narrows gave it.
@@ -145,6 +173,34 @@ pub(crate) fn cgroups(run_id: &str) -> Vec<PathBuf> {
     }
     found
 }
+
+/// Waits until nothing is left of a run that has ended: no process, no control group, no folder.
+pub(crate) fn nothing_is_left(bench: &Bench, run: &Path) {
+    let id = ask(run, "select id from run");
+    eventually("the end of every process of the run", || marked(&id).is_empty());
+    eventually("the removal of every control group of the run", || cgroups(&id).is_empty());
+    eventually("the removal of every scratch folder of the run", || bench.scratch().is_empty());
+}
+
+/// A port that nothing listens on now, and that no outgoing connection is given.
+pub(crate) fn free_port() -> u16 {
+    let is_free = |port: &u16| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok();
+    let first = 12_000 + (std::process::id() % 4_000) as u16;
+    (first..18_000).find(is_free).unwrap()
+}
+
+/// A service that listens at `PORT`, which it does not tell anyone.
+pub(crate) const OTHER_LISTENER: &str = r#"    other:
+      run:
+        - python3
+        - -c
+        - |
+          import socket, time
+          listener = socket.create_server(("127.0.0.1", PORT))
+          print("listening", flush=True)
+          time.sleep(3600)
+      ready: { log: listening }
+"#;
 
 /// Asks again and again until it is so, for a bounded time.
 pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {

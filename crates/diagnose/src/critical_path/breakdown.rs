@@ -254,6 +254,14 @@ mod tests {
     }
 
     #[test]
+    fn behind_a_sidecar_a_database_is_called_as_without_one() {
+        let through = query("SELECT a FROM t").to_port(FIRST_PORT + 7).at(10.0, 30.0);
+        let trial = TrialBuilder::new("a").service("store", None).stand_in_port(FIRST_PORT + 7);
+        let told = breakdowns(trial.traces([request().child(through).trace(1)])).remove(0).parts;
+        assert!(told.iter().any(|part| part.category == to("store") && part.mean_ns == 30e6), "{told:?}");
+    }
+
+    #[test]
     fn each_service_has_its_own_view() {
         let trace = request()
             .child(

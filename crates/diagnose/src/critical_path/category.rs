@@ -40,7 +40,9 @@ pub(crate) struct Names {
 
 impl Names {
     pub(crate) fn of(trial: &TrialEvidence) -> Self {
-        let by_port = trial.services.iter().map(|instance| (instance.port, instance.service.clone())).collect();
+        let ports = trial.services.iter().flat_map(|one| one.stand_in_ports.iter().copied().chain([one.port]));
+        let named = |port| Some((port, trial.reached_at(Some(port))?.service.clone()));
+        let by_port = ports.filter_map(named).collect();
         let reported = trial.throughput();
         let store = reported.first().map(|partition| partition.service.clone());
         let store = store.filter(|name| reported.iter().all(|partition| partition.service == *name));

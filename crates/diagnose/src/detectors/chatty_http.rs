@@ -16,7 +16,6 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use narrows_model::finding::{Confidence, Figure, Finding};
-use narrows_model::run::ServiceInstance;
 use narrows_model::trace::{Span, SpanId};
 use narrows_model::units;
 
@@ -81,8 +80,7 @@ fn asked_of_hosts(reading: &Reading<'_>) -> BTreeMap<String, f64> {
 
 /// The service of this run that a call went to.
 fn service_of(reading: &Reading<'_>, call: &Span) -> Option<String> {
-    let is_its = |instance: &&ServiceInstance| Some(instance.port) == call.facts.server_port;
-    reading.trial.services.iter().find(is_its).map(|instance| instance.service.clone())
+    reading.trial.reached_at(call.facts.server_port).map(|instance| instance.service.clone())
 }
 
 /// Who is called: the address and port, the host of the URL, or the remote service.

@@ -80,7 +80,8 @@ impl<'a> Case<'a> {
 
     /// Requests that met a conflict and are so, as often as their traces stand for.
     fn count(&self, is_so: impl Fn(&Met<'_>) -> bool) -> f64 {
-        self.met.iter().filter(|met| is_so(met)).map(|met| met.handled.weight()).sum()
+        // From 0, as the sum of none is -0.
+        self.met.iter().filter(|met| is_so(met)).fold(0.0, |sum, met| sum + met.handled.weight())
     }
 
     /// Of all requests of the operation.

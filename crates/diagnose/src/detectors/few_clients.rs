@@ -211,7 +211,8 @@ impl<'a> Case<'a> {
 
 /// The part of all requests that each replica answered.
 fn shares_of<'a>(group: &'a Group<'a>) -> BTreeMap<&'a str, f64> {
-    let weight = |visits: &[Visit<'_>]| visits.iter().map(|visit| visit.weight).sum::<f64>();
+    // From 0, as the sum of none is -0.
+    let weight = |visits: &[Visit<'_>]| visits.iter().fold(0.0, |sum, visit| sum + visit.weight);
     let sum: f64 = group.places.values().map(|visits| weight(visits)).sum();
     let share = |visits: &[Visit<'_>]| if sum > 0.0 { weight(visits) / sum } else { 0.0 };
     group.places.iter().map(|(replica, visits)| (replica.as_str(), share(visits))).collect()

@@ -15,12 +15,14 @@ pub mod instrumentation_gap;
 pub mod n_plus_one;
 pub mod not_steady;
 pub mod offered_load_limited;
+pub mod outage;
 pub mod pool_wait;
 pub mod provisioned_rate;
 pub mod retrograde_throughput;
 pub mod retry_storm;
 pub mod serial_fan_out;
 pub mod sidecar_cost;
+pub mod slow_query;
 pub mod straggler_branch;
 pub mod throttling;
 pub mod unequal_rates;
@@ -41,12 +43,14 @@ pub const ALL: &[&dyn Detector] = &[
     &n_plus_one::NPlusOne,
     &not_steady::NotSteady,
     &offered_load_limited::OfferedLoadLimited,
+    &outage::Outage,
     &pool_wait::PoolWait,
     &provisioned_rate::ProvisionedRate,
     &retrograde_throughput::RetrogradeThroughput,
     &retry_storm::RetryStorm,
     &serial_fan_out::SerialFanOut,
     &sidecar_cost::SidecarCost,
+    &slow_query::SlowQuery,
     &straggler_branch::StragglerBranch,
     &throttling::Throttling,
     &unequal_rates::UnequalRates,

@@ -3,7 +3,8 @@
 //! Repetitions are found per request and judged per operation and statement over all traces of the trial, because one
 //! odd request is no cause and because what saturates a database under load is the number of queries, even where each
 //! is fast. What only the first requests of a trial do, to fill a cache, is no way to work: the later half of the
-//! requests must show it as well. The cost is the share of the operation's latency that the repetition takes, the program's own work
+//! requests must show it as well. Requests that ask no database, such as those that a cache answers, are no sign against
+//! it: the share is of those that do. The cost is the share of the operation's latency that the repetition takes, the program's own work
 //! between the queries included. It is no promise: the query that replaces them takes time too.
 
 use std::collections::BTreeMap;
@@ -27,6 +28,8 @@ pub struct NPlusOne;
 const STATEMENT_CHARS_MAX: usize = 60;
 /// From this share of the operation's traces on, the pattern is how the operation works, not how some calls of it do.
 const REGULAR_TRACE_SHARE: f64 = 0.5;
+/// Share of all requests of the operation that must show it, those that ask no database included.
+const TRACE_SHARE_MIN: f64 = 0.05;
 
 impl Detector for NPlusOne {
     fn id(&self) -> &'static str {
@@ -34,7 +37,7 @@ impl Detector for NPlusOne {
     }
 
     fn version(&self) -> u32 {
-        3
+        4
     }
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
@@ -66,7 +69,9 @@ struct Totals {
 #[derive(Debug, Clone, Copy)]
 struct Requests {
     weight: f64,
-    /// Those that began in the later half of the time.
+    /// Those that ask a database.
+    asking_weight: f64,
+    /// Those of them that began in the later half of the time.
     late_weight: f64,
     first_ns: i64,
     last_ns: i64,
@@ -85,12 +90,14 @@ impl Totals {
         for request in requests {
             let (weight, start_ns) = (request.trace.weight, request.entry.start_ns);
             totals.queries += weight * request.queries.len() as f64;
-            let none = Requests { weight: 0.0, late_weight: 0.0, first_ns: start_ns, last_ns: start_ns };
+            let none =
+                Requests { weight: 0.0, asking_weight: 0.0, late_weight: 0.0, first_ns: start_ns, last_ns: start_ns };
             let known = totals.by_operation.entry(key(request)).or_insert(none);
             known.weight += weight;
+            known.asking_weight += if request.queries.is_empty() { 0.0 } else { weight };
             (known.first_ns, known.last_ns) = (known.first_ns.min(start_ns), known.last_ns.max(start_ns));
         }
-        for request in requests {
+        for request in requests.iter().filter(|request| !request.queries.is_empty()) {
             if let Some(known) =
                 totals.by_operation.get_mut(&key(request)).filter(|k| k.is_late(request.entry.start_ns))
             {
@@ -130,9 +137,12 @@ struct Case<'a> {
     service: &'a str,
     operation: String,
     seen: Vec<Sighting<'a>>,
+    /// Of the operation's requests that ask a database.
     trace_share: f64,
-    /// The same of the requests in the later half of the time.
+    /// The same in the later half of the time.
     late_share: f64,
+    /// Of all its requests.
+    share_of_all: f64,
     query_share: f64,
 }
 
@@ -145,13 +155,22 @@ impl<'a> Case<'a> {
         let late: f64 = seen.iter().filter(is_late).map(|s| s.request.trace.weight).sum();
         seen.sort_by_key(|s| std::cmp::Reverse(s.request.entry.duration_ns()));
         let share = |part: f64, whole: f64| if whole > 0.0 { (part / whole).min(1.0) } else { 0.0 };
-        let (all, all_late) = of_operation.map_or((weight, late), |all| (all.weight, all.late_weight));
-        let (trace_share, query_share) = (share(weight, all), share(queries, totals.queries));
-        Self { service, operation, trace_share, late_share: share(late, all_late), query_share, seen }
+        let one = Requests { weight, asking_weight: weight, late_weight: late, first_ns: 0, last_ns: 0 };
+        let all = of_operation.unwrap_or(one);
+        Self {
+            service,
+            operation,
+            trace_share: share(weight, all.asking_weight),
+            late_share: share(late, all.late_weight),
+            share_of_all: share(weight, all.weight),
+            query_share: share(queries, totals.queries),
+            seen,
+        }
     }
 
     fn is_worth_saying(&self, thresholds: &Thresholds) -> bool {
         let is_common = self.seen.len() >= thresholds.n_plus_one_traces
+            && self.share_of_all >= TRACE_SHARE_MIN
             && self.trace_share >= thresholds.n_plus_one_trace_share
             && self.late_share >= thresholds.n_plus_one_trace_share;
         let is_dear = self.busy_ns() >= thresholds.n_plus_one_time_ns
@@ -209,7 +228,7 @@ impl<'a> Case<'a> {
                     self.median(|s| s.repetition.cost_ns as f64),
                     "ns",
                 ),
-                Figure::new("traces of the operation that show it", self.trace_share * 100.0, "%"),
+                Figure::new("traces of the operation with queries that show it", self.trace_share * 100.0, "%"),
                 Figure::new("share of all queries", self.query_share * 100.0, "%"),
             ],
             evidence_text: Some(self.evidence_text()),
@@ -243,7 +262,7 @@ impl<'a> Case<'a> {
     fn reasons(&self) -> Vec<String> {
         let (min, p50, max) = self.counts();
         let mut reasons = vec![format!(
-            "{} of the traces of {} show it ({} traces): after another query, {p50} of one shape follow under one parent.",
+            "{} of the traces of {} that ask a database show it ({} traces): after another query, {p50} of one shape follow under one parent.",
             units::percent(self.trace_share),
             self.operation,
             self.seen.len(),
@@ -410,6 +429,19 @@ mod tests {
             assert_eq!(findings.len(), 1, "with {name}: {findings:#?}");
             assert_eq!(findings[0].numbers[0].value, count, "with {name}");
         }
+    }
+
+    #[test]
+    fn what_a_cache_answers_is_no_sign_against_it() {
+        let asking = |number| orders(run_of(10, BEAT, |_| query(ROW))).trace(number);
+        let cached = |number| server("shop", "GET /orders").at(0.0, 1.0).trace(number);
+        let mixed = |asking_of_ten: u32| {
+            detect((0..100).map(|number| if number % 10 < asking_of_ten { asking(number) } else { cached(number) }))
+        };
+        assert_eq!((mixed(1).len(), mixed(10).len()), (1, 1));
+        assert!(mixed(1)[0].reasons[0].starts_with("100 % of the traces of GET /orders that ask a database show it"));
+        let rare = detect((0..100).map(|number| if number % 33 == 0 { asking(number) } else { cached(number) }));
+        assert_eq!(rare, [], "few enough do not matter");
     }
 
     #[test]

@@ -34,7 +34,7 @@ impl Detector for OfferedLoadLimited {
     }
 
     fn version(&self) -> u32 {
-        1
+        2
     }
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
@@ -48,16 +48,17 @@ impl Detector for OfferedLoadLimited {
                 |trial: &TrialEvidence| trial.trial.variant == variant.variant && trial.trial.state == TrialState::Done;
             run.trials.iter().position(is_meant)
         };
-        let Some(room) = finished(first).and_then(|at| Room::of(&run.trials[at], thresholds)) else {
-            return Vec::new();
+        let room_of = |at: usize| Some((at, Room::of(&run.trials[at], thresholds)?));
+        let Some((first_at, room)) = finished(first).and_then(room_of) else { return Vec::new() };
+        let of = |variant| {
+            let (at, its) = finished(variant).and_then(room_of)?;
+            let pair = Pair { first, variant, room: room.least(its)?, thresholds };
+            Some((at, pair.finding(self)?, variant))
         };
-        let of = |variant: &VariantSummary| {
-            let at = finished(variant)?;
-            let room = room.least(Room::of(&run.trials[at], thresholds)?)?;
-            let pair = Pair { first, variant, room, thresholds };
-            Some((at, pair.finding(self)?))
-        };
-        later.iter().filter_map(of).collect()
+        let found: Vec<(usize, Finding, &VariantSummary)> = later.iter().filter_map(of).collect();
+        let hidden: Vec<&VariantSummary> = found.iter().map(|(_, _, variant)| *variant).collect();
+        let of_first = (!hidden.is_empty()).then(|| (first_at, of_first(self, first, &hidden, room)));
+        of_first.into_iter().chain(found.into_iter().map(|(at, finding, _)| (at, finding))).collect()
     }
 }
 
@@ -113,6 +114,36 @@ fn of_steps(detector: &OfferedLoadLimited, reading: &Reading<'_>) -> Option<Find
             .into(),
         ..Finding::default()
     })
+}
+
+/// What the first variant says of those whose change its throughput hides.
+fn of_first(detector: &OfferedLoadLimited, first: &VariantSummary, hidden: &[&VariantSummary], room: Room) -> Finding {
+    let names: Vec<&str> = hidden.iter().map(|variant| variant.variant.as_str()).collect();
+    let (names, name) = (names.join(", "), &first.variant);
+    let (share, of) = room.share();
+    Finding {
+        detector: detector.id().into(),
+        version: detector.version(),
+        title: format!("the load asks for no more than {name} gives, so throughput cannot show what others change"),
+        resource: EXPERIMENT.into(),
+        cost_share: share,
+        cost_of: of.into(),
+        confidence: Confidence::High,
+        reasons: vec![
+            format!(
+                "Throughput is {} here and the same in {names}, because it is what the load asks for.",
+                units::rate(first.rate)
+            ),
+            room.told(),
+        ],
+        numbers: numbers_of(first, "this variant"),
+        ruled_out: vec![format!("No difference at all: in {names} it is more than noise.")],
+        falsified_by: format!("Under more load, {name} and {names} still have the same throughput."),
+        advice: format!(
+            "Compare {names} with {name} by latency, by requests under way and by CPU for each request, not by throughput."
+        ),
+        ..Finding::default()
+    }
 }
 
 /// How much less a load asks for than is there to be had.
@@ -259,18 +290,19 @@ impl Pair<'_> {
     }
 
     fn numbers(&self) -> Vec<Figure> {
-        let sides = [(self.first, "first variant"), (self.variant, "this variant")];
-        let of = |(variant, side): (&VariantSummary, &str)| {
-            let cpu = variant.cpu_seconds_per_request;
-            [
-                Some(Figure::new(format!("throughput, {side}"), variant.rate, "/s")),
-                Some(Figure::new(format!("mean latency, {side}"), variant.mean_ns, "ns")),
-                Some(Figure::new(format!("requests under way, {side}"), under_way(variant), "")),
-                cpu.map(|seconds| Figure::new(format!("CPU for each request, {side}"), seconds, "s")),
-            ]
-        };
-        sides.into_iter().flat_map(of).flatten().collect()
+        [numbers_of(self.first, "first variant"), numbers_of(self.variant, "this variant")].concat()
     }
+}
+
+fn numbers_of(variant: &VariantSummary, side: &str) -> Vec<Figure> {
+    let mut numbers = vec![
+        Figure::new(format!("throughput, {side}"), variant.rate, "/s"),
+        Figure::new(format!("mean latency, {side}"), variant.mean_ns, "ns"),
+        Figure::new(format!("requests under way, {side}"), under_way(variant), ""),
+    ];
+    let cpu = variant.cpu_seconds_per_request;
+    numbers.extend(cpu.map(|seconds| Figure::new(format!("CPU for each request, {side}"), seconds, "s")));
+    numbers
 }
 
 /// Little's law: throughput × latency.
@@ -302,7 +334,11 @@ mod tests {
     #[test]
     fn users_that_think_hide_a_gain() {
         let found = detect([closed("one", 3810, 1885.0, 67.66), closed("two", 3810, 1887.0, 30.51)]);
-        let [(1, finding)] = &found[..] else { panic!("one finding in the second trial, not {found:?}") };
+        let [(0, of_first), (1, finding)] = &found[..] else { panic!("one finding in each trial, not {found:?}") };
+        assert_eq!(
+            of_first.reasons[0],
+            "Throughput is 1,885/s here and the same in two, because it is what the load asks for."
+        );
         assert_eq!(
             finding.title,
             "the load asks for no more than one gives, so throughput cannot show what two changes"
@@ -317,19 +353,20 @@ mod tests {
     #[test]
     fn arrivals_that_are_all_answered_hide_a_gain() {
         let found = detect([open("one", 200.0, 20.0), open("two", 200.0, 10.0)]);
-        assert!(found[0].1.reasons[1].starts_with("At least 100 % of the arrivals"), "{found:?}");
+        assert!(found.iter().all(|(_, one)| one.reasons[1].starts_with("At least 100 % of the arrivals")), "{found:?}");
         let cpu = |name, cores| open(name, 200.0, 20.0).cpu("shop", 0, move |_| cores);
         let found = detect([cpu("one", 0.3), cpu("two", 0.6)]);
-        assert_eq!(found[0].1.reasons[2], "CPU for each request goes from 1.50 ms to 3.00 ms.");
+        assert_eq!(found[1].1.reasons[2], "CPU for each request goes from 1.50 ms to 3.00 ms.");
     }
 
     #[test]
     fn the_outcome_of_a_run_tells_it_where_it_belongs() {
         let run = run_of_trials([open("one", 200.0, 20.0).build(), open("two", 200.0, 10.0).build()]);
         let outcome = crate::conclude(run, vec![vec![], vec![]], Default::default(), &Thresholds::default());
-        assert_eq!(outcome.findings[0], []);
-        assert_eq!(outcome.findings[1][0].detector, "offered-load-limited");
-        assert!(outcome.findings[1][0].role.is_about_experiment());
+        for findings in &outcome.findings {
+            assert_eq!(findings[0].detector, "offered-load-limited");
+            assert!(findings[0].role.is_about_experiment());
+        }
     }
 
     #[test]

@@ -110,7 +110,8 @@ impl<'r, 'a> Bonds<'r, 'a> {
     }
 }
 
-fn are_at_one_time(a: &Finding, b: &Finding) -> bool {
+/// Whether two findings were seen in parts of the trial that overlap.
+pub(super) fn are_at_one_time(a: &Finding, b: &Finding) -> bool {
     match (&a.period, &b.period) {
         (Some(a), Some(b)) => a.start_ns < b.end_ns && b.start_ns < a.end_ns,
         _ => true,

@@ -29,6 +29,7 @@ use crate::detectors::hot_partition::HotPartition;
 use crate::detectors::instrumentation_gap::InstrumentationGap;
 use crate::detectors::not_steady::NotSteady;
 use crate::detectors::offered_load_limited::OfferedLoadLimited;
+use crate::detectors::outage::Outage;
 use crate::detectors::provisioned_rate::ProvisionedRate;
 use crate::detectors::retrograde_throughput::RetrogradeThroughput;
 use crate::detectors::sidecar_cost::SidecarCost;
@@ -54,6 +55,7 @@ pub(crate) fn ranked(mut findings: Vec<Finding>, reading: &Reading<'_>) -> Vec<F
     findings.iter_mut().for_each(|finding| finding.role = role(finding, least));
     drop_explained_gaps(&mut findings);
     drop_doubled_artefacts(&mut findings);
+    drop_explained_unrest(&mut findings);
     findings.sort_by(by_place);
     let mut findings = absorbed(findings, &bonds);
     findings.sort_by(by_place);
@@ -102,6 +104,15 @@ fn drop_doubled_artefacts(findings: &mut Vec<Finding>) {
         is_unsure && uneven.contains(&finding.resource)
     };
     findings.retain(|finding| !is_double(finding));
+}
+
+/// A window that held an outage is not steady because of that, which says more.
+fn drop_explained_unrest(findings: &mut Vec<Finding>) {
+    let outages: Vec<Finding> = findings.iter().filter(|one| one.detector == Outage.id()).cloned().collect();
+    findings.retain(|one| {
+        let is_held = outages.iter().any(|outage| bonds::are_at_one_time(outage, one));
+        one.detector != NotSteady.id() || !is_held
+    });
 }
 
 /// Where a finding stands: its role, how sure it is when it is in the way, its cost.

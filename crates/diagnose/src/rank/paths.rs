@@ -92,7 +92,7 @@ fn answered(trace: &Trace) -> BTreeSet<(&str, &str)> {
 /// The names that a call itself gives to what it calls.
 fn names_by_call<'a>(trial: &'a TrialEvidence, call: &'a Span) -> impl Iterator<Item = &'a str> {
     let facts = &call.facts;
-    let listens = trial.services.iter().filter(|instance| Some(instance.port) == facts.server_port);
+    let listens = trial.reached_at(facts.server_port).into_iter();
     let said = [&facts.db_system, &facts.server_address, &facts.peer_service];
     listens.map(|instance| instance.service.as_str()).chain(said.into_iter().flatten().map(String::as_str))
 }

@@ -13,11 +13,13 @@ use crate::detectors::cross_partition_query::CrossPartitionQuery;
 use crate::detectors::database_saturation::DatabaseSaturation;
 use crate::detectors::hot_partition::HotPartition;
 use crate::detectors::n_plus_one::NPlusOne;
+use crate::detectors::outage::Outage;
 use crate::detectors::pool_wait::PoolWait;
 use crate::detectors::provisioned_rate::ProvisionedRate;
 use crate::detectors::retrograde_throughput::RetrogradeThroughput;
 use crate::detectors::retry_storm::RetryStorm;
 use crate::detectors::serial_fan_out::SerialFanOut;
+use crate::detectors::slow_query::SlowQuery;
 use crate::detectors::straggler_branch::StragglerBranch;
 use crate::detectors::throttling::Throttling;
 
@@ -60,6 +62,12 @@ pub(super) struct Rule {
 
 /// Causes and their symptoms.
 pub(super) const CAUSES: &[Rule] = &[
+    Rule {
+        first: &[&Outage],
+        then: &[&Throttling, &RetryStorm],
+        ties: &[Tie::SameResource, Tie::Behind],
+        why: "What is down is asked in vain, and asked again.",
+    },
     Rule {
         first: &[&HotPartition],
         then: &[&Throttling, &ProvisionedRate],
@@ -127,6 +135,24 @@ pub(super) const CAUSES: &[Rule] = &[
         why: "Connections are held for longer while what answers them is full.",
     },
     Rule {
+        first: &[&HotPartition, &DatabaseSaturation, &CpuSaturation],
+        then: &[&SlowQuery],
+        ties: &[Tie::SameResource],
+        why: "What is full answers every query later than it would.",
+    },
+    Rule {
+        first: &[&SlowQuery],
+        then: &[&PoolWait],
+        ties: &[Tie::SameOperation],
+        why: "A connection is held for as long as the query takes.",
+    },
+    Rule {
+        first: &[&PoolWait],
+        then: &[&Throttling],
+        ties: &[Tie::SameResource],
+        why: "Who finds no connection in time is told to come again.",
+    },
+    Rule {
         first: &[&Throttling, &RetryStorm, &DatabaseSaturation, &CpuSaturation, &PoolWait],
         then: &[&RetrogradeThroughput],
         ties: &[Tie::OnTheWay],
@@ -144,6 +170,7 @@ pub(super) const CAUSES: &[Rule] = &[
             &SerialFanOut,
             &ChattyHttp,
             &CrossPartitionQuery,
+            &SlowQuery,
         ],
         then: &[&StragglerBranch],
         ties: &[Tie::InBranch],

@@ -86,6 +86,8 @@ pub(crate) struct Service {
     pub(crate) replicas: Option<u32>,
     /// Threads that share the work of a replica; 4 unless said.
     pub(crate) threads: Option<f64>,
+    /// Ports at which sidecars stand in for it.
+    pub(crate) stand_in_ports: Vec<u16>,
     /// What part of the load each replica has; even unless said.
     pub(crate) shares: Vec<f64>,
 }

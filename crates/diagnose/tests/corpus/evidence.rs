@@ -109,6 +109,7 @@ fn services_of(case: &Case) -> Vec<ServiceInstance> {
                 command: vec![name.clone()],
                 cpu_limit_cores: service.cap,
                 memory_limit_bytes: None,
+                stand_in_ports: service.stand_in_ports.clone(),
             });
         }
     }

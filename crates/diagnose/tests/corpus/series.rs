@@ -59,6 +59,7 @@ fn instance(service: &str) -> ServiceInstance {
         command: Vec::new(),
         cpu_limit_cores: None,
         memory_limit_bytes: None,
+        stand_in_ports: Vec::new(),
     }
 }
 

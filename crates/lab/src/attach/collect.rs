@@ -306,7 +306,16 @@ impl Sources {
 
 fn instance(service: &str, replica: u32, pid: u32, command: Vec<String>) -> ServiceInstance {
     let service = service.to_owned();
-    ServiceInstance { service, replica, pid, port: 0, command, cpu_limit_cores: None, memory_limit_bytes: None }
+    ServiceInstance {
+        service,
+        replica,
+        pid,
+        port: 0,
+        command,
+        cpu_limit_cores: None,
+        memory_limit_bytes: None,
+        stand_in_ports: Vec::new(),
+    }
 }
 
 /// What an endpoint did not tell.

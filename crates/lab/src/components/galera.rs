@@ -4,8 +4,6 @@
 //! node that is started again joins whoever is there; a cluster of one node is made anew over the same data.
 
 use std::path::Path;
-use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
 
 use super::gauges::{Gauges, PATIENCE};
 use super::mariadb::{Asker, data, status};
@@ -20,9 +18,6 @@ static PROGRAMS: &[&Program] = &[&MARIADB, &GALERA, &RSYNC];
 const NEW_CLUSTER: &str = "--wsrep-new-cluster";
 const STATE: &str = "wsrep_local_state_comment";
 const SYNCED: &str = "Synced";
-/// How long a node that answers may take until it has what the others have.
-const SYNC_PATIENCE: Duration = Duration::from_secs(60);
-const POLL: Duration = Duration::from_millis(100);
 
 impl Component for Galera {
     fn programs(&self) -> &'static [&'static Program] {
@@ -49,8 +44,16 @@ impl Component for Galera {
         launch
     }
 
+    /// Whether the node has what the others have.
+    fn is_usable(&self, place: &Place<'_>) -> Result<(), String> {
+        match status(place.service.port, STATE, PATIENCE) {
+            Ok(state) if state == SYNCED => Ok(()),
+            Ok(state) => Err(format!("it has not joined the cluster: its state is {state:?}, expected {SYNCED:?}")),
+            Err(reason) => Err(format!("it has not joined the cluster: asked for its state: {reason}")),
+        }
+    }
+
     fn once_ready(&self, place: &Place<'_>, workshop: &mut Workshop<'_>) -> Result<(), Error> {
-        await_synced(place, workshop)?;
         if place.service.replica == 0 { self.node.fill(place, workshop) } else { Ok(()) }
     }
 
@@ -88,30 +91,6 @@ fn settings(place: &Place<'_>, library: &Path) -> Vec<(&'static str, String)> {
             ),
         ),
     ]
-}
-
-/// Waits until the node has what the others have.
-fn await_synced(place: &Place<'_>, workshop: &Workshop<'_>) -> Result<(), Error> {
-    let deadline = Instant::now() + SYNC_PATIENCE;
-    loop {
-        let state = status(place.service.port, STATE, PATIENCE);
-        if state.as_deref() == Ok(SYNCED) {
-            return Ok(());
-        }
-        if workshop.stop.load(Ordering::Relaxed) {
-            return Err(Error::Interrupted);
-        }
-        if Instant::now() > deadline {
-            let node = place.service.replica + 1;
-            let state = state.unwrap_or_else(|reason| reason);
-            let what = format!(
-                "node {node} has not joined the cluster within {} s: its state is {state:?}, expected {SYNCED:?}",
-                SYNC_PATIENCE.as_secs()
-            );
-            return Err(place.failed(what, Vec::new()));
-        }
-        std::thread::sleep(POLL);
-    }
 }
 
 /// After a crash a node does not begin a cluster, since others may have gone on.

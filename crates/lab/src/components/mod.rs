@@ -8,12 +8,14 @@
 pub(crate) mod account;
 pub(crate) mod galera;
 pub(crate) mod gauges;
+mod haproxy;
 pub(crate) mod mariadb;
 pub(crate) mod nginx;
 pub(crate) mod output;
 mod place;
 pub(crate) mod postgres;
 pub(crate) mod process;
+mod proxy;
 pub(crate) mod ready;
 pub(crate) mod sidecar;
 pub(crate) mod workshop;
@@ -58,6 +60,11 @@ pub(crate) trait Component {
         first.clone()
     }
 
+    /// Whether it can be used, asked again and again once what its launch waits for has come. Errors say what is lacking.
+    fn is_usable(&self, _: &Place<'_>) -> Result<(), String> {
+        Ok(())
+    }
+
     /// Does what can only be done once it is ready, before the next replica is started.
     fn once_ready(&self, _: &Place<'_>, _: &mut Workshop<'_>) -> Result<(), Error> {
         Ok(())
@@ -76,5 +83,6 @@ pub(crate) fn of(component: &BoundComponent) -> &dyn Component {
         BoundComponent::Mariadb(mariadb) => mariadb,
         BoundComponent::Galera(galera) => galera,
         BoundComponent::Nginx(nginx) => nginx,
+        BoundComponent::Haproxy(haproxy) => haproxy,
     }
 }

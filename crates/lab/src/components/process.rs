@@ -309,7 +309,7 @@ mod tests {
         (process, guard)
     }
 
-    const PATIENCE: Duration = Duration::from_secs(20);
+    const PATIENCE: Duration = Duration::from_secs(60);
 
     #[test]
     fn output_is_remembered_and_an_orderly_stop_is_told_from_a_kill() {

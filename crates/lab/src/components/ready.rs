@@ -11,17 +11,17 @@ use crate::experiment::Ready;
 const POLL: Duration = Duration::from_millis(20);
 const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Waits until the process is ready or `patience` is over. `meanwhile` is asked between probes; its error ends the wait.
+/// Waits until a probe of the process finds nothing lacking or `patience` is over. `meanwhile` is asked between probes;
+/// its error ends the wait.
 pub(crate) fn wait(
     process: &mut Process,
-    ready: &Ready,
-    port: u16,
+    probe: &dyn Fn(&Process) -> Result<(), String>,
     patience: Duration,
     meanwhile: &mut dyn FnMut() -> Result<(), Error>,
 ) -> Result<(), Error> {
     let deadline = Instant::now() + patience;
     loop {
-        let probed = probe(process, ready, port);
+        let probed = probe(process);
         // Asked after the probe: an answer counts only if the process was there to give it.
         if let Some(how) = process.ended() {
             let last_lines = process.last_lines().last_words();
@@ -39,7 +39,8 @@ pub(crate) fn wait(
     }
 }
 
-fn probe(process: &Process, ready: &Ready, port: u16) -> Result<(), String> {
+/// Looks once whether what tells that a process can be used is there; else what is lacking.
+pub(crate) fn probe(process: &Process, ready: &Ready, port: u16) -> Result<(), String> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     match ready {
         Ready::Tcp => connect(address).map(drop),

@@ -6,7 +6,9 @@ use std::time::Duration;
 use narrows_model::load::LoadPlan;
 use rustix::process::Signal;
 
-pub use super::components::{Balance, BoundComponent, Galera, HashKey, Mariadb, Nginx, Postgres, Protocol};
+pub use super::components::{
+    Balance, BoundComponent, Galera, Haproxy, HashKey, Health, Mariadb, Nginx, Postgres, Protocol, Routing,
+};
 use super::grammar::PROXIES;
 
 /// A replica that needs ports.
@@ -166,6 +168,8 @@ pub struct BoundService {
     pub restart: Restart,
     /// The proxy beside it.
     pub sidecar: Option<BoundSidecar>,
+    /// Ports of sidecars, its own and its callers', at which it is reached through them.
+    pub stand_in_ports: Vec<u16>,
 }
 
 impl BoundService {

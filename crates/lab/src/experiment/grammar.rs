@@ -3,7 +3,7 @@
 //! The part about the load is in `load_grammar.rs`. This is data. `check.rs` holds a file against it, `complete.rs` fills in its defaults and `${…}`, `schema.rs`
 //! publishes it. A key is added here, read where its section is read, and described in `docs/reference/experiment.md`.
 
-use super::components::{GALERA, MARIADB, NGINX, POSTGRES};
+use super::components::{GALERA, HAPROXY, MARIADB, NGINX, POSTGRES};
 use super::faults::FAULTS;
 use super::kind::Kind;
 use super::load_grammar::LOAD;
@@ -142,10 +142,10 @@ static PARAMETER: Shape = Shape::Either(&[
 
 static PUBLISHED: Shape = Shape::Map(Map::of(&[
     required("source", &LITERAL, "Where the figures were published: title, publisher, perhaps the address."),
-    required(
+    optional(
         "operation",
         &Shape::Scalar(Kind::Operation, Scope::Literal),
-        "The service, a space, and the name of its spans that the figures are about.",
+        "The service, a space, and the name of its spans that the figures are about. Without it, all requests of the load.",
     ),
     required("figures", &Shape::List { item: &FIGURE, least: 1, most: MANY }, "The figures, one for each measure."),
 ]));
@@ -158,6 +158,9 @@ static FIGURE: Shape = Shape::Tagged(Tagged {
     rules: &[],
     cases: &[
         Case { value: "rate", map: Map::of(NUMBERS) },
+        Case { value: "requests", map: Map::of(NUMBERS) },
+        Case { value: "failed", map: Map::of(NUMBERS) },
+        Case { value: "error_rate", map: Map::of(NUMBERS) },
         Case { value: "mean", map: Map::of(TIMES) },
         Case { value: "p50", map: Map::of(TIMES) },
         Case { value: "p95", map: Map::of(TIMES) },
@@ -167,6 +170,7 @@ static FIGURE: Shape = Shape::Tagged(Tagged {
         Case { value: "calls_per_operation", map: Map::of(NUMBERS) },
         Case { value: "attempts_per_operation", map: Map::of(NUMBERS) },
         Case { value: "charge_per_operation", map: Map::of(NUMBERS) },
+        Case { value: "metric", map: Map::of(METRICS) },
     ],
 });
 
@@ -176,6 +180,10 @@ static TIME_BY_VARIANT: Shape =
     Shape::Named(Named { what: "variant", name: Kind::VariantName, value: &LITERAL_DURATION, least: 1, most: MANY });
 
 static NUMBERS: &[Field] = &[required("values", &NUMBER_BY_VARIANT, "The figure by variant.")];
+static METRICS: &[Field] = &[
+    required("metric", &LITERAL, "The name of a metric that a service reports."),
+    required("values", &NUMBER_BY_VARIANT, "The figure by variant, in the metric's unit."),
+];
 static TIMES: &[Field] = &[required("values", &TIME_BY_VARIANT, "The figure by variant, with its unit.")];
 
 static VARIANT: Shape = Shape::Map(Map {
@@ -206,7 +214,7 @@ pub(super) static SERVICE: Shape = Shape::Map(Map { fields: SERVICE_FIELDS, rule
 
 /// A service is a program or one of the components.
 static SERVICE_RULES: &[Rule] = &[
-    Rule::ExactlyOne(&[key("run"), key("postgres"), key("mariadb"), key("galera"), key("nginx")]),
+    Rule::ExactlyOne(&[key("run"), key("postgres"), key("mariadb"), key("galera"), key("nginx"), key("haproxy")]),
     Rule::OnlyBeside(&["setup", "setup_timeout", "cwd"], "run"),
 ];
 
@@ -222,6 +230,7 @@ static SERVICE_FIELDS: &[Field] = &[
     optional("mariadb", &MARIADB, "A MariaDB server of the service's own, instead of `run`."),
     optional("galera", &GALERA, "A cluster of MariaDB servers of the service's own, instead of `run`."),
     optional("nginx", &NGINX, "An NGINX proxy, instead of `run`."),
+    optional("haproxy", &HAPROXY, "An HAProxy, instead of `run`."),
     default(
         "cwd",
         &REPLICA_TEXT,

@@ -52,8 +52,8 @@ mod when;
 
 pub use bound::{
     Allotted, Balance, Bindings, BoundCommand, BoundComponent, BoundLoad, BoundService, BoundSidecar, BoundTrial, Deed,
-    Fault, Galera, HashKey, Mariadb, Nginx, Outbound, Postgres, Protocol, Proxy, Ready, Replica, Restart, Results,
-    Sibling, Start,
+    Fault, Galera, Haproxy, HashKey, Health, Mariadb, Nginx, Outbound, Postgres, Protocol, Proxy, Ready, Replica,
+    Restart, Results, Routing, Sibling, Start,
 };
 pub use held::Held;
 pub use mistake::{ExperimentError, Mistake, nearest};

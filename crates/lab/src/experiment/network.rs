@@ -216,6 +216,15 @@ impl<'a> Network<'a> {
         self.of_service(&of.service).map(sibling).collect()
     }
 
+    /// The ports of sidecars at which a replica is reached: those of its own, and the outbound listeners of others'.
+    pub(super) fn stand_in_ports(&self, of: &Allotted) -> Vec<u16> {
+        let layout = self.layout(of);
+        let advertised = (layout.own != of.port).then_some(of.port);
+        let outbound = self.bindings.ports.iter().flat_map(|viewer| self.layout(viewer).outbound);
+        let leads_here = outbound.filter(|(asked, replica, _)| asked.name == of.service && *replica == of.replica);
+        advertised.into_iter().chain(layout.tls).chain(leads_here.map(|(.., port)| port)).collect()
+    }
+
     /// The sidecar of a replica, as its service has it; none when it has none.
     pub(super) fn sidecar(&self, of: &Allotted, service: At<'_>) -> Option<BoundSidecar> {
         let at = service.get("sidecar")?;

@@ -1,7 +1,7 @@
 //! What an experiment file says for readers of its results: reasons of parameters, figures published elsewhere.
 //!
-//! The grammar judges their form; here it is judged that services and variants exist and that no measure is given
-//! twice. Reading is lenient, because run files carry texts that may come from elsewhere: what does not read is left out.
+//! The grammar judges their form; here it is judged that services and variants exist, that no measure is given twice,
+//! and that what only an operation has is said of one. Reading is lenient, because run files carry texts that may come from elsewhere: what does not read is left out.
 
 use narrows_model::published::{Measure, Notes, ParameterNote, Published, PublishedFigure};
 
@@ -52,7 +52,9 @@ fn figure(at: At<'_>) -> Option<PublishedFigure> {
     let measure = measure(at.get("measure")?.text()?)?;
     let values = at.get("values")?;
     let values = values.entries().filter_map(|(variant, at)| Some((variant.to_owned(), value(measure, at.text()?)?)));
-    Some(PublishedFigure { measure, values: values.collect(), remark: read::text(at, "remark").unwrap_or_default() })
+    let metric = (measure == Measure::Metric).then(|| read::text(at, "metric")).flatten();
+    let remark = read::text(at, "remark").unwrap_or_default();
+    Some(PublishedFigure { measure, metric, values: values.collect(), remark })
 }
 
 fn measure(word: &str) -> Option<Measure> {
@@ -76,6 +78,7 @@ pub(super) fn check(root: At<'_>, variants: &[Variant], report: &mut Report) {
     let mut lines: Vec<(String, usize)> = Vec::new();
     for at in section.get("figures").iter().flat_map(At::items) {
         check_repetition(at, &mut lines, report);
+        check_subject(at, section, report);
         let (Some(known), Some(values)) = (&known, at.get("values")) else { continue };
         for (name, value) in values.entries().filter(|(name, _)| !known.contains(name)) {
             report.add(value.key_place(), values.path(), Wrong::unknown("variant", name, known.iter().copied()));
@@ -92,8 +95,22 @@ fn check_service(section: At<'_>, root: At<'_>, report: &mut Report) {
     }
 }
 
-fn check_repetition(figure: At<'_>, lines: &mut Vec<(String, usize)>, report: &mut Report) {
+/// What clients see of a system are its requests and how long they take; what they cause is of an operation.
+fn check_subject(figure: At<'_>, section: At<'_>, report: &mut Report) {
     let Some(at) = figure.get("measure") else { return };
+    let Some(measure) = at.text().and_then(measure) else { return };
+    let is_of_operation = matches!(
+        measure,
+        Measure::Throttled | Measure::CallsPerOperation | Measure::AttemptsPerOperation | Measure::ChargePerOperation
+    );
+    if section.get("operation").is_none() && is_of_operation {
+        let wrong = Wrong::new(format!("`{}` is of an operation, and `published` names none", measure.as_str()));
+        report.add(at.place(), at.path(), wrong.hint("`operation: SERVICE NAME` says which"));
+    }
+}
+
+fn check_repetition(figure: At<'_>, lines: &mut Vec<(String, usize)>, report: &mut Report) {
+    let Some(at) = figure.get("metric").or_else(|| figure.get("measure")) else { return };
     let Some(word) = at.text() else { return };
     match lines.iter().find(|(known, _)| known == word) {
         Some((_, line)) => {
@@ -141,17 +158,19 @@ mod tests {
              published:\n  source: A Guide\n  operation: web GET /\n  figures:\n\
              \x20   - { measure: mean, values: { one: 669ms, two: soon }, remark: slower there }\n\
              \x20   - { measure: rate, values: { one: 19.5 } }\n\
-             \x20   - { measure: speed, values: { one: 3 } }\n",
+             \x20   - { measure: speed, values: { one: 3 } }\n\
+             \x20   - { measure: metric, metric: queue.length, values: { one: 4 } }\n",
         );
         let shown: Vec<_> = read.parameters.iter().map(|note| (&*note.name, &*note.value, &*note.reason)).collect();
         assert_eq!(shown, [("c", "900", "too little"), ("b", "x", "so")]);
         let published = read.published.unwrap();
         assert_eq!((published.source.as_str(), published.service.as_deref()), ("A Guide", Some("web")));
         assert_eq!(published.operation.as_deref(), Some("GET /"));
-        let [mean, rate] = &published.figures[..] else { panic!("{:?}", published.figures) };
+        let [mean, rate, metric] = &published.figures[..] else { panic!("{:?}", published.figures) };
         assert_eq!((mean.measure, &mean.values[..]), (Measure::Mean, &[("one".to_owned(), 669e6)][..]));
         assert_eq!((mean.remark.as_str(), rate.remark.as_str()), ("slower there", ""));
         assert_eq!(rate.values, [("one".to_owned(), 19.5)]);
+        assert_eq!((metric.metric.as_deref(), rate.metric.as_deref()), (Some("queue.length"), None));
     }
 
     #[test]

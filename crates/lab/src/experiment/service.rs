@@ -61,7 +61,7 @@ pub(super) fn build(
             let values = Values { replica: Some(replica), ..*values };
             let node = complete(at.node, &SERVICE, &values);
             let built_one = build_one(at.with(&node), replica, network, dir, report);
-            built.extend(built_one.map(|service| with_own_signal(service, at)));
+            built.extend(built_one.map(|service| with_own_defaults(service, at)));
         }
     }
     built
@@ -101,17 +101,22 @@ fn build_one(
         stop_timeout: read::duration(stop, "timeout")?,
         restart: restart(at.get("restart")?.text()?)?,
         sidecar: network.sidecar(replica, at),
+        stand_in_ports: network.stand_in_ports(replica),
         cwd,
     })
 }
 
-/// A component that the file gives no signal to end by ends by its own.
-fn with_own_signal(service: BoundService, written: At<'_>) -> BoundService {
-    let is_written = written.get("stop").is_some_and(|stop| stop.get("signal").is_some());
-    match components::of(&written) {
-        Some((entry, _)) if !is_written => BoundService { stop_signal: entry.stop_signal, ..service },
-        _ => service,
+/// What a component does its own way unless the file says otherwise: the signal that ends it, the time until it is ready.
+fn with_own_defaults(mut service: BoundService, written: At<'_>) -> BoundService {
+    let Some((entry, _)) = components::of(&written) else { return service };
+    let says = |key: &str, inner: &str| written.get(key).is_some_and(|at| at.get(inner).is_some());
+    if !says("stop", "signal") {
+        service.stop_signal = entry.stop_signal;
     }
+    if let (false, Some(timeout)) = (says("ready", "timeout"), quantity::duration(entry.ready_timeout)) {
+        service.ready_timeout = timeout;
+    }
+    service
 }
 
 /// Program and arguments; a program with a `/` in it starts from `cwd`.

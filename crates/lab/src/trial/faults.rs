@@ -13,6 +13,7 @@ use rustix::process::Signal;
 
 use super::recovery::Seconds;
 use super::services::{Life, Running, Then};
+use super::standing::{Standing, note};
 use crate::environment::now_ns;
 use crate::experiment::{Deed, Fault, Restart};
 
@@ -63,11 +64,15 @@ impl Faults {
     pub(super) fn tend(&mut self, running: &mut [Running], store: &dyn Store) {
         let Some(began) = self.began else { return };
         let now = Instant::now();
-        self.wake(running, |paused| paused.until <= now);
+        self.wake(running, store, |paused| paused.until <= now);
         while self.to_do.front().is_some_and(|fault| began + fault.at <= now) {
             let Some(fault) = self.to_do.pop_front() else { return };
             let Some(replica) = of(running, &fault.service, fault.replica) else { continue };
+            let was_up = matches!(replica.life, Life::Up);
             let what = self.befall(replica, fault.deed);
+            if was_up {
+                note(replica, Standing::Down, store);
+            }
             let after = units::duration(began.elapsed().as_nanos() as f64);
             let what = format!("{} {what} {after} into the load, as the experiment has it", replica.process.name());
             drop(store.logs(vec![line(&fault, &what)]));
@@ -109,18 +114,19 @@ impl Faults {
     }
 
     /// Lets those that stand still go on.
-    fn wake(&mut self, running: &[Running], is_due: impl Fn(&Paused) -> bool) {
+    fn wake(&mut self, running: &[Running], store: &dyn Store, is_due: impl Fn(&Paused) -> bool) {
         for paused in self.paused.extract_if(.., |paused| is_due(paused)) {
             let is_it = |one: &&Running| one.service.name == paused.service && one.service.replica == paused.replica;
             if let Some(replica) = running.iter().find(is_it) {
                 replica.process.signal_all(Signal::CONT);
+                note(replica, Standing::Up, store);
             }
         }
     }
 
     /// The load is over: nothing stands still any more.
-    pub(super) fn end(&mut self, running: &[Running]) {
-        self.wake(running, |_| true);
+    pub(super) fn end(&mut self, running: &[Running], store: &dyn Store) {
+        self.wake(running, store, |_| true);
     }
 
     /// Takes in seconds of the load.

@@ -12,6 +12,7 @@ use rustix::process::Signal;
 
 use super::Bench;
 use super::services::{Life, Pending, Running, Then, died};
+use super::standing::{self, Standing};
 use crate::Error;
 use crate::experiment::{Restart, Start};
 use crate::guard::{self, Guard};
@@ -67,7 +68,10 @@ impl Lives {
                 None => Ok(()),
             },
             Restart::Always => match replica.process.ended_with_its_group() {
-                Some(how) => self.lay_down(replica, how, &mut bench.guard),
+                Some(how) => {
+                    standing::note(replica, Standing::Down, &*bench.store);
+                    self.lay_down(replica, how, &mut bench.guard)
+                }
                 None => Ok(()),
             },
         }
@@ -122,6 +126,7 @@ fn start_again(
         _ => None,
     };
     *replica = bench.start_again(replica, trial, progress)?;
+    standing::note(replica, Standing::Up, &*bench.store);
     bench.watch_one(replica)?;
     if let Some(fate) = fate {
         note(format!("{fate} and was started again"), trial, progress);

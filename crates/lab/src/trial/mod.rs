@@ -12,6 +12,7 @@ mod lives;
 mod recovery;
 mod roots;
 mod services;
+mod standing;
 mod under_load;
 
 use std::path::{Path, PathBuf};
@@ -190,11 +191,11 @@ impl Bench<'_> {
         for service in services {
             if let Some(companion) = sidecar::companion(&service, folder)? {
                 running.push(self.start(companion, folder, trial, progress)?);
-                self.await_ready(running)?;
+                self.await_ready(running, folder)?;
             }
             let replica = self.start(service, folder, trial, progress)?;
             running.push(replica);
-            self.await_ready(running)?;
+            self.await_ready(running, folder)?;
             if let Some(replica) = running.last() {
                 self.once_ready(replica, folder, progress)?;
             }

@@ -144,6 +144,7 @@ impl Bench<'_> {
             command: spec.command,
             cpu_limit_cores: limits.cpus,
             memory_limit_bytes: limits.memory_bytes,
+            stand_in_ports: service.stand_in_ports.clone(),
         };
         self.recorder.put_service(trial.id, &instance)?;
         Ok(Running { process, service, launch, life: Life::Up })
@@ -230,8 +231,8 @@ impl Bench<'_> {
         env
     }
 
-    /// Waits for the replica that was started last, with an eye on the others.
-    pub(super) fn await_ready(&mut self, running: &mut [Running]) -> Result<(), Error> {
+    /// Waits for the replica that was started last, with an eye on the others. `folder` is the trial's.
+    pub(super) fn await_ready(&mut self, running: &mut [Running], folder: &Path) -> Result<(), Error> {
         let started = pids(running);
         let Some((last, earlier)) = running.split_last_mut() else { return Ok(()) };
         let mut meanwhile = || {
@@ -239,8 +240,13 @@ impl Bench<'_> {
             no_death(earlier, "while another service was being started")?;
             signalled(self.stop)
         };
-        let service = &last.service;
-        ready::wait(&mut last.process, &last.launch.ready, service.port, service.ready_timeout, &mut meanwhile)
+        let (service, launch) = (&last.service, &last.launch);
+        let place = Place::of(service, folder);
+        let probe = |process: &Process| {
+            ready::probe(process, &launch.ready, service.port)?;
+            place.as_ref().map_or(Ok(()), |place| components::of(place.component).is_usable(place))
+        };
+        ready::wait(&mut last.process, &probe, service.ready_timeout, &mut meanwhile)
     }
 
     pub(super) fn watch(&self, running: &[Running]) -> Result<(), Error> {

@@ -99,7 +99,7 @@ impl Bench<'_> {
             let lives = Lives::new();
             let mut follower = Follower { bench: self, trial, duration, first_ns: None, lives, onlooker, progress };
             let followed = follower.follow(batches, running, end_load);
-            follower.bench.faults.end(running);
+            follower.bench.faults.end(running, &*follower.bench.store);
             note_the_ended(running, follower.trial, follower.progress);
             drop(ends_load);
             (load.join(), followed)

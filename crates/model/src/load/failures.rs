@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::units;
+
 /// Why a request failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -82,6 +84,13 @@ impl ErrorCounts {
     /// All kinds together.
     pub fn total(self) -> u64 {
         ErrorKind::ALL.iter().map(|kind| self.of(*kind)).sum()
+    }
+
+    /// The kinds that there are, such as `connect 7,030, status 2`.
+    pub fn by_kind(self) -> String {
+        let there = ErrorKind::ALL.into_iter().filter(|kind| self.of(*kind) > 0);
+        let told = there.map(|kind| format!("{} {}", kind.as_str(), units::count(self.of(kind))));
+        told.collect::<Vec<_>>().join(", ")
     }
 
     /// Adds another's counts.

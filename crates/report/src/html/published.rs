@@ -44,8 +44,10 @@ pub(super) fn section(outcome: &Outcome) -> String {
         "" => "elsewhere",
         source => source,
     };
-    let operation = measures::operation(outcome)
-        .map_or(String::new(), |name| format!(" Durations and calls are those of <b>{}</b>.", Esc(name)));
+    let operation = measures::operation(outcome).map_or_else(
+        || format!(" {}", measures::OF_CLIENTS),
+        |name| format!(" Durations and calls are those of <b>{}</b>.", Esc(name)),
+    );
     let variants: String =
         first.cells.iter().map(|cell| format!("<th colspan=\"2\" class=\"n\">{}</th>", Esc(&cell.variant))).collect();
     let kinds = "<th class=\"n\"><i>published</i></th><th class=\"n\"><b>measured</b></th>".repeat(first.cells.len());
@@ -87,7 +89,7 @@ fn row(row: &Beside) -> String {
         ),
     };
     let class = if remark.is_empty() { "" } else { " class=\"remarked\"" };
-    format!("<tr{class}><th scope=\"row\">{}</th>{cells}</tr>{remark}", measures::name(row.measure))
+    format!("<tr{class}><th scope=\"row\">{}</th>{cells}</tr>{remark}", Esc(&measures::name(row)))
 }
 
 #[cfg(test)]

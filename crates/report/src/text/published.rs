@@ -40,9 +40,10 @@ pub(super) fn beside(outcome: &Outcome, paint: Paint, width: usize) -> String {
         source => source,
     };
     let mut lead = format!("Published: {}. Measured: this run.", source.trim_end_matches('.'));
-    if let Some(operation) = measures::operation(outcome) {
-        lead += &format!(" Durations and calls are those of {operation}.");
-    }
+    lead += &measures::operation(outcome).map_or_else(
+        || format!(" {}", measures::OF_CLIENTS),
+        |operation| format!(" Durations and calls are those of {operation}."),
+    );
     let mut out: String = wrap(&clean(&lead), width).iter().map(|line| format!("{}\n", paint.dim(line))).collect();
     let variants = first.cells.len().min(VARIANTS_MAX);
     let fits = |columns: &usize| {
@@ -53,7 +54,7 @@ pub(super) fn beside(outcome: &Outcome, paint: Paint, width: usize) -> String {
     let tables: Vec<String> = groups(variants, columns).map(|group| table(outcome, group, paint, width)).collect();
     out += &tables.join("\n");
     for row in outcome.beside.iter().filter(|row| !row.remark.is_empty()) {
-        let text = format!("{}: {}", measures::name(row.measure), row.remark);
+        let text = format!("{}: {}", clean(&measures::name(row)), row.remark);
         out += &hanging("remark", &paint.dim("remark"), &text, 0, width);
     }
     out
@@ -77,7 +78,7 @@ fn table(outcome: &Outcome, group: std::ops::Range<usize>, paint: Paint, width: 
             let [published, measured] = [of(|cell| cell.published), of(|cell| cell.measured)];
             pair(measures::value(row.measure, published), measures::value(row.measure, measured))
         };
-        let mut cells = vec![measures::name(row.measure).to_owned()];
+        let mut cells = vec![clean(&measures::name(row))];
         cells.extend(group.clone().map(cell));
         rows.push(cells);
         rows.extend(ratios(row, &group, &first.cells[0].variant));
@@ -144,6 +145,14 @@ mod tests {
         remark      throttled: The article says 2.72 K, the data
                     behind it 16,071.
         ");
+    }
+
+    #[test]
+    fn without_an_operation_durations_are_those_of_clients() {
+        let mut outcome = drones::outcome();
+        outcome.notes.published.as_mut().unwrap().operation = None;
+        let text = beside(&outcome, Paint(Color::Never), 200);
+        assert!(text.contains("this run. Durations are those that clients saw."), "{text}");
     }
 
     #[test]

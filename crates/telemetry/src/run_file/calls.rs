@@ -63,10 +63,10 @@ impl Rows {
     pub(super) fn put_service(&mut self, trial: i64, service: &ServiceInstance) -> Result<()> {
         self.enter(trial)?;
         let sql = "INSERT INTO services (trial, service, replica, pid, port, command, cpu_limit_cores, \
-                   memory_limit_bytes) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) \
+                   memory_limit_bytes, stand_in_ports) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) \
                    ON CONFLICT (trial, service, replica) DO UPDATE SET pid = excluded.pid, port = excluded.port, \
                    command = excluded.command, cpu_limit_cores = excluded.cpu_limit_cores, \
-                   memory_limit_bytes = excluded.memory_limit_bytes";
+                   memory_limit_bytes = excluded.memory_limit_bytes, stand_in_ports = excluded.stand_in_ports";
         let columns = params![
             trial,
             service.service,
@@ -76,6 +76,7 @@ impl Rows {
             json(&service.command),
             service.cpu_limit_cores,
             service.memory_limit_bytes.map(signed),
+            json(&service.stand_in_ports),
         ];
         self.connection.prepare_cached(sql).and_then(|mut insert| insert.execute(columns)).map_err(self.wrap())?;
         Ok(())

@@ -15,7 +15,7 @@ use super::error::{Error, Result};
 use super::operations::operations_of;
 use super::reader::{Reader, rows};
 use super::schema::Schema;
-use super::trace_choice::{Choice, Selection};
+use super::trace_choice::{Choice, HasFailed, Selection};
 use super::words::{Count, Json, kind_of, status_of};
 
 /// Requests that one bucket of one second can hold: more than any machine sends, and safe to add up.
@@ -187,18 +187,20 @@ fn chosen_traces(
     let mut choice = Choice::new(trial.counted_windows(), places);
     let sql = match schema.has_shapes() {
         true => {
-            "SELECT t.trace_id, min(s.start_ns), t.weight FROM trace_rows AS t NOT INDEXED CROSS JOIN span_rows AS s \
+            "SELECT t.trace_id, min(s.start_ns), t.weight, max(s.shape IN (SELECT id FROM span_shape_rows \
+             WHERE trial = ?1 AND status = 2)) FROM trace_rows AS t NOT INDEXED CROSS JOIN span_rows AS s \
              ON s.trace = t.id WHERE t.trial = ?1 GROUP BY t.id"
         }
         false => {
-            "SELECT unhex(trace_hex), min(start_ns), 1.0 FROM span_rows INDEXED BY span_rows_by_trace \
+            "SELECT unhex(trace_hex), min(start_ns), 1.0, 0 FROM span_rows INDEXED BY span_rows_by_trace \
              WHERE trial = ?1 GROUP BY trace_hex"
         }
     };
     let mut statement = connection.prepare_cached(&sql.replace("t.weight", schema.trace_weight_column()))?;
     let mut traces = statement.query([trial.trial.id])?;
     while let Some(row) = traces.next()? {
-        choice.see(row.get(0)?, row.get(1)?, row.get(2)?);
+        let has_failed = if row.get(3)? { HasFailed::Yes } else { HasFailed::No };
+        choice.see(row.get(0)?, row.get(1)?, row.get(2)?, has_failed);
     }
     Ok(choice.chosen())
 }

@@ -56,7 +56,7 @@ pub use reader::Reader;
 pub use recorder::Recorder;
 
 /// The newest schema that this program writes and reads.
-pub const SCHEMA_VERSION: i64 = 6;
+pub const SCHEMA_VERSION: i64 = 7;
 
 /// `PRAGMA application_id` of every run file: "NRRW".
 pub const APPLICATION_ID: i64 = 0x4e52_5257;

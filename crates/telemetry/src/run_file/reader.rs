@@ -94,8 +94,9 @@ impl Reader {
 
     /// The replicas of a trial, in the order they were started.
     pub fn services(&self, trial: i64) -> Result<Vec<ServiceInstance>> {
-        let sql = "SELECT * FROM services WHERE trial = ?1 ORDER BY id";
-        self.query(|connection| rows(connection, sql, [trial], service_of))
+        let ports = self.schema.stand_in_ports_column();
+        let sql = format!("SELECT *, {ports} AS ports FROM services WHERE trial = ?1 ORDER BY id");
+        self.query(|connection| rows(connection, &sql, [trial], service_of))
     }
 
     /// How many spans are kept but cannot be read yet: those of a trial that is under way, mostly, until it ends.
@@ -223,6 +224,7 @@ fn service_of(row: &Row<'_>) -> rusqlite::Result<ServiceInstance> {
         command: row.get::<_, Json<_>>("command")?.0,
         cpu_limit_cores: row.get("cpu_limit_cores")?,
         memory_limit_bytes: row.get::<_, Option<Count>>("memory_limit_bytes")?.map(|count| count.0),
+        stand_in_ports: row.get::<_, Json<_>>("ports")?.0,
     })
 }
 

@@ -3,7 +3,8 @@
 //! An older file is read as it is, with "nothing" for what it lacks, and is brought up to date only when its run is
 //! resumed, because only then is it written to. Versions 2 and 3 added columns and tables and allowed more words in a
 //! column; version 4 keeps spans in other tables than those before; version 5 has more facts of a span in columns
-//! (`upgrade.rs`), and gives traces a weight of their own; version 6 lets spans wait for their rows. Nothing here goes back.
+//! (`upgrade.rs`), and gives traces a weight of their own; version 6 lets spans wait for their rows; version 7 says at which ports
+//! sidecars stand in for a replica. Nothing here goes back.
 
 use rusqlite::Connection;
 
@@ -59,6 +60,9 @@ const ADD_FACTS: &str = "ALTER TABLE trace_rows ADD COLUMN weight REAL NOT NULL 
      ALTER TABLE span_shape_rows ADD COLUMN peer_service INTEGER; \
      ALTER TABLE span_shape_rows ADD COLUMN url_template INTEGER; \
      ALTER TABLE span_shape_rows ADD COLUMN request_name INTEGER;";
+
+/// What schema 7 added.
+const ADD_STAND_IN_PORTS: &str = "ALTER TABLE services ADD COLUMN stand_in_ports TEXT NOT NULL DEFAULT '[]';";
 
 /// Columns of the view `spans` that files before schema 5 lack and that [`INSIGHTS`] reads, made of what they have.
 pub(super) const OLDER_SPANS: [(&str, &str); 3] = [
@@ -171,6 +175,11 @@ impl Schema {
         }
     }
 
+    /// The column of `services` with the ports at which sidecars stand in.
+    pub(super) fn stand_in_ports_column(self) -> &'static str {
+        if self.0 < 7 { "'[]'" } else { "stand_in_ports" }
+    }
+
     /// The column of `windows` with the rate of arrivals.
     pub(super) fn rate_column(self) -> &'static str {
         if self.0 < 3 { "NULL" } else { "rate" }
@@ -217,7 +226,10 @@ pub(super) fn bring_up_to_date(connection: &Connection) -> rusqlite::Result<()> 
     if found < 5 {
         bring_spans_up_to_date(connection, found)?;
     }
-    connection.execute_batch(INBOX)?;
+    if found < 6 {
+        connection.execute_batch(INBOX)?;
+    }
+    connection.execute_batch(ADD_STAND_IN_PORTS)?;
     connection.pragma_update(None, "user_version", SCHEMA_VERSION)
 }
 

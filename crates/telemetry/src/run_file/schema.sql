@@ -6,7 +6,7 @@
 -- (2020) and later open the file. A new version may add tables, views and columns; it raises user_version.
 
 PRAGMA application_id = 0x4e525257; -- "NRRW"
-PRAGMA user_version = 6;
+PRAGMA user_version = 7;
 
 CREATE TABLE run (
     id TEXT NOT NULL PRIMARY KEY,
@@ -74,6 +74,7 @@ CREATE TABLE services (
     command TEXT NOT NULL, -- JSON array
     cpu_limit_cores REAL,
     memory_limit_bytes INTEGER,
+    stand_in_ports TEXT NOT NULL DEFAULT '[]', -- JSON array
     UNIQUE (trial, service, replica)
 );
 

@@ -4,7 +4,9 @@
 //! must not vanish beside a busy one; places that a window cannot fill go to the others. Within a window the traces with
 //! the smallest hash of their id are taken: the same ones on every reading, and no matter when or in which order they
 //! came. A trace that stands for others is taken so many times as likely, so that what is read is as even as what was
-//! sent, whatever was thinned out before. A trace that is read stands for its share of its window.
+//! sent, whatever was thinned out before. One with a failed span is taken ten times as likely, because a failure that one
+//! request in some thousands meets could not be looked at otherwise; it stands for so many fewer. A trace that is read
+//! stands for its share of its window.
 
 use std::collections::BinaryHeap;
 
@@ -13,6 +15,8 @@ use narrows_model::trace::TraceId;
 
 /// The most that one trace may stand for. Larger weights are no sampling rates, and could not be added up.
 const WEIGHT_MAX: f64 = 1e9;
+/// How many times as likely a trace with a failed span is taken.
+const FAVOUR_OF_FAILED: f64 = 10.0;
 /// How many hashes there are.
 const HASHES: f64 = 18_446_744_073_709_551_616.0;
 
@@ -24,7 +28,24 @@ pub(super) struct Chosen {
     window: usize,
     /// How many traces it stands for already.
     weight: f64,
+    has_failed: HasFailed,
     rank: f64,
+}
+
+/// Whether a trace has a failed span.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum HasFailed {
+    No,
+    Yes,
+}
+
+impl HasFailed {
+    fn favour(self) -> f64 {
+        match self {
+            HasFailed::No => 1.0,
+            HasFailed::Yes => FAVOUR_OF_FAILED,
+        }
+    }
 }
 
 /// What was chosen, the windows by turns: any first part of it is as even as the whole.
@@ -60,7 +81,8 @@ impl Selection {
     ///
     /// Source: Duffield, Lund and Thorup, "Priority sampling for estimation of arbitrary subset sums"; made to add up.
     pub(super) fn stand_for(&self) -> Vec<f64> {
-        let estimate = |trace: &Chosen| trace.weight.max(1.0 / self.windows[trace.window].next_rank);
+        let threshold = |trace: &Chosen| self.windows[trace.window].next_rank * trace.has_failed.favour();
+        let estimate = |trace: &Chosen| trace.weight.max(1.0 / threshold(trace));
         let mut sums = vec![0.0; self.windows.len()];
         self.chosen.iter().for_each(|trace| sums[trace.window] += estimate(trace));
         let ratio = |trace: &Chosen| match self.windows[trace.window] {
@@ -80,7 +102,7 @@ pub(super) struct Choice<'a> {
 #[derive(Default)]
 struct Candidates {
     /// The largest rank is on top and the first to go. Ranks are positive: their bits are in their order.
-    smallest: BinaryHeap<(u64, TraceId, u64)>,
+    smallest: BinaryHeap<(u64, TraceId, u64, HasFailed)>,
     weight: f64,
     next_rank: Option<u64>,
 }
@@ -92,11 +114,12 @@ impl<'a> Choice<'a> {
     }
 
     /// Looks at a trace that began at `start_ns` and stands for `weight` traces.
-    pub(super) fn see(&mut self, id: TraceId, start_ns: i64, weight: f64) {
+    pub(super) fn see(&mut self, id: TraceId, start_ns: i64, weight: f64, has_failed: HasFailed) {
         let places = self.places;
         let holds = |window: &Window| (window.start_ns..window.end_ns).contains(&start_ns);
         if let Some((_, candidates)) = self.windows.iter_mut().find(|(window, _)| holds(window)) {
-            candidates.see(id, if weight > 0.0 { weight.min(WEIGHT_MAX) } else { 1.0 }, places);
+            let weight = if weight > 0.0 { weight.min(WEIGHT_MAX) } else { 1.0 };
+            candidates.see(id, weight, has_failed, places);
         }
     }
 
@@ -110,8 +133,11 @@ impl<'a> Choice<'a> {
         let windows = self.windows.iter().map(of_window).collect();
         let chosen = |window: usize, candidates: Candidates| -> Vec<Chosen> {
             let sorted = candidates.smallest.into_sorted_vec().into_iter();
-            let weights = sorted.map(|(rank, id, weight)| (f64::from_bits(rank), id, f64::from_bits(weight)));
-            weights.map(|(rank, id, weight)| Chosen { id, window, weight, rank }).collect()
+            let chosen = sorted.map(|(rank, id, weight, has_failed)| {
+                let (rank, weight) = (f64::from_bits(rank), f64::from_bits(weight));
+                Chosen { id, window, weight, has_failed, rank }
+            });
+            chosen.collect()
         };
         let lists: Vec<Vec<Chosen>> =
             self.windows.into_iter().enumerate().map(|(at, (_, candidates))| chosen(at, candidates)).collect();
@@ -124,10 +150,10 @@ impl<'a> Choice<'a> {
 }
 
 impl Candidates {
-    fn see(&mut self, id: TraceId, weight: f64, places: usize) {
+    fn see(&mut self, id: TraceId, weight: f64, has_failed: HasFailed, places: usize) {
         self.weight += weight;
-        let rank = (hash(&id) as f64 + 1.0) / HASHES / weight;
-        self.smallest.push((rank.to_bits(), id, weight.to_bits()));
+        let rank = (hash(&id) as f64 + 1.0) / HASHES / (weight * has_failed.favour());
+        self.smallest.push((rank.to_bits(), id, weight.to_bits(), has_failed));
         if self.smallest.len() > places {
             let left_out = self.smallest.pop().map(|(rank, ..)| rank);
             self.next_rank = self.next_rank.into_iter().chain(left_out).min();
@@ -174,7 +200,7 @@ mod tests {
         weight: impl Fn(i64) -> f64,
     ) -> Selection {
         let mut choice = Choice::new(windows.iter(), places);
-        starts.for_each(|start| choice.see((start as u128).to_be_bytes(), start, weight(start)));
+        starts.for_each(|start| choice.see((start as u128).to_be_bytes(), start, weight(start), HasFailed::No));
         choice.chosen()
     }
 
@@ -205,6 +231,26 @@ mod tests {
         assert_eq!(choose(&windows, 0..50, 100).traces().len(), 10);
         assert_eq!(choose(&windows, 0..50, 0).traces(), []);
     }
+
+    #[test]
+    fn failed_traces_are_looked_at_more_often_and_stand_for_less() {
+        let windows = windows(&[20_000]);
+        let mut choice = Choice::new(windows.iter(), 1_000);
+        let has_failed = |start: i64| if start % 200 == 0 { HasFailed::Yes } else { HasFailed::No };
+        (0..20_000).for_each(|start| choice.see((start as u128).to_be_bytes(), start, 1.0, has_failed(start)));
+        let selection = choice.chosen();
+        let weighed = || selection.traces().iter().zip(selection.stand_for());
+        let failed: Vec<f64> = weighed()
+            .filter(|(trace, _)| trace.has_failed == HasFailed::Yes)
+            .map(|(_, stands_for)| stands_for)
+            .collect();
+        assert!((30..70).contains(&failed.len()), "about half of the hundred that failed: {}", failed.len());
+        let of_failed: f64 = failed.iter().sum();
+        assert!((of_failed / 100.0 - 1.0).abs() < 0.3, "{of_failed}");
+        let all: f64 = weighed().map(|(_, stands_for)| stands_for).sum();
+        assert!((all - 20_000.0).abs() < 1e-6, "{all}");
+    }
+
     #[test]
     fn a_trace_that_stands_for_others_is_taken_as_often_as_they_would_be() {
         let windows = windows(&[4_000]);

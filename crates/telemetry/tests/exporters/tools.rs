@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// The longest that one command may take, in seconds.
-const PATIENCE_S: &str = "240";
+const PATIENCE_S: &str = "900";
 
 /// A program and what it needs.
 pub(crate) struct Program<'a> {

@@ -5,7 +5,6 @@
 //! and the connections by [`MAX_CONNECTIONS`].
 
 mod answer;
-mod connections;
 mod descriptions;
 mod documents;
 mod headers;
@@ -27,13 +26,13 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
 use self::answer::{Answer, Failure};
-use self::connections::Bounded;
 use self::route::Route;
 use crate::clock::Monotonic;
 use crate::latency::Latency;
 use crate::metrics::{Export, Settings};
 use crate::store::Store;
 use crate::{Config, Error};
+use narrows_serving::Bounded;
 
 /// Connections open at a time; with one request on each, also the requests in flight.
 const MAX_CONNECTIONS: usize = 4_096;

@@ -65,20 +65,27 @@ async fn each_request_and_connection_has_its_line() {
     let path = folder.path().join("access.log");
     let mut tcp = hop("tcp", server(echo).await);
     tcp.protocol = Protocol::Tcp;
-    let stuck = raw(|stream| async move {
-        let _open = stream;
-        std::future::pending::<()>().await;
+    let come = Arc::new(Notify::new());
+    let arrived = Arc::clone(&come);
+    let stuck = raw(move |stream| {
+        arrived.notify_one();
+        async move {
+            let _open = stream;
+            std::future::pending::<()>().await;
+        }
     });
     let hops = vec![hop("in", server(echo).await), hop("down", nobody().await), tcp, hop("stuck", stuck.await)];
     let mut config = config(hops);
     config.access_log = Some(path.clone());
-    config.limits.drain_ms = 50;
+    // Long enough for the connections whose callers have left.
+    config.limits.drain_ms = 1_000;
     let sidecar = Running::start(&config);
     Client::connect(sidecar.addresses[0]).await.get("/one?q='2'").await;
     Client::connect(sidecar.addresses[1]).await.get("/two").await;
     Client::connect(sidecar.addresses[2]).await.get("/three").await;
     let mut leaving = TcpStream::connect(sidecar.addresses[3]).await.unwrap();
     leaving.write_all(b"GET /four HTTP/1.1\r\nhost: h\r\n\r\n").await.unwrap();
+    come.notified().await;
     sidecar.stop().await.unwrap();
     let text = std::fs::read_to_string(&path).unwrap();
     let mut lines: Vec<String> = text

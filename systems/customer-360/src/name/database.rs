@@ -84,17 +84,27 @@ impl Database {
 
     /// The rows that a query finds.
     pub(super) async fn query(&self, trace: &Trace, query: Query) -> Result<Rows, Problem> {
-        let taken = self.take(trace).await?;
-        let (slot, session) = self.choose()?;
+        let taken = self.take(trace).await;
+        if let Err(full @ QueryFailure::PoolFull { .. }) = taken {
+            return Err(full.into());
+        }
+        // A query that finds no connection is one as well, so that traces show whose failure it is.
         let span = QuerySpan::begin(trace, &self.place, &query);
-        let running = Running::begin(session, query, slot.begin(), taken);
-        let result = match tokio::time::timeout(self.config.patience, running).await {
-            Ok(Ok(rows)) => rows.map_err(QueryFailure::Unreadable),
-            Ok(Err(error)) => Err(QueryFailure::of(&error, self.config.patience.as_millis())),
-            Err(_) => Err(QueryFailure::Timeout(self.config.patience.as_millis())),
+        let result = match taken.and_then(|taken| Ok((taken, self.choose()?))) {
+            Ok((taken, (slot, session))) => self.run(Running::begin(session, query, slot.begin(), taken)).await,
+            Err(unreachable) => Err(unreachable),
         };
         span.finish(&result);
         Ok(result?)
+    }
+
+    async fn run(&self, running: Running) -> Result<Rows, QueryFailure> {
+        let patience = self.config.patience;
+        match tokio::time::timeout(patience, running).await {
+            Ok(Ok(rows)) => rows.map_err(QueryFailure::Unreadable),
+            Ok(Err(error)) => Err(QueryFailure::of(&error, patience.as_millis())),
+            Err(_) => Err(QueryFailure::Timeout(patience.as_millis())),
+        }
     }
 
     /// A place, after a wait if need be. Nobody waits for a database that is not there.

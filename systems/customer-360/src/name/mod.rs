@@ -52,7 +52,7 @@ struct Names {
 ///
 /// # Errors
 ///
-/// [`Error::Bind`] if the port is not to be had, [`Error::Telemetry`] if telemetry cannot be exported as asked for,
+/// [`Error::Serving`] if the port is not to be had or telemetry cannot be exported as asked for,
 /// [`Error::Setting`] and [`Error::Database`] for settings that make no sense.
 pub async fn open(port: u16, config: &Config) -> Result<Service, Error> {
     open_with(port, config, Telemetry::from_env("name")?).await
@@ -63,7 +63,7 @@ pub(crate) async fn open_with(port: u16, config: &Config, telemetry: Telemetry) 
     if let Some(meter) = telemetry.meter() {
         metrics::observe(&meter, &database);
     }
-    Service::bind(port, Names { database }, telemetry).await
+    Ok(Service::bind(port, Names { database }, telemetry).await?)
 }
 
 /// What a path is about.

@@ -131,7 +131,7 @@ async fn a_sampled_request_shows_its_query() {
 async fn a_query_that_waits_in_vain_for_a_place_is_told_so() {
     let Some(postgres) = Postgres::start().await else { return };
     let recorded = Recorded::default();
-    let few = Config { in_flight: 1, wait: Duration::from_millis(20), ..config(&postgres.url()) };
+    let few = Config { in_flight: 1, wait: Duration::from_secs(1), ..config(&postgres.url()) };
     let names = Arc::new(Started::new(open_with(0, &few, recorded.telemetry()).await.unwrap()));
     eventually("a connection", || async { names.get("/health").await.0 == 200 }).await;
     let locking = postgres.client("customers").await;
@@ -157,7 +157,7 @@ async fn is_blocked(client: &tokio_postgres::Client) -> bool {
 #[tokio::test]
 async fn a_slow_query_is_ended_and_its_place_given_back() {
     let Some(postgres) = Postgres::start().await else { return };
-    let hasty = Config { in_flight: 1, patience: Duration::from_millis(100), ..config(&postgres.url()) };
+    let hasty = Config { in_flight: 1, patience: Duration::from_secs(1), ..config(&postgres.url()) };
     let names = names(&hasty, Telemetry::default()).await;
     let locking = postgres.client("customers").await;
     locking.batch_execute("BEGIN; LOCK TABLE name IN ACCESS EXCLUSIVE MODE").await.unwrap();

@@ -183,7 +183,7 @@ async fn nobody_and_no_answer_are_told_apart() {
     let config = UpstreamConfig {
         replicas: names.url.parse().unwrap(),
         choice: Choice::RoundRobin,
-        patience: Duration::from_millis(50),
+        patience: Duration::from_secs(1),
     };
     let recorded = Recorded::default();
     let people = Started::new(person::open_with(0, config, recorded.telemetry()).await.unwrap());

@@ -13,7 +13,7 @@ use tokio::time::{sleep, timeout};
 use super::meters::PoolMeters;
 use super::statement::{Statement, StatementSpan};
 use super::{Failure, Node};
-use crate::telemetry::Telemetry;
+use narrows_serving::Telemetry;
 
 /// How long a connection may take to be made.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(3);

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, OptsBuilder};
-use narrows_micron::{Config, Queries, SCHEMA, open};
+use narrows_micron::{Config, Moved, Queries, SCHEMA, open};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
@@ -134,6 +134,7 @@ impl Instance {
         let config = Config {
             databases: vec![database.parse().unwrap()],
             instance: 0,
+            moved: Moved::Served,
             queries,
             retries_max,
             connections_max: 8,

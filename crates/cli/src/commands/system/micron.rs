@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use narrows_micron::{Config, Error, Node, Queries, open, stop_signal};
+use narrows_micron::{Config, Error, Moved, Node, Queries, open, stop_signal};
 
 use super::{Port, milliseconds};
 use crate::stderr;
@@ -29,6 +29,9 @@ struct Instance {
     /// The number of this instance, from 0: it uses the node of this number, modulo how many there are
     #[arg(long, value_name = "K", default_value_t = 0)]
     instance: usize,
+    /// What becomes of a session that comes from another instance: served or refused
+    #[arg(long, value_name = "WHAT", default_value = "served")]
+    moved_sessions: Moved,
     /// How owners come to their items: n-plus-one or joined
     #[arg(long, value_name = "HOW", default_value = "joined")]
     queries: Queries,
@@ -67,7 +70,7 @@ impl Micron {
         let stop = stop_signal()?;
         let opened = open(port, instance.config()).await?;
         stderr::say(&format!("micron listens on http://{}", opened.address()));
-        opened.run(stop).await
+        Ok(opened.run(stop).await?)
     }
 }
 
@@ -76,6 +79,7 @@ impl Instance {
         Config {
             databases: self.database.clone(),
             instance: self.instance,
+            moved: self.moved_sessions,
             queries: self.queries,
             retries_max: self.retries,
             connections_max: self.max_connections,

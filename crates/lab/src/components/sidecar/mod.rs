@@ -32,7 +32,7 @@ use hops::Hop;
 /// Where a trial's certificates lie, below its folder.
 const CERTIFICATES: &str = "certificates";
 /// A proxy listens at once or not at all.
-const READY_PATIENCE: Duration = Duration::from_secs(10);
+const READY_PATIENCE: Duration = Duration::from_secs(30);
 /// Longer than the drain of any of the proxies.
 const STOP_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -88,6 +88,7 @@ pub(crate) fn companion(service: &BoundService, trial_folder: &Path) -> Result<O
         stop_timeout: STOP_PATIENCE,
         restart: Restart::Never,
         sidecar: None,
+        stand_in_ports: Vec::new(),
     }))
 }
 

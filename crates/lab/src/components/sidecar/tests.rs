@@ -10,7 +10,7 @@ use super::*;
 use crate::experiment::Protocol;
 
 /// Patience with a proxy that comes up.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 fn at(port: u16) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, port))

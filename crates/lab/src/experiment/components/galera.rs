@@ -12,6 +12,8 @@ use super::{BoundComponent, Entry, Protocol, sql};
 /// Ports of a node beside that of its clients: the group's, and those at which it is brought up to date, in parts and
 /// as a whole.
 const FURTHER_PORTS: usize = 3;
+/// How long a node may take until it has what the others have, unless the file says otherwise.
+const JOIN_TIMEOUT: &str = "2m";
 /// A cluster of more would need a machine of more.
 const NODES_MAX: u64 = 9;
 
@@ -42,6 +44,7 @@ pub(super) static ENTRY: Entry = Entry {
     key: "galera",
     protocol: Protocol::Tcp,
     stop_signal: Signal::TERM,
+    ready_timeout: JOIN_TIMEOUT,
     further_ports: FURTHER_PORTS,
     replicas: |at| read::whole(at, "nodes"),
     url: mariadb::url,

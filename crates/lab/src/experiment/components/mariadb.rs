@@ -9,7 +9,7 @@ use super::super::mistake::Report;
 use super::super::read;
 use super::super::shape::{Map, Shape};
 use super::super::tree::At;
-use super::{BoundComponent, Entry, Protocol, Url, sql};
+use super::{BoundComponent, Entry, Protocol, READY_TIMEOUT, Url, sql};
 
 /// A MariaDB server's settings in one trial.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,6 +51,7 @@ pub(super) static ENTRY: Entry = Entry {
     key: "mariadb",
     protocol: Protocol::Tcp,
     stop_signal: Signal::TERM,
+    ready_timeout: READY_TIMEOUT,
     further_ports: 0,
     replicas: |_| None,
     url,

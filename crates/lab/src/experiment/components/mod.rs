@@ -8,23 +8,29 @@ use std::path::Path;
 
 use rustix::process::Signal;
 
+use super::grammar::READY_TIMEOUT;
 use super::mistake::{Report, Wrong};
 use super::tree::At;
 
 mod galera;
+mod haproxy;
 mod mariadb;
 mod nginx;
 mod postgres;
+mod proxy;
 mod sql;
 
 pub use galera::Galera;
 pub(super) use galera::SHAPE as GALERA;
+pub(super) use haproxy::SHAPE as HAPROXY;
+pub use haproxy::{Haproxy, Health};
 pub use mariadb::Mariadb;
 pub(super) use mariadb::SHAPE as MARIADB;
+pub use nginx::Nginx;
 pub(super) use nginx::SHAPE as NGINX;
-pub use nginx::{Balance, HashKey, Nginx};
 pub use postgres::Postgres;
 pub(super) use postgres::SHAPE as POSTGRES;
+pub use proxy::{Balance, HashKey, Routing};
 
 /// A component with its settings in one trial.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,8 +41,10 @@ pub enum BoundComponent {
     Mariadb(Mariadb),
     /// A node of a cluster of MariaDB servers.
     Galera(Galera),
-    /// A proxy.
+    /// NGINX as a proxy.
     Nginx(Nginx),
+    /// HAProxy as a proxy.
+    Haproxy(Haproxy),
 }
 
 /// What is spoken at a port, as far as a proxy before it must know.
@@ -71,6 +79,8 @@ pub(super) struct Entry {
     pub(super) protocol: Protocol,
     /// The signal that asks it to end, unless the file says another.
     pub(super) stop_signal: Signal,
+    /// How long it may take to become ready, unless the file says otherwise.
+    pub(super) ready_timeout: &'static str,
     /// Ports of each replica beside the one that its clients use.
     pub(super) further_ports: usize,
     /// How many replicas its own settings ask for; none where `replicas` says it.
@@ -84,7 +94,7 @@ pub(super) struct Entry {
 }
 
 /// All of them.
-pub(super) static ALL: &[&Entry] = &[&postgres::ENTRY, &mariadb::ENTRY, &galera::ENTRY, &nginx::ENTRY];
+pub(super) static ALL: &[&Entry] = &[&postgres::ENTRY, &mariadb::ENTRY, &galera::ENTRY, &nginx::ENTRY, &haproxy::ENTRY];
 
 /// The component of a service and what stands under its key; none for a service with `run`.
 pub(super) fn of<'a>(service: &'a At<'a>) -> Option<(&'static Entry, At<'a>)> {

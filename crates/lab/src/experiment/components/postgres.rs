@@ -9,7 +9,7 @@ use super::super::mistake::Report;
 use super::super::read;
 use super::super::shape::{Map, Shape};
 use super::super::tree::At;
-use super::{BoundComponent, Entry, Protocol, Url, sql};
+use super::{BoundComponent, Entry, Protocol, READY_TIMEOUT, Url, sql};
 
 /// A PostgreSQL server's settings in one trial.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,6 +58,7 @@ pub(super) static ENTRY: Entry = Entry {
     protocol: Protocol::Tcp,
     // A fast shutdown: connections are closed, what was committed is written.
     stop_signal: Signal::INT,
+    ready_timeout: READY_TIMEOUT,
     further_ports: 0,
     replicas: |_| None,
     url,

@@ -155,6 +155,7 @@ fn services_are_bound() {
         stop_timeout: 10s,
         restart: Never,
         sidecar: None,
+        stand_in_ports: [],
     }
     "#);
     assert_eq!(bound(2).services[1].cpus, Some(2.0));

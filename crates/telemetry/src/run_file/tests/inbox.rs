@@ -5,8 +5,9 @@ use super::*;
 use crate::otlp::convert::{Packed, spans_to_keep};
 use crate::otlp::{Format, Weights, encode};
 
-/// Makes a file of schema 5 of one of schema 6.
-pub(super) const TO_SCHEMA_5: &str = "DROP TABLE inbox_rows; PRAGMA user_version = 5;";
+/// Makes a file of schema 5 of one of schema 7.
+pub(super) const TO_SCHEMA_5: &str = "DROP TABLE inbox_rows; ALTER TABLE services DROP COLUMN stand_in_ports; \
+     PRAGMA user_version = 5;";
 
 /// These spans as an exporter sends them and the receiver packs them.
 pub(super) fn packed(spans: Vec<Span>) -> Packed {
@@ -136,7 +137,7 @@ fn a_file_of_schema_5_is_read_as_it_is_and_lets_spans_wait_once_it_is_resumed() 
     send(&file.recorder(), 200..300);
     assert_eq!(waiting(&place.path()), 100);
     file.finish(RunState::Complete).unwrap();
-    assert_eq!(row(&place.path(), "PRAGMA user_version"), "6");
+    assert_eq!(row(&place.path(), "PRAGMA user_version"), SCHEMA_VERSION.to_string());
     assert_eq!(row(&place.path(), "SELECT count(*) FROM spans"), "300");
 }
 

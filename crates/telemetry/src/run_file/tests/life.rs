@@ -334,7 +334,7 @@ fn a_file_of_schema_1_is_read_as_it_is_and_brought_up_to_date_when_resumed() {
     recorder.set_trial(Some(1));
     assert_eq!(wait(recorder.spans(trace(4, T0 + 13 * SECOND).spans)), kept(2));
     file.finish(RunState::Complete).unwrap();
-    assert_eq!(row(&place.path(), "PRAGMA user_version"), "6");
+    assert_eq!(row(&place.path(), "PRAGMA user_version"), "7");
     let charges =
         "SELECT count(*), count(db_charge), sum(db_charge), (SELECT sum(charge) FROM dependencies) FROM spans";
     assert_eq!(row(&place.path(), charges), "8|1|2.5|2.5");
@@ -388,4 +388,22 @@ fn a_file_of_schema_3_keeps_every_span_as_it_was_once_it_is_resumed() {
     assert_eq!(row(&place.path(), counted), "6|6|24.0|6");
     let left = "SELECT count(*) FROM sqlite_schema WHERE name LIKE '%older%'";
     assert_eq!(row(&place.path(), left), "0");
+}
+
+#[test]
+fn a_file_of_schema_6_knows_no_ports_of_sidecars_until_it_is_resumed() {
+    let place = Place::new();
+    let (file, recorder) = started(&place.path(), Limits::default());
+    let beside = ServiceInstance { stand_in_ports: vec![9001, 9002], ..service(0) };
+    recorder.put_service(1, &beside).unwrap();
+    file.finish(RunState::Interrupted).unwrap();
+    let ports = || Reader::open(&place.path()).unwrap().services(1).unwrap().remove(0).stand_in_ports;
+    assert_eq!(ports(), [9001, 9002]);
+    let to_schema_6 = "ALTER TABLE services DROP COLUMN stand_in_ports; PRAGMA user_version = 6;";
+    Connection::open(place.path()).unwrap().execute_batch(to_schema_6).unwrap();
+    assert_eq!(ports(), [0; 0], "read as it is");
+    let (file, ..) = RunFile::resume(&place.path()).unwrap();
+    file.recorder().put_service(1, &beside).unwrap();
+    file.finish(RunState::Complete).unwrap();
+    assert_eq!(ports(), [9001, 9002]);
 }

@@ -127,6 +127,7 @@ fn service(replica: u32) -> ServiceInstance {
         command: vec!["gateway".into(), "--port".into(), "8080".into()],
         cpu_limit_cores: Some(0.25),
         memory_limit_bytes: Some(256 << 20),
+        stand_in_ports: Vec::new(),
     }
 }
 

@@ -1,0 +1,133 @@
+//! `narrows system hello-cities hub|once`: workloads of durable orchestrations, as a service or one by one.
+
+use std::path::PathBuf;
+
+use narrows_hello_cities::{
+    Activities, Config, Error, Figures, Launch, Plan, StoreKind, Workload, once, open, stop_signal,
+};
+use tokio::runtime::Runtime;
+
+use super::{Port, port_of};
+use crate::commands::print;
+use crate::exit::{Exit, Failure, with_causes};
+use crate::{Outcome, stderr};
+
+#[derive(Debug, clap::Args)]
+pub(super) struct HelloCities {
+    #[command(subcommand)]
+    service: Service,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Service {
+    /// Runs the workloads that requests ask for, one at a time
+    ///
+    /// `POST /workloads/hello-cities?n=1000&launch=direct` runs one and answers with its figures as JSON.
+    Hub(Hub),
+    /// Runs one workload and prints its figures as a table
+    Once(Once),
+}
+
+#[derive(Debug, clap::Args)]
+struct Hub {
+    #[command(flatten)]
+    port: Port,
+    #[command(flatten)]
+    hub: HubSettings,
+}
+
+#[derive(Debug, clap::Args)]
+struct HubSettings {
+    /// What keeps the hub's state: files, classic or memory
+    #[arg(long, value_name = "KIND", default_value = "files")]
+    store: StoreKind,
+    /// Where; it must hold no orchestrations [default: a temporary folder that is removed afterwards]
+    #[arg(long, value_name = "DIR")]
+    folder: Option<PathBuf>,
+    /// Partitions of the hub, 1 to 64 [default: one per processor]
+    #[arg(long, value_name = "N")]
+    partitions: Option<u16>,
+    /// When activities may start: ordinary (once their scheduling is durable) or idempotent (at once)
+    #[arg(long, value_name = "KIND", default_value = "ordinary")]
+    activities: Activities,
+    /// The share of orchestrations whose spans are recorded
+    #[arg(long, value_name = "SHARE", default_value_t = 0.01)]
+    sample: f64,
+}
+
+#[derive(Debug, clap::Args)]
+struct Once {
+    /// hello-cities, fan-out-fan-in, counter, periodic or waiting
+    #[arg(default_value = "hello-cities")]
+    workload: Workload,
+    /// Orchestrations, or signals of the counter [default: 1000; fan-out-fan-in 200, counter 100000]
+    #[arg(long, value_name = "N")]
+    n: Option<u64>,
+    /// Activities (fan-out-fan-in) or timers (periodic) of each orchestration [default: 1000, 10]
+    #[arg(long, value_name = "N")]
+    each: Option<u64>,
+    /// How hello-cities starts: direct, entities or one-by-one [default: direct below 10000, else entities]
+    #[arg(long, value_name = "HOW")]
+    launch: Option<Launch>,
+    /// Print the figures as JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    hub: HubSettings,
+}
+
+impl HelloCities {
+    pub(super) fn execute(&self, runtime: &Runtime) -> Outcome {
+        match &self.service {
+            Service::Hub(hub) => {
+                let port = port_of(hub.port.port)?;
+                runtime.block_on(serve(port, &hub.hub.config())).map_err(|error| failed(&error))?;
+                Ok(Exit::Fine)
+            }
+            Service::Once(asked) => {
+                let plan = asked.plan().map_err(|error| failed(&error))?;
+                let figures = runtime.block_on(once(&asked.hub.config(), &plan)).map_err(|error| failed(&error))?;
+                print(&asked.told(&figures)?)
+            }
+        }
+    }
+}
+
+/// Runs the service until it is asked to end.
+async fn serve(port: u16, config: &Config) -> Result<(), Error> {
+    let stop = stop_signal()?;
+    let opened = open(port, config).await?;
+    stderr::say(&format!("hub listens on http://{}", opened.address()));
+    opened.run(stop).await
+}
+
+impl HubSettings {
+    fn config(&self) -> Config {
+        Config {
+            store: self.store,
+            folder: self.folder.clone(),
+            partitions: self.partitions,
+            activities: self.activities,
+            sample: self.sample,
+        }
+    }
+}
+
+impl Once {
+    fn plan(&self) -> Result<Plan, Error> {
+        Plan::new(self.workload, self.n, self.each, self.launch)
+    }
+
+    fn told(&self, figures: &Figures) -> Result<String, Failure> {
+        if !self.json {
+            return Ok(format!("{}\n{}\n", Figures::header(), figures.row()));
+        }
+        let text = serde_json::to_string(figures)
+            .map_err(|error| Failure::new(format!("cannot write the figures as JSON: {error}")))?;
+        Ok(text + "\n")
+    }
+}
+
+fn failed(error: &Error) -> Failure {
+    Failure::new(with_causes(error))
+}

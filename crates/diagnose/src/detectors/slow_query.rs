@@ -1,0 +1,297 @@
+//! `slow-query`: a request waits for one query that takes long by itself, whoever else asks the database.
+//!
+//! It is read under the lightest load that was measured: a query that is quick there and long later waits for others,
+//! which is `database-saturation`. Many quick queries are `n-plus-one`, and a wait for a connection passes before the
+//! query's span begins. Queries that failed say nothing of how long one takes.
+
+use std::collections::BTreeMap;
+
+use narrows_model::finding::{Confidence, Figure, Finding};
+use narrows_model::trace::{Span, SpanStatus};
+use narrows_model::units;
+
+use crate::Detector;
+use crate::calls::{Handled, Times, median_of};
+use crate::cpu::Cpu;
+use crate::databases::name_of;
+use crate::reading::Reading;
+use crate::requests::Query;
+use crate::stretches::Stretch;
+use crate::words::{EXEMPLARS_MAX, TEXT_CHARS_MAX, clipped, exemplar};
+
+/// See the module.
+#[derive(Debug)]
+pub struct SlowQuery;
+
+/// Characters of the query in a title.
+const TITLE_CHARS_MAX: usize = 60;
+
+impl Detector for SlowQuery {
+    fn id(&self) -> &'static str {
+        "slow-query"
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
+        let of_operation = reading.operations.iter().filter_map(|((service, operation), all)| {
+            let (part, all) = lightest(reading, all);
+            let shapes: BTreeMap<&str, &Query<'_>> =
+                all.iter().flat_map(|one| &one.request.queries).map(|query| (&*query.shape.text, query)).collect();
+            let cases = shapes.into_iter().map(|(shape, query)| Case::new(reading, part, (shape, query), &all));
+            let worst = cases.filter(Case::is_worth_saying).max_by(|a, b| a.share().total_cmp(&b.share()))?;
+            Some(worst.finding(self, service, operation))
+        });
+        of_operation.collect()
+    }
+}
+
+/// The requests of an operation under the lightest load with enough of them; all when no part has enough.
+fn lightest<'r, 'a>(reading: &Reading<'a>, all: &'r [Handled<'a>]) -> (Option<&'a Stretch>, Vec<&'r Handled<'a>>) {
+    let within = |stretch: &Stretch| -> Vec<&'r Handled<'a>> {
+        all.iter().filter(|handled| stretch.contains(handled.request.entry.start_ns)).collect()
+    };
+    let parts = reading.stretches.iter().map(|stretch| (stretch, within(stretch)));
+    let enough = parts.filter(|(_, requests)| requests.len() >= reading.thresholds.slow_query_traces);
+    match enough.min_by(|(a, _), (b, _)| a.by_demand(b)) {
+        Some((stretch, requests)) => (Some(stretch), requests),
+        None => (None, all.iter().collect()),
+    }
+}
+
+/// A request with its queries of one shape.
+struct Asked<'a> {
+    handled: &'a Handled<'a>,
+    spans: Vec<&'a Span>,
+    /// Together, nanoseconds.
+    time_ns: f64,
+}
+
+/// The queries of one shape in one operation.
+struct Case<'a> {
+    reading: &'a Reading<'a>,
+    part: Option<&'a Stretch>,
+    shape: &'a str,
+    query: &'a Query<'a>,
+    /// The requests that made one, the slowest first.
+    asked: Vec<Asked<'a>>,
+    /// The time of all requests of the operation, each as often as it stands for.
+    whole_ns: f64,
+}
+
+impl<'a> Case<'a> {
+    fn new(
+        reading: &'a Reading<'a>,
+        part: Option<&'a Stretch>,
+        (shape, query): (&'a str, &'a Query<'a>),
+        all: &[&'a Handled<'a>],
+    ) -> Self {
+        let mut asked: Vec<Asked<'a>> = all.iter().filter_map(|handled| asked_in(handled, shape)).collect();
+        asked.sort_by(|a, b| b.time_ns.total_cmp(&a.time_ns));
+        let whole_ns = all.iter().map(|handled| handled.latency_ns() * handled.weight()).sum();
+        Self { reading, part, shape, query, asked, whole_ns }
+    }
+
+    fn median(&self, value: impl Fn(&Asked<'a>) -> f64) -> f64 {
+        median_of(&self.asked, |asked| (value(asked), asked.handled.weight()))
+    }
+
+    /// How long one takes, median, nanoseconds.
+    fn one_ns(&self) -> f64 {
+        self.median(|asked| asked.time_ns / asked.spans.len() as f64)
+    }
+
+    /// How often a request that makes one makes it, median.
+    fn times(&self) -> f64 {
+        self.median(|asked| asked.spans.len() as f64)
+    }
+
+    /// Of the operation's time.
+    fn share(&self) -> f64 {
+        let spent: f64 = self.asked.iter().map(|asked| asked.time_ns * asked.handled.weight()).sum();
+        if self.whole_ns > 0.0 { (spent / self.whole_ns).min(1.0) } else { 0.0 }
+    }
+
+    fn is_worth_saying(&self) -> bool {
+        let thresholds = self.reading.thresholds;
+        self.asked.len() >= thresholds.slow_query_traces
+            && self.times() <= thresholds.slow_query_times
+            && self.one_ns() >= thresholds.slow_query_ns
+            && self.share() >= thresholds.slow_query_share
+    }
+
+    /// How busy the database's CPU is meanwhile; none when that was not sampled.
+    fn busy(&self, database: &str) -> Option<f64> {
+        Cpu::of(self.reading).busy_share(database, self.part?)
+    }
+
+    fn rows(&self) -> Option<f64> {
+        let known = || self.asked.iter().flat_map(|asked| &asked.spans).filter_map(|span| span.facts.db_rows);
+        known().next()?;
+        let each: Vec<f64> = known().map(|rows| rows as f64).collect();
+        crate::stats::median(each)
+    }
+
+    fn finding(&self, detector: &SlowQuery, service: &str, operation: &str) -> Finding {
+        let database = name_of(self.reading.trial, self.query.span);
+        let busy = self.busy(database);
+        Finding {
+            detector: detector.id().into(),
+            version: detector.version(),
+            title: format!(
+                "a query of {database} takes {}, {} of {operation}: {}",
+                units::duration(self.one_ns()),
+                units::percent(self.share()),
+                clipped(self.shape, TITLE_CHARS_MAX)
+            ),
+            resource: database.into(),
+            operation: Some(operation.into()),
+            cost_share: self.share(),
+            cost_of: format!("of the latency of {operation}"),
+            confidence: if busy.is_some() { Confidence::High } else { Confidence::Medium },
+            reasons: self.reasons(service, operation),
+            numbers: self.numbers(),
+            evidence_text: Some(clipped(self.query.text, TEXT_CHARS_MAX)),
+            exemplars: self
+                .asked
+                .iter()
+                .take(EXEMPLARS_MAX)
+                .map(|asked| exemplar(asked.handled.request.trace, asked.spans.iter().copied()))
+                .collect(),
+            ruled_out: self.ruled_out(database, busy),
+            falsified_by: format!("Answered in a tenth of the time, {operation} takes as long as before."),
+            advice: "Ask the database how it executes it (EXPLAIN ANALYZE): an index for what it filters, joins or sorts by, \
+                     fewer rows and columns, a cache for what changes seldom. If it reads little, it waits: for a lock, a \
+                     disk, or another server."
+                .into(),
+            caveats: self.caveats(database, busy),
+            ..Finding::default()
+        }
+    }
+
+    fn reasons(&self, service: &str, operation: &str) -> Vec<String> {
+        let load = self.part.map_or_else(String::new, |part| format!(" at {}", part.demand()));
+        let rows = self.rows().map_or_else(String::new, |rows| format!(", for {} rows", units::number(rows)));
+        let more = if self.part.is_some() && self.reading.stretches.len() > 1 { ", the lightest load" } else { "" };
+        vec![
+            format!("It takes {} (median){load}{more}{rows}.", units::duration(self.one_ns())),
+            format!("{service} spends {} of the time of {operation} waiting for it.", units::percent(self.share())),
+        ]
+    }
+
+    fn numbers(&self) -> Vec<Figure> {
+        vec![
+            Figure::new("one query, median", self.one_ns(), "ns"),
+            Figure::new("queries of this shape in each request, median", self.times(), ""),
+            Figure::new("share of the latency", self.share() * 100.0, "%"),
+        ]
+    }
+
+    fn ruled_out(&self, database: &str, busy: Option<f64>) -> Vec<String> {
+        let mut ruled_out = vec![
+            format!("Repetition: a request makes it {} (median).", times(self.times())),
+            "A wait for a connection: it passes before the query's span begins.".to_owned(),
+        ];
+        ruled_out.extend(busy.map(|busy| {
+            format!("A full database: under this load the CPU of {database} stood at {}.", units::percent(busy))
+        }));
+        ruled_out
+    }
+
+    fn caveats(&self, database: &str, busy: Option<f64>) -> Vec<String> {
+        let unknown = busy.is_none();
+        let caveat = format!("The CPU of {database} was not sampled: it may be busy with what others ask.");
+        if unknown { vec![caveat] } else { Vec::new() }
+    }
+}
+
+fn times(times: f64) -> String {
+    if times <= 1.0 { "once".to_owned() } else { format!("{} times", units::number(times)) }
+}
+
+/// The queries of a shape in one request; none when it made none that was answered.
+fn asked_in<'a>(handled: &'a Handled<'a>, shape: &str) -> Option<Asked<'a>> {
+    let meant = handled.request.queries.iter().filter(|query| query.shape.text == shape);
+    let spans: Vec<&Span> = meant.map(|query| query.span).filter(|span| span.status != SpanStatus::Error).collect();
+    let time_ns = Times::of(spans.iter().map(|span| (span.start_ns, span.end_ns))).length_ns();
+    (!spans.is_empty()).then_some(Asked { handled, spans, time_ns })
+}
+
+#[cfg(test)]
+mod tests {
+    use narrows_model::trace::Trace;
+    use narrows_testkit::spans::{SpanBuilder, query, server};
+    use narrows_testkit::trial::{FIRST_PORT, Load, TrialBuilder};
+
+    use super::*;
+    use crate::thresholds::Thresholds;
+
+    const FIND: &str = "SELECT name FROM item WHERE title LIKE ?";
+
+    fn detect(trial: TrialBuilder) -> Vec<Finding> {
+        crate::detect(&SlowQuery, &trial.build(), &Thresholds::default())
+    }
+
+    /// Ten seconds each of 2 and 8 users of a shop (port 9000) and its database (9001).
+    fn steps() -> TrialBuilder {
+        let load = |vus| Load { vus, rate: 20.0, latency_ms: 60.0 };
+        let trial = TrialBuilder::new("a").service("shop", None).service("store", Some(1.0));
+        trial.steady(10, load(2)).steady(10, load(8)).cpu("store", 0, |_| 0.2)
+    }
+
+    /// One request in each half second, with a call that takes so long in the first ten seconds, and so in the others.
+    fn traces(call: impl Fn(f64) -> SpanBuilder, light_ms: f64, heavy_ms: f64) -> Vec<Trace> {
+        let request = |ms: f64| server("shop", "GET /find").at(0.0, ms + 6.0).child(call(ms).at(2.0, ms));
+        let light = (0..20).map(|n| request(light_ms).trace(50 * n));
+        light.chain((0..20).map(|n| request(heavy_ms).trace(1000 + 50 * n))).collect()
+    }
+
+    fn find(_: f64) -> SpanBuilder {
+        query(FIND).to_port(FIRST_PORT + 1).rows(3)
+    }
+
+    #[test]
+    fn a_query_that_takes_long_by_itself_is_named() {
+        let findings = detect(steps().traces(traces(find, 54.0, 54.0)));
+        let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
+        assert_eq!(finding.title, format!("a query of store takes 54.0 ms, 90 % of GET /find: {FIND}"));
+        assert_eq!((finding.resource.as_str(), finding.confidence), ("store", Confidence::High));
+        assert_eq!(finding.reasons[0], "It takes 54.0 ms (median) at 2 users, the lightest load, for 3 rows.");
+        assert!(finding.ruled_out[2].ends_with("the CPU of store stood at 20 %."), "{:?}", finding.ruled_out);
+        assert_eq!((finding.evidence_text.as_deref(), finding.exemplars.len()), (Some(FIND), 3));
+    }
+
+    #[test]
+    fn behind_a_sidecar_the_database_keeps_its_name() {
+        let through = |_: f64| query(FIND).to_port(FIRST_PORT + 7);
+        let trial = TrialBuilder::new("a").service("shop", None).service("store", None).stand_in_port(FIRST_PORT + 7);
+        let trial = trial.steady(20, Load { vus: 2, rate: 20.0, latency_ms: 60.0 });
+        let findings = detect(trial.traces(traces(through, 54.0, 54.0)));
+        assert_eq!((findings[0].resource.as_str(), findings[0].confidence), ("store", Confidence::Medium));
+    }
+
+    #[test]
+    fn other_causes_of_long_requests_are_silent() {
+        let many = |ms: f64| {
+            let one = |n: usize| query(FIND).to_port(FIRST_PORT + 1).at(n as f64 * ms / 8.0, ms / 8.0);
+            (0..8).fold(narrows_testkit::spans::internal("list"), |list, n| list.child(one(n)))
+        };
+        let beside = |ms: f64| find(ms).at(2.0, 25.0);
+        let slow_elsewhere = (0..40).map(|n| {
+            let call = beside(25.0);
+            server("shop", "GET /find").at(0.0, 90.0).child(call).trace(50 * n)
+        });
+        for (name, trial) in [
+            ("slow under more load only", steps().traces(traces(find, 5.0, 54.0))),
+            ("quick ones", steps().traces(traces(find, 12.0, 12.0))),
+            ("many of them", steps().traces(traces(many, 200.0, 200.0))),
+            ("less than half of the time", steps().traces(slow_elsewhere)),
+            ("few traces", steps().traces(traces(find, 54.0, 54.0).into_iter().step_by(11))),
+            ("failed ones", steps().traces(traces(|ms| find(ms).failed(), 54.0, 54.0))),
+        ] {
+            assert_eq!(detect(trial), [], "with {name}");
+        }
+    }
+}

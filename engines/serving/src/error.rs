@@ -1,0 +1,24 @@
+//! Why a server cannot be started, or cannot go on.
+
+/// A server that cannot be started or that ended.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The port is not to be had.
+    #[error("cannot listen on 127.0.0.1:{port}")]
+    Bind {
+        /// The port that was asked for; 0 is any.
+        port: u16,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The listener failed.
+    #[error("cannot go on listening")]
+    Serve(#[source] std::io::Error),
+    /// The signals that ask a server to end cannot be listened for.
+    #[error("cannot listen for signals")]
+    Signals(#[source] std::io::Error),
+    /// The exporters of spans and metrics cannot be built from the `OTEL_…` variables.
+    #[error("cannot set up the export of telemetry: {0}")]
+    Telemetry(String),
+}

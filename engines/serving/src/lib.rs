@@ -1,0 +1,19 @@
+//! What every small server of the engines and the reference systems does alike, in one place and compiled once:
+//! take a port on loopback, bound its connections, drain on a signal, and tell OpenTelemetry what it does.
+//!
+//! It knows none of them. What a server answers, and what its spans are called, stays with the server.
+
+mod connections;
+mod error;
+pub mod export;
+pub mod problem;
+mod server;
+pub mod server_span;
+mod signals;
+mod telemetry;
+
+pub use connections::{Bounded, Connection};
+pub use error::Error;
+pub use server::Service;
+pub use signals::stop_signal;
+pub use telemetry::Telemetry;

@@ -1,0 +1,75 @@
+//! A server's life: bind, answer, and on a signal finish what is in flight and send the last spans.
+
+use std::future::Future;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use axum::Router;
+use axum::http::StatusCode;
+use axum::routing::get;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+use crate::Error;
+use crate::connections::Bounded;
+use crate::telemetry::Telemetry;
+
+/// Connections open at a time.
+const CONNECTIONS_MAX: usize = 4_096;
+/// How long requests in flight may take once the service was asked to end.
+const DRAIN_PATIENCE: Duration = Duration::from_secs(2);
+
+/// A service that has its port and waits to be run.
+#[derive(Debug)]
+pub struct Service {
+    listener: TcpListener,
+    address: SocketAddr,
+    router: Router,
+    telemetry: Telemetry,
+}
+
+impl Service {
+    /// Takes `port` on the loopback interface, 0 for any. `GET /health` is answered beside what `router` answers.
+    pub async fn bind(port: u16, router: Router, telemetry: Telemetry) -> Result<Self, Error> {
+        let refused = |source| Error::Bind { port, source };
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.map_err(refused)?;
+        let address = listener.local_addr().map_err(refused)?;
+        let router = router.route("/health", get(async || StatusCode::OK));
+        Ok(Self { listener, address, router, telemetry })
+    }
+
+    /// Where the service listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Answers until `stop` is ready; then takes no more, finishes what is in flight within two seconds, and sends the
+    /// last spans.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Serve`] if the listener fails.
+    pub async fn run(self, stop: impl Future<Output = ()> + Send + 'static) -> Result<(), Error> {
+        let (stopping, mut stopped) = watch::channel(());
+        let listener = Bounded::new(self.listener, CONNECTIONS_MAX);
+        let server = axum::serve(listener, self.router).with_graceful_shutdown(async move {
+            stop.await;
+            stopping.send_replace(());
+        });
+        let late = async {
+            if stopped.changed().await.is_ok() {
+                tokio::time::sleep(DRAIN_PATIENCE).await;
+            } else {
+                // The server ended by itself; its own result says why.
+                std::future::pending::<()>().await;
+            }
+        };
+        let ended = tokio::select! {
+            ended = server => ended.map_err(Error::Serve),
+            () = late => Ok(()),
+        };
+        self.telemetry.flush().await;
+        ended
+    }
+}

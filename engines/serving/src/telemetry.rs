@@ -1,0 +1,53 @@
+//! Where a server's spans and metrics go. Without an endpoint nothing is exported, but trace context is still taken from
+//! the caller and handed on.
+
+use opentelemetry::metrics::{Meter, MeterProvider as _};
+use opentelemetry::trace::TracerProvider as _;
+use opentelemetry_sdk::metrics::SdkMeterProvider;
+use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider};
+
+use crate::Error;
+use crate::export;
+
+/// Where a server's spans and metrics go.
+#[derive(Debug, Clone)]
+pub struct Telemetry {
+    scope: &'static str,
+    traces: SdkTracerProvider,
+    metrics: SdkMeterProvider,
+}
+
+impl Telemetry {
+    /// As the environment says. `scope` is the instrumentation's name; `service` the service's, where the environment
+    /// gives none.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Telemetry`] if an exporter cannot be built.
+    pub fn from_env(scope: &'static str, service: &str) -> Result<Self, Error> {
+        Ok(Self { scope, traces: export::tracers(service)?, metrics: export::meters(service)? })
+    }
+
+    /// Spans to `traces` and no metrics, for tests.
+    #[must_use]
+    pub fn of(scope: &'static str, traces: SdkTracerProvider) -> Self {
+        Self { scope, traces, metrics: SdkMeterProvider::default() }
+    }
+
+    /// What makes spans.
+    #[must_use]
+    pub fn tracer(&self) -> SdkTracer {
+        self.traces.tracer(self.scope)
+    }
+
+    /// What makes metrics.
+    #[must_use]
+    pub fn meter(&self) -> Meter {
+        self.metrics.meter(self.scope)
+    }
+
+    /// Sends what is left.
+    pub(crate) async fn flush(self) {
+        export::flush(Some(self.traces), Some(self.metrics)).await;
+    }
+}

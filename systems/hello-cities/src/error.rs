@@ -1,0 +1,83 @@
+//! Why the service cannot be started, cannot go on, or cannot run a workload.
+
+use std::time::Duration;
+
+/// A service or a workload that failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The port is not to be had.
+    #[error("cannot listen on 127.0.0.1:{port}")]
+    Bind {
+        /// The port that was asked for; 0 is any.
+        port: u16,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The listener failed.
+    #[error("cannot go on listening")]
+    Serve(#[source] std::io::Error),
+    /// The signals that ask a service to end cannot be listened for.
+    #[error("cannot listen for signals")]
+    Signals(#[source] std::io::Error),
+    /// The HTTP client for telemetry cannot be built.
+    #[error("cannot build the HTTP client")]
+    Client(#[source] reqwest::Error),
+    /// The exporters of spans and metrics cannot be built from the `OTEL_…` variables.
+    #[error("cannot set up the export of telemetry: {0}")]
+    Telemetry(String),
+    /// A setting is outside its range.
+    #[error("{name} is {value:?}, expected {expected}")]
+    Setting {
+        /// The setting's name.
+        name: &'static str,
+        /// What was given.
+        value: String,
+        /// What would do.
+        expected: &'static str,
+    },
+    /// The folder for the hub cannot be made.
+    #[error("cannot make the folder {folder}")]
+    Folder {
+        /// The folder.
+        folder: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The folder holds orchestrations of an earlier process, with which figures would be mixed.
+    #[error("{folder} holds {count} orchestrations, expected an empty folder")]
+    NotEmpty {
+        /// The folder.
+        folder: String,
+        /// Orchestrations in it.
+        count: u64,
+    },
+    /// The hub refused.
+    #[error(transparent)]
+    Hub(#[from] narrows_durable::Error),
+    /// Some orchestrations did not complete.
+    #[error("{completed} of {expected} orchestrations have completed")]
+    Incomplete {
+        /// Those that did.
+        completed: u64,
+        /// Those that were to.
+        expected: u64,
+    },
+    /// The workload did not end in time.
+    #[error("the workload has not ended after {} s", .0.as_secs())]
+    Late(Duration),
+    /// What the kernel says of this process cannot be read.
+    #[error("cannot read {0}")]
+    Process(&'static str),
+}
+
+impl From<narrows_durable::Failure> for Error {
+    fn from(failure: narrows_durable::Failure) -> Self {
+        Self::Hub(failure.into())
+    }
+}
+
+impl From<narrows_durable::store::StoreError> for Error {
+    fn from(error: narrows_durable::store::StoreError) -> Self {
+        Self::Hub(error.into())
+    }
+}

@@ -1,0 +1,38 @@
+//! HelloCities5 and its sisters: workloads of durable orchestrations, and how many events a second they make.
+//!
+//! They are those of a published comparison of Netherite with its legacy backend, which counts events and defines
+//! throughput as [`Workload::events`] and [`Figures`] do. The hub is embedded: the service's process is the engine, so
+//! what is measured has no network in it. The store is a setting: `files` is the engine's log, `classic` has each step
+//! in a transaction of its own, as the legacy backend has.
+//!
+//! The service knows nothing of Narrows. It speaks OpenTelemetry to whatever `OTEL_EXPORTER_OTLP_ENDPOINT` names.
+//! Deliberately absent: authentication (it listens on loopback), two workloads at a time, and going on with what an
+//! earlier process left in the folder.
+
+mod code;
+mod connections;
+mod error;
+mod figures;
+mod hub;
+mod meters;
+mod plan;
+mod problem;
+mod process;
+mod run;
+mod server;
+mod server_span;
+mod service;
+mod signals;
+mod telemetry;
+
+pub use code::Activities;
+pub use error::Error;
+pub use figures::Figures;
+pub use hub::{Config, StoreKind};
+pub use plan::{Launch, Plan, Workload};
+pub use server::Service;
+pub use service::{once, open};
+pub use signals::stop_signal;
+
+/// The experiment that sets the engine's log beside the classic store, as YAML.
+pub const EXPERIMENT: &str = include_str!("../experiment.yaml");

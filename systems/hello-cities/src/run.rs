@@ -1,0 +1,273 @@
+//! Running a workload: launch it, wait for its end, and read its figures off the hub.
+
+use std::time::{Duration, Instant};
+
+use narrows_durable::store::Batching;
+use narrows_durable::{EntityId, Filter, InstanceView, Start, Status, Values};
+use tokio::task::JoinSet;
+
+use crate::code::{
+    ADD, COUNTER, FAN_OUT_FAN_IN, GO, HELLO_CITIES, LAUNCH, LAUNCHER, PERIODIC, WAITING, instance, prefix,
+};
+use crate::hub::Held;
+use crate::plan::LAUNCHERS;
+use crate::process::{cpu_time, memory_bytes_peak};
+use crate::{Error, Figures, Launch, Plan, Workload};
+
+/// How long a workload may take.
+const PATIENCE: Duration = Duration::from_secs(900);
+/// How long one orchestration of `one-by-one` may take.
+const ONE_PATIENCE: Duration = Duration::from_secs(60);
+const POLL: Duration = Duration::from_millis(2);
+/// Starts that are handed over at a time.
+const STARTS_MAX: u64 = 50_000;
+/// Signals and events that are under way at a time.
+const SENDERS: u64 = 1_024;
+/// Instances of one page.
+const PAGE: usize = 10_000;
+
+/// What only some workloads tell.
+#[derive(Default)]
+struct Seen {
+    latency_ms_p50: Option<f64>,
+    memory_bytes_peak: Option<u64>,
+}
+
+/// What the hub has done until now.
+struct Mark {
+    ended: u64,
+    bytes: u64,
+    commits: u64,
+    cpu: Duration,
+}
+
+/// Runs `plan` under the number `run`, which no run on this hub has had.
+pub(crate) async fn run(held: &Held, run: u64, plan: &Plan) -> Result<Figures, Error> {
+    let done = tokio::time::timeout(PATIENCE, measure(held, run, plan));
+    done.await.unwrap_or(Err(Error::Late(PATIENCE)))
+}
+
+/// Forgets what a run left: its instances, which have ended.
+pub(crate) async fn forget(held: &Held, run: u64, plan: &Plan) -> Result<(), Error> {
+    held.client.purge_all(Filter { prefix: prefix(run), ..Filter::default() }).await?;
+    let launchers = if plan.launch == Launch::Entities { LAUNCHERS } else { 0 };
+    for launcher in 0..launchers {
+        held.client.purge(LAUNCHER.id(format!("{run}-{launcher}"))?.instance()).await?;
+    }
+    if plan.workload == Workload::Counter {
+        held.client.purge(counter(run)?.instance()).await?;
+    }
+    Ok(())
+}
+
+async fn measure(held: &Held, run: u64, plan: &Plan) -> Result<Figures, Error> {
+    let before = mark(held);
+    let seen = launch(held, run, plan).await?;
+    let seconds = match plan.workload {
+        Workload::Counter => counted(held, run, plan.n).await?,
+        _ => {
+            until(|| mark(held).ended >= before.ended + plan.n).await;
+            completed(held, run, plan.n).await?
+        }
+    };
+    let after = mark(held);
+    let (events, orchestrations) = (plan.events(), plan.orchestrations());
+    Ok(Figures {
+        workload: plan.workload.as_str(),
+        launch: plan.launch.as_str(),
+        store: held.store.as_str(),
+        partitions: held.hub.stats().partitions.len(),
+        n: plan.n,
+        events,
+        seconds,
+        events_per_second: events as f64 / seconds,
+        orchestrations_per_second: (orchestrations > 0).then(|| orchestrations as f64 / seconds),
+        log_bytes_per_event: (after.bytes - before.bytes) as f64 / events as f64,
+        commits: after.commits - before.commits,
+        cpu_us_per_event: (after.cpu - before.cpu).as_secs_f64() * 1e6 / events as f64,
+        memory_bytes_peak: seen.memory_bytes_peak.map_or_else(memory_bytes_peak, Ok)?,
+        latency_ms_p50: seen.latency_ms_p50,
+    })
+}
+
+fn mark(held: &Held) -> Mark {
+    let partitions = held.hub.stats().partitions;
+    let is_grouped = held.batching == Batching::Group;
+    Mark {
+        ended: partitions.iter().map(|partition| partition.counts.ended).sum(),
+        bytes: partitions.iter().map(|partition| partition.commit_bytes).sum(),
+        commits: partitions
+            .iter()
+            .map(|partition| if is_grouped { partition.commits } else { partition.commit_frames })
+            .sum(),
+        cpu: cpu_time(),
+    }
+}
+
+async fn until(is_so: impl Fn() -> bool) {
+    while !is_so() {
+        tokio::time::sleep(POLL).await;
+    }
+}
+
+async fn launch(held: &Held, run: u64, plan: &Plan) -> Result<Seen, Error> {
+    let mut seen = Seen::default();
+    match (plan.workload, plan.launch) {
+        (Workload::HelloCities, Launch::Direct) => {
+            start_all(held, run, plan.n, || Ok(HELLO_CITIES.start(&())?)).await?
+        }
+        (Workload::HelloCities, Launch::Entities) => signal_launchers(held, run, plan.n).await?,
+        (Workload::HelloCities, Launch::OneByOne) => seen.latency_ms_p50 = Some(one_by_one(held, run, plan.n).await?),
+        (Workload::FanOutFanIn, _) => {
+            start_all(held, run, plan.n, || Ok(FAN_OUT_FAN_IN.start(&plan.each)?)).await?;
+        }
+        (Workload::Periodic, _) => start_all(held, run, plan.n, || Ok(PERIODIC.start(&plan.each)?)).await?,
+        (Workload::Counter, _) => signal_counter(held, run, plan.n).await?,
+        (Workload::Waiting, _) => {
+            let started = |held: &Held| -> u64 {
+                held.hub.stats().partitions.iter().map(|partition| partition.counts.started).sum()
+            };
+            let started_before = started(held);
+            start_all(held, run, plan.n, || Ok(WAITING.start(&())?)).await?;
+            until(|| started(held) >= started_before + plan.n).await;
+            seen.memory_bytes_peak = Some(memory_bytes_peak()?);
+            raise_all(held, run, plan.n).await?;
+        }
+    }
+    Ok(seen)
+}
+
+async fn start_all(held: &Held, run: u64, n: u64, start: impl Fn() -> Result<Start, Error>) -> Result<(), Error> {
+    let mut first = 0;
+    while first < n {
+        let end = n.min(first + STARTS_MAX);
+        let starts: Result<Vec<Start>, Error> =
+            (first..end).map(|number| Ok(start()?.id(instance(run, number)?.as_str())?)).collect();
+        for started in held.client.start_many(starts?).await? {
+            started?;
+        }
+        first = end;
+    }
+    Ok(())
+}
+
+async fn signal_launchers(held: &Held, run: u64, n: u64) -> Result<(), Error> {
+    for launcher in 0..LAUNCHERS {
+        let (first, end) = (n * launcher / LAUNCHERS, n * (launcher + 1) / LAUNCHERS);
+        let id = LAUNCHER.id(format!("{run}-{launcher}"))?;
+        held.client.signal_entity(&id, LAUNCH, &(run, first, end - first)).await?;
+    }
+    Ok(())
+}
+
+/// Each when the one before it has ended; the median of their latencies in milliseconds.
+async fn one_by_one(held: &Held, run: u64, n: u64) -> Result<f64, Error> {
+    let mut latencies = Vec::new();
+    for number in 0..n {
+        let start = HELLO_CITIES.start(&())?.id(instance(run, number)?.as_str())?;
+        let begun = Instant::now();
+        let id = held.client.start(start).await?;
+        held.client.wait(&id, ONE_PATIENCE).await?;
+        latencies.push(begun.elapsed());
+    }
+    latencies.sort_unstable();
+    Ok(latencies[latencies.len() / 2].as_secs_f64() * 1e3)
+}
+
+fn counter(run: u64) -> Result<EntityId, Error> {
+    Ok(COUNTER.id(run.to_string())?)
+}
+
+async fn signal_counter(held: &Held, run: u64, n: u64) -> Result<(), Error> {
+    let id = counter(run)?;
+    let mut senders = JoinSet::new();
+    for sender in 0..SENDERS.min(n) {
+        let (client, id) = (held.client.clone(), id.clone());
+        let count = n / SENDERS + u64::from(sender < n % SENDERS);
+        senders.spawn(async move {
+            for _ in 0..count {
+                client.signal_entity(&id, ADD, &1).await?;
+            }
+            Ok::<_, narrows_durable::Error>(())
+        });
+    }
+    all_sent(senders).await
+}
+
+async fn raise_all(held: &Held, run: u64, n: u64) -> Result<(), Error> {
+    let mut senders = JoinSet::new();
+    for sender in 0..SENDERS.min(n) {
+        let client = held.client.clone();
+        senders.spawn(async move {
+            let mut number = sender;
+            while number < n {
+                client.raise_event(&instance(run, number)?, GO, &()).await?;
+                number += SENDERS;
+            }
+            Ok::<_, narrows_durable::Error>(())
+        });
+    }
+    all_sent(senders).await
+}
+
+async fn all_sent(mut senders: JoinSet<Result<(), narrows_durable::Error>>) -> Result<(), Error> {
+    while let Some(sent) = senders.join_next().await {
+        sent.unwrap_or(Err(narrows_durable::Error::Closed))?;
+    }
+    Ok(())
+}
+
+/// Waits until the counter has all of them. The seconds from its creation to its last operation.
+async fn counted(held: &Held, run: u64, n: u64) -> Result<f64, Error> {
+    let id = counter(run)?;
+    while held.client.state_of(COUNTER, &id).await? != Some(n) {
+        tokio::time::sleep(POLL).await;
+    }
+    let view = held.client.get(id.instance()).await?;
+    let view = view.ok_or_else(|| narrows_durable::Error::NotFound(id.instance().clone()))?;
+    Ok(Span::default().with(&view).seconds())
+}
+
+/// The seconds from the earliest creation to the latest completion; all must have completed.
+async fn completed(held: &Held, run: u64, n: u64) -> Result<f64, Error> {
+    let filter = Filter { prefix: prefix(run), ..Filter::default() };
+    let (mut span, mut completed, mut next) = (Span::default(), 0, None);
+    loop {
+        let page = held.client.query(filter.clone(), PAGE, Values::Without, next).await?;
+        for view in &page.instances {
+            span = span.with(view);
+            completed += u64::from(view.status == Status::Completed);
+        }
+        next = page.next;
+        if next.is_none() {
+            break;
+        }
+    }
+    if completed != n {
+        return Err(Error::Incomplete { completed, expected: n });
+    }
+    Ok(span.seconds())
+}
+
+/// From the earliest creation to the latest update, in microseconds of the hub's clock.
+struct Span {
+    first: u64,
+    last: u64,
+}
+
+impl Default for Span {
+    fn default() -> Self {
+        Self { first: u64::MAX, last: 0 }
+    }
+}
+
+impl Span {
+    fn with(self, view: &InstanceView) -> Self {
+        Self { first: self.first.min(view.created.0), last: self.last.max(view.updated.0) }
+    }
+
+    /// At least one microsecond, the clock's step.
+    fn seconds(&self) -> f64 {
+        self.last.saturating_sub(self.first).max(1) as f64 / 1e6
+    }
+}

@@ -1,0 +1,67 @@
+//! The SERVER span of a request, by OpenTelemetry's stable HTTP conventions, and trace context from the caller.
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::middleware::Next;
+use axum::response::Response;
+use opentelemetry::propagation::{Extractor, TextMapPropagator as _};
+use opentelemetry::trace::{SpanKind, Status, TraceContextExt as _, Tracer as _};
+use opentelemetry::{Context, KeyValue};
+use opentelemetry_sdk::propagation::TraceContextPropagator;
+use opentelemetry_sdk::trace::SdkTracer;
+
+/// What the spans of one route have in common.
+#[derive(Debug, Clone)]
+pub(crate) struct Route {
+    pub(crate) path: &'static str,
+    pub(crate) tracer: SdkTracer,
+}
+
+/// A middleware for `route`: the span begins before the handler and ends with its answer.
+pub(crate) async fn trace(State(route): State<Route>, request: Request, next: Next) -> Response {
+    let parent = TraceContextPropagator::new().extract_with_context(&Context::new(), &Headers(request.headers()));
+    let span = route
+        .tracer
+        .span_builder(format!("{} {}", request.method(), route.path))
+        .with_kind(SpanKind::Server)
+        .with_attributes(attributes(&request, route.path));
+    let cx = parent.with_span(route.tracer.build_with_context(span, &parent));
+    let response = next.run(request).await;
+    finish(&cx, response.status());
+    response
+}
+
+fn attributes(request: &Request, path: &'static str) -> Vec<KeyValue> {
+    let mut attributes = vec![
+        KeyValue::new("http.request.method", request.method().to_string()),
+        KeyValue::new("http.route", path),
+        KeyValue::new("url.path", request.uri().path().to_owned()),
+        KeyValue::new("url.scheme", "http"),
+    ];
+    if let Some(query) = request.uri().query() {
+        attributes.push(KeyValue::new("url.query", query.to_owned()));
+    }
+    attributes
+}
+
+fn finish(cx: &Context, status: StatusCode) {
+    let span = cx.span();
+    span.set_attribute(KeyValue::new("http.response.status_code", i64::from(status.as_u16())));
+    if status.is_server_error() {
+        span.set_attribute(KeyValue::new("error.type", status.as_str().to_owned()));
+        span.set_status(Status::error(""));
+    }
+    span.end();
+}
+
+struct Headers<'a>(&'a HeaderMap);
+
+impl Extractor for Headers<'_> {
+    fn get(&self, key: &str) -> Option<&str> {
+        self.0.get(key).and_then(|value| value.to_str().ok())
+    }
+
+    fn keys(&self) -> Vec<&str> {
+        self.0.keys().map(|name| name.as_str()).collect()
+    }
+}

@@ -1,0 +1,144 @@
+//! The service over HTTP, and one workload without it.
+//!
+//! One workload runs at a time, in a task of its own: a client that goes away does not leave half of one behind. Its
+//! figures are exported before it is answered, so whoever has the answer has the metrics too.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Path, Query, State};
+use axum::http::{Response, StatusCode};
+use axum::middleware;
+use axum::routing::post;
+use serde::Deserialize;
+use tokio::sync::Mutex;
+
+use crate::hub::{Config, Held};
+use crate::meters::Meters;
+use crate::problem::{json_answer, problem};
+use crate::run::{forget, run};
+use crate::server_span::{Route, trace};
+use crate::telemetry::Telemetry;
+use crate::{Error, Figures, Launch, Plan, Service, Workload};
+
+const WORKLOADS: &str = "/workloads/{workload}";
+
+/// Opens the hub and listens on `port`, 0 for any.
+///
+/// # Errors
+///
+/// [`Error::Setting`] for a setting outside its range, [`Error::Folder`], [`Error::NotEmpty`] or [`Error::Hub`] if the
+/// hub cannot be opened as asked for, [`Error::Bind`] if the port is not to be had, [`Error::Telemetry`] and
+/// [`Error::Client`] if spans and metrics cannot be exported as asked for.
+pub async fn open(port: u16, config: &Config) -> Result<Service, Error> {
+    let telemetry = Telemetry::from_env()?;
+    let runner = Arc::new(Runner::open(config, &telemetry).await?);
+    Service::bind(port, router(runner, &telemetry), telemetry).await
+}
+
+/// Runs one workload on a hub of its own and closes it.
+///
+/// # Errors
+///
+/// As [`open`] has them, and [`Error::Incomplete`] or [`Error::Late`] if the workload did not end well.
+pub async fn once(config: &Config, plan: &Plan) -> Result<Figures, Error> {
+    let telemetry = Telemetry::from_env()?;
+    let runner = Runner::open(config, &telemetry).await?;
+    let figures = run(&runner.held, 1, plan).await?;
+    runner.held.hub.close()?;
+    runner.meters.ended(&figures);
+    telemetry.flush().await;
+    Ok(figures)
+}
+
+/// The hub and its turns.
+struct Runner {
+    held: Held,
+    meters: Meters,
+    telemetry: Telemetry,
+    /// Runs so far; none once one of them failed, for what it left on the hub would count as the next one's.
+    runs: Arc<Mutex<Option<u64>>>,
+}
+
+/// Why there are no figures.
+enum Refused {
+    Busy,
+    Spoilt,
+    Failed(Error),
+}
+
+impl Runner {
+    async fn open(config: &Config, telemetry: &Telemetry) -> Result<Self, Error> {
+        let held = Held::open(config, telemetry.tracer())?;
+        held.check_empty(config).await?;
+        let meters = Meters::new(&telemetry.meter());
+        Ok(Self { held, meters, telemetry: telemetry.clone(), runs: Arc::new(Mutex::new(Some(0))) })
+    }
+
+    /// Runs a workload if none is running.
+    async fn run(&self, plan: Plan) -> Result<Figures, Refused> {
+        let mut runs = Arc::clone(&self.runs).try_lock_owned().map_err(|_| Refused::Busy)?;
+        let number = runs.take().ok_or(Refused::Spoilt)? + 1;
+        let figures = run(&self.held, number, &plan).await.map_err(Refused::Failed)?;
+        forget(&self.held, number, &plan).await.map_err(Refused::Failed)?;
+        *runs = Some(number);
+        self.meters.ended(&figures);
+        self.telemetry.export().await;
+        Ok(figures)
+    }
+}
+
+fn router(runner: Arc<Runner>, telemetry: &Telemetry) -> Router {
+    let route = Route { path: WORKLOADS, tracer: telemetry.tracer() };
+    let workloads = post(answer).route_layer(middleware::from_fn_with_state(route, trace));
+    Router::new().route(WORKLOADS, workloads).with_state(runner)
+}
+
+#[derive(Debug, Deserialize)]
+struct Asked {
+    n: Option<u64>,
+    each: Option<u64>,
+    launch: Option<String>,
+}
+
+impl Asked {
+    fn plan(&self, workload: Workload) -> Result<Plan, Error> {
+        let launch: Option<Launch> = self.launch.as_deref().map(str::parse).transpose()?;
+        Plan::new(workload, self.n, self.each, launch)
+    }
+}
+
+async fn answer(
+    State(runner): State<Arc<Runner>>,
+    Path(name): Path<String>,
+    asked: Result<Query<Asked>, QueryRejection>,
+) -> Response<Body> {
+    let Ok(workload) = name.parse::<Workload>() else {
+        let names = Workload::ALL.map(Workload::as_str).join(", ");
+        return problem(StatusCode::NOT_FOUND, "unknown_workload", &format!("{name:?} is none of {names}"));
+    };
+    let plan = match asked {
+        Ok(Query(asked)) => asked.plan(workload),
+        Err(rejection) => return problem(StatusCode::BAD_REQUEST, "bad_request", &rejection.body_text()),
+    };
+    let plan = match plan {
+        Ok(plan) => plan,
+        Err(error) => return problem(StatusCode::BAD_REQUEST, "bad_request", &error.to_string()),
+    };
+    let running = tokio::spawn(async move { runner.run(plan).await });
+    match running.await {
+        Ok(Ok(figures)) => json_answer(&figures),
+        Ok(Err(Refused::Busy)) => problem(StatusCode::CONFLICT, "busy", "another workload is running"),
+        Ok(Err(Refused::Spoilt)) => {
+            let detail = "an earlier workload failed, and what it left would be counted; start the service anew";
+            problem(StatusCode::SERVICE_UNAVAILABLE, "spoilt", detail)
+        }
+        Ok(Err(Refused::Failed(error))) => problem(StatusCode::INTERNAL_SERVER_ERROR, "failed", &error.to_string()),
+        Err(error) => problem(StatusCode::INTERNAL_SERVER_ERROR, "failed", &error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests;
