@@ -139,8 +139,8 @@ fn files_that_are_not_whole_run_files_are_told_apart() {
     let length = whole.len();
     assert_eq!(message(&whole[..length - 1]), format!("{damaged}it is cut off after {} of {length} bytes", length - 1));
     assert_eq!(
-        message(&changed("PRAGMA user_version = 7")),
-        "/checkout 100%?.narrows was written by a newer version (schema 7; this narrows reads up to 6)"
+        message(&changed("PRAGMA user_version = 8")),
+        "/checkout 100%?.narrows was written by a newer version (schema 8; this narrows reads up to 7)"
     );
     assert!(message(&changed("PRAGMA user_version = 0")).starts_with(damaged));
     assert!(message(&changed("DELETE FROM run")).starts_with(damaged));
