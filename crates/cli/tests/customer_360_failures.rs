@@ -67,6 +67,15 @@ impl Trial {
         self.ask("coalesce(group_concat(body, char(10)), '')", "findings")
     }
 
+    /// A figure of the finding of a detector.
+    fn figure(&self, detector: &str, name: &str) -> f64 {
+        let of = format!("findings, json_each(body, '$.numbers') where detector = '{detector}'");
+        self.number(
+            "max(json_extract(value, '$.value'))",
+            &format!("{of} and json_extract(value, '$.name') = '{name}'"),
+        )
+    }
+
     fn spans_failed_by(&self, service: &str, reasons: &str) -> f64 {
         self.number("count(*)", &format!("spans where service = '{service}' and error_type in ({reasons})"))
     }
