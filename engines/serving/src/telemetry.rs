@@ -46,8 +46,19 @@ impl Telemetry {
         self.metrics.meter(self.scope)
     }
 
+    /// Sends the metrics as they are now, and spans that have ended. The SDK blocks while it does, hence the thread.
+    pub async fn export(&self) {
+        let (traces, metrics) = (self.traces.clone(), self.metrics.clone());
+        let exporting = tokio::task::spawn_blocking(move || {
+            // What a collector does not take is lost; there is nobody to tell.
+            let _ = metrics.force_flush();
+            let _ = traces.force_flush();
+        });
+        let _ = exporting.await;
+    }
+
     /// Sends what is left.
-    pub(crate) async fn flush(self) {
+    pub async fn flush(self) {
         export::flush(Some(self.traces), Some(self.metrics)).await;
     }
 }

@@ -5,26 +5,9 @@ use std::time::Duration;
 /// A service or a workload that failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The port is not to be had.
-    #[error("cannot listen on 127.0.0.1:{port}")]
-    Bind {
-        /// The port that was asked for; 0 is any.
-        port: u16,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// The listener failed.
-    #[error("cannot go on listening")]
-    Serve(#[source] std::io::Error),
-    /// The signals that ask a service to end cannot be listened for.
-    #[error("cannot listen for signals")]
-    Signals(#[source] std::io::Error),
-    /// The HTTP client for telemetry cannot be built.
-    #[error("cannot build the HTTP client")]
-    Client(#[source] reqwest::Error),
-    /// The exporters of spans and metrics cannot be built from the `OTEL_…` variables.
-    #[error("cannot set up the export of telemetry: {0}")]
-    Telemetry(String),
+    /// It cannot listen, serve, hear signals or export its telemetry.
+    #[error(transparent)]
+    Serving(#[from] narrows_serving::Error),
     /// A setting is outside its range.
     #[error("{name} is {value:?}, expected {expected}")]
     Setting {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use narrows_durable::store::{Batching, ClassicStore, FileStore, FileStoreOptions, MemoryStore, Store};
 use narrows_durable::{Client, Filter, Hub, HubOptions, Observed};
-use opentelemetry_sdk::trace::SdkTracer;
+use narrows_serving::Telemetry;
 
 use crate::Error;
 use crate::code::{Activities, registry};
@@ -73,7 +73,7 @@ pub(crate) struct Held {
 
 impl Held {
     /// Opens an empty hub. Blocks while the store is made.
-    pub(crate) fn open(config: &Config, tracer: SdkTracer) -> Result<Self, Error> {
+    pub(crate) fn open(config: &Config, telemetry: &Telemetry) -> Result<Self, Error> {
         if !(0.0..=1.0).contains(&config.sample) {
             return Err(Error::Setting { name: "sample", value: config.sample.to_string(), expected: "0 to 1" });
         }
@@ -82,10 +82,11 @@ impl Held {
         let batching = store.batching();
         let mut options = HubOptions::default();
         options.partitions = config.partitions.unwrap_or(options.partitions);
+        options.meter = Some(telemetry.meter());
         let code = registry(config.activities);
         // Without a share to trace, user code runs without anything around it.
         let hub = if config.sample > 0.0 {
-            Hub::open(store, Observed::new(code, tracer, config.sample), options)?
+            Hub::open(store, Observed::new(code, telemetry.tracer(), config.sample), options)?
         } else {
             Hub::open(store, code, options)?
         };

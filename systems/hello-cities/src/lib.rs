@@ -10,29 +10,26 @@
 //! earlier process left in the folder.
 
 mod code;
-mod connections;
 mod error;
 mod figures;
 mod hub;
 mod meters;
 mod plan;
-mod problem;
 mod process;
 mod run;
-mod server;
-mod server_span;
 mod service;
-mod signals;
-mod telemetry;
 
 pub use code::Activities;
 pub use error::Error;
 pub use figures::Figures;
 pub use hub::{Config, StoreKind};
+pub use narrows_serving::{Service, stop_signal};
 pub use plan::{Launch, Plan, Workload};
-pub use server::Service;
 pub use service::{once, open};
-pub use signals::stop_signal;
+
+/// What its spans and metrics name as their instrumentation.
+const SCOPE: &str = "narrows-hello-cities";
+const SERVICE: &str = "hello-cities";
 
 /// The experiment that sets the engine's log beside the classic store, as YAML.
 pub const EXPERIMENT: &str = include_str!("../experiment.yaml");

@@ -12,16 +12,17 @@ use axum::extract::{Path, Query, State};
 use axum::http::{Response, StatusCode};
 use axum::middleware;
 use axum::routing::post;
+use narrows_serving::Telemetry;
+use narrows_serving::problem::{Problem, ok};
+use narrows_serving::server_span::{Route, trace};
 use serde::Deserialize;
+use serde_json::json;
 use tokio::sync::Mutex;
 
 use crate::hub::{Config, Held};
 use crate::meters::Meters;
-use crate::problem::{json_answer, problem};
 use crate::run::{forget, run};
-use crate::server_span::{Route, trace};
-use crate::telemetry::Telemetry;
-use crate::{Error, Figures, Launch, Plan, Service, Workload};
+use crate::{Error, Figures, Launch, Plan, SCOPE, SERVICE, Service, Workload};
 
 const WORKLOADS: &str = "/workloads/{workload}";
 
@@ -30,12 +31,12 @@ const WORKLOADS: &str = "/workloads/{workload}";
 /// # Errors
 ///
 /// [`Error::Setting`] for a setting outside its range, [`Error::Folder`], [`Error::NotEmpty`] or [`Error::Hub`] if the
-/// hub cannot be opened as asked for, [`Error::Bind`] if the port is not to be had, [`Error::Telemetry`] and
-/// [`Error::Client`] if spans and metrics cannot be exported as asked for.
+/// hub cannot be opened as asked for, [`Error::Serving`] if the port is not to be had or spans and metrics cannot be
+/// exported as asked for.
 pub async fn open(port: u16, config: &Config) -> Result<Service, Error> {
-    let telemetry = Telemetry::from_env()?;
+    let telemetry = Telemetry::from_env(SCOPE, SERVICE)?;
     let runner = Arc::new(Runner::open(config, &telemetry).await?);
-    Service::bind(port, router(runner, &telemetry), telemetry).await
+    Ok(Service::bind(port, router(runner, &telemetry), telemetry).await?)
 }
 
 /// Runs one workload on a hub of its own and closes it.
@@ -44,7 +45,7 @@ pub async fn open(port: u16, config: &Config) -> Result<Service, Error> {
 ///
 /// As [`open`] has them, and [`Error::Incomplete`] or [`Error::Late`] if the workload did not end well.
 pub async fn once(config: &Config, plan: &Plan) -> Result<Figures, Error> {
-    let telemetry = Telemetry::from_env()?;
+    let telemetry = Telemetry::from_env(SCOPE, SERVICE)?;
     let runner = Runner::open(config, &telemetry).await?;
     let figures = run(&runner.held, 1, plan).await?;
     runner.held.hub.close()?;
@@ -71,7 +72,7 @@ enum Refused {
 
 impl Runner {
     async fn open(config: &Config, telemetry: &Telemetry) -> Result<Self, Error> {
-        let held = Held::open(config, telemetry.tracer())?;
+        let held = Held::open(config, telemetry)?;
         held.check_empty(config).await?;
         let meters = Meters::new(&telemetry.meter());
         Ok(Self { held, meters, telemetry: telemetry.clone(), runs: Arc::new(Mutex::new(Some(0))) })
@@ -129,7 +130,7 @@ async fn answer(
     };
     let running = tokio::spawn(async move { runner.run(plan).await });
     match running.await {
-        Ok(Ok(figures)) => json_answer(&figures),
+        Ok(Ok(figures)) => ok(&figures),
         Ok(Err(Refused::Busy)) => problem(StatusCode::CONFLICT, "busy", "another workload is running"),
         Ok(Err(Refused::Spoilt)) => {
             let detail = "an earlier workload failed, and what it left would be counted; start the service anew";
@@ -138,6 +139,10 @@ async fn answer(
         Ok(Err(Refused::Failed(error))) => problem(StatusCode::INTERNAL_SERVER_ERROR, "failed", &error.to_string()),
         Err(error) => problem(StatusCode::INTERNAL_SERVER_ERROR, "failed", &error.to_string()),
     }
+}
+
+fn problem(status: StatusCode, reason: &str, detail: &str) -> Response<Body> {
+    Problem::new(status, detail).with("reason", json!(reason)).into_response()
 }
 
 #[cfg(test)]

@@ -98,7 +98,7 @@ async fn serve(port: u16, config: &Config) -> Result<(), Error> {
     let stop = stop_signal()?;
     let opened = open(port, config).await?;
     stderr::say(&format!("hub listens on http://{}", opened.address()));
-    opened.run(stop).await
+    Ok(opened.run(stop).await?)
 }
 
 impl HubSettings {
