@@ -17,9 +17,19 @@ fn requests_are_spread_as_asked() {
 }
 
 #[test]
+fn a_client_stays_at_its_instance_over_two_pods() {
+    proxy::a_client_stays_at_its_instance_over_two_pods(HAPROXY);
+}
+
+#[test]
 fn an_instance_that_dies_is_left_out_and_comes_back() {
     let health = ", health: { request: \"GET /health\", interval: 200ms }";
     proxy::an_instance_that_dies_is_left_out_and_comes_back(HAPROXY, health, "9s");
+}
+
+#[test]
+fn a_proxy_can_have_faults() {
+    proxy::a_proxy_can_have_faults(HAPROXY);
 }
 
 #[test]

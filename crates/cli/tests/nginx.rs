@@ -13,6 +13,22 @@ fn requests_are_spread_as_asked() {
 }
 
 #[test]
+fn a_client_stays_at_its_instance_over_two_pods() {
+    proxy::a_client_stays_at_its_instance_over_two_pods(NGINX);
+}
+
+/// NGINX tries an upstream that failed again after ten seconds.
+#[test]
+fn an_instance_that_dies_is_left_out_and_comes_back() {
+    proxy::an_instance_that_dies_is_left_out_and_comes_back(NGINX, "", "16s");
+}
+
+#[test]
+fn a_proxy_can_have_faults() {
+    proxy::a_proxy_can_have_faults(NGINX);
+}
+
+#[test]
 fn what_it_refuses_is_told_in_its_words() {
     proxy::what_the_proxy_refuses_is_told_in_its_words(NGINX, "invalid IPv6 address in upstream \"[zz]:80\"");
 }

@@ -1,7 +1,6 @@
 //! What the tests of `nginx:` and `haproxy:` share: instances behind them that print who asked, and what both must do alike.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
-#![allow(dead_code, reason = "each test binary uses its own part")]
 
 use std::io::Write;
 use std::net::TcpListener;
@@ -20,7 +19,8 @@ class Instance(BaseHTTPRequestHandler):
     def do_GET(self):
         time.sleep(float(sys.argv[2]))
         client, route = self.headers.get("X-Forwarded-For"), self.headers.get("X-Sticky-Route")
-        print(f"asked {client} {route} {os.getpid()}", flush=True)
+        # In one write: lines of two threads must not run into each other.
+        os.write(1, f"asked {client} {route} {os.getpid()}\n".encode())
         self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
 
     def log_message(self, *_):
@@ -110,6 +110,47 @@ variants: [{{ name: in-turn }}, {{ name: fewest, balance: least_conn }}]
     nothing_is_left(&bench, &run);
 }
 
+/// A gateway gives each request of a client to another of two pods; both send it to the same instance.
+pub(crate) fn a_client_stays_at_its_instance_over_two_pods(proxy: &str) {
+    if !is_there(proxy) {
+        return;
+    }
+    let bench = ran(&format!(
+        r#"
+experiment: sticky
+parameters: {{ key: cookie }}
+system:
+  services:
+    instance: {{ run: [python3, instance.py, "${{port}}", "0"], replicas: 3 }}
+    pods:
+      {proxy}: {{ upstreams: {{ all: "${{instance.urls}}" }}, to: all, balance: hash, key: ["${{key}}"], cookie: route }}
+      replicas: 2
+    gateway:
+      {proxy}: {{ upstreams: {{ pods: "${{pods.urls}}" }}, to: pods }}
+load:
+  target: gateway
+  client_addresses: [127.0.0.11-127.0.0.18]
+  scenarios:
+    ask: {{ model: per-vu-iterations, vus: 16, iterations: 10, think_time: 5ms, cookies: per-user, request: "GET /" }}
+variants: [{{ name: by-cookie }}, {{ name: by-address, key: client_address }}]
+"#
+    ));
+    let run = bench.path("run.narrows");
+    let instances_of = |trial: u32, who: &str, figure: &str| {
+        let each = format!("select count(distinct replica) as n from asked where trial = {trial} group by {who}");
+        number(&run, &asked(&format!("select {figure} from ({each})")))
+    };
+    for (trial, who, clients) in [(1, "route", 16), (2, "client", 8)] {
+        assert_eq!(instances_of(trial, who, "count(*)"), clients, "clients by {who}");
+        assert_eq!(instances_of(trial, who, "max(n)"), 1, "instances of a client by {who}");
+        assert!(instances_of(trial, "trial", "n") > 1, "all clients are at one instance by {who}");
+        assert_eq!(number(&run, &asked(&format!("select count(*) from asked where trial = {trial}"))), 160);
+    }
+    // By the cookie alone, clients at one address are told apart.
+    assert!(instances_of(1, "client", "max(n)") > 1);
+    nothing_is_left(&bench, &run);
+}
+
 /// One of three instances is down for a while. `duration` is enough for the proxy to take it back.
 pub(crate) fn an_instance_that_dies_is_left_out_and_comes_back(proxy: &str, settings: &str, duration: &str) {
     if !is_there(proxy) {
@@ -135,6 +176,44 @@ faults: [{{ at: 2s, kill: instance-2 }}, {{ at: 4s, restart: instance-2 }}]
         let pids = asked(&format!("select count(distinct pid) from asked where replica = {replica}"));
         assert_eq!(number(&run, &pids), processes, "processes of instance {replica} that were asked");
     }
+    nothing_is_left(&bench, &run);
+}
+
+/// The proxy itself is killed, made to stand still and restarted.
+pub(crate) fn a_proxy_can_have_faults(proxy: &str) {
+    if !is_there(proxy) {
+        return;
+    }
+    let bench = ran(&format!(
+        r#"
+experiment: faulty
+system:
+  services:
+    instance: {{ run: [python3, instance.py, "${{port}}", "0"] }}
+    front:
+      {proxy}: {{ upstreams: {{ all: "${{instance.url}}" }}, to: all }}
+      replicas: 2
+      restart: always
+load:
+  target: front
+  timeout: 5s
+  scenarios: {{ ask: {{ model: constant-vus, vus: 4, duration: 9s, think_time: 10ms, request: "GET /" }} }}
+faults: [{{ at: 3s, kill: front-2 }}, {{ at: 5s, pause: front-1, for: 700ms }}, {{ at: 7s, restart: front-2 }}]
+"#
+    ));
+    let run = bench.path("run.narrows");
+    let told = ask(&run, "select caveats from trials");
+    for what in [
+        "front[1] was killed 3.",
+        "front was made to stand still for 700 ms 5.",
+        "front[1] was stopped to be started again 7.",
+    ] {
+        assert!(told.contains(what), "{what}: {told}");
+    }
+    assert!(number(&run, "select sum(errors_connect + errors_reset) from load_seconds") > 0);
+    assert!(number(&run, "select count(*) from samples where latency_ms > 300") > 0);
+    let last = "select sum(succeeded) from load_seconds where start_ns = (select max(start_ns) from load_seconds where succeeded > 0)";
+    assert!(number(&run, last) > 0);
     nothing_is_left(&bench, &run);
 }
 
