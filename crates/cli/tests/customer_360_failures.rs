@@ -107,6 +107,27 @@ fn a_database_that_is_killed_is_the_culprit_and_comes_back() {
 }
 
 #[test]
+fn a_replica_that_is_killed_is_named_by_its_number() {
+    let Some(trial) = Trial::of("replica-killed") else { return };
+    assert!(trial.number("sum(errors_connect + errors_reset)", "load_seconds") > 0.0);
+    assert_eq!(trial.first(), "outage at customer", "{}", trial.all());
+    trial.recovered("customer[1]");
+    let title = trial.ask("title", "findings where detector = 'outage'");
+    assert!(title.starts_with("customer[1] was down for "), "{title}");
+}
+
+#[test]
+fn a_full_pool_is_named_by_the_service_that_has_it() {
+    let Some(trial) = Trial::of("pool-full") else { return };
+    assert!(trial.number("sum(errors_status)", "load_seconds") > 0.0);
+    assert!(trial.spans_failed_by("name", "'pool_full'") > 0.0);
+    assert_eq!(trial.first(), "pool-wait at name", "{}", trial.all());
+    let pending = "metrics where name = 'db.client.connection.pending_requests' and value > 0";
+    assert!(trial.number("count(*)", pending) > 0.0);
+    assert_eq!(trial.figure("pool-wait", "connections at most"), 1.0);
+}
+
+#[test]
 fn a_slow_statement_is_shown() {
     let Some(trial) = Trial::of("slow-statement") else { return };
     let all = trial.all();

@@ -141,12 +141,8 @@ fn a_setting_that_mariadb_refuses_is_told_with_its_words() {
 }
 
 /// What a run said that must end with this error.
-fn refused(bench: &Bench, path: Option<&str>, expected: &[&str]) {
-    let mut command = bench.narrows(&["run", "--out", "run.narrows"]);
-    if let Some(path) = path {
-        command.env("PATH", path);
-    }
-    let output = end(command);
+fn refused(bench: &Bench, expected: &[&str]) {
+    let output = end(bench.narrows(&["run", "--out", "run.narrows"]));
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");
     for words in expected {
@@ -170,7 +166,7 @@ fn a_port_that_another_service_took_ends_the_run() {
         "Address already in use",
         "hint: another process listens at its port",
     ];
-    refused(&bench(&experiment, ROWS), None, &expected);
+    refused(&bench(&experiment, ROWS), &expected);
 }
 
 /// One server is told to keep a part of its data in the folder of another, which is the trial's and not hidden.
@@ -190,5 +186,99 @@ load:
         "Can't lock aria control file",
         "hint: a longer start can be allowed in `ready:`",
     ];
-    refused(&bench(&experiment, ROWS), None, &expected);
+    refused(&bench(&experiment, ROWS), &expected);
 }
+
+/// Its state is to come from a node that there is none of.
+#[test]
+fn a_node_that_never_joins_ends_the_run() {
+    if !is_there() {
+        return;
+    }
+    let component = "galera: { nodes: 2, settings: { innodb_buffer_pool_size: 16M, wsrep_sst_donor: nobody } }";
+    let bench = bench(&experiment(component, "SELECT 1"), ROWS);
+    let expected = ["error: db[1]: ", "before it was ready; it printed last:", "[ERROR] WSREP: State transfer"];
+    refused(&bench, &expected);
+}
+
+/// Instances of a service each have a node of their own; one node is killed, and comes back with what it missed.
+#[cfg(feature = "reference-systems")]
+#[test]
+fn a_node_that_is_killed_under_load_joins_again() {
+    if !is_there() {
+        return;
+    }
+    let bench = Bench::new(JOINS_AGAIN);
+    let schema = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../systems/micron/schema.sql");
+    std::fs::copy(schema, bench.path("schema.sql")).unwrap();
+    let output = bench.run(&["run", "--out", "run.narrows"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let run = bench.path("run.narrows");
+    let told = ask(&run, "select caveats from trials");
+    assert!(told.contains("database[1] was killed 4.") && told.contains("requests failed ("), "{told}");
+    let points = |name: &str, replica: u32| {
+        format!("from metrics where service = 'database' and replica = {replica} and name = 'mysql.{name}'")
+    };
+    let fewest = format!("select cast(min(value) as integer) {}", points("wsrep_cluster_size", 0));
+    assert_eq!(ask(&run, &fewest), "2", "the others went on without it");
+    for replica in 0..3 {
+        let newest = |name: &str| {
+            let last = format!("{} order by time_ns desc limit 1", points(name, replica));
+            ask(&run, &format!("select cast(value as integer) {last}"))
+        };
+        assert_eq!((newest("wsrep_cluster_size"), newest("wsrep_local_state")), ("3".into(), "4".into()), "{replica}");
+    }
+    assert_eq!(
+        ask(&run, "select sum(errors_status) from load_seconds where scenario = 'lost'"),
+        "0",
+        "a write is lost"
+    );
+    let last = "start_ns > (select max(start_ns) from load_seconds) - 8000000000";
+    let whole = format!("select sum(succeeded) > 0 from load_seconds where scenario = 'whole' and {last}");
+    assert_eq!(ask(&run, &whole), "1", "every node holds what was acknowledged");
+    nothing_is_left(&bench, &run);
+}
+
+/// Each of three instances writes at a node of its own.
+#[cfg(feature = "reference-systems")]
+const JOINS_AGAIN: &str = r#"
+experiment: joins-again
+system:
+  services:
+    database:
+      galera: { database: micron, sql: [schema.sql], settings: { innodb_buffer_pool_size: 64M, innodb_flush_log_at_trx_commit: "2" } }
+      restart: always
+    micron:
+      run: [narrows, system, micron, instance, --port, "${port}", --database, "${database.urls}", --instance, "${replica}", --retries, "20"]
+      ready: "GET /health"
+      replicas: 3
+load:
+  target: micron
+  timeout: 15s
+  tracing: { sample: 0.1 }
+  scenarios:
+    writes:
+      model: constant-vus
+      vus: 6
+      duration: 45s
+      think_time: 50ms
+      request: { method: POST, path: /transfers, headers: { Content-Type: application/json }, body: '{"from":{{item}},"to":{{other}},"amount":1}' }
+    # The ledger answers 500 where a node lacks what an instance acknowledged, 503 where a node cannot be asked.
+    lost:
+      model: constant-vus
+      vus: 1
+      duration: 45s
+      think_time: 2s
+      request: "GET /ledger"
+      check: { status: [200, 503] }
+    whole:
+      model: constant-vus
+      vus: 1
+      duration: 45s
+      think_time: 2s
+      request: "GET /ledger"
+  data:
+    item: { integers: { from: 1, to: 500 } }
+    other: { integers: { from: 1001, to: 1500 } }
+faults: [{ at: 4s, kill: database-2 }]
+"#;

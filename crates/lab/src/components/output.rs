@@ -15,6 +15,10 @@ use crate::environment::now_ns;
 
 const LINE_MAX: u64 = 8 << 10;
 const REMEMBERED: usize = 12;
+/// So many lines that tell of an error outlive those that are printed after them.
+const ERRORS_REMEMBERED: usize = 3;
+/// What such a line has in it: as MariaDB and most loggers, PostgreSQL, HAProxy and NGINX write it.
+const SIGNS_OF_ERROR: [&str; 5] = ["ERROR", "FATAL", "PANIC", "[ALERT]", "[emerg]"];
 /// How long after a process's end its last lines are waited for.
 const LAST_WORDS_PATIENCE: Duration = Duration::from_millis(500);
 
@@ -27,6 +31,8 @@ pub(crate) struct LastLines {
 #[derive(Debug, Default)]
 struct Remembered {
     lines: VecDeque<String>,
+    /// The last ones that tell of an error and are no longer among `lines`.
+    errors: VecDeque<String>,
     wanted: Option<String>,
     seen: bool,
     /// Streams that are still being read.
@@ -41,9 +47,10 @@ impl LastLines {
         lines
     }
 
-    /// The last lines, oldest first.
+    /// The last lines, oldest first; before them the last ones that told of an error.
     pub(crate) fn get(&self) -> Vec<String> {
-        self.lock().lines.iter().cloned().collect()
+        let memory = self.lock();
+        memory.errors.iter().chain(&memory.lines).cloned().collect()
     }
 
     /// The last lines of a process that has ended, once all it printed has been read; a descendant that holds its
@@ -74,15 +81,30 @@ impl LastLines {
             memory.seen = true;
             self.inner.1.notify_all();
         }
-        if memory.lines.len() == REMEMBERED {
-            memory.lines.pop_front();
-        }
-        memory.lines.push_back(line.to_owned());
+        memory.remember(line);
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Remembered> {
         self.inner.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+impl Remembered {
+    fn remember(&mut self, line: &str) {
+        if self.lines.len() == REMEMBERED
+            && let Some(oldest) = self.lines.pop_front().filter(|line| tells_of_error(line))
+        {
+            if self.errors.len() == ERRORS_REMEMBERED {
+                self.errors.pop_front();
+            }
+            self.errors.push_back(oldest);
+        }
+        self.lines.push_back(line.to_owned());
+    }
+}
+
+fn tells_of_error(line: &str) -> bool {
+    SIGNS_OF_ERROR.iter().any(|sign| line.contains(sign))
 }
 
 /// Whose output it is.
@@ -148,5 +170,15 @@ mod tests {
         assert!(!last.saw_wanted(Duration::ZERO));
         last.add("now listening on 80");
         assert!(last.saw_wanted(Duration::ZERO));
+    }
+
+    #[test]
+    fn what_told_of_an_error_outlives_what_came_after_it() {
+        let last = LastLines::default();
+        (0..5).for_each(|i| last.add(&format!("[ERROR] {i}")));
+        (0..20).for_each(|i| last.add(&format!("[Note] {i}")));
+        let lines = last.get();
+        assert_eq!(lines.len(), ERRORS_REMEMBERED + REMEMBERED);
+        assert_eq!(lines[..4], ["[ERROR] 2", "[ERROR] 3", "[ERROR] 4", "[Note] 8"]);
     }
 }

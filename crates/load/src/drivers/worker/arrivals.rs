@@ -1,8 +1,7 @@
-//! The arrivals of one open scenario that belong to one thread, and which users are free for them.
+//! The arrivals of one open scenario that belong to one thread.
 //!
-//! An arrival takes the free user whose connection was used last, so that no more connections are open than the load
-//! needs; one without a connection only when there is none. When all users are busy it waits its turn. Arrivals are
-//! spread over threads before the load, so one may wait here while another thread has a user to spare.
+//! When all users are busy an arrival waits its turn. Arrivals are spread over threads before the load, so one may wait
+//! here while another thread has a user to spare.
 //!
 //! Nothing vanishes: what is due begins or is counted as dropped.
 
@@ -12,6 +11,7 @@ use std::iter::Chain;
 use crate::arrivals::{Due, Part};
 use crate::schedule::Schedule;
 
+use super::free::Free;
 use super::user::User;
 
 /// The most arrivals that wait on one thread for users of one scenario.
@@ -27,10 +27,7 @@ pub(super) struct Arrivals {
     waiting: VecDeque<i64>,
     /// How many of them, from the end, no user was looked for yet.
     fresh: usize,
-    /// Free users that had a connection when they became free, the last one last.
-    connected: Vec<usize>,
-    /// Other free users.
-    unconnected: Vec<usize>,
+    free: Free,
     /// Users within an iteration.
     at_work: u32,
     /// How many of them there were when the load ended.
@@ -52,22 +49,11 @@ impl Arrivals {
         start_ns: i64,
         part: Part,
         (seed, scenario): (u64, usize),
-        slots: std::ops::Range<usize>,
+        free: Free,
     ) -> Option<Self> {
         let due = schedule.due(part, seed, scenario as u64)?;
-        // The first user is taken first.
-        let unconnected = slots.rev().collect();
-        let mut arrivals = Self {
-            due,
-            start_ns,
-            next_ns: 0,
-            waiting: VecDeque::new(),
-            fresh: 0,
-            connected: Vec::new(),
-            unconnected,
-            at_work: 0,
-            at_end: None,
-        };
+        let mut arrivals =
+            Self { due, start_ns, next_ns: 0, waiting: VecDeque::new(), fresh: 0, free, at_work: 0, at_end: None };
         arrivals.advance();
         Some(arrivals)
     }
@@ -78,8 +64,7 @@ impl Arrivals {
 
     /// When there is something to do: at the next arrival, or at once when one waits and a user is free.
     pub(super) fn next_ns(&self) -> i64 {
-        let is_anybody_free = !self.connected.is_empty() || !self.unconnected.is_empty();
-        if !self.waiting.is_empty() && is_anybody_free { i64::MIN } else { self.next_ns }
+        if self.waiting.is_empty() || self.free.is_empty() { self.next_ns } else { i64::MIN }
     }
 
     /// Lets those wait that are due before a moment.
@@ -103,7 +88,7 @@ impl Arrivals {
         if self.waiting.is_empty() {
             return None;
         }
-        let slot = self.take_free(users)?;
+        let slot = self.free.take(users)?;
         self.at_work += 1;
         Some((slot, self.take_waiting()?))
     }
@@ -115,17 +100,6 @@ impl Arrivals {
         due_ns
     }
 
-    /// A connection that was closed while its user was free is found out here.
-    fn take_free<S>(&mut self, users: &[User<S>]) -> Option<usize> {
-        while let Some(slot) = self.connected.pop() {
-            if users[slot].connection.is_some() {
-                return Some(slot);
-            }
-            self.unconnected.push(slot);
-        }
-        self.unconnected.pop()
-    }
-
     /// How many of those that wait have been found to be late since the last time.
     pub(super) fn found_late(&mut self) -> u64 {
         std::mem::take(&mut self.fresh) as u64
@@ -134,7 +108,7 @@ impl Arrivals {
     /// Takes back a user whose iteration is over.
     pub(super) fn release<S>(&mut self, slot: usize, user: &User<S>) {
         self.at_work -= 1;
-        if user.connection.is_some() { self.connected.push(slot) } else { self.unconnected.push(slot) }
+        self.free.give(slot, user);
     }
 
     /// Users within an iteration.
@@ -158,7 +132,6 @@ impl Arrivals {
 
 #[cfg(test)]
 mod tests {
-    use super::super::user::Connection;
     use super::*;
     use crate::testing::plan;
     use narrows_model::load::{Arrivals as Spacing, LoadModel};
@@ -170,7 +143,7 @@ mod tests {
         let duration = Duration::from_secs(seconds);
         let plan = plan(LoadModel::ConstantArrivalRate { rate, duration, vus_max: 9, arrivals: Spacing::Uniform });
         let schedule = Schedule::new(&plan.scenarios[0]);
-        Arrivals::new(&schedule, S, Part { number: 0, of: 1 }, (1, 0), 0..slots).unwrap()
+        Arrivals::new(&schedule, S, Part { number: 0, of: 1 }, (1, 0), Free::new(0..slots, 1)).unwrap()
     }
 
     fn users(n: usize) -> Vec<User<()>> {
@@ -201,22 +174,6 @@ mod tests {
         arrivals.admit(4 * S);
         assert!(arrivals.begin(&users).is_some() && arrivals.take_waiting().is_some());
         assert_eq!(arrivals.found_late(), 1);
-    }
-
-    #[test]
-    fn the_connection_used_last_is_used_next_and_a_closed_one_is_no_connection() {
-        let (mut arrivals, mut users) = (arrivals(1.0, 100, 3), users(3));
-        arrivals.admit(50 * S);
-        for slot in 0..3 {
-            assert_eq!(arrivals.begin(&users).map(|(slot, _)| slot), Some(slot));
-            users[slot].connection = Some(Connection::new(()));
-        }
-        for slot in [2, 0, 1] {
-            arrivals.release(slot, &users[slot]);
-        }
-        users[0].connection = None;
-        let taken: Vec<usize> = (0..3).map(|_| arrivals.begin(&users).unwrap().0).collect();
-        assert_eq!(taken, [1, 2, 0]);
     }
 
     #[test]

@@ -34,6 +34,7 @@ mod answer;
 mod arrivals;
 mod deadlines;
 mod exchange;
+mod free;
 mod iteration;
 mod population;
 mod timers;

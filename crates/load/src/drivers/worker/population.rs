@@ -4,6 +4,7 @@
 //! ends its request, closes its connection and rests. Users of an open model rest until an arrival takes them.
 
 use super::arrivals::Arrivals;
+use super::free::Free;
 use super::user::{Activity, User};
 use super::{Shared, Worker};
 use crate::arrivals::Part;
@@ -45,7 +46,8 @@ impl Population {
         // Threads without a user of the scenario have no arrivals either.
         let part = Part { number: thread, of: shared.threads.min(schedule.vus_max() as usize) };
         let seed = (shared.plan.seed, scenario);
-        let arrivals = Arrivals::new(schedule, shared.start_ns, part, seed, first_slot..users.len());
+        let free = Free::new(first_slot..users.len(), period(targets.len(), shared.threads));
+        let arrivals = Arrivals::new(schedule, shared.start_ns, part, seed, free);
         Self {
             scenario,
             first_slot,
@@ -136,6 +138,11 @@ impl Population {
     }
 }
 
+/// After how many of a thread's users their targets come again: user `i` has target `i` modulo their number.
+fn period(targets: usize, threads: usize) -> usize {
+    (1..targets).find(|users| users * threads % targets == 0).unwrap_or(targets)
+}
+
 /// How many of the first `vus` users live on a thread.
 fn share(vus: u32, thread: usize, threads: usize) -> usize {
     (vus as usize).saturating_sub(thread).div_ceil(threads)
@@ -169,7 +176,7 @@ impl<W: Wire> Worker<'_, W> {
 
 #[cfg(test)]
 mod tests {
-    use super::share;
+    use super::{period, share};
     use proptest::prelude::*;
 
     proptest! {
@@ -180,6 +187,15 @@ mod tests {
             for (thread, share) in shares.iter().enumerate() {
                 prop_assert_eq!(*share, (0..vus as usize).filter(|vu| vu % threads == thread).count());
             }
+        }
+
+        #[test]
+        fn targets_come_again_after_a_period(targets in 1usize..50, threads in 1usize..20, thread in 0usize..20) {
+            let period = period(targets, threads);
+            let of: Vec<usize> = (0..200).map(|user| (thread + user * threads) % targets).collect();
+            prop_assert!((period..200).all(|user| of[user] == of[user - period]));
+            let others: std::collections::BTreeSet<usize> = of[..period].iter().copied().collect();
+            prop_assert_eq!(others.len(), period, "each target once");
         }
     }
 }
