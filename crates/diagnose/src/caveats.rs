@@ -198,6 +198,9 @@ mod tests {
         assert!(is_one_about(&said_of, "No spans of stock are among the 30 traces"), "{said_of:?}");
         let few: Vec<Trace> = traces(server("shop", "GET /")).into_iter().take(5).collect();
         assert_eq!(said(both().traces(few)), [""; 0]);
+        let proxy = trial().service("shop", None).service("nginx", None).cpu("shop", 0, |_| 0.1);
+        let beside_proxy = said(proxy.cpu("nginx", 0, |_| 0.1).traces(traces(server("shop", "GET /"))));
+        assert_eq!(beside_proxy, [""; 0], "NGINX has no tracing");
     }
 
     #[test]

@@ -10,26 +10,11 @@ use std::collections::BTreeMap;
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::trace::{Span, SpanStatus, Trace};
 
+use crate::programs::is_database_program;
 use crate::reading::Reading;
 use crate::requests::Query;
 use crate::stats::weighted_median;
 use crate::stretches::Stretch;
-
-/// Programs that are databases, by the name of what is executed.
-const PROGRAMS: [&str; 12] = [
-    "postgres",
-    "mysqld",
-    "mariadbd",
-    "mongod",
-    "cockroach",
-    "clickhouse-server",
-    "sqlservr",
-    "oracle",
-    "redis-server",
-    "valkey-server",
-    "memcached",
-    "cassandra",
-];
 
 /// One query that was answered.
 #[derive(Debug, Clone, Copy)]
@@ -105,15 +90,6 @@ fn taken(asked: &[&Asked<'_>]) -> Taken {
         ),
         rows: (!rows.is_empty()).then(|| weighted_median(rows)),
     }
-}
-
-/// Whether a service of the trial runs the program of a database.
-pub(crate) fn is_database_program(trial: &TrialEvidence, service: &str) -> bool {
-    let is_one = |command: &[String]| {
-        let program = command.first().map_or("", |first| first.rsplit('/').next().unwrap_or(first));
-        PROGRAMS.contains(&program)
-    };
-    trial.services.iter().any(|instance| instance.service == service && is_one(&instance.command))
 }
 
 /// The databases that these requests asked, by name.

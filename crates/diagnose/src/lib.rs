@@ -27,6 +27,7 @@ pub mod pages;
 mod periods;
 mod places;
 mod pools;
+mod programs;
 mod rank;
 mod reading;
 mod refusals;

@@ -235,6 +235,9 @@ impl<'a> Story<'a> {
         let names: Vec<String> = measured.iter().map(|variant| variant.variant.clone()).collect();
         match most_changed(&self.comparison.variants) {
             Some(best) => format!("; {} {}", best.variant, changes(first, best)),
+            None if others.iter().all(|other| other.against_first.is_none()) => {
+                format!("; too little was measured to tell {} apart", list(&names))
+            }
             None => format!("; no difference between {} that noise does not explain", list(&names)),
         }
     }
@@ -400,6 +403,17 @@ mod tests {
             "Nothing held it back at this load; sidecars lowered throughput by 40 % (100/s to 60.0/s); in sidecars the \
              rate is another one, so only CPU for each request can be compared."
         );
+    }
+
+    #[test]
+    fn what_is_too_short_to_be_compared_is_not_called_the_same() {
+        let short = |variant: &str, rate: f64| {
+            let load = Load { vus: 8, rate, latency_ms: 80.0 };
+            let trial = TrialBuilder::new(variant).service("shop", Some(0.5)).steady(1, load);
+            trial.cpu("shop", 0, |_| 0.1).traces([server("shop", "GET /").at(0.0, 5.0).trace(0)])
+        };
+        let sentence = said([short("a", 100.0), short("b", 150.0)]);
+        assert!(sentence.ends_with("; too little was measured to tell a and b apart."), "{sentence}");
     }
 
     /// What is said of healthy trials, one for each of these lists of findings.

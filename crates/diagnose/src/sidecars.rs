@@ -13,7 +13,7 @@ use narrows_model::run::{TrialState, sidecar_of};
 use narrows_model::series::names;
 use narrows_model::trace::{Span, SpanId, SpanKind, Trace};
 
-use crate::databases::is_database_program;
+use crate::programs::is_database_program;
 use crate::requests::is_database;
 use crate::stats::{median, weighted_median};
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use narrows_model::run::sidecar_of;
 use narrows_model::trace::{Span, SpanId, SpanKind, TraceId};
 
-use crate::databases::is_database_program;
+use crate::programs::{is_database_program, is_proxy_program};
 use crate::reading::Reading;
 use crate::requests::is_database;
 
@@ -14,7 +14,7 @@ const TRACES_MIN: usize = 20;
 /// Libraries that may report one call, each around the next, and the span around them all.
 const STACKED_MAX: usize = 4;
 
-/// Services without any span; databases, which nobody instruments, and sidecars left out.
+/// Services without any span; databases and proxies, which nobody instruments, and sidecars left out.
 pub(crate) fn silent_services<'a>(reading: &Reading<'a>) -> Vec<&'a str> {
     let trial = reading.trial;
     if trial.traces.len() < TRACES_MIN {
@@ -29,9 +29,10 @@ pub(crate) fn silent_services<'a>(reading: &Reading<'a>) -> Vec<&'a str> {
         instances.any(|instance| asked_as_database.iter().any(|port| instance.is_reached_at(*port)))
     };
     let mut services = trial.service_names();
-    // A sidecar only passes on what the spans of its service show.
-    let is_passage = |service: &str| is_database_program(trial, service) || sidecar_of(service).is_some();
-    services.retain(|service| !speaking.contains(service) && !is_store(service) && !is_passage(service));
+    // A proxy only passes on what the spans of others show.
+    let is_passage = |service: &str| is_proxy_program(trial, service) || sidecar_of(service).is_some();
+    let is_expected = |service: &str| !is_store(service) && !is_database_program(trial, service) && !is_passage(service);
+    services.retain(|service| !speaking.contains(service) && is_expected(service));
     services
 }
 
