@@ -262,14 +262,22 @@ def peers(rounds, n, names):
                 continue
             print(f"preparing {name}", file=sys.stderr)
             runs[name] = prepare(cleanup, scratch, receiver)
-        times = {name: [] for name in runs}
+        times, failed = {name: [] for name in runs}, {name: 0 for name in runs}
         for at in range(rounds):
             for name, run in runs.items():
-                times[name].append(run(n))
+                try:
+                    times[name].append(run(n))
+                except SystemExit as why:
+                    failed[name] += 1
+                    print(f"\n{name}: {why}", file=sys.stderr)
             print(f"\rround {at + 1} of {rounds}", end="", file=sys.stderr, flush=True)
         print(file=sys.stderr)
     print(f"{'engine':<24}{'time s':>9}{'events/s':>26}{'orchestrations/s':>18}")
     for name, taken in times.items():
+        if failed[name]:
+            print(f"note: {name} did not end well in {failed[name]} of {rounds} rounds, which are left out")
+        if not taken:
+            continue
         middle, low, high = median_interval([10 * n / each for each in taken])
         print(f"{name:<24}{statistics.median(taken):>9.3f}{f'{middle:,.0f} ({low:,.0f} to {high:,.0f})':>26}{middle / 10:>18,.0f}")
 

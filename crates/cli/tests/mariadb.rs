@@ -260,21 +260,21 @@ load:
     writes:
       model: constant-vus
       vus: 6
-      duration: 45s
+      duration: 60s
       think_time: 50ms
       request: { method: POST, path: /transfers, headers: { Content-Type: application/json }, body: '{"from":{{item}},"to":{{other}},"amount":1}' }
     # The ledger answers 500 where a node lacks what an instance acknowledged, 503 where a node cannot be asked.
     lost:
       model: constant-vus
       vus: 1
-      duration: 45s
+      duration: 60s
       think_time: 2s
       request: "GET /ledger"
       check: { status: [200, 503] }
     whole:
       model: constant-vus
       vus: 1
-      duration: 45s
+      duration: 60s
       think_time: 2s
       request: "GET /ledger"
   data:

@@ -31,7 +31,8 @@ pub(crate) fn silent_services<'a>(reading: &Reading<'a>) -> Vec<&'a str> {
     let mut services = trial.service_names();
     // A proxy only passes on what the spans of others show.
     let is_passage = |service: &str| is_proxy_program(trial, service) || sidecar_of(service).is_some();
-    let is_expected = |service: &str| !is_store(service) && !is_database_program(trial, service) && !is_passage(service);
+    let is_expected =
+        |service: &str| !is_store(service) && !is_database_program(trial, service) && !is_passage(service);
     services.retain(|service| !speaking.contains(service) && is_expected(service));
     services
 }
