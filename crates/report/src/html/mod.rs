@@ -87,9 +87,9 @@ fn header(outcome: &Outcome) -> String {
     if run.time_scale != 1.0 {
         facts.insert(2, format!("time scale {}", run.time_scale));
     }
-    let long = if outcome.sentence.chars().count() > LEAD_CHARACTERS { " long" } else { "" };
+    let wordy = if outcome.sentence.chars().count() > LEAD_CHARACTERS { " wordy" } else { "" };
     format!(
-        "<header class=\"top\"><h1>{}</h1><p class=\"lead{long}\">{}</p><p class=\"note\">{}</p></header>\n",
+        "<header class=\"top\"><h1>{}</h1><p class=\"lead{wordy}\">{}</p><p class=\"note\">{}</p></header>\n",
         Esc(&run.experiment),
         Esc(&unbroken(&outcome.sentence)),
         Esc(facts.join(" · "))

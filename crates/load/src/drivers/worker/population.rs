@@ -140,7 +140,7 @@ impl Population {
 
 /// After how many of a thread's users their targets come again: user `i` has target `i` modulo their number.
 fn period(targets: usize, threads: usize) -> usize {
-    (1..targets).find(|users| users * threads % targets == 0).unwrap_or(targets)
+    (1..targets).find(|users| (users * threads).is_multiple_of(targets)).unwrap_or(targets)
 }
 
 /// How many of the first `vus` users live on a thread.
