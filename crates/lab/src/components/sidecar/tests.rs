@@ -2,8 +2,11 @@
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal};
 
 use super::hops::Direction;
 use super::*;
@@ -83,12 +86,12 @@ fn without_tls_and_log_there_is_nothing_of_them() {
     }
 }
 
-/// A child that is killed and waited for when dropped.
+/// A child that is killed with its workers, and waited for, when dropped.
 struct Proxy(Child);
 
 impl Drop for Proxy {
     fn drop(&mut self) {
-        let _ = self.0.kill();
+        let _ = rustix::process::kill_process_group(Pid::from_child(&self.0), Signal::KILL);
         let _ = self.0.wait();
     }
 }
@@ -98,6 +101,7 @@ impl Proxy {
         let output = || std::fs::File::create(folder.join("output")).unwrap();
         let mut starting = Command::new(&command[0]);
         starting.args(&command[1..]).current_dir(folder).stdin(Stdio::null()).stdout(output()).stderr(output());
+        starting.process_group(0);
         Self(starting.spawn().unwrap())
     }
 }
