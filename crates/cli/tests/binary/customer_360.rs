@@ -1,0 +1,72 @@
+//! The services of customer-360 by the real binary, and its experiment without sidecars.
+//!
+//! They need PostgreSQL (Debian package postgresql). `NARROWS_TEST_SKIP_POSTGRES=1` leaves them out; what is not
+//! installed is skipped too.
+
+use crate::common::{Bench, ask, eventually, has_postgres, marked, text};
+
+const SYSTEM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../systems/customer-360");
+
+fn bench() -> Bench {
+    let file = |name: &str| std::fs::read_to_string(format!("{SYSTEM}/{name}")).unwrap();
+    let bench = Bench::new(&file("experiment.yaml"));
+    std::fs::write(bench.path("schema.sql"), file("schema.sql")).unwrap();
+    bench
+}
+
+#[test]
+fn settings_that_make_no_sense_are_refused() {
+    let bench = Bench::new("");
+    for (arguments, expected) in [
+        (&["customer", "--person", "nowhere"][..], "expected http://HOST:PORT"),
+        (&["person"], "--name"),
+        (&["name", "--database", "postgres://a:secret@b:c/d"], "expected postgres://USER@HOST:PORT/DATABASE"),
+        (
+            &["name", "--database", "postgres://a@b/c", "--connections", "0"],
+            "--connections is \"0\", expected 1 to 256",
+        ),
+        (&["name", "--database", "postgres://a@b/c", "--wait-ms=-1"], "expected a number from 0"),
+        (&["names"], "unrecognized subcommand"),
+    ] {
+        let refused = bench.run(&[&["system", "customer-360"], arguments].concat());
+        let said = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(2), "{arguments:?}: {said}");
+        assert!(said.contains(expected) && !said.contains("secret"), "{arguments:?}: {said}");
+    }
+}
+
+/// The order of the variants is what the rate depends on, so both ways are looked at: measured before, and not.
+#[test]
+fn the_chain_is_loaded_and_its_rate_is_one_that_was_reached() {
+    if !has_postgres() {
+        return;
+    }
+    let bench = bench();
+    let variants = ["--variant", "plain-unthrottled", "--variant", "plain-equal-rate"];
+    // A rate that no machine reaches.
+    let unreachable = std::fs::read_to_string(bench.path("experiment.yaml")).unwrap().replace("10660", "9000000");
+    std::fs::write(bench.path("experiment.yaml"), unreachable).unwrap();
+    let output = bench.run(&[&["run", "--time-scale", "0.03", "--out", "run.narrows"], &variants[..]].concat());
+    let said = text(&output.stderr);
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{said}");
+    let run = bench.path("run.narrows");
+    let of = |variant: &str, what: &str| ask(&run, &format!("select {what} from trials where variant = '{variant}'"));
+    assert_eq!(of("plain-unthrottled", "state"), "done");
+    let why = of("plain-equal-rate", "caveats");
+    assert!(why.contains("30 % of the ") && why.contains("that plain-unthrottled reached"), "{why}");
+    assert!(why.contains("whether sidecar-unthrottled could hold it is not known"), "{why}");
+    let rate: f64 = of("plain-equal-rate", "json_extract(parameters, '$.rate')").parse().unwrap();
+    assert!(rate > 1.0 && rate < 9_000_000.0, "{rate}");
+    assert_eq!(of("plain-unthrottled", "json_extract(parameters, '$.rate')"), "9000000");
+    for (service, name) in [
+        ("customer", "GET /api/customer"),
+        ("person", "GET /api/person"),
+        ("name", "GET /api/name"),
+        ("name", "SELECT name"),
+    ] {
+        let spans = format!("select count(*) > 0 from spans where service = '{service}' and name = '{name}'");
+        assert_eq!(ask(&run, &spans), "1", "{service} {name}");
+    }
+    let id = ask(&run, "select id from run");
+    eventually("the end of every process of the run", || marked(&id).is_empty());
+}

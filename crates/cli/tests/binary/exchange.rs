@@ -1,0 +1,321 @@
+//! `narrows import` and `narrows export`: what other programs wrote becomes a run, and goes out again as it came.
+
+use std::io::Write;
+
+use crate::common::{Bench, ask, text};
+use serde_json::{Value, json};
+
+const START_US: i64 = 1_700_000_000_000_000;
+
+/// Thirty requests over three seconds, each of which asks a database twice.
+fn jaeger() -> Value {
+    let tag = |key: &str, kind: &str, value: Value| json!({ "key": key, "type": kind, "value": value });
+    let traces: Vec<Value> = (0..30_i64)
+        .map(|n| {
+            let trace = format!("{:x}", n + 1);
+            let start = START_US + n * 100_000;
+            let span = |id: &str, parent: Option<&str>, name: &str, at: i64, process: &str, tags: Value| {
+                let reference = |parent| json!({ "refType": "CHILD_OF", "traceID": trace, "spanID": parent });
+                let references: Vec<Value> = parent.map(reference).into_iter().collect();
+                json!({ "traceID": trace, "spanID": id, "operationName": name, "references": references,
+                    "startTime": start + at, "duration": 20_000 - at, "tags": tags, "processID": process })
+            };
+            let server =
+                json!([tag("span.kind", "string", json!("server")), tag("http.status_code", "int64", json!(200))]);
+            let client = json!([
+                tag("span.kind", "string", json!("client")),
+                tag("db.system", "string", json!("postgresql")),
+                tag("db.statement", "string", json!("SELECT 1")),
+            ]);
+            let spans = [
+                span("a", None, "GET /orders", 0, "p1", server),
+                span("b", Some("a"), "SELECT", 1_000, "p1", client.clone()),
+                span("c", Some("a"), "SELECT", 2_000, "p1", client),
+            ];
+            json!({ "traceID": trace, "spans": spans, "processes": { "p1": { "serviceName": "orders", "tags": [] } } })
+        })
+        .collect();
+    json!({ "data": traces, "total": 0, "limit": 0, "offset": 0, "errors": null })
+}
+
+fn imported(bench: &Bench) {
+    std::fs::write(bench.path("traces.json"), jaeger().to_string()).unwrap();
+    let import = bench.run(&["import", "traces.json", "--out", "a.narrows"]);
+    assert!(import.status.success(), "{}", text(&import.stderr));
+    assert!(text(&import.stderr).contains("imported 90 spans, 0 metric points, 0 log records; 0 left out"));
+    assert!(text(&import.stdout).contains("imported"), "{}", text(&import.stdout));
+}
+
+const IN_ORDER: &str = "SELECT group_concat(line, char(10)) FROM (SELECT trace_id || span_id || coalesce(parent_span_id, '') \
+    || service || name || kind || start_ns || '+' || end_ns || status || attributes AS line FROM spans \
+    ORDER BY trace_id, span_id)";
+
+#[test]
+fn jaegers_traces_become_a_run_that_can_be_diagnosed() {
+    let bench = Bench::new("");
+    imported(&bench);
+    let run = bench.path("a.narrows");
+    assert_eq!(ask(&run, "SELECT state || (SELECT state FROM trials) FROM run"), "completedone");
+    assert_eq!(ask(&run, "SELECT count(*) || ':' || sum(end_ns - start_ns) FROM windows"), "1:2920000001");
+    assert_eq!(ask(&run, "SELECT sum(sent) || '/' || count(DISTINCT start_ns) FROM load_seconds"), "30/3");
+    assert_eq!(ask(&run, "SELECT DISTINCT scenario || ' ' || request FROM load_seconds"), "orders GET /orders");
+    let again = bench.run(&["diagnose", "a.narrows", "--json"]);
+    assert!(again.status.success(), "{}", text(&again.stderr));
+    let outcome: Value = serde_json::from_slice(&again.stdout).unwrap();
+    assert!(outcome.to_string().contains("its 30 requests are counted from the server spans"), "{outcome}");
+}
+
+#[test]
+fn what_goes_out_comes_in_again_as_the_same() {
+    let bench = Bench::new("");
+    imported(&bench);
+    let before = ask(&bench.path("a.narrows"), IN_ORDER);
+    for (format, file) in [("otlp-json", "b.jsonl"), ("jaeger-json", "c.json")] {
+        let export = bench.run(&["export", "a.narrows:imported", "--format", format, "--out", file]);
+        assert!(export.status.success(), "{}", text(&export.stderr));
+        assert!(text(&export.stderr).contains("records to"), "{}", text(&export.stderr));
+        let run = format!("{file}.narrows");
+        let import = bench.run(&["import", file, "--out", &run]);
+        assert!(import.status.success(), "{}", text(&import.stderr));
+        assert_eq!(ask(&bench.path(&run), IN_ORDER), before, "{format}");
+    }
+}
+
+#[test]
+fn a_run_is_sent_to_a_receiver() {
+    let bench = Bench::new("");
+    imported(&bench);
+    let arguments = ["attach", "--for", "60s", "--settle", "200ms", "--otlp", "127.0.0.1:0", "--out", "b.narrows"];
+    let mut child = bench
+        .narrows(&arguments)
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = std::io::BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("collecting; OTLP on ") {
+        line.clear();
+        assert!(std::io::BufRead::read_line(&mut lines, &mut line).unwrap() > 0, "attach ended");
+    }
+    let address = line.trim().rsplit_once(' ').unwrap().1.to_owned();
+    let drain = std::thread::spawn(move || std::io::read_to_string(lines).unwrap());
+    let export = bench.run(&["export", "a.narrows", "--to", &format!("http://{address}")]);
+    rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::INT).unwrap();
+    assert!(child.wait().unwrap().success(), "{}", drain.join().unwrap());
+    let told = text(&export.stderr);
+    assert!(export.status.success() && told.contains("90 spans accepted, 0 refused"), "{told}");
+    assert_eq!(ask(&bench.path("b.narrows"), IN_ORDER), ask(&bench.path("a.narrows"), IN_ORDER));
+}
+
+#[test]
+fn views_are_written_as_tables() {
+    let bench = Bench::new("");
+    imported(&bench);
+    let csv = bench.run(&["export", "a.narrows", "--format", "csv", "--what", "requests"]);
+    assert!(csv.status.success(), "{}", text(&csv.stderr));
+    let said = text(&csv.stdout);
+    assert_eq!(said.lines().count(), 31, "{said}");
+    assert!(said.lines().next().unwrap().contains("operation_Id"), "{said}");
+    let jsonl = bench.run(&["export", "a.narrows", "--format", "jsonl"]);
+    let first: Value = serde_json::from_str(text(&jsonl.stdout).lines().next().unwrap()).unwrap();
+    assert_eq!(first["service"], "orders");
+}
+
+#[test]
+fn a_run_is_not_exported_over_itself() {
+    let bench = Bench::new("");
+    imported(&bench);
+    std::fs::hard_link(bench.path("a.narrows"), bench.path("same")).unwrap();
+    let before = ask(&bench.path("a.narrows"), IN_ORDER);
+    for out in ["a.narrows", "same"] {
+        let export = bench.run(&["export", "a.narrows", "--format", "csv", "--out", out]);
+        assert_eq!(export.status.code(), Some(2));
+        assert!(text(&export.stderr).contains("is the run file itself"), "{}", text(&export.stderr));
+    }
+    assert_eq!(ask(&bench.path("a.narrows"), IN_ORDER), before);
+}
+
+#[test]
+fn what_cannot_be_imported_is_said_and_leaves_no_run() {
+    let bench = Bench::new("");
+    let cases: [(&str, &[u8], &str); 5] = [
+        ("empty.json", b"", "empty.json is empty"),
+        (
+            "damaged.json",
+            b"{\"data\":[{\"traceID\":\"1\",",
+            "damaged.json is not JSON of Jaeger or OTLP: line 1, column",
+        ),
+        ("foreign.json", b"{\"hello\":\"world\"}", "neither Jaeger's nor OTLP's: an object with hello"),
+        ("text.json", b"hello", "text.json is not JSON"),
+        ("hollow.json", b"{\"resourceSpans\":[]}", "holds no span, metric point or log record"),
+    ];
+    for (name, bytes, expected) in cases {
+        std::fs::write(bench.path(name), bytes).unwrap();
+        let import = bench.run(&["import", name, "--out", "never.narrows"]);
+        let told = text(&import.stderr);
+        assert_eq!(import.status.code(), Some(2), "{name}: {told}");
+        assert!(told.starts_with("error: ") && told.contains(expected), "{name}: {told}");
+        assert!(!bench.path("never.narrows").exists(), "{name}");
+    }
+    let missing = bench.run(&["import", "none.json", "--out", "never.narrows"]);
+    assert_eq!(missing.status.code(), Some(2));
+    assert!(text(&missing.stderr).contains("cannot read none.json: No such file"), "{}", text(&missing.stderr));
+}
+
+#[test]
+fn a_useless_file_beside_a_useful_one_is_a_caveat() {
+    let bench = Bench::new("");
+    std::fs::write(bench.path("traces.json"), jaeger().to_string()).unwrap();
+    std::fs::write(bench.path("foreign.json"), "{\"a\":1}").unwrap();
+    let import = bench.run(&["import", "foreign.json", "traces.json", "--out", "a.narrows"]);
+    assert!(import.status.success(), "{}", text(&import.stderr));
+    assert!(text(&import.stderr).contains("caveat: foreign.json: "), "{}", text(&import.stderr));
+    assert!(ask(&bench.path("a.narrows"), "SELECT caveats FROM trials").contains("neither Jaeger's nor OTLP's"));
+}
+
+#[test]
+fn what_cannot_be_exported_is_said() {
+    let bench = Bench::new("");
+    imported(&bench);
+    let cases: [(&[&str], &str); 7] = [
+        (&["none.narrows", "--format", "csv"], "no run file none.narrows"),
+        (&["a.narrows:other", "--format", "csv"], "has no variant `other`; it has `imported`"),
+        (&["a.narrows", "--format", "jaeger-json", "--what", "logs"], "Jaeger's JSON holds spans only"),
+        (&["a.narrows", "--format", "otlp-json", "--what", "requests"], "--what requests has no OTLP"),
+        (&["a.narrows", "--format", "csv", "--what", "spans,logs"], "csv and jsonl hold one view"),
+        (&["a.narrows", "--to", "http://127.0.0.1:1"], "cannot connect"),
+        (&["a.narrows", "--to", "127.0.0.1:4318"], "is not a URL"),
+    ];
+    for (arguments, expected) in cases {
+        let export = bench.run(&[&["export"], arguments].concat());
+        let told = text(&export.stderr);
+        assert_eq!(export.status.code(), Some(2), "{arguments:?}: {told}");
+        assert!(told.contains(expected), "{arguments:?}: {told}");
+    }
+}
+
+/// A program that others wrote, on a free port, until the end of the test.
+struct Foreign {
+    child: Option<std::process::Child>,
+    address: String,
+}
+
+/// None, and a word about it, where the program is not on PATH. `setting` writes its file from the address that it shall
+/// listen on.
+fn foreign(bench: &Bench, program: &str, setting: impl Fn(&str) -> String) -> Option<Foreign> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    if !std::env::split_paths(&path).any(|folder| folder.join(program).is_file()) {
+        let mut said = std::io::stderr();
+        writeln!(said, "skipped: there is no {program} on PATH").unwrap();
+        return None;
+    }
+    let address = free_address();
+    std::fs::write(bench.path("foreign.yaml"), setting(&address)).unwrap();
+    let log = std::fs::File::create(bench.path("foreign.log")).unwrap();
+    let mut command = std::process::Command::new(program);
+    command.arg("--config").arg(bench.path("foreign.yaml")).stdin(std::process::Stdio::null());
+    let child = command.stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap();
+    let foreign = Foreign { child: Some(child), address };
+    common::eventually(program, || std::net::TcpStream::connect(&foreign.address).is_ok());
+    Some(foreign)
+}
+
+fn free_address() -> String {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
+}
+
+impl Foreign {
+    fn end(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::TERM)
+                .unwrap();
+            child.wait().unwrap();
+        }
+    }
+}
+
+impl Drop for Foreign {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn send(bench: &Bench, foreign: &Foreign) {
+    let export = bench.run(&["export", "a.narrows", "--what", "spans", "--to", &format!("http://{}", foreign.address)]);
+    let told = text(&export.stderr);
+    assert!(export.status.success() && told.contains("90 spans accepted, 0 refused"), "{told}");
+}
+
+#[test]
+fn the_collector_takes_a_run() {
+    let bench = Bench::new("");
+    imported(&bench);
+    let file = bench.path("kept.jsonl");
+    let setting = |address: &str| {
+        json!({
+            "receivers": { "otlp": { "protocols": { "http": { "endpoint": address } } } },
+            "exporters": { "file": { "path": file } },
+            "service": {
+                "pipelines": { "traces": { "receivers": ["otlp"], "exporters": ["file"] } },
+                "telemetry": { "metrics": { "level": "none" } },
+            },
+        })
+        .to_string()
+    };
+    let Some(mut collector) = foreign(&bench, "otelcol-contrib", setting) else { return };
+    send(&bench, &collector);
+    collector.end();
+    // What it has written is what it was sent: it comes in again as the same run.
+    let import = bench.run(&["import", "kept.jsonl", "--out", "b.narrows"]);
+    assert!(import.status.success(), "{}", text(&import.stderr));
+    assert_eq!(ask(&bench.path("b.narrows"), IN_ORDER), ask(&bench.path("a.narrows"), IN_ORDER));
+}
+
+#[test]
+fn jaeger_takes_a_run() {
+    let bench = Bench::new("");
+    imported(&bench);
+    let (query, other) = (free_address(), free_address());
+    let setting = |address: &str| {
+        json!({
+            "receivers": { "otlp": { "protocols": { "http": { "endpoint": address } } } },
+            "exporters": { "jaeger_storage_exporter": { "trace_storage": "memory" } },
+            "extensions": {
+                "jaeger_storage": { "backends": { "memory": { "memory": { "max_traces": 1000 } } } },
+                "jaeger_query": {
+                    "storage": { "traces": "memory" },
+                    "http": { "endpoint": query },
+                    "grpc": { "endpoint": other },
+                },
+            },
+            "service": {
+                "extensions": ["jaeger_storage", "jaeger_query"],
+                "pipelines": { "traces": { "receivers": ["otlp"], "exporters": ["jaeger_storage_exporter"] } },
+                "telemetry": { "metrics": { "level": "none" } },
+            },
+        })
+        .to_string()
+    };
+    let Some(jaeger) = foreign(&bench, "jaeger", setting) else { return };
+    send(&bench, &jaeger);
+    for trace in 1..=30 {
+        let kept = got(&query, &format!("/api/traces/{trace:032x}"));
+        let mut names: Vec<&str> = Vec::new();
+        names.extend(
+            kept["data"][0]["spans"].as_array().unwrap().iter().filter_map(|span| span["operationName"].as_str()),
+        );
+        names.sort_unstable();
+        assert_eq!(names, ["GET /orders", "SELECT", "SELECT"], "{kept}");
+    }
+}
+
+/// What a page says, as JSON.
+fn got(address: &str, path: &str) -> Value {
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    write!(stream, "GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n").unwrap();
+    let answer = std::io::read_to_string(stream).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(head.contains(" 200 "), "{answer}");
+    serde_json::from_str(body).unwrap()
+}

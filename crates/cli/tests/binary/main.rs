@@ -1,0 +1,46 @@
+//! Tests of the real binary: what it prints, the files it writes, and what it leaves running.
+//!
+//! One test program, so that the binary is linked once; `.config/nextest.toml` says which tests need the machine to themselves.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
+
+mod common;
+mod proxy;
+mod server;
+
+mod attach;
+#[cfg(feature = "reference-systems")]
+mod capacity;
+mod commands;
+mod customer_360;
+#[cfg(feature = "reference-systems")]
+mod customer_360_failures;
+#[cfg(feature = "reference-systems")]
+mod demo;
+mod diagnose;
+#[cfg(feature = "reference-systems")]
+mod early_end;
+mod examples;
+mod exchange;
+#[cfg(feature = "reference-systems")]
+mod faults;
+mod haproxy;
+#[cfg(feature = "reference-systems")]
+mod hello_cities;
+mod load;
+#[cfg(feature = "reference-systems")]
+mod load_command;
+mod mariadb;
+mod micron;
+mod nginx;
+#[cfg(feature = "reference-systems")]
+mod orchestrations;
+mod postgres;
+mod process_life;
+mod query;
+#[cfg(feature = "reference-systems")]
+mod restart;
+mod run;
+mod same_variant_twice;
+#[cfg(feature = "reference-systems")]
+mod sidecars;

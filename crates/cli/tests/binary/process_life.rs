@@ -1,0 +1,198 @@
+//! Nothing outlives its run, and what was measured is kept, however the run ends.
+
+use std::path::{Path, PathBuf};
+
+use crate::common::{Bench, TWO_FILE_SERVERS, ask, cgroups, eventually, has_python, marked, text};
+use rustix::process::{Pid, Signal, kill_process};
+
+/// Starts a run with caps, lets it write down some of its second trial's load, sends a signal, and gives the run file.
+fn end_in_second_trial(bench: &Bench, signal: Signal) -> (Option<i32>, PathBuf) {
+    let run = bench.path("run.narrows");
+    let (mut child, _lines) = bench.start_until(&["run", "--out", "run.narrows"], "[2/2]");
+    eventually("load in the second trial", || succeeded(&run, 2) > 0);
+    kill_process(Pid::from_child(&child), signal).unwrap();
+    let status = child.wait().unwrap();
+    (status.code(), run)
+}
+
+fn succeeded(run: &Path, trial: i64) -> i64 {
+    let sql = format!("select coalesce(sum(succeeded), 0) from load_seconds where trial = {trial}");
+    ask(run, &sql).parse().unwrap()
+}
+
+fn nothing_is_left(bench: &Bench, run: &Path) {
+    let id = ask(run, "select id from run");
+    eventually("the end of every process of the run", || marked(&id).is_empty());
+    eventually("the removal of every control group of the run", || cgroups(&id).is_empty());
+    eventually("the removal of every scratch folder of the run", || bench.scratch().is_empty());
+}
+
+/// The second trial lasts so long that a busy machine sees its load and ends it in time.
+fn capped() -> String {
+    let capped = TWO_FILE_SERVERS.replace("      cwd: tmp\n", "      cwd: .\n      cpus: 0.5\n      memory: 256MiB\n");
+    let lengths = capped
+        .replace("duration: 4s", "duration: \"${length}\"")
+        .replace("{ level: \"1\" }", "{ level: \"1\", length: 4s }");
+    lengths.replace("level: \"2\" }", "level: \"2\", length: 8s }")
+}
+
+fn resume_completes(bench: &Bench, run: &Path) {
+    let kept = succeeded(run, 1);
+    assert!(kept > 0);
+    let resumed = bench.run(&["run", "--resume", "--out", "run.narrows"]);
+    assert!(resumed.status.success(), "{}", text(&resumed.stderr));
+    assert_eq!(ask(run, "select state from run"), "complete");
+    assert_eq!(ask(run, "select group_concat(state) from trials"), "done,done");
+    assert_eq!(ask(run, "select count(error) from trials"), "0");
+    assert_eq!(succeeded(run, 1), kept, "the finished trial was left alone");
+    assert!(succeeded(run, 2) > 0);
+    assert!(!bench.path("run.narrows-wal").exists() && !bench.path("run.narrows-shm").exists());
+    nothing_is_left(bench, run);
+}
+
+#[test]
+fn ctrl_c_ends_the_run_in_order() {
+    if !has_python() {
+        return;
+    }
+    let bench = Bench::new(&capped());
+    let (code, run) = end_in_second_trial(&bench, Signal::INT);
+    assert_eq!(code, Some(2));
+    nothing_is_left(&bench, &run);
+    assert_eq!(ask(&run, "select state from run"), "interrupted");
+    assert_eq!(ask(&run, "select group_concat(state) from trials"), "done,interrupted");
+    assert!(succeeded(&run, 2) > 0, "what the interrupted trial measured is kept");
+    let said = bench.run(&["diagnose", "run.narrows"]);
+    assert!(text(&said.stdout).contains("interrupted"), "{}", text(&said.stdout));
+    resume_completes(&bench, &run);
+}
+
+#[test]
+fn kill_9_leaves_nothing_and_loses_nothing() {
+    if !has_python() {
+        return;
+    }
+    let bench = Bench::new(&capped());
+    let (code, run) = end_in_second_trial(&bench, Signal::KILL);
+    assert_eq!(code, None);
+    assert!(succeeded(&run, 2) > 0, "what was written down before the kill is there");
+    nothing_is_left(&bench, &run);
+    let said = bench.run(&["diagnose", "run.narrows"]);
+    assert!(text(&said.stdout).contains("interrupted"), "{}{}", text(&said.stdout), text(&said.stderr));
+    resume_completes(&bench, &run);
+}
+
+#[test]
+fn a_run_that_resumes_at_once_is_not_touched_by_what_cleans_up_after_the_killed_one() {
+    if !has_python() {
+        return;
+    }
+    let bench = Bench::new(&capped());
+    let (_, run) = end_in_second_trial(&bench, Signal::KILL);
+    resume_completes(&bench, &run);
+}
+
+#[test]
+fn a_signal_while_a_service_is_set_up_ends_the_setup() {
+    if !has_python() {
+        return;
+    }
+    let slow = TWO_FILE_SERVERS.replace("      cwd: tmp\n", "      cwd: tmp\n      setup: [[sleep, \"300\"]]\n");
+    let bench = Bench::new(&slow);
+    let (mut child, _lines) = bench.start_until(&["run", "--out", "run.narrows"], "setting up");
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(2));
+    nothing_is_left(&bench, &bench.path("run.narrows"));
+    assert_eq!(ask(&bench.path("run.narrows"), "select state from run"), "interrupted");
+}
+
+/// Answers a number of requests, says so, and ends with code 7.
+const MORTAL: &str = r#"
+import http.server, os, sys
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    left = 40
+
+    def do_GET(self):
+        Handler.left -= 1
+        if Handler.left == 0:
+            print("out of cheese", file=sys.stderr, flush=True)
+            os._exit(7)
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
+"#;
+
+#[test]
+fn a_service_that_dies_under_load_ends_the_run_with_its_last_words() {
+    if !has_python() {
+        return;
+    }
+    let mortal = TWO_FILE_SERVERS
+        .replace("[python3, -m, http.server, \"${port}\", --bind, 127.0.0.1]", "[python3, mortal.py, \"${port}\"]")
+        .replace("cwd: tmp", "cwd: .");
+    let bench = Bench::new(&mortal);
+    std::fs::write(bench.path("mortal.py"), MORTAL).unwrap();
+    let ended = bench.run(&["run", "--out", "run.narrows"]);
+    let said = text(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(2), "{said}");
+    assert!(said.contains("exited with code 7 while under load") && said.contains("out of cheese"), "{said}");
+    assert_eq!(ask(&bench.path("run.narrows"), "select state from run"), "failed");
+    nothing_is_left(&bench, &bench.path("run.narrows"));
+}
+
+#[test]
+fn a_service_that_never_comes_up_is_named() {
+    if !has_python() {
+        return;
+    }
+    let wrong = TWO_FILE_SERVERS.replace("python3, -m, http.server,", "python3, -m, no_such_module,");
+    let bench = Bench::new(&wrong);
+    let ended = bench.run(&["run", "--out", "run.narrows"]);
+    let said = text(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(2), "{said}");
+    assert!(said.contains("before it was ready") && said.contains("No module named no_such_module"), "{said}");
+
+    let missing = TWO_FILE_SERVERS.replace("[python3,", "[no-such-program,");
+    let bench = Bench::new(&missing);
+    let said = text(&bench.run(&["run"]).stderr);
+    assert!(said.contains("cannot start `no-such-program`") && said.contains("hint: "), "{said}");
+}
+
+#[test]
+fn a_port_that_someone_else_has_is_refused_and_not_measured() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let fixed = TWO_FILE_SERVERS.replace("      cwd: tmp\n", &format!("      cwd: tmp\n      port: {port}\n"));
+    let bench = Bench::new(&fixed);
+    let ended = bench.run(&["run"]);
+    let said = text(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(2), "{said}");
+    assert!(said.contains(&format!("files: port {port} on 127.0.0.1 is taken by another process")), "{said}");
+}
+
+#[test]
+fn a_daemon_that_wiped_its_environment_ends_with_the_trial() {
+    if !has_python() {
+        return;
+    }
+    let script =
+        "setsid env -i sh -c 'sleep 3141 & echo $! > daemon.pid' && exec python3 -m http.server $PORT --bind 127.0.0.1";
+    let daemon = TWO_FILE_SERVERS
+        .replace(
+            "run: [python3, -m, http.server, \"${port}\", --bind, 127.0.0.1]",
+            &format!("run: [sh, -c, \"{script}\"]"),
+        )
+        .replace("cwd: tmp", "cwd: .");
+    let bench = Bench::new(&daemon);
+    let run = bench.run(&["run", "--variant", "first", "--time-scale", "0.5", "--out", "run.narrows"]);
+    assert!(run.status.success(), "{}", text(&run.stderr));
+    let pid = std::fs::read_to_string(bench.path("daemon.pid")).unwrap();
+    let command = std::fs::read_to_string(format!("/proc/{}/cmdline", pid.trim())).unwrap_or_default();
+    assert!(!command.contains("3141"), "process {} is still there", pid.trim());
+}
