@@ -5,9 +5,11 @@
 //! workspace member may use this crate in its tests; it depends on nothing.
 
 mod machine;
+mod measure;
 mod notes;
 mod programs;
 
 pub use machine::{CROWDED_SHARE, OtherPrograms};
+pub use measure::measure;
 pub use notes::{retry, skip};
 pub use programs::{has_program, is_disabled};

@@ -49,7 +49,8 @@ impl OtherPrograms {
     /// [`CROWDED_SHARE`] or more.
     pub fn crowded(&self) -> Option<String> {
         let share = self.share();
-        (share >= CROWDED_SHARE).then(|| format!("other programs used {:.0} % of the machine's CPU time", share * 100.0))
+        (share >= CROWDED_SHARE)
+            .then(|| format!("other programs used {:.0} % of the machine's CPU time", share * 100.0))
     }
 }
 

@@ -44,7 +44,9 @@ fn what_is_refused_says_why() {
 /// The article's own query, word for word, where its text is at hand: `NARROWS_SEEDS` names the folder.
 #[test]
 fn the_query_of_the_article_compiles() {
-    let Some(folder) = std::env::var_os("NARROWS_SEEDS") else { return };
+    let Some(folder) = std::env::var_os("NARROWS_SEEDS") else {
+        return narrows_testing::skip("NARROWS_SEEDS names no folder with the text of the case study");
+    };
     let mut found = 0;
     for entry in fs::read_dir(folder).unwrap() {
         let article = fs::read_to_string(entry.unwrap().path()).unwrap();

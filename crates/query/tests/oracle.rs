@@ -12,6 +12,7 @@ use std::process::Command;
 
 use narrows_model::table::ColumnType;
 use narrows_query::{compile, tables};
+use narrows_testing::{has_program, is_disabled, skip};
 use serde_json::Value;
 
 const PACKAGE: &str = "@kusto/language-service-next";
@@ -22,10 +23,6 @@ const NOT_OURS: &str = "// not in our part";
 
 fn here(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
-}
-
-fn is_there(program: &str) -> bool {
-    Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success())
 }
 
 /// The folder of the parser, installed once for all runs.
@@ -89,12 +86,8 @@ fn asked(folder: &str) -> BTreeMap<String, (Vec<String>, Vec<String>)> {
 
 #[test]
 fn the_parser_of_the_language_agrees() {
-    if std::env::var_os("NARROWS_TEST_SKIP_NODE").is_some_and(|value| value == "1")
-        || !is_there("node")
-        || !is_there("npm")
-    {
-        println!("skipped: Microsoft's parser of KQL needs node and npm");
-        return;
+    if is_disabled("NARROWS_TEST_SKIP_NODE") || !has_program("node") || !has_program("npm") {
+        return skip("Microsoft's parser of KQL needs node and npm, or NARROWS_TEST_SKIP_NODE is set");
     }
     let mut differences = Vec::new();
     for (file, (columns, errors)) in asked("accepted") {

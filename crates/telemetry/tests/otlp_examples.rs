@@ -1,9 +1,8 @@
 //! The examples of the opentelemetry-proto repository, as they stand there.
 //!
-//! `NARROWS_OTLP_EXAMPLES` names the folder `examples` of a checkout; without it the test says that it is skipped.
+//! `NARROWS_OTLP_EXAMPLES` names the folder `examples` of a checkout; without it the test is skipped.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
-#![allow(clippy::print_stdout, reason = "a test that is skipped says so")]
 
 use std::path::PathBuf;
 
@@ -12,7 +11,7 @@ use narrows_telemetry::otlp::{Format, Weights, convert};
 
 fn example(name: &str) -> Option<Vec<u8>> {
     let Some(folder) = std::env::var_os("NARROWS_OTLP_EXAMPLES") else {
-        println!("skipped: NARROWS_OTLP_EXAMPLES names no checkout's examples");
+        narrows_testing::skip("NARROWS_OTLP_EXAMPLES names no checkout's examples");
         return None;
     };
     Some(std::fs::read(PathBuf::from(folder).join(name)).unwrap())

@@ -1,7 +1,6 @@
 //! For tests: services that answer as they are told, a PostgreSQL server of the test's own, spans that are kept.
 
 use std::future::Future;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -229,8 +228,7 @@ impl Postgres {
     pub(crate) async fn start() -> Option<Self> {
         let is_left_out = std::env::var_os("NARROWS_TEST_SKIP_POSTGRES").is_some_and(|value| value == "1");
         let Some(programs) = programs().filter(|_| !is_left_out) else {
-            writeln!(std::io::stderr().lock(), "skipped: PostgreSQL is missing, or NARROWS_TEST_SKIP_POSTGRES is set")
-                .unwrap();
+            narrows_testing::skip("PostgreSQL is missing, or NARROWS_TEST_SKIP_POSTGRES is set");
             return None;
         };
         let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,6 @@
 //! `narrows attach`: a service that already runs, its process and its page of metrics; and what cannot be attached to.
 
+use crate::{common, server};
 use std::io::Write;
 use std::net::TcpListener;
 
@@ -205,7 +206,7 @@ impl Drop for Group {
 #[test]
 fn the_processes_of_a_control_group_are_sampled() {
     let Some(group) = Group::make() else {
-        return writeln!(std::io::stderr(), "skipped: no control group can be made here").unwrap();
+        return narrows_testing::skip("no control group can be made here");
     };
     let bench = Bench::new("");
     let named = format!("shop={}", group.folder.display());

@@ -1,10 +1,8 @@
 //! `narrows capacity` on a store whose capacity is known by construction: 400 request units a second on one partition,
 //! and one for each read, so that from 400 reads a second on the rest is refused with 429.
 
-use std::io::Write;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use crate::common::{Bench, ask, text};
+use narrows_testing::measure;
 use serde_json::Value;
 
 /// Reads that one second of the store admits.
@@ -37,107 +35,17 @@ objectives: ["{objective}"]
 
 const QUICK: [&str; 5] = ["capacity", "--probe", "2s", "--out", "run.narrows"];
 
-/// Two searches at a time would be each other's load.
-fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Searches at most, where the machine had a part in each: other programs can take the processors at any time.
-const SEARCHES_MAX: usize = 3;
-/// The store answers within milliseconds. Where its slowest answers took so long, the machine stood still.
-const STOOD_STILL_NS: f64 = 100e6;
-
 struct Searched {
     code: Option<i32>,
     /// Standard output.
     told: String,
     /// Standard error.
     said: String,
-    /// What the run file keeps of it; null where it keeps nothing.
-    capacities: Value,
 }
 
-impl Searched {
-    fn each(&self) -> impl Iterator<Item = &Value> {
-        self.capacities.as_array().into_iter().flatten()
-    }
-
-    /// Whether the machine had a part in it: the generator was the limit, or rates were broken that the store did not
-    /// refuse, or answers stood still.
-    fn is_disturbed(&self) -> bool {
-        let is_odd = |probe: &Value| {
-            let refused = probe["reasons"].as_array().unwrap().iter().any(|reason| reason["what"] == "error_rate");
-            probe["fate"] == "generator-limited"
-                || (probe["fate"] == "broken" && !refused)
-                || probe["p99_ns"].as_f64().unwrap() > STOOD_STILL_NS
-        };
-        self.code == Some(2) && self.said.contains("the generator gave out")
-            || self.each().any(|capacity| capacity["probes"].as_array().unwrap().iter().any(is_odd))
-    }
-}
-
-/// Searches, again while the machine had a part in it. What that leaves in the end is checked here, and then none is
-/// given: nothing more can be said about the store.
-fn search(bench: &Bench, more: &[&str]) -> Option<Searched> {
-    let _alone = alone();
-    let mut found = search_once(bench, more);
-    for _ in 1..SEARCHES_MAX {
-        if !found.is_disturbed() {
-            break;
-        }
-        std::fs::remove_file(bench.path("run.narrows")).unwrap();
-        found = search_once(bench, more);
-    }
-    if found.is_disturbed() {
-        let _ = writeln!(std::io::stderr(), "other programs took the processors {SEARCHES_MAX} times: {}", found.said);
-        holds_on_a_busy_machine(bench, &found);
-        return None;
-    }
-    Some(found)
-}
-
-fn search_once(bench: &Bench, more: &[&str]) -> Searched {
+fn search(bench: &Bench, more: &[&str]) -> Searched {
     let run = bench.run(&[&QUICK[..], more].concat());
-    let file = bench.path("run.narrows");
-    let kept = "select coalesce((select value from conclusions where key = 'capacity'), 'null')";
-    let kept = if file.exists() { ask(&file, kept) } else { "null".to_owned() };
-    Searched {
-        code: run.status.code(),
-        told: text(&run.stdout),
-        said: text(&run.stderr),
-        capacities: serde_json::from_str(&kept).unwrap(),
-    }
-}
-
-/// Each verdict has its words and its exit code, and each probe its window, whatever the machine did.
-fn holds_on_a_busy_machine(bench: &Bench, found: &Searched) {
-    let file = bench.path("run.narrows");
-    if found.code == Some(2) {
-        assert!(found.said.contains("the generator gave out at every rate, down to the lowest: "), "{}", found.said);
-        return assert_eq!(ask(&file, "select state from run"), "failed");
-    }
-    let is_broken = found.each().any(|capacity| capacity["verdict"]["kind"] == "nowhere");
-    assert_eq!(found.code, Some(i32::from(is_broken)), "{}{}", found.told, found.said);
-    let is_json = found.told.starts_with('{');
-    for capacity in found.each() {
-        let verdict = &capacity["verdict"];
-        let (words, cell) = match (verdict["kind"].as_str(), verdict["ceiling"].as_str()) {
-            (Some("found"), None) => ("It keeps \"error_rate < 5%\" up to ", ""),
-            (Some("at-least"), Some("generator")) => ("at least; above that the generator was the limit", "≥ "),
-            (Some("at-least"), Some("highest")) => (", the highest rate that was to be tried.", "≥ "),
-            (Some("nowhere"), None) => (", the lowest rate that was to be tried", "< "),
-            _ => panic!("{verdict}"),
-        };
-        let words = if is_json { words.replace('"', "\\\"") } else { words.to_owned() };
-        assert!(found.told.contains(&words), "{words}: {}", found.told);
-        let variant = format!("  {} ", capacity["variant"].as_str().unwrap());
-        let has_row = || found.told.lines().any(|line| line.starts_with(&variant) && line.contains(cell));
-        assert!(found.each().count() < 2 || is_json || has_row(), "{variant}: {}", found.told);
-    }
-    let probes: usize = found.each().map(|capacity| capacity["probes"].as_array().unwrap().len()).sum();
-    assert_eq!(ask(&file, "select count(*) from windows where kind = 'steady'"), probes.to_string());
-    assert_eq!(ask(&file, "select state from run"), "complete");
+    Searched { code: run.status.code(), told: text(&run.stdout), said: text(&run.stderr) }
 }
 
 fn json(told: &str) -> Value {
@@ -146,75 +54,81 @@ fn json(told: &str) -> Value {
 
 #[test]
 fn the_capacity_lies_between_a_rate_that_was_kept_and_one_that_was_refused() {
-    let bench = Bench::new(&store(ADMITTED as u32, "error_rate < 5%"));
-    let search_it = ["--precision", "25%", "--json", "--from", "100", "--to", "3200", "--repeat", "1"];
-    let Some(Searched { code, told, said, .. }) = search(&bench, &search_it) else { return };
-    assert_eq!(code, Some(0), "{said}");
-    let capacity = &json(&told)["capacities"][0];
-    assert_eq!(capacity["verdict"]["kind"], "found", "{capacity:#}");
-    let number = |key: &str| capacity["verdict"][key].as_f64().unwrap();
-    // Five in a hundred may be refused, so it keeps up to 421/s.
-    assert!(number("low") <= ADMITTED / 0.95 && number("high") >= ADMITTED, "{capacity:#}");
-    assert!((100.0..=ADMITTED / 0.95).contains(&number("rate")), "{capacity:#}");
-    assert_eq!(capacity["gives_way"]["what"], "error_rate", "{capacity:#}");
-    let sentence = capacity["sentence"].as_str().unwrap();
-    assert!(sentence.starts_with("It keeps \"error_rate < 5%\" up to "), "{sentence}");
+    measure(|| {
+        let bench = Bench::new(&store(ADMITTED as u32, "error_rate < 5%"));
+        let search_it = ["--precision", "25%", "--json", "--from", "100", "--to", "3200", "--repeat", "1"];
+        let Searched { code, told, said } = search(&bench, &search_it);
+        assert_eq!(code, Some(0), "{said}");
+        let capacity = &json(&told)["capacities"][0];
+        assert_eq!(capacity["verdict"]["kind"], "found", "{capacity:#}");
+        let number = |key: &str| capacity["verdict"][key].as_f64().unwrap();
+        // Five in a hundred may be refused, so it keeps up to 421/s.
+        assert!(number("low") <= ADMITTED / 0.95 && number("high") >= ADMITTED, "{capacity:#}");
+        assert!((100.0..=ADMITTED / 0.95).contains(&number("rate")), "{capacity:#}");
+        assert_eq!(capacity["gives_way"]["what"], "error_rate", "{capacity:#}");
+        let sentence = capacity["sentence"].as_str().unwrap();
+        assert!(sentence.starts_with("It keeps \"error_rate < 5%\" up to "), "{sentence}");
 
-    let file = bench.path("run.narrows");
-    assert_eq!(ask(&file, "select state from run"), "complete");
-    assert_eq!(ask(&file, "select count(*) from trials"), "1");
-    let probes = capacity["probes"].as_array().unwrap().len().to_string();
-    assert_eq!(ask(&file, "select count(*) from windows where kind = 'steady'"), probes);
-    assert_eq!(ask(&file, "select count(*) from windows where label = '100/s'"), "1");
-    assert!(bench.run(&["diagnose", "run.narrows"]).status.code().is_some_and(|code| code < 2));
+        let file = bench.path("run.narrows");
+        assert_eq!(ask(&file, "select state from run"), "complete");
+        assert_eq!(ask(&file, "select count(*) from trials"), "1");
+        let probes = capacity["probes"].as_array().unwrap().len().to_string();
+        assert_eq!(ask(&file, "select count(*) from windows where kind = 'steady'"), probes);
+        assert_eq!(ask(&file, "select count(*) from windows where label = '100/s'"), "1");
+        assert!(bench.run(&["diagnose", "run.narrows"]).status.code().is_some_and(|code| code < 2));
+    });
 }
 
 #[test]
 fn a_first_rate_that_is_too_high_is_halved_until_the_objectives_are_kept() {
-    let bench = Bench::new(&store(ADMITTED as u32, "error_rate < 5%"));
-    let search_it = ["--precision", "25%", "--json", "--from", "1600", "--repeat", "0"];
-    let Some(Searched { code, told, said, .. }) = search(&bench, &search_it) else { return };
-    assert_eq!(code, Some(0), "{said}");
-    let capacity = &json(&told)["capacities"][0];
-    let offered: Vec<f64> =
-        capacity["probes"].as_array().unwrap().iter().map(|probe| probe["offered"].as_f64().unwrap()).collect();
-    assert_eq!(offered[..2], [1600.0, 800.0], "{capacity:#}");
-    assert_eq!(capacity["verdict"]["kind"], "found", "{capacity:#}");
-    let rate = capacity["verdict"]["rate"].as_f64().unwrap();
-    assert!((100.0..=ADMITTED / 0.95).contains(&rate), "{capacity:#}");
+    measure(|| {
+        let bench = Bench::new(&store(ADMITTED as u32, "error_rate < 5%"));
+        let search_it = ["--precision", "25%", "--json", "--from", "1600", "--repeat", "0"];
+        let Searched { code, told, said } = search(&bench, &search_it);
+        assert_eq!(code, Some(0), "{said}");
+        let capacity = &json(&told)["capacities"][0];
+        let offered: Vec<f64> =
+            capacity["probes"].as_array().unwrap().iter().map(|probe| probe["offered"].as_f64().unwrap()).collect();
+        assert_eq!(offered[..2], [1600.0, 800.0], "{capacity:#}");
+        assert_eq!(capacity["verdict"]["kind"], "found", "{capacity:#}");
+        let rate = capacity["verdict"]["rate"].as_f64().unwrap();
+        assert!((100.0..=ADMITTED / 0.95).contains(&rate), "{capacity:#}");
+    });
 }
 
 #[test]
 fn a_system_that_breaks_at_every_rate_is_exit_code_1() {
-    let bench = Bench::new(&store(1, "error_rate < 5%"));
-    let search_it = ["--precision", "25%", "--json", "--from", "20", "--floor", "10"];
-    let Some(Searched { code, told, said, .. }) = search(&bench, &search_it) else { return };
-    assert_eq!(code, Some(1), "{said}");
-    let capacity = &json(&told)["capacities"][0];
-    assert_eq!((&capacity["verdict"]["kind"], &capacity["verdict"]["rate"]), (&"nowhere".into(), &10.0.into()));
-    assert_eq!(capacity["probes"].as_array().unwrap().len(), 2, "{capacity:#}");
-    let sentence = capacity["sentence"].as_str().unwrap();
-    assert!(sentence.contains("even at 10.0/s, the lowest rate that was to be tried"), "{sentence}");
+    measure(|| {
+        let bench = Bench::new(&store(1, "error_rate < 5%"));
+        let search_it = ["--precision", "25%", "--json", "--from", "20", "--floor", "10"];
+        let Searched { code, told, said } = search(&bench, &search_it);
+        assert_eq!(code, Some(1), "{said}");
+        let capacity = &json(&told)["capacities"][0];
+        assert_eq!((&capacity["verdict"]["kind"], &capacity["verdict"]["rate"]), (&"nowhere".into(), &10.0.into()));
+        assert_eq!(capacity["probes"].as_array().unwrap().len(), 2, "{capacity:#}");
+        let sentence = capacity["sentence"].as_str().unwrap();
+        assert!(sentence.contains("even at 10.0/s, the lowest rate that was to be tried"), "{sentence}");
+    });
 }
 
 #[test]
 fn each_variant_has_a_search_of_its_own_and_a_row_in_a_table() {
-    let source = store(ADMITTED as u32, "error_rate < 5%")
-        .replace("--throughput, \"400\"", "--throughput, \"${admitted}\"")
-        + "parameters: { admitted: 400 }\nvariants: [{ name: as-is }, { name: half, admitted: 200 }]\n";
-    let bench = Bench::new(&source);
-    let quick = ["--precision", "50%", "--repeat", "0", "--from", "100", "--to", "3200"];
-    if let Some(Searched { code, told, said, .. }) = search(&bench, &quick) {
+    measure(|| {
+        let source = store(ADMITTED as u32, "error_rate < 5%")
+            .replace("--throughput, \"400\"", "--throughput, \"${admitted}\"")
+            + "parameters: { admitted: 400 }\nvariants: [{ name: as-is }, { name: half, admitted: 200 }]\n";
+        let bench = Bench::new(&source);
+        let quick = ["--precision", "50%", "--repeat", "0", "--from", "100", "--to", "3200"];
+        let Searched { code, told, said } = search(&bench, &quick);
         assert_eq!(code, Some(0), "{told}{said}");
         each_variant_has_its_row(&told);
         assert_eq!(ask(&bench.path("run.narrows"), "select group_concat(variant, ' ') from trials"), "as-is half");
-    }
 
-    let _alone = alone();
-    let one = [&QUICK[..3], &quick, &["--out", "one.narrows", "--variant", "half"]].concat();
-    let one = bench.run(&one);
-    assert_eq!(ask(&bench.path("one.narrows"), "select group_concat(variant, ' ') from trials"), "half");
-    assert!(!text(&one.stdout).contains("× the first"), "one variant needs no table: {}", text(&one.stdout));
+        let one = [&QUICK[..3], &quick, &["--out", "one.narrows", "--variant", "half"]].concat();
+        let one = bench.run(&one);
+        assert_eq!(ask(&bench.path("one.narrows"), "select group_concat(variant, ' ') from trials"), "half");
+        assert!(!text(&one.stdout).contains("× the first"), "one variant needs no table: {}", text(&one.stdout));
+    });
 }
 
 fn each_variant_has_its_row(told: &str) {
@@ -232,7 +146,7 @@ fn the_load_of_another_program_cannot_be_searched() {
     let source = store(400, "error_rate < 5%");
     let (system, _) = source.split_once("load:").unwrap();
     let bench = Bench::new(&format!("{system}load: {{ command: [k6, run] }}\nobjectives: [\"p95 < 1s\"]\n"));
-    let Searched { code, said, .. } = search_once(&bench, &[]);
+    let Searched { code, said, .. } = search(&bench, &[]);
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("`load.command`") && said.contains("`load.scenarios`"), "{said}");
     assert!(!bench.path("run.narrows").exists());
@@ -241,13 +155,13 @@ fn the_load_of_another_program_cannot_be_searched() {
 #[test]
 fn what_cannot_be_searched_is_exit_code_2() {
     let bench = Bench::new(&store(400, "rate >= 100/s"));
-    let Searched { code, said, .. } = search_once(&bench, &[]);
+    let Searched { code, said, .. } = search(&bench, &[]);
     assert_eq!(code, Some(2));
     assert!(said.contains("no objective that a rate can break"), "{said}");
-    let Searched { code, said, .. } = search_once(&bench, &["--from", "20", "--to", "10"]);
+    let Searched { code, said, .. } = search(&bench, &["--from", "20", "--to", "10"]);
     assert_eq!(code, Some(2));
     assert!(said.contains("--from is above --to"), "{said}");
-    let Searched { code, said, .. } = search_once(&bench, &["--from", "20", "--floor", "30"]);
+    let Searched { code, said, .. } = search(&bench, &["--from", "20", "--floor", "30"]);
     assert_eq!(code, Some(2));
     assert!(said.contains("--floor is above --from"), "{said}");
     assert!(!bench.path("run.narrows").exists());

@@ -2,7 +2,7 @@
 //! the finding that names the culprit.
 //!
 //! They need PostgreSQL (Debian package postgresql). `NARROWS_TEST_SKIP_POSTGRES=1` leaves them out; what is not
-//! installed is skipped too. On a busy machine other causes are found beside those that are put in, and may come first.
+//! installed is skipped too.
 
 use std::path::PathBuf;
 

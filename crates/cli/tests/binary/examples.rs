@@ -4,52 +4,27 @@
 //! They need Python with venv, Node with npm, Java with Maven, and the package indices of each. `NARROWS_TEST_SKIP_PYTHON=1`
 //! and `NARROWS_TEST_SKIP_EXAMPLES=1` leave them out, and `./test` counts that; what is not installed is skipped too.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
-use crate::common::{Bench, ask, is_crowded, text};
+use crate::common::{Bench, ask, has_programs, text};
+use narrows_testing::{is_disabled, measure, skip};
 
 /// What an experiment's variants must come to: the variant, and the detector that must speak first in it; none means
 /// that no finding may be about the system.
 type Expected = [(&'static str, Option<&'static str>)];
 
-/// One example at a time has the machine: beside another one, none would be healthy.
-static MACHINE: Mutex<()> = Mutex::new(());
-
 fn experiment(example: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../examples/{example}/experiment.yaml"))
 }
 
-fn is_set(variable: &str) -> bool {
-    std::env::var_os(variable).is_some_and(|value| value == "1")
-}
-
-fn is_there(tool: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|folder| folder.join(tool).is_file())
-}
-
-/// Runs of an example at most, while one finds something else than expected: other programs of the machine can be why.
-const RUNS_MAX: usize = 3;
-
-fn run(example: &str, time_scale: &str, expected: &Expected) -> Bench {
-    let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
-    for _ in 1..RUNS_MAX {
+/// Runs an example until each variant has what is expected, and gives the run to `check`.
+fn measure_example(example: &str, time_scale: &str, expected: &Expected, check: impl Fn(&Bench)) {
+    measure(|| {
         let (bench, said) = run_once(example, time_scale);
-        match odd(&bench, expected).first() {
-            None => return bench,
-            Some((variant, found)) => {
-                writeln!(std::io::stderr().lock(), "once more, as {variant} has {found:?}:\n{said}").unwrap()
-            }
-        }
-    }
-    let (bench, said) = run_once(example, time_scale);
-    for (variant, found) in odd(&bench, expected) {
-        let is_crowded = is_crowded(&bench.path("run.narrows"), variant);
-        assert!(is_crowded, "{variant} has {found:?}, expected {expected:?}\n{said}");
-    }
-    bench
+        let odd = odd(&bench, expected);
+        assert!(odd.is_empty(), "found {odd:?}, expected {expected:?}\n{said}");
+        check(&bench);
+    });
 }
 
 /// The variants in which something else was found than expected, and what.
@@ -81,23 +56,33 @@ fn findings(bench: &Bench, variant: &str) -> Vec<String> {
     found.split_whitespace().map(str::to_owned).collect()
 }
 
+/// Whether the programs that build and run an example are installed and not disabled; the test is skipped otherwise.
+fn can_run(skip_variable: &str, programs: &[&str]) -> bool {
+    if is_disabled(skip_variable) {
+        skip(&format!("{skip_variable} is set"));
+        return false;
+    }
+    has_programs(programs)
+}
+
 #[test]
 fn python() {
-    if is_set("NARROWS_TEST_SKIP_PYTHON") {
+    if !can_run("NARROWS_TEST_SKIP_PYTHON", &["python3"]) {
         return;
     }
     let expected = [("as-is", Some("n-plus-one")), ("fixed", None), ("cpu", Some("cpu-saturation"))];
-    let bench = run("fastapi-orders", "0.5", &expected);
-    let spans =
-        "select count(*) from spans where trace_id in (select trace_id from samples where trace_id is not null)";
-    assert_ne!(ask(&bench.path("run.narrows"), spans), "0", "samples and spans meet by trace id");
-    assert_eq!(ask(&bench.path("run.narrows"), "select count(distinct weight) from spans where weight > 1"), "1");
+    measure_example("fastapi-orders", "0.5", &expected, |bench| {
+        let run = bench.path("run.narrows");
+        let spans =
+            "select count(*) from spans where trace_id in (select trace_id from samples where trace_id is not null)";
+        assert_ne!(ask(&run, spans), "0", "samples and spans meet by trace id");
+        assert_eq!(ask(&run, "select count(distinct weight) from spans where weight > 1"), "1");
+    });
 }
 
 #[test]
 fn node() {
-    if is_set("NARROWS_TEST_SKIP_EXAMPLES") || !is_there("npm") {
-        println!("skipped: npm is missing, or NARROWS_TEST_SKIP_EXAMPLES is set");
+    if !can_run("NARROWS_TEST_SKIP_EXAMPLES", &["node", "npm"]) {
         return;
     }
     let expected = [
@@ -107,13 +92,12 @@ fn node() {
         ("straggler", Some("straggler-branch")),
         ("cpu", Some("cpu-saturation")),
     ];
-    run("express-shop", "0.6", &expected);
+    measure_example("express-shop", "0.6", &expected, |_| ());
 }
 
 #[test]
 fn java() {
-    if is_set("NARROWS_TEST_SKIP_EXAMPLES") || !is_there("mvn") {
-        println!("skipped: mvn is missing, or NARROWS_TEST_SKIP_EXAMPLES is set");
+    if !can_run("NARROWS_TEST_SKIP_EXAMPLES", &["java", "mvn"]) {
         return;
     }
     let expected = [
@@ -122,5 +106,5 @@ fn java() {
         ("pool-wait", Some("pool-wait")),
         ("retry-storm", Some("retry-storm")),
     ];
-    run("jdbc-library", "0.6", &expected);
+    measure_example("jdbc-library", "0.6", &expected, |_| ());
 }

@@ -1,9 +1,9 @@
 //! `narrows import` and `narrows export`: what other programs wrote becomes a run, and goes out again as it came.
 
-use std::io::Write;
-
-use crate::common::{Bench, ask, text};
+use crate::common;
+use crate::common::{Bench, ask, has_programs, text};
 use serde_json::{Value, json};
+use std::io::Write;
 
 const START_US: i64 = 1_700_000_000_000_000;
 
@@ -204,10 +204,7 @@ struct Foreign {
 /// None, and a word about it, where the program is not on PATH. `setting` writes its file from the address that it shall
 /// listen on.
 fn foreign(bench: &Bench, program: &str, setting: impl Fn(&str) -> String) -> Option<Foreign> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    if !std::env::split_paths(&path).any(|folder| folder.join(program).is_file()) {
-        let mut said = std::io::stderr();
-        writeln!(said, "skipped: there is no {program} on PATH").unwrap();
+    if !has_programs(&[program]) {
         return None;
     }
     let address = free_address();

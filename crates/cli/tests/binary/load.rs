@@ -6,8 +6,8 @@ use std::process::Output;
 use std::time::Duration;
 
 use crate::common::{Bench, text};
-use serde_json::Value;
 use crate::server::{Server, answer, hello, http2};
+use serde_json::Value;
 
 /// Runs `narrows load` with these arguments, the first of them the URL.
 fn load(bench: &Bench, url: &str, arguments: &str) -> Output {

@@ -3,7 +3,6 @@
 //! The service is one of a reference system, which exports its spans, and the program is `narrows load`, a script
 //! that stands in for k6, or `hey` where it is installed: what is counted comes from the spans, whoever sends.
 
-use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
 use crate::common::{Bench, ask, text};
@@ -149,7 +148,7 @@ fn hey_is_another_generator_where_it_is_installed() {
     let has_hey = Command::new("hey").arg("-h").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
     if !has_hey {
         // `hey -h` is only there where Debian's package `hey` is.
-        return writeln!(std::io::stderr(), "skipped: there is no hey on PATH").unwrap();
+        return narrows_testing::skip("hey is not on PATH (Debian package hey)");
     }
     let bench = Bench::new(&experiment(&format!("  command: [hey, -n, \"60\", -c, \"2\", \"{}\"]", url(GOOD)), ""));
     let (output, said) = run(&bench);

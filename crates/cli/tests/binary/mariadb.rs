@@ -3,25 +3,19 @@
 //! They need MariaDB, Galera and rsync (Debian packages mariadb-server, galera-4, rsync). `NARROWS_TEST_SKIP_MARIADB=1` leaves
 //! them out; what is not installed is skipped too.
 
-use std::io::Write;
 use std::path::Path;
 
-use crate::common::{Bench, OTHER_LISTENER, ask, end, free_port, nothing_is_left, text};
+use crate::common::{Bench, OTHER_LISTENER, ask, end, free_port, has_galera, has_programs, nothing_is_left, text};
+use narrows_testing::{is_disabled, skip};
 
-/// Whether all of it is there. That it is not is told.
+/// Whether its programs are installed; the test is skipped where they are not.
 fn is_there() -> bool {
-    let skipped = std::env::var_os("NARROWS_TEST_SKIP_MARIADB").is_some_and(|value| value == "1");
-    let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/usr/lib/galera";
-    let is_found = |name: &str| std::env::split_paths(&path).any(|folder| folder.join(name).is_file());
-    let found = ["mariadbd", "mariadb", "mariadb-install-db", "rsync", "libgalera_smm.so"].into_iter().all(is_found);
-    if skipped || !found {
-        writeln!(
-            std::io::stderr().lock(),
-            "skipped: MariaDB or Galera is missing, or NARROWS_TEST_SKIP_MARIADB is set"
-        )
-        .unwrap();
+    const SKIP: &str = "NARROWS_TEST_SKIP_MARIADB";
+    if is_disabled(SKIP) {
+        skip(&format!("{SKIP} is set"));
+        return false;
     }
-    found && !skipped
+    has_galera() && has_programs(&["mariadbd", "mariadb", "mariadb-install-db", "rsync", "python3"])
 }
 
 const SCHEMA: &str = "CREATE TABLE names (\n  id INT PRIMARY KEY,\n  name TEXT NOT NULL\n);\n";

@@ -4,31 +4,20 @@
 //! They need MariaDB, Galera, rsync and NGINX (Debian packages mariadb-server, galera-4, rsync, nginx-light).
 //! `NARROWS_TEST_SKIP_MICRON=1` leaves them out; what is not installed is skipped too.
 
-use std::io::Write;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 
-use crate::common::{Bench, ask, eventually, marked, text};
+use crate::common::{Bench, ask, eventually, has_galera, has_programs, marked, text};
+use narrows_testing::{is_disabled, skip};
 
 const SYSTEM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../systems/micron");
 const SKIP: &str = "NARROWS_TEST_SKIP_MICRON";
-/// Folders with servers that are not in everybody's `PATH`.
-const SERVERS: [&str; 2] = ["/usr/sbin", "/sbin"];
-
-/// One experiment at a time.
-static MACHINE: Mutex<()> = Mutex::new(());
 
 fn can_run() -> bool {
-    let is_left_out = std::env::var_os(SKIP).is_some_and(|value| value == "1");
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders: Vec<_> = std::env::split_paths(&path).chain(SERVERS.map(Into::into)).collect();
-    let is_program = |name: &&str| folders.iter().any(|folder| folder.join(name).is_file());
-    let has_galera = ["/usr/lib/galera", "/usr/lib"].iter().any(|at| Path::new(at).join("libgalera_smm.so").is_file());
-    let is_there = ["mariadbd", "rsync", "nginx"].iter().all(is_program) && has_galera;
-    if is_left_out || !is_there {
-        writeln!(std::io::stderr().lock(), "skipped: a server is missing, or {SKIP} is set").unwrap();
+    if is_disabled(SKIP) {
+        skip(&format!("{SKIP} is set"));
+        return false;
     }
-    is_there && !is_left_out
+    has_galera() && has_programs(&["mariadbd", "rsync", "nginx"])
 }
 
 /// An experiment of the system, with these texts replaced, in a folder of its own.
@@ -101,7 +90,6 @@ fn the_first_and_the_last_variant_differ_as_they_should() {
     if !can_run() {
         return;
     }
-    let _machine = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
     // Few users and few items: transfers still meet, and no machine is too slow for them.
     let bench = bench("experiment.yaml", &[("value: 950", "value: 95")]);
     let said = run(&bench, &["--time-scale", "0.05", "--variant", "initial", "--variant", "three-nodes"]);
@@ -134,7 +122,6 @@ fn nothing_acknowledged_is_lost_with_a_node() {
     if !can_run() {
         return;
     }
-    let _machine = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
     let bench = bench("node-loss.yaml", &[]);
     let said = run(&bench, &[]);
     let run = bench.path("run.narrows");
@@ -154,7 +141,6 @@ fn a_hash_of_few_addresses_is_named_as_the_tests_own_doing() {
     if !can_run() {
         return;
     }
-    let _machine = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
     let bench = bench("few-clients.yaml", &[]);
     let said = run(&bench, &["--time-scale", "0.3"]);
     let found = "select group_concat(t.variant || ' ' || f.detector, ', ') from findings f join trials t on t.id = f.trial \

@@ -3,25 +3,14 @@
 //! They need PostgreSQL (Debian package postgresql). `NARROWS_TEST_SKIP_POSTGRES=1` leaves them out; what is not installed is
 //! skipped too.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use crate::common::{Bench, ask, cgroups, eventually, marked, text};
+use crate::common::{Bench, ask, cgroups, eventually, marked, postgres_programs, text};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Where its client is; none, told visibly, where the tests are to be skipped.
+/// The path of its client; none where the test is skipped.
 fn psql() -> Option<String> {
-    let skipped = std::env::var_os("NARROWS_TEST_SKIP_POSTGRES").is_some_and(|value| value == "1");
-    let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut folders = versions.map(|version| version.path().join("bin")).chain(std::env::split_paths(&path));
-    let found = folders.find(|folder| ["psql", "initdb", "postgres"].iter().all(|name| folder.join(name).is_file()));
-    if skipped || found.is_none() {
-        writeln!(std::io::stderr().lock(), "skipped: PostgreSQL is missing, or NARROWS_TEST_SKIP_POSTGRES is set")
-            .unwrap();
-        return None;
-    }
-    found.map(|folder| folder.join("psql").to_string_lossy().into_owned())
+    postgres_programs().map(|folder| folder.join("psql").to_string_lossy().into_owned())
 }
 
 fn experiment(psql: &str, service: &str, sql: &str) -> String {

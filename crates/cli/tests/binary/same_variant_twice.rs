@@ -1,8 +1,7 @@
 //! A/A: one system against itself is no difference and no finding.
 
-use std::io::Write;
-
-use crate::common::{Bench, ask, has_python, is_crowded, text};
+use crate::common::{Bench, ask, has_python, text};
+use narrows_testing::measure;
 
 /// A healthy service: every answer takes 20 ms, none of it on the CPU.
 const HEALTHY: &str = r#"
@@ -46,25 +45,16 @@ class Handler(http.server.BaseHTTPRequestHandler):
 http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
 "#;
 
-/// Runs at most, while one finds something: other programs of the machine can be why.
-const RUNS_MAX: usize = 3;
-
 #[test]
 fn the_same_variant_twice_is_no_difference_and_no_finding() {
     if !has_python() {
         return;
     }
-    for _ in 1..RUNS_MAX {
+    measure(|| {
         let (bench, said) = run();
-        match odd(&bench) {
-            None => return,
-            Some(odd) => writeln!(std::io::stderr(), "once more: {odd}\n{said}").unwrap(),
-        }
-    }
-    let (bench, said) = run();
-    let odd = odd(&bench);
-    let is_crowded = ["one", "other"].iter().any(|variant| is_crowded(&bench.path("run.narrows"), variant));
-    assert!(odd.is_none() || is_crowded, "{odd:?}\n{said}");
+        let odd = odd(&bench);
+        assert!(odd.is_none(), "{odd:?}\n{said}");
+    });
 }
 
 /// A whole run of both, and what it says.

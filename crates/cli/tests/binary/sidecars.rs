@@ -8,7 +8,8 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::common::{Bench, ask, eventually, marked, text};
+use crate::common::{Bench, ask, eventually, marked, postgres_programs, text};
+use narrows_testing::{has_program, skip};
 use rustix::process::{Pid, Signal, kill_process};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -44,15 +45,6 @@ load:
 
 fn number(run: &Path, sql: &str) -> i64 {
     ask(run, sql).parse().unwrap()
-}
-
-fn installed(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).chain(["/usr/sbin".into()]).any(|folder| folder.join(program).is_file())
-}
-
-fn skipped(program: &str) {
-    let _ = writeln!(std::io::stderr(), "skipped: there is no {program} on this machine");
 }
 
 fn no_request_failed(run: &Path) {
@@ -178,8 +170,8 @@ fn between_sidecars_nobody_else_is_heard_and_the_death_of_one_is_told() {
 #[test]
 fn other_proxies_do_the_same() {
     for (proxy, package) in [("haproxy", "haproxy"), ("nginx", "nginx-light")] {
-        if !installed(proxy) {
-            skipped(package);
+        if !has_program(proxy) {
+            skip(&format!("{proxy} is missing (Debian package {package})"));
             continue;
         }
         let bench = Bench::new(&experiment(proxy, "2s"));
@@ -211,8 +203,8 @@ fn none_is_no_sidecar() {
 
 #[test]
 fn a_proxy_that_is_not_there_is_told_before_anything_starts() {
-    if installed("envoy") {
-        return skipped("machine without envoy");
+    if has_program("envoy") {
+        return skip("envoy is installed, and this test needs a machine without it");
     }
     let bench = Bench::new(&experiment("envoy", "1s"));
     let output = bench.run(&["run", "--out", "run.narrows"]);
@@ -225,9 +217,8 @@ fn a_proxy_that_is_not_there_is_told_before_anything_starts() {
 
 #[test]
 fn a_database_has_one_too() {
-    let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
-    let mut clients = versions.map(|version| version.path().join("bin/psql"));
-    let Some(psql) = clients.find(|psql| psql.is_file()) else { return skipped("postgresql") };
+    let Some(programs) = postgres_programs() else { return };
+    let psql = programs.join("psql");
     let bench = Bench::new(&format!(
         r#"
 experiment: database

@@ -20,7 +20,7 @@ const CASES_MIN: usize = 25;
 fn checkout() -> Option<PathBuf> {
     let folder = std::env::var_os("NARROWS_CRISP").map(PathBuf::from);
     if folder.is_none() {
-        println!("skipped: NARROWS_CRISP names no checkout of uber-research/CRISP");
+        narrows_testing::skip("NARROWS_CRISP names no checkout of uber-research/CRISP");
     }
     folder
 }

@@ -15,8 +15,7 @@ const CASES_MIN: usize = 9;
 #[test]
 fn its_cases() {
     let Some(checkout) = std::env::var_os("NARROWS_JAEGER_UI").map(PathBuf::from) else {
-        println!("skipped: NARROWS_JAEGER_UI names no checkout of jaegertracing/jaeger-ui");
-        return;
+        return narrows_testing::skip("NARROWS_JAEGER_UI names no checkout of jaegertracing/jaeger-ui");
     };
     let folder = checkout.join(FOLDER);
     let mut files: Vec<PathBuf> = std::fs::read_dir(&folder)

@@ -6,7 +6,6 @@
 //! `docs/reference/critical-path.md` says why.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on should panic")]
-#![allow(clippy::print_stdout, reason = "a test that is skipped says so")]
 
 mod crisp;
 mod drag_and_slack;

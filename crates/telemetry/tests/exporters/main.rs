@@ -4,10 +4,10 @@
 //! for the next time. Where a tool is missing, or with `NARROWS_TEST_SKIP_EXPORTERS=1`, a test says that it is skipped.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
-#![allow(clippy::print_stdout, reason = "a test that is skipped says so")]
 
 mod collecting;
 mod exchange;
+mod rust;
 mod tools;
 
 use std::path::Path;
@@ -120,19 +120,14 @@ fn go_otelhttp() {
 
 #[test]
 fn rust_opentelemetry_otlp() {
-    let program = Program {
-        name: "rust",
-        needs: &["cargo"],
-        files: &[
-            ("main.rs", include_str!("programs/rust/main.rs")),
-            ("Cargo.toml", include_str!("programs/rust/Cargo.toml")),
-            ("Cargo.lock", include_str!("programs/rust/Cargo.lock")),
-        ],
-        install: &[&["cargo", "build", "--quiet", "--locked", "--target-dir", "built"]],
-    };
-    let Some(folder) = installed(&program) else { return };
+    if rust::is_wanted() {
+        return rust::export();
+    }
+    let program = rust::command("rust_opentelemetry_otlp");
+    let program: Vec<&str> = program.iter().map(String::as_str).collect();
+    let folder = tempfile::tempdir().unwrap();
     for protocol in ["grpc", "http/protobuf"] {
-        let collected = run(&folder, protocol, &["built/debug/exporter"]);
+        let collected = run(folder.path(), protocol, &program);
         let routes = Some(["/hello/{name}", "/boom"]);
         exchange::check(&collected, protocol, &Expected { routes, exception: None });
         collected.has_points("http.server.request.duration.count");

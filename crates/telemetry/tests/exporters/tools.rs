@@ -5,6 +5,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use narrows_testing::{has_program, is_disabled, skip};
+
 /// The longest that one command may take, in seconds.
 const PATIENCE_S: &str = "900";
 
@@ -21,12 +23,12 @@ pub(crate) struct Program<'a> {
 
 /// The folder of a program that is ready to run; none, and a word about it, when it is to be skipped.
 pub(crate) fn installed(program: &Program<'_>) -> Option<PathBuf> {
-    if std::env::var_os("NARROWS_TEST_SKIP_EXPORTERS").is_some_and(|value| value == "1") {
-        println!("skipped {}: NARROWS_TEST_SKIP_EXPORTERS is set", program.name);
+    if is_disabled("NARROWS_TEST_SKIP_EXPORTERS") {
+        skip(&format!("{}: NARROWS_TEST_SKIP_EXPORTERS is set", program.name));
         return None;
     }
-    if let Some(missing) = program.needs.iter().find(|tool| !is_there(tool)) {
-        println!("skipped {}: {missing} is missing", program.name);
+    if let Some(missing) = program.needs.iter().find(|tool| !has_program(tool)) {
+        skip(&format!("{}: {missing} is missing", program.name));
         return None;
     }
     let folder = folder(program);
@@ -49,11 +51,6 @@ fn folder(program: &Program<'_>) -> PathBuf {
     let mut hasher = DefaultHasher::new();
     (program.files, program.install).hash(&mut hasher);
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("exporter-{}-{:016x}", program.name, hasher.finish()))
-}
-
-fn is_there(tool: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|folder| folder.join(tool).is_file())
 }
 
 /// A command in a folder, which ends when it takes too long. Settings of the one who tests do not reach it.

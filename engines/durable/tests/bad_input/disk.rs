@@ -1,6 +1,7 @@
 //! A disk that is full, one that cannot be written, and a folder that another process has.
 
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 
 use narrows_durable::store::StoreError;
 use narrows_durable::{Client, Error, InstanceId, Status};
@@ -10,18 +11,16 @@ use crate::{PATIENCE, another, block, open, store};
 
 #[test]
 fn a_full_disk_is_told_and_loses_nothing() {
+    const TEST: &str = "disk::a_full_disk_is_told_and_loses_nothing";
+    if let Some(disk) = another::folder() {
+        return fill(&disk);
+    }
     let folder = tempfile::tempdir().unwrap();
-    another::on_a_small_disk(
-        "disk::helper_that_fills_a_disk",
-        folder.path(),
-        "head -c 1000000 /dev/zero >\"$0/ballast\"",
-    );
+    another::on_a_small_disk(TEST, folder.path(), "head -c 1000000 /dev/zero >\"$0/ballast\"");
 }
 
 /// Starts orchestrations until the disk is full, makes room, opens the hub again and finds all of them.
-#[test]
-fn helper_that_fills_a_disk() {
-    let Some(folder) = another::folder() else { return };
+fn fill(folder: &Path) {
     let hub_folder = folder.join("hub");
     let hub = open(&hub_folder).unwrap();
     let (started, error) = block(start_until_it_fails(&hub.client()));
@@ -59,14 +58,16 @@ async fn start_until_it_fails(client: &Client) -> (Vec<InstanceId>, Error) {
 
 #[test]
 fn a_disk_that_cannot_be_written_is_named() {
+    const TEST: &str = "disk::a_disk_that_cannot_be_written_is_named";
+    if let Some(disk) = another::folder() {
+        return open_on_read_only(&disk);
+    }
     let folder = tempfile::tempdir().unwrap();
     let prepare = "mkdir \"$0/hub\"; mount -o remount,ro \"$0\"";
-    another::on_a_small_disk("disk::helper_on_a_disk_that_cannot_be_written", folder.path(), prepare);
+    another::on_a_small_disk(TEST, folder.path(), prepare);
 }
 
-#[test]
-fn helper_on_a_disk_that_cannot_be_written() {
-    let Some(folder) = another::folder() else { return };
+fn open_on_read_only(folder: &Path) {
     for hub in ["hub", "none"] {
         let error = store(&folder.join(hub)).unwrap_err();
         let text = error.to_string();
@@ -77,8 +78,12 @@ fn helper_on_a_disk_that_cannot_be_written() {
 
 #[test]
 fn a_folder_that_another_process_has_is_refused_and_free_again_after_it() {
+    const TEST: &str = "disk::a_folder_that_another_process_has_is_refused_and_free_again_after_it";
+    if let Some(folder) = another::folder() {
+        return hold(&folder);
+    }
     let folder = tempfile::tempdir().unwrap();
-    let mut other = another::process("disk::helper_that_has_a_folder", folder.path()).spawn().unwrap();
+    let mut other = another::process(TEST, folder.path()).spawn().unwrap();
     let mut lines = BufReader::new(other.stdout.take().unwrap()).lines();
     assert!(lines.any(|line| line.unwrap().contains("it is mine")), "the other process has ended");
     let error = store(folder.path()).unwrap_err();
@@ -92,11 +97,9 @@ fn a_folder_that_another_process_has_is_refused_and_free_again_after_it() {
     assert_eq!(block(hub.client().run(ECHO, &"mine".to_owned(), PATIENCE)).unwrap(), "mine");
 }
 
-#[test]
-fn helper_that_has_a_folder() {
-    let Some(folder) = another::folder() else { return };
-    let _store = store(&folder).unwrap();
+/// Keeps the folder until the process that started this one is gone or kills it.
+fn hold(folder: &Path) {
+    let _store = store(folder).unwrap();
     println!("it is mine");
-    // Until the one who has started it is gone, or kills it.
     let _ = std::io::stdin().lines().count();
 }

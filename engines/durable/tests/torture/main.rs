@@ -47,6 +47,9 @@ fn setting(name: &str, default: u64) -> u64 {
 #[test]
 fn what_was_acknowledged_survives_kills() {
     use std::hash::{BuildHasher, RandomState};
+    if worker::is_wanted() {
+        return worker::work();
+    }
     let seed = setting("NARROWS_TORTURE_SEED", RandomState::new().hash_one(0));
     let rounds = setting("NARROWS_TORTURE_ROUNDS", ROUNDS);
     eprintln!("NARROWS_TORTURE_SEED={seed} NARROWS_TORTURE_ROUNDS={rounds}");
@@ -105,17 +108,10 @@ fn read(stdout: ChildStdout, wanted: u64, tell: &SyncSender<()>) -> Vec<String> 
     said
 }
 
-/// The worker's side; see [`worker`]. Nothing, unless the other test has started it, which kills it.
-#[test]
-fn works_until_it_is_killed() {
-    if worker::is_wanted() {
-        worker::work();
-    }
-}
-
+/// This program, whose test becomes the worker; see [`worker`].
 fn command() -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "works_until_it_is_killed", "--nocapture"]);
+    command.args(["--exact", "what_was_acknowledged_survives_kills", "--nocapture"]);
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     command
 }

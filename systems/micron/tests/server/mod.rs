@@ -1,6 +1,5 @@
 //! A MariaDB server of a test's own, and instances of the service over it.
 
-use std::io::Write as _;
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -9,6 +8,7 @@ use std::time::{Duration, Instant};
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, OptsBuilder};
 use narrows_micron::{Config, Moved, Queries, SCHEMA, open};
+use narrows_testing::{has_program, is_disabled, skip};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
@@ -26,12 +26,12 @@ pub(crate) struct Mariadb {
 impl Mariadb {
     /// A server with the service's tables; none, and a word about it, where the programs are missing.
     pub(crate) async fn start() -> Option<Self> {
-        if std::env::var(SKIP).is_ok_and(|value| value == "1") {
-            say(&format!("skipped: {SKIP} is set"));
+        if is_disabled(SKIP) {
+            skip(&format!("{SKIP} is set"));
             return None;
         }
-        if let Some(missing) = ["mariadb-install-db", "mariadbd"].into_iter().find(|program| !is_there(program)) {
-            say(&format!("skipped: {missing} is missing (Debian package mariadb-server)"));
+        if let Some(missing) = ["mariadb-install-db", "mariadbd"].into_iter().find(|program| !has_program(program)) {
+            skip(&format!("{missing} is missing (Debian package mariadb-server)"));
             return None;
         }
         let folder = tempfile::tempdir().unwrap();
@@ -83,15 +83,6 @@ impl Drop for Mariadb {
 }
 
 /// Past the capture of the test's output.
-fn say(text: &str) {
-    std::io::stderr().write_all(format!("{text}\n").as_bytes()).unwrap();
-}
-
-fn is_there(program: &str) -> bool {
-    let all = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&all).any(|folder| folder.join(program).is_file())
-}
-
 /// The server refuses to run as root unless told to.
 fn user() -> Option<&'static str> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -1,11 +1,12 @@
 //! What the tests of the real binary share: folders of their own, experiment files, and a look at `/proc`.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Read};
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use narrows_testing::{has_program, is_disabled, skip};
 use rusqlite::{Connection, OpenFlags};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -97,29 +98,45 @@ pub(crate) fn end(mut command: Command) -> Output {
     output
 }
 
-/// Whether there is a PostgreSQL server to start; says so where there is none, or where its tests are to be left out.
+/// Whether there is a PostgreSQL server to start; the test is skipped where there is none.
 pub(crate) fn has_postgres() -> bool {
-    let is_left_out = std::env::var_os("NARROWS_TEST_SKIP_POSTGRES").is_some_and(|value| value == "1");
+    postgres_programs().is_some()
+}
+
+/// The folder of PostgreSQL's programs; none, and the test is skipped, where they are missing or disabled.
+pub(crate) fn postgres_programs() -> Option<PathBuf> {
     let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut folders = versions.map(|version| version.path().join("bin")).chain(std::env::split_paths(&path));
-    let is_there =
-        folders.any(|folder: PathBuf| ["psql", "initdb", "postgres"].iter().all(|name| folder.join(name).is_file()));
-    if is_left_out || !is_there {
-        writeln!(std::io::stderr().lock(), "skipped: PostgreSQL is missing, or NARROWS_TEST_SKIP_POSTGRES is set")
-            .unwrap();
+    let found = folders.find(|folder| ["psql", "initdb", "postgres"].iter().all(|name| folder.join(name).is_file()));
+    let found = found.filter(|_| !is_disabled("NARROWS_TEST_SKIP_POSTGRES"));
+    if found.is_none() {
+        skip("PostgreSQL is missing, or NARROWS_TEST_SKIP_POSTGRES is set");
     }
-    is_there && !is_left_out
+    found
 }
 
-/// Whether services in Python can be started here. Without it their tests have nothing to test; `./test` counts that.
+/// Whether these programs are installed; the test is skipped where one is missing.
+pub(crate) fn has_programs(programs: &[&str]) -> bool {
+    let missing: Vec<&str> = programs.iter().copied().filter(|program| !has_program(program)).collect();
+    if !missing.is_empty() {
+        skip(&format!("{} missing", missing.join(", ")));
+    }
+    missing.is_empty()
+}
+
+/// Whether Galera's library is installed; the test is skipped where it is not.
+pub(crate) fn has_galera() -> bool {
+    let has = ["/usr/lib/galera", "/usr/lib"].iter().any(|at| Path::new(at).join("libgalera_smm.so").is_file());
+    if !has {
+        skip("Galera is missing (Debian package galera-4)");
+    }
+    has
+}
+
+/// Whether services in Python can be started here; the test is skipped where they cannot.
 pub(crate) fn has_python() -> bool {
-    Command::new("python3")
-        .arg("--version")
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .is_ok_and(|s| s.success())
+    has_programs(&["python3"])
 }
 
 /// One value of a run file, as text.
@@ -131,13 +148,6 @@ pub(crate) fn ask(run: &Path, sql: &str) -> String {
         rusqlite::types::Value::Integer(n) => n.to_string(),
         other => format!("{other:?}"),
     }
-}
-
-/// Whether programs outside a run took the processors from a variant, as its caveats say. What limits a system is then
-/// not told by the system alone.
-pub(crate) fn is_crowded(run: &Path, variant: &str) -> bool {
-    let caveats = "caveats like '%Programs outside this run used%'";
-    ask(run, &format!("select count(*) from trials where variant = '{variant}' and {caveats}")) != "0"
 }
 
 /// The ids of processes that carry a mark of this run, whichever process of Narrows gave it.

@@ -1,10 +1,9 @@
 //! What the tests of `nginx:` and `haproxy:` share: instances behind them that print who asked, and what both must do alike.
 
-use std::io::Write;
 use std::net::TcpListener;
 use std::path::Path;
 
-use crate::common::{Bench, OTHER_LISTENER, ask, free_port, has_python, nothing_is_left, text};
+use crate::common::{Bench, OTHER_LISTENER, ask, free_port, has_programs, nothing_is_left, text};
 
 /// An instance: answers after a pause, and prints who asked, by what cookie, and who it is itself.
 const INSTANCE: &str = r#"
@@ -29,14 +28,9 @@ ThreadingHTTPServer.request_queue_size = 128
 ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Instance).serve_forever()
 "#;
 
-/// Whether the proxy and Python are there. That they are not is told.
+/// Whether the proxy and Python are installed; the test is skipped where one is missing.
 pub(crate) fn is_there(proxy: &str) -> bool {
-    let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin";
-    let is_found = std::env::split_paths(&path).any(|folder| folder.join(proxy).is_file()) && has_python();
-    if !is_found {
-        writeln!(std::io::stderr().lock(), "skipped: {proxy} or Python is missing").unwrap();
-    }
-    is_found
+    has_programs(&[proxy, "python3"])
 }
 
 /// A folder with an experiment and the program of its instances.

@@ -178,10 +178,6 @@ fn carries(protocol: Protocol, start: impl Fn(&Plan) -> Vec<String>) {
     drop(running);
 }
 
-fn skipped(program: &str) {
-    let _ = writeln!(std::io::stderr(), "skipped: there is no {program} on this machine");
-}
-
 fn written(plan: &Plan, name: &str, text: &str) -> String {
     let path = plan.folder.join(name);
     std::fs::write(&path, text).unwrap();
@@ -190,7 +186,9 @@ fn written(plan: &Plan, name: &str, text: &str) -> String {
 
 #[test]
 fn haproxy_carries_requests() {
-    let Ok(found) = programs::HAPROXY.find() else { return skipped("haproxy") };
+    let Ok(found) = programs::HAPROXY.find() else {
+        return narrows_testing::skip("haproxy is missing (Debian package haproxy)");
+    };
     let program = found.path.to_string_lossy().into_owned();
     for protocol in [Protocol::Http, Protocol::Tcp] {
         carries(protocol, |plan| {
@@ -205,7 +203,9 @@ fn haproxy_carries_requests() {
 
 #[test]
 fn nginx_carries_requests() {
-    let Ok(found) = programs::NGINX.find() else { return skipped("nginx") };
+    let Ok(found) = programs::NGINX.find() else {
+        return narrows_testing::skip("nginx is missing (Debian package nginx-light)");
+    };
     let program = found.path.to_string_lossy().into_owned();
     let module = nginx::stream_module("a").ok();
     let protocols = if module.is_some() { &[Protocol::Http, Protocol::Tcp][..] } else { &[Protocol::Http] };

@@ -1,37 +1,77 @@
-//! A server and its client in one process, traced by hand.
+//! A server and its client in one process, traced by hand: what a Rust program with OpenTelemetry's own crates exports.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use async_trait::async_trait;
+use bytes::Bytes;
 use opentelemetry::propagation::TextMapPropagator;
 use opentelemetry::trace::{Span, SpanKind, Status, TraceContextExt, Tracer, TracerProvider};
 use opentelemetry::{Context, KeyValue, metrics::MeterProvider};
-use opentelemetry_otlp::{MetricExporter, SpanExporter};
+use opentelemetry_http::hyper::HyperClient;
+use opentelemetry_http::{HttpClient, HttpError, Request, Response};
+use opentelemetry_otlp::{MetricExporter, SpanExporter, WithHttpConfig};
 use opentelemetry_sdk::metrics::SdkMeterProvider;
 use opentelemetry_sdk::propagation::TraceContextPropagator;
 use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider};
+use tokio::runtime::{Handle, Runtime};
 
+/// Set in the process that exports; its value means nothing.
+const EXPORTS: &str = "NARROWS_TEST_EXPORTS";
+const TIMEOUT: Duration = Duration::from_secs(60);
 const ROUTES: [(&str, &str, i64); 2] = [("/hello/world", "/hello/{name}", 200), ("/boom", "/boom", 500)];
 
-fn main() {
-    // The exporter over gRPC needs a runtime around it; the one over HTTP brings its own.
-    let runtime = tokio::runtime::Runtime::new().unwrap();
+/// The words of a command that runs `test` of this program again, as the process that exports.
+pub(crate) fn command(test: &str) -> Vec<String> {
+    let own = std::env::current_exe().unwrap().to_string_lossy().into_owned();
+    ["env", &format!("{EXPORTS}=1"), &own, "--exact", test, "--nocapture"].map(str::to_owned).to_vec()
+}
+
+/// Whether this is the process that exports.
+pub(crate) fn is_wanted() -> bool {
+    std::env::var_os(EXPORTS).is_some()
+}
+
+/// Serves and sends the requests, and exports their spans and metrics to the receiver that the environment names.
+pub(crate) fn export() {
+    let runtime = Runtime::new().unwrap();
+    let _within = runtime.enter();
     let (tracing, metering) = match std::env::var("OTEL_EXPORTER_OTLP_PROTOCOL").as_deref() {
         Ok("grpc") => {
-            let _within = runtime.enter();
             let traces = SpanExporter::builder().with_tonic().build().unwrap();
             providers(traces, MetricExporter::builder().with_tonic().build().unwrap())
         }
         _ => {
-            let traces = SpanExporter::builder().with_http().build().unwrap();
-            providers(traces, MetricExporter::builder().with_http().build().unwrap())
+            let client = || OnRuntime { runtime: runtime.handle().clone(), client: plain_client() };
+            let traces = SpanExporter::builder().with_http().with_http_client(client()).build().unwrap();
+            let metrics = MetricExporter::builder().with_http().with_http_client(client()).build().unwrap();
+            providers(traces, metrics)
         }
     };
     requests(&tracing, &metering);
     metering.shutdown().unwrap();
     tracing.shutdown().unwrap();
+}
+
+fn plain_client() -> HyperClient {
+    HyperClient::with_default_connector(TIMEOUT, None)
+}
+
+/// The client of HTTP needs a runtime, which the threads of the exporters do not have.
+#[derive(Debug)]
+struct OnRuntime {
+    runtime: Handle,
+    client: HyperClient,
+}
+
+#[async_trait]
+impl HttpClient for OnRuntime {
+    async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
+        let client = self.client.clone();
+        self.runtime.spawn(async move { client.send_bytes(request).await }).await?
+    }
 }
 
 fn providers(traces: SpanExporter, metrics: MetricExporter) -> (SdkTracerProvider, SdkMeterProvider) {
