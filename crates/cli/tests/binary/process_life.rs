@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::common::{Bench, TWO_FILE_SERVERS, ask, cgroups, eventually, has_python, marked, text};
+use crate::common::{Bench, TWO_FILE_SERVERS, ask, cgroups, eventually, has_caps, has_python, marked, text};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Starts a run with caps, lets it write down some of its second trial's load, sends a signal, and gives the run file.
@@ -29,7 +29,8 @@ fn nothing_is_left(bench: &Bench, run: &Path) {
 
 /// The second trial lasts so long that a busy machine sees its load and ends it in time.
 fn capped() -> String {
-    let capped = TWO_FILE_SERVERS.replace("      cwd: tmp\n", "      cwd: .\n      cpus: 0.5\n      memory: 256MiB\n");
+    let caps = if has_caps() { "      cpus: 0.5\n      memory: 256MiB\n" } else { "" };
+    let capped = TWO_FILE_SERVERS.replace("      cwd: tmp\n", &format!("      cwd: .\n{caps}"));
     let lengths = capped
         .replace("duration: 4s", "duration: \"${length}\"")
         .replace("{ level: \"1\" }", "{ level: \"1\", length: 4s }");

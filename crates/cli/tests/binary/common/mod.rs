@@ -134,6 +134,16 @@ pub(crate) fn has_galera() -> bool {
     has
 }
 
+/// Whether this user may cap services; that caps go untested is noted where not.
+pub(crate) fn has_caps() -> bool {
+    let doctor = text(&Bench::new("").run(&["doctor"]).stdout);
+    let has = !doctor.lines().any(|line| line.split_whitespace().take(2).eq(["missing", "caps"]));
+    if !has {
+        skip("CPU and memory caps: this user may not make control groups");
+    }
+    has
+}
+
 /// Whether services in Python can be started here; the test is skipped where they cannot.
 pub(crate) fn has_python() -> bool {
     has_programs(&["python3"])
