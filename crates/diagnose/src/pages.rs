@@ -69,6 +69,15 @@ mod tests {
     }
 
     #[test]
+    fn pages_of_detectors_follow_one_pattern() {
+        const HEADINGS: [&str; 4] = ["## Example", "## How it is detected", "## False alarms", "## What to do"];
+        for (id, page) in DETECTORS {
+            let headings: Vec<&str> = page.lines().filter(|line| line.starts_with("## ")).collect();
+            assert_eq!(headings, HEADINGS, "the page of {id}");
+        }
+    }
+
+    #[test]
     fn a_section_of_a_trap_is_cut_out() {
         let page = page("clock-skew").expect("a section");
         assert!(page.starts_with("## clock-skew\n") && page.contains("chrony") && !page.contains("\n## "), "{page}");

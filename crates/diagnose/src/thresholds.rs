@@ -111,120 +111,122 @@ macro_rules! thresholds {
 }
 
 thresholds! {
-    /// `n-plus-one`: queries of one shape under one parent that make a run.
+    /// `n-plus-one`: queries of one shape under one parent that count as a repetition.
     n_plus_one_queries: usize = 5;
     /// `n-plus-one`: traces that must show it.
     n_plus_one_traces: usize = 3;
     /// `n-plus-one`: share of the operation's traces with queries that must show it.
     n_plus_one_trace_share: f64 = 0.20;
-    /// `n-plus-one`: median time in the repeated queries of one request that alone makes it worth saying, nanoseconds.
+    /// `n-plus-one`: median time in the repeated queries of one request that is enough for a finding, nanoseconds.
     n_plus_one_time_ns: f64 = 50e6;
-    /// `n-plus-one`: share of the operation's latency that alone makes it worth saying.
+    /// `n-plus-one`: share of the operation's latency that is enough for a finding.
     n_plus_one_latency_share: f64 = 0.20;
-    /// `n-plus-one`: share of all the trial's queries that alone makes it worth saying.
+    /// `n-plus-one`: share of all the trial's queries that is enough for a finding.
     n_plus_one_query_share: f64 = 0.20;
-    /// How far apart two spans of stacked libraries may start and still be the same query, nanoseconds.
+    /// How far apart two spans of stacked libraries may start and still count as one query, nanoseconds.
     duplicate_start_gap_ns: i64 = 1_000_000;
     /// `cpu-saturation`: share of a service's CPU limit.
     cpu_limit_share: f64 = 0.85;
-    /// `cpu-saturation`: share of one core that a replica's busiest thread uses. Higher than for a cap: an event loop at
-    /// 85 % makes its requests wait, but still takes on more of them; what is used up takes on none.
+    /// `cpu-saturation`: share of one core that a replica's busiest thread uses. Higher than for a cap: an event loop
+    /// at 85 % makes its requests wait but still takes on more of them; a cap that is used up takes on none.
     cpu_thread_share: f64 = 0.90;
     /// `cpu-saturation`: share of the host's CPU.
     cpu_host_share: f64 = 0.90;
     /// `cpu-saturation` and `generator-limited`: points that a median over a window needs.
     cpu_points: usize = 5;
-    /// `cpu-saturation` and `generator-limited`: the least time that those points span, nanoseconds.
+    /// `cpu-saturation` and `generator-limited`: shortest time that those points span, nanoseconds.
     cpu_span_ns: i64 = 5_000_000_000;
-    /// `cpu-saturation` and `generator-limited`: different steps that the load must have for steps shorter than that to
-    /// stand alone.
+    /// `cpu-saturation` and `generator-limited`: different steps that the load must have before shorter steps are read
+    /// by themselves.
     steps: usize = 4;
-    /// `cpu-saturation` and `generator-limited`: the least length of such a step, and time that its points span,
+    /// `cpu-saturation` and `generator-limited`: shortest length of such a step, and time that its points span,
     /// nanoseconds.
     step_span_ns: i64 = 2_500_000_000;
     /// `cpu-saturation` and `generator-limited`: points that a median over such a step needs.
     step_points: usize = 3;
-    /// `cpu-saturation` and `generator-limited`: the largest standard error of their mean, as a share of it.
+    /// `cpu-saturation` and `generator-limited`: largest standard error of their mean, as a share of it.
     step_error_share: f64 = 0.10;
-    /// `cpu-saturation`: share of its periods in which a control group's quota is used up, from which bursts count.
+    /// `cpu-saturation`: share of periods in which a control group used up its quota, from which bursts count.
     cpu_throttled_share: f64 = 0.05;
-    /// `cpu-saturation`: share of the time in which a task of the group waits for CPU that counts alike.
+    /// `cpu-saturation`: share of the time in which a task of the group waited for CPU, from which bursts count.
     cpu_pressure_share: f64 = 0.10;
-    /// `cpu-saturation`: share of the limit that a service held by its bursts must use in the median.
+    /// `cpu-saturation`: share of the limit that a service limited by bursts must use, median.
     cpu_throttled_limit_share: f64 = 0.70;
-    /// `cpu-saturation`: share of the machine's CPU time that the hypervisor takes, from which it is a caveat.
+    /// `cpu-saturation`: share of the machine's CPU time taken by the hypervisor, from which there is a caveat.
     cpu_steal_share: f64 = 0.05;
-    /// `cpu-saturation`: throughput has stopped growing when it grows by less than this share of what users or
-    /// the rate offered grow by.
+    /// `cpu-saturation`: throughput has stopped growing when it grows by less than this share of the growth of users or
+    /// of the offered rate.
     flat_growth_share: f64 = 0.25;
     /// `cpu-saturation`: requests queue when latency is this many times that of the lightest load.
     queueing_latency_factor: f64 = 1.5;
     /// `cpu-saturation`: Little's law holds when users ÷ (rate × latency) is within this share of 1.
     little_tolerance: f64 = 0.15;
-    /// `retrograde-throughput`: levels of load, the heaviest among them.
+    /// `retrograde-throughput`: levels of load, including the heaviest.
     fall_steps: usize = 3;
-    /// `retrograde-throughput`: share of the best throughput that must be lost at the heaviest.
+    /// `retrograde-throughput`: share of the best throughput that must be lost at the heaviest level.
     fall_share: f64 = 0.10;
-    /// `database-saturation`: how many times as long the same queries must take under the heaviest load.
+    /// `database-saturation`: factor by which the same queries must take longer under the heaviest load.
     database_inflation: f64 = 3.0;
-    /// `database-saturation`: how many times as much that load must ask for as the lightest.
+    /// `database-saturation`: factor by which that load must exceed the lightest.
     database_demand_growth: f64 = 2.0;
     /// `database-saturation`: queries of a shape in each of the two loads.
     database_queries: usize = 10;
     /// `database-saturation`: share by which their rows may differ.
     database_rows_share: f64 = 0.25;
-    /// `database-saturation`: share of its CPU that those who ask may use at most.
+    /// `database-saturation`: share of their CPU that the calling services may use at most.
     database_client_share: f64 = 0.70;
     /// `database-saturation`: share of its CPU below which a database waits for something else.
     database_busy_share: f64 = 0.50;
     /// `throttling`: share of the attempts that must be refused.
     throttled_share: f64 = 0.01;
-    /// `throttling`: attempts that must be refused, so that a short run does not decide by a handful.
+    /// `throttling`: attempts that must be refused, so that a handful in a short run is not enough.
     throttled_attempts: f64 = 20.0;
-    /// `throttling`: share of the latency of the operation's slow half that must pass waiting for another attempt.
+    /// `throttling`: share of the latency of the operation's slower half that must be spent waiting for another
+    /// attempt.
     throttled_wait_share: f64 = 0.10;
-    /// `throttling`: traces that must show a refused attempt and its repetition.
+    /// `throttling`: traces that must show a refused attempt and the next one.
     throttled_traces: usize = 3;
-    /// `throttling`: share of the time that the answer told to wait, below which a gap was no such wait.
+    /// `throttling`: share of the wait that the refusal asked for, below which a gap is not that wait.
     retry_after_share_min: f64 = 0.8;
-    /// `throttling`: as many times that time, and the slack, count as wait; what is longer has another cause.
+    /// `throttling`: this multiple of that wait, plus the slack, counts as waiting; the rest of a longer gap has
+    /// another cause.
     retry_after_factor_max: f64 = 2.0;
-    /// `throttling`: what timers and a busy program may add, nanoseconds.
+    /// `throttling`: time that timers and a busy program may add, nanoseconds.
     retry_after_slack_ns: f64 = 50e6;
-    /// `throttling`: share of its provisioned throughput from which a partition counts as used up in a second. Readings
-    /// do not begin with the store's own seconds, so a full one may be split over two.
+    /// `throttling`: share of its provisioned throughput from which a partition counts as full in a second. Readings do
+    /// not start with the store's own seconds, so a full second may be split over two.
     partition_full_share: f64 = 0.8;
     /// `provisioned-rate`: share of its provisioned throughput from which a partition has no headroom left.
     provisioned_full_share: f64 = 0.80;
-    /// `provisioned-rate`: share of the counted time in which it may spend more than that: what is left out is the top.
+    /// `provisioned-rate`: share of the counted time, the busiest part, that is left out.
     provisioned_top_share: f64 = 0.01;
-    /// `provisioned-rate`: seconds that it must spend as much in, together.
+    /// `provisioned-rate`: seconds in total in which it must use that much.
     provisioned_seconds: f64 = 3.0;
-    /// `provisioned-rate`: seconds between two readings up to which a full second shows as one.
+    /// `provisioned-rate`: largest distance between two readings at which a full second is still visible, seconds.
     provisioned_reading_seconds: f64 = 1.5;
-    /// `provisioned-rate`: share by which what is provisioned may differ over the trial and still be a fixed rate.
+    /// `provisioned-rate`: share by which the provisioned rate may change over the trial and still count as fixed.
     provisioned_change_share: f64 = 0.05;
-    /// `hot-partition`: calls to the fullest, as a multiple of the mean of all.
+    /// `hot-partition`: calls to the fullest place, as a multiple of the mean.
     hot_ratio: f64 = 1.5;
-    /// `hot-partition`: calls that must be seen, so that a few do not decide.
+    /// `hot-partition`: calls that must be seen, so that a few are not enough.
     hot_calls: f64 = 30.0;
-    /// `hot-partition`: use or latency of the fullest, as a multiple of the others'.
+    /// `hot-partition`: use or latency of the fullest place, as a multiple of the others'.
     hot_strain_ratio: f64 = 1.25;
-    /// `hot-partition`: share of its limit that the fullest must use, where only its use speaks for it.
+    /// `hot-partition`: share of its limit that the fullest place must use, when only its use is higher.
     hot_use_share: f64 = 0.5;
-    /// `hot-partition`: time by which calls to the fullest must be longer, where only their length speaks for it,
+    /// `hot-partition`: time by which calls to the fullest place must be longer, when only their latency is higher,
     /// nanoseconds.
     hot_latency_ns: f64 = 1e6;
-    /// `hot-partition`: probability that the keys of the load fall so by chance, from which they are too few to tell.
+    /// `hot-partition`: probability that the load's keys fall this way by chance, from which there are too few of them.
     hot_chance: f64 = 0.001;
-    /// `outage`: share of the calls that failed meanwhile which must have gone to the replica that was down, where only
-    /// traces say whose the failures are.
+    /// `outage`: share of the failed calls in that time that must have gone to the replica that was down, when only
+    /// traces show where they failed.
     outage_call_share: f64 = 0.8;
-    /// `slow-query`: median length of one query under the lightest load, nanoseconds.
+    /// `slow-query`: median time of one query under the lightest load, nanoseconds.
     slow_query_ns: f64 = 5e7;
     /// `slow-query`: share of the operation's latency that its queries of one shape take.
     slow_query_share: f64 = 0.5;
-    /// `slow-query`: queries of the shape that a request makes, median; more are another matter.
+    /// `slow-query`: largest number of queries of the shape in a request, median; more are another problem.
     slow_query_times: f64 = 3.0;
     /// `slow-query`: requests that must show it.
     slow_query_traces: usize = 5;
@@ -232,24 +234,24 @@ thresholds! {
     pool_wait_share: f64 = 0.20;
     /// `pool-wait`: median wait of a request, nanoseconds.
     pool_wait_ns: f64 = 5e6;
-    /// `pool-wait`: wait, as a multiple of the time in the queries themselves, below which those are what is slow.
+    /// `pool-wait`: wait as a multiple of the time in the queries themselves; below it the queries are what is slow.
     pool_wait_query_factor: f64 = 1.0;
     /// `pool-wait`: traces that must show it.
     pool_wait_traces: usize = 5;
-    /// `pool-wait`: share of the readings in which somebody waits, or all connections are in use.
+    /// `pool-wait`: share of the readings with pending requests or with all connections in use.
     pool_wait_reading_share: f64 = 0.25;
-    /// `pool-wait`: readings of a pool that must be there.
+    /// `pool-wait`: readings of a pool that are needed.
     pool_wait_readings: usize = 5;
-    /// `pool-wait`: the shortest of ten takings, as a share of their mean, up to which they wait for something: opening
-    /// a connection takes about as long each time.
+    /// `pool-wait`: shortest tenth of the `connect` spans, as a share of their mean, up to which they are waits:
+    /// opening a connection takes about the same time each time.
     pool_wait_spread_share: f64 = 0.25;
-    /// `retry-storm`: attempts for each call in the worst part of the trial.
+    /// `retry-storm`: attempts per call in the worst part of the trial.
     storm_amplification: f64 = 1.5;
-    /// `retry-storm`: attempts for each call in its calm part.
+    /// `retry-storm`: attempts per call in its calm part.
     calm_amplification: f64 = 1.1;
     /// `retry-storm`: calls that each of the two parts must hold.
     storm_calls: usize = 10;
-    /// `retry-storm`: traces that must show a repetition.
+    /// `retry-storm`: traces that must show a retry.
     storm_traces: usize = 5;
     /// `chatty-http`: calls of one endpoint under one parent, each with another id.
     chatty_calls: usize = 5;
@@ -257,17 +259,17 @@ thresholds! {
     chatty_traces: usize = 3;
     /// `chatty-http`: share of the operation's traces that must show it.
     chatty_trace_share: f64 = 0.20;
-    /// `chatty-http`: median time in the calls of one request that alone makes it worth saying, nanoseconds.
+    /// `chatty-http`: median time in the calls of one request that is enough for a finding, nanoseconds.
     chatty_time_ns: f64 = 50e6;
-    /// `chatty-http`: share of the operation's latency that alone makes it worth saying.
+    /// `chatty-http`: share of the operation's latency that is enough for a finding.
     chatty_latency_share: f64 = 0.20;
-    /// `chatty-http`: share of all calls to that address that alone makes it worth saying.
+    /// `chatty-http`: share of all calls to that host that is enough for a finding.
     chatty_callee_share: f64 = 0.50;
     /// `serial-fan-out`: calls of one kind under one parent.
     fan_out_calls: usize = 3;
-    /// `serial-fan-out`: share of their time in which two of them may be under way.
+    /// `serial-fan-out`: share of their time in which two of them may be in progress.
     fan_out_overlap_share: f64 = 0.05;
-    /// `serial-fan-out`: median time that calls side by side would save in a request, nanoseconds.
+    /// `serial-fan-out`: median time per request that parallel calls would save, nanoseconds.
     fan_out_saving_ns: f64 = 20e6;
     /// `serial-fan-out`: the same as a share of the operation's median latency.
     fan_out_saving_share: f64 = 0.20;
@@ -275,16 +277,18 @@ thresholds! {
     regular_trace_share: f64 = 0.80;
     /// `serial-fan-out`, `cross-partition-query`: traces that must show it.
     regular_traces: usize = 3;
-    /// `serial-fan-out`, `cross-partition-query`: share of those in which the number of calls must be the same, where
-    /// only that speaks for a fixed plan.
+    /// `serial-fan-out`, `cross-partition-query`: share of those in which the number of calls must be the same, when
+    /// only that shows that the program plans them.
     same_count_share: f64 = 0.90;
     /// `straggler-branch`: share of the operation's requests in which the same branch must be the last to end.
     straggler_last_share: f64 = 0.60;
-    /// `straggler-branch`: by how much later than the next it must end, as a share of the operation's median latency.
+    /// `straggler-branch`: how much later than the next branch it must end, as a share of the operation's median
+    /// latency.
     straggler_drag_share: f64 = 0.20;
     /// `straggler-branch`: the same, nanoseconds.
     straggler_drag_ns: f64 = 5e6;
-    /// `straggler-branch`: how long two branches must be under way together, nanoseconds: less is clocks that disagree.
+    /// `straggler-branch`: how long two branches must be in progress together, nanoseconds; shorter overlaps come from
+    /// clocks that disagree.
     straggler_overlap_ns: f64 = 1e6;
     /// `straggler-branch`: the same as a share of the branch that ends first.
     straggler_overlap_share: f64 = 0.5;
@@ -294,24 +298,23 @@ thresholds! {
     cross_partition_share: f64 = 0.8;
     /// `cross-partition-query`: partitions that the store must have.
     cross_partition_partitions: usize = 3;
-    /// `cross-partition-query`: share of the touched partitions that must have nothing to say.
+    /// `cross-partition-query`: share of the touched partitions that must return no row.
     cross_partition_empty_share: f64 = 0.5;
-    /// `generator-limited`: share of the mean latency that was spent before sending, from which figures are doubtful.
+    /// `generator-limited`: delay before sending as a share of the mean latency, from which figures are doubtful.
     generator_lateness_doubtful: f64 = 0.10;
     /// `generator-limited`: the same, from which they are invalid.
     generator_lateness_invalid: f64 = 0.50;
-    /// `generator-limited`: mean lateness below which nothing is said, nanoseconds: what timers cost.
+    /// `generator-limited`: mean delay below which it does not count, nanoseconds: the cost of timers.
     generator_lateness_ns_min: f64 = 100_000.0;
-    /// `generator-limited`: share of the iterations due that never began, from which figures are doubtful.
+    /// `generator-limited`: share of the due iterations that never started, from which figures are doubtful.
     generator_dropped_doubtful: f64 = 0.001;
     /// `generator-limited`: the same, from which they are invalid.
     generator_dropped_invalid: f64 = 0.01;
-    /// `generator-limited`: share of the iterations due that had to wait for a free user, from which figures are
-    /// doubtful.
+    /// `generator-limited`: share of the due iterations that waited for a free user, from which figures are doubtful.
     generator_waited_doubtful: f64 = 0.10;
-    /// `generator-limited`: the same, from which the wait is what made requests late.
+    /// `generator-limited`: the same, from which that wait explains the delay before sending.
     generator_waited_share: f64 = 0.01;
-    /// `generator-limited`: share of one core of the busiest load thread, from which figures are doubtful.
+    /// `generator-limited`: share of one core used by the busiest load thread, from which figures are doubtful.
     generator_thread_doubtful: f64 = 0.80;
     /// `generator-limited`: the same, from which they are invalid.
     generator_thread_invalid: f64 = 0.95;
@@ -323,72 +326,75 @@ thresholds! {
     unsteady_share: f64 = 0.15;
     /// `not-steady`: change from the first fifth to the rest, as a share.
     unsteady_start_share: f64 = 0.30;
-    /// `not-steady`: standard deviations at which Mann and Kendall's test sees a trend.
+    /// `not-steady`: standard deviations at which the Mann–Kendall test finds a trend.
     unsteady_trend: f64 = 1.96;
-    /// `not-steady`: correlation of the seconds with those one wave later.
+    /// `not-steady`: correlation of the seconds with those one period later.
     unsteady_wave_correlation: f64 = 0.60;
-    /// `not-steady`: change from which the figures are invalid, where it is seen in most of the counted time.
+    /// `not-steady`: change from which the figures are invalid, if most of the counted time shows one.
     unsteady_invalid_share: f64 = 0.50;
-    /// `offered-load-limited`: share by which the throughput of two variants may differ, its whole interval, and by which
-    /// answers may fall behind arrivals.
+    /// `offered-load-limited`: share by which the throughput of two variants may differ, including its whole interval,
+    /// and by which responses may fall behind arrivals.
     offered_rate_share: f64 = 0.05;
-    /// `offered-load-limited`: share of a closed load's users that must think at any time.
+    /// `offered-load-limited`: share of a closed load's users that must be thinking at any time.
     offered_thinking_share: f64 = 0.9;
     /// `offered-load-limited`: share of the requests that may fail.
     offered_error_share: f64 = 0.01;
-    /// `offered-load-limited`: change of the CPU for each request that throughput does not show.
+    /// `offered-load-limited`: change of the CPU per request that throughput does not show.
     offered_cpu_share: f64 = 0.10;
-    /// `offered-load-limited`: how many times as much as the lightest step the heaviest must ask for.
+    /// `offered-load-limited`: factor by which the heaviest step must exceed the lightest.
     offered_growth: f64 = 1.5;
-    /// `offered-load-limited`: how many times as long as under the lightest step a request may take under it.
+    /// `offered-load-limited`: factor by which a request may take longer under the heaviest step than under the
+    /// lightest.
     offered_latency_factor: f64 = 1.2;
-    /// `offered-load-limited`: share by which throughput may fall behind that growth.
+    /// `offered-load-limited`: share by which throughput may fall behind the growth of the load.
     offered_follow_share: f64 = 0.10;
     /// `offered-load-limited`: share of its CPU that the busiest service may use under the heaviest step.
     offered_busy_share: f64 = 0.7;
     /// `conflict-retry`: share of an operation's requests that must meet a conflict.
     conflict_share: f64 = 0.005;
-    /// `conflict-retry`: share of the operation's time in tries that came to nothing that alone makes it worth saying.
+    /// `conflict-retry`: share of the operation's time lost in failed attempts that is enough for a finding.
     conflict_time_share: f64 = 0.05;
     /// `conflict-retry`: traces that must show it.
     conflict_traces: usize = 5;
-    /// `conflict-retry`: share of the operation's failed requests from which conflicts are why it fails, however few.
+    /// `conflict-retry`: share of the operation's failed requests from which conflicts are the reason for its failures,
+    /// however few.
     conflict_error_share: f64 = 0.5;
     /// `conflict-retry`: traces that must show such a failure.
     conflict_error_traces: usize = 3;
-    /// `few-clients`: requests at the fullest replica, as a multiple of the mean of all.
+    /// `few-clients`: requests at the fullest replica, as a multiple of the mean.
     few_clients_ratio: f64 = 1.3;
-    /// `few-clients`: requests that must be seen, so that a few do not decide.
+    /// `few-clients`: requests that must be seen, so that a few are not enough.
     few_clients_requests: usize = 30;
-    /// `few-clients`: clients for each replica below which they are few.
+    /// `few-clients`: clients per replica below which there are few.
     few_clients_each: f64 = 4.0;
-    /// `few-clients`: by what part of one client a replica's share may be off a whole number of them.
+    /// `few-clients`: distance of a replica's share from a whole number of clients, as a part of one client.
     few_clients_part: f64 = 0.2;
     /// `sidecar-cost`: share of the CPU of all services that sidecars must use.
     sidecar_cpu_share: f64 = 0.05;
-    /// `sidecar-cost`: share by which they must make the median latency longer, where they use less CPU.
+    /// `sidecar-cost`: share by which they must make the median latency longer, if they use less CPU.
     sidecar_latency_share: f64 = 0.05;
-    /// `unequal-rates`, `sidecar-cost`: share by which the throughput of two variants may differ and still be one rate.
+    /// `unequal-rates`, `sidecar-cost`: share by which the throughput of two variants may differ and still count as one
+    /// rate.
     unequal_rate_share: f64 = 0.05;
-    /// `unequal-rates`: share by which a slower variant must spend more CPU on each request.
+    /// `unequal-rates`: share by which a slower variant must use more CPU per request.
     unequal_cpu_share: f64 = 0.10;
     /// `operational-laws`: share by which a law may be off.
     law_tolerance: f64 = 0.15;
-    /// `operational-laws`: share of failed requests above which Little's law is not looked at.
+    /// `operational-laws`: share of failed requests above which Little's law is not checked.
     law_error_share: f64 = 0.01;
-    /// `operational-laws`: cores by which CPU may be off besides.
+    /// `operational-laws`: cores by which CPU may be off in addition.
     law_cores: f64 = 0.15;
     /// `operational-laws`: share by which a service's CPU may be off the line that it follows.
     law_line_share: f64 = 0.30;
     /// `operational-laws`: calls of a service from which its own spans are compared with them.
     law_calls: f64 = 200.0;
-    /// `operational-laws`: share of these that its own spans may lack.
+    /// `operational-laws`: share of these that may be missing among its own spans.
     law_flow_share: f64 = 0.20;
     /// `doubled-spans`, `nested-doubles`: calls that must have a double.
     doubled_calls: usize = 10;
     /// `doubled-spans`, `nested-doubles`: share of a scope's calls that must have one.
     doubled_share: f64 = 0.5;
-    /// `doubled-spans`: share of the shorter span's time in which both are under way.
+    /// `doubled-spans`: share of the shorter span's time in which both are in progress.
     doubled_overlap_share: f64 = 0.90;
     /// `nested-doubles`: share of the outer span's time that the inner one takes.
     nested_length_share: f64 = 0.90;
@@ -398,17 +404,17 @@ thresholds! {
     pool_requests: usize = 3;
     /// `pool-spans`: connections taken in all of these.
     pool_connections: usize = 10;
-    /// `missing-database-spans`, `instrumentation-gap`: median time of a request in which nothing is under way, nanoseconds.
+    /// `missing-database-spans`, `instrumentation-gap`: median time of a request under no span, nanoseconds.
     gap_ns: f64 = 5e6;
     /// `missing-database-spans`, `instrumentation-gap`: the same as a share of the median latency.
     gap_share: f64 = 0.5;
-    /// `missing-database-spans`, `instrumentation-gap`: share of that time from which processor time explains it.
+    /// `missing-database-spans`, `instrumentation-gap`: share of that time above which CPU time explains it.
     gap_cpu_share: f64 = 0.5;
     /// `missing-database-spans`, `instrumentation-gap`: requests of the operation.
     gap_requests: usize = 20;
-    /// `instrumentation-gap`: requests of the operation under the lightest and under the heaviest load, each.
+    /// `instrumentation-gap`: requests of the operation under the lightest load, and under the heaviest.
     gap_growth_requests: usize = 10;
-    /// `instrumentation-gap`: processor time for each request that a service must use which no span shows a call to,
+    /// `instrumentation-gap`: CPU time per request from which a service counts that no span shows a call to,
     /// nanoseconds.
     gap_busy_ns: f64 = 1e6;
     /// `missing-parents`: share of the spans.
@@ -423,9 +429,9 @@ thresholds! {
     skew_call_share: f64 = 0.5;
     /// `sampled-traces`: requests that a trace stands for.
     sampled_weight: f64 = 2.0;
-    /// `sampled-traces`: answers of the load from which requests among the spans are compared with them.
+    /// `sampled-traces`: responses of the load from which requests among the spans are compared with them.
     unsampled_requests: u64 = 200;
-    /// `sampled-traces`: share of the answers that spans show, below which most are missing.
+    /// `sampled-traces`: share of the responses that spans show, below which most are missing.
     unsampled_share: f64 = 0.5;
     /// `impossible-durations`: calls and requests of a service that take no time.
     zero_spans: usize = 10;
@@ -433,15 +439,15 @@ thresholds! {
     zero_span_share: f64 = 0.05;
     /// `start-up-spans`: share of the trial's spans that belong to no request.
     start_up_share: f64 = 0.5;
-    /// `start-up-spans`: how many these are.
+    /// `start-up-spans`: number of these.
     start_up_spans: u64 = 1000;
-    /// `traces-without-request`: traces begun by one service that hold no request.
+    /// `traces-without-request`: traces started by one service that hold no request.
     requestless_traces: usize = 20;
     /// `traces-without-request`: the same as a share of all.
     requestless_share: f64 = 0.3;
-    /// The ranking: cost below which a finding is in nobody's way and not the narrow place, as a share.
+    /// The ranking: cost below which a finding is not the bottleneck, as a share.
     narrow_place_share: f64 = 0.05;
-    /// Comparison: the smallest relative change that is called one.
+    /// Comparison: smallest relative change that is reported.
     change_min: f64 = 0.05;
 }
 
