@@ -1,9 +1,10 @@
-//! Ctrl-C, termination and a closed terminal: the first asks the run to end in order, the second ends it at once.
+//! Ctrl-C, termination and a closed terminal: the first asks the run to end in order, the second ends it at once. The
+//! guard ignores them.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 /// A flag that the first signal sets. A second signal ends the process with exit code 2; the guard then ends services.
 pub(crate) fn stop_flag() -> std::io::Result<Arc<AtomicBool>> {
@@ -16,6 +17,15 @@ pub(crate) fn stop_flag() -> std::io::Result<Arc<AtomicBool>> {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
     Ok(stop)
+}
+
+/// Makes this process ignore requests to end. Only `SIGKILL` and its own work end it then.
+pub(crate) fn ignore() -> std::io::Result<()> {
+    for signal in [SIGINT, SIGQUIT, SIGTERM, SIGHUP] {
+        // A flag that nobody reads: reads that a signal interrupts go on.
+        signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))?;
+    }
+    Ok(())
 }
 
 /// The signals this process ignores, as a bit mask: bit 0 is signal 1; none when the kernel does not say.

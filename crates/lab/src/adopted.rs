@@ -7,12 +7,13 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, waitpid};
+use rustix::process::{Pid, Signal, WaitOptions, getpid, set_child_subreaper, waitpid};
 
 use crate::Error;
-use crate::guard::{self, Guard};
+use crate::guard::Guard;
+use crate::processes::{self, Identity};
 
-const KILL_PATIENCE: Duration = Duration::from_secs(5);
+const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_millis(20);
 
 /// The adopted children that are known of.
@@ -20,7 +21,7 @@ const POLL: Duration = Duration::from_millis(20);
 pub(crate) struct Adopted {
     /// Children that are not a trial's: those there were at the beginning, the guard among them.
     own: BTreeSet<i32>,
-    known: BTreeSet<i32>,
+    known: BTreeSet<Identity>,
 }
 
 impl Adopted {
@@ -33,15 +34,15 @@ impl Adopted {
 
     /// Looks for orphans and tells the guard. `started` are the processes that the trial itself started.
     pub(crate) fn look(&mut self, started: &[u32], guard: &mut Guard) -> Result<(), Error> {
-        for pid in self.strangers(started) {
-            if self.known.insert(pid) {
-                guard.add_process(pid)?;
+        for orphan in self.strangers(started) {
+            if self.known.insert(orphan) {
+                guard.add_process(orphan)?;
             }
         }
-        let gone: Vec<i32> = self.known.iter().copied().filter(|pid| is_reaped(*pid)).collect();
-        for pid in gone {
-            self.known.remove(&pid);
-            guard.drop_process(pid)?;
+        let gone: Vec<Identity> = self.known.iter().copied().filter(|orphan| is_reaped(*orphan)).collect();
+        for orphan in gone {
+            self.known.remove(&orphan);
+            guard.drop_process(orphan)?;
         }
         Ok(())
     }
@@ -49,32 +50,31 @@ impl Adopted {
     /// Kills all orphans, and those that these leave behind, until none is left; for at most five seconds.
     /// Every process that the trial itself started must have been waited for.
     pub(crate) fn end_all(&mut self, guard: &mut Guard) -> Result<(), Error> {
-        let deadline = Instant::now() + KILL_PATIENCE;
+        let deadline = Instant::now() + KILL_TIMEOUT;
         loop {
             self.look(&[], guard)?;
             if self.known.is_empty() || Instant::now() > deadline {
                 return Ok(());
             }
-            for pid in self.known.iter().filter_map(|pid| Pid::from_raw(*pid)) {
-                let _ = kill_process(pid, Signal::KILL);
-            }
+            self.known.iter().for_each(|orphan| orphan.send(Signal::KILL));
             std::thread::sleep(POLL);
         }
     }
 
-    fn strangers(&self, started: &[u32]) -> Vec<i32> {
+    fn strangers(&self, started: &[u32]) -> Vec<Identity> {
         let is_strange = |pid: &i32| !self.own.contains(pid) && !started.contains(&(*pid as u32));
-        children().into_iter().filter(is_strange).collect()
+        children().into_iter().filter(is_strange).filter_map(Identity::of).collect()
     }
 }
 
 /// All children of this process, dead ones that were not waited for included.
 fn children() -> BTreeSet<i32> {
-    guard::children(std::process::id() as i32).into_iter().collect()
+    processes::children(std::process::id() as i32).into_iter().collect()
 }
 
-/// Waits for a child without blocking; whether it is gone.
-fn is_reaped(pid: i32) -> bool {
-    let Some(pid) = Pid::from_raw(pid) else { return true };
+/// Waits for a child without blocking; whether it is gone. A process that has the number of a child that is gone is not
+/// waited for, for it may be a service.
+fn is_reaped(orphan: Identity) -> bool {
+    let Some(pid) = Pid::from_raw(orphan.pid).filter(|_| orphan.is_there()) else { return true };
     !matches!(waitpid(Some(pid), WaitOptions::NOHANG), Ok(None))
 }

@@ -1,11 +1,30 @@
 //! Nothing outlives its run, not even when Narrows itself is killed with `kill -9`.
 //!
-//! A run starts a second process, the guard, and tells it over a pipe what exists: process groups, cgroups, scratch
-//! folders. When the pipe closes before the run said it was done, the guard ends and removes all of it. Besides, every
-//! service carries the run's marker in its environment, by which even processes that detached themselves (their own
-//! session, their own parent) are found. The guard runs in its own session and ignores the terminal's signals.
+//! A run starts a second process, the guard, and tells it over a pipe what exists: process groups, adopted processes,
+//! cgroups, scratch folders. When the pipe closes before the run said it was done, the guard ends and removes all of
+//! it. Besides, every service carries the run's marker in its environment, by which even processes that detached
+//! themselves (their own session, their own parent) are found. The guard leads a session of its own, so the terminal's
+//! signals do not reach it, and `narrows guard` ignores the signals that ask a process to end.
 //!
-//! The guard trusts only its pipe and the marker; it keeps no state on disk.
+//! The guard trusts only its pipe, the marker and the folders; it keeps no state on disk.
+//!
+//! # Which processes are the run's
+//!
+//! The pipe can close long after the guard was told of a process, and other programs start processes meanwhile. A
+//! process is therefore told by its [`Identity`] (number and start time), and every signal goes through a pidfd.
+//!
+//! A process group has no such handle; its members are found and signalled one by one. While the run lives, it waits
+//! for a group's leader only after it took the group off the guard's list. A leader that was not waited for keeps its
+//! number, so a group on the list has the number that it had when the guard was told. Once the run is dead, the kernel
+//! ends leaders and `init` waits for them. From then on:
+//!
+//! - The leader's identity is still there: the number is the group's own, and so are all members.
+//! - Another process has the number: the kernel gave it away, which it does only once group and session are empty.
+//!   There is no member left.
+//! - Nobody has the number: members that started between the leader's start and the end of the pipe are the run's. A
+//!   stranger among them would need a whole round of process numbers, and a leader that is gone again, between the end
+//!   of the run and the moment the guard reads of it. Members that started later may be strangers and are not touched by
+//!   this rule; the marker, the folder and the cgroup still find those of the run.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,20 +32,16 @@ use std::io::{BufRead, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, WaitOptions, kill_process, kill_process_group, test_kill_process_group, waitpgid};
+use rustix::io::Errno;
+use rustix::process::{Signal, setsid};
 
 use crate::Error;
+use crate::processes::{self, Handle, Identity};
 
 /// The environment variable that marks every process of a run. Its value begins with the run's id and differs each time
 /// the run is resumed, so that the guard of a killed process does not touch what a later one starts.
 pub const MARKER: &str = "NARROWS_RUN_ID";
-
-const KILL_PATIENCE: Duration = Duration::from_secs(5);
-const POLL: Duration = Duration::from_millis(20);
-/// So many descendants of a process are looked for.
-const DESCENDANTS_MAX: usize = 10_000;
 
 /// The run's end of the pipe. Dropping it without [`Guard::done`] makes the guard clean up.
 #[derive(Debug)]
@@ -36,44 +51,42 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Starts the guard: `command` must end up in [`watch`] with its standard input.
+    /// Starts the guard: `command` must end up in [`watch`] with its standard input. Errors when it cannot be started,
+    /// and on kernels that cannot signal a process safely (before Linux 5.3).
     pub fn start(command: &[String], mark: &str) -> Result<Self, Error> {
+        check_kernel()?;
         let (program, arguments) = command.split_first().ok_or_else(|| {
             Error::Guard(std::io::Error::new(std::io::ErrorKind::InvalidInput, "no command was given"))
         })?;
-        let mut child = Command::new(program)
-            .args(arguments)
-            .env_remove(MARKER)
-            .process_group(0)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(Error::Guard)?;
+        let mut command = Command::new(program);
+        command.args(arguments).env_remove(MARKER).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        lead_a_session(&mut command);
+        let mut child = command.spawn().map_err(Error::Guard)?;
         let pipe = child.stdin.take();
         let mut guard = Self { child, pipe };
         guard.say(&format!("marker {mark}"))?;
         Ok(guard)
     }
 
-    /// A process group exists from now on.
-    pub fn add_group(&mut self, leader: u32) -> Result<(), Error> {
+    /// A process group exists from now on. Its leader must be a child that was not waited for, and stay so until
+    /// [`Self::drop_group`].
+    pub(crate) fn add_group(&mut self, leader: Identity) -> Result<(), Error> {
         self.say(&format!("group {leader}"))
     }
 
     /// A process group has ended.
-    pub fn drop_group(&mut self, leader: u32) -> Result<(), Error> {
+    pub(crate) fn drop_group(&mut self, leader: Identity) -> Result<(), Error> {
         self.say(&format!("no-group {leader}"))
     }
 
     /// A process that detached itself from its service exists.
-    pub fn add_process(&mut self, pid: i32) -> Result<(), Error> {
-        self.say(&format!("process {pid}"))
+    pub(crate) fn add_process(&mut self, process: Identity) -> Result<(), Error> {
+        self.say(&format!("process {process}"))
     }
 
     /// A process that detached itself has ended.
-    pub fn drop_process(&mut self, pid: i32) -> Result<(), Error> {
-        self.say(&format!("no-process {pid}"))
+    pub(crate) fn drop_process(&mut self, process: Identity) -> Result<(), Error> {
+        self.say(&format!("no-process {process}"))
     }
 
     /// A cgroup will exist from now on.
@@ -106,12 +119,36 @@ impl Drop for Guard {
     }
 }
 
+/// Errors where processes cannot be opened, for then nothing could be ended safely.
+fn check_kernel() -> Result<(), Error> {
+    match Handle::open(std::process::id() as i32) {
+        Ok(_) => Ok(()),
+        Err(Errno::NOSYS) => {
+            let message = "this kernel has no pidfd_open, expected Linux 5.3 or newer";
+            Err(Error::Guard(std::io::Error::new(std::io::ErrorKind::Unsupported, message)))
+        }
+        Err(errno) => Err(Error::Guard(errno.into())),
+    }
+}
+
+#[allow(unsafe_code, reason = "the guard must leave the terminal's session before any signal can end it")]
+fn lead_a_session(command: &mut Command) {
+    // SAFETY: the closure only makes a system call; it does not allocate or take locks.
+    unsafe {
+        command.pre_exec(|| {
+            setsid()?;
+            Ok(())
+        });
+    }
+}
+
 /// What a guard was told.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Watched {
     marker: Option<String>,
-    groups: BTreeSet<i32>,
-    processes: BTreeSet<i32>,
+    /// Leaders of process groups.
+    groups: BTreeSet<Identity>,
+    processes: BTreeSet<Identity>,
     cgroups: Vec<PathBuf>,
     folders: Vec<PathBuf>,
     done: bool,
@@ -120,19 +157,19 @@ struct Watched {
 impl Watched {
     fn hear(&mut self, line: &str) {
         let (word, value) = line.split_once(' ').unwrap_or((line, ""));
-        match (word, value.parse::<i32>()) {
+        match (word, value.parse::<Identity>()) {
             ("marker", _) => self.marker = Some(value.to_owned()),
-            ("group", Ok(group)) if group > 1 => {
-                self.groups.insert(group);
+            ("group", Ok(leader)) => {
+                self.groups.insert(leader);
             }
-            ("no-group", Ok(group)) => {
-                self.groups.remove(&group);
+            ("no-group", Ok(leader)) => {
+                self.groups.remove(&leader);
             }
-            ("process", Ok(pid)) if pid > 1 => {
-                self.processes.insert(pid);
+            ("process", Ok(process)) => {
+                self.processes.insert(process);
             }
-            ("no-process", Ok(pid)) => {
-                self.processes.remove(&pid);
+            ("no-process", Ok(process)) => {
+                self.processes.remove(&process);
             }
             ("cgroup", _) => self.cgroups.push(PathBuf::from(value)),
             ("folder", _) => self.folders.push(PathBuf::from(value)),
@@ -140,11 +177,26 @@ impl Watched {
             _ => {}
         }
     }
+
+    /// Ends and removes all of it. `closed_ticks` is when the pipe closed, in clock ticks since boot.
+    fn clean_up(&self, closed_ticks: u64) {
+        self.groups.iter().for_each(|leader| kill_group(*leader, closed_ticks));
+        self.processes.iter().for_each(|process| process.send(Signal::KILL));
+        if let Some(marker) = &self.marker {
+            kill_marked(marker);
+        }
+        self.folders.iter().for_each(|folder| kill_working_in(folder));
+        for cgroup in &self.cgroups {
+            crate::cgroup::empty_and_remove(cgroup);
+        }
+        for folder in &self.folders {
+            let _ = fs::remove_dir_all(folder);
+        }
+    }
 }
 
 /// The guard's whole life: listens until the pipe closes, then ends and removes what is left unless told `done`.
 pub fn watch(input: impl BufRead) {
-    let _ = rustix::process::setsid();
     let mut watched = Watched::default();
     for line in input.lines() {
         match line {
@@ -152,59 +204,19 @@ pub fn watch(input: impl BufRead) {
             Err(_) => break,
         }
     }
-    if watched.done {
-        return;
-    }
-    for group in &watched.groups {
-        // Found before their parents are gone: workers that lead sessions of their own.
-        let workers = descendants(*group);
-        kill_group(*group, Signal::KILL);
-        workers.into_iter().for_each(|pid| send(pid, Signal::KILL));
-    }
-    watched.processes.iter().for_each(|pid| send(*pid, Signal::KILL));
-    if let Some(marker) = &watched.marker {
-        kill_marked(marker);
-    }
-    watched.folders.iter().for_each(|folder| kill_working_in(folder));
-    for cgroup in &watched.cgroups {
-        crate::cgroup::empty_and_remove(cgroup);
-    }
-    for folder in &watched.folders {
-        let _ = fs::remove_dir_all(folder);
+    if !watched.done {
+        watched.clean_up(processes::now_ticks());
     }
 }
 
-/// Sends a signal to a process group; a group that is gone is fine.
-pub(crate) fn kill_group(leader: i32, signal: Signal) {
-    if let Some(pid) = Pid::from_raw(leader) {
-        let _ = kill_process_group(pid, signal);
-    }
-}
-
-/// Sends a signal to a process; one that is gone is fine.
-pub(crate) fn send(pid: i32, signal: Signal) {
-    if let Some(pid) = Pid::from_raw(pid) {
-        let _ = kill_process(pid, signal);
-    }
-}
-
-/// The descendants of a process, parents before their children, at most [`DESCENDANTS_MAX`].
-pub(crate) fn descendants(pid: i32) -> Vec<i32> {
-    let mut found = children(pid);
-    let mut next = 0;
-    while next < found.len() && found.len() < DESCENDANTS_MAX {
-        let more = children(found[next]);
-        found.extend(more);
-        next += 1;
-    }
-    found
-}
-
-/// The children of a process, dead ones that were not waited for included.
-pub(crate) fn children(pid: i32) -> Vec<i32> {
-    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    let lists = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
-    lists.flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<i32>>()).collect()
+/// Kills a process group and the descendants of its members, workers that lead sessions of their own among them.
+fn kill_group(leader: Identity, closed_ticks: u64) {
+    let is_member = |pid| processes::is_in_group(pid, leader, closed_ticks);
+    // Found before their parents are gone.
+    let members = processes::each(is_member).filter_map(|member| member.identity());
+    let workers: Vec<Identity> = members.flat_map(processes::descendants).collect();
+    processes::kill_each(is_member);
+    workers.into_iter().for_each(|worker| worker.send(Signal::KILL));
 }
 
 /// Kills the processes that work in a folder of the run's own, and waits, for at most five seconds, until none is left.
@@ -212,73 +224,21 @@ pub(crate) fn children(pid: i32) -> Vec<i32> {
 /// Servers that write over their environment and give each worker a session of its own leave no other trace. A process
 /// at a terminal is somebody looking on and is let be.
 pub(crate) fn kill_working_in(folder: &Path) {
-    let deadline = Instant::now() + KILL_PATIENCE;
-    loop {
-        let there = processes().filter(|pid| works_in(*pid, folder)).collect::<Vec<i32>>();
-        if there.is_empty() || Instant::now() > deadline {
-            return;
-        }
-        there.into_iter().for_each(|pid| send(pid, Signal::KILL));
-        std::thread::sleep(POLL);
-    }
-}
-
-fn works_in(pid: i32, folder: &Path) -> bool {
-    fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd.starts_with(folder)) && !has_terminal(pid)
-}
-
-/// By `tty_nr`, the fifth field after the name in `/proc/PID/stat`.
-fn has_terminal(pid: i32) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let after_name = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
-    after_name.split(' ').nth(4).is_some_and(|terminal| terminal != "0")
-}
-
-/// Whether a process group whose leader has been waited for still has a member. Members that became this process's
-/// children and are dead are waited for.
-pub(crate) fn is_group_alive(leader: i32) -> bool {
-    let Some(group) = Pid::from_raw(leader) else { return false };
-    while let Ok(Some(_)) = waitpgid(group, WaitOptions::NOHANG) {}
-    test_kill_process_group(group).is_ok()
+    processes::kill_each(|pid| processes::works_in(pid, folder) && !processes::has_terminal(pid));
 }
 
 /// Kills every process that carries a mark, and waits, for at most five seconds, until none is left.
 /// Returns how many there were.
 pub(crate) fn kill_marked(mark: &str) -> usize {
-    let needle = format!("{MARKER}={mark}");
-    let deadline = Instant::now() + KILL_PATIENCE;
-    let mut seen = BTreeSet::new();
-    loop {
-        let marked = marked_processes(needle.as_bytes());
-        if marked.is_empty() || Instant::now() > deadline {
-            return seen.len();
-        }
-        for pid in marked {
-            seen.insert(pid);
-            send(pid, Signal::KILL);
-        }
-        std::thread::sleep(POLL);
-    }
-}
-
-fn marked_processes(needle: &[u8]) -> Vec<i32> {
-    processes().filter(|pid| carries(*pid, needle)).collect()
-}
-
-/// All processes but this one.
-fn processes() -> impl Iterator<Item = i32> {
-    let own = std::process::id() as i32;
-    let entries = fs::read_dir("/proc").into_iter().flatten();
-    entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok()).filter(move |pid| *pid != own)
-}
-
-fn carries(pid: i32, needle: &[u8]) -> bool {
-    fs::read(format!("/proc/{pid}/environ"))
-        .is_ok_and(|environment| environment.split(|byte| *byte == 0).any(|variable| variable == needle))
+    let variable = format!("{MARKER}={mark}");
+    processes::kill_each(|pid| processes::carries(pid, variable.as_bytes()))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::process::ExitStatusExt;
+    use std::time::{Duration, Instant};
+
     use super::*;
 
     #[test]
@@ -286,14 +246,16 @@ mod tests {
         let mut watched = Watched::default();
         for line in [
             "marker ab12",
-            "group 77",
-            "group 78",
-            "no-group 77",
-            "group 1",
+            "group 77 5",
+            "group 78 6",
+            "no-group 77 5",
+            "no-group 78 5",
+            "group 1 7",
+            "group 79",
             "group x",
-            "process 9",
-            "process 8",
-            "no-process 8",
+            "process 9 1",
+            "process 8 2",
+            "no-process 8 2",
             "cgroup /a b",
             "folder /t",
             "?",
@@ -304,8 +266,8 @@ mod tests {
             watched,
             Watched {
                 marker: Some("ab12".into()),
-                groups: BTreeSet::from([78]),
-                processes: BTreeSet::from([9]),
+                groups: BTreeSet::from([Identity { pid: 78, started_ticks: 6 }]),
+                processes: BTreeSet::from([Identity { pid: 9, started_ticks: 1 }]),
                 cgroups: vec!["/a b".into()],
                 folders: vec!["/t".into()],
                 done: false
@@ -313,40 +275,79 @@ mod tests {
         );
     }
 
-    #[test]
-    fn workers_with_sessions_of_their_own_are_found_by_their_parents_and_by_where_they_work() {
-        let folder = tempfile::tempdir().unwrap();
-        let there = folder.path().canonicalize().unwrap();
-        let script = "setsid sleep 60 & echo $!; wait";
-        let mut server = Command::new("sh")
-            .args(["-c", script])
-            .current_dir(&there)
-            .process_group(0)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+    /// A process that leads a session, as a service does.
+    fn leader(script: &str) -> (Child, Identity) {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).stdin(Stdio::null()).stdout(Stdio::piped());
+        lead_a_session(&mut command);
+        let child = command.spawn().unwrap();
+        let identity = Identity::of_child(&child).unwrap();
+        (child, identity)
+    }
+
+    fn first_line(child: &mut Child) -> String {
         let mut line = String::new();
-        std::io::BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let worker: i32 = line.trim().parse().unwrap();
-        assert_eq!(descendants(server.id() as i32), [worker]);
-        assert!(works_in(worker, &there) && !works_in(worker, Path::new("/no/such/folder")));
-        kill_group(server.id() as i32, Signal::KILL);
-        assert!(!server.wait().unwrap().success());
-        kill_working_in(&there);
-        assert!(!works_in(worker, &there), "the worker outlived its folder");
+        std::io::BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        line.trim().to_owned()
+    }
+
+    #[test]
+    fn a_stranger_with_the_number_of_an_ended_process_or_group_is_spared() {
+        let (mut stranger, own) = leader("exec sleep 60");
+        let stale = Identity { started_ticks: own.started_ticks - 1, ..own };
+        watch(format!("group {stale}\nprocess {stale}\n").as_bytes());
+        // A kill by the guard would be pending already, and show as the cause of the end.
+        own.send(Signal::TERM);
+        assert_eq!(stranger.wait().unwrap().signal(), Some(Signal::TERM.as_raw()));
+    }
+
+    #[test]
+    fn what_a_guard_was_told_ends_when_the_pipe_closes() {
+        let (mut group, of_group) = leader("exec sleep 60");
+        let (mut process, of_process) = leader("exec sleep 60");
+        watch(format!("group {of_group}\nprocess {of_process}\n").as_bytes());
+        for child in [&mut group, &mut process] {
+            assert_eq!(child.wait().unwrap().signal(), Some(Signal::KILL.as_raw()));
+        }
+    }
+
+    #[test]
+    fn nothing_ends_after_done() {
+        let (mut child, own) = leader("exec sleep 60");
+        watch(format!("group {own}\ndone\n").as_bytes());
+        own.send(Signal::TERM);
+        assert_eq!(child.wait().unwrap().signal(), Some(Signal::TERM.as_raw()));
+    }
+
+    #[test]
+    fn members_end_whose_leader_is_gone_and_workers_with_sessions_of_their_own() {
+        let (mut server, group) =
+            leader("sh -c 'setsid sleep 60 >/dev/null & sleep 60 >/dev/null & echo $! $$; wait' & exec sleep 60");
+        let line = first_line(&mut server);
+        let members = line.split(' ').map(|pid| Identity::of(pid.parse().unwrap()).unwrap()).collect::<Vec<_>>();
+        let worker = processes::descendants(members[1]).into_iter().find(|one| *one != members[0]).unwrap();
+        server.kill().unwrap();
+        server.wait().unwrap();
+        watch(format!("group {group}\n").as_bytes());
+        for process in members.iter().chain([&worker]) {
+            let deadline = Instant::now() + Duration::from_secs(60);
+            while runs(*process) {
+                assert!(Instant::now() < deadline, "{process} outlived the run");
+                std::thread::yield_now();
+            }
+        }
+    }
+
+    fn runs(process: Identity) -> bool {
+        Handle::open(process.pid).is_ok_and(|handle| handle.identity() == Some(process))
     }
 
     #[test]
     fn marked_processes_are_found_and_killed() {
         let marker = format!("test-{}", std::process::id());
         let mut child = Command::new("sleep").arg("60").env(MARKER, &marker).spawn().unwrap();
-        let needle = format!("{MARKER}={marker}");
-        while marked_processes(needle.as_bytes()).is_empty() {
-            std::thread::yield_now();
-        }
-        let killer = std::thread::spawn(move || kill_marked(&marker));
-        assert!(!child.wait().unwrap().success());
-        assert_eq!(killer.join().unwrap(), 1);
+        assert_eq!(kill_marked(&marker), 1);
+        assert_eq!(child.wait().unwrap().signal(), Some(Signal::KILL.as_raw()));
+        assert_eq!(kill_marked(&marker), 0);
     }
 }

@@ -20,6 +20,7 @@ mod held;
 mod judging;
 mod plan;
 mod ports;
+mod processes;
 mod programs;
 pub mod progress;
 pub mod resolve;

@@ -15,6 +15,7 @@ use opentelemetry_sdk::trace::{
 };
 
 use crate::Error;
+use crate::export_client::ExportClient;
 
 /// Spans that wait for export unless `OTEL_BSP_MAX_QUEUE_SIZE` says otherwise: four seconds at 4,000 a second.
 const QUEUED_SPANS_MAX: usize = 16_384;
@@ -137,11 +138,8 @@ pub async fn flush(traces: Option<SdkTracerProvider>, metrics: Option<SdkMeterPr
     let _ = flushing.await;
 }
 
-/// A blocking client. It is built on a thread of its own because it must not be built within a runtime.
-fn client(patience: Duration) -> Result<reqwest::blocking::Client, Error> {
-    let build = move || reqwest::blocking::Client::builder().no_proxy().timeout(patience).build();
-    let built = std::thread::spawn(build).join();
-    built.map_err(|_| refused("building its HTTP client panicked"))?.map_err(refused)
+fn client(timeout: Duration) -> Result<ExportClient, Error> {
+    ExportClient::new(timeout).map_err(|error| refused(format_args!("no thread for its HTTP client: {error}")))
 }
 
 fn refused(error: impl std::fmt::Display) -> Error {

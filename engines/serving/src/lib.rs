@@ -1,11 +1,13 @@
 //! What every small server of the engines and the reference systems does alike, in one place and compiled once:
-//! take a port on loopback, bound its connections, drain on a signal, and tell OpenTelemetry what it does.
+//! take a port on loopback, bound its connections, drain on a signal, call others, and tell OpenTelemetry what it does.
 //!
 //! It knows none of them. What a server answers, and what its spans are called, stays with the server.
 
+pub mod client;
 mod connections;
 mod error;
 pub mod export;
+mod export_client;
 pub mod problem;
 mod server;
 pub mod server_span;

@@ -6,7 +6,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use http::HeaderMap;
+use bytes::Bytes;
+use http::{HeaderMap, Request};
+use narrows_serving::client::Client;
 use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SpanData};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -164,14 +166,13 @@ pub(crate) async fn ask(
     headers: &[(&'static str, &str)],
     body: &str,
 ) -> (u16, HeaderMap, String) {
-    let client = reqwest::Client::builder().no_proxy().build().unwrap();
-    let mut request = client.request(method.parse().unwrap(), format!("{url}{path}")).body(body.to_owned());
+    let mut request = Request::builder().method(method).uri(format!("{url}{path}"));
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
-    let response = request.send().await.unwrap();
-    let (status, headers) = (response.status().as_u16(), response.headers().clone());
-    (status, headers, response.text().await.unwrap())
+    let request = request.body(Bytes::from(body.to_owned())).unwrap();
+    let (head, body) = Client::new(PATIENCE, 1).send(request).await.unwrap().into_parts();
+    (head.status.as_u16(), head.headers, String::from_utf8(body.to_vec()).unwrap())
 }
 
 /// The `reason` of a problem.

@@ -60,7 +60,7 @@ pub struct Config {
 /// # Errors
 ///
 /// [`Error::Setting`] for a setting outside its range, [`Error::Serving`] if the port is not to be had or spans cannot
-/// be exported, [`Error::Client`] if the client for the store cannot be built.
+/// be exported.
 pub async fn open(port: u16, config: Config) -> Result<Service, Error> {
     let telemetry = Telemetry::from_env(crate::SCOPE, "dronescheduler")?;
     Ok(Service::bind(port, router(config, &telemetry)?, telemetry).await?)

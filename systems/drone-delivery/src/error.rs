@@ -6,9 +6,6 @@ pub enum Error {
     /// It cannot listen, serve, hear signals or export its telemetry.
     #[error(transparent)]
     Serving(#[from] narrows_serving::Error),
-    /// The HTTP client for other services cannot be built.
-    #[error("cannot build the HTTP client")]
-    Client(#[source] reqwest::Error),
     /// A setting is outside its range.
     #[error("{name} is {value:?}, expected {expected}")]
     Setting {

@@ -8,20 +8,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{Request, State};
-use axum::http::StatusCode;
+use axum::http::{StatusCode, Uri};
 use axum::response::Response;
 use axum::routing::get;
 use axum::{Extension, Router};
 use opentelemetry::Context;
 use opentelemetry_sdk::trace::SdkTracer;
-use reqwest::{Client, Url};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::outgoing::{self, CallError, Reply};
+use crate::outgoing::{self, Reply};
 use crate::period::Period;
 use crate::{BaseUrl, Error, Service, delivery, dronescheduler, package};
 use narrows_serving::Telemetry;
+use narrows_serving::client::{CallError, Client};
 use narrows_serving::problem::{Problem, ok};
 use narrows_serving::server_span::{Route, Trace, trace};
 
@@ -52,8 +52,7 @@ pub struct Config {
 ///
 /// # Errors
 ///
-/// [`Error::Serving`] if the port is not to be had or spans cannot be exported, [`Error::Client`] if the client for the
-/// parts cannot be built.
+/// [`Error::Serving`] if the port is not to be had or spans cannot be exported.
 pub async fn open(port: u16, config: &Config) -> Result<Service, Error> {
     let telemetry = Telemetry::from_env(crate::SCOPE, "gateway")?;
     Ok(Service::bind(port, router(config, &telemetry)?, telemetry).await?)
@@ -61,12 +60,12 @@ pub async fn open(port: u16, config: &Config) -> Result<Service, Error> {
 
 fn router(config: &Config, telemetry: &Telemetry) -> Result<Router, Error> {
     let gateway = Gateway {
-        client: outgoing::client(ATTEMPT_PATIENCE, IDLE_CONNECTIONS_MAX)?,
+        client: Client::new(ATTEMPT_PATIENCE, IDLE_CONNECTIONS_MAX),
         tracer: telemetry.tracer(),
         parts: [
-            Part { name: "deliveries", url: config.delivery.at(delivery::PATH) },
-            Part { name: "packages", url: config.package.at(package::PATH) },
-            Part { name: "drones", url: config.dronescheduler.at(dronescheduler::PATH) },
+            Part { name: "deliveries", url: config.delivery.at(delivery::PATH)? },
+            Part { name: "packages", url: config.package.at(package::PATH)? },
+            Part { name: "drones", url: config.dronescheduler.at(dronescheduler::PATH)? },
         ],
         retry_delay: config.retry_delay,
     };
@@ -85,7 +84,7 @@ struct Gateway {
 /// A part of an invoice and where it comes from.
 struct Part {
     name: &'static str,
-    url: Url,
+    url: Uri,
 }
 
 /// A part that is missing, as the caller is told.
@@ -138,9 +137,8 @@ fn assemble(parts: [Result<(&'static str, Value), Omitted>; 3]) -> Response {
 
 impl Gateway {
     async fn part(&self, cx: &Context, part: &Part, period: &Period) -> Result<(&'static str, Value), Omitted> {
-        let mut url = part.url.clone();
-        url.query_pairs_mut().extend_pairs(period.parameters());
         let omitted = |status, reason| Omitted { part: part.name, status, reason };
+        let url = with_query(&part.url, period).map_err(|error| omitted(None, error.to_string()))?;
         match self.attempts(cx, url).await {
             Ok(reply) if reply.status == StatusCode::OK => match serde_json::from_slice(&reply.body) {
                 Ok(value) => Ok((part.name, value)),
@@ -152,7 +150,7 @@ impl Gateway {
     }
 
     /// The last attempt's outcome.
-    async fn attempts(&self, cx: &Context, url: Url) -> Result<Reply, CallError> {
+    async fn attempts(&self, cx: &Context, url: Uri) -> Result<Reply, CallError> {
         let mut wait = self.retry_delay;
         let mut outcome = outgoing::get(&self.client, &self.tracer, cx, url.clone(), 0).await;
         for resend in 1..ATTEMPTS_MAX {
@@ -165,6 +163,14 @@ impl Gateway {
         }
         outcome
     }
+}
+
+/// `url`, which has no query yet, with the parameters of a period.
+fn with_query(url: &Uri, period: &Period) -> Result<Uri, axum::http::Error> {
+    let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(period.parameters()).finish();
+    let mut parts = url.clone().into_parts();
+    parts.path_and_query = Some(format!("{}?{query}", url.path()).try_into()?);
+    Ok(Uri::from_parts(parts)?)
 }
 
 fn is_worth_repeating(outcome: &Result<Reply, CallError>) -> bool {

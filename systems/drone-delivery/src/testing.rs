@@ -7,16 +7,17 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use axum::Router;
-use axum::body::{Body, to_bytes};
+use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SpanData};
 use serde_json::Value;
 use tokio::net::TcpListener;
 
 use crate::BaseUrl;
-use crate::outgoing::{client, exchange};
+use crate::outgoing::{exchange, request};
 use narrows_serving::Telemetry;
+use narrows_serving::client::Client;
 
 /// A request that a fake has had.
 #[derive(Debug, Clone)]
@@ -151,12 +152,12 @@ pub(crate) async fn url_of_nobody() -> BaseUrl {
 
 /// Asks `path`, which may have a query: status, headers and body.
 pub(crate) async fn ask(base: &BaseUrl, path: &str, headers: &[(&'static str, &str)]) -> (u16, HeaderMap, Value) {
-    let url = base.at("").join(path).unwrap();
-    let mut request = reqwest::Request::new(reqwest::Method::GET, url);
+    let url = format!("http://{}{path}", base.authority()).parse().unwrap();
+    let mut request = request(Method::GET, url, Bytes::new());
     for (name, value) in headers {
         request.headers_mut().insert(*name, value.parse().unwrap());
     }
-    let client = client(std::time::Duration::from_secs(60), 1).unwrap();
+    let client = Client::new(std::time::Duration::from_secs(60), 1);
     let reply = exchange(&client, request).await.unwrap();
     (reply.status.as_u16(), reply.headers, serde_json::from_slice(&reply.body).unwrap())
 }

@@ -259,9 +259,12 @@ fn failed(failure: &Failure, reason: &str, detail: &str) -> Problem {
 
 #[cfg(test)]
 mod tests {
+    use axum::body::Bytes;
+    use axum::http::header::{COOKIE, SET_COOKIE};
+    use axum::http::{HeaderMap, Request};
+    use narrows_serving::client::Client;
     use opentelemetry::trace::SpanKind;
     use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SpanData};
-    use reqwest::header::{COOKIE, HeaderMap, SET_COOKIE};
     use serde_json::Value;
     use tokio::net::TcpListener;
 
@@ -304,10 +307,9 @@ mod tests {
     }
 
     async fn get(url: &str, name: &'static str, value: &str) -> (u16, HeaderMap, Value) {
-        let client = reqwest::Client::builder().no_proxy().build().unwrap();
-        let answer = client.get(url).header(name, value).send().await.unwrap();
-        let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
-        (status, headers, serde_json::from_str(&answer.text().await.unwrap()).unwrap())
+        let request = Request::builder().uri(url).header(name, value).body(Bytes::new()).unwrap();
+        let (head, body) = Client::new(Duration::from_secs(60), 1).send(request).await.unwrap().into_parts();
+        (head.status.as_u16(), head.headers, serde_json::from_slice(&body).unwrap())
     }
 
     fn text<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {

@@ -7,8 +7,11 @@ mod server;
 
 use std::time::Duration;
 
+use axum::body::Bytes;
+use axum::http::Request;
+use axum::http::header::CONTENT_TYPE;
 use narrows_micron::Queries;
-use reqwest::Client;
+use narrows_serving::client::Client;
 use serde_json::{Value, json};
 use server::{Instance, Mariadb};
 
@@ -29,17 +32,18 @@ async fn over_a_real_server() {
 }
 
 fn client() -> Client {
-    Client::builder().no_proxy().build().unwrap()
+    Client::new(Duration::from_secs(600), 1)
 }
 
 async fn get(url: &str) -> (u16, Value) {
-    let answer = client().get(url).send().await.unwrap();
-    (answer.status().as_u16(), serde_json::from_str(&answer.text().await.unwrap()).unwrap())
+    let answer = client().send(Request::get(url).body(Bytes::new()).unwrap()).await.unwrap();
+    (answer.status().as_u16(), serde_json::from_slice(answer.body()).unwrap())
 }
 
 async fn transfer(client: &Client, instance: &Instance, body: Value) -> (u16, Value) {
-    let answer = client.post(instance.url("/transfers")).json(&body).send().await.unwrap();
-    (answer.status().as_u16(), serde_json::from_str(&answer.text().await.unwrap()).unwrap())
+    let request = Request::post(instance.url("/transfers")).header(CONTENT_TYPE, "application/json");
+    let answer = client.send(request.body(body.to_string().into()).unwrap()).await.unwrap();
+    (answer.status().as_u16(), serde_json::from_slice(answer.body()).unwrap())
 }
 
 async fn both_ways_give_the_same_page(server: &Mariadb) {

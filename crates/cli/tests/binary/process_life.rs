@@ -1,9 +1,13 @@
 //! Nothing outlives its run, and what was measured is kept, however the run ends.
 
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::process::Child;
 
-use crate::common::{Bench, TWO_FILE_SERVERS, ask, cgroups, eventually, has_caps, has_python, marked, text};
-use rustix::process::{Pid, Signal, kill_process};
+use crate::common::{
+    Bench, TWO_FILE_SERVERS, ask, cgroups, eventually, has_caps, has_python, marked, start_until, text,
+};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 /// Starts a run with caps, lets it write down some of its second trial's load, sends a signal, and gives the run file.
 fn end_in_second_trial(bench: &Bench, signal: Signal) -> (Option<i32>, PathBuf) {
@@ -105,6 +109,56 @@ fn a_signal_while_a_service_is_set_up_ends_the_setup() {
     assert_eq!(child.wait().unwrap().code(), Some(2));
     nothing_is_left(&bench, &bench.path("run.narrows"));
     assert_eq!(ask(&bench.path("run.narrows"), "select state from run"), "interrupted");
+}
+
+/// The fields of `/proc/PID/stat` after the name, beginning with field 3.
+fn stat(pid: i32) -> Option<Vec<String>> {
+    let line = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, fields) = line.rsplit_once(") ")?;
+    Some(fields.split_ascii_whitespace().map(str::to_owned).collect())
+}
+
+/// The guard of a run: its child that was started as `narrows guard`.
+fn guard_of(run: &Child) -> i32 {
+    let is_guard = |pid: &i32| {
+        let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let parent = stat(*pid).and_then(|fields| fields.get(1).cloned());
+        parent.is_some_and(|parent| parent == run.id().to_string()) && command.ends_with(b"\0guard\0")
+    };
+    let entries = std::fs::read_dir("/proc").unwrap();
+    let mut pids = entries.filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok());
+    pids.find(is_guard).unwrap()
+}
+
+#[test]
+fn the_guard_outlives_signals_to_the_runs_group_and_to_itself() {
+    if !has_python() {
+        return;
+    }
+    // Only the guard ends what detached itself: it has no parent whose death would end it.
+    let script = "setsid sleep 3142 & exec python3 -m http.server $PORT --bind 127.0.0.1";
+    let detached = TWO_FILE_SERVERS.replace(
+        "run: [python3, -m, http.server, \"${port}\", --bind, 127.0.0.1]",
+        &format!("run: [sh, -c, \"{script}\"]"),
+    );
+    let bench = Bench::new(&detached);
+    let run = bench.path("run.narrows");
+    let mut command = bench.narrows(&["run", "--out", "run.narrows"]);
+    let (mut child, _lines) = start_until(command.process_group(0), "[1/2]");
+    eventually("load", || succeeded(&run, 1) > 0);
+    let guard = guard_of(&child);
+    let fields = stat(guard).unwrap();
+    assert_eq!(fields[2..=3], [guard.to_string(), guard.to_string()], "the guard leads a group and a session");
+
+    // A run that stands still ends nothing in order; what ends is the guard's doing.
+    kill_process(Pid::from_child(&child), Signal::STOP).unwrap();
+    kill_process_group(Pid::from_child(&child), Signal::INT).unwrap();
+    for signal in [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM] {
+        kill_process(Pid::from_raw(guard).unwrap(), signal).unwrap();
+    }
+    kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
+    assert_eq!(child.wait().unwrap().code(), None);
+    nothing_is_left(&bench, &run);
 }
 
 /// Answers a number of requests, says so, and ends with code 7.

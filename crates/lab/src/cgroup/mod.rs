@@ -11,6 +11,10 @@ use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
+
+use crate::processes::Handle;
+
 /// The caps of one replica.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Limits {
@@ -87,12 +91,27 @@ impl Cgroup {
 pub(crate) fn empty_and_remove(folder: &Path) {
     let deadline = Instant::now() + Duration::from_secs(2);
     while folder.exists() && std::fs::remove_dir(folder).is_err() && Instant::now() < deadline {
-        let inside = std::fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
-        for pid in inside.lines().filter_map(|line| line.parse().ok()).filter_map(rustix::process::Pid::from_raw) {
-            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
-        }
+        kill_inside(folder);
         std::thread::sleep(Duration::from_millis(10));
     }
+}
+
+/// Kills the processes in a control group. The group is read again for each one while its handle is open: a process that
+/// has ended, and whose number is another's by now, is not in it any more.
+fn kill_inside(folder: &Path) {
+    for pid in inside(folder) {
+        if let Ok(process) = Handle::open(pid)
+            && inside(folder).contains(&pid)
+        {
+            process.send(Signal::KILL);
+        }
+    }
+}
+
+/// The numbers of the processes in a control group.
+fn inside(folder: &Path) -> Vec<i32> {
+    let list = std::fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
+    list.lines().filter_map(|line| line.parse().ok()).collect()
 }
 
 /// Quota and period in microseconds for a number of cores: a period of 10 ms, longer only where the kernel's smallest

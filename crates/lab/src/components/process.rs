@@ -2,23 +2,31 @@
 //!
 //! What keeps it from outliving the run: an orderly stop; the kernel, which kills it when the thread that started it
 //! dies; adoption, for descendants that detached themselves; and the [guard], which finds its group and its mark.
+//!
+//! The process is waited for last, after the guard was told that it has ended. Until then its number and its group's
+//! are its own, so the group can be signalled by number.
 
 use std::fs::File;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use narrows_model::series::LogStream;
 use narrows_telemetry::Store;
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, set_parent_process_death_signal, setsid, waitid};
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, kill_process_group, set_parent_process_death_signal, setsid,
+    waitid,
+};
 
 use super::account::Account;
 use super::output::{LastLines, Source, capture};
 use crate::Error;
 use crate::cgroup::Cgroup;
-use crate::guard::{self, Guard, MARKER};
+use crate::guard::{Guard, MARKER};
+use crate::processes::{self, Identity};
 
 const POLL: Duration = Duration::from_millis(10);
 
@@ -46,7 +54,9 @@ pub(crate) struct Spec {
 pub(crate) struct Process {
     name: String,
     child: Child,
-    ended: Option<ExitStatus>,
+    identity: Identity,
+    /// Known before the child has been waited for.
+    ended: Option<Exit>,
     last_lines: LastLines,
     cgroup: Option<Cgroup>,
 }
@@ -62,8 +72,8 @@ impl Process {
     ) -> Result<Self, Error> {
         let name = if spec.replica > 0 { format!("{}[{}]", spec.service, spec.replica) } else { spec.service.clone() };
         let started = Self::spawn(spec, cgroup.as_ref(), mark);
-        let mut child = match started {
-            Ok(child) => child,
+        let (mut child, identity) = match started {
+            Ok(started) => started,
             Err(source) => {
                 if let Some(cgroup) = cgroup {
                     cgroup.remove();
@@ -83,12 +93,12 @@ impl Process {
         if let Some(err) = child.stderr.take() {
             capture(err, source(LogStream::Stderr), Arc::clone(store), last_lines.clone());
         }
-        let process = Self { name, child, ended: None, last_lines, cgroup };
-        guard.add_group(process.pid())?;
+        let process = Self { name, child, identity, ended: None, last_lines, cgroup };
+        guard.add_group(identity)?;
         Ok(process)
     }
 
-    fn spawn(spec: &Spec, cgroup: Option<&Cgroup>, mark: &str) -> std::io::Result<Child> {
+    fn spawn(spec: &Spec, cgroup: Option<&Cgroup>, mark: &str) -> std::io::Result<(Child, Identity)> {
         let (program, arguments) = spec.command.split_first().ok_or(std::io::ErrorKind::InvalidInput)?;
         let doors = cgroup.map_or(Ok(Vec::new()), Cgroup::doors).map_err(std::io::Error::other)?;
         let mut command = Command::new(program);
@@ -101,7 +111,12 @@ impl Process {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         bind_to_parent(&mut command, doors, spec.account);
-        command.spawn()
+        let mut child = command.spawn()?;
+        let identity = Identity::of_child(&child).inspect_err(|_| {
+            let _ = child.kill();
+            let _ = child.wait();
+        })?;
+        Ok((child, identity))
     }
 
     /// Its name for people: service, and replica from the second on.
@@ -121,97 +136,142 @@ impl Process {
 
     /// How it ended, in words, if it has.
     pub(crate) fn ended(&mut self) -> Option<String> {
-        if self.ended.is_none() {
-            self.ended = self.child.try_wait().ok().flatten();
-        }
-        let how = describe(self.ended?);
+        self.look(WaitIdOptions::NOHANG);
+        let how = self.ended?.describe();
         let is_out_of_memory = self.cgroup.as_ref().is_some_and(Cgroup::ran_out_of_memory);
         Some(if is_out_of_memory { format!("{how} (it reached its memory cap)") } else { how })
     }
 
-    /// As [`Self::ended`], and ends what it left in its group: found while the group's number is still its own, before it
-    /// has been waited for.
-    pub(crate) fn ended_with_its_group(&mut self) -> Option<String> {
-        let leader = Pid::from_child(&self.child);
-        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        if self.ended.is_none() {
-            match waitid(WaitId::Pid(leader), options) {
-                Ok(None) => return None,
-                Ok(Some(_)) => guard::kill_group(self.pid() as i32, Signal::KILL),
-                Err(_) => {}
-            }
+    /// Looks whether it has ended, without waiting for it in the kernel's sense: its number stays its own.
+    fn look(&mut self, options: WaitIdOptions) {
+        if self.ended.is_some() {
+            return;
         }
-        self.ended()
+        let options = options | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        self.ended = match waitid(WaitId::Pid(Pid::from_child(&self.child)), options) {
+            Ok(status) => status.map(|status| Exit::of(&status)),
+            // The kernel waits for children by itself where SIGCHLD is ignored.
+            Err(Errno::CHILD) => Some(Exit::Unknown),
+            Err(_) => None,
+        };
+    }
+
+    /// As [`Self::ended`], and ends what it left in its group.
+    pub(crate) fn ended_with_its_group(&mut self) -> Option<String> {
+        let is_news = self.ended.is_none();
+        let how = self.ended()?;
+        if is_news {
+            self.kill_group(Signal::KILL);
+        }
+        Some(how)
     }
 
     /// Whether it ended with exit code 0.
     pub(crate) fn succeeded(&self) -> bool {
-        self.ended.is_some_and(|status| status.success())
+        self.exit_code() == Some(0)
     }
 
     /// The code it exited with; none while it lives or when a signal ended it.
     pub(crate) fn exit_code(&self) -> Option<i32> {
-        self.ended.and_then(|status| status.code())
+        match self.ended {
+            Some(Exit::Code(code)) => Some(code),
+            _ => None,
+        }
     }
 
     /// Sends a signal to its group, unless it has ended.
     pub(crate) fn signal_group(&self, signal: Signal) {
         if self.ended.is_none() {
-            guard::kill_group(self.pid() as i32, signal);
+            self.kill_group(signal);
         }
     }
 
     /// Sends a signal to its group and to descendants that lead groups of their own, unless it has ended.
     pub(crate) fn signal_all(&self, signal: Signal) {
-        let descendants = if self.ended.is_none() { guard::descendants(self.pid() as i32) } else { Vec::new() };
+        let descendants = if self.ended.is_none() { processes::descendants(self.identity) } else { Vec::new() };
         self.signal_group(signal);
-        descendants.into_iter().for_each(|pid| guard::send(pid, signal));
+        descendants.into_iter().for_each(|descendant| descendant.send(signal));
     }
 
-    /// Asks the whole group to end, waits up to `patience` until all of it has, then kills what is left.
-    pub(crate) fn stop(mut self, signal: Signal, patience: Duration, guard: &mut Guard) -> Ended {
-        let group = self.pid() as i32;
-        // Once the leader has been waited for, its number may be another's: what it left is found by its mark.
-        let ended = if self.ended().is_some() { Ended::Before } else { self.stop_group(group, signal, patience) };
+    /// Sends a signal to its group, which may be without members. It must not have been waited for.
+    fn kill_group(&self, signal: Signal) {
+        let _ = kill_process_group(Pid::from_child(&self.child), signal);
+    }
+
+    /// Asks the whole group to end, waits up to `timeout` until all of it has, then kills what is left.
+    /// Members whose leader had ended before are left to their mark.
+    pub(crate) fn stop(mut self, signal: Signal, timeout: Duration, guard: &mut Guard) -> Ended {
+        let ended = if self.ended().is_some() { Ended::Before } else { self.stop_group(signal, timeout) };
         self.last_lines.last_words();
         self.clear(guard);
         ended
     }
 
-    /// Gives up the control group and the guard's attention of a process that has ended.
+    /// Waits for a process that has ended and gives up its control group.
     pub(crate) fn clear(&mut self, guard: &mut Guard) {
+        // Told first: the guard's groups are those whose leaders have not been waited for. It may be gone only if someone
+        // killed it; the process itself has ended either way.
+        let _ = guard.drop_group(self.identity);
+        let _ = self.child.wait();
         if let Some(cgroup) = self.cgroup.take() {
             cgroup.remove();
         }
-        // The guard may be gone only if someone killed it; the process itself has ended either way.
-        let _ = guard.drop_group(self.pid());
     }
 
-    fn stop_group(&mut self, group: i32, signal: Signal, patience: Duration) -> Ended {
-        let deadline = Instant::now() + patience;
-        guard::kill_group(group, signal);
-        while self.ended().is_none() || guard::is_group_alive(group) {
+    fn stop_group(&mut self, signal: Signal, timeout: Duration) -> Ended {
+        let deadline = Instant::now() + timeout;
+        self.kill_group(signal);
+        while self.ended().is_none() || self.has_members() {
             if Instant::now() >= deadline {
-                guard::kill_group(group, Signal::KILL);
-                if self.ended.is_none() {
-                    self.ended = self.child.wait().ok();
-                }
+                self.kill_group(Signal::KILL);
+                self.look(WaitIdOptions::empty());
                 return Ended::Killed;
             }
             std::thread::sleep(POLL);
         }
         Ended::Asked
     }
+
+    /// Whether a process runs in its group. It must not have been waited for.
+    fn has_members(&self) -> bool {
+        processes::each(|pid| processes::is_in_group(pid, self.identity, 0)).next().is_some()
+    }
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
         if self.ended().is_none() {
-            guard::kill_group(self.pid() as i32, Signal::KILL);
-            let _ = self.child.wait();
+            self.kill_group(Signal::KILL);
         }
+        let _ = self.child.wait();
         if let Some(cgroup) = self.cgroup.take() {
             cgroup.remove();
+        }
+    }
+}
+
+/// With what a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Exit {
+    Code(i32),
+    Signal(i32),
+    Unknown,
+}
+
+impl Exit {
+    fn of(status: &WaitIdStatus) -> Self {
+        match (status.exit_status(), status.terminating_signal()) {
+            (Some(code), _) => Self::Code(code),
+            (None, Some(signal)) => Self::Signal(signal),
+            (None, None) => Self::Unknown,
+        }
+    }
+
+    fn describe(self) -> String {
+        match self {
+            Self::Code(code) => format!("exited with code {code}"),
+            Self::Signal(signal) => format!("ended by signal {signal}"),
+            Self::Unknown => "ended".to_owned(),
         }
     }
 }
@@ -251,14 +311,6 @@ fn bind_to_parent(command: &mut Command, doors: Vec<File>, account: Option<Accou
             }
             Ok(())
         });
-    }
-}
-
-fn describe(status: ExitStatus) -> String {
-    match (status.code(), status.signal()) {
-        (Some(code), _) => format!("exited with code {code}"),
-        (None, Some(signal)) => format!("ended by signal {signal}"),
-        (None, None) => "ended".to_owned(),
     }
 }
 
@@ -328,6 +380,7 @@ mod tests {
         let (mut process, mut guard) = start("exit 3", None, "t3");
         let how = std::iter::repeat_with(|| process.ended()).find_map(|how| how);
         assert_eq!(how.as_deref(), Some("exited with code 3"));
+        assert!(process.identity.is_there(), "its number may be another's while the guard still has it");
         assert_eq!(process.stop(Signal::TERM, PATIENCE, &mut guard), Ended::Before);
     }
 

@@ -6,12 +6,13 @@
 
 use std::sync::Arc;
 
+use narrows_serving::client::CallError;
 use opentelemetry::trace::{Span as _, SpanKind, Status, Tracer as _};
 use opentelemetry::{Array, Context, KeyValue, Value};
 use opentelemetry_sdk::trace::{SdkTracer, Span};
 
 use super::wire::{Answer, Place, Target};
-use crate::outgoing::CallError;
+use crate::outgoing::kind;
 
 /// A span that ends when it is dropped, at the latest.
 pub(super) struct AttemptSpan(Span);
@@ -76,7 +77,7 @@ impl AttemptSpan {
 
     /// Notes that no answer came.
     pub(super) fn failed(mut self, error: &CallError) {
-        self.0.set_attribute(KeyValue::new("error.type", error.kind()));
+        self.0.set_attribute(KeyValue::new("error.type", kind(error)));
         self.0.set_status(Status::error(error.to_string()));
         self.0.end();
     }

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::body::Bytes;
 use axum::http::header::CONTENT_TYPE;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
+use narrows_serving::client::{CallError, Client};
 use opentelemetry::Context;
 use opentelemetry_sdk::trace::SdkTracer;
-use reqwest::{Client, Method, Request, Url};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -17,7 +18,8 @@ use super::attempt_span::AttemptSpan;
 use super::operation::{Operation, Patience};
 use super::{StoreConfig, StoreError};
 use crate::Error;
-use crate::outgoing::{self, CallError, Reply};
+use crate::base_url::server;
+use crate::outgoing::{self, Reply};
 
 /// How long one attempt may take.
 const ATTEMPT_PATIENCE: Duration = Duration::from_secs(10);
@@ -77,26 +79,27 @@ pub(super) struct Wire {
     /// One permit for each request that may be under way. The wait for one is in no attempt's span.
     places: Semaphore,
     place: Place,
-    documents: Url,
-    ranges: Url,
+    documents: Uri,
+    ranges: Uri,
 }
 
 impl Wire {
     pub(super) fn new(config: &StoreConfig, tracer: SdkTracer) -> Result<Self, Error> {
         let container = format!("/dbs/{}/colls/{}", config.database, config.container);
-        let documents = config.url.at(&format!("{container}/docs"));
+        let documents = config.url.at(&format!("{container}/docs"))?;
+        let (address, port) = server(&documents);
         Ok(Self {
-            client: outgoing::client(ATTEMPT_PATIENCE, config.connections_max)?,
+            client: Client::new(ATTEMPT_PATIENCE, config.connections_max),
             tracer,
             places: Semaphore::new(config.connections_max),
             place: Place {
                 database: config.database.clone(),
                 container: config.container.clone(),
-                address: documents.host_str().unwrap_or_default().to_owned(),
-                port: documents.port_or_known_default().unwrap_or_default(),
+                address: address.to_owned(),
+                port,
             },
             documents,
-            ranges: config.url.at(&format!("{container}/pkranges")),
+            ranges: config.url.at(&format!("{container}/pkranges"))?,
         })
     }
 
@@ -167,8 +170,8 @@ impl Wire {
         operation: &Operation,
         target: &Target,
         continuation: Option<&HeaderValue>,
-    ) -> Result<Request, StoreError> {
-        let mut request = Request::new(Method::POST, self.documents.clone());
+    ) -> Result<Request<Bytes>, StoreError> {
+        let mut request = outgoing::request(Method::POST, self.documents.clone(), operation.body.clone().into());
         let (name, value) = match target {
             Target::Range(id) => ("x-ms-documentdb-partitionkeyrangeid", &**id),
             Target::Key(key) => ("x-ms-documentdb-partitionkey", key.as_str()),
@@ -182,7 +185,6 @@ impl Wire {
         if let Some(continuation) = continuation {
             headers.insert("x-ms-continuation", continuation.clone());
         }
-        *request.body_mut() = Some(operation.body.clone().into());
         Ok(request)
     }
 

@@ -2,12 +2,20 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
 
+use std::time::Duration;
+
+use axum::body::Bytes;
+use axum::http::Request;
+use narrows_serving::client::Client;
 use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 use super::*;
 use crate::{Activities, StoreKind};
+
+/// Long enough for any workload here on a busy machine.
+const TIMEOUT: Duration = Duration::from_secs(600);
 
 struct Server {
     url: String,
@@ -29,9 +37,9 @@ async fn serve(store: StoreKind) -> Server {
 
 impl Server {
     async fn post(&self, path: &str) -> (u16, Value) {
-        let client = reqwest::Client::builder().no_proxy().build().unwrap();
-        let answer = client.post(format!("{}{path}", self.url)).send().await.unwrap();
-        (answer.status().as_u16(), answer.json().await.unwrap())
+        let request = Request::post(format!("{}{path}", self.url)).body(Bytes::new()).unwrap();
+        let answer = Client::new(TIMEOUT, 1).send(request).await.unwrap();
+        (answer.status().as_u16(), serde_json::from_slice(answer.body()).unwrap())
     }
 
     /// Events as the engine itself counts them.

@@ -54,22 +54,27 @@ impl Bench {
 
     /// Starts it and waits until standard error has a line with this text.
     pub(crate) fn start_until(&self, arguments: &[&str], text: &str) -> (Child, BufReader<ChildStderr>) {
-        let mut child = self.narrows(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut lines = BufReader::new(child.stderr.take().unwrap());
-        let mut line = String::new();
-        let mut seen = String::new();
-        while !line.contains(text) {
-            line.clear();
-            assert!(lines.read_line(&mut line).unwrap() > 0, "ended before it said `{text}`:\n{seen}");
-            seen.push_str(&line);
-        }
-        (child, lines)
+        start_until(&mut self.narrows(arguments), text)
     }
 
     /// What lies in the scratch space that runs use.
     pub(crate) fn scratch(&self) -> Vec<PathBuf> {
         std::fs::read_dir(self.path("tmp")).unwrap().map(|entry| entry.unwrap().path()).collect()
     }
+}
+
+/// Starts a command and waits until its standard error has a line with this text.
+pub(crate) fn start_until(command: &mut Command, text: &str) -> (Child, BufReader<ChildStderr>) {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    let mut seen = String::new();
+    while !line.contains(text) {
+        line.clear();
+        assert!(lines.read_line(&mut line).unwrap() > 0, "ended before it said `{text}`:\n{seen}");
+        seen.push_str(&line);
+    }
+    (child, lines)
 }
 
 /// Runs a command to its end and keeps what it printed.
