@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use narrows_model::units;
 use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
-use rusqlite::{Connection, Result, Row};
+use rusqlite::{Connection, Params, Result, Row};
 
 /// The longest value or row that is read, in bytes; the longest that is written are the spans of one OTLP request.
 const VALUE_BYTES_MAX: i32 = 128 << 20;
@@ -22,6 +22,8 @@ const VALUE_BYTES_MAX: i32 = 128 << 20;
 const SQL_BYTES_MAX: i32 = 1 << 20;
 /// What rows that were read may hold in memory together, in bytes.
 const COLLECTED_BYTES_MAX: usize = 4 << 30;
+/// Rows of a table that has few: trials of a run, windows or replicas of a trial.
+const FEW_ROWS_MAX: usize = 10_000;
 /// What SQLite itself may hold in memory, in bytes, all connections of the process together.
 const HEAP_BYTES_MAX: u64 = 1 << 30;
 /// The time that reading the smallest file may take.
@@ -133,13 +135,37 @@ impl Bounded {
     pub(super) fn rows<T>(
         &self,
         sql: &str,
-        parameters: impl rusqlite::Params,
+        parameters: impl Params,
+        map: impl FnMut(&Row<'_>) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        self.rows_at_most(usize::MAX, sql, parameters, map)
+    }
+
+    /// All rows of a query that has few. Errors when there are more than [`FEW_ROWS_MAX`].
+    pub(super) fn few_rows<T>(
+        &self,
+        sql: &str,
+        parameters: impl Params,
+        map: impl FnMut(&Row<'_>) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        self.rows_at_most(FEW_ROWS_MAX, sql, parameters, map)
+    }
+
+    fn rows_at_most<T>(
+        &self,
+        rows_max: usize,
+        sql: &str,
+        parameters: impl Params,
         mut map: impl FnMut(&Row<'_>) -> Result<T>,
     ) -> Result<Vec<T>> {
         let mut statement = self.connection.prepare_cached(sql)?;
         let mut found = statement.query(parameters)?;
         let mut rows = Vec::new();
         while let Some(row) = found.next()? {
+            if rows.len() == rows_max {
+                let what = format!("a table has more than {rows_max} rows, expected fewer");
+                return Err(rusqlite::Error::UserFunctionError(what.into()));
+            }
             self.collect(size_of::<T>() + text_bytes(row)?)?;
             rows.push(map(row)?);
         }

@@ -16,7 +16,7 @@ use super::error::Result;
 use super::operations::operations_of;
 use super::reader::Reader;
 use super::trace_choice::{Choice, HasFailed, Selection};
-use super::words::{Count, Json, kind_of, status_of};
+use super::words::{Addend, Count, Instant, Json, kind_of, plausible, plausible_weight, status_of};
 
 /// Requests that one bucket of one second can hold: more than any machine sends, and safe to add up.
 const BUCKET_COUNT_MAX: u64 = 1 << 40;
@@ -81,11 +81,11 @@ fn seconds_of(connection: &Bounded, trial: i64) -> rusqlite::Result<Vec<LoadSeco
                FROM load_second_rows AS s WHERE s.trial = ?1 ORDER BY s.start_ns, s.id";
     connection.rows(sql, [trial], |row| {
         let id: i64 = row.get("id")?;
-        let count = |name: &str| -> rusqlite::Result<u64> { Ok(row.get::<_, Count>(name)?.0) };
+        let count = |name: &str| -> rusqlite::Result<u64> { Ok(row.get::<_, Addend>(name)?.0) };
         Ok(LoadSecond {
             scenario: row.get("scenario_name")?,
             request: row.get("request_name")?,
-            start_ns: row.get("start_ns")?,
+            start_ns: row.get::<_, Instant>("start_ns")?.0,
             vus: row.get("vus")?,
             due: count("due")?,
             late: count("late")?,
@@ -144,7 +144,8 @@ fn series_of(connection: &Bounded, trial: i64) -> rusqlite::Result<Vec<Series>> 
         let id: i64 = row.get("id")?;
         let sql = "SELECT time_ns, value FROM points WHERE series = ?1 ORDER BY time_ns, id";
         let points = connection.rows(sql, [id], |point| {
-            Ok(Point { time_ns: point.get(0)?, value: point.get::<_, Option<f64>>(1)?.unwrap_or(f64::NAN) })
+            let value = point.get::<_, Option<f64>>(1)?.unwrap_or(f64::NAN);
+            Ok(Point { time_ns: plausible(point.get(0)?), value })
         })?;
         Ok(Series { key, points })
     })
@@ -242,8 +243,8 @@ fn span_of(connection: &Bounded, texts: &mut Texts, row: &Row<'_>) -> rusqlite::
         scope: scope.unwrap_or_default(),
         name: name.unwrap_or_default(),
         kind: kind_of(number(6)?).ok_or_else(|| unknown(6))?,
-        start_ns: number(7)?,
-        end_ns: number(7)?.saturating_add(number(8)?),
+        start_ns: plausible(number(7)?),
+        end_ns: plausible(number(7)?.saturating_add(number(8)?)),
         status: status_of(number(9)?).ok_or_else(|| unknown(9))?,
         status_message: row.get(10)?,
         facts: SpanFacts {
@@ -278,7 +279,7 @@ fn span_of(connection: &Bounded, texts: &mut Texts, row: &Row<'_>) -> rusqlite::
             url_template: text(41)?,
         },
         attributes: row.get::<_, Json<_>>(23)?.0,
-        weight: row.get(24)?,
+        weight: plausible_weight(row.get::<_, Option<f64>>(24)?.unwrap_or(1.0)),
     })
 }
 

@@ -7,6 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use narrows_model::run::{Run, RunState, ServiceInstance, Trial, TrialState, Validity, Window};
+use rusqlite::types::FromSqlError;
 use rusqlite::{Connection, Row, Transaction};
 
 use super::bounds::{Bounded, Bounds, Call};
@@ -16,7 +17,7 @@ use super::inbox::size_of;
 use super::open;
 use super::owner::Owner;
 use super::settle::settle;
-use super::words::{Count, Json, Word};
+use super::words::{Count, Finite, Instant, Json, Word};
 
 /// An open run file. While it is open, the file's writer cannot make it a plain file: keep it short.
 #[derive(Debug)]
@@ -66,7 +67,7 @@ impl Reader {
         let is_over = self.run()?.state != RunState::Running;
         let sql = "SELECT *, (SELECT coalesce(sum(spans), 0) FROM inbox_rows WHERE inbox_rows.trial = trials.id) \
                    AS spans_waiting FROM trials ORDER BY id";
-        let mut trials = self.query(|connection| connection.rows(sql, [], trial_of))?;
+        let mut trials = self.query(|connection| connection.few_rows(sql, [], trial_of))?;
         for trial in trials.iter_mut().filter(|trial| is_over && trial.state == TrialState::Running) {
             trial.state = TrialState::Interrupted;
         }
@@ -76,13 +77,13 @@ impl Reader {
     /// The windows of a trial, in order.
     pub fn windows(&self, trial: i64) -> Result<Vec<Window>> {
         let sql = "SELECT * FROM windows WHERE trial = ?1 ORDER BY position";
-        self.query(|connection| connection.rows(sql, [trial], window_of))
+        self.query(|connection| connection.few_rows(sql, [trial], window_of))
     }
 
     /// The replicas of a trial, in the order they were started.
     pub fn services(&self, trial: i64) -> Result<Vec<ServiceInstance>> {
         let sql = "SELECT * FROM services WHERE trial = ?1 ORDER BY id";
-        self.query(|connection| connection.rows(sql, [trial], service_of))
+        self.query(|connection| connection.few_rows(sql, [trial], service_of))
     }
 
     /// How many spans are kept but cannot be read yet: those of a trial that is under way, mostly, until it ends.
@@ -119,11 +120,11 @@ pub(super) fn run_of(connection: &Connection) -> rusqlite::Result<(Run, Owner)> 
             id: row.get("id")?,
             experiment: row.get("experiment")?,
             narrows_version: row.get("narrows_version")?,
-            started_ns: row.get("started_ns")?,
-            ended_ns: row.get("ended_ns")?,
+            started_ns: row.get::<_, Instant>("started_ns")?.0,
+            ended_ns: optional_instant(row, "ended_ns")?,
             state: row.get::<_, Word<RunState>>("state")?.0,
             seed: row.get::<_, Json<u64>>("seed")?.0,
-            time_scale: row.get("time_scale")?,
+            time_scale: row.get::<_, Finite>("time_scale")?.0,
             repetitions: row.get("repetitions")?,
             experiment_source: row.get("experiment_source")?,
             environment: row.get::<_, Json<_>>("environment")?.0,
@@ -143,8 +144,8 @@ fn trial_of(row: &Row<'_>) -> rusqlite::Result<Trial> {
         variant: row.get("variant")?,
         repetition: row.get("repetition")?,
         state: row.get::<_, Word<_>>("state")?.0,
-        started_ns: row.get("started_ns")?,
-        ended_ns: row.get("ended_ns")?,
+        started_ns: optional_instant(row, "started_ns")?,
+        ended_ns: optional_instant(row, "ended_ns")?,
         parameters: row.get::<_, Json<_>>("parameters")?.0,
         validity: Validity {
             verdict: row.get::<_, Word<_>>("validity")?.0,
@@ -184,14 +185,18 @@ fn caveats_of(row: &Row<'_>) -> rusqlite::Result<Vec<String>> {
 }
 
 fn window_of(row: &Row<'_>) -> rusqlite::Result<Window> {
+    let (start_ns, end_ns) = (row.get::<_, Instant>("start_ns")?.0, row.get::<_, Instant>("end_ns")?.0);
+    if end_ns < start_ns {
+        return Err(FromSqlError::OutOfRange(end_ns).into());
+    }
     Ok(Window {
         index: row.get("position")?,
         kind: row.get::<_, Word<_>>("kind")?.0,
         label: row.get("label")?,
-        start_ns: row.get("start_ns")?,
-        end_ns: row.get("end_ns")?,
+        start_ns,
+        end_ns,
         vus: row.get("vus")?,
-        rate: row.get("rate")?,
+        rate: row.get::<_, Option<Finite>>("rate")?.map(|rate| rate.0),
     })
 }
 
@@ -202,8 +207,12 @@ fn service_of(row: &Row<'_>) -> rusqlite::Result<ServiceInstance> {
         pid: row.get("pid")?,
         port: row.get("port")?,
         command: row.get::<_, Json<_>>("command")?.0,
-        cpu_limit_cores: row.get("cpu_limit_cores")?,
+        cpu_limit_cores: row.get::<_, Option<Finite>>("cpu_limit_cores")?.map(|cores| cores.0),
         memory_limit_bytes: row.get::<_, Option<Count>>("memory_limit_bytes")?.map(|count| count.0),
         stand_in_ports: row.get::<_, Json<_>>("stand_in_ports")?.0,
     })
+}
+
+fn optional_instant(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<i64>> {
+    Ok(row.get::<_, Option<Instant>>(column)?.map(|instant| instant.0))
 }

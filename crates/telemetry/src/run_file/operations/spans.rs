@@ -10,10 +10,8 @@ use rusqlite::types::FromSqlError;
 use rusqlite::{OptionalExtension, Row};
 
 use super::super::bounds::Bounded;
-use super::super::words::{kind_of, status_of};
+use super::super::words::{kind_of, plausible, plausible_weight, status_of};
 
-/// The most that one span may stand for. Larger weights are no sampling rates, and could not be added up.
-const WEIGHT_MAX: f64 = 1e9;
 /// Shapes that are remembered at a time.
 const KNOWN_SHAPES_MAX: usize = 262_144;
 /// Texts of each kind of status; more are not in use.
@@ -165,7 +163,7 @@ impl Statuses {
             parent: parent.map_or(0, u64::from_be_bytes),
             start_ns: row.get(6)?,
             end_ns: row.get(7)?,
-            weight: bounded(weight),
+            weight: plausible_weight(weight),
             charge: charge_of(row, 16)?,
             service: row.get(3)?,
             name: row.get(4)?,
@@ -213,15 +211,10 @@ fn charge_of(row: &Row<'_>, at: usize) -> rusqlite::Result<f64> {
     Ok(charge.unwrap_or(f64::NAN))
 }
 
-/// A weight that can be added up; one that is not a positive number says nothing.
-fn bounded(weight: f64) -> f64 {
-    if weight > 0.0 { weight.min(WEIGHT_MAX) } else { 1.0 }
-}
-
 impl Seen {
     /// A span whose trace stands for so many.
     fn times(self, traces: f64) -> Self {
-        Self { weight: bounded(self.weight * bounded(traces)), ..self }
+        Self { weight: plausible_weight(self.weight * plausible_weight(traces)), ..self }
     }
 
     /// A span of this shape: the rest is what its row says.
@@ -232,8 +225,8 @@ impl Seen {
             trace: u128::from(trace.unsigned_abs()),
             span: u64::from_be_bytes(row.get(2)?),
             parent: parent.map_or(0, u64::from_be_bytes),
-            start_ns,
-            end_ns: start_ns.saturating_add(row.get(5)?),
+            start_ns: plausible(start_ns),
+            end_ns: plausible(start_ns.saturating_add(row.get(5)?)),
             charge: charge_of(row, 6)?,
             ..self
         })

@@ -31,7 +31,7 @@ fn span(number: u64) -> Span {
     }
 }
 
-fn spans(numbers: std::ops::Range<u64>) -> Vec<Span> {
+pub(super) fn spans(numbers: std::ops::Range<u64>) -> Vec<Span> {
     numbers.map(span).collect()
 }
 
