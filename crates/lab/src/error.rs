@@ -240,11 +240,19 @@ impl Error {
 }
 
 fn hint_of(error: &narrows_telemetry::run_file::Error) -> Option<String> {
-    use narrows_telemetry::run_file::Error::{Complete, Exists, InUse, Unsettled};
+    use narrows_telemetry::run_file::Error::{Complete, Exists, Foreign, InUse, TooSlow, Unsettled, Version};
     match error {
         Exists(_) => Some("give another `--out`, or go on with that run by `--resume`".into()),
         InUse { .. } => Some("wait for that run to end, or end it with Ctrl-C".into()),
         Unsettled { .. } => Some("copy it, with its -wal file, to a place that can be written to".into()),
+        Version { .. } => Some("read it with the version of Narrows that wrote it".into()),
+        Foreign { .. } => Some(
+            "nothing in it was run; ask for the file as Narrows wrote it, without added tables, views or triggers"
+                .into(),
+        ),
+        TooSlow(_) => {
+            Some("the file may be damaged or made to do harm; if you trust it, copy it to a faster disk".into())
+        }
         Complete(_) => {
             Some("nothing is left to do; start a new run, or look at this one with `narrows diagnose`".into())
         }

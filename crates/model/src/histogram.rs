@@ -100,6 +100,11 @@ impl Histogram {
         self.count += other.count;
     }
 
+    /// What its counts hold in memory, in bytes.
+    pub fn bytes(&self) -> usize {
+        size_of_val(self.counts.as_slice())
+    }
+
     /// How many values were counted.
     pub fn count(&self) -> u64 {
         self.count

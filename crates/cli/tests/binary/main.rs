@@ -27,6 +27,7 @@ mod faults;
 mod haproxy;
 #[cfg(feature = "reference-systems")]
 mod hello_cities;
+mod hostile_run_file;
 mod load;
 #[cfg(feature = "reference-systems")]
 mod load_command;

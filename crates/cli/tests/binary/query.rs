@@ -105,7 +105,7 @@ fn call_of(server: &Span, call: u64) -> Span {
 
 /// Four successes of the operation with three calls each, one failure with three, and two requests of another operation
 /// with five each: 25 calls, 12 of which the successes made. A month later, one more with seven.
-fn made(bench: &Bench) -> PathBuf {
+pub(crate) fn made(bench: &Bench) -> PathBuf {
     let path = bench.path("drones.narrows");
     let file = RunFile::create(&path, &run()).unwrap();
     let recorder = file.recorder();

@@ -2,7 +2,6 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::schema::Schema;
 use super::words::{self, signed};
 
 /// Records of one kind.
@@ -31,11 +30,10 @@ pub struct Counts {
 
 impl Counts {
     /// The counts of a trial; none when there is no such trial.
-    pub(super) fn load(connection: &Connection, schema: Schema, trial: i64) -> rusqlite::Result<Option<Self>> {
+    pub(super) fn load(connection: &Connection, trial: i64) -> rusqlite::Result<Option<Self>> {
         let sql = "SELECT spans_stored, spans_refused, points_stored, points_refused, \
-                   logs_stored, logs_refused, samples_stored, samples_refused, {} FROM trials WHERE id = ?1";
-        let sql = sql.replace("{}", schema.thinned_column());
-        connection.prepare_cached(&sql)?.query_row([trial], Self::from_row).optional()
+                   logs_stored, logs_refused, samples_stored, samples_refused, spans_thinned FROM trials WHERE id = ?1";
+        connection.prepare_cached(sql)?.query_row([trial], Self::from_row).optional()
     }
 
     fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {

@@ -7,8 +7,9 @@ use narrows_model::series::{LogLine, LogStream, Point, SeriesKey};
 use narrows_model::table::Cell;
 use narrows_model::trace::{Span, SpanKind, SpanStatus};
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ValueRef};
-use rusqlite::{Connection, Params, Row};
+use rusqlite::{Params, Row};
 
+use super::bounds::Bounded;
 use super::error::Result;
 use super::reader::Reader;
 use super::words::{Json, Word};
@@ -90,7 +91,7 @@ impl Reader {
     /// The names of the columns of a view, and its rows of one trial; see [`EXPORTED_VIEWS`].
     ///
     /// # Errors
-    /// When the view is none of those or the file, being older, does not have it, and when it cannot be read.
+    /// When the view is none of those, and when the file cannot be read.
     pub fn each_row<E>(
         &self,
         view: &str,
@@ -110,7 +111,7 @@ impl Reader {
             let mut rows = statement.query([trial])?;
             while let Some(row) = rows.next()? {
                 let cells = (0..width).map(|at| row.get_ref(at).map(cell)).collect::<rusqlite::Result<_>>()?;
-                if let Err(ended) = visit(cells) {
+                if let Err(ended) = connection.pause(|| visit(cells)) {
                     return Ok(Err(ended));
                 }
             }
@@ -120,7 +121,7 @@ impl Reader {
 }
 
 fn each<T, E>(
-    connection: &Connection,
+    connection: &Bounded,
     sql: &str,
     parameters: impl Params,
     read: fn(&Row<'_>) -> rusqlite::Result<T>,
@@ -129,7 +130,8 @@ fn each<T, E>(
     let mut statement = connection.prepare(sql)?;
     let mut rows = statement.query(parameters)?;
     while let Some(row) = rows.next()? {
-        if let Err(ended) = visit(read(row)?) {
+        let record = read(row)?;
+        if let Err(ended) = connection.pause(|| visit(record)) {
             return Ok(Err(ended));
         }
     }

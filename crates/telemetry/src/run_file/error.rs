@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use rusqlite::ErrorCode;
 
+use super::SCHEMA_VERSION;
+
 /// Why a run file could not be made, written or read.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
@@ -22,19 +24,25 @@ pub enum Error {
     /// Some other file: not SQLite, or SQLite of another program.
     #[error("{} is not a Narrows run file", .0.display())]
     NotARunFile(PathBuf),
-    /// The schema is newer than this program.
-    #[error(
-        "{path} was written by a newer version (schema {found}; this narrows reads up to {supported})",
-        path = path.display()
-    )]
-    Newer {
+    /// A run file of another version.
+    #[error("run file {path} has version {found}, expected {SCHEMA_VERSION}", path = path.display())]
+    Version {
         /// The file.
         path: PathBuf,
-        /// Its schema.
+        /// Its version.
         found: i64,
-        /// The newest schema that can be read.
-        supported: i64,
     },
+    /// A file with other tables, views, indexes or triggers than a run file has. None of them was run.
+    #[error("{path} is not a run file as Narrows writes it: {difference}", path = path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// The first difference, such as `unexpected trigger more on points`.
+        difference: String,
+    },
+    /// Reading took longer than any file of that size should.
+    #[error("reading run file {} was stopped: it takes longer than a file of its size should", .0.display())]
+    TooSlow(PathBuf),
     /// A run file whose content is not whole.
     #[error("run file {path} is damaged: {detail}", path = path.display())]
     Damaged {
@@ -115,7 +123,8 @@ impl Error {
         use rusqlite::Error as Sqlite;
         match source.sqlite_error_code() {
             Some(ErrorCode::NotADatabase) => return Error::NotARunFile(path.to_owned()),
-            Some(ErrorCode::DatabaseCorrupt) => return Error::damaged(path, source.to_string()),
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::TooBig) => return Error::damaged(path, source.to_string()),
+            Some(ErrorCode::OperationInterrupted) => return Error::TooSlow(path.to_owned()),
             _ => {}
         }
         match source {
@@ -123,6 +132,7 @@ impl Error {
             | Sqlite::IntegralValueOutOfRange(..)
             | Sqlite::FromSqlConversionFailure(..)
             | Sqlite::Utf8Error(..)
+            | Sqlite::UserFunctionError(..)
             | Sqlite::QueryReturnedNoRows => Error::damaged(path, source.to_string()),
             source => Error::Database { path: path.to_owned(), reason: Arc::new(source) },
         }

@@ -9,17 +9,20 @@ use narrows_model::run::{Run, Trial};
 use narrows_model::series::{Point, Series, SeriesKey};
 use narrows_model::trace::{Span, SpanFacts, Trace, TraceId, hex};
 use rusqlite::types::FromSqlError;
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Row, params};
 
-use super::error::{Error, Result};
+use super::bounds::Bounded;
+use super::error::Result;
 use super::operations::operations_of;
-use super::reader::{Reader, rows};
-use super::schema::Schema;
+use super::reader::Reader;
 use super::trace_choice::{Choice, HasFailed, Selection};
-use super::words::{Count, Json, kind_of, status_of};
+use super::words::{Addend, Count, Instant, Json, kind_of, plausible, plausible_weight, status_of};
 
 /// Requests that one bucket of one second can hold: more than any machine sends, and safe to add up.
 const BUCKET_COUNT_MAX: u64 = 1 << 40;
+
+/// What the spans of a trial's traces may hold in memory, in bytes; no further trace is read once it is reached.
+const TRACES_BYTES_MAX: usize = 512 << 20;
 
 /// How many traces of each trial are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,8 +45,8 @@ impl Reader {
     /// Of the traces, those are read whose root began in a counted window, at most as many as `limit` says; the same
     /// ones each time. A trace's weight is its root's weight × how many traces of its weight it was chosen from.
     pub fn evidence(&self, limit: TraceLimit) -> Result<RunEvidence> {
-        // Ends with the function, by a rollback that has nothing to take back.
-        let _snapshot = self.connection.unchecked_transaction().map_err(|error| Error::sqlite(&self.path, error))?;
+        let _call = self.begin();
+        let _snapshot = self.snapshot()?;
         let run = self.run()?;
         let trials = self.trials()?.into_iter().map(|trial| self.trial_evidence(&run, trial, limit));
         Ok(RunEvidence { trials: trials.collect::<Result<_>>()?, run })
@@ -56,7 +59,7 @@ impl Reader {
             client_addresses: None,
             windows: self.windows(id)?,
             services: self.services(id)?,
-            seconds: self.query(|connection| seconds_of(connection, self.schema, id))?,
+            seconds: self.query(|connection| seconds_of(connection, id))?,
             series: self.query(|connection| series_of(connection, id))?,
             operations: Vec::new(),
             traces: Vec::new(),
@@ -66,25 +69,23 @@ impl Reader {
             cores: run.environment.cores,
             trial,
         };
-        evidence.operations = self.query(|connection| operations_of(connection, self.schema, &evidence))?;
-        evidence.traces = self.query(|connection| traces_of(connection, self.schema, &evidence, limit))?;
+        evidence.operations = self.query(|connection| operations_of(connection, &evidence))?;
+        evidence.traces = self.query(|connection| traces_of(connection, &evidence, limit))?;
         Ok(evidence)
     }
 }
 
-fn seconds_of(connection: &Connection, schema: Schema, trial: i64) -> rusqlite::Result<Vec<LoadSecond>> {
-    let sql = format!(
-        "SELECT (SELECT text FROM strings WHERE id = s.scenario) AS scenario_name, {}, s.* \
-         FROM load_second_rows AS s WHERE s.trial = ?1 ORDER BY s.start_ns, s.id",
-        schema.newer_load_columns()
-    );
-    rows(connection, &sql, [trial], |row| {
+fn seconds_of(connection: &Bounded, trial: i64) -> rusqlite::Result<Vec<LoadSecond>> {
+    let sql = "SELECT (SELECT text FROM strings WHERE id = s.scenario) AS scenario_name, \
+               coalesce((SELECT text FROM strings WHERE id = s.request), '') AS request_name, s.* \
+               FROM load_second_rows AS s WHERE s.trial = ?1 ORDER BY s.start_ns, s.id";
+    connection.rows(sql, [trial], |row| {
         let id: i64 = row.get("id")?;
-        let count = |name: &str| -> rusqlite::Result<u64> { Ok(row.get::<_, Count>(name)?.0) };
+        let count = |name: &str| -> rusqlite::Result<u64> { Ok(row.get::<_, Addend>(name)?.0) };
         Ok(LoadSecond {
             scenario: row.get("scenario_name")?,
             request: row.get("request_name")?,
-            start_ns: row.get("start_ns")?,
+            start_ns: row.get::<_, Instant>("start_ns")?.0,
             vus: row.get("vus")?,
             due: count("due")?,
             late: count("late")?,
@@ -108,14 +109,14 @@ fn seconds_of(connection: &Connection, schema: Schema, trial: i64) -> rusqlite::
 }
 
 fn histogram_of(
-    connection: &Connection,
+    connection: &Bounded,
     row: &Row<'_>,
     second: i64,
     measure: &str,
     number: i64,
 ) -> rusqlite::Result<Histogram> {
     let sql = "SELECT lower_ns, count FROM load_latency_rows WHERE second = ?1 AND measure = ?2 ORDER BY lower_ns";
-    let buckets = rows(connection, sql, [second, number], |bucket| {
+    let buckets = connection.rows(sql, [second, number], |bucket| {
         let (lower, count) = (bucket.get::<_, Count>(0)?.0, bucket.get::<_, Count>(1)?.0);
         match count {
             count if count <= BUCKET_COUNT_MAX => Ok((lower, count)),
@@ -125,12 +126,14 @@ fn histogram_of(
     let exact = |figure: &str| -> rusqlite::Result<u64> {
         Ok(row.get::<_, Count>(format!("{measure}_{figure}_ns").as_str())?.0)
     };
-    Ok(Histogram::from_buckets(buckets, u128::from(exact("sum")?), exact("min")?, exact("max")?))
+    let histogram = Histogram::from_buckets(buckets, u128::from(exact("sum")?), exact("min")?, exact("max")?);
+    connection.collect(histogram.bytes())?;
+    Ok(histogram)
 }
 
-fn series_of(connection: &Connection, trial: i64) -> rusqlite::Result<Vec<Series>> {
+fn series_of(connection: &Bounded, trial: i64) -> rusqlite::Result<Vec<Series>> {
     let sql = "SELECT * FROM series WHERE trial = ?1 ORDER BY id";
-    rows(connection, sql, [trial], |row| {
+    connection.rows(sql, [trial], |row| {
         let key = SeriesKey {
             name: row.get("name")?,
             unit: row.get("unit")?,
@@ -140,27 +143,23 @@ fn series_of(connection: &Connection, trial: i64) -> rusqlite::Result<Vec<Series
         };
         let id: i64 = row.get("id")?;
         let sql = "SELECT time_ns, value FROM points WHERE series = ?1 ORDER BY time_ns, id";
-        let points = rows(connection, sql, [id], |point| {
-            Ok(Point { time_ns: point.get(0)?, value: point.get::<_, Option<f64>>(1)?.unwrap_or(f64::NAN) })
+        let points = connection.rows(sql, [id], |point| {
+            let value = point.get::<_, Option<f64>>(1)?.unwrap_or(f64::NAN);
+            Ok(Point { time_ns: plausible(point.get(0)?), value })
         })?;
         Ok(Series { key, points })
     })
 }
 
-fn traces_of(
-    connection: &Connection,
-    schema: Schema,
-    trial: &TrialEvidence,
-    limit: TraceLimit,
-) -> rusqlite::Result<Vec<Trace>> {
-    let sql = spans_query(schema);
-    let mut chosen = chosen_traces(connection, schema, trial, limit.traces)?;
+fn traces_of(connection: &Bounded, trial: &TrialEvidence, limit: TraceLimit) -> rusqlite::Result<Vec<Trace>> {
+    let mut chosen = chosen_traces(connection, trial, limit.traces)?;
     let mut texts = HashMap::new();
     let mut read: Vec<Vec<Span>> = Vec::new();
     let mut spans_left = limit.spans;
+    let collected_max = connection.collected().saturating_add(TRACES_BYTES_MAX);
     for trace in chosen.traces() {
-        let spans = spans_of(connection, &sql, &mut texts, trial.trial.id, &trace.id, spans_left.saturating_add(1))?;
-        if spans.len() > spans_left {
+        let spans = spans_of(connection, &mut texts, trial.trial.id, &trace.id, spans_left.saturating_add(1))?;
+        if spans.len() > spans_left || connection.collected() > collected_max {
             break;
         }
         spans_left -= spans.len();
@@ -178,25 +177,12 @@ fn traces_of(
 
 /// Chooses by each trace's earliest span, which is told in passing over the traces as they lie in the file; the root is
 /// looked at once the trace is read.
-fn chosen_traces(
-    connection: &Connection,
-    schema: Schema,
-    trial: &TrialEvidence,
-    places: usize,
-) -> rusqlite::Result<Selection> {
+fn chosen_traces(connection: &Bounded, trial: &TrialEvidence, places: usize) -> rusqlite::Result<Selection> {
     let mut choice = Choice::new(trial.counted_windows(), places);
-    let sql = match schema.has_shapes() {
-        true => {
-            "SELECT t.trace_id, min(s.start_ns), t.weight, max(s.shape IN (SELECT id FROM span_shape_rows \
-             WHERE trial = ?1 AND status = 2)) FROM trace_rows AS t NOT INDEXED CROSS JOIN span_rows AS s \
-             ON s.trace = t.id WHERE t.trial = ?1 GROUP BY t.id"
-        }
-        false => {
-            "SELECT unhex(trace_hex), min(start_ns), 1.0, 0 FROM span_rows INDEXED BY span_rows_by_trace \
-             WHERE trial = ?1 GROUP BY trace_hex"
-        }
-    };
-    let mut statement = connection.prepare_cached(&sql.replace("t.weight", schema.trace_weight_column()))?;
+    let sql = "SELECT t.trace_id, min(s.start_ns), t.weight, max(s.shape IN (SELECT id FROM span_shape_rows \
+               WHERE trial = ?1 AND status = 2)) FROM trace_rows AS t NOT INDEXED CROSS JOIN span_rows AS s \
+               ON s.trace = t.id WHERE t.trial = ?1 GROUP BY t.id";
+    let mut statement = connection.prepare_cached(sql)?;
     let mut traces = statement.query([trial.trial.id])?;
     while let Some(row) = traces.next()? {
         let has_failed = if row.get(3)? { HasFailed::Yes } else { HasFailed::No };
@@ -215,23 +201,7 @@ fn trace_from(id: TraceId, spans: Vec<Span>, stands_for: f64) -> Option<Trace> {
 type Texts = HashMap<i64, String>;
 
 /// The first spans of one trace of one trial.
-fn spans_query(schema: Schema) -> String {
-    if schema.has_shapes() {
-        let facts = if schema.has_all_facts() { FACTS_OF_SCHEMA_5 } else { "NULL" };
-        return SHAPED_SPANS.replace("t.weight", schema.trace_weight_column()).replace("{facts}", facts);
-    }
-    format!(
-        "SELECT trace_id, span_id, parent_span_id, service, scope, name, kind, start_ns, end_ns - start_ns, \
-         status, status_message, http_method, http_route, http_status, url, db_system, db_namespace, \
-         (SELECT text FROM strings WHERE id = db_query), db_operation, db_status, server_address, server_port, \
-         error_type, attributes, weight, {} \
-         FROM span_rows INDEXED BY span_rows_by_trace WHERE trial = ?1 \
-         AND trace_hex = ?2 ORDER BY start_ns, id LIMIT ?3",
-        schema.newer_span_columns()
-    )
-}
-
-const SHAPED_SPANS: &str = "SELECT t.trace_id, s.span_id, s.parent_span_id, h.service, h.scope, h.name, h.kind, \
+const SPANS: &str = "SELECT t.trace_id, s.span_id, s.parent_span_id, h.service, h.scope, h.name, h.kind, \
      s.start_ns, s.length_ns, h.status, \
      printf((SELECT text FROM strings WHERE id = h.status_message), a1, a2, a3, a4, a5, a6, a7, a8, a9), \
      h.http_method, h.http_route, h.http_status, \
@@ -241,55 +211,30 @@ const SHAPED_SPANS: &str = "SELECT t.trace_id, s.span_id, s.parent_span_id, h.se
      h.db_operation, h.db_status, h.server_address, h.server_port, h.error_type, \
      printf((SELECT text FROM strings WHERE id = h.attributes), a1, a2, a3, a4, a5, a6, a7, a8, a9), \
      h.weight * t.weight, s.db_rows, s.db_charge, h.db_sub_status, h.db_partition, s.retry_after_ns, h.resend_count, \
-     {facts} \
+     h.rpc_system, h.rpc_service, h.rpc_method, h.rpc_status, h.messaging_system, \
+     printf((SELECT text FROM strings WHERE id = h.messaging_destination), a1, a2, a3, a4, a5, a6, a7, a8, a9), \
+     h.messaging_operation, s.batch_size, h.db_collection, h.peer_service, h.url_template \
      FROM trace_rows AS t CROSS JOIN span_rows AS s ON s.trace = t.id CROSS JOIN span_shape_rows AS h ON h.id = s.shape \
      WHERE t.trial = ?1 AND t.trace_hex = ?2 ORDER BY s.start_ns, s.span_id, s.kind LIMIT ?3";
 
-/// The facts that files before schema 5 have in attributes only.
-const FACTS_OF_SCHEMA_5: &str = "h.rpc_system, h.rpc_service, h.rpc_method, h.rpc_status, h.messaging_system, \
-     printf((SELECT text FROM strings WHERE id = h.messaging_destination), a1, a2, a3, a4, a5, a6, a7, a8, a9), \
-     h.messaging_operation, s.batch_size, h.db_collection, h.peer_service, h.url_template";
-
 fn spans_of(
-    connection: &Connection,
-    sql: &str,
+    connection: &Bounded,
     texts: &mut Texts,
     trial: i64,
     trace: &TraceId,
     spans_max: usize,
 ) -> rusqlite::Result<Vec<Span>> {
     let spans_max = i64::try_from(spans_max).unwrap_or(i64::MAX);
-    rows(connection, sql, params![trial, hex(trace), spans_max], |row| span_of(connection, texts, row))
+    connection.rows(SPANS, params![trial, hex(trace), spans_max], |row| span_of(connection, texts, row))
 }
 
-/// Columns of a span in a query for a file before schema 5, at most.
-const OLDER_COLUMNS: usize = 32;
-
-fn span_of(connection: &Connection, texts: &mut Texts, row: &Row<'_>) -> rusqlite::Result<Span> {
+fn span_of(connection: &Bounded, texts: &mut Texts, row: &Row<'_>) -> rusqlite::Result<Span> {
     let number = |at: usize| row.get::<_, i64>(at);
     let unknown = |at: usize| rusqlite::Error::from(FromSqlError::OutOfRange(at as i64));
     let mut text = |at: usize| -> rusqlite::Result<Option<String>> {
         row.get::<_, Option<i64>>(at)?.map(|id| text_of(connection, texts, id)).transpose()
     };
     let (service, scope, name) = (text(3)?, text(4)?, text(5)?);
-    let attributes = row.get::<_, Json<_>>(23)?.0;
-    let newer = match row.as_ref().column_count() {
-        ..=OLDER_COLUMNS => crate::normalise::facts(&attributes),
-        _ => SpanFacts {
-            rpc_system: text(31)?,
-            rpc_service: text(32)?,
-            rpc_method: text(33)?,
-            rpc_status: text(34)?,
-            messaging_system: text(35)?,
-            messaging_destination: row.get(36)?,
-            messaging_operation: text(37)?,
-            batch_size: row.get(38)?,
-            db_collection: text(39)?,
-            peer_service: text(40)?,
-            url_template: text(41)?,
-            ..SpanFacts::default()
-        },
-    };
     Ok(Span {
         trace_id: row.get(0)?,
         span_id: row.get(1)?,
@@ -298,8 +243,8 @@ fn span_of(connection: &Connection, texts: &mut Texts, row: &Row<'_>) -> rusqlit
         scope: scope.unwrap_or_default(),
         name: name.unwrap_or_default(),
         kind: kind_of(number(6)?).ok_or_else(|| unknown(6))?,
-        start_ns: number(7)?,
-        end_ns: number(7)?.saturating_add(number(8)?),
+        start_ns: plausible(number(7)?),
+        end_ns: plausible(number(7)?.saturating_add(number(8)?)),
         status: status_of(number(9)?).ok_or_else(|| unknown(9))?,
         status_message: row.get(10)?,
         facts: SpanFacts {
@@ -321,19 +266,31 @@ fn span_of(connection: &Connection, texts: &mut Texts, row: &Row<'_>) -> rusqlit
             db_partition: text(28)?,
             retry_after_ns: row.get::<_, Option<Count>>(29)?.map(|count| count.0),
             resend_count: row.get(30)?,
-            ..newer
+            rpc_system: text(31)?,
+            rpc_service: text(32)?,
+            rpc_method: text(33)?,
+            rpc_status: text(34)?,
+            messaging_system: text(35)?,
+            messaging_destination: row.get(36)?,
+            messaging_operation: text(37)?,
+            batch_size: row.get(38)?,
+            db_collection: text(39)?,
+            peer_service: text(40)?,
+            url_template: text(41)?,
         },
-        attributes,
-        weight: row.get(24)?,
+        attributes: row.get::<_, Json<_>>(23)?.0,
+        weight: plausible_weight(row.get::<_, Option<f64>>(24)?.unwrap_or(1.0)),
     })
 }
 
-fn text_of(connection: &Connection, texts: &mut Texts, id: i64) -> rusqlite::Result<String> {
+fn text_of(connection: &Bounded, texts: &mut Texts, id: i64) -> rusqlite::Result<String> {
     if let Some(text) = texts.get(&id) {
+        connection.collect(text.len())?;
         return Ok(text.clone());
     }
     let mut find = connection.prepare_cached("SELECT text FROM strings WHERE id = ?1")?;
     let text: String = find.query_row([id], |row| row.get(0))?;
+    connection.collect(2 * text.len())?;
     texts.insert(id, text.clone());
     Ok(text)
 }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 use narrows_model::run::{Run, RunState, Trial};
 use rusqlite::{Connection, OpenFlags, TransactionBehavior, params};
 
+use super::bounds::Bounds;
 use super::error::{Error, Result};
 use super::owner::Owner;
 use super::queue::Queue;
@@ -17,7 +18,7 @@ use super::reader::{Reader, run_of};
 use super::recorder::Recorder;
 use super::rows::Rows;
 use super::words::{json, word};
-use super::{Limits, SCHEMA_VERSION, schema, writer};
+use super::{Limits, SCHEMA_VERSION, open, schema, writer};
 
 /// How long to wait for another process that holds a lock.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -65,8 +66,7 @@ impl RunFile {
     }
 
     /// Takes up a run that was cut short or failed, and says what the file knows. Trials that were under way are
-    /// `interrupted`, and a file of an older schema is brought up to date, which may take ten seconds for each million
-    /// of its spans. Errors when the run is complete, when its writer still lives, or when the file is not a whole run
+    /// `interrupted`. Errors when the run is complete, when its writer still lives, or when the file is not a whole run
     /// file.
     pub fn resume(path: &Path) -> Result<(Self, Run, Vec<Trial>)> {
         Self::resume_with(path, Limits::default())
@@ -75,13 +75,9 @@ impl RunFile {
     /// As [`RunFile::resume`], with other ceilings.
     pub(super) fn resume_with(path: &Path, limits: Limits) -> Result<(Self, Run, Vec<Trial>)> {
         drop(Reader::open_as_it_is(path)?);
-        let mut connection = open(path).map_err(|error| Error::sqlite(path, error))?;
-        // What an older file's spans are sorted with does not belong into memory.
-        let keep_temporary =
-            |connection: &Connection, sql| connection.execute_batch(sql).map_err(|error| Error::sqlite(path, error));
-        keep_temporary(&connection, "PRAGMA temp_store = FILE")?;
+        let mut connection = open::for_writing(path, Bounds::of_file(path))?;
         take_over(&mut connection, path)?;
-        keep_temporary(&connection, "PRAGMA temp_store = MEMORY")?;
+        open::trust_time(&mut connection).map_err(|error| Error::sqlite(path, error))?;
         let file = Self::start(path, connection, limits)?;
         file.recorder.settle()?;
         let reader = Reader::open(path)?;
@@ -141,10 +137,8 @@ impl Drop for RunFile {
     }
 }
 
-/// Opens a file for writing.
-pub(super) fn open(path: &Path) -> rusqlite::Result<Connection> {
-    let connection =
-        Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+/// Sets how a connection writes.
+pub(super) fn prepare_to_write(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
     // The log is written back in larger portions than SQLite's own 1,000 pages: index pages are then written once for
@@ -152,12 +146,14 @@ pub(super) fn open(path: &Path) -> rusqlite::Result<Connection> {
     connection.execute_batch(
         "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY; \
          PRAGMA cache_size = -65536; PRAGMA wal_autocheckpoint = 8000; PRAGMA journal_size_limit = 67108864;",
-    )?;
-    Ok(connection)
+    )
 }
 
+/// Makes an empty file a run file.
 fn fill(path: &Path, run: &Run) -> rusqlite::Result<Connection> {
-    let mut connection = open(path)?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = Connection::open_with_flags(path, flags)?;
+    prepare_to_write(&connection)?;
     let transaction = connection.transaction()?;
     schema::create(&transaction)?;
     let owner = Owner::this_process();
@@ -196,7 +192,7 @@ fn take_over(connection: &mut Connection, path: &Path) -> Result<()> {
         RunState::Running if owner.is_alive() => return Err(Error::InUse { path: path.to_owned(), pid: owner.pid }),
         _ => {}
     }
-    schema::bring_up_to_date(&transaction).map_err(wrap)?;
+    schema::drop_spans_index(&transaction).map_err(wrap)?;
     let me = Owner::this_process();
     transaction.execute("UPDATE trials SET state = 'interrupted' WHERE state = 'running'", []).map_err(wrap)?;
     let sql = "UPDATE run SET state = 'running', ended_ns = NULL, writer_pid = ?1, writer_start_ticks = ?2, \

@@ -3,15 +3,7 @@
 --
 -- They stand on the views spans, logs and metrics and on nothing below them, so that tables may change. All but
 -- exceptions, which come from three places, are plain SELECTs, which SQLite dissolves in the query around them: a column
--- that is not asked for costs nothing. Whoever opens a file to query it makes them anew as temporary views, so that older
--- files have them too.
-
-DROP VIEW IF EXISTS requests;
-DROP VIEW IF EXISTS dependencies;
-DROP VIEW IF EXISTS exceptions;
-DROP VIEW IF EXISTS traces;
-DROP VIEW IF EXISTS customMetrics;
-DROP VIEW IF EXISTS performanceCounters;
+-- that is not asked for costs nothing.
 
 -- Both views of spans have the same columns, so that UNION ALL over them is a whole trace.
 

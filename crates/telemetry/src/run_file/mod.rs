@@ -8,12 +8,16 @@
 //! the end. Tables are for writing, views are for people (`docs/reference/run-file.md`). A reader writes nothing
 //! but the rows that a killed process owes.
 //!
+//! A file that exists is distrusted: it must declare exactly the tables and views that Narrows makes (`verify.rs`) before
+//! anything in it is read, and reading is bounded (`bounds.rs`).
+//!
 //! While a load runs, spans are not taken apart: they wait in the file packed (`inbox.rs`), acknowledged, and become
 //! rows when the trial ends.
 //!
 //! Up to a trial's ceilings everything is kept, beyond them it is counted; of spans, whole traces are thinned out, and
 //! stand for those that go (`spans/`).
 
+mod bounds;
 mod calls;
 mod counts;
 mod door;
@@ -23,6 +27,7 @@ mod evidence;
 mod file;
 mod inbox;
 mod intern;
+mod open;
 mod operations;
 mod owner;
 mod public;
@@ -39,7 +44,7 @@ mod spans;
 #[cfg(test)]
 mod tests;
 mod trace_choice;
-mod upgrade;
+mod verify;
 mod words;
 mod writer;
 
@@ -55,8 +60,8 @@ pub use query::{QueryError, QueryLimits};
 pub use reader::Reader;
 pub use recorder::Recorder;
 
-/// The newest schema that this program writes and reads.
-pub const SCHEMA_VERSION: i64 = 7;
+/// The version of run files that this program writes and reads: `PRAGMA user_version`.
+pub const SCHEMA_VERSION: i64 = 1;
 
 /// `PRAGMA application_id` of every run file: "NRRW".
 pub const APPLICATION_ID: i64 = 0x4e52_5257;

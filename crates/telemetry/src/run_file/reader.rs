@@ -1,47 +1,37 @@
 //! Reads a run file, finished or not, and never writes to it, but for one thing: spans that a killed process left to be
 //! made rows are made rows when the file is opened (`settle.rs`), for they could not be read otherwise.
 //!
-//! A file whose run was cut short has a write-ahead log beside it, which SQLite reads along; for that it needs a place
-//! for its shared index, so the folder must be writable. Whatever a file holds is distrusted: other people's runs are
-//! mailed around.
-//!
-//! The file is opened through SQLite alone. Opening and closing it any other way in a process that also writes it would
-//! drop the writer's locks, as POSIX has it.
+//! Other people's runs are mailed around, so a file is distrusted: it is verified when it is opened (`open.rs`), every
+//! call is bounded in time and memory (`bounds.rs`), and a value out of its range is an error (`words.rs`).
 
-use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use narrows_model::run::{Run, RunState, ServiceInstance, Trial, TrialState, Validity, Window};
-use rusqlite::config::DbConfig;
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row};
-use rustix::fs::Access;
+use rusqlite::types::FromSqlError;
+use rusqlite::{Connection, Row, Transaction};
 
+use super::bounds::{Bounded, Bounds, Call};
 use super::counts::Counts;
 use super::error::{Error, Result};
 use super::inbox::size_of;
+use super::open;
 use super::owner::Owner;
-use super::schema::Schema;
 use super::settle::settle;
-use super::words::{Count, Json, Word};
-use super::{APPLICATION_ID, SCHEMA_VERSION};
-
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+use super::words::{Count, Finite, Instant, Json, Word};
 
 /// An open run file. While it is open, the file's writer cannot make it a plain file: keep it short.
 #[derive(Debug)]
 pub struct Reader {
-    pub(super) connection: Connection,
+    connection: Bounded,
     pub(super) path: PathBuf,
-    pub(super) schema: Schema,
 }
 
 impl Reader {
     /// Opens a run file. When a process that was killed left spans in it that wait for their rows, they get them first,
     /// which may take seven seconds for a million of them.
     ///
-    /// Errors when it is not one, was written by a newer version, is damaged, or cannot be read where it lies.
+    /// Errors when it is not one, has another version or other tables and views than run files have, is damaged, or
+    /// cannot be read where it lies.
     pub fn open(path: &Path) -> Result<Self> {
         let reader = Self::open_as_it_is(path)?;
         let waiting = reader.waiting()?;
@@ -55,18 +45,17 @@ impl Reader {
 
     /// As [`Reader::open`], but spans that wait are left alone.
     pub(super) fn open_as_it_is(path: &Path) -> Result<Self> {
-        rustix::fs::access(path, Access::READ_OK).map_err(|error| Error::io(path, error.into()))?;
-        if path.is_dir() {
-            return Err(Error::NotARunFile(path.to_owned()));
-        }
-        let connection = connect(path)?;
-        let schema = check(&connection, path)?;
-        Ok(Self { connection, path: path.to_owned(), schema })
+        Self::open_within(path, Bounds::of_file(path))
+    }
+
+    /// As [`Reader::open_as_it_is`], with other bounds.
+    pub(super) fn open_within(path: &Path, bounds: Bounds) -> Result<Self> {
+        Ok(Self { connection: open::for_reading(path, bounds)?, path: path.to_owned() })
     }
 
     /// The run. Its state is `interrupted` when the file says `running` but its writer has gone.
     pub fn run(&self) -> Result<Run> {
-        let (mut run, owner) = self.query(run_of)?;
+        let (mut run, owner) = self.query(|connection| run_of(connection))?;
         if run.state == RunState::Running && !owner.is_alive() {
             run.state = RunState::Interrupted;
         }
@@ -76,9 +65,9 @@ impl Reader {
     /// The trials in order. One that was under way when the writer went is `interrupted`.
     pub fn trials(&self) -> Result<Vec<Trial>> {
         let is_over = self.run()?.state != RunState::Running;
-        let waiting = self.schema.waiting_column();
-        let sql = format!("SELECT *, {waiting} AS spans_waiting FROM trials ORDER BY id");
-        let mut trials = self.query(|connection| rows(connection, &sql, [], trial_of))?;
+        let sql = "SELECT *, (SELECT coalesce(sum(spans), 0) FROM inbox_rows WHERE inbox_rows.trial = trials.id) \
+                   AS spans_waiting FROM trials ORDER BY id";
+        let mut trials = self.query(|connection| connection.few_rows(sql, [], trial_of))?;
         for trial in trials.iter_mut().filter(|trial| is_over && trial.state == TrialState::Running) {
             trial.state = TrialState::Interrupted;
         }
@@ -87,41 +76,41 @@ impl Reader {
 
     /// The windows of a trial, in order.
     pub fn windows(&self, trial: i64) -> Result<Vec<Window>> {
-        let rate = self.schema.rate_column();
-        let sql = format!("SELECT *, {rate} AS arrivals FROM windows WHERE trial = ?1 ORDER BY position");
-        self.query(|connection| rows(connection, &sql, [trial], window_of))
+        let sql = "SELECT * FROM windows WHERE trial = ?1 ORDER BY position";
+        self.query(|connection| connection.few_rows(sql, [trial], window_of))
     }
 
     /// The replicas of a trial, in the order they were started.
     pub fn services(&self, trial: i64) -> Result<Vec<ServiceInstance>> {
-        let ports = self.schema.stand_in_ports_column();
-        let sql = format!("SELECT *, {ports} AS ports FROM services WHERE trial = ?1 ORDER BY id");
-        self.query(|connection| rows(connection, &sql, [trial], service_of))
+        let sql = "SELECT * FROM services WHERE trial = ?1 ORDER BY id";
+        self.query(|connection| connection.few_rows(sql, [trial], service_of))
     }
 
     /// How many spans are kept but cannot be read yet: those of a trial that is under way, mostly, until it ends.
     pub fn waiting(&self) -> Result<u64> {
-        if self.schema.has_inbox() { self.query(|connection| Ok(size_of(connection)?.spans)) } else { Ok(0) }
+        self.query(|connection| Ok(size_of(connection)?.spans))
     }
 
     /// How many records of a trial are in the file, and how many were refused.
     pub fn counts(&self, trial: i64) -> Result<Counts> {
-        self.query(|connection| Counts::load(connection, self.schema, trial))?.ok_or(Error::UnknownTrial(trial))
+        self.query(|connection| Counts::load(connection, trial))?.ok_or(Error::UnknownTrial(trial))
     }
 
-    pub(super) fn query<T>(&self, read: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
+    /// What the file holds now, for all queries until this is dropped. It ends by a rollback that has nothing to take back.
+    pub(super) fn snapshot(&self) -> Result<Transaction<'_>> {
+        self.connection.unchecked_transaction().map_err(|error| Error::sqlite(&self.path, error))
+    }
+
+    /// Begins a reading call of several queries, which share its bounds and end with what is returned.
+    pub(super) fn begin(&self) -> Call<'_> {
+        self.connection.begin()
+    }
+
+    /// Reads, within the bounds of a call.
+    pub(super) fn query<T>(&self, read: impl FnOnce(&Bounded) -> rusqlite::Result<T>) -> Result<T> {
+        let _call = self.connection.begin();
         read(&self.connection).map_err(|error| Error::sqlite(&self.path, error))
     }
-}
-
-/// All rows of a query.
-pub(super) fn rows<T>(
-    connection: &Connection,
-    sql: &str,
-    parameters: impl rusqlite::Params,
-    map: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
-) -> rusqlite::Result<Vec<T>> {
-    connection.prepare_cached(sql)?.query_map(parameters, map)?.collect()
 }
 
 /// The single row of `run`, as it is written, and who writes the file.
@@ -131,11 +120,11 @@ pub(super) fn run_of(connection: &Connection) -> rusqlite::Result<(Run, Owner)> 
             id: row.get("id")?,
             experiment: row.get("experiment")?,
             narrows_version: row.get("narrows_version")?,
-            started_ns: row.get("started_ns")?,
-            ended_ns: row.get("ended_ns")?,
+            started_ns: row.get::<_, Instant>("started_ns")?.0,
+            ended_ns: optional_instant(row, "ended_ns")?,
             state: row.get::<_, Word<RunState>>("state")?.0,
             seed: row.get::<_, Json<u64>>("seed")?.0,
-            time_scale: row.get("time_scale")?,
+            time_scale: row.get::<_, Finite>("time_scale")?.0,
             repetitions: row.get("repetitions")?,
             experiment_source: row.get("experiment_source")?,
             environment: row.get::<_, Json<_>>("environment")?.0,
@@ -155,8 +144,8 @@ fn trial_of(row: &Row<'_>) -> rusqlite::Result<Trial> {
         variant: row.get("variant")?,
         repetition: row.get("repetition")?,
         state: row.get::<_, Word<_>>("state")?.0,
-        started_ns: row.get("started_ns")?,
-        ended_ns: row.get("ended_ns")?,
+        started_ns: optional_instant(row, "started_ns")?,
+        ended_ns: optional_instant(row, "ended_ns")?,
         parameters: row.get::<_, Json<_>>("parameters")?.0,
         validity: Validity {
             verdict: row.get::<_, Word<_>>("validity")?.0,
@@ -176,17 +165,9 @@ fn caveats_of(row: &Row<'_>) -> rusqlite::Result<Vec<String>> {
             "{waiting} spans came that cannot be read yet: they are put into tables when their trial ends."
         ));
     }
-    let thinned = match row.get::<_, Count>("spans_thinned") {
-        Ok(Count(thinned)) => thinned,
-        Err(rusqlite::Error::InvalidColumnName(_)) => 0,
-        Err(error) => return Err(error),
-    };
+    let thinned = row.get::<_, Count>("spans_thinned")?.0;
     if thinned > 0 {
-        let stored = match row.get::<_, Count>("spans_thinned_one_in") {
-            Ok(Count(one_in)) => one_in,
-            Err(rusqlite::Error::InvalidColumnName(_)) => 1,
-            Err(error) => return Err(error),
-        };
+        let stored = row.get::<_, Count>("spans_thinned_one_in")?.0;
         let one_in = stored.max(row.get::<_, Count>("spans_one_in")?.0);
         let (preferred, rare) = match stored {
             1 => ("", "what is rare may be missing"),
@@ -204,14 +185,18 @@ fn caveats_of(row: &Row<'_>) -> rusqlite::Result<Vec<String>> {
 }
 
 fn window_of(row: &Row<'_>) -> rusqlite::Result<Window> {
+    let (start_ns, end_ns) = (row.get::<_, Instant>("start_ns")?.0, row.get::<_, Instant>("end_ns")?.0);
+    if end_ns < start_ns {
+        return Err(FromSqlError::OutOfRange(end_ns).into());
+    }
     Ok(Window {
         index: row.get("position")?,
         kind: row.get::<_, Word<_>>("kind")?.0,
         label: row.get("label")?,
-        start_ns: row.get("start_ns")?,
-        end_ns: row.get("end_ns")?,
+        start_ns,
+        end_ns,
         vus: row.get("vus")?,
-        rate: row.get("arrivals")?,
+        rate: row.get::<_, Option<Finite>>("rate")?.map(|rate| rate.0),
     })
 }
 
@@ -222,84 +207,12 @@ fn service_of(row: &Row<'_>) -> rusqlite::Result<ServiceInstance> {
         pid: row.get("pid")?,
         port: row.get("port")?,
         command: row.get::<_, Json<_>>("command")?.0,
-        cpu_limit_cores: row.get("cpu_limit_cores")?,
+        cpu_limit_cores: row.get::<_, Option<Finite>>("cpu_limit_cores")?.map(|cores| cores.0),
         memory_limit_bytes: row.get::<_, Option<Count>>("memory_limit_bytes")?.map(|count| count.0),
-        stand_in_ports: row.get::<_, Json<_>>("ports")?.0,
+        stand_in_ports: row.get::<_, Json<_>>("stand_in_ports")?.0,
     })
 }
 
-/// Opens the file for reading, as far as its place allows.
-pub(super) fn connect(path: &Path) -> Result<Connection> {
-    let error = match first_look(path.as_os_str(), OpenFlags::empty()) {
-        Ok(connection) => return Ok(connection),
-        Err(error) => error,
-    };
-    if !matches!(error.sqlite_error_code(), Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly)) {
-        return Err(Error::sqlite(path, error));
-    }
-    if has_log(path) {
-        return Err(Error::DirectoryReadOnly(path.to_owned()));
-    }
-    // In WAL mode but without a log, in a folder that cannot be written to: nobody can be writing the file.
-    first_look(&immutable_uri(path), OpenFlags::SQLITE_OPEN_URI).map_err(|error| Error::sqlite(path, error))
-}
-
-/// Opens the file and reads its first page, without which SQLite has not opened anything.
-fn first_look(name: &OsStr, more: OpenFlags) -> rusqlite::Result<Connection> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | more;
-    let connection = Connection::open_with_flags(name, flags)?;
-    connection.busy_timeout(BUSY_TIMEOUT)?;
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
-    connection.execute_batch("PRAGMA query_only = ON; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;")?;
-    connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
-    Ok(connection)
-}
-
-fn has_log(path: &Path) -> bool {
-    let mut log = OsString::from(path);
-    log.push("-wal");
-    std::fs::metadata(log).is_ok_and(|metadata| metadata.len() > 0)
-}
-
-fn immutable_uri(path: &Path) -> OsString {
-    let mut uri = String::from("file:");
-    for byte in path.as_os_str().as_bytes() {
-        match byte {
-            b'/' | b'.' | b'-' | b'_' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => uri.push(char::from(*byte)),
-            byte => uri.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    uri.push_str("?immutable=1");
-    uri.into()
-}
-
-fn check(connection: &Connection, path: &Path) -> Result<Schema> {
-    let pragma = |name: &str| -> Result<i64> {
-        connection.pragma_query_value(None, name, |row| row.get(0)).map_err(|error| Error::sqlite(path, error))
-    };
-    if pragma("application_id")? != APPLICATION_ID {
-        return Err(Error::NotARunFile(path.to_owned()));
-    }
-    is_as_long_as_it_says(connection, path)?;
-    match pragma("user_version")? {
-        found if found > SCHEMA_VERSION => {
-            Err(Error::Newer { path: path.to_owned(), found, supported: SCHEMA_VERSION })
-        }
-        found if found < 1 => Err(Error::damaged(path, format!("schema {found}, expected 1 or more"))),
-        found => Ok(Schema(found)),
-    }
-}
-
-/// SQLite itself does not mind when the end of the last page is missing. With a log beside it, a file may be shorter.
-fn is_as_long_as_it_says(connection: &Connection, path: &Path) -> Result<()> {
-    let sql = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size, pragma_journal_mode \
-               WHERE journal_mode <> 'wal'";
-    let size = connection.query_row(sql, [], |row| row.get::<_, Count>(0)).optional();
-    let length = std::fs::metadata(path).map_err(|error| Error::io(path, error))?.len();
-    match size.map_err(|error| Error::sqlite(path, error))? {
-        Some(Count(size)) if length < size => {
-            Err(Error::damaged(path, format!("it is cut off after {length} of {size} bytes")))
-        }
-        _ => Ok(()),
-    }
+fn optional_instant(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<i64>> {
+    Ok(row.get::<_, Option<Instant>>(column)?.map(|instant| instant.0))
 }

@@ -17,7 +17,6 @@ use super::error::{Error, Result};
 use super::inbox::Inbox;
 use super::intern::Strings;
 use super::queue::Lost;
-use super::schema::Schema;
 use super::spans::{Ceiling, Desk, Spans};
 use super::words::json;
 use crate::Kept;
@@ -108,9 +107,7 @@ impl Rows {
         if self.current.as_ref().is_some_and(|current| current.trial == trial) {
             return Ok(());
         }
-        let counts = Counts::load(&self.connection, Schema::NEWEST, trial)
-            .map_err(self.wrap())?
-            .ok_or(Error::UnknownTrial(trial))?;
+        let counts = Counts::load(&self.connection, trial).map_err(self.wrap())?.ok_or(Error::UnknownTrial(trial))?;
         self.save_counts()?;
         let count_series = "SELECT count(*) FROM series WHERE trial = ?1";
         let series_count: i64 =

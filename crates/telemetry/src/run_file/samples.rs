@@ -4,27 +4,25 @@
 //! distributions do not.
 
 use narrows_model::load::{ErrorKind, Sample};
-use rusqlite::{Connection, Row};
+use rusqlite::Row;
 
+use super::bounds::Bounded;
 use super::error::Result;
-use super::reader::{Reader, rows};
-use super::schema::Schema;
+use super::reader::Reader;
 use super::words::{Count, Word};
 
 impl Reader {
     /// The sampled requests of a trial, by intended send.
     pub fn samples(&self, trial: i64) -> Result<Vec<Sample>> {
-        self.query(|connection| samples_of(connection, self.schema, trial))
+        self.query(|connection| samples_of(connection, trial))
     }
 }
 
-fn samples_of(connection: &Connection, schema: Schema, trial: i64) -> rusqlite::Result<Vec<Sample>> {
-    let sql = format!(
-        "SELECT (SELECT text FROM strings WHERE id = s.scenario) AS scenario_name, {} AS request_name, s.* \
-         FROM sample_rows AS s WHERE s.trial = ?1 ORDER BY s.intended_ns, s.id",
-        schema.sample_request_column()
-    );
-    rows(connection, &sql, [trial], sample_of)
+fn samples_of(connection: &Bounded, trial: i64) -> rusqlite::Result<Vec<Sample>> {
+    let sql = "SELECT (SELECT text FROM strings WHERE id = s.scenario) AS scenario_name, \
+               coalesce((SELECT text FROM strings WHERE id = s.request), '') AS request_name, s.* \
+               FROM sample_rows AS s WHERE s.trial = ?1 ORDER BY s.intended_ns, s.id";
+    connection.rows(sql, [trial], sample_of)
 }
 
 fn sample_of(row: &Row<'_>) -> rusqlite::Result<Sample> {

@@ -1,12 +1,13 @@
--- The tables of a run file, schema 6. Sampled requests are in samples.sql, spans in spans.sql and inbox.sql.
+-- The tables of a run file, version 1. Those of spans are in spans.sql.
 --
 -- Tables that end in `_rows`, `points` and `strings` are made for writing: integer ids, interned text, ids as blobs.
 -- People and programs query the views (views.sql), whose names and columns are the interface;
--- docs/reference/run-file.md describes every one. Times are nanoseconds since the Unix epoch in columns named *_ns. No table is STRICT, so that SQLite 3.31
--- (2020) and later open the file. A new version may add tables, views and columns; it raises user_version.
+-- docs/reference/run-file.md describes every one. Times are nanoseconds since the
+-- Unix epoch in columns named *_ns. No table is STRICT, so that SQLite 3.31 (2020) and later open the file. Any change to
+-- a table, a view or an index raises user_version: a file is read only if it declares exactly what is declared here.
 
 PRAGMA application_id = 0x4e525257; -- "NRRW"
-PRAGMA user_version = 7;
+PRAGMA user_version = 1;
 
 CREATE TABLE run (
     id TEXT NOT NULL PRIMARY KEY,
@@ -124,6 +125,24 @@ CREATE TABLE load_latency_rows (
     count INTEGER NOT NULL,
     PRIMARY KEY (second, measure, lower_ns)
 ) WITHOUT ROWID;
+
+-- A bounded sample of single requests.
+CREATE TABLE sample_rows (
+    id INTEGER PRIMARY KEY,
+    trial INTEGER NOT NULL REFERENCES trials (id),
+    scenario INTEGER NOT NULL, -- strings.id
+    request INTEGER, -- strings.id; NULL stands for no name
+    vu INTEGER NOT NULL,
+    intended_ns INTEGER NOT NULL,
+    sent_ns INTEGER NOT NULL,
+    done_ns INTEGER NOT NULL,
+    status INTEGER NOT NULL,
+    error TEXT CHECK (error IN ('connect', 'reset', 'timeout', 'protocol', 'status', 'check')),
+    bytes INTEGER NOT NULL,
+    trace_id BLOB CHECK (length(trace_id) = 16),
+    weight REAL NOT NULL
+);
+CREATE INDEX sample_rows_by_time ON sample_rows (trial, intended_ns);
 
 -- Telemetry ----------------------------------------------------------------------------------------------------------
 

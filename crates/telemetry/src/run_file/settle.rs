@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use narrows_model::run::RunState;
 use narrows_model::trace::Span;
-use rusqlite::{Connection, ErrorCode};
+use rusqlite::ErrorCode;
 
+use super::bounds::Bounds;
 use super::error::{Error, Result};
 use super::inbox::{SLICE_SPANS, Size};
 use super::reader::run_of;
 use super::rows::Rows;
-use super::{Limits, file};
+use super::{Limits, open};
 use crate::Kept;
 use crate::otlp::convert::{Packed, unpack};
 
@@ -102,7 +103,8 @@ pub(super) fn settle(path: &Path, waiting: u64) -> Result<()> {
 }
 
 fn settle_at_once(path: &Path) -> Result<()> {
-    let connection = open(path).map_err(|error| Error::sqlite(path, error))?;
+    let connection = open::for_writing(path, Bounds::of_file(path))?;
+    connection.busy_timeout(BUSY_TIMEOUT).map_err(|error| Error::sqlite(path, error))?;
     let mut rows = Rows::new(connection, path, Limits::default());
     rows.begin()?;
     let (run, owner) = run_of(&rows.connection).map_err(rows.wrap())?;
@@ -112,14 +114,6 @@ fn settle_at_once(path: &Path) -> Result<()> {
     }
     while rows.settle_some()? > 0 {}
     rows.commit()
-}
-
-fn open(path: &Path) -> rusqlite::Result<Connection> {
-    let connection = file::open(path)?;
-    connection.busy_timeout(BUSY_TIMEOUT)?;
-    // Other people's runs are mailed around.
-    connection.execute_batch("PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON")?;
-    Ok(connection)
 }
 
 fn is_read_only(error: &rusqlite::Error) -> bool {

@@ -1,4 +1,4 @@
--- The tables of spans, schema 5 and later. By themselves, because older files get them when their run is resumed.
+-- The tables of spans.
 --
 -- What many spans have in common is one row of span_shape_rows, what they differ in is in the row of the span. A text of
 -- a shape that says "template" is a format of SQLite's printf() over a1 to a9 of the span: `{"http.route":"/a","n":%s}`.
@@ -82,3 +82,11 @@ CREATE TABLE span_count_rows (
     weight REAL NOT NULL,
     PRIMARY KEY (trial, service, name, kind, status)
 ) WITHOUT ROWID;
+
+-- Spans that were accepted and are no rows of span_rows yet. Empty once the run has ended.
+CREATE TABLE inbox_rows (
+    id INTEGER PRIMARY KEY, -- in the order in which they came
+    trial INTEGER NOT NULL REFERENCES trials (id),
+    spans INTEGER NOT NULL, -- how many
+    packed BLOB NOT NULL -- the spans, in a form of Narrows' own
+);

@@ -13,8 +13,8 @@ use std::collections::BinaryHeap;
 use narrows_model::run::Window;
 use narrows_model::trace::TraceId;
 
-/// The most that one trace may stand for. Larger weights are no sampling rates, and could not be added up.
-const WEIGHT_MAX: f64 = 1e9;
+use super::words::plausible_weight;
+
 /// How many times as likely a trace with a failed span is taken.
 const FAVOUR_OF_FAILED: f64 = 10.0;
 /// How many hashes there are.
@@ -118,8 +118,7 @@ impl<'a> Choice<'a> {
         let places = self.places;
         let holds = |window: &Window| (window.start_ns..window.end_ns).contains(&start_ns);
         if let Some((_, candidates)) = self.windows.iter_mut().find(|(window, _)| holds(window)) {
-            let weight = if weight > 0.0 { weight.min(WEIGHT_MAX) } else { 1.0 };
-            candidates.see(id, weight, has_failed, places);
+            candidates.see(id, plausible_weight(weight), has_failed, places);
         }
     }
 

@@ -1,13 +1,4 @@
--- The views of a run file: what people and programs query. Run over tables of the newest schema, also over those of an
--- older one once it was brought up to date.
-
-DROP VIEW IF EXISTS load_seconds;
-DROP VIEW IF EXISTS load_latency;
-DROP VIEW IF EXISTS samples;
-DROP VIEW IF EXISTS spans;
-DROP VIEW IF EXISTS span_counts;
-DROP VIEW IF EXISTS metrics;
-DROP VIEW IF EXISTS logs;
+-- The views of a run file: what people and programs query.
 
 CREATE VIEW load_seconds AS
 SELECT s.trial,

@@ -52,6 +52,59 @@ impl FromSql for Count {
     }
 }
 
+/// The latest instant that is read, in nanoseconds since the Unix epoch: in the year 2116. Differences of instants, and
+/// sums of one and a few hours, fit an `i64`.
+const INSTANT_NS_MAX: i64 = 1 << 62;
+/// The most that one span or trace may stand for. Larger weights are no sampling rates, and could not be added up.
+const WEIGHT_MAX: f64 = 1e9;
+/// The largest number that is read as an [`Addend`].
+const ADDEND_MAX: u64 = 1 << 40;
+
+/// A column with an instant that Narrows wrote itself, in nanoseconds since the Unix epoch: 0 to [`INSTANT_NS_MAX`].
+pub(super) struct Instant(pub(super) i64);
+
+impl FromSql for Instant {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        match value.as_i64()? {
+            number @ 0..=INSTANT_NS_MAX => Ok(Instant(number)),
+            number => Err(FromSqlError::OutOfRange(number)),
+        }
+    }
+}
+
+/// An instant of somebody else's clock, which may say anything, within the range of [`Instant`].
+pub(super) fn plausible(instant_ns: i64) -> i64 {
+    instant_ns.clamp(0, INSTANT_NS_MAX)
+}
+
+/// What a span or a trace stands for, as a number that can be added up. One that is not a positive number says nothing: it
+/// stands for itself.
+pub(super) fn plausible_weight(weight: f64) -> f64 {
+    if weight > 0.0 { weight.min(WEIGHT_MAX) } else { 1.0 }
+}
+
+/// A column with a count that is added up with others: 0 to 2⁴⁰, so that the sum of millions of them fits a `u64`.
+pub(super) struct Addend(pub(super) u64);
+
+impl FromSql for Addend {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        match Count::column_result(value)?.0 {
+            number @ 0..=ADDEND_MAX => Ok(Addend(number)),
+            number => Err(FromSqlError::OutOfRange(signed(number))),
+        }
+    }
+}
+
+/// A column with a number that is finite.
+pub(super) struct Finite(pub(super) f64);
+
+impl FromSql for Finite {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        let number = value.as_f64()?;
+        if number.is_finite() { Ok(Finite(number)) } else { Err(FromSqlError::InvalidType) }
+    }
+}
+
 /// OTLP's number of a span kind.
 pub(super) fn kind_number(kind: SpanKind) -> i64 {
     match kind {
@@ -93,6 +146,30 @@ pub(super) fn signed(count: u64) -> i64 {
 mod tests {
     use super::*;
     use narrows_model::run::{RunState, TrialState, Verdict, WindowKind};
+
+    #[test]
+    fn numbers_out_of_their_range_are_errors() {
+        let integer = ValueRef::Integer;
+        for (number, is_instant, is_addend) in [
+            (0, true, true),
+            (1 << 40, true, true),
+            ((1 << 40) + 1, true, false),
+            (1 << 62, true, false),
+            ((1 << 62) + 1, false, false),
+            (-1, false, false),
+            (i64::MIN, false, false),
+        ] {
+            assert_eq!(Instant::column_result(integer(number)).is_ok(), is_instant, "{number}");
+            assert_eq!(Addend::column_result(integer(number)).is_ok(), is_addend, "{number}");
+        }
+        for number in [f64::INFINITY, f64::NEG_INFINITY, f64::NAN] {
+            assert!(Finite::column_result(ValueRef::Real(number)).is_err(), "{number}");
+        }
+        assert!(Instant::column_result(ValueRef::Real(1.0)).is_err() && Finite::column_result(ValueRef::Null).is_err());
+        assert_eq!([i64::MIN, 5, i64::MAX].map(plausible), [0, 5, 1 << 62]);
+        let weights = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -1.0, 0.0, 2.5, 1e300];
+        assert_eq!(weights.map(plausible_weight), [1.0, 1e9, 1.0, 1.0, 1.0, 2.5, 1e9]);
+    }
 
     #[test]
     fn words_read_back_as_what_was_written() {

@@ -1,8 +1,7 @@
 //! What each operation of a trial did, and what the calls of its own code came to, over all spans of the trial.
 //!
 //! The decisions: all spans are read in one pass in the order they lie in the file, which is that of their traces, and
-//! counted trace by trace, so that no more than one trace is in memory. Only older files, which lie in another order,
-//! are sorted into traces first. Of each span about a hundred bytes are looked at; what its shape says is read once.
+//! counted trace by trace, so that no more than one trace is in memory. Of each span about a hundred bytes are looked at; what its shape says is read once.
 //!
 //! A call belongs to the nearest server span above it, of its own service. Which traces are shown as samples is decided
 //! elsewhere, and nothing here depends on it.
@@ -15,27 +14,22 @@ mod tally;
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::operation::OperationEvidence;
 use narrows_model::trace::SpanKind;
-use rusqlite::Connection;
 
 use self::ancestry::Ancestry;
 use self::tally::Tally;
-use super::schema::Schema;
+use super::bounds::Bounded;
 
 /// Spans of one trace that are looked at, earliest first; later ones count nowhere.
 const TRACE_SPANS_MAX: usize = 10_000;
 
 /// The operations of a trial by service and name. Of the trial's evidence only the trial and its windows are read.
-pub(super) fn operations_of(
-    connection: &Connection,
-    schema: Schema,
-    trial: &TrialEvidence,
-) -> rusqlite::Result<Vec<OperationEvidence>> {
+pub(super) fn operations_of(connection: &Bounded, trial: &TrialEvidence) -> rusqlite::Result<Vec<OperationEvidence>> {
     if trial.counted_windows().next().is_none() {
         return Ok(Vec::new());
     }
     let mut tally = Tally::new(connection, trial);
     let mut ancestry = Ancestry::default();
-    spans::each_trace(connection, schema, trial.trial.id, TRACE_SPANS_MAX, |trace| {
+    spans::each_trace(connection, trial.trial.id, TRACE_SPANS_MAX, |trace| {
         ancestry.enter(trace);
         for span in trace {
             match span.kind {

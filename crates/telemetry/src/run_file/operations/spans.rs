@@ -7,17 +7,11 @@ use std::collections::{HashMap, HashSet};
 
 use narrows_model::trace::{SpanKind, SpanStatus};
 use rusqlite::types::FromSqlError;
-use rusqlite::{Connection, OptionalExtension, Row};
+use rusqlite::{OptionalExtension, Row};
 
-use super::super::reader::rows;
-use super::super::schema::Schema;
-use super::super::words::{Count, kind_of, status_of};
+use super::super::bounds::Bounded;
+use super::super::words::{kind_of, plausible, plausible_weight, status_of};
 
-/// The most that one span may stand for. Larger weights are no sampling rates, and could not be added up.
-const WEIGHT_MAX: f64 = 1e9;
-/// Spans of one trial of an older file, which must all be in memory to be sorted into traces: as many as such a file
-/// keeps of one. Of a file that holds more, made by another program, the first ones are read.
-const SORTED_SPANS_MAX: usize = 2_000_000;
 /// Shapes that are remembered at a time.
 const KNOWN_SHAPES_MAX: usize = 262_144;
 /// Texts of each kind of status; more are not in use.
@@ -59,33 +53,9 @@ pub(super) enum Outcome {
     Failed,
 }
 
-/// Shows the spans of a trial trace by trace, in no particular order.
+/// Shows the spans of a trial trace by trace. They lie in the order of their traces, so no more than one is in memory.
 pub(super) fn each_trace(
-    connection: &Connection,
-    schema: Schema,
-    trial: i64,
-    spans_max: usize,
-    mut show: impl FnMut(&[Seen]) -> rusqlite::Result<()>,
-) -> rusqlite::Result<()> {
-    if schema.has_shapes() {
-        return each_shaped_trace(connection, schema, trial, spans_max, show);
-    }
-    let mut spans = read_older(connection, schema, trial, SORTED_SPANS_MAX)?;
-    spans.sort_unstable_by_key(|span| span.trace);
-    let mut trace = Vec::new();
-    for spans in spans.chunk_by(|one, next| one.trace == next.trace) {
-        trace.clear();
-        trace.extend_from_slice(spans);
-        keep_earliest(&mut trace, spans_max);
-        show(&trace)?;
-    }
-    Ok(())
-}
-
-/// The spans of a trial lie in the order of their traces, so that no more than one trace is in memory.
-fn each_shaped_trace(
-    connection: &Connection,
-    schema: Schema,
+    connection: &Bounded,
     trial: i64,
     spans_max: usize,
     mut show: impl FnMut(&[Seen]) -> rusqlite::Result<()>,
@@ -96,8 +66,7 @@ fn each_shaped_trace(
     let mut shapes = Shapes::new(connection, trial)?;
     let sql = "SELECT trace, shape, span_id, parent_span_id, start_ns, length_ns, db_charge \
                FROM span_rows NOT INDEXED WHERE trace BETWEEN ?1 AND ?2 ORDER BY trace";
-    let weight_of = format!("SELECT {} FROM trace_rows AS t WHERE t.id = ?1", schema.trace_weight_column());
-    let mut weight_of = connection.prepare(&weight_of)?;
+    let mut weight_of = connection.prepare("SELECT weight FROM trace_rows WHERE id = ?1")?;
     let mut weight: Option<(i64, f64)> = None;
     let mut statement = connection.prepare(sql)?;
     let mut rows = statement.query((first, last))?;
@@ -135,14 +104,14 @@ fn keep_earliest(trace: &mut Vec<Seen>, spans_max: usize) {
 /// What is common to the spans of each shape of a trial. As many as fit are remembered: where names have ids in them,
 /// there is a shape for every span.
 struct Shapes<'a> {
-    connection: &'a Connection,
+    connection: &'a Bounded,
     trial: i64,
     statuses: Statuses,
     known: HashMap<i64, Option<Seen>>,
 }
 
 impl<'a> Shapes<'a> {
-    fn new(connection: &'a Connection, trial: i64) -> rusqlite::Result<Self> {
+    fn new(connection: &'a Bounded, trial: i64) -> rusqlite::Result<Self> {
         Ok(Self { connection, trial, statuses: Statuses::read(connection)?, known: HashMap::new() })
     }
 
@@ -164,28 +133,6 @@ impl<'a> Shapes<'a> {
     }
 }
 
-/// The spans of a trial of an older file, in the order they came.
-fn read_older(connection: &Connection, schema: Schema, trial: i64, spans_max: usize) -> rusqlite::Result<Vec<Seen>> {
-    let extent = "SELECT min(id), max(id), count(*) FROM span_rows INDEXED BY span_rows_by_time WHERE trial = ?1";
-    let (first, last, count): (Option<i64>, Option<i64>, Count) =
-        connection.query_row(extent, [trial], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
-    let statuses = Statuses::read(connection)?;
-    let sql = format!(
-        "SELECT trace_id, span_id, parent_span_id, service, name, kind, start_ns, end_ns, status, weight, http_status, \
-         db_system, db_status, server_address, server_port, error_type, {} \
-         FROM span_rows NOT INDEXED WHERE trial = ?1 AND id BETWEEN ?2 AND ?3 ORDER BY id LIMIT ?4",
-        schema.charge_column()
-    );
-    let mut statement = connection.prepare(&sql)?;
-    let limit = i64::try_from(spans_max).unwrap_or(i64::MAX);
-    let mut rows = statement.query((trial, first, last, limit))?;
-    let mut spans = Vec::with_capacity(spans_max.min(usize::try_from(count.0).unwrap_or(usize::MAX)));
-    while let Some(row) = rows.next()? {
-        spans.push(statuses.seen(row)?);
-    }
-    Ok(spans)
-}
-
 /// The ids of the texts that tell how a call ended.
 struct Statuses {
     /// As a database's status or as a type of error: the caller asks for too much.
@@ -195,12 +142,12 @@ struct Statuses {
 }
 
 impl Statuses {
-    fn read(connection: &Connection) -> rusqlite::Result<Self> {
+    fn read(connection: &Bounded) -> rusqlite::Result<Self> {
         let throttled = "SELECT id FROM strings WHERE text IN ('429', 'RESOURCE_EXHAUSTED') OR text GLOB 'Throttl*' \
                          OR text GLOB 'ProvisionedThroughputExceeded*' LIMIT ?1";
         let failed = "SELECT id FROM strings WHERE text >= '400' AND text < '600' AND text GLOB '[45][0-9][0-9]' \
                       LIMIT ?1";
-        let ids = |sql| rows(connection, sql, [STATUSES_MAX], |row| row.get::<_, u32>(0));
+        let ids = |sql| connection.rows(sql, [STATUSES_MAX], |row| row.get::<_, u32>(0));
         Ok(Self { throttled: ids(throttled)?.into_iter().collect(), failed: ids(failed)?.into_iter().collect() })
     }
 
@@ -216,7 +163,7 @@ impl Statuses {
             parent: parent.map_or(0, u64::from_be_bytes),
             start_ns: row.get(6)?,
             end_ns: row.get(7)?,
-            weight: bounded(weight),
+            weight: plausible_weight(weight),
             charge: charge_of(row, 16)?,
             service: row.get(3)?,
             name: row.get(4)?,
@@ -264,15 +211,10 @@ fn charge_of(row: &Row<'_>, at: usize) -> rusqlite::Result<f64> {
     Ok(charge.unwrap_or(f64::NAN))
 }
 
-/// A weight that can be added up; one that is not a positive number says nothing.
-fn bounded(weight: f64) -> f64 {
-    if weight > 0.0 { weight.min(WEIGHT_MAX) } else { 1.0 }
-}
-
 impl Seen {
     /// A span whose trace stands for so many.
     fn times(self, traces: f64) -> Self {
-        Self { weight: bounded(self.weight * bounded(traces)), ..self }
+        Self { weight: plausible_weight(self.weight * plausible_weight(traces)), ..self }
     }
 
     /// A span of this shape: the rest is what its row says.
@@ -283,8 +225,8 @@ impl Seen {
             trace: u128::from(trace.unsigned_abs()),
             span: u64::from_be_bytes(row.get(2)?),
             parent: parent.map_or(0, u64::from_be_bytes),
-            start_ns,
-            end_ns: start_ns.saturating_add(row.get(5)?),
+            start_ns: plausible(start_ns),
+            end_ns: plausible(start_ns.saturating_add(row.get(5)?)),
             charge: charge_of(row, 6)?,
             ..self
         })

@@ -9,8 +9,8 @@ use std::ops::Range;
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::histogram::Histogram;
 use narrows_model::operation::{CallEvidence, CallSecond, OperationEvidence, OperationSecond};
-use rusqlite::Connection;
 
+use super::super::bounds::Bounded;
 use super::smallest::Smallest;
 use super::spans::{Outcome, Seen, Target};
 
@@ -60,7 +60,7 @@ struct Call {
 }
 
 impl<'a> Tally<'a> {
-    pub(super) fn new(connection: &'a Connection, trial: &TrialEvidence) -> Self {
+    pub(super) fn new(connection: &'a Bounded, trial: &TrialEvidence) -> Self {
         Self { texts: Texts(connection), operations: Smallest::new(OPERATIONS_MAX), extent: extent_of(trial) }
     }
 
@@ -181,12 +181,14 @@ fn floor_to_second(instant_ns: i64) -> i64 {
 
 /// The `strings` table.
 #[derive(Debug, Clone, Copy)]
-struct Texts<'a>(&'a Connection);
+struct Texts<'a>(&'a Bounded);
 
 impl Texts<'_> {
     fn get(self, id: u32) -> rusqlite::Result<String> {
         let mut find = self.0.prepare_cached("SELECT text FROM strings WHERE id = ?1")?;
-        find.query_row([id], |row| row.get(0))
+        let text: String = find.query_row([id], |row| row.get(0))?;
+        self.0.collect(text.len())?;
+        Ok(text)
     }
 
     fn target(self, target: Target) -> rusqlite::Result<String> {

@@ -1,9 +1,8 @@
 //! Questions to a run file: any SQL that only reads, and what KQL was compiled to.
 //!
-//! Every question gets a connection of its own with everything that may be asked about: the tables and views of the
-//! newest schema, whatever the file's own is, and the functions that KQL needs. It can write nothing and open nothing
-//! else, and it is bounded in time, rows and memory. Here is no KQL: that is compiled elsewhere, into SQL and the types
-//! of its columns.
+//! Every question gets a connection of its own with the tables and views of the file and the functions that KQL needs. It
+//! can write nothing and open nothing else, and it is bounded in time, rows and memory. Here is no KQL: that is compiled
+//! elsewhere, into SQL and the types of its columns.
 
 mod budget;
 mod cells;
@@ -11,7 +10,6 @@ mod error;
 mod functions;
 mod guard;
 mod session;
-mod views;
 
 use std::time::Duration;
 
@@ -66,7 +64,7 @@ impl Reader {
     }
 
     fn answer(&self, sql: &str, columns: Option<&[Column]>, limits: &QueryLimits) -> Result<Table, QueryError> {
-        let session = Session::open(&self.path, self.schema, limits.time)?;
+        let session = Session::open(&self.path, limits.time)?;
         let failed = |error| self.explain(&session, sql, error, limits);
         let mut statement = session.connection.prepare(sql).map_err(failed)?;
         check(&statement)?;

@@ -29,11 +29,9 @@ use rusqlite::{Connection, params};
 
 use self::gone::Gone;
 use self::passes::Passes;
-pub(super) use self::request_name::RequestName;
 use self::row::Inserts;
 use self::shape::Shapes;
 use self::tally::{Added, Tally};
-pub(super) use self::template::fixed;
 use self::thinning::Thinning;
 use self::traces::{Known, Traces};
 use super::counts::Counts;

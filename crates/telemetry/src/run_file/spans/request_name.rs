@@ -16,7 +16,7 @@ const OWN_NAME: &str = "microsoft.request.name";
 
 /// Where the name of a request comes from.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(in crate::run_file) enum RequestName<'a> {
+pub(super) enum RequestName<'a> {
     /// The span is no request.
     Absent,
     /// The span's own.
@@ -29,12 +29,7 @@ pub(in crate::run_file) enum RequestName<'a> {
 
 impl<'a> RequestName<'a> {
     /// Decides.
-    pub(in crate::run_file) fn of(
-        kind: SpanKind,
-        name: &'a str,
-        facts: &'a SpanFacts,
-        attributes: &'a Map<String, Value>,
-    ) -> Self {
+    pub(super) fn of(kind: SpanKind, name: &'a str, facts: &'a SpanFacts, attributes: &'a Map<String, Value>) -> Self {
         if !matches!(kind, SpanKind::Server | SpanKind::Consumer) {
             return RequestName::Absent;
         }
@@ -65,7 +60,7 @@ impl<'a> RequestName<'a> {
     }
 
     /// The name; none where there is none, and where each span has its own.
-    pub(in crate::run_file) fn text(self) -> Option<Cow<'a, str>> {
+    pub(super) fn text(self) -> Option<Cow<'a, str>> {
         match self {
             RequestName::Absent | RequestName::OfAddress => None,
             RequestName::OfSpan(name) => Some(Cow::Borrowed(name)),

@@ -6,11 +6,10 @@
 use std::collections::HashMap;
 
 use narrows_model::trace::Span;
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Row, params};
 
 use super::keyed::Keyed;
 use crate::run_file::intern::Strings;
-use crate::run_file::reader::rows;
 use crate::run_file::words::{kind_number, signed, status_number};
 
 /// Kinds of one trial that are counted by name. At most as many again are counted without one.
@@ -74,11 +73,13 @@ pub(super) struct Tally {
 impl Tally {
     /// Takes up counting a trial.
     pub(super) fn load(connection: &Connection, trial: i64) -> rusqlite::Result<Self> {
-        let sql = "SELECT service, name, kind, status FROM span_count_rows WHERE trial = ?1";
-        let kinds = rows(connection, sql, [trial], |row| {
-            Ok(Counted { service: row.get(0)?, name: row.get(1)?, kind: row.get(2)?, status: row.get(3)? })
-        })?;
-        let added = kinds.into_iter().map(|kind| (kind, Added::default())).collect();
+        let sql = "SELECT service, name, kind, status FROM span_count_rows WHERE trial = ?1 LIMIT ?2";
+        let kind_of = |row: &Row<'_>| {
+            let kind = Counted { service: row.get(0)?, name: row.get(1)?, kind: row.get(2)?, status: row.get(3)? };
+            Ok((kind, Added::default()))
+        };
+        let mut kinds = connection.prepare(sql)?;
+        let added = kinds.query_map((trial, 2 * KINDS_MAX as i64), kind_of)?.collect::<rusqlite::Result<_>>()?;
         Ok(Self { trial, added, dirty: Vec::new() })
     }
 

@@ -16,11 +16,6 @@ pub(super) enum Part<'a> {
     Slot(usize),
 }
 
-/// The template of a text that is the same for all spans of a shape.
-pub(in crate::run_file) fn fixed(text: &str) -> String {
-    of_parts(&[Part::Fixed(text)])
-}
-
 /// The template of a text.
 pub(super) fn of_parts(parts: &[Part<'_>]) -> String {
     let (mut template, mut next) = (String::new(), 0);

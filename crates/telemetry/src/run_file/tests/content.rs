@@ -193,6 +193,7 @@ fn a_failed_write_is_told_and_leaves_nothing_half() {
     assert!(refused.to_string().contains("disk is full"), "{refused}");
     assert_eq!(wait(recorder.spans(trace(1, T0).spans)), kept(2), "the next one has its chance");
     file.finish(RunState::Failed).unwrap();
+    Connection::open(place.path()).unwrap().execute_batch("DROP TRIGGER full").unwrap();
     let read = Reader::open(&place.path()).unwrap().counts(1).unwrap();
     assert_eq!((read.logs, read.spans), (Count::default(), Count { stored: 2, refused: 0 }));
 }
@@ -364,4 +365,14 @@ fn every_column_is_on_its_reference_page() {
         let section = section.split("\n## ").next().unwrap();
         assert!(section.contains(&format!("`{column}`")), "{name}.{column} is not described");
     }
+}
+
+#[test]
+fn ports_of_sidecars_are_kept() {
+    let place = Place::new();
+    let (file, recorder) = started(&place.path(), Limits::default());
+    let beside = ServiceInstance { stand_in_ports: vec![9001, 9002], ..service(0) };
+    recorder.put_service(1, &beside).unwrap();
+    file.finish(RunState::Complete).unwrap();
+    assert_eq!(Reader::open(&place.path()).unwrap().services(1).unwrap(), [beside]);
 }

@@ -5,10 +5,6 @@ use super::*;
 use crate::otlp::convert::{Packed, spans_to_keep};
 use crate::otlp::{Format, Weights, encode};
 
-/// Makes a file of schema 5 of one of schema 7.
-pub(super) const TO_SCHEMA_5: &str = "DROP TABLE inbox_rows; ALTER TABLE services DROP COLUMN stand_in_ports; \
-     PRAGMA user_version = 5;";
-
 /// These spans as an exporter sends them and the receiver packs them.
 pub(super) fn packed(spans: Vec<Span>) -> Packed {
     let count = spans.len();
@@ -35,7 +31,7 @@ fn span(number: u64) -> Span {
     }
 }
 
-fn spans(numbers: std::ops::Range<u64>) -> Vec<Span> {
+pub(super) fn spans(numbers: std::ops::Range<u64>) -> Vec<Span> {
     numbers.map(span).collect()
 }
 
@@ -119,26 +115,6 @@ fn what_a_killed_process_left_is_there_for_whoever_opens_the_file() {
     file.finish(RunState::Interrupted).unwrap();
     assert_eq!(row(&resumed.path(), "SELECT count(*) FROM span_rows"), "0");
     assert_eq!(row(&resumed.path(), "PRAGMA integrity_check"), "ok");
-}
-
-#[test]
-fn a_file_of_schema_5_is_read_as_it_is_and_lets_spans_wait_once_it_is_resumed() {
-    let place = Place::new();
-    let (file, recorder) = with_windows(&place, Limits::default());
-    send(&recorder, 0..200);
-    file.finish(RunState::Interrupted).unwrap();
-    let expected = evidence(&place.path());
-    Connection::open(place.path()).unwrap().execute_batch(TO_SCHEMA_5).unwrap();
-    assert_eq!(evidence(&place.path()), expected);
-    assert_eq!(super::query::first(&place, "SELECT count(*) FROM spans"), "200");
-    assert_eq!(row(&place.path(), "PRAGMA user_version"), "5", "reading changes nothing");
-    let (file, ..) = RunFile::resume(&place.path()).unwrap();
-    file.recorder().set_trial(Some(1));
-    send(&file.recorder(), 200..300);
-    assert_eq!(waiting(&place.path()), 100);
-    file.finish(RunState::Complete).unwrap();
-    assert_eq!(row(&place.path(), "PRAGMA user_version"), SCHEMA_VERSION.to_string());
-    assert_eq!(row(&place.path(), "SELECT count(*) FROM spans"), "300");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod content;
 mod door;
+mod hostile;
 mod inbox;
 mod insights;
 mod kills;

@@ -1,4 +1,4 @@
-//! Questions to a run file: what is let through, how far it may go, and older files.
+//! Questions to a run file: what is let through, and how far it may go.
 
 use narrows_model::table::{Cell as TableCell, Chart, Column, ColumnType, Table};
 
@@ -205,46 +205,4 @@ fn damage_is_an_error_and_never_a_panic() {
         failed += usize::from(asked.is_err());
     }
     assert!(failed > 0, "some of it must have mattered");
-}
-
-/// Takes from a file what schema 1 had not: views, columns of views, columns of tables.
-fn make_older(path: &Path) {
-    let connection = Connection::open(path).unwrap();
-    let view: String =
-        connection.query_row("SELECT sql FROM sqlite_schema WHERE name = 'spans'", [], |row| row.get(0)).unwrap();
-    let columns: String = connection
-        .query_row(
-            "SELECT group_concat(name) FROM pragma_table_info('spans') WHERE name NOT IN ('db_charge', 'resend_count')",
-            [],
-            |row| row.get(0),
-        )
-        .unwrap();
-    for name in ["requests", "dependencies", "exceptions", "traces", "customMetrics", "performanceCounters"] {
-        connection.execute_batch(&format!("DROP VIEW {name}")).unwrap();
-    }
-    let newer = view.replacen("VIEW spans", "VIEW newer_spans", 1);
-    let script = format!(
-        "DROP VIEW spans; {newer}; CREATE VIEW spans AS SELECT {columns} FROM newer_spans; \
-         CREATE VIEW requests AS SELECT span_id AS id FROM spans; ALTER TABLE windows DROP COLUMN rate; \
-         DROP VIEW load_latency; PRAGMA user_version = 1;"
-    );
-    connection.execute_batch(&script).unwrap();
-}
-
-#[test]
-fn any_question_can_be_asked_of_an_older_file() {
-    let place = finished();
-    make_older(&place.path());
-    let before = std::fs::read(place.path()).unwrap();
-    for (sql, expected) in [
-        ("SELECT count(*), count(db_charge), count(resend_count), count(db_system) FROM spans", "6|0|0|3"),
-        ("SELECT name, operation_Name, charge FROM dependencies LIMIT 1", "SELECT invoices|GET /api/invoices|NULL"),
-        ("SELECT name, success FROM requests LIMIT 1", "GET /api/invoices|1"),
-        ("SELECT count(*), count(rate), max(position) FROM windows", "2|0|1"),
-        ("SELECT count(*), count(lower_ns) FROM load_latency", "0|0"),
-        ("SELECT count(*) FROM performanceCounters", "3"),
-    ] {
-        assert_eq!(first(&place, sql), expected, "{sql}");
-    }
-    assert_eq!(std::fs::read(place.path()).unwrap(), before);
 }

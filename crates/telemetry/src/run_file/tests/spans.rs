@@ -261,3 +261,48 @@ fn names_without_end_are_kept_and_counted_together() {
                (SELECT arrived FROM span_counts WHERE name = '(other names)') FROM span_counts";
     assert_eq!(row(&place.path(), sql), "12000|10001|12000|2000");
 }
+
+/// Two traces of calls by RPC, messaging and HTTP templates, some of whose attributes differ from span to span.
+fn remote_calls() -> Vec<Span> {
+    let span = |number: u8| {
+        let given = match number % 3 {
+            0 => json!({ "rpc.system": "grpc", "rpc.service": "Cart", "rpc.method": "Add", "rpc.grpc.status_code": 4 }),
+            1 => json!({
+                "messaging.system": "kafka", "messaging.operation": "publish", "messaging.batch.message_count": number,
+                "messaging.destination.name": format!("replies {number} 100 %"),
+            }),
+            _ => {
+                json!({ "url.template": "/a/{id}", "peer.service": "b", "db.collection.name": "c", "http.method": "GET",
+                "url.path": format!("/a/{number}") })
+            }
+        };
+        let given = attributes(given);
+        let facts = facts(&given);
+        let span = trace(1 + number % 2, T0 + 11 * SECOND + i64::from(number)).spans.remove(0);
+        Span { span_id: [number + 1; 8], facts, attributes: given, name: "work".into(), ..span }
+    };
+    (0..30).map(span).collect()
+}
+
+#[test]
+fn every_fact_of_a_remote_call_has_a_column_and_stays_when_the_run_is_resumed() {
+    let place = Place::new();
+    let (file, recorder) = started(&place.path(), Limits::default());
+    recorder.put_windows(1, &windows()).unwrap();
+    assert_eq!(wait(recorder.spans(remote_calls())), kept(30));
+    file.finish(RunState::Interrupted).unwrap();
+    let expected = evidence(&place.path());
+    let names = "SELECT group_concat(name, ' ') FROM (SELECT name FROM requests ORDER BY timestamp_ns)";
+    let columns = "SELECT json_group_array(json_array(rpc_system, rpc_service, rpc_method, rpc_status, messaging_system, \
+                   messaging_destination, messaging_operation, batch_size, db_collection, peer_service, url_template, \
+                   request_name)) FROM (SELECT * FROM spans ORDER BY start_ns)";
+    let (named, said) = (row(&place.path(), names), row(&place.path(), columns));
+    assert!(named.starts_with("work work GET /a/2 work work GET /a/5"), "{named}");
+    assert!(said.contains("\"replies 4 100 %\",\"send\",4,"), "{said}");
+    assert_eq!(row(&place.path(), "SELECT count(*) > 5 AND count(*) < 30 FROM span_shape_rows"), "1");
+
+    let (file, ..) = RunFile::resume(&place.path()).unwrap();
+    file.finish(RunState::Interrupted).unwrap();
+    assert_eq!(evidence(&place.path()), expected);
+    assert_eq!((row(&place.path(), names), row(&place.path(), columns)), (named, said));
+}
