@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{Parser, Subcommand};
+use narrows_telemetry::secrets::{REDACTED, redact_text};
 
 use crate::commands::{
     attach, capacity, check, completions, diagnose, diff, export, import, init, load, man, query, report, run,
@@ -14,6 +16,20 @@ use crate::commands::{
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+/// An error about arguments without the secrets in the value that it quotes: a header, an address with a user.
+pub(crate) fn without_secrets(mut error: clap::Error) -> clap::Error {
+    let context = |kind| error.get(kind).map(ToString::to_string);
+    let (Some(mut value), flag) = (context(ContextKind::InvalidValue), context(ContextKind::InvalidArg)) else {
+        return error;
+    };
+    if flag.is_some_and(|flag| flag.starts_with("-H")) {
+        value = REDACTED.to_owned();
+    }
+    redact_text(&mut value);
+    error.insert(ContextKind::InvalidValue, ContextValue::String(value));
+    error
 }
 
 #[derive(Debug, Subcommand)]

@@ -170,6 +170,16 @@ pub enum Error {
     /// Nothing to resume, or not this experiment.
     #[error("cannot resume: {0}")]
     Resume(String),
+    /// The experiment file has changed since the run began.
+    #[error("cannot resume: {file} is not the experiment that {} was begun with: line {line} differs", path.display())]
+    OtherExperiment {
+        /// The experiment file.
+        file: String,
+        /// The run file.
+        path: PathBuf,
+        /// The first line that differs, from 1.
+        line: usize,
+    },
     /// The load engine.
     #[error(transparent)]
     Load(#[from] narrows_load::Error),
@@ -218,6 +228,9 @@ impl Error {
             Error::PortTaken { .. } => Some("without `port:` a free one is handed out as ${port}".into()),
             Error::EndedEarly { last_lines, .. } if last_lines.iter().any(|line| line.contains(ADDRESS_IN_USE)) => {
                 Some("another process listens at its port; without `port:` a free one is handed out as ${port}".into())
+            }
+            Error::OtherExperiment { .. } => {
+                Some("put the old experiment file back, or start a new run; only values of secrets may differ".into())
             }
             Error::RunFile(error) => hint_of(error),
             Error::Otlp(narrows_telemetry::otlp::Error::Listen { source, .. })

@@ -36,7 +36,7 @@ pub(crate) fn adapt(
         variant.parameters.insert(held.parameter.clone(), value);
         trial.caveats.push(said);
     }
-    trial.parameters.clone_from(&variant.parameters);
+    trial.parameters = experiment.shown_parameters(variant);
     Ok(())
 }
 

@@ -20,13 +20,14 @@ pub(crate) fn select<'a>(experiment: &'a Experiment, names: &[String]) -> Result
     Ok(experiment.variants.iter().filter(|variant| names.is_empty() || names.contains(&variant.name)).collect())
 }
 
-/// The trials of a run, all planned, numbered from 1.
-pub(crate) fn trials(variants: &[&Variant], repetitions: u32) -> Vec<Trial> {
+/// The trials of a run, all planned, numbered from 1. `shown` gives a variant's parameters as they may be shown.
+pub(crate) fn trials(
+    variants: &[&Variant],
+    repetitions: u32,
+    shown: impl Fn(&Variant) -> BTreeMap<String, String>,
+) -> Vec<Trial> {
     let pairs = (1..=repetitions).flat_map(|repetition| variants.iter().map(move |variant| (repetition, variant)));
-    pairs
-        .zip(1..)
-        .map(|((repetition, variant), id)| planned(id, &variant.name, repetition, &variant.parameters))
-        .collect()
+    pairs.zip(1..).map(|((repetition, variant), id)| planned(id, &variant.name, repetition, &shown(variant))).collect()
 }
 
 /// The parameters in which trials differ, by name.
@@ -69,8 +70,9 @@ mod tests {
             parameters: [("cache", "on"), ("pool", pool)].map(|(k, v)| (k.to_owned(), v.to_owned())).into(),
         };
         let (small, large) = (variant("small", "5"), variant("large", "20"));
-        assert_eq!(varied(&trials(&[&small, &large], 2)), ["pool"]);
-        assert_eq!(varied(&trials(&[&small], 2)), [""; 0]);
+        let trials = |variants: &[&Variant]| trials(variants, 2, |variant| variant.parameters.clone());
+        assert_eq!(varied(&trials(&[&small, &large])), ["pool"]);
+        assert_eq!(varied(&trials(&[&small])), [""; 0]);
         assert_eq!(varied(&[]), [""; 0]);
     }
 }

@@ -12,7 +12,7 @@ use narrows_telemetry::run_file::{Reader, RunFile};
 use narrows_telemetry::sampler::{Sampler, SamplerConfig};
 
 use crate::adopted::Adopted;
-use crate::experiment::Experiment;
+use crate::experiment::{Experiment, Variant, redacted};
 use crate::guard::Guard;
 use crate::ports::Ports;
 use crate::progress::{Event, Progress};
@@ -95,7 +95,8 @@ fn open(options: &Options<'_>) -> Result<(RunFile, Run, Vec<Trial>), Error> {
     match options.begin {
         Begin::Fresh => {
             let variants = plan::select(options.experiment, &options.variants)?;
-            let trials = plan::trials(&variants, options.repetitions);
+            let shown = |variant: &Variant| options.experiment.shown_parameters(variant);
+            let trials = plan::trials(&variants, options.repetitions, shown);
             let run = new_run(options);
             if let Some(folder) = options.path.parent() {
                 std::fs::create_dir_all(folder).map_err(|source| Error::File {
@@ -106,21 +107,30 @@ fn open(options: &Options<'_>) -> Result<(RunFile, Run, Vec<Trial>), Error> {
             }
             let file = RunFile::create(&options.path, &run)?;
             let recorder = file.recorder();
+            recorder.hide(options.experiment.known_secrets());
             trials.iter().try_for_each(|trial| recorder.put_trial(trial))?;
             Ok((file, run, trials))
         }
         Begin::Resume => {
             // Looked at before the file is taken over: a refusal leaves it as it was.
-            let source = Reader::open(&options.path)?.run()?.experiment_source;
-            if source != options.experiment.source {
-                return Err(Error::Resume(format!(
-                    "the experiment file has changed since {} was begun; put the old one back or start a new run",
-                    options.path.display()
-                )));
-            }
-            Ok(RunFile::resume(&options.path)?)
+            let kept = Reader::open(&options.path)?.run()?.experiment_source;
+            is_same_experiment(&kept, options.experiment, &options.path)?;
+            let (file, run, trials) = RunFile::resume(&options.path)?;
+            file.recorder().hide(options.experiment.known_secrets());
+            Ok((file, run, trials))
         }
     }
+}
+
+/// A run goes on with the experiment file, since the run file has its text without secrets. So the texts are compared
+/// without them: a password may have changed meanwhile.
+fn is_same_experiment(kept: &str, experiment: &Experiment, path: &Path) -> Result<(), Error> {
+    let (old, new) = (redacted(kept), experiment.redacted_source());
+    if old == new {
+        return Ok(());
+    }
+    let same = old.lines().zip(new.lines()).take_while(|(old, new)| old == new).count();
+    Err(Error::OtherExperiment { file: experiment.file().to_owned(), path: path.to_owned(), line: same + 1 })
 }
 
 fn new_run(options: &Options<'_>) -> Run {
@@ -134,7 +144,7 @@ fn new_run(options: &Options<'_>) -> Run {
         seed: options.experiment.seed,
         time_scale: options.time_scale,
         repetitions: options.repetitions,
-        experiment_source: options.experiment.source.clone(),
+        experiment_source: options.experiment.redacted_source(),
         environment: environment::fingerprint(),
     }
 }

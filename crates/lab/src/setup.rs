@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Instant;
 
+use narrows_telemetry::secrets::redact_arguments;
+
 use crate::Error;
 use crate::components::process::Spec;
 use crate::components::workshop::Workshop;
@@ -52,7 +54,7 @@ impl Setups {
     }
 }
 
-/// The command as a person would type it in the service's folder.
+/// The command as a person would type it in the service's folder, without secrets.
 fn shown(command: &[String], cwd: &Path) -> String {
     let mut words = command.to_vec();
     if let Some(program) = words.first_mut()
@@ -60,5 +62,6 @@ fn shown(command: &[String], cwd: &Path) -> String {
     {
         *program = relative.to_string_lossy().into_owned();
     }
+    redact_arguments(&mut words);
     words.join(" ")
 }

@@ -10,6 +10,7 @@ pub mod otlp;
 pub mod run_file;
 pub mod sampler;
 pub mod scrape;
+pub mod secrets;
 
 use narrows_model::series::{LogLine, Point, SeriesKey};
 use narrows_model::trace::Span;

@@ -80,13 +80,15 @@ pub(crate) fn style() -> Style {
     Style { width, color }
 }
 
-/// Reads an experiment file; all its mistakes become one failure.
+/// Reads an experiment file; all its mistakes become one failure. From then on its secrets are blanked on standard error.
 fn read_experiment(path: &std::path::Path) -> Result<narrows_lab::experiment::Experiment, Failure> {
     use narrows_lab::experiment::ExperimentError;
-    narrows_lab::experiment::read(path).map_err(|error| match error {
+    let experiment = narrows_lab::experiment::read(path).map_err(|error| match error {
         ExperimentError::Mistakes(mistakes) => mistaken(&path.to_string_lossy(), &mistakes),
         other => Failure::new(other).hint("`narrows init` writes a first experiment file"),
-    })
+    })?;
+    stderr::hide(experiment.known_secrets());
+    Ok(experiment)
 }
 
 /// Prints mistakes and sums them up in a failure.

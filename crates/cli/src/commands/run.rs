@@ -36,7 +36,12 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn execute(arguments: &Arguments) -> Outcome {
-    let experiment = super::read_experiment(&arguments.file)?;
+    let experiment = super::read_experiment(&arguments.file).map_err(|failure| match arguments.resume {
+        true if !arguments.file.exists() => failure.hint(
+            "a run goes on with its experiment file, because a run file holds no secrets; put the file back where it was",
+        ),
+        _ => failure,
+    })?;
     let begin = if arguments.resume { Begin::Resume } else { Begin::Fresh };
     let path = match (&arguments.out, begin) {
         (Some(path), _) => path.clone(),

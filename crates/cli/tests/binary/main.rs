@@ -43,5 +43,6 @@ mod query;
 mod restart;
 mod run;
 mod same_variant_twice;
+mod secrets;
 #[cfg(feature = "reference-systems")]
 mod sidecars;

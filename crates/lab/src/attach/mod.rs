@@ -50,7 +50,7 @@ impl Observation {
             seed: 0,
             time_scale: 1.0,
             repetitions: 1,
-            experiment_source: source,
+            experiment_source: crate::experiment::redacted(&source),
             environment: environment::fingerprint(),
         };
         let trial = Trial {

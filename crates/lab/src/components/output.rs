@@ -1,4 +1,4 @@
-//! What a process prints: every line goes to the store, the last ones are remembered for error messages.
+//! What a process prints: every line goes to the store, the last ones are remembered without secrets for error messages.
 //!
 //! Longer lines than 8 KiB become several. A process that prints faster than the store takes is not held up: the pipe
 //! is always drained, and lines that the store refuses are counted there.
@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use narrows_model::series::{LogLine, LogStream};
 use narrows_telemetry::Store;
+use narrows_telemetry::secrets::redact_text;
 
 use crate::environment::now_ns;
 
@@ -99,7 +100,9 @@ impl Remembered {
             }
             self.errors.push_back(oldest);
         }
-        self.lines.push_back(line.to_owned());
+        let mut line = line.to_owned();
+        redact_text(&mut line);
+        self.lines.push_back(line);
     }
 }
 

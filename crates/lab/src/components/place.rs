@@ -6,6 +6,9 @@ use std::time::Duration;
 use super::account::Account;
 use super::process::Spec;
 use super::workshop::Workshop;
+
+use narrows_telemetry::secrets::redact_arguments;
+
 use crate::Error;
 use crate::experiment::{BoundComponent, BoundService, Sibling, Start};
 use crate::programs::{Found, Program};
@@ -98,7 +101,9 @@ impl<'a> Place<'a> {
             account,
             wanted_line: None,
         };
-        let shown = spec.command.join(" ");
+        let mut words = spec.command.clone();
+        redact_arguments(&mut words);
+        let shown = words.join(" ");
         workshop
             .run(&spec, patience)?
             .map_err(|botched| self.failed(format!("{what}: `{shown}` {}", botched.how(patience)), botched.last_lines))

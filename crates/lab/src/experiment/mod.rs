@@ -14,6 +14,8 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use narrows_telemetry::secrets::Known;
+
 mod address;
 mod addresses;
 mod bound;
@@ -42,6 +44,7 @@ mod quantity;
 mod read;
 mod request;
 mod schema;
+mod secrets;
 mod service;
 mod shape;
 mod target;
@@ -60,6 +63,7 @@ pub use mistake::{ExperimentError, Mistake, nearest};
 pub use objective::{Abort, Metric, Objective, Op};
 pub use published::notes;
 pub use schema::json_schema;
+pub use secrets::redacted;
 pub use thresholds::thresholds;
 pub use variant::Variant;
 
@@ -68,6 +72,7 @@ use data::Files;
 use mistake::{Report, Wrong};
 use names::{Names, Values};
 use network::Network;
+use secrets::Secrets;
 use tree::{At, Node};
 
 /// Larger experiment files are refused, in bytes.
@@ -80,7 +85,7 @@ pub struct Experiment {
     pub name: String,
     /// The absolute path of the folder that relative paths start from.
     pub dir: PathBuf,
-    /// The file's text, to the byte.
+    /// The file's text, to the byte, with its secrets: see [`Experiment::redacted_source`].
     pub source: String,
     /// The parameters as the file gives them, before any variant.
     pub parameters: BTreeMap<String, String>,
@@ -98,6 +103,7 @@ pub struct Experiment {
     pub seed: u64,
     file: String,
     root: Node,
+    secrets: Secrets,
 }
 
 /// What of the load is the same in all variants.
@@ -160,8 +166,18 @@ pub fn parse(source: &str, file: &str, dir: &Path) -> Result<Experiment, Vec<Mis
     let experiment = parse_into(source, file, dir, &mut report);
     match experiment {
         Some(experiment) if report.is_empty() => Ok(experiment),
-        _ => Err(report.into_mistakes()),
+        _ => Err(hidden(report.into_mistakes(), source)),
     }
+}
+
+/// Mistakes without the secrets that they quote.
+fn hidden(mut mistakes: Vec<Mistake>, source: &str) -> Vec<Mistake> {
+    let known = if source.len() > FILE_BYTES_MAX { Known::none() } else { Secrets::of(source).known() };
+    for mistake in &mut mistakes {
+        known.hide_in_message(&mut mistake.message);
+        mistake.hint.iter_mut().for_each(|hint| known.hide_in_message(hint));
+    }
+    mistakes
 }
 
 fn parse_into(source: &str, file: &str, dir: PathBuf, report: &mut Report) -> Option<Experiment> {
@@ -196,6 +212,7 @@ fn parse_into(source: &str, file: &str, dir: PathBuf, report: &mut Report) -> Op
         objectives,
         variants,
         file: file.to_owned(),
+        secrets: Secrets::of(source),
         root,
     })
 }
@@ -263,6 +280,11 @@ fn assemble(
 }
 
 impl Experiment {
+    /// How messages name the file.
+    pub fn file(&self) -> &str {
+        &self.file
+    }
+
     /// The replicas of a variant, which need ports, in the order they are started.
     ///
     /// # Errors

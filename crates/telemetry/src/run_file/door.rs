@@ -3,14 +3,15 @@
 //!
 //! It happens here and not in the writer, because the queue holds what has passed: cut texts make its bound in bytes
 //! tight, and the thread that hands over pays, not the one that writes. Of the text of database queries no more is
-//! blanked than passwords that are set, of log lines what a name says is secret: diagnosis reads both.
+//! blanked than passwords that are set and values that the experiment calls secret, of other texts what a name says is
+//! secret besides: diagnosis reads both.
 
 use narrows_model::series::{LogLine, LogStream, Point, SeriesKey, names};
 use narrows_model::trace::Span;
 use serde_json::{Map, Value};
 
 use super::queue::Lost;
-use super::secrets::{REDACTED, is_secret_key, redact_query, redact_statement, redact_text, redact_url};
+use crate::secrets::{Known, REDACTED, is_secret_key, redact_query, redact_statement, redact_text, redact_url};
 
 /// Longest text of a span, attribute or label, in bytes; the rest is cut off.
 const TEXT_BYTES_MAX: usize = 4 << 10;
@@ -38,20 +39,6 @@ pub(super) const URL_KEYS: [&str; 7] = [
 /// Attributes that hold the text of a database query.
 pub(super) const QUERY_TEXT_KEYS: [&str; 2] = ["db.query.text", "db.statement"];
 
-/// Attributes and fields that hold free text, in which addresses and the like may be.
-pub(super) const FREE_TEXT_KEYS: [&str; 10] = [
-    "exception.message",
-    "exception.stacktrace",
-    "message",
-    "messaging.destination",
-    "messaging.destination.name",
-    "messaging.source.name",
-    "microsoft.request.name",
-    "peer.service",
-    "service.peer.name",
-    "stacktrace",
-];
-
 /// What parts the text of a log record from its exception.
 const EXCEPTION_LINES: &str = "\nexception.type=";
 
@@ -60,8 +47,8 @@ const ENTRY_BYTES: usize = 48;
 
 /// A record of telemetry at the door.
 pub(super) trait Record: Send + 'static {
-    /// Blanks secrets and cuts texts.
-    fn clean(&mut self);
+    /// Blanks secrets, those that are known wherever they stand, and cuts texts.
+    fn clean(&mut self, known: &Known);
 
     /// What it takes in memory, roughly.
     fn bytes(&self) -> usize;
@@ -71,14 +58,13 @@ pub(super) trait Record: Send + 'static {
 }
 
 impl Record for Span {
-    fn clean(&mut self) {
-        clean_attributes(&mut self.attributes);
+    fn clean(&mut self, known: &Known) {
+        clean_attributes(&mut self.attributes, known);
         redact_text(&mut self.status_message);
-        if self.name.contains("://") || self.name.contains('?') {
-            redact_text(&mut self.name);
-        }
+        redact_text(&mut self.name);
         without_nul(&mut self.status_message);
         for text in [&mut self.service, &mut self.scope, &mut self.name, &mut self.status_message] {
+            known.hide(text);
             truncate(text, TEXT_BYTES_MAX);
         }
         let facts = &mut self.facts;
@@ -87,7 +73,7 @@ impl Record for Span {
             without_nul(url);
         }
         if let Some(query) = &mut facts.db_query {
-            clean_statement(query);
+            clean_statement(query, known);
             without_nul(query);
             truncate(query, QUERY_BYTES_MAX);
         }
@@ -120,7 +106,10 @@ impl Record for Span {
             &mut facts.peer_service,
             &mut facts.url_template,
         ];
-        short.into_iter().flatten().for_each(|text| truncate(text, TEXT_BYTES_MAX));
+        for text in short.into_iter().flatten() {
+            known.hide(text);
+            truncate(text, TEXT_BYTES_MAX);
+        }
     }
 
     fn bytes(&self) -> usize {
@@ -159,13 +148,14 @@ impl Record for Span {
 }
 
 impl Record for (SeriesKey, Point) {
-    fn clean(&mut self) {
+    fn clean(&mut self, known: &Known) {
         let key = &mut self.0;
         for text in [&mut key.name, &mut key.unit, &mut key.service] {
+            known.hide(text);
             truncate(text, TEXT_BYTES_MAX);
         }
         for (label, value) in &mut key.labels {
-            clean_text(label, value);
+            clean_text(label, value, known);
         }
     }
 
@@ -182,9 +172,9 @@ impl Record for (SeriesKey, Point) {
 }
 
 impl Record for LogLine {
-    fn clean(&mut self) {
+    fn clean(&mut self, known: &Known) {
         // First: an object that is cut is none.
-        clean_line(&mut self.text);
+        clean_line(&mut self.text, known);
         truncate(&mut self.text, LOG_BYTES_MAX);
         truncate(&mut self.service, TEXT_BYTES_MAX);
         truncate(&mut self.severity, TEXT_BYTES_MAX);
@@ -201,14 +191,15 @@ impl Record for LogLine {
 
 /// A line of output or the body of a log record. A JSON object at its beginning, alone or before the lines of an
 /// exception, is cleaned as attributes are.
-fn clean_line(text: &mut String) {
+fn clean_line(text: &mut String, known: &Known) {
+    known.hide(text);
     let body_end = text.find(EXCEPTION_LINES).unwrap_or(text.len());
     let mut rest = text.split_off(body_end);
     redact_text(&mut rest);
     match text.starts_with('{').then(|| serde_json::from_str::<Value>(text)) {
         Some(Ok(Value::Object(mut fields))) => {
             let before = fields.clone();
-            clean_attributes(&mut fields);
+            clean_attributes(&mut fields, known);
             // As it came, as long as nothing in it is a secret.
             if fields != before {
                 *text = Value::Object(fields).to_string();
@@ -226,25 +217,26 @@ fn without_nul(text: &mut String) {
     }
 }
 
-fn clean_attributes(attributes: &mut Map<String, Value>) {
+fn clean_attributes(attributes: &mut Map<String, Value>, known: &Known) {
     for (key, value) in attributes {
-        clean_value(key, value, NESTING_MAX);
+        clean_value(key, value, known, NESTING_MAX);
     }
 }
 
 /// Cleans a value in which there may be as many more levels.
-fn clean_value(key: &str, value: &mut Value, levels: usize) {
+fn clean_value(key: &str, value: &mut Value, known: &Known, levels: usize) {
     match value {
-        Value::String(text) => clean_text(key, text),
+        Value::String(text) => clean_text(key, text, known),
         _ if is_secret_key(key) => *value = Value::String(REDACTED.into()),
         Value::Array(_) | Value::Object(_) if levels == 0 => *value = Value::String(TOO_DEEP.into()),
-        Value::Array(items) => items.iter_mut().for_each(|item| clean_value(key, item, levels - 1)),
-        Value::Object(fields) => fields.iter_mut().for_each(|(key, field)| clean_value(key, field, levels - 1)),
-        _ => {}
+        Value::Array(items) => items.iter_mut().for_each(|item| clean_value(key, item, known, levels - 1)),
+        Value::Object(fields) => fields.iter_mut().for_each(|(key, field)| clean_value(key, field, known, levels - 1)),
+        Value::Number(_) => known.hide_in_json(value),
+        Value::Null | Value::Bool(_) => {}
     }
 }
 
-fn clean_text(key: &str, text: &mut String) {
+fn clean_text(key: &str, text: &mut String, known: &Known) {
     if is_secret_key(key) {
         *text = REDACTED.into();
         return;
@@ -254,15 +246,17 @@ fn clean_text(key: &str, text: &mut String) {
     } else if key == "url.query" {
         redact_query(text);
     } else if QUERY_TEXT_KEYS.contains(&key) {
-        clean_statement(text);
-    } else if FREE_TEXT_KEYS.contains(&key) {
+        clean_statement(text, known);
+    } else {
         redact_text(text);
     }
+    known.hide(text);
     truncate(text, if QUERY_TEXT_KEYS.contains(&key) { QUERY_BYTES_MAX } else { TEXT_BYTES_MAX });
 }
 
 /// Cut before it is blanked: each password that is moves all that follows. One that is cut off is blanked to the end.
-fn clean_statement(statement: &mut String) {
+fn clean_statement(statement: &mut String, known: &Known) {
+    known.hide(statement);
     truncate(statement, QUERY_BYTES_MAX);
     redact_statement(statement);
 }
@@ -311,7 +305,7 @@ mod tests {
         }) else {
             unreachable!()
         };
-        clean_attributes(&mut attributes);
+        clean_attributes(&mut attributes, &Known::default());
         let expected = json!({
             "http.request.header.authorization": REDACTED,
             "http.response.header.set-cookie": REDACTED,
@@ -322,7 +316,7 @@ mod tests {
             "db.query.text": "SELECT * FROM t WHERE password = 'x' AND token = 'y'",
             "messaging.token_count": 3,
             "session.id": "s",
-            "note": "/a?token=abc",
+            "note": "/a?token=REDACTED",
         });
         assert_eq!(Value::Object(attributes), expected);
     }
@@ -331,11 +325,11 @@ mod tests {
     fn addresses_are_cleaned_in_every_attribute_that_holds_one() {
         for key in URL_KEYS {
             let mut address = "/a?x=1&API-Key=abc&y=2".to_owned();
-            clean_text(key, &mut address);
+            clean_text(key, &mut address, &Known::default());
             assert_eq!(address, "/a?x=1&API-Key=REDACTED&y=2", "{key}");
         }
         let mut query = "password=p&a=b".to_owned();
-        clean_text("url.query", &mut query);
+        clean_text("url.query", &mut query, &Known::default());
         assert_eq!(query, "password=REDACTED&a=b");
     }
 
@@ -355,7 +349,7 @@ mod tests {
         ];
         for (text, expected) in cases {
             let mut got = text.to_owned();
-            clean_line(&mut got);
+            clean_line(&mut got, &Known::default());
             assert_eq!(got, expected);
         }
     }
@@ -363,13 +357,13 @@ mod tests {
     #[test]
     fn long_text_is_cut_at_a_character_and_weighs_no_more() {
         let mut text = "é".repeat(TEXT_BYTES_MAX);
-        clean_text("note", &mut text);
+        clean_text("note", &mut text, &Known::default());
         assert_eq!(text.len(), TEXT_BYTES_MAX);
         let mut odd = format!("a{}", "é".repeat(TEXT_BYTES_MAX));
-        clean_text("note", &mut odd);
+        clean_text("note", &mut odd, &Known::default());
         assert_eq!((odd.len(), odd.capacity()), (TEXT_BYTES_MAX - 1, TEXT_BYTES_MAX - 1));
         let mut query = "x".repeat(TEXT_BYTES_MAX + 1);
-        clean_text("db.statement", &mut query);
+        clean_text("db.statement", &mut query, &Known::default());
         assert_eq!(query.len(), TEXT_BYTES_MAX + 1);
     }
 

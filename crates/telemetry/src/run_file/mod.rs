@@ -38,7 +38,6 @@ mod recorder;
 mod rows;
 mod samples;
 mod schema;
-mod secrets;
 mod settle;
 mod spans;
 #[cfg(test)]

@@ -8,8 +8,8 @@ use narrows_model::trace::Span;
 
 #[cfg(test)]
 use super::door::Record;
-use super::door::{FREE_TEXT_KEYS, QUERY_TEXT_KEYS, URL_KEYS};
-use super::secrets::{is_secret_key, redact_query, redact_statement, redact_text, redact_url};
+use super::door::{QUERY_TEXT_KEYS, URL_KEYS};
+use crate::secrets::{is_plain_statement, is_plain_text, is_secret_key, redact_query, redact_url};
 
 /// What the values of an attribute may hold, by its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,8 +18,6 @@ pub(crate) enum Holds {
     Query,
     Statement,
     FreeText,
-    /// Nothing that is looked at.
-    Anything,
 }
 
 impl Holds {
@@ -30,8 +28,7 @@ impl Holds {
             key if URL_KEYS.contains(&key) => Some(Self::Address),
             "url.query" => Some(Self::Query),
             key if QUERY_TEXT_KEYS.contains(&key) => Some(Self::Statement),
-            key if FREE_TEXT_KEYS.contains(&key) => Some(Self::FreeText),
-            _ => Some(Self::Anything),
+            _ => Some(Self::FreeText),
         }
     }
 
@@ -40,10 +37,8 @@ impl Holds {
         match self {
             Self::Address => !text.bytes().any(|byte| matches!(byte, b'?' | b'#' | b'@')) || stays(text, redact_url),
             Self::Query => !text.contains('=') || stays(text, redact_query),
-            // Passwords are set in quotes or after `AUTH`.
-            Self::Statement => !text.contains('\'') && !text.starts_with(['a', 'A']) || stays(text, redact_statement),
-            Self::FreeText => stays_free(text),
-            Self::Anything => true,
+            Self::Statement => is_plain_statement(text),
+            Self::FreeText => is_plain_text(text),
         }
     }
 }
@@ -51,11 +46,7 @@ impl Holds {
 /// Whether nothing of the name of a span and the message of its status is to be blanked.
 #[inline]
 pub(crate) fn are_public(name: &str, message: &str) -> bool {
-    stays_free(name) && stays_free(message)
-}
-
-fn stays_free(text: &str) -> bool {
-    !text.bytes().any(|byte| matches!(byte, b'=' | b':')) || stays(text, redact_text)
+    is_plain_text(name) && is_plain_text(message)
 }
 
 fn stays(text: &str, redact: impl FnOnce(&mut String)) -> bool {
@@ -67,6 +58,6 @@ fn stays(text: &str, redact: impl FnOnce(&mut String)) -> bool {
 /// A span as it is kept.
 #[cfg(test)]
 pub(crate) fn cleaned(mut span: Span) -> Span {
-    span.clean();
+    span.clean(&crate::secrets::Known::default());
     span
 }

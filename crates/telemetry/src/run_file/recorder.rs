@@ -1,7 +1,7 @@
 //! The handle everything is written through.
 
 use std::sync::mpsc::sync_channel;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use narrows_model::finding::Finding;
 use narrows_model::load::LoadBatch;
@@ -15,6 +15,7 @@ use super::error::{Error, Result};
 use super::queue::{Admission, Job, Lost, Queue, Size, Turned};
 use super::rows::Rows;
 use crate::otlp::convert::Packed;
+use crate::secrets::{Known, REDACTED, is_secret_key, redact_arguments, redact_text};
 use crate::{Kept, Receipt, Refused, Store};
 
 /// Writes into an open run file. Clones write into the same file.
@@ -34,11 +35,22 @@ pub struct Recorder {
 struct Shared {
     queue: Arc<Queue>,
     trial: Mutex<Option<i64>>,
+    known: OnceLock<Known>,
 }
 
 impl Recorder {
     pub(super) fn new(queue: Arc<Queue>) -> Self {
-        Self { shared: Arc::new(Shared { queue, trial: Mutex::new(None) }) }
+        Self { shared: Arc::new(Shared { queue, trial: Mutex::new(None), known: OnceLock::new() }) }
+    }
+
+    /// Has these values blanked in all that is written from now on, wherever they stand. Only the first call counts.
+    pub fn hide(&self, known: Known) {
+        self.shared.known.get_or_init(|| known);
+    }
+
+    fn known(&self) -> &Known {
+        static NONE: Known = Known::none();
+        self.shared.known.get().unwrap_or(&NONE)
     }
 
     /// Decides to which trial telemetry belongs from now on. Without a trial it is refused, and told so.
@@ -52,7 +64,8 @@ impl Recorder {
         if !matches!(trial.state, TrialState::Planned | TrialState::Running) {
             self.settle()?;
         }
-        let trial = trial.clone();
+        let mut trial = trial.clone();
+        clean_trial(&mut trial, self.known());
         self.call(1, move |rows| rows.put_trial(&trial))
     }
 
@@ -64,7 +77,9 @@ impl Recorder {
 
     /// Adds a replica to a trial, or replaces what was said about it.
     pub fn put_service(&self, trial: i64, service: &ServiceInstance) -> Result<()> {
-        let service = service.clone();
+        let mut service = service.clone();
+        redact_arguments(&mut service.command);
+        service.command.iter_mut().for_each(|argument| self.known().hide(argument));
         self.call(1, move |rows| rows.put_service(trial, &service))
     }
 
@@ -83,6 +98,8 @@ impl Recorder {
 
     /// Keeps what was concluded from the whole run under a name, and replaces what was there.
     pub fn put_conclusion(&self, key: &str, value: &serde_json::Value) -> Result<()> {
+        let mut value = value.clone();
+        self.known().hide_in_json(&mut value);
         let (key, value) = (key.to_owned(), value.to_string());
         self.call(1, move |rows| rows.put_conclusion(&key, &value))
     }
@@ -148,7 +165,7 @@ impl Recorder {
         };
         let mut or_lost = Lost::default();
         for record in &mut records {
-            record.clean();
+            record.clean(self.known());
             size += Size { records: 1, bytes: record.bytes() };
             or_lost += record.lost();
         }
@@ -160,6 +177,20 @@ impl Recorder {
             Err(Turned::Full) => resolved(Refused::Busy),
             Err(closed) => resolved(broken(&why_closed(closed))),
         }
+    }
+}
+
+/// What goes wrong is told in words of programs, which may quote what they were given.
+fn clean_trial(trial: &mut Trial, known: &Known) {
+    for (name, value) in &mut trial.parameters {
+        if is_secret_key(name) {
+            *value = REDACTED.to_owned();
+        }
+        known.hide(value);
+    }
+    for text in trial.caveats.iter_mut().chain(&mut trial.error).chain(&mut trial.validity.reasons) {
+        redact_text(text);
+        known.hide(text);
     }
 }
 
@@ -185,7 +216,16 @@ impl Store for Recorder {
         self.store(spans, |rows, trial, spans| rows.put_spans(trial, &spans))
     }
 
-    fn packed(&self, packed: Packed, others: Vec<Span>) -> Receipt {
+    fn packed(&self, packed: Packed, mut others: Vec<Span>) -> Receipt {
+        if self.known().is_in(packed.bytes()) {
+            return match packed.unpack() {
+                Ok(mut spans) => {
+                    spans.append(&mut others);
+                    self.spans(spans)
+                }
+                Err(error) => resolved(Refused::Broken(error.to_string())),
+            };
+        }
         let size = Size { records: packed.spans(), bytes: packed.bytes().len() };
         self.store_with(size, others, move |rows, trial, others| rows.put_packed(trial, &packed, &others))
     }

@@ -12,6 +12,7 @@ use super::Sent;
 use super::arguments::Arguments;
 use super::goals::Counted;
 use super::outputs::Outputs;
+use super::target::shown;
 use crate::exit::Failure;
 use crate::live::{self, Screen, Until, View};
 
@@ -24,7 +25,8 @@ pub(super) struct Follower<'a> {
     screen: Screen,
     view: View,
     counted: Counted,
-    url: &'a str,
+    /// Without secrets.
+    url: String,
     outputs: Outputs,
     /// Writing has failed.
     failure: Option<Failure>,
@@ -43,7 +45,7 @@ impl<'a> Follower<'a> {
             screen: Screen::new(),
             view: View::new(model.map_or(Until::Unknown, |model| until(model, arguments.open.warmup))),
             counted: Counted::after(arguments.open.warmup),
-            url: &arguments.url,
+            url: shown(&arguments.url),
             outputs,
             failure: None,
             objectives: &arguments.goals.objective,
@@ -94,7 +96,7 @@ impl<'a> Follower<'a> {
             None => None,
         };
         let sent = Sent { outcome, counted: self.counted, objectives, stopped };
-        self.outputs.finish(self.url, &sent.counted.request())?;
+        self.outputs.finish(&self.url, &sent.counted.request())?;
         Ok(sent)
     }
 }

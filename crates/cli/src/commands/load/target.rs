@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use narrows_lab::resolve::resolve;
+use narrows_telemetry::secrets::{redact_text, redact_url};
 
 use crate::exit::Failure;
 
@@ -25,8 +26,10 @@ pub(super) struct Target {
 
 impl Target {
     pub(super) fn parse(url: &str) -> Result<Self, Failure> {
-        let wrong =
-            || Failure::new(format!("`{url}` is not a URL")).hint("expected something like http://127.0.0.1:8080/path");
+        let shown = shown(url);
+        let wrong = || {
+            Failure::new(format!("`{shown}` is not a URL")).hint("expected something like http://127.0.0.1:8080/path")
+        };
         let (scheme, rest) = match (url.strip_prefix("http://"), url.strip_prefix("https://")) {
             (Some(rest), _) => (Scheme::Http, rest),
             (_, Some(rest)) => (Scheme::Https, rest),
@@ -39,11 +42,11 @@ impl Target {
         let has_wrong_port = port_of(authority)
             .is_some_and(|(host, port)| !host.is_empty() && !port.parse::<u16>().is_ok_and(|port| port > 0));
         if has_user {
-            return Err(Failure::new(format!("`{url}` has a user in it"))
+            return Err(Failure::new(format!("`{shown}` has a user in it"))
                 .hint("give it as a header: -H 'Authorization: Basic …'"));
         }
         if has_wrong_port {
-            return Err(Failure::new(format!("the port of `{url}` is not a number from 1 to 65535")));
+            return Err(Failure::new(format!("the port of `{shown}` is not a number from 1 to 65535")));
         }
         if host_of(authority).is_empty() || !is_sendable(authority) || !is_sendable(path) {
             return Err(wrong());
@@ -70,6 +73,14 @@ impl Target {
                 .hint("check the name, or give the address in its place and the name with --host")
         })
     }
+}
+
+/// A URL as it may be printed and written: without the secrets in it.
+pub(super) fn shown(url: &str) -> String {
+    let mut shown = url.to_owned();
+    redact_url(&mut shown);
+    redact_text(&mut shown);
+    shown
 }
 
 /// Host and port; none when there is no port. Colons within brackets belong to an address.

@@ -12,6 +12,7 @@ use narrows_report::text::{ArrivalsSummary, LoadSummary, load_summary};
 use super::Sent;
 use super::arguments::Arguments;
 use super::plan::in_words;
+use super::target::shown;
 use crate::fitted::fitted_to;
 
 /// The summary as text.
@@ -54,7 +55,7 @@ fn load(arguments: &Arguments, plan: &LoadPlan, sent: &Sent) -> String {
 pub(super) fn summary(arguments: &Arguments, sent: &Sent) -> LoadSummary {
     let outcome = &sent.outcome;
     LoadSummary {
-        url: arguments.url.clone(),
+        url: shown(&arguments.url),
         total: Duration::from_nanos((outcome.ended_ns - outcome.started_ns).max(0) as u64),
         latency: sent.counted.totals.latency.clone(),
         bytes: outcome.body_bytes,

@@ -1,0 +1,210 @@
+//! The table of names whose values are secrets.
+//!
+//! A name is secret by its last words (`app.db_password`, `X-Api-Key`, `userToken`), where `.`, `-`, `_` and a capital
+//! letter begin a word: `messaging.token_count` is not secret. In the query part of addresses a few more names are secret
+//! that mean other things elsewhere.
+
+/// Last words of secret names, in lower case, the words written together.
+const LAST_WORDS: &[&str] = &[
+    "accesskey",
+    "accesskeyid",
+    "accesstoken",
+    "accountkey",
+    "adminpass",
+    "apikey",
+    "apitoken",
+    "authkey",
+    "authorization",
+    "authtoken",
+    "bearer",
+    "clientsecret",
+    "connectionstring",
+    "cookie",
+    "cookies",
+    "credential",
+    "credentials",
+    "csrfmiddlewaretoken",
+    "csrftoken",
+    "dbpass",
+    "dbpassword",
+    "encryptionkey",
+    "functionskey",
+    "idtoken",
+    "jwt",
+    "masterauth",
+    "mysqlpass",
+    "passphrase",
+    "passwd",
+    "password",
+    "pgpass",
+    "pgpassword",
+    "privatekey",
+    "pwd",
+    "redispass",
+    "refreshtoken",
+    "requirepass",
+    "rootpass",
+    "rootpassword",
+    "secret",
+    "secretkey",
+    "securitytoken",
+    "sessiontoken",
+    "sharedaccesssignature",
+    "signingkey",
+    "smtppass",
+    "sshpass",
+    "subscriptionkey",
+    "token",
+    "userpass",
+    "xsrftoken",
+];
+
+/// Whole names that are secret in the query part of an address, besides those above.
+const PARAMETERS: &[&str] = &["auth", "code", "key", "sessionid", "sig"];
+/// Last words that are secret there, besides those above.
+const PARAMETER_LAST_WORDS: &[&str] = &["signature"];
+
+/// Whether a name of an attribute, a label or a header says that its value is a secret.
+pub fn is_secret_key(key: &str) -> bool {
+    // Nearly every key differs in its last two letters already; this is asked for each attribute of each span.
+    if let [.., before, last] = key.as_bytes()
+        && before.is_ascii_alphanumeric()
+        && last.is_ascii_alphanumeric()
+        && ENDINGS[letter(*last)] & (1 << letter(*before)) == 0
+    {
+        return false;
+    }
+    let mut letters = key.bytes().rev().filter(|byte| !is_separator(byte));
+    let (Some(last), Some(before)) = (letters.next(), letters.next()) else { return false };
+    let (last, before) = (last.to_ascii_lowercase(), before.to_ascii_lowercase());
+    ENDINGS[letter(last)] & (1 << letter(before)) != 0
+        && LAST_WORDS.iter().any(|words| words.as_bytes().ends_with(&[before, last]) && ends_in(key, words))
+}
+
+/// The last letter of each of [`LAST_WORDS`], and as bits the letters before it.
+const ENDINGS: [u32; 32] = {
+    let mut endings = [0; 32];
+    let mut at = 0;
+    while at < LAST_WORDS.len() {
+        if let [.., before, last] = LAST_WORDS[at].as_bytes() {
+            endings[letter(*last)] |= 1 << letter(*before);
+        }
+        at += 1;
+    }
+    endings
+};
+
+/// The same number for both cases of a letter, below 32.
+const fn letter(byte: u8) -> usize {
+    (byte & 31) as usize
+}
+
+/// Whether a parameter's name in the query part of an address says that its value is a secret.
+pub(super) fn is_secret_parameter(name: &str) -> bool {
+    is_secret_key(name)
+        || PARAMETERS.iter().any(|words| before(name, words).is_some_and(|rest| rest.iter().all(is_separator)))
+        || PARAMETER_LAST_WORDS.iter().any(|words| ends_in(name, words))
+}
+
+/// Whether a name's last words, written together, are these.
+pub(super) fn ends_in(name: &str, words: &str) -> bool {
+    before(name, words).is_some_and(|rest| begins_word(name.as_bytes(), rest.len()))
+}
+
+/// What stands before these words, when a name ends in them but for case and separators.
+fn before<'a>(name: &'a str, words: &str) -> Option<&'a [u8]> {
+    let mut rest = name.as_bytes();
+    for expected in words.bytes().rev() {
+        while let Some((_, less)) = rest.split_last().filter(|(last, _)| is_separator(last)) {
+            rest = less;
+        }
+        let (last, less) = rest.split_last()?;
+        if last.to_ascii_lowercase() != expected {
+            return None;
+        }
+        rest = less;
+    }
+    Some(rest)
+}
+
+/// Whether the byte at this place begins a word.
+fn begins_word(name: &[u8], at: usize) -> bool {
+    let Some(before) = at.checked_sub(1).map(|at| name[at]) else { return true };
+    // `userToken`, and the T of `CSRFToken`.
+    let is_capital = name[at].is_ascii_uppercase()
+        && (!before.is_ascii_uppercase() || name.get(at + 1).is_some_and(u8::is_ascii_lowercase));
+    is_separator(&before) || is_capital
+}
+
+fn is_separator(byte: &u8) -> bool {
+    matches!(byte, b'.' | b'-' | b'_' | b' ' | b'/' | b'?' | b':' | b'[' | b']' | b'$')
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_key_is_secret_by_its_last_words() {
+        for key in [
+            "password",
+            "app.db_password",
+            "user_token",
+            "userToken",
+            "aws_secret_access_key",
+            "AWSAccessKeyId",
+            "http.request.header.authorization",
+            "http.request.header.proxy-authorization",
+            "http.request.header.Cookie",
+            "http.response.header.set-cookie",
+            "http.request.header.x_api_key",
+            "X-CSRFToken",
+            "x-csrf-token",
+            "rpc.grpc.request.metadata.x-amz-security-token",
+            "Ocp-Apim-Subscription-Key",
+            "x-functions-key",
+            "db.connection_string",
+            "ConnectionString",
+            "enduser.api-key",
+            "client_secret",
+        ] {
+            assert!(is_secret_key(key), "{key}");
+        }
+        for key in [
+            "",
+            "token_count",
+            "messaging.token_count",
+            "gen_ai.usage.output_tokens",
+            "password_changed",
+            "monkey",
+            "sort_key",
+            "key",
+            "code",
+            "session.id",
+            "nontoken",
+            "http.response.header.retry-after",
+            "clé",
+        ] {
+            assert!(!is_secret_key(key), "{key}");
+        }
+    }
+
+    #[test]
+    fn every_entry_of_the_table_can_match() {
+        for words in LAST_WORDS {
+            assert!(words.bytes().all(|byte| byte.is_ascii_lowercase()), "{words}");
+            assert!(is_secret_key(words) && is_secret_key(&format!("a.{words}")), "{words}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_key_may_precede_a_secret_word(key in any::<String>(), separator in "[._-]") {
+            let (secret, plain) = (format!("{key}{separator}password"), format!("{key}{separator}count"));
+            prop_assert!(is_secret_key(&secret));
+            prop_assert!(!is_secret_key(&plain));
+        }
+    }
+}

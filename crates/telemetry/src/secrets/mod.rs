@@ -1,0 +1,99 @@
+//! What counts as a secret, and how texts lose theirs. The only such rules of Narrows.
+//!
+//! A name decides, never a value's look: a pattern that guesses at secrets would be wrong both ways. `keys` is the table
+//! of names. `url`, `text`, `statement` and `arguments` find the values that such names mark, each in its kind of text;
+//! they only give places back, and [`blank`] writes. `known` finds values that are secrets because an experiment's keys
+//! say so, wherever they stand.
+//!
+//! Every search is linear in the length of the text: names and what may follow a separator are looked at for a limited
+//! number of bytes.
+
+use std::ops::Range;
+
+mod arguments;
+mod keys;
+mod known;
+mod statement;
+mod text;
+mod url;
+
+pub use arguments::{Argument, find_in_arguments, redact_arguments};
+pub use keys::is_secret_key;
+pub use known::Known;
+pub(crate) use statement::is_plain_statement;
+pub(crate) use text::is_plain_text;
+
+/// What stands where a secret stood. The word of OpenTelemetry's conventions for `url.full`.
+pub const REDACTED: &str = "REDACTED";
+
+/// Where secrets stand in a text, in bytes, at character boundaries.
+type Places = Vec<Range<usize>>;
+
+/// Blanks the secrets of an address, or of a path with a query: its user part and the values of secret parameters, those
+/// after a `#` included.
+pub fn redact_url(url: &mut String) {
+    let mut places = Places::new();
+    url::find(url, 0, &mut places);
+    blank(url, places);
+}
+
+/// Blanks the secrets of what follows the `?` of an address.
+pub fn redact_query(query: &mut String) {
+    let mut places = Places::new();
+    url::find_in_query(query, 0, &mut places);
+    blank(query, places);
+}
+
+/// Blanks the secrets of free text, such as a message or lines of output.
+pub fn redact_text(text: &mut String) {
+    let places = find_in_text(text);
+    blank(text, places);
+}
+
+/// Where the secrets of free text stand, in order and apart from each other.
+pub fn find_in_text(text: &str) -> Vec<Range<usize>> {
+    let mut places = Places::new();
+    text::find(text, &mut places);
+    merged(places)
+}
+
+/// Blanks the passwords that a database statement sets or shows. What it compares or stores stays: whether that is a
+/// secret its name does not say.
+pub fn redact_statement(text: &mut String) {
+    let mut places = Places::new();
+    statement::find(text, &mut places);
+    blank(text, places);
+}
+
+/// Replaces what stands at these places.
+fn blank(text: &mut String, places: Places) {
+    if places.is_empty() {
+        return;
+    }
+    let mut blanked = String::with_capacity(text.len());
+    let mut from = 0;
+    for place in merged(places) {
+        blanked.push_str(&text[from..place.start]);
+        blanked.push_str(REDACTED);
+        from = place.end;
+    }
+    blanked.push_str(&text[from..]);
+    *text = blanked;
+}
+
+/// The places in order, those that overlap made one, without empty ones.
+fn merged(mut places: Places) -> Places {
+    places.retain(|place| !place.is_empty());
+    places.sort_by_key(|place| place.start);
+    let mut merged: Places = Vec::with_capacity(places.len());
+    for place in places {
+        match merged.last_mut() {
+            Some(last) if place.start < last.end => last.end = last.end.max(place.end),
+            _ => merged.push(place),
+        }
+    }
+    merged
+}
+
+#[cfg(test)]
+mod tests;
