@@ -3,7 +3,7 @@
 //!
 //! It knows none of them. What a server answers, and what its spans are called, stays with the server.
 
-mod connections;
+pub mod connections;
 mod error;
 pub mod export;
 pub mod problem;
@@ -12,7 +12,6 @@ pub mod server_span;
 mod signals;
 mod telemetry;
 
-pub use connections::{Bounded, Connection};
 pub use error::Error;
 pub use server::Service;
 pub use signals::stop_signal;
