@@ -1,7 +1,9 @@
 //! A bearer token (RFC 6750) that senders have to show.
 
 use std::fmt;
+use std::fs::File;
 use std::hint::black_box;
+use std::io::{self, Read};
 use std::sync::Arc;
 
 use hyper::HeaderMap;
@@ -30,6 +32,17 @@ impl Token {
         let body = text.trim_end_matches('=');
         let is_token = !body.is_empty() && text.len() <= BYTES_MAX && body.chars().all(is_plain);
         if is_token { Ok(Self(text.into())) } else { Err(NotAToken) }
+    }
+
+    /// A token of 32 hexadecimal digits from the kernel's random source.
+    ///
+    /// # Errors
+    ///
+    /// When that cannot be read.
+    pub fn random() -> io::Result<Self> {
+        let mut bytes = [0; 16];
+        File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+        Ok(Self(format!("{:032x}", u128::from_ne_bytes(bytes)).into()))
     }
 
     /// The token itself, for the one who hands it to senders.
@@ -70,6 +83,13 @@ mod tests {
         for text in ["", "=", "a b", "a=b", "ä", "a\r\n", "a%20", &"x".repeat(257)] {
             assert_eq!(Token::parse(text), Err(NotAToken), "{text:?}");
         }
+    }
+
+    #[test]
+    fn random_tokens_are_tokens_and_differ() {
+        let [one, two] = [(); 2].map(|()| Token::random().unwrap());
+        assert_ne!(one, two);
+        assert_eq!(Token::parse(one.secret()), Ok(one));
     }
 
     #[test]
