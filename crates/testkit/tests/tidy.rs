@@ -10,13 +10,15 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// Crates of `crates/` that may depend on more than `narrows-model`.
-const JOINERS: [(&str, &[&str]); 2] = [
+/// Crates of `crates/` that may depend on more than `narrows-model`. The receiver of telemetry accepts connections as the
+/// engines do, by the one library for it.
+const JOINERS: [(&str, &[&str]); 3] = [
     ("narrows-model", &[]),
+    ("narrows-telemetry", &["narrows-model", "narrows-listener"]),
     ("narrows-lab", &["narrows-model", "narrows-load", "narrows-telemetry", "narrows-diagnose"]),
 ];
 /// Engines that are libraries, for programs to embed.
-const EMBEDDED: [&str; 2] = ["engines/durable", "engines/serving"];
+const EMBEDDED: [&str; 3] = ["engines/durable", "engines/listener", "engines/serving"];
 const COMMAND_LINE: &str = "narrows";
 const PURE_CRATES: [&str; 5] = ["model", "diagnose", "report", "query", "predict"];
 const DETECTORS: &str = "crates/diagnose/src/detectors";
@@ -175,6 +177,10 @@ fn the_rules_see_what_they_forbid() {
         ("narrows-load", "crates/load/Cargo.toml", "narrows-model", "crates/model", false, false),
         ("narrows-load", "crates/load/Cargo.toml", "narrows-testkit", "crates/testkit", true, false),
         ("narrows-load", "crates/load/Cargo.toml", "narrows-telemetry", "crates/telemetry", false, true),
+        ("narrows-load", "crates/load/Cargo.toml", "narrows-listener", "engines/listener", false, true),
+        ("narrows-telemetry", "crates/telemetry/Cargo.toml", "narrows-listener", "engines/listener", false, false),
+        ("narrows-telemetry", "crates/telemetry/Cargo.toml", "narrows-serving", "engines/serving", false, true),
+        ("narrows-listener", "engines/listener/Cargo.toml", "narrows-model", "crates/model", false, true),
         ("narrows-model", "crates/model/Cargo.toml", "narrows-load", "crates/load", false, true),
         ("narrows-lab", "crates/lab/Cargo.toml", "narrows-load", "crates/load", false, false),
         ("narrows-lab", "crates/lab/Cargo.toml", "narrows", "crates/cli", false, true),
@@ -186,6 +192,7 @@ fn the_rules_see_what_they_forbid() {
         ("narrows-drones", "systems/drones/Cargo.toml", "narrows-micron", "systems/micron", false, true),
         ("narrows-drones", "systems/drones/Cargo.toml", "docstore", "engines/docstore", false, true),
         ("narrows-drones", "systems/drones/Cargo.toml", "narrows-durable", "engines/durable", false, false),
+        ("narrows-drones", "systems/drones/Cargo.toml", "narrows-listener", "engines/listener", false, false),
         ("narrows", "crates/cli/Cargo.toml", "narrows-drones", "systems/drones", false, false),
     ] {
         assert_eq!(forbidden(name, manifest, target, dir, is_dev).is_some(), is_fault, "{name} → {target}");

@@ -1,84 +1,58 @@
-//! A bound on open connections: past it the next one waits in the kernel's queue until another ends.
+//! Connections and their bounds: how many there may be, and how long a request may take to arrive.
 //!
-//! Each connection answers at once (`TCP_NODELAY`): a measured system must not wait for Nagle's algorithm.
+//! HTTP/1.1, and HTTP/2 by prior knowledge. How long a response may take is the service's own matter.
 
-use std::io;
-use std::net::SocketAddr;
-use std::pin::Pin;
+use std::future::Future;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::time::Duration;
 
-use axum::serve::Listener;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use axum::Router;
+use axum::extract::Request;
+use hyper::body::Incoming;
+use hyper::service::{Service as _, service_fn};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto::Builder;
+use hyper_util::service::TowerToHyperService;
+use narrows_listener::{Connection, Limits, Places, Timely, drive};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// A listener with at most a number of connections open.
-pub struct Bounded {
-    listener: TcpListener,
-    places: Arc<Semaphore>,
-}
-
-impl Bounded {
-    /// At most `connections_max` at a time.
-    #[must_use]
-    pub fn new(listener: TcpListener, connections_max: usize) -> Self {
-        Self { listener, places: Arc::new(Semaphore::new(connections_max)) }
+/// Bounds for a server on loopback that may take `drain` to end: 4,096 connections, each with 30 s to send the head of
+/// its first request.
+#[must_use]
+pub fn limits(drain: Duration) -> Limits {
+    const CONNECTIONS_MAX: usize = 4_096;
+    Limits {
+        connections_max: CONNECTIONS_MAX,
+        peer_connections_max: CONNECTIONS_MAX,
+        first_request_timeout: Duration::from_secs(30),
+        // Pools keep their connections for as long as they like.
+        idle_timeout: None,
+        drain,
     }
 }
 
-impl Listener for Bounded {
-    type Io = Connection;
-    type Addr = SocketAddr;
+/// How long the body of a request may take to arrive.
+const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 
-    async fn accept(&mut self) -> (Connection, SocketAddr) {
-        // Nobody closes the semaphore, so the permit comes in the end.
-        let place = Arc::clone(&self.places).acquire_owned().await.ok();
-        let (stream, peer) = Listener::accept(&mut self.listener).await;
-        // A peer that is gone already cannot take the option; reading will say so.
-        let _ = stream.set_nodelay(true);
-        (Connection { stream, _place: place }, peer)
-    }
-
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.listener.local_addr()
-    }
+/// Answers requests by `router` until `stop` is ready, then finishes those in progress within the drain of `limits`.
+pub async fn answer(listener: TcpListener, limits: Limits, router: Router, stop: impl Future<Output = ()>) {
+    let (places, router) = (Places::new(limits), TowerToHyperService::new(router));
+    narrows_listener::serve(listener, &places, stop, |stream, connection| one(stream, connection, router.clone()))
+        .await;
 }
 
-/// A connection that gives its place back when it is dropped.
-pub struct Connection {
-    stream: TcpStream,
-    _place: Option<OwnedSemaphorePermit>,
-}
-
-impl AsyncRead for Connection {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, into)
-    }
-}
-
-impl AsyncWrite for Connection {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, from: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, from)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        from: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(cx, from)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
-    }
+async fn one(stream: TcpStream, connection: Arc<Connection>, router: TowerToHyperService<Router>) {
+    let counting = Arc::clone(&connection);
+    let service = service_fn(move |request: Request<Incoming>| {
+        let in_progress = counting.begin();
+        let response = router.call(request.map(|body| Timely::new(body, BODY_TIMEOUT)));
+        async move {
+            let response = response.await;
+            drop(in_progress);
+            response
+        }
+    });
+    let server = Builder::new(TokioExecutor::new());
+    // A peer that breaks off or does not speak HTTP ends its own connection only.
+    drop(drive(&connection, server.serve_connection(TokioIo::new(stream), service)).await);
 }

@@ -12,9 +12,6 @@ pub enum Error {
         /// What the system said.
         source: std::io::Error,
     },
-    /// The listener failed.
-    #[error("cannot go on listening")]
-    Serve(#[source] std::io::Error),
     /// The signals that ask a server to end cannot be listened for.
     #[error("cannot listen for signals")]
     Signals(#[source] std::io::Error),

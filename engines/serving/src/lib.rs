@@ -4,7 +4,7 @@
 //! It knows none of them. What a server answers, and what its spans are called, stays with the server.
 
 pub mod client;
-mod connections;
+pub mod connections;
 mod error;
 pub mod export;
 mod export_client;
@@ -14,7 +14,6 @@ pub mod server_span;
 mod signals;
 mod telemetry;
 
-pub use connections::{Bounded, Connection};
 pub use error::Error;
 pub use server::Service;
 pub use signals::stop_signal;

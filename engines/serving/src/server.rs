@@ -8,14 +8,10 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::get;
 use tokio::net::TcpListener;
-use tokio::sync::watch;
 
-use crate::Error;
-use crate::connections::Bounded;
 use crate::telemetry::Telemetry;
+use crate::{Error, connections};
 
-/// Connections open at a time.
-const CONNECTIONS_MAX: usize = 4_096;
 /// How long requests in flight may take once the service was asked to end.
 const DRAIN_PATIENCE: Duration = Duration::from_secs(2);
 
@@ -46,30 +42,8 @@ impl Service {
 
     /// Answers until `stop` is ready; then takes no more, finishes what is in flight within two seconds, and sends the
     /// last spans.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Serve`] if the listener fails.
-    pub async fn run(self, stop: impl Future<Output = ()> + Send + 'static) -> Result<(), Error> {
-        let (stopping, mut stopped) = watch::channel(());
-        let listener = Bounded::new(self.listener, CONNECTIONS_MAX);
-        let server = axum::serve(listener, self.router).with_graceful_shutdown(async move {
-            stop.await;
-            stopping.send_replace(());
-        });
-        let late = async {
-            if stopped.changed().await.is_ok() {
-                tokio::time::sleep(DRAIN_PATIENCE).await;
-            } else {
-                // The server ended by itself; its own result says why.
-                std::future::pending::<()>().await;
-            }
-        };
-        let ended = tokio::select! {
-            ended = server => ended.map_err(Error::Serve),
-            () = late => Ok(()),
-        };
+    pub async fn run(self, stop: impl Future<Output = ()>) {
+        connections::answer(self.listener, connections::limits(DRAIN_PATIENCE), self.router, stop).await;
         self.telemetry.flush().await;
-        ended
     }
 }

@@ -99,8 +99,11 @@ pub enum Protocol {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// Callers' connections of each hop that are open at a time; the next one waits in the kernel's queue.
+    /// Callers' connections of each hop that are open at a time; a further one replaces the one that has waited longest
+    /// without a request in progress. Connections of a TCP hop never give way, so there it waits.
     pub connections_max: usize,
+    /// From accepting a caller's connection to the complete head of its first request; HTTP hops only.
+    pub first_request_timeout_ms: u64,
     /// Connections of each hop to its upstream; the next request waits.
     pub upstream_connections_max: usize,
     /// How long a request waits for one of them.
@@ -119,6 +122,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections_max: 8_192,
+            first_request_timeout_ms: 30_000,
             upstream_connections_max: 1_024,
             pool_wait_ms: 5_000,
             connect_timeout_ms: 5_000,
@@ -150,8 +154,21 @@ impl Limits {
         Duration::from_millis(self.drain_ms)
     }
 
+    /// What the listener of each hop allows.
+    pub(crate) fn of_listener(&self) -> narrows_listener::Limits {
+        narrows_listener::Limits {
+            connections_max: self.connections_max,
+            peer_connections_max: self.connections_max,
+            first_request_timeout: Duration::from_millis(self.first_request_timeout_ms),
+            // Callers' pools keep their connections for as long as they like.
+            idle_timeout: None,
+            drain: self.drain(),
+        }
+    }
+
     fn is_zero_somewhere(&self) -> Option<&'static str> {
         let times = [
+            ("first_request_timeout_ms", self.first_request_timeout_ms),
             ("pool_wait_ms", self.pool_wait_ms),
             ("connect_timeout_ms", self.connect_timeout_ms),
             ("response_timeout_ms", self.response_timeout_ms),

@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use http::uri::PathAndQuery;
 use http::{Method, Request};
+use narrows_listener::InProgress;
 
 use crate::access_log::Entry;
 use crate::fault::Fault;
@@ -26,6 +27,8 @@ pub(crate) struct Exchange {
     status: u16,
     sent_bytes: u64,
     outcome: Outcome,
+    /// The caller's connection is busy until the end of the answer's body.
+    _in_progress: InProgress,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +40,7 @@ enum Outcome {
 
 impl Exchange {
     /// A request has come. If it is sampled, it goes on with the hop's own span as its parent.
-    pub(crate) fn begin<B>(hop: &Arc<Hop>, request: &mut Request<B>) -> Self {
+    pub(crate) fn begin<B>(hop: &Arc<Hop>, in_progress: InProgress, request: &mut Request<B>) -> Self {
         hop.counts.active.fetch_add(1, Ordering::Relaxed);
         let method = request.method().clone();
         let target = hop.log.as_ref().and_then(|_| request.uri().path_and_query().cloned());
@@ -47,7 +50,8 @@ impl Exchange {
             HopSpan::begin(&telemetry.tracer, hop, method.as_str(), &path, parent, request.headers_mut())
         });
         let began = Instant::now();
-        Self { hop: Arc::clone(hop), began, method, target, span, status: 0, sent_bytes: 0, outcome: Outcome::UnderWay }
+        let (hop, outcome) = (Arc::clone(hop), Outcome::UnderWay);
+        Self { hop, began, method, target, span, status: 0, sent_bytes: 0, outcome, _in_progress: in_progress }
     }
 
     pub(crate) fn hop(&self) -> &Arc<Hop> {

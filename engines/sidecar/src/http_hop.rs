@@ -12,6 +12,7 @@ use hyper::client::conn::TrySendError;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use narrows_listener::{Connection, InProgress, drive};
 use tokio::time::timeout;
 
 use crate::body::{Answer, Outgoing, Progress, Relayed};
@@ -20,40 +21,28 @@ use crate::fault::{Failure, Fault};
 use crate::headers;
 use crate::hop::Hop;
 use crate::pool::{Lease, Wanted};
-use crate::stop::Stop;
 use crate::wire::Wire;
 
 /// Largest head of a request, in bytes.
 const HEAD_MAX: usize = 64 << 10;
 
-/// Serves a caller's connection until it ends, or until the request under way has when the sidecar is to stop.
-pub(crate) async fn serve(hop: Arc<Hop>, wire: Wire, mut stop: Stop) {
+/// Serves a caller's connection until it ends, or until the request in progress has when the sidecar is to stop.
+pub(crate) async fn serve(hop: Arc<Hop>, wire: Wire, connection: Arc<Connection>) {
     let counted = Arc::clone(&hop);
+    let counting = Arc::clone(&connection);
     let service = service_fn(move |request| {
-        let hop = Arc::clone(&hop);
-        async move { Ok::<_, Infallible>(answer(&hop, request).await) }
+        let (hop, in_progress) = (Arc::clone(&hop), counting.begin());
+        async move { Ok::<_, Infallible>(answer(&hop, in_progress, request).await) }
     });
-    let mut connection =
-        pin!(http1::Builder::new().max_buf_size(HEAD_MAX).serve_connection(TokioIo::new(wire), service));
-    let ended = tokio::select! {
-        biased;
-        ended = connection.as_mut() => Some(ended),
-        () = stop.wait() => None,
-    };
-    let ended = match ended {
-        Some(ended) => ended,
-        None => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
-        }
-    };
+    let http = http1::Builder::new().max_buf_size(HEAD_MAX).serve_connection(TokioIo::new(wire), service);
+    let ended = drive(&connection, http).await;
     if ended.is_err_and(|error| error.is_parse()) {
         counted.counts.fault(Fault::CallerMalformed);
     }
 }
 
-async fn answer(hop: &Arc<Hop>, mut request: Request<Incoming>) -> Response<Answer> {
-    let mut exchange = Exchange::begin(hop, &mut request);
+async fn answer(hop: &Arc<Hop>, in_progress: InProgress, mut request: Request<Incoming>) -> Response<Answer> {
+    let mut exchange = Exchange::begin(hop, in_progress, &mut request);
     match pass_on(hop, request).await {
         Ok((response, lease)) => {
             exchange.answered(response.status().as_u16());

@@ -1,15 +1,13 @@
-//! Listeners: who may come in, how many at a time, and what becomes of them when the sidecar stops.
+//! Listeners: where they listen, and what becomes of a caller's connection.
 
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
+use narrows_listener::{Connection, Places};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 use tokio_rustls::TlsStream;
 
 use crate::config::Protocol;
@@ -21,8 +19,6 @@ use crate::{http_hop, tcp_hop};
 
 /// Connections that may wait in the kernel to be accepted.
 const BACKLOG: u32 = 1_024;
-/// How long accepting rests when the process is out of file descriptors.
-const EXHAUSTED_PAUSE: Duration = Duration::from_millis(20);
 
 /// A listener that others of this process may not have had a moment ago.
 pub(crate) fn bind(address: SocketAddr) -> io::Result<TcpListener> {
@@ -35,56 +31,26 @@ pub(crate) fn bind(address: SocketAddr) -> io::Result<TcpListener> {
 
 /// Takes callers until the sidecar stops, then lets them finish, but not for longer than the drain may take.
 pub(crate) async fn serve(hop: Arc<Hop>, listener: TcpListener, mut stop: Stop) {
-    let places = Arc::new(Semaphore::new(hop.limits.connections_max));
-    let mut connections = JoinSet::new();
-    loop {
-        tokio::select! {
-            biased;
-            () = stop.wait() => break,
-            accepted = accept(&listener, &places) => {
-                connections.spawn(connection(Arc::clone(&hop), accepted.0, accepted.1, stop.clone()));
-            }
-            Some(_) = connections.join_next() => {}
-        }
-    }
-    drop(listener);
-    let drained = async { while connections.join_next().await.is_some() {} };
-    // What has not ended by now is cut.
-    let _ = timeout(hop.limits.drain(), drained).await;
-    connections.shutdown().await;
+    let places = Places::new(hop.limits.of_listener());
+    let of_connections = stop.clone();
+    let serve_one = |stream, connection| one(Arc::clone(&hop), stream, connection, of_connections.clone());
+    narrows_listener::serve(listener, &places, stop.wait(), serve_one).await;
 }
 
-async fn accept(listener: &TcpListener, places: &Arc<Semaphore>) -> (TcpStream, Option<OwnedSemaphorePermit>) {
-    // The semaphore is never closed, so there always is a permit in the end.
-    let place = Arc::clone(places).acquire_owned().await.ok();
-    loop {
-        match listener.accept().await {
-            Ok((stream, _)) => return (stream, place),
-            Err(error) if is_of_one_connection(&error) => {}
-            Err(_) => sleep(EXHAUSTED_PAUSE).await,
-        }
-    }
-}
-
-fn is_of_one_connection(error: &io::Error) -> bool {
-    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
-    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
-}
-
-async fn connection(hop: Arc<Hop>, stream: TcpStream, place: Option<OwnedSemaphorePermit>, stop: Stop) {
-    // A peer that is gone already cannot take the option; reading will say so.
-    let _ = stream.set_nodelay(true);
+async fn one(hop: Arc<Hop>, stream: TcpStream, connection: Arc<Connection>, stop: Stop) {
     let Some(wire) = shake_hands(&hop, stream).await else {
         hop.counts.fault(Fault::CallerTls);
         return;
     };
-    hop.counts.connections.fetch_add(1, Ordering::Relaxed);
-    let open = Open { hop: Arc::clone(&hop), _place: place };
+    let _open = Open::count(&hop);
     match hop.protocol {
-        Protocol::Http => http_hop::serve(hop, wire, stop).await,
-        Protocol::Tcp => tcp_hop::serve(hop, wire, stop).await,
+        Protocol::Http => http_hop::serve(hop, wire, connection).await,
+        Protocol::Tcp => {
+            // Its bytes are not looked at, so nothing tells when it waits.
+            let _in_progress = connection.begin();
+            tcp_hop::serve(hop, wire, stop).await;
+        }
     }
-    drop(open);
 }
 
 async fn shake_hands(hop: &Hop, stream: TcpStream) -> Option<Wire> {
@@ -93,14 +59,18 @@ async fn shake_hands(hop: &Hop, stream: TcpStream) -> Option<Wire> {
     Some(Wire::Tls(Box::new(TlsStream::Server(stream))))
 }
 
-/// An open connection: counted, and in its place, until it is dropped, also when it is cut.
-struct Open {
-    hop: Arc<Hop>,
-    _place: Option<OwnedSemaphorePermit>,
+/// An open connection, counted until this is dropped, also when it is cut.
+struct Open(Arc<Hop>);
+
+impl Open {
+    fn count(hop: &Arc<Hop>) -> Self {
+        hop.counts.connections.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(hop))
+    }
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
-        self.hop.counts.connections.fetch_sub(1, Ordering::Relaxed);
+        self.0.counts.connections.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -322,3 +322,49 @@ async fn a_port_that_is_taken_is_named() {
     let said = crate::Sidecar::with_telemetry(&config(vec![hop]), None).err().unwrap().to_string();
     assert_eq!(said, format!("hop \"in\" cannot listen on {}", taken.local_addr().unwrap()));
 }
+
+#[tokio::test]
+async fn half_open_callers_keep_nobody_out() {
+    let mut config = config(vec![hop("in", server(echo).await)]);
+    config.limits = Limits { connections_max: 4, ..Limits::default() };
+    let sidecar = Running::start(&config);
+    let mut half_open = Vec::new();
+    for at in 0..12 {
+        let mut caller = TcpStream::connect(sidecar.addresses[0]).await.unwrap();
+        let part: &[u8] = if at % 2 == 0 { b"GET / HTTP/1.1\r\nhost:" } else { b"" };
+        caller.write_all(part).await.unwrap();
+        half_open.push(caller);
+    }
+    let asked = async { Client::connect(sidecar.addresses[0]).await.get("/").await };
+    assert_eq!(within_hang(asked).await.status(), StatusCode::OK);
+}
+
+#[tokio::test]
+async fn a_caller_that_never_ends_its_head_is_closed_and_one_that_waits_for_its_answer_is_not() {
+    let (come, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (arrived, leave) = (Arc::clone(&come), Arc::clone(&go));
+    let upstream = server(move |_| {
+        let (arrived, leave) = (Arc::clone(&arrived), Arc::clone(&leave));
+        async move {
+            arrived.notify_one();
+            leave.notified().await;
+            text("done")
+        }
+    });
+    let mut config = config(vec![hop("in", upstream.await)]);
+    config.limits = Limits { first_request_timeout_ms: 500, ..Limits::default() };
+    let sidecar = Running::start(&config);
+    let address = sidecar.addresses[0];
+    let slow = tokio::spawn(async move { Client::connect(address).await.get("/").await });
+    within_hang(come.notified()).await;
+    let mut half_open = TcpStream::connect(address).await.unwrap();
+    half_open.write_all(b"GET / HTTP/1.1\r\nhost:").await.unwrap();
+    assert!(within_hang(half_open.read_u8()).await.is_err());
+    go.notify_one();
+    assert_eq!(slow.await.unwrap().body(), "done");
+}
+
+/// With an end for a test that hangs.
+async fn within_hang<T>(what: impl Future<Output = T>) -> T {
+    tokio::time::timeout(std::time::Duration::from_secs(60), what).await.expect("it hangs")
+}

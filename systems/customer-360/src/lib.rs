@@ -14,7 +14,6 @@
 mod answer;
 mod base_url;
 mod error;
-mod in_flight;
 mod name;
 mod payload;
 mod server;

@@ -1,38 +1,39 @@
 //! A service's life over hyper: listen, answer, and on a signal finish what is in flight and send the last spans.
 //!
 //! Every connection is one task. An answer goes out in one write, at once (`TCP_NODELAY`): a measured system must not
-//! wait for Nagle's algorithm. The number of connections is bounded; past it the next one waits in the kernel's queue.
+//! wait for Nagle's algorithm. The number of connections is bounded, and `narrows_listener` says which one gives way.
 
 use std::convert::Infallible;
 use std::fmt;
 use std::future::Future;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::header::CONNECTION;
-use http::{HeaderValue, Method, Request};
+use http::{Method, Request};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use narrows_listener::{Connection, Limits, Places, drive};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::answer::Answer;
-use crate::in_flight::InFlight;
 use crate::telemetry::Telemetry;
 use crate::trace::Trace;
 
-/// Connections open at a time, and so requests under way.
-const CONNECTIONS_MAX: usize = 4_096;
+/// What the service allows its callers.
+const LIMITS: Limits = Limits {
+    connections_max: 4_096,
+    peer_connections_max: 4_096,
+    first_request_timeout: Duration::from_secs(30),
+    // Pools keep their connections for as long as they like.
+    idle_timeout: None,
+    drain: Duration::from_secs(2),
+};
 /// A request's head may be this long.
 const HEAD_BYTES_MAX: usize = 64 << 10;
-/// How long requests in flight may take once the service was asked to end.
-const DRAIN_PATIENCE: Duration = Duration::from_secs(2);
-/// How long nobody is taken after the system had no room for one.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-
 /// What a service answers.
 pub(crate) trait Handler: Send + Sync + 'static {
     /// The pattern that `path` is an instance of, for the name of its span.
@@ -42,12 +43,16 @@ pub(crate) trait Handler: Send + Sync + 'static {
     fn answer(&self, trace: &Trace, request: Request<Incoming>) -> impl Future<Output = Answer> + Send;
 }
 
+type Boxed = Pin<Box<dyn Future<Output = ()> + Send>>;
+/// Serves what arrives at a listener until a future is ready. Boxed as a whole, so that connections are not.
+type Serve = Box<dyn FnOnce(TcpListener, Boxed) -> Boxed + Send>;
+
 /// A service that has its port and waits to be run.
 pub struct Service {
     listener: TcpListener,
     address: SocketAddr,
     telemetry: Telemetry,
-    serve: Box<dyn Fn(TcpStream, OwnedSemaphorePermit, Arc<InFlight>) + Send + Sync>,
+    serve: Serve,
 }
 
 impl fmt::Debug for Service {
@@ -56,11 +61,11 @@ impl fmt::Debug for Service {
     }
 }
 
-/// What all requests of a service share.
+/// What all requests of a connection share.
 struct Shared<H> {
-    handler: H,
+    handler: Arc<H>,
     telemetry: Telemetry,
-    in_flight: Arc<InFlight>,
+    connection: Arc<Connection>,
 }
 
 impl Service {
@@ -75,9 +80,13 @@ impl Service {
         let address = listener.local_addr().map_err(refused)?;
         let handler = Arc::new(handler);
         let of_requests = telemetry.clone();
-        let serve = move |stream: TcpStream, place, in_flight| {
-            let shared = Shared { handler: Arc::clone(&handler), telemetry: of_requests.clone(), in_flight };
-            tokio::spawn(connection(stream, place, Arc::new(shared)));
+        let serve_one = move |stream, connection| {
+            let shared = Shared { handler: Arc::clone(&handler), telemetry: of_requests.clone(), connection };
+            serve_one(stream, Arc::new(shared))
+        };
+        let serve = move |listener, stop| {
+            let serving = async { narrows_listener::serve(listener, &Places::new(LIMITS), stop, serve_one).await };
+            Box::pin(serving) as Boxed
         };
         Ok(Self { listener, address, telemetry, serve: Box::new(serve) })
     }
@@ -90,58 +99,28 @@ impl Service {
 
     /// Answers until `stop` is ready; then takes no more, finishes what is in flight within two seconds, and sends the
     /// last spans.
-    pub async fn run(self, stop: impl Future<Output = ()> + Send) {
-        let in_flight = Arc::new(InFlight::default());
-        tokio::select! {
-            () = accept(&self.listener, &*self.serve, &in_flight) => {}
-            () = stop => {}
-        }
-        drop(self.listener);
-        // What takes longer is cut off with the process.
-        let _ = tokio::time::timeout(DRAIN_PATIENCE, in_flight.end()).await;
+    pub async fn run(self, stop: impl Future<Output = ()> + Send + 'static) {
+        (self.serve)(self.listener, Box::pin(stop)).await;
         self.telemetry.flush().await;
     }
 }
 
-async fn accept(
-    listener: &TcpListener,
-    serve: &(dyn Fn(TcpStream, OwnedSemaphorePermit, Arc<InFlight>) + Send + Sync),
-    in_flight: &Arc<InFlight>,
-) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    // Nobody closes the semaphore, so a place comes in the end.
-    while let Ok(place) = Arc::clone(&places).acquire_owned().await {
-        match listener.accept().await {
-            Ok((stream, _)) => {
-                // A peer that is gone already cannot take the option; reading will say so.
-                let _ = stream.set_nodelay(true);
-                serve(stream, place, Arc::clone(in_flight));
-            }
-            // The peer went away again, or the process has no descriptor left until another connection ends.
-            Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
-        }
-    }
-}
-
-async fn connection<H: Handler>(stream: TcpStream, _place: OwnedSemaphorePermit, shared: Arc<Shared<Arc<H>>>) {
-    let service = service_fn(|request| respond(Arc::clone(&shared), request));
-    let served = http1::Builder::new()
+async fn serve_one<H: Handler>(stream: TcpStream, shared: Arc<Shared<H>>) {
+    let connection = Arc::clone(&shared.connection);
+    let service = service_fn(move |request| respond(Arc::clone(&shared), request));
+    let http = http1::Builder::new()
         .max_buf_size(HEAD_BYTES_MAX)
         .pipeline_flush(true)
-        .serve_connection(TokioIo::new(stream), service)
-        .await;
-    // A peer that breaks the protocol or goes away ends its own connection; it was told what could be told.
-    drop(served);
+        .serve_connection(TokioIo::new(stream), service);
+    // A peer that breaks the protocol or goes away ends its own connection only.
+    drop(drive(&connection, http).await);
 }
 
-async fn respond<H: Handler>(shared: Arc<Shared<Arc<H>>>, request: Request<Incoming>) -> Result<Answer, Infallible> {
-    let _flight = shared.in_flight.begin();
+async fn respond<H: Handler>(shared: Arc<Shared<H>>, request: Request<Incoming>) -> Result<Answer, Infallible> {
+    let _in_progress = shared.connection.begin();
     let handler = &*shared.handler;
     let trace = Trace::begin(&shared.telemetry, &request, |method, path| handler.route(method, path));
-    let mut answer = handler.answer(&trace, request).await;
+    let answer = handler.answer(&trace, request).await;
     trace.finish(&answer);
-    if shared.in_flight.is_ending() {
-        answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-    }
     Ok(answer)
 }

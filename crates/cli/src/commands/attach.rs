@@ -1,17 +1,21 @@
 //! `narrows attach --for 60s`: collects from a system that already runs, under whatever load, then says what it shows.
 
+use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use narrows_lab::attach::{Arrived, Event, Options, attach};
 use narrows_model::units;
+use narrows_telemetry::otlp::{NotAToken, Token};
 use narrows_telemetry::scrape::Endpoint;
 
 use crate::exit::Failure;
 use crate::live::Screen;
 use crate::{Outcome, runs_folder, stderr};
 
+/// Sets the token without showing it in the list of processes.
+const TOKEN_VARIABLE: &str = "NARROWS_OTLP_TOKEN";
 /// What `--otlp` is given to listen nowhere.
 const NOWHERE: &str = "none";
 
@@ -29,6 +33,12 @@ pub(crate) struct Arguments {
         value_parser = listen_address
     )]
     otlp: Vec<ListenOn>,
+    /// The bearer token that senders of OTLP have to show; addresses beyond loopback always need one
+    ///
+    /// Other users of this machine can read it in the output of `ps`: the environment variable NARROWS_OTLP_TOKEN sets it too.
+    /// Without either, a random token is made for addresses beyond loopback and printed once.
+    #[arg(long, value_name = "TOKEN", value_parser = token)]
+    token: Option<Result<Token, NotAToken>>,
     /// Sample this process, and what it starts, as that service; may be given several times
     #[arg(long = "pid", value_name = "NAME=PID", value_parser = named_pid)]
     pids: Vec<(String, u32)>,
@@ -66,9 +76,11 @@ enum ListenOn {
 }
 
 pub(crate) fn execute(arguments: &Arguments) -> Outcome {
-    let options = options(arguments)?;
-    for address in options.otlp.iter().filter(|address| !address.ip().is_loopback()) {
-        stderr::say(&format!("caveat: {address} can be reached by other machines; nobody is asked who they are"));
+    let options = options(arguments, &Tokens::find(arguments)?)?;
+    for (address, _) in options.otlp.iter().filter(|(address, _)| !is_loopback(address)) {
+        stderr::say(&format!(
+            "caveat: other machines can reach {address}, and OTLP is not encrypted there: the network can read the token"
+        ));
     }
     let stop =
         crate::signals::stop_flag().map_err(|error| Failure::new(format!("cannot listen for signals: {error}")))?;
@@ -79,18 +91,68 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
     conclude(&options.path, arguments.json)
 }
 
-fn options(arguments: &Arguments) -> Result<Options, Failure> {
-    let addresses = arguments.otlp.iter().filter_map(|listen| match listen {
-        ListenOn::Address(address) => Some(*address),
-        ListenOn::Nowhere => None,
-    });
+/// The token of each address.
+enum Tokens {
+    /// Given by the user: for every address.
+    Given(Token),
+    /// Made up: for addresses beyond loopback.
+    Random(Token),
+    /// All addresses are of loopback.
+    NotNeeded,
+}
+
+impl Tokens {
+    fn find(arguments: &Arguments) -> Result<Self, Failure> {
+        if let Some(token) = &arguments.token {
+            return token.clone().map(Self::Given).map_err(|error| Failure::new(format!("invalid --token: {error}")));
+        }
+        if let Some(value) = std::env::var_os(TOKEN_VARIABLE).filter(|value| !value.is_empty()) {
+            let token = Token::parse(&value.to_string_lossy());
+            return token.map(Self::Given).map_err(|error| Failure::new(format!("invalid {TOKEN_VARIABLE}: {error}")));
+        }
+        if arguments.addresses().all(|address| is_loopback(&address)) {
+            return Ok(Self::NotNeeded);
+        }
+        let token = Token::random().map_err(|error| {
+            Failure::new(format!("cannot make a random token from /dev/urandom: {error}"))
+                .hint(format!("set one in {TOKEN_VARIABLE}"))
+        })?;
+        let secret = token.secret();
+        stderr::say(&format!("senders need OTEL_EXPORTER_OTLP_HEADERS=authorization=Bearer%20{secret}"));
+        Ok(Self::Random(token))
+    }
+
+    fn of(&self, address: &SocketAddr) -> Option<Token> {
+        match self {
+            Self::Given(token) => Some(token.clone()),
+            Self::Random(token) => (!is_loopback(address)).then(|| token.clone()),
+            Self::NotNeeded => None,
+        }
+    }
+}
+
+fn is_loopback(address: &SocketAddr) -> bool {
+    address.ip().to_canonical().is_loopback()
+}
+
+impl Arguments {
+    fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
+        self.otlp.iter().filter_map(|listen| match listen {
+            ListenOn::Address(address) => Some(*address),
+            ListenOn::Nowhere => None,
+        })
+    }
+}
+
+fn options(arguments: &Arguments, tokens: &Tokens) -> Result<Options, Failure> {
+    let otlp = arguments.addresses().map(|address| (address, tokens.of(&address)));
     let options = Options {
         name: arguments.name.clone(),
         path: arguments.out.clone().unwrap_or_else(|| runs_folder::new_path(&arguments.name)),
         duration: arguments.duration,
         settle: arguments.settle,
         interval: arguments.every,
-        otlp: addresses.collect(),
+        otlp: otlp.collect(),
         target: arguments.target.clone(),
         processes: arguments.pids.clone(),
         cgroups: arguments.cgroups.clone(),
@@ -146,8 +208,12 @@ fn progress(elapsed: Duration, duration: Duration, arrived: &Arrived) -> String 
         (points, 0) => format!("; {} points scraped", count(points)),
         (points, missing) => format!("; {} points scraped, {} pages missing", count(points), count(missing)),
     };
+    let refused = match arrived.unauthenticated {
+        0 => String::new(),
+        refused => format!("; {} requests refused without the token", count(refused)),
+    };
     format!(
-        "  {} of {}: {} spans, {} metric points, {} log records{scraped}",
+        "  {} of {}: {} spans, {} metric points, {} log records{scraped}{refused}",
         time_of(Duration::from_secs(elapsed.as_secs())),
         time_of(duration),
         count(arrived.spans),
@@ -182,6 +248,11 @@ fn interval(text: &str) -> Result<Duration, String> {
     let least = narrows_telemetry::sampler::INTERVAL_MIN;
     time_or_none(text)?.checked_sub(least).ok_or_else(|| format!("expected {} or more", time_of(least)))?;
     time_or_none(text)
+}
+
+/// Never an error here: clap would print the value with it.
+fn token(text: &str) -> Result<Result<Token, NotAToken>, Infallible> {
+    Ok(Token::parse(text))
 }
 
 /// `ADDRESS:PORT`, or a port of loopback.
@@ -235,8 +306,13 @@ mod tests {
 
     #[test]
     fn progress_says_what_came() {
-        let arrived = Arrived { spans: 1204, points: 36, logs: 0, scraped: 480, missing_pages: 2 };
+        let arrived = Arrived { spans: 1204, points: 36, logs: 0, unauthenticated: 1, scraped: 480, missing_pages: 2 };
         let line = progress(Duration::from_millis(12_300), Duration::from_secs(60), &arrived);
-        assert!(line.contains("spans, 36 metric points, 0 log records; 480 points scraped, 2 pages missing"), "{line}");
+        assert!(
+            line.contains(
+                "spans, 36 metric points, 0 log records; 480 points scraped, 2 pages missing; 1 requests refused"
+            ),
+            "{line}"
+        );
     }
 }

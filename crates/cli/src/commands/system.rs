@@ -171,7 +171,8 @@ impl DroneDeliveryService {
         let stop = stop_signal()?;
         let (name, opened) = self.open(port).await?;
         stderr::say(&format!("{name} listens on http://{}", opened.address()));
-        Ok(opened.run(stop).await?)
+        opened.run(stop).await;
+        Ok(())
     }
 
     async fn open(&self, port: u16) -> Result<(&'static str, Service), Error> {

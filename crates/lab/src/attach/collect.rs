@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use narrows_model::run::{ServiceInstance, Window, WindowKind};
 use narrows_model::units;
 use narrows_telemetry::Store;
-use narrows_telemetry::otlp::{Receiver, ReceiverStats, Weights};
+use narrows_telemetry::otlp::{Receiver, ReceiverStats, Token, Weights};
 use narrows_telemetry::run_file::Recorder;
 use narrows_telemetry::sampler::{Sampler, SamplerConfig};
 use narrows_telemetry::scrape::{Endpoint, EndpointStats, Scraper};
@@ -46,8 +46,8 @@ pub struct Options {
     pub settle: Duration,
     /// From sample to sample, of processes and of pages.
     pub interval: Duration,
-    /// Where to listen for OTLP; nowhere when empty.
-    pub otlp: Vec<SocketAddr>,
+    /// Where to listen for OTLP, each with the token that senders have to show there; nowhere when empty.
+    pub otlp: Vec<(SocketAddr, Option<Token>)>,
     /// The service that takes the requests, if it is known.
     pub target: Option<String>,
     /// Processes, each with the service it belongs to.
@@ -67,6 +67,8 @@ pub struct Arrived {
     pub points: u64,
     /// Log records, by OTLP.
     pub logs: u64,
+    /// Requests refused because they did not show the token.
+    pub unauthenticated: u64,
     /// Points of pages.
     pub scraped: u64,
     /// Times that a page did not come.
@@ -147,7 +149,7 @@ fn find(processes: &[(String, u32)]) -> Result<Vec<Watched>, Error> {
 /// What stands where other runs have their experiment: comments, so that nothing is read into it.
 fn source(options: &Options) -> String {
     let mut lines = vec![format!("# narrows attach, for {}", units::duration(options.duration.as_nanos() as f64))];
-    lines.extend(options.otlp.iter().map(|address| format!("# OTLP on {address}")));
+    lines.extend(options.otlp.iter().map(|(address, _)| format!("# OTLP on {address}")));
     lines.extend(options.target.iter().map(|target| format!("# requests taken by {target}")));
     lines.extend(options.processes.iter().map(|(service, pid)| format!("# process {pid}: {service}")));
     lines
@@ -245,9 +247,9 @@ impl Sources {
     }
 
     /// Comes last: what a sender hears is kept must not go with a run that cannot begin.
-    fn listen(mut self, addresses: &[SocketAddr], spans: Arc<dyn Store>) -> Result<Self, Error> {
+    fn listen(mut self, addresses: &[(SocketAddr, Option<Token>)], spans: Arc<dyn Store>) -> Result<Self, Error> {
         if !addresses.is_empty() {
-            self.receiver = Some(Receiver::start(addresses, spans, Weights::new())?);
+            self.receiver = Some(Receiver::start_guarded(addresses, spans, Weights::new())?);
         }
         Ok(self)
     }
@@ -263,6 +265,7 @@ impl Sources {
             spans: otlp.spans,
             points: otlp.points,
             logs: otlp.logs,
+            unauthenticated: otlp.unauthenticated_requests,
             scraped: pages.iter().map(|page| page.points).sum(),
             missing_pages: pages.iter().map(|page| page.failures).sum(),
         }
@@ -293,7 +296,7 @@ impl Sources {
         if stats.refused > 0 {
             caveats.push(format!("{} records were beyond what a run file keeps.", units::count(stats.refused)));
         }
-        if stats.batches == 0 {
+        if stats.batches == 0 && stats.unauthenticated_requests == 0 {
             caveats.push(format!(
                 "Nothing was sent to {}: services export there with OTEL_EXPORTER_OTLP_ENDPOINT=http://{}.",
                 listening.join(" or "),

@@ -272,6 +272,13 @@ pub(crate) fn unheard(before: ReceiverStats, after: ReceiverStats, fewer: &str) 
              or gRPC) within the limits of size and time; what they carried is missing. The sender's own log has the reason."
         ));
     }
+    let unauthenticated = after.unauthenticated_requests - before.unauthenticated_requests;
+    if unauthenticated > 0 {
+        caveats.push(format!(
+            "{unauthenticated} telemetry requests without the token were refused, and what they carried is missing. Senders need \
+             OTEL_EXPORTER_OTLP_HEADERS=authorization=Bearer%20TOKEN."
+        ));
+    }
     let unserved = after.unserved_requests - before.unserved_requests;
     if unserved > 0 {
         caveats.push(format!(
@@ -300,6 +307,8 @@ mod tests {
     fn only_what_went_wrong_in_the_trial_is_said() {
         let before = ReceiverStats { malformed_requests: 3, ..ReceiverStats::default() };
         assert_eq!(unheard(before, before, FEWER_TRACES), Vec::<String>::new());
+        let refused = ReceiverStats { unauthenticated_requests: 4, ..before };
+        assert!(unheard(before, refused, FEWER_TRACES)[0].starts_with("4 telemetry requests without the token"));
         let after = ReceiverStats { malformed_requests: 5, unserved_requests: 1, malformed_records: 7, ..before };
         let said = unheard(before, after, FEWER_TRACES);
         assert!(said[0].starts_with("2 telemetry requests were refused"));

@@ -9,7 +9,7 @@ use std::convert::Infallible;
 use bytes::Bytes;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
-use hyper::header::{CONTENT_TYPE, RETRY_AFTER};
+use hyper::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use hyper::http::HeaderValue;
 use hyper::{Response, StatusCode};
 use opentelemetry_proto::tonic::collector::trace::v1::{ExportTracePartialSuccess, ExportTraceServiceResponse};
@@ -67,6 +67,7 @@ pub(super) fn refused(content_type: ContentType, refusal: &Refusal) -> Response<
         Why::Malformed | Why::Framing => StatusCode::BAD_REQUEST,
         Why::Unsupported => StatusCode::UNSUPPORTED_MEDIA_TYPE,
         Why::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+        Why::Unauthenticated => StatusCode::UNAUTHORIZED,
         // Of what is slow, OTLP lets a sender repeat none but the 50x: after 408 it throws its records away.
         Why::TooSlow | Why::Late | Why::Busy => StatusCode::SERVICE_UNAVAILABLE,
         Why::Broken => StatusCode::INTERNAL_SERVER_ERROR,
@@ -74,6 +75,9 @@ pub(super) fn refused(content_type: ContentType, refusal: &Refusal) -> Response<
     let mut response = with_status(status, content_type, &Status::new(Code::of(refusal.why), &refusal.message));
     if refusal.why == Why::Busy {
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(TRY_AGAIN_S));
+    }
+    if refusal.why == Why::Unauthenticated {
+        response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }
     response
 }
@@ -114,7 +118,7 @@ mod tests {
         for why in [Why::TooSlow, Why::Late, Why::Busy] {
             assert!(is_repeated(why), "{why:?}");
         }
-        for why in [Why::Malformed, Why::Framing, Why::Unsupported, Why::TooLarge, Why::Broken] {
+        for why in [Why::Malformed, Why::Framing, Why::Unsupported, Why::TooLarge, Why::Broken, Why::Unauthenticated] {
             assert!(!is_repeated(why), "{why:?}");
         }
     }

@@ -45,6 +45,8 @@ pub(super) enum Why {
     Unsupported,
     /// More than a limit allows.
     TooLarge,
+    /// It does not show the token.
+    Unauthenticated,
     /// The body did not come in time.
     TooSlow,
     /// It was not kept in the time that its sender gave.
@@ -53,12 +55,6 @@ pub(super) enum Why {
     Busy,
     /// The store cannot keep anything.
     Broken,
-}
-
-impl Why {
-    fn is_ours(self) -> bool {
-        matches!(self, Why::Late | Why::Busy | Why::Broken)
-    }
 }
 
 /// What a request is not kept for, in a sentence.
@@ -114,8 +110,13 @@ impl Exporter {
 
     /// Counts a request that was refused.
     pub(super) fn count(&self, refusal: &Refusal) {
-        let is_ours = refusal.why.is_ours();
-        let counter = if is_ours { &self.counters.unserved_requests } else { &self.counters.malformed_requests };
+        let counter = match refusal.why {
+            Why::Late | Why::Busy | Why::Broken => &self.counters.unserved_requests,
+            Why::Unauthenticated => &self.counters.unauthenticated_requests,
+            Why::Malformed | Why::Framing | Why::Unsupported | Why::TooLarge | Why::TooSlow => {
+                &self.counters.malformed_requests
+            }
+        };
         counter.add(1);
     }
 

@@ -38,6 +38,11 @@ pub(super) async fn answer(exporter: &Exporter, request: Request<Incoming>) -> R
     }
 }
 
+/// Nothing of `request` is read.
+pub(super) fn refused<B>(request: &Request<B>, refusal: &Refusal) -> Response<Body> {
+    answer::refused(ContentType::of(request.headers()), refusal)
+}
+
 async fn export(
     exporter: &Exporter,
     signal: Signal,

@@ -11,11 +11,13 @@
 //! a record, records of a request, and the time a body may take. Inflating and converting happen on the runtime's
 //! threads, so no more than [`THREADS`] inflated bodies exist at once.
 //!
-//! Not here: profiles, TLS and authentication. Bind to loopback.
+//! Connections that ask for nothing cannot keep senders out: `narrows_listener` closes them. An address may require a
+//! [`Token`], which every address beyond loopback should.
+//!
+//! Not here: profiles and TLS.
 
 mod answer;
 mod body;
-mod connections;
 pub mod convert;
 pub(crate) mod encode;
 mod export;
@@ -26,6 +28,7 @@ mod request;
 mod rpc;
 mod serve;
 mod stats;
+mod token;
 mod weights;
 mod wire;
 
@@ -34,13 +37,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
+use narrows_listener::Limits;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 
+use self::serve::Guarded;
 use crate::Store;
 
 pub use request::{Format, Malformed};
 pub use stats::ReceiverStats;
+pub use token::{NotAToken, Token};
 pub use weights::Weights;
 
 /// Worker threads of the receiver, named `otlp-0` and `otlp-1`.
@@ -91,15 +97,38 @@ impl Receiver {
     /// # Errors
     /// When one of the addresses cannot be listened on: it is all of them or none.
     pub fn start(addresses: &[SocketAddr], store: Arc<dyn Store>, weights: Weights) -> Result<Self, Error> {
-        let bound = addresses.iter().map(|address| bind(*address)).collect::<Result<Vec<_>, _>>()?;
+        let open: Vec<_> = addresses.iter().map(|address| (*address, None)).collect();
+        Self::start_guarded(&open, store, weights)
+    }
+
+    /// The same, but senders to an address with a token have to show it: `Authorization: Bearer TOKEN`.
+    ///
+    /// # Errors
+    /// When one of the addresses cannot be listened on: it is all of them or none.
+    pub fn start_guarded(
+        addresses: &[(SocketAddr, Option<Token>)],
+        store: Arc<dyn Store>,
+        weights: Weights,
+    ) -> Result<Self, Error> {
+        Self::start_within(serve::LIMITS, addresses, store, weights)
+    }
+
+    fn start_within(
+        limits: Limits,
+        addresses: &[Guarded<SocketAddr>],
+        store: Arc<dyn Store>,
+        weights: Weights,
+    ) -> Result<Self, Error> {
+        let bound = addresses.iter().map(|(address, _)| bind(*address)).collect::<Result<Vec<_>, _>>()?;
         let (listeners, local_addrs): (Vec<TcpListener>, Vec<SocketAddr>) = bound.into_iter().unzip();
         let local_addr = *local_addrs.first().ok_or(Error::NoAddress)?;
         let runtime = start_runtime().map_err(Error::Threads)?;
         let listeners = {
             let _context = runtime.enter();
-            let registered = listeners.into_iter().zip(&local_addrs).map(|(listener, address)| {
+            let registered = listeners.into_iter().zip(addresses).map(|(listener, (address, token))| {
                 let failed = |source| Error::Listen { address: *address, source };
-                tokio::net::TcpListener::from_std(listener).map_err(failed)
+                let listener = tokio::net::TcpListener::from_std(listener).map_err(failed)?;
+                Ok((listener, token.clone()))
             });
             registered.collect::<Result<Vec<_>, _>>()?
         };
@@ -108,7 +137,7 @@ impl Receiver {
         let (stop, stop_asked) = watch::channel(());
         let (has_stopped, stopped) = mpsc::sync_channel(1);
         runtime.spawn(async move {
-            serve::serve(listeners, exporter, stop_asked).await;
+            serve::serve(listeners, limits, exporter, stop_asked).await;
             // Nobody waits when `stop` lost its patience.
             let _ = has_stopped.send(());
         });

@@ -18,6 +18,7 @@ pub(super) enum Code {
     Unimplemented = 12,
     Internal = 13,
     Unavailable = 14,
+    Unauthenticated = 16,
 }
 
 impl Code {
@@ -30,6 +31,7 @@ impl Code {
             Why::TooLarge => Code::ResourceExhausted,
             Why::TooSlow | Why::Late => Code::DeadlineExceeded,
             Why::Busy => Code::Unavailable,
+            Why::Unauthenticated => Code::Unauthenticated,
         }
     }
 }

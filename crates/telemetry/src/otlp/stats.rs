@@ -21,6 +21,8 @@ pub struct ReceiverStats {
     pub malformed_requests: u64,
     /// Requests that could not be served: too many in flight, or the store was busy or broken.
     pub unserved_requests: u64,
+    /// Requests refused because they did not show the token.
+    pub unauthenticated_requests: u64,
 }
 
 #[derive(Debug, Default)]
@@ -33,6 +35,7 @@ pub(super) struct Counters {
     pub(super) malformed_records: Counter,
     pub(super) malformed_requests: Counter,
     pub(super) unserved_requests: Counter,
+    pub(super) unauthenticated_requests: Counter,
 }
 
 #[derive(Debug, Default)]
@@ -59,6 +62,7 @@ impl Counters {
             malformed_records: self.malformed_records.get(),
             malformed_requests: self.malformed_requests.get(),
             unserved_requests: self.unserved_requests.get(),
+            unauthenticated_requests: self.unauthenticated_requests.get(),
         }
     }
 }

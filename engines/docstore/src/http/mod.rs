@@ -2,7 +2,7 @@
 //!
 //! Paths are taken apart by hand because clients put slashes at their ends or not and address a container by name or by
 //! resource id. Everything that comes in is bounded: the body by [`MAX_BODY_BYTES`], its arrival by [`BODY_PATIENCE`],
-//! and the connections by [`MAX_CONNECTIONS`].
+//! and the connections by [`connections::limits`].
 
 mod answer;
 mod descriptions;
@@ -12,8 +12,7 @@ mod route;
 #[cfg(test)]
 mod tests;
 
-use std::future::{Future, IntoFuture};
-use std::io;
+use std::future::Future;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +22,6 @@ use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Response};
 use tokio::net::TcpListener;
-use tokio::sync::oneshot;
 
 use self::answer::{Answer, Failure};
 use self::route::Route;
@@ -32,10 +30,8 @@ use crate::latency::Latency;
 use crate::metrics::{Export, Settings};
 use crate::store::Store;
 use crate::{Config, Error};
-use narrows_serving::Bounded;
+use narrows_serving::connections;
 
-/// Connections open at a time; with one request on each, also the requests in flight.
-const MAX_CONNECTIONS: usize = 4_096;
 /// Cosmos DB's limit of a document.
 const MAX_BODY_BYTES: usize = 2 << 20;
 /// How long requests under way may take to end once the store is to stop.
@@ -62,7 +58,7 @@ pub async fn bind(config: &Config) -> Result<TcpListener, Error> {
 /// # Errors
 ///
 /// [`Error::Setting`] for a setting outside its range, [`Error::Metrics`] for an endpoint that is no address,
-/// [`Error::Serve`] if the listener fails.
+/// [`Error::Serve`] if the listener has no address or the store cannot be seeded.
 pub async fn serve(
     listener: TcpListener,
     config: Config,
@@ -89,38 +85,12 @@ async fn serve_with(
     };
     let export = metrics.map(|settings| Export::start(&settings, &store)).transpose()?;
     let service = Service { store, endpoint: format!("http://{address}/"), latency };
-    let served = answer_until(listener, service, shutdown).await;
+    let router = Router::new().fallback(handle).with_state(Arc::new(service));
+    connections::answer(listener, connections::limits(DRAIN_PATIENCE), router, shutdown).await;
     if let Some(export) = export {
         export.finish().await;
     }
-    served.map_err(Error::Serve)
-}
-
-async fn answer_until(
-    listener: TcpListener,
-    service: Service,
-    shutdown: impl Future<Output = ()> + Send + 'static,
-) -> io::Result<()> {
-    let router = Router::new().fallback(handle).with_state(Arc::new(service));
-    let (closing, closed) = oneshot::channel();
-    let graceful = async move {
-        shutdown.await;
-        // Nobody listens any more only if serving has ended already.
-        let _ = closing.send(());
-    };
-    let serving = axum::serve(Bounded::new(listener, MAX_CONNECTIONS), router).with_graceful_shutdown(graceful);
-    tokio::select! {
-        served = serving.into_future() => served,
-        () = patience_after(closed) => Ok(()),
-    }
-}
-
-/// Done [`DRAIN_PATIENCE`] after `closed`.
-async fn patience_after(closed: oneshot::Receiver<()>) {
-    match closed.await {
-        Ok(()) => tokio::time::sleep(DRAIN_PATIENCE).await,
-        Err(_) => std::future::pending().await,
-    }
+    Ok(())
 }
 
 /// The store and what surrounds it on the wire.

@@ -109,3 +109,23 @@ async fn the_plain_and_those_without_a_certificate_are_kept_out() {
     let refused = reading.read_u8().await.unwrap_err().to_string();
     assert!(refused.contains("CertificateRequired"), "{refused}");
 }
+
+#[tokio::test]
+async fn callers_that_never_shake_hands_keep_nobody_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let authority = Authority::new();
+    for protocol in [Protocol::Http, Protocol::Tcp] {
+        let tls = authority.issue(folder.path(), "b");
+        let mut config = with(&tls, crate::HopConfig { protocol, accept_tls: true, ..hop("in", server(echo).await) });
+        config.limits.connections_max = 4;
+        config.limits.connect_timeout_ms = 1_000_000;
+        let inner = Running::start(&config);
+        let mut silent = Vec::new();
+        for _ in 0..12 {
+            silent.push(TcpStream::connect(inner.addresses[0]).await.unwrap());
+        }
+        let outer = outer(&authority, folder.path(), protocol, inner.addresses[0], "b");
+        let asked = async { Client::connect(outer.addresses[0]).await.get("/").await };
+        assert_eq!(within_hang(asked).await.status(), StatusCode::OK, "{protocol:?}");
+    }
+}

@@ -137,7 +137,7 @@ impl Instance {
         };
         let service = open(0, config).await.unwrap();
         let address = service.address();
-        let running = tokio::spawn(async move { service.run(std::future::pending()).await.unwrap() });
+        let running = tokio::spawn(async move { service.run(std::future::pending()).await });
         Self { address, running }
     }
 

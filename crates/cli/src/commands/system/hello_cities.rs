@@ -98,7 +98,8 @@ async fn serve(port: u16, config: &Config) -> Result<(), Error> {
     let stop = stop_signal()?;
     let opened = open(port, config).await?;
     stderr::say(&format!("hub listens on http://{}", opened.address()));
-    Ok(opened.run(stop).await?)
+    opened.run(stop).await;
+    Ok(())
 }
 
 impl HubSettings {

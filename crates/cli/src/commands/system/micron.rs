@@ -70,7 +70,8 @@ impl Micron {
         let stop = stop_signal()?;
         let opened = open(port, instance.config()).await?;
         stderr::say(&format!("micron listens on http://{}", opened.address()));
-        Ok(opened.run(stop).await?)
+        opened.run(stop).await;
+        Ok(())
     }
 }
 

@@ -104,7 +104,7 @@ fn kept(verdict: &Verdict) -> Response<Body> {
 }
 
 /// A "Trailers-Only" answer: the status stands among the headers.
-fn refused(refusal: &Refusal) -> Response<Body> {
+pub(super) fn refused(refusal: &Refusal) -> Response<Body> {
     let Refusal { why, message } = refusal;
     let code = Code::of(*why);
     let mut response = respond(Empty::new().boxed_unsync());

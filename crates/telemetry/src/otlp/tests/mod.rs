@@ -1,5 +1,7 @@
 //! Whole exchanges over a real socket: what they have in common.
 
+mod authentication;
+mod connections;
 mod hostile;
 mod over_grpc;
 mod over_http;

@@ -8,6 +8,7 @@ use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequ
 use opentelemetry_proto::tonic::metrics::v1::number_data_point::Value as Number;
 use opentelemetry_proto::tonic::metrics::v1::{Metric, NumberDataPoint, metric::Data};
 use prost::Message;
+use tokio::sync::oneshot;
 
 use super::*;
 

@@ -1,0 +1,28 @@
+//! The accept loop of every server in this workspace: bounded, and never full of connections that ask for nothing.
+//!
+//! A connection counts as *waiting* until its first request is complete and between two requests, and as *busy* while a
+//! request is in progress. Three rules keep waiting connections from starving other clients:
+//!
+//! 1. A connection whose first request is not complete within [`Limits::first_request_timeout`] is closed, however
+//!    many bytes it sends meanwhile. One that waits longer than [`Limits::idle_timeout`] between requests is closed too.
+//! 2. When all places are taken, a newcomer replaces the connection that has waited longest. Those that never completed
+//!    a request go first. Only when all connections are busy does the newcomer wait, and later ones stay in the kernel's
+//!    backlog. The same happens when the process runs out of file descriptors.
+//! 3. An address beyond loopback has at most [`Limits::peer_connections_max`] connections; a further one replaces the one
+//!    of its own that has waited longest. Clients on loopback share one address, so only the first two rules apply to them.
+//!
+//! The crate deliberately does not limit how long a request takes, because only the server knows that. [`Timely`] limits
+//! the time that a request's body takes to arrive.
+//!
+//! The path of a request stays short: servers on it are measured. Waiting is timed in ticks of a second or less, which
+//! one timer per listener counts; a request costs three uncontended atomic writes and reads no clock.
+
+mod accept;
+mod connection;
+mod places;
+mod timely;
+
+pub use accept::{Limits, serve};
+pub use connection::{Connection, InProgress, drive};
+pub use places::Places;
+pub use timely::{Timely, TooSlow};
