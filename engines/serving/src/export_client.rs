@@ -123,12 +123,12 @@ mod tests {
     fn exports_go_on_after_the_server_closed_a_connection_and_end_within_a_runtime() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let provider = provider(&listener, LONG);
-        let (sender, requests) = mpsc::channel();
+        let (sender, requests) = mpsc::sync_channel(16);
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let mut stream = BufReader::new(stream.unwrap());
                 if let Some(request) = request(&mut stream) {
-                    let _ = sender.send(request);
+                    let _ = sender.try_send(request);
                     stream.get_mut().write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").unwrap();
                 }
             }
