@@ -25,7 +25,7 @@ pub struct Run {
     pub time_scale: f64,
     /// Repetitions of each variant, 1 or more.
     pub repetitions: u32,
-    /// The experiment file's text, to the byte.
+    /// The experiment file's text, without secrets.
     pub experiment_source: String,
     /// The machine.
     pub environment: Environment,
@@ -60,7 +60,7 @@ pub struct Trial {
     pub started_ns: Option<i64>,
     /// When its last component had stopped.
     pub ended_ns: Option<i64>,
-    /// The parameters as this variant binds them.
+    /// The parameters as this variant binds them, without secrets.
     pub parameters: BTreeMap<String, String>,
     /// Whether the generator's own numbers can be trusted.
     pub validity: Validity,

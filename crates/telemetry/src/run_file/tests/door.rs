@@ -39,3 +39,36 @@ fn long_texts_of_many_marks_are_gone_through_once() {
     assert!(!query.contains("'a'"));
     assert_eq!(span.attributes["db.statement"], query);
 }
+
+#[test]
+fn a_value_that_is_told_as_a_secret_is_blanked_in_all_that_is_written() {
+    const SECRET: &str = "Zk4711-qV-secret";
+    let place = Place::new();
+    let (file, recorder) = started(&place.path(), Limits::default());
+    recorder.hide(Known::new([SECRET.to_owned()]));
+    let waiting = |key: &str, text: &str| {
+        let attributes = attributes(json!({ key: text }));
+        Span { facts: crate::normalise::facts(&attributes), attributes, ..trace(1, T0).spans.remove(0) }
+    };
+    let packed = super::inbox::packed(vec![waiting("app.note", &format!("it is {SECRET}"))]);
+    assert_eq!(wait(recorder.packed(packed, vec![])), kept(1));
+    let sql = format!("SELECT 1 WHERE a = '{SECRET}'");
+    assert_eq!(
+        wait(recorder.spans(vec![Span { span_id: 99_u64.to_be_bytes(), ..waiting("db.query.text", &sql) }])),
+        kept(1)
+    );
+    let error = Some(format!("exited; it printed last:\n | {SECRET} password='x1'"));
+    let parameters = [("plain", SECRET), ("api_token", "x1")].map(|(k, v)| (k.to_owned(), v.to_owned())).into();
+    recorder.put_trial(&Trial { error, parameters, caveats: vec![format!("so {SECRET}")], ..trial(1) }).unwrap();
+    recorder.put_conclusion("sentence", &json!({ "a": [SECRET] })).unwrap();
+    drop(recorder);
+    file.finish(RunState::Interrupted).unwrap();
+    let bytes = std::fs::read(place.path()).unwrap();
+    for secret in [SECRET.as_bytes(), b"x1\""] {
+        assert!(!bytes.windows(secret.len()).any(|window| window == secret), "{}", String::from_utf8_lossy(secret));
+    }
+    assert_eq!(
+        row(&place.path(), "SELECT error FROM trials"),
+        "exited; it printed last:\n | REDACTED password='REDACTED'"
+    );
+}
