@@ -27,6 +27,8 @@ mod faults;
 mod haproxy;
 #[cfg(feature = "reference-systems")]
 mod hello_cities;
+#[cfg(feature = "reference-systems")]
+mod listeners;
 mod load;
 #[cfg(feature = "reference-systems")]
 mod load_command;
