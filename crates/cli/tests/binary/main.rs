@@ -28,6 +28,8 @@ mod haproxy;
 #[cfg(feature = "reference-systems")]
 mod hello_cities;
 mod hostile_run_file;
+#[cfg(feature = "reference-systems")]
+mod listeners;
 mod load;
 #[cfg(feature = "reference-systems")]
 mod load_command;
