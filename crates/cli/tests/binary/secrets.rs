@@ -155,7 +155,7 @@ def shapes():
 def known():
     for name in ["DB_PASSWORD", "DATABASE_URL", "SMTP_PASSWORD", "SIGNING_KEY", "OPTIONS", "API_TOKEN"]:
         say("value of it is " + os.environ[name])
-    say("started as " + " ".join(sys.argv[3:6] + sys.argv[8:]))
+    say("started as " + " ".join(sys.argv[2:5] + sys.argv[7:]))
 
 def attribute(key, value):
     return {"key": key, "value": {"stringValue": value}}
@@ -209,7 +209,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
 shapes()
 known()
 if os.path.exists("fail"):
-    sys.exit("cannot log in with " + os.environ["DB_PASSWORD"] + " and password='<equals>'")
+    say("cannot log in with " + os.environ["DB_PASSWORD"] + " and password='<equals>'")
+    sys.exit(1)
 http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
 "#;
 
