@@ -249,7 +249,7 @@ impl Search {
         }
     }
 
-    fn is_clean(self) {
+    fn is_clean(&self) {
         assert!(self.found.is_empty(), "{} places hold a secret:\n{}", self.found.len(), self.found.join("\n"));
     }
 }

@@ -175,11 +175,10 @@ impl std::fmt::Debug for Known {
 
 fn is_telling(value: &str) -> bool {
     let is_number = value.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-    value.len() >= VALUE_BYTES_MIN
-        && !(is_number && value.len() < NUMBER_BYTES_MIN)
-        && !value.contains(REDACTED)
-        && !REDACTED.contains(value)
-        && !COMMON_WORDS.iter().any(|word| word.eq_ignore_ascii_case(value))
+    let bytes_min = if is_number { NUMBER_BYTES_MIN } else { VALUE_BYTES_MIN };
+    let is_common = COMMON_WORDS.iter().any(|word| word.eq_ignore_ascii_case(value));
+    let is_of_redaction = value.contains(REDACTED) || REDACTED.contains(value);
+    value.len() >= bytes_min && !is_common && !is_of_redaction
 }
 
 /// Whether a value may be part of a longer word that is something else.

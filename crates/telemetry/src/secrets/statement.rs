@@ -153,7 +153,7 @@ impl Sql<'_> {
     /// that is cut off ends with the statement.
     fn literal(&self, at: usize) -> Option<(Range<usize>, usize)> {
         let bytes = self.text.as_bytes();
-        let prefix = self.skip(at, |byte| is_word_byte(byte)) - at;
+        let prefix = self.skip(at, is_word_byte) - at;
         let start = if bytes.get(at + prefix).is_some_and(|byte| is_quote(*byte)) { at + prefix } else { at };
         match *bytes.get(start)? {
             quote if is_quote(quote) => Some(self.quoted(start + 1, quote)),

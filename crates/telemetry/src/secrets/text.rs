@@ -193,7 +193,7 @@ impl Line<'_> {
         };
         let rest = &self.text[value..];
         let word = &rest[..rest.find(ends_word).unwrap_or(rest.len())];
-        ADJECTIVES.iter().any(|word| is_adjective(word)) && word.bytes().all(|byte| byte.is_ascii_lowercase())
+        ADJECTIVES.iter().any(is_adjective) && word.bytes().all(|byte| byte.is_ascii_lowercase())
     }
 
     /// The content of a value that has an end of its own: in quotes or brackets.
@@ -212,18 +212,19 @@ impl Line<'_> {
 
     /// Where the text ends that such a quote with so many backslashes before it began; the line's end when it does not.
     fn closing_quote(&self, start: usize, quote: u8, backslashes: usize) -> usize {
-        let bytes = self.text.as_bytes();
         let mut run = 0;
-        for at in start..bytes.len() {
-            match bytes[at] {
-                b'\\' => run += 1,
-                byte if byte == quote && (if backslashes == 0 { run % 2 == 0 } else { run <= backslashes }) => {
-                    return at - run.min(backslashes);
-                }
-                _ => run = 0,
+        for (at, byte) in self.text.bytes().enumerate().skip(start) {
+            if byte == b'\\' {
+                run += 1;
+                continue;
             }
+            let is_closing = if backslashes == 0 { run % 2 == 0 } else { run <= backslashes };
+            if byte == quote && is_closing {
+                return at - run.min(backslashes);
+            }
+            run = 0;
         }
-        bytes.len()
+        self.text.len()
     }
 
     /// Where a list or object ends; the line's end when it does not.
