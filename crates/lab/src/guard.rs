@@ -346,6 +346,12 @@ mod tests {
     fn marked_processes_are_found_and_killed() {
         let marker = format!("test-{}", std::process::id());
         let mut child = Command::new("sleep").arg("60").env(MARKER, &marker).spawn().unwrap();
+        // The kernel lets `spawn` return a moment before the new program's environment can be read.
+        let variable = format!("{MARKER}={marker}");
+        while !processes::carries(child.id() as i32, variable.as_bytes()) {
+            assert!(child.try_wait().unwrap().is_none(), "sleep has ended");
+            std::thread::yield_now();
+        }
         assert_eq!(kill_marked(&marker), 1);
         assert_eq!(child.wait().unwrap().signal(), Some(Signal::KILL.as_raw()));
         assert_eq!(kill_marked(&marker), 0);

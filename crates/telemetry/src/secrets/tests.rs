@@ -1,3 +1,5 @@
+//! What is redacted in every shape that text comes in, and what stays.
+
 use proptest::prelude::*;
 
 use super::*;
