@@ -159,7 +159,7 @@ mod tests {
             ("ALTER TABLE trials ADD COLUMN more AS (variant || 'x')", "its table trials is declared differently"),
             (
                 "PRAGMA writable_schema = ON; UPDATE sqlite_master SET rootpage = 0, \
-             sql = 'CREATE VIRTUAL TABLE findings USING dbstat' WHERE name = 'findings'",
+                 sql = 'CREATE VIRTUAL TABLE findings USING dbstat' WHERE name = 'findings'",
                 "its table findings is declared differently",
             ),
             ("CREATE TABLE more (x INTEGER PRIMARY KEY AUTOINCREMENT)", "unexpected table more on more"),

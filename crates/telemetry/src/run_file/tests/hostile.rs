@@ -26,7 +26,7 @@ fn change(place: &Place, sql: &str) {
     Connection::open(place.path()).unwrap().execute_batch(sql).unwrap();
 }
 
-/// What every way of opening and reading a file says, which must be the same; empty when all of it can be read.
+/// The first error of opening a file and reading everything in it; empty when all of it can be read.
 fn refusal(place: &Place) -> String {
     let path = place.path();
     let read = Reader::open(&path).and_then(|reader| {
