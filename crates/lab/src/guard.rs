@@ -11,7 +11,7 @@
 //! # Which processes are the run's
 //!
 //! The pipe can close long after the guard was told of a process, and other programs start processes meanwhile. A
-//! process is therefore told by its [`Identity`] (number and start time), and every signal goes through a pidfd.
+//! process is therefore identified by its number and start time, and every signal goes through a pidfd.
 //!
 //! A process group has no such handle; its members are found and signalled one by one. While the run lives, it waits
 //! for a group's leader only after it took the group off the guard's list. A leader that was not waited for keeps its
