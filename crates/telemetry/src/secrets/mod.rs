@@ -2,7 +2,7 @@
 //!
 //! A name decides, never a value's look: a pattern that guesses at secrets would be wrong both ways. `keys` is the table
 //! of names. `url`, `text`, `statement` and `arguments` find the values that such names mark, each in its kind of text;
-//! they only give places back, and [`blank`] writes. `known` finds values that are secrets because an experiment's keys
+//! they only give places back, and `blank` writes. `known` finds values that are secrets because an experiment's keys
 //! say so, wherever they stand.
 //!
 //! Every search is linear in the length of the text: names and what may follow a separator are looked at for a limited
