@@ -22,7 +22,7 @@ pub(crate) fn stop_flag() -> std::io::Result<Arc<AtomicBool>> {
 /// Makes this process ignore requests to end. Only `SIGKILL` and its own work end it then.
 pub(crate) fn ignore() -> std::io::Result<()> {
     for signal in [SIGINT, SIGQUIT, SIGTERM, SIGHUP] {
-        // A flag that nobody reads: reads that a signal interrupts go on.
+        // The flag is never read: a handler lets reads that a signal interrupts go on.
         signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))?;
     }
     Ok(())

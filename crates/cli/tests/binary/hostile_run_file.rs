@@ -1,4 +1,4 @@
-//! Run files that somebody made to hang, crash or misuse whoever reads them.
+//! Run files made to hang, crash or misuse the commands that read them.
 
 use std::path::PathBuf;
 

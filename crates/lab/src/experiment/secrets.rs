@@ -394,7 +394,7 @@ fn is_open(text: &str) -> bool {
     end.is_ok() && (is_bound || is_drawn) && (is_scheme || !written.contains(char::is_alphanumeric))
 }
 
-/// A secret value, and what of it is a secret by itself: behind a scheme, in Base64, in a cookie.
+/// A secret value, and the parts of it that are secrets by themselves: after a scheme, in Base64, in a cookie.
 fn credentials(value: &str) -> Vec<String> {
     let value = value.trim();
     let mut all = vec![value.to_owned()];

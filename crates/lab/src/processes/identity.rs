@@ -25,7 +25,7 @@ impl Identity {
         Self::read(pid).ok()
     }
 
-    /// A child of this process that nobody has waited for. Errors when `/proc` cannot be read.
+    /// A child of this process that was not waited for yet. Errors when `/proc` cannot be read.
     pub(crate) fn of_child(child: &Child) -> io::Result<Self> {
         let pid = child.id();
         Self::read(pid as i32)

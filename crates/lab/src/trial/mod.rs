@@ -275,7 +275,7 @@ pub(crate) fn unheard(before: ReceiverStats, after: ReceiverStats, fewer: &str) 
     let unauthenticated = after.unauthenticated_requests - before.unauthenticated_requests;
     if unauthenticated > 0 {
         caveats.push(format!(
-            "{unauthenticated} telemetry requests without the token were refused, and what they carried is missing. Senders need \
+            "{unauthenticated} telemetry requests without the token were refused, and their data is missing. Senders need \
              OTEL_EXPORTER_OTLP_HEADERS=authorization=Bearer%20TOKEN."
         ));
     }

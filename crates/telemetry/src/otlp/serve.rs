@@ -37,7 +37,7 @@ pub(super) const LIMITS: Limits = Limits {
 const WINDOW_BYTES: u32 = 512 << 10;
 /// The most bytes of a request's headers.
 const HEADER_BYTES_MAX: u32 = 16 << 10;
-/// How often an HTTP/2 peer is asked whether it is still there, and how long it may take to respond.
+/// How often an HTTP/2 peer is pinged, and how long it may take to respond.
 const PING_EVERY: Duration = Duration::from_secs(20);
 const PING_TIMEOUT: Duration = Duration::from_secs(10);
 

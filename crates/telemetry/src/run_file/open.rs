@@ -72,7 +72,7 @@ fn connect(path: &Path, bounds: Bounds) -> Result<Bounded> {
     if has_log(path) {
         return Err(Error::DirectoryReadOnly(path.to_owned()));
     }
-    // In WAL mode but without a log, in a folder that cannot be written to: nobody can be writing the file.
+    // In WAL mode but without a log, in a read-only folder: no process can be writing the file.
     first_look(&immutable_uri(path), OpenFlags::SQLITE_OPEN_URI, bounds).map_err(|error| Error::sqlite(path, error))
 }
 

@@ -103,7 +103,7 @@ pub(crate) fn end(mut command: Command) -> Output {
     output
 }
 
-/// Whether there is a PostgreSQL server to start; the test is skipped where there is none.
+/// Whether PostgreSQL is installed; the test is skipped where it is not.
 pub(crate) fn has_postgres() -> bool {
     postgres_programs().is_some()
 }
