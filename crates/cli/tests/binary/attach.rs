@@ -1,10 +1,10 @@
 //! `narrows attach`: a service that already runs, its process and its page of metrics; and what cannot be attached to.
 
-use crate::{common, server};
 use std::io::Write;
 use std::net::TcpListener;
 
-use crate::common::{Bench, ask, text};
+use crate::common::{self, Bench, ask, text};
+use crate::server;
 #[cfg(feature = "reference-systems")]
 use {
     rustix::process::{Pid, Signal, kill_process},

@@ -1,9 +1,9 @@
 //! `narrows import` and `narrows export`: what other programs wrote becomes a run, and goes out again as it came.
 
-use crate::common;
-use crate::common::{Bench, ask, has_programs, text};
-use serde_json::{Value, json};
 use std::io::Write;
+
+use crate::common::{self, Bench, ask, has_programs, text};
+use serde_json::{Value, json};
 
 const START_US: i64 = 1_700_000_000_000_000;
 

@@ -4,8 +4,7 @@
 //! They need HAProxy (Debian package haproxy) and Python; without them they are skipped.
 
 use crate::common::nothing_is_left;
-use crate::proxy;
-use crate::proxy::{asked, number, ran};
+use crate::proxy::{self, asked, number, ran};
 
 const HAPROXY: &str = "haproxy";
 

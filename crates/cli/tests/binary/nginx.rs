@@ -3,6 +3,7 @@
 //! They need NGINX (Debian package nginx-light) and Python; without them they are skipped.
 
 use crate::proxy;
+
 const NGINX: &str = "nginx";
 
 #[test]
