@@ -210,7 +210,7 @@ fn two_services_of_one_name_are_read_as_replicas() {
 
 #[test]
 fn one_trace_of_very_many_calls_is_read() {
-    const CALLS: u32 = 20_000;
+    const CALLS: u32 = 6_000;
     let failing = |n: u32| query("SELECT a FROM t").at(f64::from(n) * 0.01, 0.005).failed();
     let polite = |n: u32| client("GET").to_port(FIRST_PORT + 1).at(f64::from(n) * 0.01, 0.005);
     let root = || server("shop", "GET /").at(0.0, 500.0);

@@ -34,6 +34,7 @@ static TOLD: &[Told] = &[
     kind("innodb_row_lock_waits", "mysql.row_locks", "{wait}", "waits"),
     kind("innodb_row_lock_time", "mysql.row_locks", "ms", "time"),
     told("innodb_row_lock_current_waits", "mysql.innodb_row_lock_current_waits", "{wait}"),
+    told("wsrep_cluster_conf_id", "mysql.wsrep_cluster_conf_id", "{change}"),
     told("wsrep_cluster_size", "mysql.wsrep_cluster_size", "{node}"),
     told("wsrep_local_state", "mysql.wsrep_local_state", "{state}"),
     told("wsrep_flow_control_paused", "mysql.wsrep_flow_control_paused", "1"),
