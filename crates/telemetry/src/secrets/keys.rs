@@ -77,18 +77,29 @@ pub fn is_secret_key(key: &str) -> bool {
     let mut letters = key.bytes().rev().filter(|byte| !is_separator(byte));
     let (Some(last), Some(before)) = (letters.next(), letters.next()) else { return false };
     let (last, before) = (last.to_ascii_lowercase(), before.to_ascii_lowercase());
-    ENDINGS[letter(last)] & (1 << letter(before)) != 0
-        && LAST_WORDS.iter().any(|words| words.as_bytes().ends_with(&[before, last]) && ends_in(key, words))
+    LAST_LETTERS.iter().zip(LAST_WORDS).any(|(letters, words)| *letters == [before, last] && ends_in(key, words))
 }
+
+/// The last two letters of each of [`LAST_WORDS`].
+const LAST_LETTERS: [[u8; 2]; LAST_WORDS.len()] = {
+    let mut letters = [[0; 2]; LAST_WORDS.len()];
+    let mut at = 0;
+    while at < LAST_WORDS.len() {
+        if let [.., before, last] = LAST_WORDS[at].as_bytes() {
+            letters[at] = [*before, *last];
+        }
+        at += 1;
+    }
+    letters
+};
 
 /// The last letter of each of [`LAST_WORDS`], and as bits the letters before it.
 const ENDINGS: [u32; 32] = {
     let mut endings = [0; 32];
     let mut at = 0;
-    while at < LAST_WORDS.len() {
-        if let [.., before, last] = LAST_WORDS[at].as_bytes() {
-            endings[letter(*last)] |= 1 << letter(*before);
-        }
+    while at < LAST_LETTERS.len() {
+        let [before, last] = LAST_LETTERS[at];
+        endings[letter(last)] |= 1 << letter(before);
         at += 1;
     }
     endings
