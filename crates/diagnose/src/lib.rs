@@ -49,7 +49,7 @@ mod words;
 
 use narrows_model::comparison::{Comparison, ObjectiveResult, Outcome};
 use narrows_model::evidence::{RunEvidence, TrialEvidence};
-use narrows_model::finding::Finding;
+use narrows_model::finding::{Finding, FindingKind};
 use narrows_model::published::Notes;
 
 pub use compare::compare;
@@ -63,10 +63,18 @@ use thresholds::Thresholds;
 /// An implementation MUST be a pure function of its arguments, MUST say nothing when the evidence does not suffice, and
 /// MUST raise its version when its rule changes. It MAY return several findings, one for each place it sees the cause in.
 pub trait Detector: Sync {
-    /// The id: lower case with dashes, as its file is named.
-    fn id(&self) -> &'static str;
+    /// What it finds. Its id, with underscores, is the name of the detector's file.
+    fn kind(&self) -> FindingKind;
     /// The version of the rule, from 1.
     fn version(&self) -> u32;
+    /// The id of what it finds.
+    fn id(&self) -> &'static str {
+        self.kind().id()
+    }
+    /// A finding of this detector, to be filled in.
+    fn finding(&self) -> Finding {
+        Finding::new(self.kind(), self.version())
+    }
     /// The cause wherever it is seen in this trial, in any order.
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding>;
     /// What only the variants beside each other show, each with the place of the trial that it belongs to: what is about

@@ -11,15 +11,11 @@
 
 use narrows_model::comparison::{Change, Comparison, Meaning, VariantSummary};
 use narrows_model::evidence::{RunEvidence, TrialEvidence};
-use narrows_model::finding::{Finding, Role, narrow_place};
+use narrows_model::finding::{Finding, FindingKind, Role, narrow_place};
 use narrows_model::run::{TrialState, Verdict};
 use narrows_model::units;
 
-use crate::Detector;
 use crate::detectors::generator_limited::is_held_back;
-use crate::detectors::not_steady::NotSteady;
-use crate::detectors::offered_load_limited::OfferedLoadLimited;
-use crate::detectors::unequal_rates::UnequalRates;
 use crate::sidecars::is_open;
 use crate::thresholds::Thresholds;
 
@@ -67,7 +63,7 @@ impl<'a> Story<'a> {
     fn distrust(&self) -> String {
         let is_invalid = |trial: &TrialEvidence| trial.trial.validity.verdict == Verdict::Invalid;
         let faults = |findings: &'a [Finding]| findings.iter().filter(|finding| finding.role == Role::Invalidates);
-        let is_unsteady = |finding: &Finding| finding.detector == NotSteady.id();
+        let is_unsteady = |finding: &Finding| finding.kind == FindingKind::NotSteady;
         let (mut shaped, mut starved, mut unsteady) = (Vec::new(), Vec::new(), Vec::new());
         for (trial, findings) in self.trials() {
             let label = || trial.trial.label();
@@ -139,7 +135,7 @@ impl<'a> Story<'a> {
         let is_none = findings.peek().is_none();
         let is_harmless = |finding: &Finding| match finding.role {
             Role::Invalidates => false,
-            Role::LimitsReading => [OfferedLoadLimited.id(), UnequalRates.id()].contains(&finding.detector.as_str()),
+            Role::LimitsReading => matches!(finding.kind, FindingKind::OfferedLoadLimited | FindingKind::UnequalRates),
             _ => true,
         };
         let text = match findings.all(is_harmless) {
@@ -165,7 +161,7 @@ impl<'a> Story<'a> {
         let mut limits: Vec<(&'a Finding, Vec<String>)> = Vec::new();
         for (trial, findings) in self.finished() {
             for finding in findings.iter().filter(|finding| finding.role == Role::LimitsReading) {
-                match limits.iter_mut().find(|(known, _)| known.detector == finding.detector) {
+                match limits.iter_mut().find(|(known, _)| known.kind == finding.kind) {
                     Some((_, labels)) if labels.last().is_some_and(|last| *last == trial.trial.label()) => {}
                     Some((_, labels)) => labels.push(trial.trial.label()),
                     None => limits.push((finding, vec![trial.trial.label()])),
@@ -173,9 +169,9 @@ impl<'a> Story<'a> {
             }
         }
         let told = |(finding, labels): (&Finding, Vec<String>)| {
-            let what = match finding.detector.as_str() {
-                id if id == OfferedLoadLimited.id() => CANNOT_GAIN,
-                id if id == UnequalRates.id() => UNEQUAL,
+            let what = match finding.kind {
+                FindingKind::OfferedLoadLimited => CANNOT_GAIN,
+                FindingKind::UnequalRates => UNEQUAL,
                 _ => &finding.title,
             };
             format!("; in {} {what}", few(&labels))
@@ -207,8 +203,8 @@ impl<'a> Story<'a> {
     /// Whether the variants from the narrow one on are a few steps, each with another cause first.
     fn is_story(&self, narrow: usize) -> bool {
         let steps = &self.comparison.variants[narrow..];
-        let causes: Vec<Option<&str>> =
-            steps.iter().map(|variant| self.narrowest(&variant.variant).map(|finding| &*finding.detector)).collect();
+        let causes: Vec<Option<FindingKind>> =
+            steps.iter().map(|variant| self.narrowest(&variant.variant).map(|finding| finding.kind)).collect();
         let all_differ = causes.windows(2).all(|pair| pair[0] != pair[1]);
         let are_known = causes[..causes.len() - 1].iter().all(Option::is_some);
         (STORY_STEPS_MIN..=STORY_STEPS_MAX).contains(&steps.len()) && are_known && all_differ
@@ -427,14 +423,7 @@ mod tests {
 
     fn finding(detector: &str, role: Role) -> Finding {
         let title = format!("{detector} is seen");
-        Finding {
-            detector: detector.into(),
-            title,
-            role,
-            cost_of: "of it".into(),
-            cost_share: 0.5,
-            ..Finding::default()
-        }
+        Finding { title, role, cost_of: "of it".into(), cost_share: 0.5, ..Finding::new(detector.parse().unwrap(), 1) }
     }
 
     #[test]

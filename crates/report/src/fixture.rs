@@ -10,7 +10,7 @@ use narrows_model::comparison::{
     Change, Comparison, Difference, Kept, Meaning, ObjectiveResult, Outcome, VariantSummary,
 };
 use narrows_model::evidence::{RunEvidence, TrialEvidence};
-use narrows_model::finding::{Confidence, Exemplar, Figure, Finding, Period, Role};
+use narrows_model::finding::{Confidence, Exemplar, Figure, Finding, FindingKind, Period, Role};
 use narrows_model::histogram::Histogram;
 use narrows_model::load::{ErrorCounts, LoadSecond};
 use narrows_model::run::{
@@ -341,8 +341,6 @@ fn query(text: &str) -> SpanFacts {
 
 fn n_plus_one(trace: &Trace) -> Finding {
     Finding {
-        detector: "n-plus-one".to_owned(),
-        version: 1,
         title: "orders sends one query for each row of another, 24 times in each GET /orders".to_owned(),
         resource: "orders".to_owned(),
         operation: Some("GET /orders".to_owned()),
@@ -373,14 +371,12 @@ fn n_plus_one(trace: &Trace) -> Finding {
         caveats: vec!["Traces are a sample of 1 in 40 requests.".to_owned()],
         effects: vec![full_database()],
         role: Role::NarrowPlace,
-        ..Finding::default()
+        ..Finding::new(FindingKind::NPlusOne, 1)
     }
 }
 
 fn full_database() -> Finding {
     Finding {
-        detector: "database-saturation".to_owned(),
-        version: 1,
         title: "postgres answers the same queries 3.2 times as slowly under load".to_owned(),
         resource: "postgres".to_owned(),
         cost_share: 0.71,
@@ -392,7 +388,7 @@ fn full_database() -> Finding {
              asked its share of work."
                 .to_owned(),
         ],
-        ..Finding::default()
+        ..Finding::new(FindingKind::DatabaseSaturation, 1)
     }
 }
 
@@ -405,8 +401,6 @@ fn bursts() -> Finding {
 
 fn saturated() -> Finding {
     Finding {
-        detector: "cpu-saturation".to_owned(),
-        version: 1,
         title: "orders has used up its CPU".to_owned(),
         resource: "orders".to_owned(),
         operation: None,
@@ -421,7 +415,7 @@ fn saturated() -> Finding {
         falsified_by: "More throughput at the same CPU limit and code.".to_owned(),
         advice: "Take work out of the request first; then raise the limit or add a replica.".to_owned(),
         caveats: Vec::new(),
-        ..Finding::default()
+        ..Finding::new(FindingKind::CpuSaturation, 1)
     }
 }
 

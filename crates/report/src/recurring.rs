@@ -4,7 +4,7 @@
 //! report says in how many repetitions it was seen.
 
 use narrows_model::comparison::Outcome;
-use narrows_model::finding::{Finding, Role};
+use narrows_model::finding::{FindingKind, Finding, Role};
 use narrows_model::run::TrialState;
 use narrows_model::units;
 
@@ -112,9 +112,9 @@ pub(crate) fn effect(finding: &Finding) -> (String, String) {
 
 /// What a finding is about: two findings with the same subject are one cause. Titles carry figures and are left out; of
 /// the evidence its first line counts, which is the query in its general form.
-fn subject(finding: &Finding) -> (&str, &str, Option<&str>, Option<&str>) {
+fn subject(finding: &Finding) -> (FindingKind, &str, Option<&str>, Option<&str>) {
     let evidence = finding.evidence_text.as_deref().and_then(|text| text.lines().next());
-    (&finding.detector, &finding.resource, finding.operation.as_deref(), evidence)
+    (finding.kind, &finding.resource, finding.operation.as_deref(), evidence)
 }
 
 #[cfg(test)]

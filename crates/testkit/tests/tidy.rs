@@ -22,6 +22,7 @@ const EMBEDDED: [&str; 3] = ["engines/durable", "engines/listener", "engines/ser
 const COMMAND_LINE: &str = "narrows";
 const PURE_CRATES: [&str; 5] = ["model", "diagnose", "report", "query", "predict"];
 const DETECTORS: &str = "crates/diagnose/src/detectors";
+const KINDS: &str = "crates/model/src/finding/kind.rs";
 const FINDING_PAGES: &str = "docs/reference/findings";
 const LOAD_MODELS: &str = "crates/load/src/models";
 
@@ -66,6 +67,12 @@ fn forbidden(name: &str, manifest: &str, target: &str, target_dir: &str, is_dev:
     (!allowed.contains(&target)).then_some("only the crates in its row of the tidy test are allowed")
 }
 
+/// `n-plus-one` as `NPlusOne`.
+fn camel_case(id: &str) -> String {
+    let capitalised = |word: &str| word[..1].to_uppercase() + &word[1..];
+    id.split('-').map(capitalised).collect()
+}
+
 #[test]
 fn every_detector_is_registered_and_has_its_page() {
     let mut faults = Vec::new();
@@ -80,8 +87,12 @@ fn every_detector_is_registered_and_has_its_page() {
         if !registry.contains(&format!("&{module}::")) {
             faults.push(format!("{DETECTORS}/mod.rs:1: `&{module}::…` is missing from ALL"));
         }
-        if !read(&file).contains(&format!("\"{id}\"")) {
-            faults.push(format!("{file}:1: its id should be \"{id}\", as the file is named"));
+        let kind = camel_case(&id);
+        if !read(&file).contains(&format!("FindingKind::{kind}")) {
+            faults.push(format!("{file}:1: it should find `FindingKind::{kind}`, as the file is named"));
+        }
+        if !read(KINDS).contains(&format!("{kind} => \"{id}\"")) {
+            faults.push(format!("{KINDS}:1: `{kind} => \"{id}\"` is missing"));
         }
         if !read(&format!("{FINDING_PAGES}/{id}.md")).starts_with(&format!("# {id}\n")) {
             faults.push(format!("{FINDING_PAGES}/{id}.md:1: should exist and open with `# {id}`"));

@@ -15,7 +15,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use narrows_model::finding::{Confidence, Figure, Finding};
+use narrows_model::finding::{Confidence, Figure, Finding, FindingKind};
 use narrows_model::trace::{Span, SpanId};
 use narrows_model::units;
 
@@ -38,8 +38,8 @@ const REGULAR_TRACE_SHARE: f64 = 0.5;
 const GROUPS_MAX: usize = 64;
 
 impl Detector for ChattyHttp {
-    fn id(&self) -> &'static str {
-        "chatty-http"
+    fn kind(&self) -> FindingKind {
+        FindingKind::ChattyHttp
     }
 
     fn version(&self) -> u32 {
@@ -321,8 +321,6 @@ impl<'a> Case<'a> {
         let (min, p50, max) = self.counts();
         let operation = self.operation;
         Finding {
-            detector: detector.id().into(),
-            version: detector.version(),
             title: match self.items() {
                 Items::Same => format!("{operation} asks {} for the same {p50} times in each request", self.callee()),
                 _ => format!("{operation} asks {} for one item at a time: {p50} calls in each request", self.callee()),
@@ -361,7 +359,7 @@ impl<'a> Case<'a> {
             ),
             advice: self.advice(),
             caveats: self.caveats(),
-            ..Finding::default()
+            ..detector.finding()
         }
     }
 

@@ -11,7 +11,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use narrows_model::evidence::TrialEvidence;
-use narrows_model::finding::{Confidence, Figure, Finding};
+use narrows_model::finding::{Confidence, Figure, Finding, FindingKind};
 use narrows_model::series::Series;
 use narrows_model::trace::TraceId;
 use narrows_model::units;
@@ -33,8 +33,8 @@ const COUNTERS: [&str; 5] =
     ["wsrep_local_bf_aborts", "wsrep_local_cert_failures", "innodb_deadlocks", "deadlocks", "postgresql_deadlocks"];
 
 impl Detector for ConflictRetry {
-    fn id(&self) -> &'static str {
-        "conflict-retry"
+    fn kind(&self) -> FindingKind {
+        FindingKind::ConflictRetry
     }
 
     fn version(&self) -> u32 {
@@ -138,8 +138,6 @@ impl<'a> Case<'a> {
             (lost, format!("of the time of {operation}, in tries that came to nothing"))
         };
         Finding {
-            detector: detector.id().into(),
-            version: detector.version(),
             title: self.title(&store),
             resource: store.clone(),
             operation: Some(operation.into()),
@@ -160,7 +158,7 @@ impl<'a> Case<'a> {
             ),
             advice: self.advice(&store),
             caveats: Vec::new(),
-            ..Finding::default()
+            ..detector.finding()
         }
     }
 
@@ -314,8 +312,6 @@ fn of_counters(detector: &ConflictRetry, reading: &Reading<'_>) -> Vec<Finding> 
         let sum: f64 = counted.iter().map(|one| one.sum).sum();
         let share = sum / requests.max(1.0);
         (share >= reading.thresholds.conflict_share).then(|| Finding {
-            detector: detector.id().into(),
-            version: detector.version(),
             title: format!("{store} ends {} transactions that met another one", units::count(sum.round() as u64)),
             resource: store.into(),
             cost_share: share.min(1.0),
@@ -332,7 +328,7 @@ fn of_counters(detector: &ConflictRetry, reading: &Reading<'_>) -> Vec<Finding> 
                      it lost."
                 .into(),
             caveats: vec!["No span says which operation met them, nor what became of it.".into()],
-            ..Finding::default()
+            ..detector.finding()
         })
     };
     stores.into_iter().filter_map(told).collect()

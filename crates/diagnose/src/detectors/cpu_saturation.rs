@@ -13,7 +13,7 @@
 //! by the time that requests take once sent where a rate is. Of a cap that only bursts use up, nothing is said without
 //! such a proof. The reading is in `cpu.rs`, the words are here.
 
-use narrows_model::finding::{Confidence, Figure, Finding};
+use narrows_model::finding::{Confidence, Figure, Finding, FindingKind};
 use narrows_model::series::names;
 use narrows_model::units;
 
@@ -30,8 +30,8 @@ pub(crate) use crate::cpu::HOST;
 pub struct CpuSaturation;
 
 impl Detector for CpuSaturation {
-    fn id(&self) -> &'static str {
-        "cpu-saturation"
+    fn kind(&self) -> FindingKind {
+        FindingKind::CpuSaturation
     }
 
     fn version(&self) -> u32 {
@@ -59,8 +59,6 @@ fn finding(detector: &CpuSaturation, cpu: &Cpu<'_>, saturation: &Saturation<'_>)
     }));
     reasons.extend(words.standstill());
     Finding {
-        detector: detector.id().into(),
-        version: detector.version(),
         title: words.title(),
         resource: saturation.service.into(),
         operation: None,
@@ -76,7 +74,7 @@ fn finding(detector: &CpuSaturation, cpu: &Cpu<'_>, saturation: &Saturation<'_>)
         advice: words.advice(),
         caveats: words.caveats(),
         period: period_of(cpu.trial, stretch.start_ns, stretch.end_ns),
-        ..Finding::default()
+        ..detector.finding()
     }
 }
 

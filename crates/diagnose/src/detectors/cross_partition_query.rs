@@ -11,7 +11,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use narrows_model::evidence::TrialEvidence;
-use narrows_model::finding::{Confidence, Exemplar, Figure, Finding};
+use narrows_model::finding::{Confidence, Exemplar, Figure, Finding, FindingKind};
 use narrows_model::trace::Span;
 use narrows_model::units;
 
@@ -27,8 +27,8 @@ use crate::words::{EXEMPLARS_MAX, TEXT_CHARS_MAX, clipped, exemplar};
 pub struct CrossPartitionQuery;
 
 impl Detector for CrossPartitionQuery {
-    fn id(&self) -> &'static str {
-        "cross-partition-query"
+    fn kind(&self) -> FindingKind {
+        FindingKind::CrossPartitionQuery
     }
 
     fn version(&self) -> u32 {
@@ -253,8 +253,6 @@ impl<'a> Case<'a> {
         let (cost_share, cost_of) = self.cost();
         let is_shown = self.empty_share().is_some() && self.charges().is_some();
         Finding {
-            detector: detector.id().into(),
-            version: detector.version(),
             title: self.title(),
             resource: self.service.into(),
             operation: Some(operation.into()),
@@ -271,7 +269,7 @@ impl<'a> Case<'a> {
             ),
             advice: self.advice(),
             caveats: self.caveats(),
-            ..Finding::default()
+            ..detector.finding()
         }
     }
 

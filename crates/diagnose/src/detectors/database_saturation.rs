@@ -9,7 +9,7 @@
 //! when only writing queries grow; a database whose CPU is known to be idle waits for something else. A wait for a
 //! connection passes before a query's span begins.
 
-use narrows_model::finding::{Confidence, Figure, Finding};
+use narrows_model::finding::{Confidence, Figure, Finding, FindingKind};
 use narrows_model::units;
 
 use crate::Detector;
@@ -29,8 +29,8 @@ pub struct DatabaseSaturation;
 const CONNECTED: [&str; 6] = ["postgresql", "mysql", "mariadb", "microsoft.sql_server", "mssql", "oracle.db"];
 
 impl Detector for DatabaseSaturation {
-    fn id(&self) -> &'static str {
-        "database-saturation"
+    fn kind(&self) -> FindingKind {
+        FindingKind::DatabaseSaturation
     }
 
     fn version(&self) -> u32 {
@@ -39,20 +39,19 @@ impl Detector for DatabaseSaturation {
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
         let cpu = Cpu::of(reading);
-        databases(reading).iter().filter_map(|database| self.of(&cpu, database)).collect()
+        databases(reading).iter().filter_map(|database| Self::of(&cpu, database)).collect()
     }
 }
 
 impl DatabaseSaturation {
-    fn of(&self, cpu: &Cpu<'_>, database: &Database<'_>) -> Option<Finding> {
+    fn of(cpu: &Cpu<'_>, database: &Database<'_>) -> Option<Finding> {
         let grown = inflation(cpu, database);
         let full = if database.is_service { cpu.of_service(database.name) } else { None };
-        let finding = match (full, grown) {
-            (Some(saturation), grown) => by_cpu(cpu, database, &saturation, grown.as_ref()),
-            (None, Some(grown)) => by_inflation(cpu, database, &grown),
-            (None, None) => return None,
-        };
-        Some(Finding { detector: self.id().into(), version: self.version(), ..finding })
+        match (full, grown) {
+            (Some(saturation), grown) => Some(by_cpu(cpu, database, &saturation, grown.as_ref())),
+            (None, Some(grown)) => Some(by_inflation(cpu, database, &grown)),
+            (None, None) => None,
+        }
     }
 }
 
@@ -99,7 +98,7 @@ fn by_cpu(cpu: &Cpu<'_>, database: &Database<'_>, full: &Saturation<'_>, grown: 
         falsified_by: format!("More CPU for {name}, or fewer queries for each request, does not raise throughput."),
         advice: advice(database, stretch),
         period: period_of(cpu.trial, stretch.start_ns, stretch.end_ns),
-        ..Finding::default()
+        ..DatabaseSaturation.finding()
     }
 }
 
@@ -213,7 +212,7 @@ fn by_inflation(cpu: &Cpu<'_>, database: &Database<'_>, grown: &Inflation<'_>) -
         advice: advice(database, grown.heavy),
         caveats,
         period: period_of(cpu.trial, grown.heavy.start_ns, grown.heavy.end_ns),
-        ..Finding::default()
+        ..DatabaseSaturation.finding()
     }
 }
 

@@ -12,7 +12,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use narrows_model::finding::{Confidence, Figure, Finding};
+use narrows_model::finding::{Confidence, Figure, Finding, FindingKind};
 use narrows_model::run::WindowKind;
 use narrows_model::units;
 
@@ -36,8 +36,8 @@ const STICKY_SHARE: f64 = 0.95;
 const REPLICAS_OF_ONE_CLIENT: usize = 3;
 
 impl Detector for FewClients {
-    fn id(&self) -> &'static str {
-        "few-clients"
+    fn kind(&self) -> FindingKind {
+        FindingKind::FewClients
     }
 
     fn version(&self) -> u32 {
@@ -122,8 +122,6 @@ impl<'a> Case<'a> {
         let hot = self.shares.keys().nth(self.skew.hot).copied().unwrap_or_default();
         let words = self.clients.words();
         Finding {
-            detector: detector.id().into(),
-            version: detector.version(),
             title: format!(
                 "the load has {words} for {replicas} replicas of {service}, so replica {hot} gets {} of its requests",
                 units::percent(self.skew.share)
@@ -146,7 +144,7 @@ impl<'a> Case<'a> {
                 units::count(10 * replicas as u64)
             ),
             caveats: self.caveats(),
-            ..Finding::default()
+            ..detector.finding()
         }
     }
 

@@ -9,7 +9,7 @@
 //! answers later, it is beyond its capacity, and more users would only wait with the others.
 
 use narrows_model::evidence::{LoadTotals, TrialEvidence};
-use narrows_model::finding::{Confidence, Figure, Finding};
+use narrows_model::finding::{Confidence, Figure, Finding, FindingKind};
 use narrows_model::run::Verdict;
 use narrows_model::series::names;
 use narrows_model::units;
@@ -24,8 +24,8 @@ use crate::thresholds::Thresholds;
 pub struct GeneratorLimited;
 
 impl Detector for GeneratorLimited {
-    fn id(&self) -> &'static str {
-        "generator-limited"
+    fn kind(&self) -> FindingKind {
+        FindingKind::GeneratorLimited
     }
 
     fn version(&self) -> u32 {
@@ -233,8 +233,6 @@ fn finding(detector: &GeneratorLimited, signs: Vec<Sign>, trial: &TrialEvidence,
         _ => ("the load generator had a part in the figures", Confidence::Medium),
     };
     Finding {
-        detector: detector.id().into(),
-        version: detector.version(),
         title: title.into(),
         resource: names::GENERATOR.into(),
         operation: None,
@@ -253,7 +251,7 @@ fn finding(detector: &GeneratorLimited, signs: Vec<Sign>, trial: &TrialEvidence,
         },
         advice: if is_users { MORE_USERS.into() } else { MORE_CPU.into() },
         caveats: Vec::new(),
-        ..Finding::default()
+        ..detector.finding()
     }
 }
 

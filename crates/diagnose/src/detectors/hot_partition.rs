@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use narrows_model::evidence::{PartitionThroughput, TrialEvidence};
-use narrows_model::finding::{Confidence, Figure, Finding};
+use narrows_model::finding::{Confidence, Figure, Finding, FindingKind};
 use narrows_model::series::names;
 use narrows_model::units;
 
@@ -34,8 +34,8 @@ const HALF_RATIO_SHARE: f64 = 0.8;
 const HOT_KEY_SHARE: f64 = 0.5;
 
 impl Detector for HotPartition {
-    fn id(&self) -> &'static str {
-        "hot-partition"
+    fn kind(&self) -> FindingKind {
+        FindingKind::HotPartition
     }
 
     fn version(&self) -> u32 {
@@ -221,8 +221,6 @@ impl<'a> Case<'a> {
         );
         let few = self.keys.filter(|_| self.is_artefact());
         Finding {
-            detector: detector.id().into(),
-            version: detector.version(),
             title: few.map_or(title.clone(), |keys| format!("{title}; the load has {} only", self.keys_words(keys))),
             resource: name.clone(),
             operation: self.operation.map(str::to_owned),
@@ -243,7 +241,7 @@ impl<'a> Case<'a> {
             ),
             advice: self.advice(),
             caveats: self.caveats(),
-            ..Finding::default()
+            ..detector.finding()
         }
     }
 

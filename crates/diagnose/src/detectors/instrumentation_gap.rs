@@ -9,7 +9,7 @@
 //! Where another finding explains the operation's time, the ranking drops this one.
 
 use narrows_model::evidence::TrialEvidence;
-use narrows_model::finding::{Confidence, Figure, Finding, Period};
+use narrows_model::finding::{Confidence, Figure, Finding, FindingKind, Period};
 use narrows_model::units;
 
 use crate::Detector;
@@ -31,8 +31,8 @@ pub(crate) const CLIENT_METRICS: &str = "db.client.";
 pub struct InstrumentationGap;
 
 impl Detector for InstrumentationGap {
-    fn id(&self) -> &'static str {
-        "instrumentation-gap"
+    fn kind(&self) -> FindingKind {
+        FindingKind::InstrumentationGap
     }
 
     fn version(&self) -> u32 {
@@ -197,8 +197,6 @@ impl<'r, 'a> Scene<'r, 'a> {
     fn finding(&self, detector: &InstrumentationGap, gap: &Gap<'_>) -> Finding {
         let share = (gap.time_ns / gap.latency_ns.max(1.0)).min(1.0);
         Finding {
-            detector: detector.id().into(),
-            version: detector.version(),
             title: gap.title(share),
             resource: gap.callee.unwrap_or(gap.service).into(),
             operation: Some(gap.operation.into()),
@@ -215,20 +213,21 @@ impl<'r, 'a> Scene<'r, 'a> {
                     .into(),
             advice: gap.advice(),
             period: gap.period(self.reading.trial),
-            ..Finding::default()
+            ..detector.finding()
         }
     }
 }
 
 /// Whether a finding says that this service's time, or the time in its calls, is not to be seen into.
 pub(crate) fn is_gap_of(finding: &Finding, service: &str) -> bool {
-    finding.detector == InstrumentationGap.id() && finding.resource == service
+    finding.kind == FindingKind::InstrumentationGap && finding.resource == service
 }
 
 /// Whether such a finding names this service as what is there and not to be seen.
 pub(crate) fn is_missed_by(finding: &Finding, service: &str) -> bool {
     let names = |reason: &String| reason.strip_prefix(service).is_some_and(|rest| rest.starts_with(" ran"));
-    finding.detector == InstrumentationGap.id() && (finding.resource == service || finding.reasons.iter().any(names))
+    finding.kind == FindingKind::InstrumentationGap
+        && (finding.resource == service || finding.reasons.iter().any(names))
 }
 
 /// Whether any of these requests shows its database.

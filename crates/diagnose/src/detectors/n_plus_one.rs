@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 
-use narrows_model::finding::{Confidence, Exemplar, Figure, Finding};
+use narrows_model::finding::{Confidence, Exemplar, Figure, Finding, FindingKind};
 use narrows_model::units;
 
 use crate::Detector;
@@ -32,8 +32,8 @@ const REGULAR_TRACE_SHARE: f64 = 0.5;
 const TRACE_SHARE_MIN: f64 = 0.05;
 
 impl Detector for NPlusOne {
-    fn id(&self) -> &'static str {
-        "n-plus-one"
+    fn kind(&self) -> FindingKind {
+        FindingKind::NPlusOne
     }
 
     fn version(&self) -> u32 {
@@ -209,8 +209,6 @@ impl<'a> Case<'a> {
         let verb =
             if self.example().shape.is_write() { "writes rows one at a time" } else { "fetches rows one at a time" };
         Finding {
-            detector: detector.id().into(),
-            version: detector.version(),
             title: format!("{} {verb}: {p50} queries of one shape in each request", self.operation),
             resource: self.service.into(),
             operation: Some(self.operation.clone()),
@@ -241,7 +239,7 @@ impl<'a> Case<'a> {
             ),
             advice: self.advice(),
             caveats: self.caveats(),
-            ..Finding::default()
+            ..detector.finding()
         }
     }
 

@@ -7,7 +7,7 @@
 //! Confidence is high, which makes the trial's figures invalid, only when the change is large and windows with one make
 //! up most of the counted time; never for a load beyond the capacity, whose throughput is right as it is.
 
-use narrows_model::finding::{Confidence, Figure, Finding};
+use narrows_model::finding::{Confidence, Figure, Finding, FindingKind};
 use narrows_model::units;
 
 use crate::Detector;
@@ -29,8 +29,8 @@ const MOST: f64 = 0.5;
 const ANSWERED_SHARE: f64 = 0.95;
 
 impl Detector for NotSteady {
-    fn id(&self) -> &'static str {
-        "not-steady"
+    fn kind(&self) -> FindingKind {
+        FindingKind::NotSteady
     }
 
     fn version(&self) -> u32 {
@@ -59,8 +59,6 @@ fn finding(detector: &NotSteady, reading: &Reading<'_>, found: &[Unsteady<'_>], 
     }
     let is_invalid = !is_beyond && worst.share >= reading.thresholds.unsteady_invalid_share && are_most(reading, found);
     Finding {
-        detector: detector.id().into(),
-        version: detector.version(),
         title: title(worst),
         resource: EXPERIMENT.into(),
         cost_share: worst.share.min(1.0),
@@ -76,7 +74,7 @@ fn finding(detector: &NotSteady, reading: &Reading<'_>, found: &[Unsteady<'_>], 
         falsified_by: "The same load for twice as long gives the same means in its first and its second half.".into(),
         advice: advice(worst, is_beyond),
         period: period_of(reading.trial, stretch.start_ns, stretch.end_ns),
-        ..Finding::default()
+        ..detector.finding()
     }
 }
 

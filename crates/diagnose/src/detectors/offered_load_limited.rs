@@ -11,7 +11,7 @@
 
 use narrows_model::comparison::{Change, Comparison, Meaning, VariantSummary};
 use narrows_model::evidence::{RunEvidence, TrialEvidence};
-use narrows_model::finding::{Confidence, Figure, Finding};
+use narrows_model::finding::{Confidence, Figure, Finding, FindingKind};
 use narrows_model::run::TrialState;
 use narrows_model::units;
 
@@ -29,8 +29,8 @@ pub struct OfferedLoadLimited;
 const EXPERIMENT: &str = "experiment";
 
 impl Detector for OfferedLoadLimited {
-    fn id(&self) -> &'static str {
-        "offered-load-limited"
+    fn kind(&self) -> FindingKind {
+        FindingKind::OfferedLoadLimited
     }
 
     fn version(&self) -> u32 {
@@ -83,8 +83,6 @@ fn of_steps(detector: &OfferedLoadLimited, reading: &Reading<'_>) -> Option<Find
     let (light, heavy) = (lightest.demand(), heaviest.demand());
     let (share, of) = room.share();
     Some(Finding {
-        detector: detector.id().into(),
-        version: detector.version(),
         title: format!("the load asked for no more, up to {heavy}, so what the system can carry is not known"),
         resource: EXPERIMENT.into(),
         cost_share: share,
@@ -112,7 +110,7 @@ fn of_steps(detector: &OfferedLoadLimited, reading: &Reading<'_>) -> Option<Find
         advice: "Offer more until throughput no longer follows (more users, less time to think, a higher rate, or a search for \
                  the capacity). Until then compare variants by latency, requests under way and CPU for each request."
             .into(),
-        ..Finding::default()
+        ..detector.finding()
     })
 }
 
@@ -122,8 +120,6 @@ fn of_first(detector: &OfferedLoadLimited, first: &VariantSummary, hidden: &[&Va
     let (names, name) = (names.join(", "), &first.variant);
     let (share, of) = room.share();
     Finding {
-        detector: detector.id().into(),
-        version: detector.version(),
         title: format!("the load asks for no more than {name} gives, so throughput cannot show what others change"),
         resource: EXPERIMENT.into(),
         cost_share: share,
@@ -142,7 +138,7 @@ fn of_first(detector: &OfferedLoadLimited, first: &VariantSummary, hidden: &[&Va
         advice: format!(
             "Compare {names} with {name} by latency, by requests under way and by CPU for each request, not by throughput."
         ),
-        ..Finding::default()
+        ..detector.finding()
     }
 }
 
@@ -243,8 +239,6 @@ impl Pair<'_> {
         reasons.extend(gains);
         let (first, variant) = (&self.first.variant, &self.variant.variant);
         Some(Finding {
-            detector: detector.id().into(),
-            version: detector.version(),
             title: format!(
                 "the load asks for no more than {first} gives, so throughput cannot show what {variant} changes"
             ),
@@ -261,7 +255,7 @@ impl Pair<'_> {
                  they can carry, offer more until throughput no longer follows: more users, less time to think, or a search \
                  for the capacity."
             ),
-            ..Finding::default()
+            ..detector.finding()
         })
     }
 
@@ -364,7 +358,7 @@ mod tests {
         let run = run_of_trials([open("one", 200.0, 20.0).build(), open("two", 200.0, 10.0).build()]);
         let outcome = crate::conclude(run, vec![vec![], vec![]], Default::default(), &Thresholds::default());
         for findings in &outcome.findings {
-            assert_eq!(findings[0].detector, "offered-load-limited");
+            assert_eq!(findings[0].kind, FindingKind::OfferedLoadLimited);
             assert!(findings[0].role.is_about_experiment());
         }
     }

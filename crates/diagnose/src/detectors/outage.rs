@@ -8,7 +8,7 @@
 use std::collections::{HashMap, HashSet};
 
 use narrows_model::evidence::TrialEvidence;
-use narrows_model::finding::{Confidence, Figure, Finding};
+use narrows_model::finding::{Confidence, Figure, Finding, FindingKind};
 use narrows_model::load::{ErrorCounts, Recovery, RecoveryEnd, recovery};
 use narrows_model::series::{Series, names};
 use narrows_model::trace::{Span, SpanId, SpanKind, Trace};
@@ -30,8 +30,8 @@ const TOLD_MAX: usize = 5;
 const DEPTH_MAX: usize = 64;
 
 impl Detector for Outage {
-    fn id(&self) -> &'static str {
-        "outage"
+    fn kind(&self) -> FindingKind {
+        FindingKind::Outage
     }
 
     fn version(&self) -> u32 {
@@ -126,8 +126,6 @@ impl<'a> Case<'a> {
         let (first, last) = (&self.spells[0], &self.spells[self.spells.len() - 1]);
         let failures = Failures::of(self);
         Finding {
-            detector: detector.id().into(),
-            version: detector.version(),
             title: format!("{} was down {}; {}", self.name(), self.how_long(), self.what_came()),
             resource: self.service.into(),
             cost_share: self.share(),
@@ -147,7 +145,7 @@ impl<'a> Case<'a> {
                 "Means over the whole window hold this time. Times are counted in whole seconds of the load.".into(),
             ],
             period: period_of(self.trial(), first.from_ns, last.came.until_ns),
-            ..Finding::default()
+            ..detector.finding()
         }
     }
 

@@ -11,7 +11,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use narrows_model::finding::{Confidence, Figure, Finding, Period};
+use narrows_model::finding::{Confidence, Figure, Finding, FindingKind, Period};
 use narrows_model::trace::{Span, SpanId, SpanKind, Trace, TraceId};
 use narrows_model::units;
 
@@ -30,8 +30,8 @@ pub struct PoolWait;
 const SHORT_SHARE: f64 = 0.1;
 
 impl Detector for PoolWait {
-    fn id(&self) -> &'static str {
-        "pool-wait"
+    fn kind(&self) -> FindingKind {
+        FindingKind::PoolWait
     }
 
     fn version(&self) -> u32 {
@@ -219,8 +219,6 @@ impl<'a> Case<'a> {
     fn finding(&self, detector: &PoolWait, metrics: &PoolMetrics) -> Finding {
         let (service, operation) = (self.service, self.operation);
         Finding {
-            detector: detector.id().into(),
-            version: detector.version(),
             title: format!(
                 "{service} waits for a connection: {} of each {operation}, its queries take {}",
                 units::duration(self.wait_ns()),
@@ -247,7 +245,7 @@ impl<'a> Case<'a> {
             advice: self.advice(metrics),
             caveats: self.caveats(),
             period: self.period(),
-            ..Finding::default()
+            ..detector.finding()
         }
     }
 

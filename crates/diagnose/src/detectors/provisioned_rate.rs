@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use narrows_model::evidence::{PartitionThroughput, TrialEvidence};
-use narrows_model::finding::{Confidence, Exemplar, Figure, Finding};
+use narrows_model::finding::{Confidence, Exemplar, Figure, Finding, FindingKind};
 use narrows_model::series::names;
 use narrows_model::units;
 
@@ -31,8 +31,8 @@ const JOINED_NS: i64 = 900_000_000;
 const NS: f64 = 1e9;
 
 impl Detector for ProvisionedRate {
-    fn id(&self) -> &'static str {
-        "provisioned-rate"
+    fn kind(&self) -> FindingKind {
+        FindingKind::ProvisionedRate
     }
 
     fn version(&self) -> u32 {
@@ -208,8 +208,6 @@ impl<'a> Case<'a> {
         let (start_ns, end_ns) =
             (full.first().map_or(0, |part| part.from_ns), full.last().map_or(0, |part| part.to_ns));
         Finding {
-            detector: detector.id().into(),
-            version: detector.version(),
             title: format!(
                 "{store} has no headroom: {} of the provisioned rate at the top",
                 units::percent(self.top())
@@ -232,7 +230,7 @@ impl<'a> Case<'a> {
             advice: self.advice(),
             caveats: self.caveats(),
             period: period_of(self.reading.trial, start_ns, end_ns),
-            ..Finding::default()
+            ..detector.finding()
         }
     }
 

@@ -7,7 +7,7 @@
 //! Confidence is high when the throughput came back as the load went down again, or when the universal scalability law
 //! fits and its κ, what requests cost each other, is above zero with its whole interval.
 
-use narrows_model::finding::{Confidence, Figure, Finding};
+use narrows_model::finding::{Confidence, Figure, Finding, FindingKind};
 use narrows_model::units;
 
 use crate::Detector;
@@ -30,8 +30,8 @@ const GROWTH_MIN: f64 = 1.25;
 const WHOLE: &str = "the system";
 
 impl Detector for RetrogradeThroughput {
-    fn id(&self) -> &'static str {
-        "retrograde-throughput"
+    fn kind(&self) -> FindingKind {
+        FindingKind::RetrogradeThroughput
     }
 
     fn version(&self) -> u32 {
@@ -53,8 +53,6 @@ fn finding(detector: &RetrogradeThroughput, reading: &Reading<'_>, fall: &Fall<'
     reasons.extend(law(fall));
     let resource = growing.iter().find_map(|grown| grown.resource.clone()).unwrap_or_else(|| entry(reading));
     Finding {
-        detector: detector.id().into(),
-        version: detector.version(),
         title: format!("throughput falls under more load, from {} to {}", fall.peak.told(), fall.last.told()),
         resource,
         cost_share: -fall.change.ratio,
@@ -71,7 +69,7 @@ fn finding(detector: &RetrogradeThroughput, reading: &Reading<'_>, fall: &Fall<'
         advice: advice(fall, &growing),
         caveats: caveats(fall),
         period: period_of(reading.trial, fall.last.stretch.start_ns, fall.last.stretch.end_ns),
-        ..Finding::default()
+        ..detector.finding()
     }
 }
 

@@ -12,7 +12,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use narrows_model::finding::{Confidence, Figure, Finding};
+use narrows_model::finding::{Confidence, Figure, Finding, FindingKind};
 use narrows_model::operation::CallEvidence;
 use narrows_model::trace::{Span, TraceId};
 use narrows_model::units;
@@ -51,8 +51,8 @@ const CONFLICTS: [&str; 10] = [
 ];
 
 impl Detector for RetryStorm {
-    fn id(&self) -> &'static str {
-        "retry-storm"
+    fn kind(&self) -> FindingKind {
+        FindingKind::RetryStorm
     }
 
     fn version(&self) -> u32 {
@@ -248,8 +248,6 @@ impl<'a> Case<'a> {
         let (service, callee) = (self.service, self.callee());
         let amplification = self.amplification();
         Finding {
-            detector: detector.id().into(),
-            version: detector.version(),
             title: format!(
                 "{service} asks {callee} {} for each call while it fails, and {} before",
                 units::times(amplification),
@@ -282,7 +280,7 @@ impl<'a> Case<'a> {
             advice: self.advice(&callee),
             caveats: self.caveats(&callee),
             period: period_of(self.reading.trial, self.bounds_ns.0, self.bounds_ns.1),
-            ..Finding::default()
+            ..detector.finding()
         }
     }
 

@@ -12,7 +12,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use narrows_model::finding::{Confidence, Figure, Finding};
+use narrows_model::finding::{Confidence, Figure, Finding, FindingKind};
 use narrows_model::trace::{Span, SpanId, SpanKind, TraceId};
 use narrows_model::units;
 
@@ -42,8 +42,8 @@ pub(crate) fn is_page(asked: &str) -> bool {
 const GROUPS_MAX: usize = 64;
 
 impl Detector for SerialFanOut {
-    fn id(&self) -> &'static str {
-        "serial-fan-out"
+    fn kind(&self) -> FindingKind {
+        FindingKind::SerialFanOut
     }
 
     fn version(&self) -> u32 {
@@ -287,8 +287,6 @@ impl<'a> Case<'a> {
             (false, _) => format!("makes {count} calls of one kind one after another"),
         };
         Finding {
-            detector: detector.id().into(),
-            version: detector.version(),
             title: format!("{operation} {what}"),
             resource: self.service.into(),
             operation: Some(operation.into()),
@@ -312,7 +310,7 @@ impl<'a> Case<'a> {
                  the whole saving."
                     .into(),
             ],
-            ..Finding::default()
+            ..detector.finding()
         }
     }
 

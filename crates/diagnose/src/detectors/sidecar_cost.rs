@@ -7,7 +7,7 @@
 
 use narrows_model::comparison::{Comparison, SidecarSummary, TraversalCount, VariantSummary};
 use narrows_model::evidence::{RunEvidence, TrialEvidence};
-use narrows_model::finding::{Confidence, Figure, Finding};
+use narrows_model::finding::{Confidence, Figure, Finding, FindingKind};
 use narrows_model::units;
 
 use crate::Detector;
@@ -24,8 +24,8 @@ pub struct SidecarCost;
 const SIDECARS: &str = "sidecars";
 
 impl Detector for SidecarCost {
-    fn id(&self) -> &'static str {
-        "sidecar-cost"
+    fn kind(&self) -> FindingKind {
+        FindingKind::SidecarCost
     }
 
     fn version(&self) -> u32 {
@@ -76,8 +76,6 @@ fn of_one(detector: &SidecarCost, trial: &TrialEvidence, seen: &SidecarSummary) 
     numbers.extend(hop.map(|ns| Figure::new("time of one hop, median", ns, "ns")));
     let each = each(seen).map_or_else(String::new, |each| format!(", {each} each time that a request passes one"));
     Finding {
-        detector: detector.id().into(),
-        version: detector.version(),
         title: format!("the sidecars use {share} of all CPU{each}"),
         resource: SIDECARS.into(),
         cost_share: seen.cpu_share,
@@ -90,7 +88,7 @@ fn of_one(detector: &SidecarCost, trial: &TrialEvidence, seen: &SidecarSummary) 
         caveats: vec![
             "What they add to the latency shows only beside the same system without them, at the same rate.".into(),
         ],
-        ..Finding::default()
+        ..detector.finding()
     }
 }
 
@@ -160,8 +158,6 @@ impl<'a> Pair<'a> {
         let each = each(self.seen).map_or_else(String::new, |each| format!("{each} of CPU for each one passed, "));
         let share = self.cpu().map_or(self.seen.cpu_share, |(a, b)| (1.0 - a / b).clamp(0.0, 1.0));
         Finding {
-            detector: detector.id().into(),
-            version: detector.version(),
             title: format!("the sidecars cost {each}{} at the median and {} at p95", signed(p50), signed(p95)),
             resource: SIDECARS.into(),
             cost_share: share,
@@ -187,7 +183,7 @@ impl<'a> Pair<'a> {
             caveats: vec![
                 "On one machine sidecars also take processors from the services; on several they would not.".into(),
             ],
-            ..Finding::default()
+            ..detector.finding()
         }
     }
 

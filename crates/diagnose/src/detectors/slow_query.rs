@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use narrows_model::finding::{Confidence, Figure, Finding};
+use narrows_model::finding::{Confidence, Figure, Finding, FindingKind};
 use narrows_model::trace::{Span, SpanStatus};
 use narrows_model::units;
 
@@ -27,8 +27,8 @@ pub struct SlowQuery;
 const TITLE_CHARS_MAX: usize = 60;
 
 impl Detector for SlowQuery {
-    fn id(&self) -> &'static str {
-        "slow-query"
+    fn kind(&self) -> FindingKind {
+        FindingKind::SlowQuery
     }
 
     fn version(&self) -> u32 {
@@ -138,8 +138,6 @@ impl<'a> Case<'a> {
         let database = name_of(self.reading.trial, self.query.span);
         let busy = self.busy(database);
         Finding {
-            detector: detector.id().into(),
-            version: detector.version(),
             title: format!(
                 "a query of {database} takes {}, {} of {operation}: {}",
                 units::duration(self.one_ns()),
@@ -167,7 +165,7 @@ impl<'a> Case<'a> {
                      disk, or another server."
                 .into(),
             caveats: self.caveats(database, busy),
-            ..Finding::default()
+            ..detector.finding()
         }
     }
 

@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use narrows_model::finding::{Confidence, Exemplar, Figure, Finding};
+use narrows_model::finding::{Confidence, Exemplar, Figure, Finding, FindingKind};
 use narrows_model::trace::{Span, SpanId, Trace};
 use narrows_model::units;
 
@@ -29,8 +29,8 @@ const NAME_CHARS_MAX: usize = 80;
 pub struct StragglerBranch;
 
 impl Detector for StragglerBranch {
-    fn id(&self) -> &'static str {
-        "straggler-branch"
+    fn kind(&self) -> FindingKind {
+        FindingKind::StragglerBranch
     }
 
     fn version(&self) -> u32 {
@@ -234,8 +234,6 @@ impl<'r> Case<'r> {
         let branch = &self.seen[0].branch;
         let operation = self.operation;
         Finding {
-            detector: detector.id().into(),
-            version: detector.version(),
             title: format!("{operation} waits for {} alone, after all it does beside it", branch.name),
             resource: self.service.into(),
             operation: Some(operation.into()),
@@ -263,7 +261,7 @@ impl<'r> Case<'r> {
             caveats: vec![
                 "It gains no more than its lead over the branch that ends next: then that one is what is waited for.".into(),
             ],
-            ..Finding::default()
+            ..detector.finding()
         }
     }
 

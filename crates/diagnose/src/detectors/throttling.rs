@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use narrows_model::evidence::TrialEvidence;
-use narrows_model::finding::{Confidence, Figure, Finding, Period};
+use narrows_model::finding::{Confidence, Figure, Finding, FindingKind, Period};
 use narrows_model::operation::OperationEvidence;
 use narrows_model::trace::Span;
 use narrows_model::units;
@@ -32,8 +32,8 @@ pub struct Throttling;
 const TOLD_GAPS_SHARE_MIN: f64 = 0.8;
 
 impl Detector for Throttling {
-    fn id(&self) -> &'static str {
-        "throttling"
+    fn kind(&self) -> FindingKind {
+        FindingKind::Throttling
     }
 
     fn version(&self) -> u32 {
@@ -209,8 +209,6 @@ impl<'a> Case<'a> {
     fn finding(&self, detector: &Throttling) -> Finding {
         let (store, operation) = (&self.store.name, &self.operation);
         Finding {
-            detector: detector.id().into(),
-            version: detector.version(),
             title: format!(
                 "{store} refuses {} of the calls of {operation}, which then wait to ask again",
                 units::percent(self.refused.share())
@@ -237,7 +235,7 @@ impl<'a> Case<'a> {
             advice: self.advice(),
             caveats: self.caveats(),
             period: self.period(),
-            ..Finding::default()
+            ..detector.finding()
         }
     }
 

@@ -9,7 +9,7 @@
 
 use narrows_model::comparison::{Comparison, VariantSummary};
 use narrows_model::evidence::RunEvidence;
-use narrows_model::finding::{Confidence, Figure, Finding};
+use narrows_model::finding::{Confidence, Figure, Finding, FindingKind};
 use narrows_model::units;
 
 use crate::Detector;
@@ -22,8 +22,8 @@ use crate::thresholds::Thresholds;
 pub struct UnequalRates;
 
 impl Detector for UnequalRates {
-    fn id(&self) -> &'static str {
-        "unequal-rates"
+    fn kind(&self) -> FindingKind {
+        FindingKind::UnequalRates
     }
 
     fn version(&self) -> u32 {
@@ -108,8 +108,6 @@ impl<'a> Pair<'a> {
         let (first, other) = (&self.first.variant, &self.other.variant);
         let what = if self.more.is_empty() { "it costs".to_owned() } else { format!("{} cost", listed(&self.more)) };
         Finding {
-            detector: detector.id().into(),
-            version: detector.version(),
             title: format!(
                 "{other} answers {} and {first} {}, so their latency and CPU in all do not say what {what}",
                 units::rate(self.other.rate),
@@ -126,7 +124,7 @@ impl<'a> Pair<'a> {
             advice: "Compare them at one rate that both can carry, such as 60 % of what the slower one answers here \
                  (`constant-arrival-rate`, or a `pace` for each user). Until then only CPU for each request can be compared."
                 .to_owned(),
-            ..Finding::default()
+            ..detector.finding()
         }
     }
 

@@ -17,36 +17,26 @@ mod rules;
 
 use std::cmp::Ordering;
 
+use narrows_model::finding::FindingKind::{
+    self, CpuSaturation, CrossPartitionQuery, DatabaseSaturation, FewClients, GeneratorLimited, HotPartition,
+    InstrumentationGap, NotSteady, OfferedLoadLimited, Outage, ProvisionedRate, RetrogradeThroughput, SidecarCost,
+    StragglerBranch, UnequalRates,
+};
 use narrows_model::finding::{Confidence, Finding, Role};
 
-use crate::Detector;
-use crate::detectors::cpu_saturation::{CpuSaturation, HOST};
-use crate::detectors::cross_partition_query::CrossPartitionQuery;
-use crate::detectors::database_saturation::DatabaseSaturation;
-use crate::detectors::few_clients::FewClients;
-use crate::detectors::generator_limited::GeneratorLimited;
-use crate::detectors::hot_partition::HotPartition;
-use crate::detectors::instrumentation_gap::InstrumentationGap;
-use crate::detectors::not_steady::NotSteady;
-use crate::detectors::offered_load_limited::OfferedLoadLimited;
-use crate::detectors::outage::Outage;
-use crate::detectors::provisioned_rate::ProvisionedRate;
-use crate::detectors::retrograde_throughput::RetrogradeThroughput;
-use crate::detectors::sidecar_cost::SidecarCost;
-use crate::detectors::straggler_branch::StragglerBranch;
-use crate::detectors::unequal_rates::UnequalRates;
+use crate::detectors::cpu_saturation::HOST;
 use crate::reading::Reading;
 use bonds::Bonds;
-use rules::{CAUSES, Findings, ORDER, Rule, are_of};
+use rules::{CAUSES, ORDER, Rule};
 
 /// About the experiment; those of the first list make its figures invalid when they are sure.
-const INVALIDATING: Findings = &[&GeneratorLimited, &NotSteady];
-const LIMITING: Findings =
-    &[&GeneratorLimited, &NotSteady, &OfferedLoadLimited, &InstrumentationGap, &FewClients, &UnequalRates];
+const INVALIDATING: &[FindingKind] = &[GeneratorLimited, NotSteady];
+const LIMITING: &[FindingKind] =
+    &[GeneratorLimited, NotSteady, OfferedLoadLimited, InstrumentationGap, FewClients, UnequalRates];
 /// What nothing waits for yet.
-const COSTLY: Findings = &[&CrossPartitionQuery, &ProvisionedRate, &SidecarCost];
+const COSTLY: &[FindingKind] = &[CrossPartitionQuery, ProvisionedRate, SidecarCost];
 /// Detectors whose findings leave open what their time passes with.
-const UNEXPLAINING: Findings = &[&StragglerBranch];
+const UNEXPLAINING: &[FindingKind] = &[StragglerBranch];
 
 /// Puts findings in order, each below its cause, and says what each is to the trial.
 pub(crate) fn ranked(mut findings: Vec<Finding>, reading: &Reading<'_>) -> Vec<Finding> {
@@ -67,11 +57,10 @@ pub(crate) fn ranked(mut findings: Vec<Finding>, reading: &Reading<'_>) -> Vec<F
 }
 
 fn role(finding: &Finding, least: f64) -> Role {
-    let detector = finding.detector.as_str();
     match finding.confidence {
-        Confidence::High if are_of(INVALIDATING, detector) => Role::Invalidates,
-        _ if are_of(LIMITING, detector) => Role::LimitsReading,
-        _ if are_of(COSTLY, detector) || finding.cost_share < least => Role::CostsMore,
+        Confidence::High if INVALIDATING.contains(&finding.kind) => Role::Invalidates,
+        _ if LIMITING.contains(&finding.kind) => Role::LimitsReading,
+        _ if COSTLY.contains(&finding.kind) || finding.cost_share < least => Role::CostsMore,
         _ => Role::InTheWay,
     }
 }
@@ -81,14 +70,14 @@ fn role(finding: &Finding, least: f64) -> Role {
 /// with the load, throughput that falls in that service says the same.
 fn drop_explained_gaps(findings: &mut Vec<Finding>) {
     let explains = |other: &Finding, gap: &Finding| {
-        let is_full = [CpuSaturation.id(), DatabaseSaturation.id()].contains(&other.detector.as_str());
-        let is_of_system = !other.role.is_about_experiment() && !are_of(UNEXPLAINING, &other.detector);
-        let is_same_growth = other.detector == RetrogradeThroughput.id() && gap.period.is_some();
+        let is_full = matches!(other.kind, CpuSaturation | DatabaseSaturation);
+        let is_of_system = !other.role.is_about_experiment() && !UNEXPLAINING.contains(&other.kind);
+        let is_same_growth = other.kind == RetrogradeThroughput && gap.period.is_some();
         let is_there = [gap.resource.as_str(), HOST].contains(&&*other.resource);
         let is_same_operation = other.operation.is_some() && other.operation == gap.operation;
         is_of_system && (is_same_operation || is_there && (is_full || is_same_growth))
     };
-    let is_gap = |finding: &Finding| finding.detector == InstrumentationGap.id();
+    let is_gap = |finding: &Finding| finding.kind == InstrumentationGap;
     let is_hidden: Vec<bool> =
         findings.iter().map(|gap| is_gap(gap) && findings.iter().any(|other| explains(other, gap))).collect();
     let mut hidden = is_hidden.into_iter();
@@ -98,9 +87,9 @@ fn drop_explained_gaps(findings: &mut Vec<Finding>) {
 /// Where the load has too few clients, that a replica is hot for want of keys is the same, said with less certainty.
 fn drop_doubled_artefacts(findings: &mut Vec<Finding>) {
     let uneven: Vec<String> =
-        findings.iter().filter(|one| one.detector == FewClients.id()).map(|one| one.resource.clone()).collect();
+        findings.iter().filter(|one| one.kind == FewClients).map(|one| one.resource.clone()).collect();
     let is_double = |finding: &Finding| {
-        let is_unsure = finding.detector == HotPartition.id() && finding.confidence == Confidence::Low;
+        let is_unsure = finding.kind == HotPartition && finding.confidence == Confidence::Low;
         is_unsure && uneven.contains(&finding.resource)
     };
     findings.retain(|finding| !is_double(finding));
@@ -108,10 +97,10 @@ fn drop_doubled_artefacts(findings: &mut Vec<Finding>) {
 
 /// A window that held an outage is not steady because of that, which says more.
 fn drop_explained_unrest(findings: &mut Vec<Finding>) {
-    let outages: Vec<Finding> = findings.iter().filter(|one| one.detector == Outage.id()).cloned().collect();
+    let outages: Vec<Finding> = findings.iter().filter(|one| one.kind == Outage).cloned().collect();
     findings.retain(|one| {
         let is_held = outages.iter().any(|outage| bonds::are_at_one_time(outage, one));
-        one.detector != NotSteady.id() || !is_held
+        one.kind != NotSteady || !is_held
     });
 }
 
@@ -135,14 +124,14 @@ fn absorbed(findings: Vec<Finding>, bonds: &Bonds<'_, '_>) -> Vec<Finding> {
     for then in 0..findings.len() {
         causes[then] = cause_of(&findings, then, bonds).filter(|(first, _)| origin(&causes, *first) != then);
     }
-    let titles: Vec<(String, String)> = findings.iter().map(|f| (f.detector.clone(), f.title.clone())).collect();
+    let titles: Vec<(FindingKind, String)> = findings.iter().map(|f| (f.kind, f.title.clone())).collect();
     let origins: Vec<usize> = (0..findings.len()).map(|at| origin(&causes, at)).collect();
     let mut slots: Vec<Option<Finding>> = findings.into_iter().map(Some).collect();
     for at in 0..slots.len() {
         let Some((first, why)) = causes[at] else { continue };
         let Some(mut effect) = slots[at].take() else { continue };
-        let (detector, title) = &titles[first];
-        effect.reasons.push(format!("It is a likely effect of {detector}: {title}. {why}"));
+        let (kind, title) = &titles[first];
+        effect.reasons.push(format!("It is a likely effect of {kind}: {title}. {why}"));
         if let Some(cause) = slots[origins[at]].as_mut() {
             cause.role = cause.role.min(effect.role);
             cause.effects.push(effect);
@@ -164,9 +153,9 @@ fn cause_of(findings: &[Finding], then: usize, bonds: &Bonds<'_, '_>) -> Option<
     let effect = &findings[then];
     let is_sure_enough = |cause: &Finding| cause.confidence > Confidence::Low || effect.confidence == Confidence::Low;
     let is_cause = |rule: &Rule, cause: &Finding| {
-        are_of(rule.first, &cause.detector) && is_sure_enough(cause) && bonds.tie(rule.ties, cause, effect)
+        rule.first.contains(&cause.kind) && is_sure_enough(cause) && bonds.tie(rule.ties, cause, effect)
     };
-    let rules = CAUSES.iter().filter(|rule| are_of(rule.then, &effect.detector));
+    let rules = CAUSES.iter().filter(|rule| rule.then.contains(&effect.kind));
     rules.into_iter().find_map(|rule| {
         let first = (0..findings.len()).find(|at| *at != then && is_cause(rule, &findings[*at]))?;
         Some((first, rule.why))
@@ -178,8 +167,8 @@ fn put_first(rule: &Rule, findings: &mut Vec<Finding>, bonds: &Bonds<'_, '_>) {
     let mut at = 0;
     while at < findings.len() {
         let waiting = &findings[at];
-        let is_first = |other: &Finding| are_of(rule.first, &other.detector) && bonds.tie(rule.ties, other, waiting);
-        let before = findings.iter().position(is_first).filter(|_| are_of(rule.then, &waiting.detector));
+        let is_first = |other: &Finding| rule.first.contains(&other.kind) && bonds.tie(rule.ties, other, waiting);
+        let before = findings.iter().position(is_first).filter(|_| rule.then.contains(&waiting.kind));
         if let Some(before) = before {
             let reason = format!("{}{}.", rule.why, findings[before].title);
             findings[at].reasons.push(reason);

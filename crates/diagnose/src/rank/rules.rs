@@ -5,26 +5,14 @@
 //! detector's findings can be both cause and symptom of another's, but for one pair, a full service and the repetitions
 //! that it is asked, where figures decide which way it goes.
 
-use crate::Detector;
-use crate::detectors::chatty_http::ChattyHttp;
-use crate::detectors::conflict_retry::ConflictRetry;
-use crate::detectors::cpu_saturation::CpuSaturation;
-use crate::detectors::cross_partition_query::CrossPartitionQuery;
-use crate::detectors::database_saturation::DatabaseSaturation;
-use crate::detectors::hot_partition::HotPartition;
-use crate::detectors::n_plus_one::NPlusOne;
-use crate::detectors::outage::Outage;
-use crate::detectors::pool_wait::PoolWait;
-use crate::detectors::provisioned_rate::ProvisionedRate;
-use crate::detectors::retrograde_throughput::RetrogradeThroughput;
-use crate::detectors::retry_storm::RetryStorm;
-use crate::detectors::serial_fan_out::SerialFanOut;
-use crate::detectors::slow_query::SlowQuery;
-use crate::detectors::straggler_branch::StragglerBranch;
-use crate::detectors::throttling::Throttling;
+use narrows_model::finding::FindingKind::{
+    self, ChattyHttp, ConflictRetry, CpuSaturation, CrossPartitionQuery, DatabaseSaturation, HotPartition, NPlusOne,
+    Outage, PoolWait, ProvisionedRate, RetrogradeThroughput, RetryStorm, SerialFanOut, SlowQuery, StragglerBranch,
+    Throttling,
+};
 
-/// Findings of some detectors.
-pub(super) type Findings = &'static [&'static dyn Detector];
+/// Findings of some kinds.
+type Findings = &'static [FindingKind];
 
 /// What two findings can have to do with each other. The first is the cause, or what to deal with first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,116 +51,116 @@ pub(super) struct Rule {
 /// Causes and their symptoms.
 pub(super) const CAUSES: &[Rule] = &[
     Rule {
-        first: &[&Outage],
-        then: &[&Throttling, &RetryStorm],
+        first: &[Outage],
+        then: &[Throttling, RetryStorm],
         ties: &[Tie::SameResource, Tie::Behind],
         why: "What is down is asked in vain, and asked again.",
     },
     Rule {
-        first: &[&HotPartition],
-        then: &[&Throttling, &ProvisionedRate],
+        first: &[HotPartition],
+        then: &[Throttling, ProvisionedRate],
         ties: &[Tie::Uneven],
         why: "Asked alike, all partitions together would have room.",
     },
     Rule {
-        first: &[&Throttling],
-        then: &[&ProvisionedRate],
+        first: &[Throttling],
+        then: &[ProvisionedRate],
         ties: &[Tie::SameResource],
         why: "A store that has spent what it may refuses the rest.",
     },
     Rule {
-        first: &[&CrossPartitionQuery],
-        then: &[&ProvisionedRate],
+        first: &[CrossPartitionQuery],
+        then: &[ProvisionedRate],
         ties: &[Tie::FirstAsks],
         why: "What every partition is asked for nothing is spent by each of them.",
     },
     Rule {
-        first: &[&NPlusOne, &ChattyHttp, &CrossPartitionQuery],
-        then: &[&DatabaseSaturation],
+        first: &[NPlusOne, ChattyHttp, CrossPartitionQuery],
+        then: &[DatabaseSaturation],
         ties: &[Tie::FirstAsks, Tie::SameResource],
         why: "Every call costs what is asked its share of work.",
     },
     Rule {
-        first: &[&NPlusOne, &ChattyHttp, &CrossPartitionQuery],
-        then: &[&CpuSaturation],
+        first: &[NPlusOne, ChattyHttp, CrossPartitionQuery],
+        then: &[CpuSaturation],
         ties: &[Tie::SameResource, Tie::FirstAsks],
         why: "Every call costs both sides processor time.",
     },
     Rule {
-        first: &[&HotPartition],
-        then: &[&DatabaseSaturation, &CpuSaturation],
+        first: &[HotPartition],
+        then: &[DatabaseSaturation, CpuSaturation],
         ties: &[Tie::SameResource],
         why: "The part that is asked most is full first.",
     },
     Rule {
-        first: &[&ConflictRetry],
-        then: &[&RetryStorm],
+        first: &[ConflictRetry],
+        then: &[RetryStorm],
         ties: &[Tie::SameOperation],
         why: "A transaction that lost to another one is begun again.",
     },
     Rule {
-        first: &[&RetryStorm],
-        then: &[&DatabaseSaturation, &CpuSaturation],
+        first: &[RetryStorm],
+        then: &[DatabaseSaturation, CpuSaturation],
         ties: &[Tie::Amplified],
         why: "Without the repetitions it would not be full.",
     },
     Rule {
-        first: &[&DatabaseSaturation],
-        then: &[&CpuSaturation],
+        first: &[DatabaseSaturation],
+        then: &[CpuSaturation],
         ties: &[Tie::SameResource],
         why: "It is the same limit, seen from the machine.",
     },
     Rule {
-        first: &[&DatabaseSaturation, &CpuSaturation],
-        then: &[&RetryStorm],
+        first: &[DatabaseSaturation, CpuSaturation],
+        then: &[RetryStorm],
         ties: &[Tie::FullAnyway],
         why: "What is full answers late or not at all, and is asked again.",
     },
     Rule {
-        first: &[&DatabaseSaturation, &CpuSaturation],
-        then: &[&PoolWait],
+        first: &[DatabaseSaturation, CpuSaturation],
+        then: &[PoolWait],
         ties: &[Tie::SameResource, Tie::Behind],
         why: "Connections are held for longer while what answers them is full.",
     },
     Rule {
-        first: &[&HotPartition, &DatabaseSaturation, &CpuSaturation],
-        then: &[&SlowQuery],
+        first: &[HotPartition, DatabaseSaturation, CpuSaturation],
+        then: &[SlowQuery],
         ties: &[Tie::SameResource],
         why: "What is full answers every query later than it would.",
     },
     Rule {
-        first: &[&SlowQuery],
-        then: &[&PoolWait],
+        first: &[SlowQuery],
+        then: &[PoolWait],
         ties: &[Tie::SameOperation],
         why: "A connection is held for as long as the query takes.",
     },
     Rule {
-        first: &[&PoolWait],
-        then: &[&Throttling],
+        first: &[PoolWait],
+        then: &[Throttling],
         ties: &[Tie::SameResource],
         why: "Who finds no connection in time is told to come again.",
     },
     Rule {
-        first: &[&Throttling, &RetryStorm, &DatabaseSaturation, &CpuSaturation, &PoolWait],
-        then: &[&RetrogradeThroughput],
+        first: &[Throttling, RetryStorm, DatabaseSaturation, CpuSaturation, PoolWait],
+        then: &[RetrogradeThroughput],
         ties: &[Tie::OnTheWay],
         why: "The load's requests pass by it, and it is where more of them only wait.",
     },
     Rule {
         first: &[
-            &Throttling,
-            &HotPartition,
-            &DatabaseSaturation,
-            &CpuSaturation,
-            &PoolWait,
-            &RetryStorm,
-            &NPlusOne,
-            &SerialFanOut,
-            &ChattyHttp,
-            &CrossPartitionQuery,
-            &SlowQuery,
+            Throttling,
+            HotPartition,
+            DatabaseSaturation,
+            CpuSaturation,
+            PoolWait,
+            RetryStorm,
+            NPlusOne,
+            SerialFanOut,
+            ChattyHttp,
+            CrossPartitionQuery,
+            SlowQuery,
         ],
-        then: &[&StragglerBranch],
+        then: &[StragglerBranch],
         ties: &[Tie::InBranch],
         why: "That is what the slow branch waits for.",
     },
@@ -181,29 +169,24 @@ pub(super) const CAUSES: &[Rule] = &[
 /// What only comes before something else. In this order, so that what comes first of all is moved last.
 pub(super) const ORDER: &[Rule] = &[
     Rule {
-        first: &[&Throttling],
-        then: &[&HotPartition],
+        first: &[Throttling],
+        then: &[HotPartition],
         ties: &[Tie::SameResource],
         why: "The store has no room to spare beside its hottest part: ",
     },
     Rule {
-        first: &[&Throttling],
-        then: &[&CrossPartitionQuery],
+        first: &[Throttling],
+        then: &[CrossPartitionQuery],
         ties: &[Tie::SecondAsks, Tie::SameOperation],
         why: "It is one way to ask less of a store that refuses calls now: ",
     },
     Rule {
-        first: &[&Throttling],
-        then: &[&SerialFanOut],
+        first: &[Throttling],
+        then: &[SerialFanOut],
         ties: &[Tie::SecondAsks, Tie::SameOperation],
         why: "While the store refuses calls, making them at once would only have them refused sooner: ",
     },
 ];
-
-/// Whether one of these detectors made it.
-pub(super) fn are_of(findings: Findings, detector: &str) -> bool {
-    findings.iter().any(|known| known.id() == detector)
-}
 
 #[cfg(test)]
 mod tests {
@@ -212,23 +195,23 @@ mod tests {
     use super::*;
 
     /// Every pair of the table that figures do not decide.
-    fn pairs() -> impl Iterator<Item = (&'static str, &'static str)> {
+    fn pairs() -> impl Iterator<Item = (FindingKind, FindingKind)> {
         let undecided = CAUSES.iter().filter(|rule| rule.ties != [Tie::FullAnyway]);
-        undecided.flat_map(|rule| rule.first.iter().flat_map(|a| rule.then.iter().map(|b| (a.id(), b.id()))))
+        undecided.flat_map(|rule| rule.first.iter().flat_map(|a| rule.then.iter().map(|b| (*a, *b))))
     }
 
     #[test]
     fn no_cause_is_the_symptom_of_its_symptoms() {
-        let mut depth: BTreeMap<&str, usize> = BTreeMap::new();
-        for _ in 0..crate::detectors::ALL.len() {
+        let mut depth: BTreeMap<FindingKind, usize> = BTreeMap::new();
+        for _ in 0..FindingKind::ALL.len() {
             for (first, then) in pairs() {
-                let least = depth.get(first).copied().unwrap_or(0) + 1;
+                let least = depth.get(&first).copied().unwrap_or(0) + 1;
                 let known = depth.entry(then).or_default();
                 *known = least.max(*known);
             }
         }
         let deepest = depth.values().max().copied().unwrap_or(0);
-        assert!((2..crate::detectors::ALL.len()).contains(&deepest), "a circle among {depth:?}");
+        assert!((2..FindingKind::ALL.len()).contains(&deepest), "a circle among {depth:?}");
     }
 
     #[test]

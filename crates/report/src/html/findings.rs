@@ -65,7 +65,7 @@ fn card(variant: &VariantFindings<'_>, recurring: &Recurring<'_>, traces_shown: 
         units::percent(finding.cost_share),
         Esc(&finding.cost_of),
         confidence(finding.confidence),
-        Esc(&finding.detector),
+        Esc(finding.kind.id()),
         evidence(finding),
         numbers(finding),
         Esc(&finding.advice),

@@ -248,7 +248,7 @@ fn insert_sample(
 /// The finding as JSON. JSON has no word for a number that is not finite, and would not read back.
 fn body_of(finding: &Finding) -> Result<String> {
     let is_finite = finding.cost_share.is_finite() && finding.numbers.iter().all(|figure| figure.value.is_finite());
-    is_finite.then(|| json(finding)).ok_or_else(|| Error::NotFinite(format!("finding {}", finding.detector)))
+    is_finite.then(|| json(finding)).ok_or_else(|| Error::NotFinite(format!("finding {}", finding.kind)))
 }
 
 fn replace_findings(
@@ -266,7 +266,7 @@ fn replace_findings(
         insert.execute(params![
             trial,
             rank,
-            finding.detector,
+            finding.kind.id(),
             finding.version,
             finding.title,
             finding.resource,

@@ -258,7 +258,6 @@ fn line(text: &str) -> LogLine {
 
 fn finding(detector: &str) -> Finding {
     Finding {
-        detector: detector.into(),
         version: 2,
         title: "the store refuses requests".into(),
         resource: "docstore".into(),
@@ -274,7 +273,7 @@ fn finding(detector: &str) -> Finding {
         falsified_by: "no 429".into(),
         advice: "provision more".into(),
         caveats: vec![],
-        ..Finding::default()
+        ..Finding::new(detector.parse().unwrap(), 1)
     }
 }
 

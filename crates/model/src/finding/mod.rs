@@ -1,12 +1,17 @@
-//! What a detector says.
+//! What a detector reports.
+
+mod kind;
 
 use serde::{Deserialize, Serialize};
 
+pub use kind::{FindingKind, UnknownKind};
+
 /// One named cause, with everything needed to believe it, doubt it and act on it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
-    /// The detector, such as `n-plus-one`.
-    pub detector: String,
+    /// The cause or limit it names; in files the id of its detector.
+    #[serde(rename = "detector")]
+    pub kind: FindingKind,
     /// The detector's version; it rises when the rule changes.
     pub version: u32,
     /// What is narrow or wrong, in one line without a full stop.
@@ -46,6 +51,33 @@ pub struct Finding {
     /// What it is to its trial. Detectors leave it alone; it is known once all findings are ranked.
     #[serde(default)]
     pub role: Role,
+}
+
+impl Finding {
+    /// A finding without words or figures yet, from this version of its detector's rule.
+    pub fn new(kind: FindingKind, version: u32) -> Self {
+        Self {
+            kind,
+            version,
+            title: String::new(),
+            resource: String::new(),
+            operation: None,
+            cost_share: 0.0,
+            cost_of: String::new(),
+            confidence: Confidence::default(),
+            reasons: Vec::new(),
+            numbers: Vec::new(),
+            evidence_text: None,
+            exemplars: Vec::new(),
+            ruled_out: Vec::new(),
+            falsified_by: String::new(),
+            advice: String::new(),
+            caveats: Vec::new(),
+            period: None,
+            effects: Vec::new(),
+            role: Role::default(),
+        }
+    }
 }
 
 /// What a finding is to its trial, in the order in which findings are told.

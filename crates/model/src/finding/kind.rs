@@ -1,0 +1,123 @@
+//! The kinds of findings: one for each detector.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// Declares the kinds with the id of each, which is the only list of them.
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $kind:ident => $id:literal,)*) => {
+        /// Which cause or limit a finding names. Its id is also that of its detector and of its page.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        pub enum FindingKind {
+            $($(#[$doc])* #[serde(rename = $id)] $kind,)*
+        }
+
+        impl FindingKind {
+            /// Every kind, in the order of their ids.
+            pub const ALL: &[FindingKind] = &[$(FindingKind::$kind,)*];
+
+            /// The id used in files, tables and links: lower case with dashes.
+            pub fn id(self) -> &'static str {
+                match self {
+                    $(FindingKind::$kind => $id,)*
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// A request calls another service once for each item of an earlier response.
+    ChattyHttp => "chatty-http",
+    /// Database transactions conflict; one of them fails or is repeated.
+    ConflictRetry => "conflict-retry",
+    /// A service uses all the CPU it may or can use.
+    CpuSaturation => "cpu-saturation",
+    /// A query goes to every partition of a store, and most have no rows for it.
+    CrossPartitionQuery => "cross-partition-query",
+    /// A database has no capacity left, so every query waits for others.
+    DatabaseSaturation => "database-saturation",
+    /// The load has too few clients for a hash of them to spread requests evenly.
+    FewClients => "few-clients",
+    /// The load generator, not the system, shaped the figures.
+    GeneratorLimited => "generator-limited",
+    /// One of several equal partitions or replicas gets more than its share and is the slowest for it.
+    HotPartition => "hot-partition",
+    /// Most of an operation's time is unexplained, because a callee sends no spans.
+    InstrumentationGap => "instrumentation-gap",
+    /// A request queries the database once for each row of an earlier result.
+    NPlusOne => "n-plus-one",
+    /// A window that is called steady is not, so its mean depends on when it is taken.
+    NotSteady => "not-steady",
+    /// The load asks too little to show what the system can carry.
+    OfferedLoadLimited => "offered-load-limited",
+    /// A replica was down during the load.
+    Outage => "outage",
+    /// Requests wait for a connection from a pool.
+    PoolWait => "pool-wait",
+    /// A partition of a store spends nearly all of its provisioned throughput.
+    ProvisionedRate => "provisioned-rate",
+    /// More load, less throughput.
+    RetrogradeThroughput => "retrograde-throughput",
+    /// Failing calls are repeated and add load to a system that already cannot respond.
+    RetryStorm => "retry-storm",
+    /// A request makes independent calls one after another.
+    SerialFanOut => "serial-fan-out",
+    /// What proxies beside the services cost in CPU and time.
+    SidecarCost => "sidecar-cost",
+    /// A request waits for one query that is slow by itself.
+    SlowQuery => "slow-query",
+    /// One of several parallel branches is nearly always the last.
+    StragglerBranch => "straggler-branch",
+    /// A store rejects calls beyond its provisioned throughput, and they are retried.
+    Throttling => "throttling",
+    /// Two variants completed different rates, so their CPU and latency cannot be compared.
+    UnequalRates => "unequal-rates",
+}
+
+impl fmt::Display for FindingKind {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(self.id())
+    }
+}
+
+impl FromStr for FindingKind {
+    type Err = UnknownKind;
+
+    fn from_str(id: &str) -> Result<Self, UnknownKind> {
+        Self::ALL.iter().copied().find(|kind| kind.id() == id).ok_or_else(|| UnknownKind(id.to_owned()))
+    }
+}
+
+/// An id that no kind has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownKind(String);
+
+impl fmt::Display for UnknownKind {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "no finding is called `{}`", self.0)
+    }
+}
+
+impl std::error::Error for UnknownKind {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_read_as_they_are_written() {
+        for kind in FindingKind::ALL {
+            assert_eq!(kind.id().parse(), Ok(*kind));
+            assert_eq!(serde_json::to_string(kind).unwrap(), format!("\"{kind}\""));
+        }
+        assert!("n+1".parse::<FindingKind>().is_err());
+    }
+
+    #[test]
+    fn ids_are_sorted_and_unique() {
+        assert!(FindingKind::ALL.is_sorted_by(|one, other| one.id() < other.id()));
+    }
+}
