@@ -28,9 +28,9 @@ const STORY_STEPS_MAX: usize = 5;
 /// Trials named for one limit of the reading; further ones are counted.
 const LABELS_MAX: usize = 4;
 /// What a load that was answered in whole means.
-const CANNOT_GAIN: &str = "all that was offered was answered, so throughput cannot show a gain";
+const CANNOT_GAIN: &str = "the system completed the whole offered load, so throughput cannot show a gain";
 /// What different rates mean.
-const UNEQUAL: &str = "the rate is another one, so only CPU for each request can be compared";
+const UNEQUAL: &str = "the rates differ, so only CPU per request can be compared";
 
 /// What the run means. `findings` are those of each trial, in order.
 pub fn sentence(
@@ -40,7 +40,7 @@ pub fn sentence(
     thresholds: &Thresholds,
 ) -> String {
     if !evidence.trials.iter().any(|trial| trial.trial.state == TrialState::Done) {
-        return "No trial was finished, so nothing can be said.".into();
+        return "No trial finished, so there is no result.".into();
     }
     let story = Story { evidence, findings, comparison, thresholds };
     capitalised(&format!("{}{}.", story.distrust(), story.meaning()))
@@ -77,13 +77,13 @@ impl<'a> Story<'a> {
             }
         }
         let reasons = [
-            (shaped, "the load generator, not the system, shaped the figures"),
-            (starved, "max_vus held back a part of the load"),
-            (unsteady, "nothing stayed as it was for long enough to have a mean"),
+            (shaped, "the load generator, not the system, determined the figures"),
+            (starved, "max_vus limited the load"),
+            (unsteady, "no window was steady enough for a mean"),
         ];
         let reasons = reasons.into_iter().filter(|(labels, _)| !labels.is_empty());
         let reasons: Vec<String> = reasons.map(|(labels, what)| format!("in {} {what}", list(&labels))).collect();
-        if reasons.is_empty() { String::new() } else { format!("Not to be relied on, for {}: ", reasons.join(" and ")) }
+        if reasons.is_empty() { String::new() } else { format!("Unreliable, because {}: ", reasons.join(" and ")) }
     }
 
     fn meaning(&self) -> String {
@@ -91,7 +91,7 @@ impl<'a> Story<'a> {
         let narrow = variants.iter().enumerate().find_map(|(at, v)| Some((at, v, self.narrowest(&v.variant)?)));
         let Some((at, variant, finding)) = narrow else {
             let is_known = self.evidence.trials.iter().all(|trial| trial.trial.caveats.is_empty());
-            let extent = if is_known { "" } else { ", as far as the caveats let us see" };
+            let extent = if is_known { "" } else { ", within the limits of the caveats" };
             return [self.nothing(), extent.into(), self.guess(), self.differences(), self.limits()].concat();
         };
         format!(
@@ -141,7 +141,7 @@ impl<'a> Story<'a> {
         let text = match findings.all(is_harmless) {
             true if is_none => "no finding: nothing held it back at this load",
             true => "nothing held it back at this load",
-            false => "no narrow place of the system was found",
+            false => "no bottleneck was found",
         };
         text.into()
     }
@@ -331,7 +331,7 @@ mod tests {
         conclude(run_of_trials(trials), none, Default::default(), &Thresholds::default()).sentence
     }
 
-    const NARROW: &str = "In as-is, GET /orders fetches rows one at a time: 10 queries of one shape in each request (48 % of \
+    const NARROW: &str = "In as-is, GET /orders fetches rows one at a time: 10 similar queries in each request (48 % of \
                           the latency of GET /orders)";
 
     #[test]
@@ -382,7 +382,7 @@ mod tests {
     #[test]
     fn what_could_not_be_seen_is_not_called_healthy() {
         let unseen = said([trial("a", 100.0, 80.0)]);
-        assert_eq!(unseen, "No finding: nothing held it back at this load, as far as the caveats let us see.");
+        assert_eq!(unseen, "No finding: nothing held it back at this load, within the limits of the caveats.");
     }
 
     #[test]
@@ -397,7 +397,7 @@ mod tests {
         assert_eq!(
             slower,
             "Nothing held it back at this load; sidecars lowered throughput by 40 % (100/s to 60.0/s); in sidecars the \
-             rate is another one, so only CPU for each request can be compared."
+             rates differ, so only CPU per request can be compared."
         );
     }
 
@@ -429,13 +429,13 @@ mod tests {
     #[test]
     fn findings_about_the_experiment_are_neither_the_narrow_place_nor_forgotten() {
         let one = |detector, role| told(&[vec![finding(detector, role)]]);
-        let none = "No narrow place of the system was found; in a";
+        let none = "No bottleneck was found; in a";
         for detector in ["generator-limited", "instrumentation-gap", "not-steady"] {
             assert_eq!(one(detector, Role::LimitsReading), format!("{none} {detector} is seen."));
         }
         let unsteady = one("not-steady", Role::Invalidates);
-        let begins = "Not to be relied on, for in a nothing stayed as it was for long enough to have a mean: ";
-        assert_eq!(unsteady, format!("{begins}no narrow place of the system was found."));
+        let begins = "Unreliable, because in a no window was steady enough for a mean: ";
+        assert_eq!(unsteady, format!("{begins}no bottleneck was found."));
         let narrow = finding("throttling", Role::NarrowPlace);
         let beside = told(&[vec![narrow, finding("generator-limited", Role::LimitsReading)]]);
         assert_eq!(beside, "In a, throttling is seen (50 % of it); in a generator-limited is seen.");
@@ -444,7 +444,7 @@ mod tests {
     #[test]
     fn a_load_that_was_carried_cannot_show_a_gain() {
         let limited = || vec![finding("offered-load-limited", Role::LimitsReading)];
-        let carried = "all that was offered was answered, so throughput cannot show a gain.";
+        let carried = "the system completed the whole offered load, so throughput cannot show a gain.";
         assert_eq!(told(&[limited()]), format!("Nothing held it back at this load; in a {carried}"));
         let many = told(&[limited(), limited(), limited(), limited(), limited(), limited()]);
         assert!(many.ends_with(&format!("; in a, b, c, d and 2 more {carried}")), "{many}");
@@ -460,16 +460,16 @@ mod tests {
     #[test]
     fn what_is_not_to_be_believed_comes_first() {
         let sentence = said([trial("a", 100.0, 80.0).verdict(Verdict::Invalid, "Late."), trial("b", 100.0, 80.0)]);
-        assert!(sentence.starts_with("Not to be relied on, for in a the load generator"), "{sentence}");
+        assert!(sentence.starts_with("Unreliable, because in a the load generator"), "{sentence}");
         let starved = || {
             TrialBuilder::new("c").arrivals(30, 100.0, Load { vus: 9, rate: 80.0, latency_ms: 90.0 }).held_back(30, 20)
         };
         let sentence = said([trial("a", 80.0, 90.0).verdict(Verdict::Invalid, "Late."), starved()]);
-        let both = "Not to be relied on, for in a the load generator, not the system, shaped the figures and in c max_vus \
-                    held back a part of the load: no narrow place of the system was found";
+        let both = "Unreliable, because in a the load generator, not the system, determined the figures and in c max_vus \
+                    limited the load: no bottleneck was found";
         assert!(sentence.starts_with(both), "{sentence}");
-        assert_eq!(said([]), "No trial was finished, so nothing can be said.");
+        assert_eq!(said([]), "No trial finished, so there is no result.");
         let cut = trial("a", 100.0, 80.0).state(TrialState::Failed);
-        assert_eq!(said([cut]), "No trial was finished, so nothing can be said.");
+        assert_eq!(said([cut]), "No trial finished, so there is no result.");
     }
 }

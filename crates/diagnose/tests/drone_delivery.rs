@@ -209,7 +209,7 @@ fn the_findings_carry_the_figures_of_their_cause() {
 #[test]
 fn what_comes_later_says_what_it_waits_for() {
     let findings = found(0);
-    for (at, words) in [(1, "While the store refuses calls"), (2, "It is one way to ask less of a store")] {
+    for (at, words) in [(1, "While the store rejects calls"), (2, "It lowers the load on a store")] {
         let last = findings[at].reasons.last().map(String::as_str).unwrap_or_default();
         assert!(last.starts_with(words), "{last}");
     }
@@ -218,14 +218,14 @@ fn what_comes_later_says_what_it_waits_for() {
 #[test]
 fn the_sentence_tells_the_four_steps() {
     let expected = [
-        "In test-1, store refuses 3.6 % of the calls of GET /api/dronedeliveries/utilization, which then wait to ask again \
+        "In test-1, store rejects 3.6 % of the calls of GET /api/dronedeliveries/utilization, which then wait and retry \
          (28 % of the time of the slower half of these requests)",
         "test-2 raised throughput by 40 % (17.3/s to 24.2/s) and lowered mean latency by 15 % (669 ms to 569 ms), and there \
-         GET /api/dronedeliveries/utilization asks 9 partitions one after another",
+         GET /api/dronedeliveries/utilization queries 9 partitions one after another",
         "test-3 raised throughput by 142 % (17.3/s to 41.8/s) and lowered mean latency by 66 % (669 ms to 225 ms) against \
-         test-1, and there GET /api/dronedeliveries/utilization asks 9 partitions for rows, and 8 of them have none",
+         test-1, and there GET /api/dronedeliveries/utilization queries 9 partitions, and 8 of them have no rows",
         "test-4 raised throughput 3.41 times (17.3/s to 58.9/s) and lowered mean latency by 78 % (669 ms to 150 ms) against \
-         test-1, and there dronescheduler is held by one thread, which uses 98 % of a core.",
+         test-1, and there dronescheduler is limited by one thread, which uses 98 % of a core.",
     ];
     let outcome = outcome();
     assert_eq!(outcome.sentence.split("; ").collect::<Vec<_>>(), expected);

@@ -384,8 +384,8 @@ fn full_database() -> Finding {
         confidence: Confidence::Medium,
         reasons: vec![
             "Its queries took 0.8 ms alone and 2.6 ms with 8 users.".to_owned(),
-            "It is a likely effect of n-plus-one: orders sends one query for each row of another. Every call costs what is \
-             asked its share of work."
+            "It is a likely effect of n-plus-one: orders sends one query for each row of another. Every call is work \
+             for the callee."
                 .to_owned(),
         ],
         ..Finding::new(FindingKind::DatabaseSaturation, 1)

@@ -4,7 +4,7 @@
 //! report says in how many repetitions it was seen.
 
 use narrows_model::comparison::Outcome;
-use narrows_model::finding::{FindingKind, Finding, Role};
+use narrows_model::finding::{Finding, FindingKind, Role};
 use narrows_model::run::TrialState;
 use narrows_model::units;
 

@@ -322,8 +322,10 @@ impl<'a> Case<'a> {
         let operation = self.operation;
         Finding {
             title: match self.items() {
-                Items::Same => format!("{operation} asks {} for the same {p50} times in each request", self.callee()),
-                _ => format!("{operation} asks {} for one item at a time: {p50} calls in each request", self.callee()),
+                Items::Same => {
+                    format!("{operation} calls {} {p50} times for the same thing in each request", self.callee())
+                }
+                _ => format!("{operation} calls {} once for each item: {p50} calls in each request", self.callee()),
             },
             resource: self.service.into(),
             operation: Some(operation.into()),
@@ -516,7 +518,7 @@ mod tests {
     fn one_call_for_each_item_is_named() {
         let findings = detect_in_each(run_of(10, BEAT, part));
         let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
-        assert_eq!(finding.title, "GET /orders asks stock:8080 for one item at a time: 10 calls in each request");
+        assert_eq!(finding.title, "GET /orders calls stock:8080 once for each item: 10 calls in each request");
         assert_eq!((finding.resource.as_str(), finding.operation.as_deref()), ("shop", Some("GET /orders")));
         assert!((finding.cost_share - 59.0 / 150.0).abs() < 1e-9, "{}", finding.cost_share);
         assert_eq!((finding.confidence, finding.exemplars.len()), (Confidence::High, 3));
@@ -571,7 +573,7 @@ mod tests {
         let findings =
             detect((0..10).map(|_| bare(run_of(9, BEAT, |_| client("GET").url("http://settings/tenant/7")))));
         assert_eq!(findings.len(), 1);
-        assert_eq!(findings[0].title, "GET /orders asks settings for the same 9 times in each request");
+        assert_eq!(findings[0].title, "GET /orders calls settings 9 times for the same thing in each request");
         assert!(findings[0].advice.ends_with("for as long as it may be old."));
     }
 

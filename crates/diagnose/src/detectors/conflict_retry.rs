@@ -166,11 +166,11 @@ impl<'a> Case<'a> {
         let share = units::percent(self.share(|_| true));
         let again = self.count(|met| met.began_again && !met.failed);
         let then = match (self.count(|met| met.failed), again) {
-            (failed, 0.0) if failed > 0.0 => "and fail for it: nothing tries them again".to_owned(),
-            (0.0, _) => "and do their work again".to_owned(),
+            (failed, 0.0) if failed > 0.0 => "and fail without a retry".to_owned(),
+            (0.0, _) => "and repeat their work".to_owned(),
             (failed, again) => format!("of which {} fail", units::percent(failed / (failed + again))),
         };
-        format!("{share} of the requests of {} meet another transaction in {store}, {then}", self.operation)
+        format!("{share} of the requests of {} conflict with another transaction in {store}, {then}", self.operation)
     }
 
     /// Whether the counts over all spans show calls of this operation that failed.
@@ -312,7 +312,7 @@ fn of_counters(detector: &ConflictRetry, reading: &Reading<'_>) -> Vec<Finding> 
         let sum: f64 = counted.iter().map(|one| one.sum).sum();
         let share = sum / requests.max(1.0);
         (share >= reading.thresholds.conflict_share).then(|| Finding {
-            title: format!("{store} ends {} transactions that met another one", units::count(sum.round() as u64)),
+            title: format!("{store} ended {} conflicting transactions", units::count(sum.round() as u64)),
             resource: store.into(),
             cost_share: share.min(1.0),
             cost_of: "of the load's requests, if each meets one at most".into(),

@@ -92,8 +92,8 @@ impl Words<'_> {
             Limit::Cap(cap) => format!("{service} uses up its CPU limit: {level} of {}", units::cores(cap)),
             Limit::Thread => {
                 let is_waiting = self.saturation.level < self.scene.thresholds.cpu_thread_share;
-                let waiting = if is_waiting { " and waits for one besides" } else { "" };
-                format!("{service} is held by one thread, which uses {level} of a core{waiting}")
+                let waiting = if is_waiting { " and waits for a core the rest of the time" } else { "" };
+                format!("{service} is limited by one thread, which uses {level} of a core{waiting}")
             }
             Limit::Machine => format!("{service} fills the machine: {level} of {}", self.machine()),
             Limit::Host => format!("the machine's CPU is full: {level} of {}", self.machine()),
@@ -280,7 +280,7 @@ mod tests {
             let trial = steps(cap).cpu("shop", 0, |_| 1.0).busiest_thread("shop", 0, |_| 0.97);
             let findings = detect(trial);
             assert_eq!(findings.len(), 1);
-            assert_eq!(findings[0].title, "shop is held by one thread, which uses 97 % of a core");
+            assert_eq!(findings[0].title, "shop is limited by one thread, which uses 97 % of a core");
         }
     }
 
@@ -435,7 +435,10 @@ mod tests {
         };
         let found = with(None, 0.84, 0.1);
         assert_eq!(found.len(), 1);
-        assert_eq!(found[0].title, "shop is held by one thread, which uses 84 % of a core and waits for one besides");
+        assert_eq!(
+            found[0].title,
+            "shop is limited by one thread, which uses 84 % of a core and waits for a core the rest of the time"
+        );
         assert_eq!(with(None, 0.84, 0.01), []);
         assert_eq!(with(None, 0.6, 0.4), [], "the machine holds it, not the thread");
         assert_eq!(with(Some(2.0), 0.84, 0.1), [], "it waits for its cap");

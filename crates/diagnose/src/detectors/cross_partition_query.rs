@@ -281,9 +281,9 @@ impl<'a> Case<'a> {
         let (operation, touched) = (self.operation, self.touched());
         match self.median(Sighting::empty) {
             Some(empty) => {
-                format!("{operation} asks {touched:.0} partitions for rows, and {empty:.0} of them have none")
+                format!("{operation} queries {touched:.0} partitions, and {empty:.0} of them have no rows")
             }
-            None => format!("{operation} asks {touched:.0} of {} partitions for each answer", self.partitions),
+            None => format!("{operation} queries {touched:.0} of {} partitions for each result", self.partitions),
         }
     }
 
@@ -434,7 +434,7 @@ mod tests {
     fn a_query_for_one_partition_that_all_are_asked_is_named() {
         let findings = detect(with_readings(trial(|n| everywhere(n % 9))));
         let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
-        assert_eq!(finding.title, "GET /utilization asks 9 partitions for rows, and 8 of them have none");
+        assert_eq!(finding.title, "GET /utilization queries 9 partitions, and 8 of them have no rows");
         assert!((finding.cost_share - 26.0 / 29.0).abs() < 1e-9, "{}", finding.cost_share);
         assert_eq!(finding.cost_of, "of the request units of GET /utilization");
         assert_eq!((finding.resource.as_str(), finding.confidence), ("drones", Confidence::High));
@@ -468,7 +468,7 @@ mod tests {
         let findings = detect(trial(bare));
         assert_eq!((findings.len(), findings[0].confidence), (1, Confidence::Medium));
         assert_eq!(findings[0].caveats.len(), 3, "{:?}", findings[0].caveats);
-        assert_eq!(findings[0].title, "GET /utilization asks 9 of 9 partitions for each answer");
+        assert_eq!(findings[0].title, "GET /utilization queries 9 of 9 partitions for each result");
         let uncharged = |_: usize| run_of(9, BEAT, |i| document_query(TEXT, &i.to_string()).rows(u64::from(i == 0)));
         let findings = detect(trial(uncharged));
         assert_eq!(

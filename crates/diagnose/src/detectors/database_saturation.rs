@@ -85,7 +85,7 @@ fn by_cpu(cpu: &Cpu<'_>, database: &Database<'_>, full: &Saturation<'_>, grown: 
     ];
     numbers.extend(law.iter().flat_map(Demand::figures));
     Finding {
-        title: format!("{name} is full: {} of {}", units::percent(full.level), limit(full)),
+        title: format!("{name} is saturated: {} of {}", units::percent(full.level), limit(full)),
         resource: name.into(),
         cost_share: full.level.min(1.0),
         cost_of: format!("of what {name} can use: {}", limit(full)),
@@ -187,7 +187,7 @@ fn by_inflation(cpu: &Cpu<'_>, database: &Database<'_>, grown: &Inflation<'_>) -
     }
     Finding {
         title: format!(
-            "{name} is full: the same queries take {} times as long at {} as at {}",
+            "{name} is saturated: the same queries take {} times as long at {} as at {}",
             units::number(grown.factor()),
             grown.heavy.demand(),
             grown.light.demand()
@@ -326,7 +326,7 @@ mod tests {
     fn a_full_database_says_what_a_request_costs_it() {
         let findings = detect(full().traces(traces(reading(Some(1)), 2.0, 8.0)));
         let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
-        assert_eq!(finding.title, "store is full: 98 % of its 0.50 cores");
+        assert_eq!(finding.title, "store is saturated: 98 % of its 0.50 cores");
         assert_eq!((finding.resource.as_str(), finding.confidence), ("store", Confidence::High));
         assert_eq!(
             finding.reasons[1],
@@ -348,7 +348,7 @@ mod tests {
         let findings = outside(Some(3));
         assert_eq!(
             findings[0].title,
-            "postgresql is full: the same queries take 6 times as long at 32 users as at 2 users"
+            "postgresql is saturated: the same queries take 6 times as long at 32 users as at 2 users"
         );
         assert!((findings[0].cost_share - 5.0 / 6.0).abs() < 1e-9);
         assert_eq!((findings[0].confidence, findings[0].caveats.len()), (Confidence::Medium, 1));

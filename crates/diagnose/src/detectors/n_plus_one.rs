@@ -209,7 +209,7 @@ impl<'a> Case<'a> {
         let verb =
             if self.example().shape.is_write() { "writes rows one at a time" } else { "fetches rows one at a time" };
         Finding {
-            title: format!("{} {verb}: {p50} queries of one shape in each request", self.operation),
+            title: format!("{} {verb}: {p50} similar queries in each request", self.operation),
             resource: self.service.into(),
             operation: Some(self.operation.clone()),
             cost_share: self.median(|s| s.cost_share()),
@@ -385,7 +385,7 @@ mod tests {
     fn one_query_per_row_is_named_with_its_evidence() {
         let findings = detect_in_each(run_of(10, BEAT, |_| query(ROW)));
         let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
-        assert_eq!(finding.title, "GET /orders fetches rows one at a time: 10 queries of one shape in each request");
+        assert_eq!(finding.title, "GET /orders fetches rows one at a time: 10 similar queries in each request");
         assert_eq!((finding.resource.as_str(), finding.operation.as_deref()), ("shop", Some("GET /orders")));
         assert_eq!(finding.cost_share, 0.48);
         assert_eq!(finding.confidence, Confidence::High);

@@ -83,7 +83,7 @@ fn of_steps(detector: &OfferedLoadLimited, reading: &Reading<'_>) -> Option<Find
     let (light, heavy) = (lightest.demand(), heaviest.demand());
     let (share, of) = room.share();
     Some(Finding {
-        title: format!("the load asked for no more, up to {heavy}, so what the system can carry is not known"),
+        title: format!("the offered load ended at {heavy}, below any limit, so the capacity is unknown"),
         resource: EXPERIMENT.into(),
         cost_share: share,
         cost_of: of.into(),
@@ -120,7 +120,7 @@ fn of_first(detector: &OfferedLoadLimited, first: &VariantSummary, hidden: &[&Va
     let (names, name) = (names.join(", "), &first.variant);
     let (share, of) = room.share();
     Finding {
-        title: format!("the load asks for no more than {name} gives, so throughput cannot show what others change"),
+        title: format!("{name} completes the whole offered load, so throughput cannot show what others change"),
         resource: EXPERIMENT.into(),
         cost_share: share,
         cost_of: of.into(),
@@ -240,7 +240,7 @@ impl Pair<'_> {
         let (first, variant) = (&self.first.variant, &self.variant.variant);
         Some(Finding {
             title: format!(
-                "the load asks for no more than {first} gives, so throughput cannot show what {variant} changes"
+                "{first} completes the whole offered load, so throughput cannot show what {variant} changes"
             ),
             resource: EXPERIMENT.into(),
             cost_share: share,
@@ -333,10 +333,7 @@ mod tests {
             of_first.reasons[0],
             "Throughput is 1,885/s here and the same in two, because it is what the load asks for."
         );
-        assert_eq!(
-            finding.title,
-            "the load asks for no more than one gives, so throughput cannot show what two changes"
-        );
+        assert_eq!(finding.title, "one completes the whole offered load, so throughput cannot show what two changes");
         assert!(finding.reasons[1].contains("at least 97 % of the users think"), "{:?}", finding.reasons);
         assert_eq!(
             finding.reasons[2],
@@ -394,10 +391,7 @@ mod tests {
     fn steps_that_find_no_limit_are_told() {
         let findings = in_trial(steps([(100, 10.0, 90.0), (200, 20.0, 91.0)]));
         let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
-        assert_eq!(
-            finding.title,
-            "the load asked for no more, up to 200 users, so what the system can carry is not known"
-        );
+        assert_eq!(finding.title, "the offered load ended at 200 users, below any limit, so the capacity is unknown");
         assert_eq!(finding.reasons[2], "The busiest service, shop, used 20 % of the CPU it may or can use.");
         let open = [50.0, 100.0, 200.0].into_iter().fold(TrialBuilder::new("a"), |trial, rate| {
             trial.arrivals(20, rate, Load { vus: 1, rate, latency_ms: 10.0 })

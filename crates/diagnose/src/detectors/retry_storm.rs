@@ -249,7 +249,7 @@ impl<'a> Case<'a> {
         let amplification = self.amplification();
         Finding {
             title: format!(
-                "{service} asks {callee} {} for each call while it fails, and {} before",
+                "{service} calls {callee} {} per request while it fails, and {} before",
                 units::times(amplification),
                 units::times(self.calm.amplification())
             ),
@@ -499,7 +499,7 @@ mod tests {
     fn attempts_that_grow_with_failures_are_a_storm() {
         let findings = detect(traces(|is_storm| request(tried(if is_storm { 2 } else { 0 }))));
         let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
-        assert!(finding.title.starts_with("shop asks GET 3 times for each call while it fails"), "{}", finding.title);
+        assert!(finding.title.starts_with("shop calls GET 3 times per request while it fails"), "{}", finding.title);
         assert_eq!((finding.resource.as_str(), finding.operation.as_deref()), ("shop", Some("GET /orders")));
         assert!((finding.cost_share - 2.0 / 3.0).abs() < 0.01, "{}", finding.cost_share);
         let period = finding.period.as_ref().unwrap();

@@ -1,4 +1,4 @@
-//! `serial-fan-out`: a request makes several calls of one kind one after another that could be under way at once.
+//! `serial-fan-out`: a request makes several similar calls one after another that could be under way at once.
 //!
 //! What tells it from a chain in which each call needs the answer of the one before: the calls ask the same of different
 //! partitions; or, where destinations are not recorded, their number is the same in nearly all requests. Pages come to
@@ -282,9 +282,9 @@ impl<'a> Case<'a> {
         let (count, operation) = (self.count(), self.operation);
         let is_spread = self.is_spread(&Thresholds::default());
         let what = match (self.example().query.is_some(), is_spread) {
-            (true, true) => format!("asks {count} partitions one after another"),
-            (true, false) => format!("makes {count} queries of one shape one after another"),
-            (false, _) => format!("makes {count} calls of one kind one after another"),
+            (true, true) => format!("queries {count} partitions one after another"),
+            (true, false) => format!("makes {count} similar queries one after another"),
+            (false, _) => format!("makes {count} similar calls one after another"),
         };
         Finding {
             title: format!("{operation} {what}"),
@@ -434,7 +434,7 @@ mod tests {
     fn partitions_asked_in_turn_are_named_with_the_saving() {
         let findings = detect_in_each(run_of(9, BEAT, partition));
         let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
-        assert_eq!(finding.title, "GET /utilization asks 9 partitions one after another");
+        assert_eq!(finding.title, "GET /utilization queries 9 partitions one after another");
         assert_eq!((finding.resource.as_str(), finding.operation.as_deref()), ("drones", Some("GET /utilization")));
         assert!((finding.cost_share - 72.0 / 120.0).abs() < 1e-9, "{}", finding.cost_share);
         assert_eq!(finding.cost_of, "of the latency of GET /utilization");
@@ -496,11 +496,7 @@ mod tests {
         for route in ["/carriers/:name/quote", "/carriers/{name}/quote", "/carriers/<name>/quote"] {
             let findings = detect(route);
             assert_eq!(findings.len(), 1, "{route}");
-            assert!(
-                findings[0].title.ends_with("makes 4 calls of one kind one after another"),
-                "{}",
-                findings[0].title
-            );
+            assert!(findings[0].title.ends_with("makes 4 similar calls one after another"), "{}", findings[0].title);
         }
         for route in
             ["/carriers/*", "/{controller}/{action}", "/carriers/{*rest}", "/carriers/{rest:path}", "/carriers"]

@@ -234,7 +234,7 @@ impl<'r> Case<'r> {
         let branch = &self.seen[0].branch;
         let operation = self.operation;
         Finding {
-            title: format!("{operation} waits for {} alone, after all it does beside it", branch.name),
+            title: format!("{operation} waits for {} after its parallel work is done", branch.name),
             resource: self.service.into(),
             operation: Some(operation.into()),
             cost_share: self.cost_share,
@@ -347,7 +347,7 @@ mod tests {
         let findings =
             detect_in_each(&[call("stock", 5.0, 30.0), call("price", 5.0, 20.0), call("reviews", 5.0, 85.0)]);
         let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
-        assert_eq!(finding.title, "GET /page waits for the call to reviews alone, after all it does beside it");
+        assert_eq!(finding.title, "GET /page waits for the call to reviews after its parallel work is done");
         assert_eq!((finding.resource.as_str(), finding.operation.as_deref()), ("shop", Some("GET /page")));
         assert!((finding.cost_share - 0.55).abs() < 1e-9, "{}", finding.cost_share);
         assert_eq!(finding.numbers[0].value, 100.0);
@@ -384,7 +384,11 @@ mod tests {
         for (name, children, branch) in cases {
             let findings = detect_in_each(&children);
             assert_eq!(findings.len(), 1, "{name}");
-            assert!(findings[0].title.contains(&format!("waits for {branch} alone")), "{name}: {}", findings[0].title);
+            assert!(
+                findings[0].title.contains(&format!("waits for {branch} after its parallel work is done")),
+                "{name}: {}",
+                findings[0].title
+            );
         }
     }
 

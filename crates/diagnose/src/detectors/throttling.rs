@@ -210,7 +210,7 @@ impl<'a> Case<'a> {
         let (store, operation) = (&self.store.name, &self.operation);
         Finding {
             title: format!(
-                "{store} refuses {} of the calls of {operation}, which then wait to ask again",
+                "{store} rejects {} of the calls of {operation}, which then wait and retry",
                 units::percent(self.refused.share())
             ),
             resource: store.clone(),
@@ -455,7 +455,7 @@ mod tests {
     fn hot_seconds_are_named_beside_the_mean_that_hides_them() {
         let findings = detect(with_readings(trial(busy(), half(&refused(Some(400.0), 401.0)))));
         let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
-        assert_eq!(finding.title, "store refuses 10 % of the calls of GET /utilization, which then wait to ask again");
+        assert_eq!(finding.title, "store rejects 10 % of the calls of GET /utilization, which then wait and retry");
         assert_eq!((finding.resource.as_str(), finding.operation.as_deref()), ("store", Some(OPERATION)));
         assert!((finding.cost_share - 401.0 / 600.0).abs() < 0.01, "{}", finding.cost_share);
         assert_eq!(finding.confidence, Confidence::High);

@@ -109,7 +109,7 @@ impl<'a> Pair<'a> {
         let what = if self.more.is_empty() { "it costs".to_owned() } else { format!("{} cost", listed(&self.more)) };
         Finding {
             title: format!(
-                "{other} answers {} and {first} {}, so their latency and CPU in all do not say what {what}",
+                "{other} completes {} and {first} {}, so their total CPU and latency do not show what {what}",
                 units::rate(self.other.rate),
                 units::rate(self.first.rate)
             ),

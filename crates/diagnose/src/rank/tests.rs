@@ -51,7 +51,7 @@ fn a_full_processor_beside_an_n_plus_one_is_one_finding() {
         assert_eq!(of(&findings), [row("n-plus-one", "shop", effects)]);
         let why = findings[0].effects[0].reasons.last().unwrap();
         assert!(why.starts_with("It is a likely effect of n-plus-one: GET /orders fetches rows"), "{why}");
-        assert!(why.ends_with("Every call costs both sides processor time."), "{why}");
+        assert!(why.ends_with("Every call costs CPU time on both sides."), "{why}");
     }
 }
 
@@ -198,7 +198,9 @@ fn a_hot_partition_is_the_cause_only_while_the_others_have_room() {
     assert_eq!(of(&rank(given(), &spent(20.0))), [row("hot-partition", "store", &["throttling"])]);
     let full = rank(given(), &spent(90.0));
     assert_eq!(of(&full), [row("throttling", "store", &[]), row("hot-partition", "store", &[])]);
-    assert!(full[1].reasons[0].starts_with("The store has no room to spare beside its hottest part: store is narrow."));
+    assert!(
+        full[1].reasons[0].starts_with("The store's other partitions have no capacity left either: store is narrow.")
+    );
 }
 
 #[test]
@@ -231,8 +233,7 @@ fn a_full_machine_is_explained_by_the_service_that_fills_it() {
 #[test]
 fn what_waits_says_why() {
     let ranked = rank_of(&[FAN_OUT, THROTTLING]);
-    let why =
-        "While the store refuses calls, making them at once would only have them refused sooner: store is narrow.";
+    let why = "While the store rejects calls, parallel calls would only be rejected sooner: store is narrow.";
     assert_eq!(ranked[1].reasons, [why]);
     assert!(ranked[0].reasons.is_empty());
 }

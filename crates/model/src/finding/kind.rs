@@ -41,7 +41,7 @@ kinds! {
     DatabaseSaturation => "database-saturation",
     /// The load has too few clients for a hash of them to spread requests evenly.
     FewClients => "few-clients",
-    /// The load generator, not the system, shaped the figures.
+    /// The load generator, not the system, determined the figures.
     GeneratorLimited => "generator-limited",
     /// One of several equal partitions or replicas gets more than its share and is the slowest for it.
     HotPartition => "hot-partition",

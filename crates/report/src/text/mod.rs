@@ -218,7 +218,7 @@ mod tests {
            caveat      Traces are a sample of 1 in 40 requests.
            effects     ↳ postgres answers the same queries 3.2 times as slowly under load (71 % of the time
                        in its queries, medium confidence). It is a likely effect of n-plus-one: orders sends
-                       one query for each row of another. Every call costs what is asked its share of work.
+                       one query for each row of another. Every call is work for the callee.
            try         Fetch the customers together: join them to the orders, or ask once with WHERE id =
                        ANY($1).
 
@@ -381,7 +381,7 @@ mod tests {
            effects     ↳ postgres answers the same queries 3.2 times as slowly under
                        load (71 % of the time in its queries, medium confidence). It is
                        a likely effect of n-plus-one: orders sends one query for each
-                       row of another. Every call costs what is asked its share of work.
+                       row of another. Every call is work for the callee.
            try         Fetch the customers together: join them to the orders, or ask
                        once with WHERE id = ANY($1).
 
