@@ -241,7 +241,7 @@ impl Postgres {
         let mut postgres = Self { folder, port, server: None };
         postgres.run().await;
         postgres.client("postgres").await.batch_execute("CREATE DATABASE customers").await.unwrap();
-        postgres.client("customers").await.batch_execute(crate::SCHEMA).await.unwrap();
+        postgres.client("customers").await.batch_execute(crate::demo::SCHEMA).await.unwrap();
         Some(postgres)
     }
 
