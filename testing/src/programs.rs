@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::skip;
+
 /// Folders of system programs that a user's `PATH` may lack.
 const SYSTEM_FOLDERS: [&str; 2] = ["/usr/sbin", "/sbin"];
 
@@ -10,6 +12,15 @@ pub fn has_program(name: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let system = SYSTEM_FOLDERS.iter().map(PathBuf::from);
     std::env::split_paths(&path).chain(system).any(|folder| is_executable(&folder.join(name)))
+}
+
+/// Whether all these programs are installed; the test is skipped where one is missing.
+pub fn has_programs(names: &[&str]) -> bool {
+    let missing: Vec<&str> = names.iter().copied().filter(|name| !has_program(name)).collect();
+    if !missing.is_empty() {
+        skip(&format!("{} missing", missing.join(", ")));
+    }
+    missing.is_empty()
 }
 
 /// Whether the environment disables a group of tests: `variable` is set to `1`.

@@ -10,6 +10,8 @@ mod running;
 mod runs_folder;
 mod signals;
 mod stderr;
+#[cfg(feature = "reference-systems")]
+mod systems;
 
 use clap::Parser;
 
@@ -44,7 +46,7 @@ fn main() -> std::process::ExitCode {
         #[cfg(feature = "reference-systems")]
         Command::Engine(arguments) => commands::engine::execute(&arguments),
         #[cfg(feature = "reference-systems")]
-        Command::System(arguments) => commands::system::execute(&arguments),
+        Command::System(arguments) => commands::system::execute(arguments),
         Command::Guard => commands::guard::execute(),
     };
     exit.unwrap_or_else(|failure| failure.print()).into()

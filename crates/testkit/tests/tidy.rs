@@ -18,13 +18,14 @@ const JOINERS: [(&str, &[&str]); 3] = [
     ("narrows-lab", &["narrows-model", "narrows-load", "narrows-telemetry", "narrows-diagnose"]),
 ];
 /// Engines that are libraries, for programs to embed.
-const EMBEDDED: [&str; 3] = ["engines/durable", "engines/listener", "engines/serving"];
+const EMBEDDED: [&str; 4] = ["engines/durable", "engines/listener", "engines/serving", "engines/system"];
 const COMMAND_LINE: &str = "narrows";
 const PURE_CRATES: [&str; 5] = ["model", "diagnose", "report", "query", "predict"];
 const DETECTORS: &str = "crates/diagnose/src/detectors";
 const KINDS: &str = "crates/model/src/finding/kind.rs";
 const FINDING_PAGES: &str = "docs/reference/findings";
 const LOAD_MODELS: &str = "crates/load/src/models";
+const SYSTEMS: &str = "crates/cli/src/systems.rs";
 
 #[test]
 fn dependencies_point_one_way() {
@@ -118,6 +119,33 @@ fn every_load_model_is_declared() {
 }
 
 #[test]
+fn every_reference_system_is_registered_and_described() {
+    let systems: Vec<String> = project_files()
+        .iter()
+        .filter_map(|file| Some(file.strip_prefix("systems/")?.strip_suffix("/Cargo.toml")?.to_owned()))
+        .collect();
+    assert!(!systems.is_empty(), "no reference systems found in systems/");
+    assert_tidy(&systems.iter().flat_map(|name| faults_of_system(name, read)).collect::<Vec<_>>());
+}
+
+/// What is missing of a reference system's registration and description, as `text_of` reads the files.
+fn faults_of_system(name: &str, text_of: impl Fn(&str) -> String) -> Vec<String> {
+    let (page, demo) = (format!("systems/{name}/README.md"), format!("systems/{name}/src/demo.rs"));
+    let mut faults = Vec::new();
+    let mut require = |file: &str, text: String| {
+        if !text_of(file).contains(&text) {
+            faults.push(format!("{file}:1: `{}` is missing", text.trim()));
+        }
+    };
+    require(SYSTEMS, format!(": narrows_{},\n", name.replace('-', "_")));
+    require(&demo, format!("name: \"{name}\""));
+    require(&page, format!("# {name}\n"));
+    require("ARCHITECTURE.md", format!("| `systems/{name}` |"));
+    require("README.md", format!("(systems/{name}/README.md)"));
+    faults
+}
+
+#[test]
 fn every_module_says_what_it_is_for() {
     let faults: Vec<String> = rust_files()
         .into_iter()
@@ -182,6 +210,8 @@ fn the_rules_see_what_they_forbid() {
     let lines = |scope| hits(code, &word, scope).into_iter().map(|(line, _)| line).collect::<Vec<_>>();
     assert_eq!(lines(Scope::NonTestCode), [3]);
     assert_eq!(lines(Scope::AllCode), [3, 5]);
+    assert_eq!(faults_of_system("new-one", |_| String::new()).len(), 5);
+    assert_eq!(faults_of_system("micron", |file| if file == SYSTEMS { String::new() } else { read(file) }).len(), 1);
     assert!(starts_a_path("see /wo\u{72}k/main", concat!("/wo", "rk/")));
     assert!(!starts_a_path("src/wo\u{72}k/main.rs", concat!("/wo", "rk/")));
     for (name, manifest, target, dir, is_dev, is_fault) in [

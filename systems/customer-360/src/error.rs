@@ -6,6 +6,9 @@ pub enum Error {
     /// It cannot listen, serve, hear signals or export its telemetry.
     #[error(transparent)]
     Serving(#[from] narrows_serving::Error),
+    /// The variable `PORT` is not a port number.
+    #[error(transparent)]
+    Port(#[from] narrows_system::PortError),
     /// The database's address cannot be read. It may hold a password, so it is not repeated.
     #[error("--database is not an address of PostgreSQL, expected postgres://USER@HOST:PORT/DATABASE")]
     Database(#[source] tokio_postgres::Error),

@@ -13,6 +13,8 @@
 
 mod answer;
 mod base_url;
+mod command;
+mod demo;
 mod error;
 mod name;
 mod payload;
@@ -27,14 +29,10 @@ pub mod customer;
 pub mod person;
 
 pub use base_url::BaseUrls;
+pub use command::Command;
+pub use demo::DEMO;
 pub use error::Error;
 pub use name::Config as NameConfig;
 pub use name::open as open_name;
-pub use narrows_serving::stop_signal;
 pub use server::Service;
 pub use upstream::{Choice, Config as UpstreamConfig};
-
-/// The experiment that puts the chain under load, plain and with sidecars, as YAML.
-pub const EXPERIMENT: &str = include_str!("../experiment.yaml");
-/// The table and its rows, which the experiment names as `schema.sql`.
-pub const SCHEMA: &str = include_str!("../schema.sql");

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use http::{HeaderMap, Request};
 use narrows_serving::client::Client;
+use narrows_testing::postgres_programs;
 use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SpanData};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -221,27 +222,24 @@ pub(crate) fn attribute(span: &SpanData, name: &str) -> Option<String> {
 pub(crate) struct Postgres {
     folder: tempfile::TempDir,
     port: u16,
+    programs: PathBuf,
     server: Option<Child>,
 }
 
 impl Postgres {
     /// None, and says so, where PostgreSQL is not installed or tests with it are left out.
     pub(crate) async fn start() -> Option<Self> {
-        let is_left_out = std::env::var_os("NARROWS_TEST_SKIP_POSTGRES").is_some_and(|value| value == "1");
-        let Some(programs) = programs().filter(|_| !is_left_out) else {
-            narrows_testing::skip("PostgreSQL is missing, or NARROWS_TEST_SKIP_POSTGRES is set");
-            return None;
-        };
+        let programs = postgres_programs()?;
         let folder = tempfile::tempdir().unwrap();
         let data = folder.path().join("data");
         let mut making = unprivileged(&programs.join("initdb"));
         making.arg("-D").arg(&data).args(["-A", "trust", "-U", "postgres", "-N"]).stdout(Stdio::null());
         assert!(making.status().unwrap().success());
         let port = address_of_nobody().await.rsplit(':').next().unwrap().parse().unwrap();
-        let mut postgres = Self { folder, port, server: None };
+        let mut postgres = Self { folder, port, programs, server: None };
         postgres.run().await;
         postgres.client("postgres").await.batch_execute("CREATE DATABASE customers").await.unwrap();
-        postgres.client("customers").await.batch_execute(crate::SCHEMA).await.unwrap();
+        postgres.client("customers").await.batch_execute(crate::demo::SCHEMA).await.unwrap();
         Some(postgres)
     }
 
@@ -261,7 +259,7 @@ impl Postgres {
 
     fn launch(&self) -> Child {
         let data = self.folder.path().join("data");
-        let mut command = unprivileged(&programs().unwrap().join("postgres"));
+        let mut command = unprivileged(&self.programs.join("postgres"));
         command.arg("-D").arg(&data).args(["-p", &self.port.to_string(), "-c", "listen_addresses=127.0.0.1"]);
         command.args(["-c", "fsync=off", "-c"]).arg(format!("unix_socket_directories={}", data.display()));
         command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
@@ -295,15 +293,6 @@ impl Drop for Postgres {
             self.kill();
         }
     }
-}
-
-/// Where PostgreSQL's programs are: on the path, or where Debian puts them.
-fn programs() -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let debian = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten();
-    let debian = debian.filter_map(|version| Some(version.ok()?.path().join("bin")));
-    let is_whole = |folder: &Path| ["initdb", "postgres"].iter().all(|program| folder.join(program).is_file());
-    debian.chain(std::env::split_paths(&path)).find(|folder| is_whole(folder))
 }
 
 /// PostgreSQL refuses to run as root, so root runs it as somebody else in a user namespace.

@@ -10,6 +10,8 @@
 //! services of the original that an invoice does not touch.
 
 mod base_url;
+mod command;
+mod demo;
 mod error;
 mod outgoing;
 mod period;
@@ -24,12 +26,11 @@ pub mod gateway;
 pub mod package;
 
 pub use base_url::BaseUrl;
+pub use command::Command;
+pub use demo::DEMO;
 pub use error::Error;
-pub use narrows_serving::{Service, stop_signal};
+pub use narrows_serving::Service;
 pub use store::{Parallelism, Routing};
 
 /// What its spans name as their instrumentation.
 const SCOPE: &str = "narrows-drone-delivery";
-
-/// The experiment that puts the four variants of the case study under load, as YAML.
-pub const EXPERIMENT: &str = include_str!("../experiment.yaml");

@@ -8,6 +8,9 @@ pub enum Error {
     /// It cannot listen, serve, hear signals or export its telemetry.
     #[error(transparent)]
     Serving(#[from] narrows_serving::Error),
+    /// The variable `PORT` is not a port number.
+    #[error(transparent)]
+    Port(#[from] narrows_system::PortError),
     /// A setting is outside its range.
     #[error("{name} is {value:?}, expected {expected}")]
     Setting {
@@ -51,6 +54,9 @@ pub enum Error {
     /// What the kernel says of this process cannot be read.
     #[error("cannot read {0}")]
     Process(&'static str),
+    /// The figures cannot be written as JSON.
+    #[error("cannot write the figures as JSON")]
+    Json(#[source] serde_json::Error),
 }
 
 impl From<narrows_durable::Failure> for Error {

@@ -10,6 +10,8 @@
 //! earlier process left in the folder.
 
 mod code;
+mod command;
+mod demo;
 mod error;
 mod figures;
 mod hub;
@@ -20,16 +22,15 @@ mod run;
 mod service;
 
 pub use code::Activities;
+pub use command::Command;
+pub use demo::DEMO;
 pub use error::Error;
 pub use figures::Figures;
 pub use hub::{Config, StoreKind};
-pub use narrows_serving::{Service, stop_signal};
+pub use narrows_serving::Service;
 pub use plan::{Launch, Plan, Workload};
 pub use service::{once, open};
 
 /// What its spans and metrics name as their instrumentation.
 const SCOPE: &str = "narrows-hello-cities";
 const SERVICE: &str = "hello-cities";
-
-/// The experiment that sets the engine's log beside the classic store, as YAML.
-pub const EXPERIMENT: &str = include_str!("../experiment.yaml");

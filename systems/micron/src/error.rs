@@ -6,6 +6,9 @@ pub enum Error {
     /// It cannot listen, serve, hear signals or export its telemetry.
     #[error(transparent)]
     Serving(#[from] narrows_serving::Error),
+    /// The variable `PORT` is not a port number.
+    #[error(transparent)]
+    Port(#[from] narrows_system::PortError),
     /// A setting is outside its range.
     #[error("{name} is {value:?}, expected {expected}")]
     Setting {

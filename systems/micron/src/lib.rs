@@ -10,7 +10,9 @@
 //! more than one kind of write.
 
 mod cache;
+mod command;
 mod database;
+mod demo;
 mod error;
 mod ledger;
 mod meters;
@@ -21,17 +23,14 @@ mod service;
 mod session;
 mod transfer;
 
+pub use command::Command;
 pub use database::Node;
+pub use demo::{DEMO, SCHEMA};
 pub use error::Error;
-pub use narrows_serving::{Service, stop_signal};
+pub use narrows_serving::Service;
 pub use owners::Queries;
 pub use service::{Config, open};
 pub use session::Moved;
 
 /// What its spans and metrics name as their instrumentation.
 const SCOPE: &str = "narrows-micron";
-
-/// The experiment over the four variants of the case study, as YAML.
-pub const EXPERIMENT: &str = include_str!("../experiment.yaml");
-/// The tables and their rows, as SQL for MariaDB, which the experiment names as `schema.sql`.
-pub const SCHEMA: &str = include_str!("../schema.sql");

@@ -1,6 +1,6 @@
 //! `narrows demo`: a reference system's experiment that is part of the binary, run and told like any other.
 //!
-//! The demos stand in one list. A demo's objectives are missed by design, so a missed objective is no failure here.
+//! Each reference system has one; `crate::systems` lists them. A demo's objectives are missed by design, so a missed objective is no failure here.
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -10,97 +10,24 @@ use std::time::{Duration, Instant};
 use narrows_lab::experiment::{self, Experiment};
 use narrows_lab::run::Begin;
 use narrows_model::run::RunState;
+use narrows_system::{Demo, Length};
 
 use super::plural;
 use crate::exit::{Exit, Failure};
 use crate::running::{Form, Wanted, factor, run_and_tell, unfinished};
+use crate::systems::{DEFAULT_DEMO, DEMOS};
 use crate::{Outcome, runs_folder, stderr};
 
 /// How long a program that opens pages may take to fail; one that runs longer shows the page.
 const OPEN_PATIENCE: Duration = Duration::from_secs(3);
 const POLL: Duration = Duration::from_millis(20);
 
-/// An experiment that comes with Narrows.
-#[derive(Debug)]
-struct Demo {
-    name: &'static str,
-    /// What is tested, to follow "4 tests of".
-    about: &'static str,
-    short: Length,
-    full: Length,
-    /// The programs that must be there, in words; none when there is nothing to install.
-    needs: Option<&'static str>,
-    /// The experiment file.
-    text: &'static str,
-    /// The files that it names, by name.
-    files: &'static [(&'static str, &'static str)],
-}
-
-/// A form of a demo.
-#[derive(Debug)]
-struct Length {
-    /// How long it takes on a machine with two cores, in words.
-    takes: &'static str,
-    /// The factor on the durations of the load.
-    time_scale: f64,
-    /// How often each test is made.
-    repetitions: u32,
-    /// The variants that are run; all when empty.
-    variants: &'static [&'static str],
-}
-
-const DEMOS: &[Demo] = &[
-    Demo {
-        name: "customer-360",
-        about: "three services in a chain over PostgreSQL, without and with a proxy beside each",
-        short: Length { takes: "about 1 minute", time_scale: 0.1, repetitions: 1, variants: &[] },
-        full: Length { takes: "about 25 minutes", time_scale: 1.0, repetitions: 3, variants: &[] },
-        needs: Some("PostgreSQL (the package postgresql of Debian and Ubuntu)"),
-        text: narrows_customer_360::EXPERIMENT,
-        files: &[("schema.sql", narrows_customer_360::SCHEMA)],
-    },
-    Demo {
-        name: "drone-delivery",
-        about: "a gateway that gathers invoices from three services, each test with one more change than the last",
-        short: Length { takes: "about 2 minutes", time_scale: 0.055, repetitions: 1, variants: &[] },
-        full: Length { takes: "about 33 minutes", time_scale: 1.0, repetitions: 1, variants: &[] },
-        needs: None,
-        text: narrows_drone_delivery::EXPERIMENT,
-        files: &[],
-    },
-    Demo {
-        name: "hello-cities",
-        about: "durable orchestrations, each step a transaction of its own or all in one log",
-        short: Length {
-            takes: "under 1 minute",
-            time_scale: 1.0,
-            repetitions: 1,
-            variants: &["classic-1000", "durable-1000", "durable-10000"],
-        },
-        full: Length { takes: "about 4 minutes", time_scale: 1.0, repetitions: 1, variants: &[] },
-        needs: None,
-        text: narrows_hello_cities::EXPERIMENT,
-        files: &[],
-    },
-    Demo {
-        name: "micron",
-        about: "six instances over one node of MariaDB and then three, each test with one more change than the last",
-        short: Length { takes: "about 3 minutes", time_scale: 0.1, repetitions: 1, variants: &[] },
-        full: Length { takes: "about 21 minutes", time_scale: 1.0, repetitions: 1, variants: &[] },
-        needs: Some(
-            "MariaDB, Galera, rsync and NGINX (Debian's packages mariadb-server, galera-4, rsync, nginx-light)",
-        ),
-        text: narrows_micron::EXPERIMENT,
-        files: &[("schema.sql", narrows_micron::SCHEMA)],
-    },
-];
-
 #[derive(Debug, clap::Args)]
 #[command(after_help = "A demo's objectives are missed by design. Exit code 0 says that every test ran and was told, \
                         whatever became of the objectives; 2 that it could not run.")]
 pub(crate) struct Arguments {
     /// The demo; `--list` names them
-    #[arg(default_value = "drone-delivery")]
+    #[arg(default_value = DEFAULT_DEMO)]
     name: String,
     /// Run it at its full length instead of the short form
     #[arg(long, conflicts_with = "time_scale")]
@@ -132,8 +59,8 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
     let demo = find(&arguments.name)?;
     let file = format!("{}.yaml", demo.name);
     let folder = Folder::with(demo.files)?;
-    let experiment =
-        experiment::parse(demo.text, &file, folder.path()).map_err(|mistakes| super::mistaken(&file, &mistakes))?;
+    let experiment = experiment::parse(demo.experiment, &file, folder.path())
+        .map_err(|mistakes| super::mistaken(&file, &mistakes))?;
     let path = arguments.out.clone().unwrap_or_else(|| runs_folder::new_path(&experiment.name));
     let page = page_beside(&path)?;
     let length = if arguments.full { &demo.full } else { &demo.short };
@@ -165,7 +92,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
 
 fn find(name: &str) -> Result<&'static Demo, Failure> {
     let names: Vec<&str> = DEMOS.iter().map(|demo| demo.name).collect();
-    DEMOS.iter().find(|demo| demo.name == name).ok_or_else(|| {
+    DEMOS.iter().copied().find(|demo| demo.name == name).ok_or_else(|| {
         let failure = Failure::new(format!("no demo is named `{name}`; there is `{}`", names.join("`, `")));
         match experiment::nearest(name, &names) {
             Some(near) => failure.hint(format!("did you mean `{near}`?")),
@@ -194,7 +121,7 @@ fn page_beside(path: &Path) -> Result<PathBuf, Failure> {
 /// Writes the experiment and the files that it names. Where one of them is there already, none is written.
 fn keep(demo: &Demo, file: &str, time_scale: f64) -> Result<(), Failure> {
     let again = format!("`narrows run {file} --time-scale {time_scale}`");
-    let mut kept: Vec<(&str, &str)> = demo.files.iter().copied().chain([(file, demo.text)]).collect();
+    let mut kept: Vec<(&str, &str)> = demo.files.iter().copied().chain([(file, demo.experiment)]).collect();
     kept.sort_by_key(|(name, _)| !Path::new(name).exists());
     for (name, text) in kept {
         super::write_new(
@@ -302,7 +229,7 @@ mod tests {
     fn every_demo_is_an_experiment_of_its_name_without_mistakes() {
         for demo in DEMOS {
             let folder = Folder::with(demo.files).unwrap();
-            let experiment = experiment::parse(demo.text, demo.name, folder.path()).unwrap();
+            let experiment = experiment::parse(demo.experiment, demo.name, folder.path()).unwrap();
             assert_eq!(experiment.name, demo.name);
             let is_known = |name: &&str| experiment.variants.iter().any(|variant| variant.name == **name);
             assert!(demo.short.variants.iter().chain(demo.full.variants).all(is_known));

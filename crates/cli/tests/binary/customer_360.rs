@@ -3,7 +3,8 @@
 //! They need PostgreSQL (Debian package postgresql). `NARROWS_TEST_SKIP_POSTGRES=1` leaves them out; what is not
 //! installed is skipped too.
 
-use crate::common::{Bench, ask, eventually, has_postgres, marked, text};
+use crate::common::{Bench, ask, eventually, marked, text};
+use narrows_testing::postgres_programs;
 
 const SYSTEM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../systems/customer-360");
 
@@ -38,7 +39,7 @@ fn settings_that_make_no_sense_are_refused() {
 /// The order of the variants is what the rate depends on, so both ways are looked at: measured before, and not.
 #[test]
 fn the_chain_is_loaded_and_its_rate_is_one_that_was_reached() {
-    if !has_postgres() {
+    if postgres_programs().is_none() {
         return;
     }
     let bench = bench();

@@ -6,7 +6,8 @@
 
 use std::path::PathBuf;
 
-use crate::common::{Bench, ask, eventually, has_postgres, marked, text};
+use crate::common::{Bench, ask, eventually, marked, text};
+use narrows_testing::postgres_programs;
 
 const SYSTEM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../systems/customer-360");
 /// Causes that lie in the machine that a test runs on, or are about the load.
@@ -21,9 +22,7 @@ struct Trial {
 impl Trial {
     /// None where PostgreSQL is missing.
     fn of(variant: &str) -> Option<Self> {
-        if !has_postgres() {
-            return None;
-        }
+        postgres_programs()?;
         let bench = Bench::new("");
         for file in ["failures.yaml", "schema.sql", "slow-statement.sql", "waiting-statement.sql"] {
             std::fs::copy(format!("{SYSTEM}/{file}"), bench.path(file)).unwrap();

@@ -6,8 +6,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::common::{Bench, ask, has_programs, text};
-use narrows_testing::{is_disabled, measure, skip};
+use crate::common::{Bench, ask, text};
+use narrows_testing::{has_programs, is_disabled, measure, skip};
 
 /// What an experiment's variants must come to: the variant, and the detector that must speak first in it; none means
 /// that no finding may be about the system.

@@ -2,7 +2,8 @@
 
 use std::io::Write;
 
-use crate::common::{self, Bench, ask, has_programs, text};
+use crate::common::{self, Bench, ask, text};
+use narrows_testing::has_programs;
 use serde_json::{Value, json};
 
 const START_US: i64 = 1_700_000_000_000_000;

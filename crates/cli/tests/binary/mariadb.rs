@@ -5,8 +5,8 @@
 
 use std::path::Path;
 
-use crate::common::{Bench, OTHER_LISTENER, ask, end, free_port, has_galera, has_programs, nothing_is_left, text};
-use narrows_testing::{is_disabled, skip};
+use crate::common::{Bench, OTHER_LISTENER, ask, end, free_port, nothing_is_left, text};
+use narrows_testing::{has_galera, has_programs, is_disabled, skip};
 
 /// Whether its programs are installed; the test is skipped where they are not.
 fn is_there() -> bool {

@@ -6,8 +6,8 @@
 
 use std::path::Path;
 
-use crate::common::{Bench, ask, eventually, has_galera, has_programs, marked, text};
-use narrows_testing::{is_disabled, skip};
+use crate::common::{Bench, ask, eventually, marked, text};
+use narrows_testing::{has_galera, has_programs, is_disabled, skip};
 
 const SYSTEM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../systems/micron");
 const SKIP: &str = "NARROWS_TEST_SKIP_MICRON";

@@ -5,7 +5,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::common::{Bench, ask, cgroups, eventually, marked, postgres_programs, text};
+use crate::common::{Bench, ask, cgroups, eventually, marked, text};
+use narrows_testing::postgres_programs;
 use rustix::process::{Pid, Signal, kill_process};
 
 /// The path of its client; none where the test is skipped.

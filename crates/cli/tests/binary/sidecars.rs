@@ -8,8 +8,8 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::common::{Bench, ask, eventually, marked, postgres_programs, text};
-use narrows_testing::{has_program, skip};
+use crate::common::{Bench, ask, eventually, marked, text};
+use narrows_testing::{has_program, postgres_programs, skip};
 use rustix::process::{Pid, Signal, kill_process};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, OptsBuilder};
 use narrows_micron::{Config, Moved, Queries, SCHEMA, open};
-use narrows_testing::{has_program, is_disabled, skip};
+use narrows_testing::{has_programs, is_disabled, skip};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
@@ -30,8 +30,7 @@ impl Mariadb {
             skip(&format!("{SKIP} is set"));
             return None;
         }
-        if let Some(missing) = ["mariadb-install-db", "mariadbd"].into_iter().find(|program| !has_program(program)) {
-            skip(&format!("{missing} is missing (Debian package mariadb-server)"));
+        if !has_programs(&["mariadb-install-db", "mariadbd"]) {
             return None;
         }
         let folder = tempfile::tempdir().unwrap();
@@ -82,7 +81,6 @@ impl Drop for Mariadb {
     }
 }
 
-/// Past the capture of the test's output.
 /// The server refuses to run as root unless told to.
 fn user() -> Option<&'static str> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use narrows_testing::{has_program, is_disabled, skip};
+use narrows_testing::{has_programs, skip};
 use rusqlite::{Connection, OpenFlags};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -101,42 +101,6 @@ pub(crate) fn end(mut command: Command) -> Output {
     let output = Output { status, stdout: out.join().unwrap(), stderr: err.join().unwrap() };
     assert!(!is_late, "{command:?} took longer than {RUN_PATIENCE:?}:\n{}", text(&output.stderr));
     output
-}
-
-/// Whether PostgreSQL is installed; the test is skipped where it is not.
-pub(crate) fn has_postgres() -> bool {
-    postgres_programs().is_some()
-}
-
-/// The folder of PostgreSQL's programs; none, and the test is skipped, where they are missing or disabled.
-pub(crate) fn postgres_programs() -> Option<PathBuf> {
-    let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut folders = versions.map(|version| version.path().join("bin")).chain(std::env::split_paths(&path));
-    let found = folders.find(|folder| ["psql", "initdb", "postgres"].iter().all(|name| folder.join(name).is_file()));
-    let found = found.filter(|_| !is_disabled("NARROWS_TEST_SKIP_POSTGRES"));
-    if found.is_none() {
-        skip("PostgreSQL is missing, or NARROWS_TEST_SKIP_POSTGRES is set");
-    }
-    found
-}
-
-/// Whether these programs are installed; the test is skipped where one is missing.
-pub(crate) fn has_programs(programs: &[&str]) -> bool {
-    let missing: Vec<&str> = programs.iter().copied().filter(|program| !has_program(program)).collect();
-    if !missing.is_empty() {
-        skip(&format!("{} missing", missing.join(", ")));
-    }
-    missing.is_empty()
-}
-
-/// Whether Galera's library is installed; the test is skipped where it is not.
-pub(crate) fn has_galera() -> bool {
-    let has = ["/usr/lib/galera", "/usr/lib"].iter().any(|at| Path::new(at).join("libgalera_smm.so").is_file());
-    if !has {
-        skip("Galera is missing (Debian package galera-4)");
-    }
-    has
 }
 
 /// Whether this user may cap services; that caps go untested is noted where not.

@@ -3,7 +3,8 @@
 use std::net::TcpListener;
 use std::path::Path;
 
-use crate::common::{Bench, OTHER_LISTENER, ask, free_port, has_programs, nothing_is_left, text};
+use crate::common::{Bench, OTHER_LISTENER, ask, free_port, nothing_is_left, text};
+use narrows_testing::has_programs;
 
 /// An instance: answers after a pause, and prints who asked, by what cookie, and who it is itself.
 const INSTANCE: &str = r#"

@@ -2,18 +2,14 @@
 
 use std::path::PathBuf;
 
-use narrows_hello_cities::{
-    Activities, Config, Error, Figures, Launch, Plan, StoreKind, Workload, once, open, stop_signal,
-};
-use tokio::runtime::Runtime;
+use narrows_serving::stop_signal;
+use narrows_system::{Listening, Port, Started};
 
-use super::{Port, port_of};
-use crate::commands::print;
-use crate::exit::{Exit, Failure, with_causes};
-use crate::{Outcome, stderr};
+use crate::{Activities, Config, Error, Figures, Launch, Plan, StoreKind, Workload, once, open};
 
+/// Durable orchestrations over the engine's log or over SQLite: one service, or one workload and its figures
 #[derive(Debug, clap::Args)]
-pub(super) struct HelloCities {
+pub struct Command {
     #[command(subcommand)]
     service: Service,
 }
@@ -76,30 +72,29 @@ struct Once {
     hub: HubSettings,
 }
 
-impl HelloCities {
-    pub(super) fn execute(&self, runtime: &Runtime) -> Outcome {
+impl Command {
+    /// Opens the hub as a service, which ends at SIGTERM or SIGINT, or runs one workload.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`] if the port is taken or invalid, a setting is outside its range, the hub cannot be opened, or the workload
+    /// fails.
+    pub async fn run(self) -> Result<Started, Error> {
         match &self.service {
             Service::Hub(hub) => {
-                let port = port_of(hub.port.port)?;
-                runtime.block_on(serve(port, &hub.hub.config())).map_err(|error| failed(&error))?;
-                Ok(Exit::Fine)
+                let port = hub.port.number()?;
+                let stop = stop_signal()?;
+                let service = open(port, &hub.hub.config()).await?;
+                let address = service.address();
+                Ok(Started::Service(Listening::new("hub", address, service.run(stop))))
             }
             Service::Once(asked) => {
-                let plan = asked.plan().map_err(|error| failed(&error))?;
-                let figures = runtime.block_on(once(&asked.hub.config(), &plan)).map_err(|error| failed(&error))?;
-                print(&asked.told(&figures)?)
+                let plan = asked.plan()?;
+                let figures = once(&asked.hub.config(), &plan).await?;
+                Ok(Started::Text(asked.told(&figures)?))
             }
         }
     }
-}
-
-/// Runs the service until it is asked to end.
-async fn serve(port: u16, config: &Config) -> Result<(), Error> {
-    let stop = stop_signal()?;
-    let opened = open(port, config).await?;
-    stderr::say(&format!("hub listens on http://{}", opened.address()));
-    opened.run(stop).await;
-    Ok(())
 }
 
 impl HubSettings {
@@ -119,16 +114,10 @@ impl Once {
         Plan::new(self.workload, self.n, self.each, self.launch)
     }
 
-    fn told(&self, figures: &Figures) -> Result<String, Failure> {
+    fn told(&self, figures: &Figures) -> Result<String, Error> {
         if !self.json {
             return Ok(format!("{}\n{}\n", Figures::header(), figures.row()));
         }
-        let text = serde_json::to_string(figures)
-            .map_err(|error| Failure::new(format!("cannot write the figures as JSON: {error}")))?;
-        Ok(text + "\n")
+        Ok(serde_json::to_string(figures).map_err(Error::Json)? + "\n")
     }
-}
-
-fn failed(error: &Error) -> Failure {
-    Failure::new(with_causes(error))
 }

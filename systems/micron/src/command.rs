@@ -2,19 +2,20 @@
 
 use std::time::Duration;
 
-use narrows_micron::{Config, Error, Moved, Node, Queries, open, stop_signal};
+use narrows_serving::stop_signal;
+use narrows_system::{Listening, Port, Started, milliseconds};
 
-use super::{Port, milliseconds};
-use crate::stderr;
+use crate::{Config, Error, Moved, Node, Queries, open};
 
+/// Owners with their items, and transfers between items, over MariaDB
 #[derive(Debug, clap::Args)]
-pub(super) struct Micron {
+pub struct Command {
     #[command(subcommand)]
-    service: MicronService,
+    service: Service,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum MicronService {
+enum Service {
     /// Lists owners with their items, and transfers between items
     Instance(Instance),
 }
@@ -58,20 +59,19 @@ struct Instance {
     network_delay_ms: Duration,
 }
 
-impl Micron {
-    pub(super) fn port(&self) -> Option<u16> {
-        let MicronService::Instance(instance) = &self.service;
-        instance.port.port
-    }
-
-    /// Runs the service until it is asked to end.
-    pub(super) async fn run(&self, port: u16) -> Result<(), Error> {
-        let MicronService::Instance(instance) = &self.service;
+impl Command {
+    /// Opens the instance. It ends at SIGTERM or SIGINT.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`] if the port is taken or invalid, or a setting is outside its range.
+    pub async fn run(self) -> Result<Started, Error> {
+        let Service::Instance(instance) = &self.service;
+        let port = instance.port.number()?;
         let stop = stop_signal()?;
-        let opened = open(port, instance.config()).await?;
-        stderr::say(&format!("micron listens on http://{}", opened.address()));
-        opened.run(stop).await;
-        Ok(())
+        let service = open(port, instance.config()).await?;
+        let address = service.address();
+        Ok(Started::Service(Listening::new("micron", address, service.run(stop))))
     }
 }
 

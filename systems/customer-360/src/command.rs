@@ -2,21 +2,20 @@
 
 use std::time::Duration;
 
-use narrows_customer_360::{
-    BaseUrls, Choice, Error, NameConfig, Service, UpstreamConfig, customer, open_name, person, stop_signal,
-};
+use narrows_serving::stop_signal;
+use narrows_system::{Listening, Port, Started, milliseconds};
 
-use super::{Port, milliseconds};
-use crate::stderr;
+use crate::{BaseUrls, Choice, Error, NameConfig, UpstreamConfig, customer, open_name, person};
 
+/// Customers out of three services in a chain, the last of them over PostgreSQL
 #[derive(Debug, clap::Args)]
-pub(super) struct Customer360 {
+pub struct Command {
     #[command(subcommand)]
-    service: Customer360Service,
+    service: Service,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Customer360Service {
+enum Service {
     /// Makes customers out of people
     Customer(Customer),
     /// Makes people out of names
@@ -82,34 +81,27 @@ struct Name {
     patience_ms: Duration,
 }
 
-impl Customer360 {
-    pub(super) fn port(&self) -> Option<u16> {
-        match &self.service {
-            Customer360Service::Customer(customer) => customer.port.port,
-            Customer360Service::Person(person) => person.port.port,
-            Customer360Service::Name(name) => name.port.port,
-        }
-    }
-
-    /// Runs the service until it is asked to end.
-    pub(super) async fn run(&self, port: u16) -> Result<(), Error> {
+impl Command {
+    /// Opens the service. It ends at SIGTERM or SIGINT.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`] if the port is taken or invalid, or a setting is outside its range.
+    pub async fn run(self) -> Result<Started, Error> {
         let stop = stop_signal()?;
-        let (name, opened) = self.open(port).await?;
-        stderr::say(&format!("{name} listens on http://{}", opened.address()));
-        opened.run(stop).await;
-        Ok(())
-    }
-
-    async fn open(&self, port: u16) -> Result<(&'static str, Service), Error> {
-        Ok(match &self.service {
-            Customer360Service::Customer(Customer { person, chain, .. }) => {
-                ("customer", customer::open(port, chain.upstream(person)).await?)
+        let (name, service) = match &self.service {
+            Service::Customer(customer) => {
+                let port = customer.port.number()?;
+                ("customer", customer::open(port, customer.chain.upstream(&customer.person)).await?)
             }
-            Customer360Service::Person(Person { name, chain, .. }) => {
-                ("person", person::open(port, chain.upstream(name)).await?)
+            Service::Person(person) => {
+                let port = person.port.number()?;
+                ("person", person::open(port, person.chain.upstream(&person.name)).await?)
             }
-            Customer360Service::Name(name) => ("name", open_name(port, &name.config()).await?),
-        })
+            Service::Name(name) => ("name", open_name(name.port.number()?, &name.config()).await?),
+        };
+        let address = service.address();
+        Ok(Started::Service(Listening::new(name, address, service.run(stop))))
     }
 }
 

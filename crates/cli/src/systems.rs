@@ -1,0 +1,38 @@
+//! The reference systems, one line each. `narrows system` and `narrows demo` are made from this list.
+
+use narrows_system::{Demo, Started};
+
+use crate::exit::{Failure, with_causes};
+
+/// What `narrows demo` runs when it is given no name.
+pub(crate) const DEFAULT_DEMO: &str = narrows_drone_delivery::DEMO.name;
+
+/// Each line is a variant's name and a crate that exports `Command` and `DEMO`, as `narrows_system` describes them.
+macro_rules! systems {
+    ($($variant:ident: $system:ident,)*) => {
+        /// The subcommands of `narrows system`.
+        #[derive(Debug, clap::Subcommand)]
+        pub(crate) enum System {
+            $(#[command(name = $system::DEMO.name)] $variant($system::Command),)*
+        }
+
+        impl System {
+            /// Starts what the arguments name.
+            pub(crate) async fn run(self) -> Result<Started, Failure> {
+                match self {
+                    $(Self::$variant(command) => command.run().await.map_err(|error| Failure::new(with_causes(&error))),)*
+                }
+            }
+        }
+
+        /// The demos of all systems.
+        pub(crate) const DEMOS: &[&Demo] = &[$(&$system::DEMO),*];
+    };
+}
+
+systems! {
+    Customer360: narrows_customer_360,
+    DroneDelivery: narrows_drone_delivery,
+    HelloCities: narrows_hello_cities,
+    Micron: narrows_micron,
+}

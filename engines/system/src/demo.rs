@@ -1,0 +1,33 @@
+//! An experiment that comes with a reference system, for `narrows demo`.
+
+/// The experiment, embedded, and what to say about it.
+#[derive(Debug)]
+pub struct Demo {
+    /// The name of the system and of its experiment.
+    pub name: &'static str,
+    /// What is tested, to follow "4 tests of".
+    pub about: &'static str,
+    /// The form that runs by default.
+    pub short: Length,
+    /// The form that runs with `--full`.
+    pub full: Length,
+    /// The programs that must be installed, in words; none if nothing is needed.
+    pub needs: Option<&'static str>,
+    /// The experiment file, as YAML.
+    pub experiment: &'static str,
+    /// The files that the experiment names: name and content.
+    pub files: &'static [(&'static str, &'static str)],
+}
+
+/// How long a demo runs.
+#[derive(Debug)]
+pub struct Length {
+    /// How long it takes on a machine with two cores, in words.
+    pub takes: &'static str,
+    /// The factor on the durations of the load.
+    pub time_scale: f64,
+    /// How often each test runs.
+    pub repetitions: u32,
+    /// The variants that run; all if empty.
+    pub variants: &'static [&'static str],
+}

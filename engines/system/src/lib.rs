@@ -1,0 +1,19 @@
+//! What a reference system gives the command line: its arguments, what they start, and its demo.
+//!
+//! The crate of a system exports two items:
+//!
+//! - `Command`, which derives [`clap::Args`]. Its doc comment is the system's help. It has
+//!   `async fn run(self) -> Result<Started, Error>`, which opens what the arguments name; [`Started`] is either a service
+//!   to run or a text to print.
+//! - `DEMO`, a [`Demo`].
+//!
+//! [`Port`] and [`milliseconds`] are the arguments that systems share. Deliberately absent: printing, exit codes and the
+//! list of systems, which belong to the command line, and HTTP, which is in `narrows_serving`.
+
+mod arguments;
+mod demo;
+mod started;
+
+pub use arguments::{Port, PortError, milliseconds};
+pub use demo::{Demo, Length};
+pub use started::{Listening, Started};

@@ -1,0 +1,46 @@
+//! What a system's arguments start.
+
+use std::fmt;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::pin::Pin;
+
+/// What a system's arguments started.
+#[derive(Debug)]
+pub enum Started {
+    /// A service that has its port: the caller announces it and runs it.
+    Service(Listening),
+    /// A finished piece of work: the caller prints its result.
+    Text(String),
+}
+
+/// A service that has its port and does not respond yet.
+pub struct Listening {
+    name: &'static str,
+    address: SocketAddr,
+    running: Pin<Box<dyn Future<Output = ()>>>,
+}
+
+impl Listening {
+    /// The service called `name` that listens on `address`. `running` serves until the process is asked to end.
+    pub fn new(name: &'static str, address: SocketAddr, running: impl Future<Output = ()> + 'static) -> Self {
+        Self { name, address, running: Box::pin(running) }
+    }
+
+    /// Serves until the process is asked to end.
+    pub async fn run(self) {
+        self.running.await;
+    }
+}
+
+impl fmt::Display for Listening {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} listens on http://{}", self.name, self.address)
+    }
+}
+
+impl fmt::Debug for Listening {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Listening").field("name", &self.name).field("address", &self.address).finish()
+    }
+}
