@@ -1,0 +1,52 @@
+"""A small order service with a common problem: listing orders takes one query more for each order."""
+
+import os
+import random
+import sqlite3
+
+from fastapi import FastAPI
+
+CUSTOMERS, ORDERS, LINES = 200, 2_000, 5
+ORDER = "SELECT id, customer FROM orders ORDER BY id DESC LIMIT ?"
+LINES_OF_ORDER = "SELECT sum(quantity * price) FROM lines WHERE order_id = ?"
+ORDERS_WITH_TOTALS = """
+    SELECT o.id, o.customer, sum(l.quantity * l.price)
+    FROM (SELECT id, customer FROM orders ORDER BY id DESC LIMIT ?) o JOIN lines l ON l.order_id = o.id
+    GROUP BY o.id ORDER BY o.id DESC"""
+
+app = FastAPI()
+
+
+def open_database():
+    """A database in memory, with the same rows every time."""
+    dice, database = random.Random(1), sqlite3.connect(":memory:")
+    database.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, customer INTEGER)")
+    database.execute("CREATE TABLE lines (order_id INTEGER, quantity INTEGER, price INTEGER)")
+    database.execute("CREATE INDEX lines_of_order ON lines (order_id)")
+    orders = [(number, dice.randint(1, CUSTOMERS)) for number in range(ORDERS)]
+    lines = [(order, dice.randint(1, 9), dice.randint(100, 9_999)) for order, _ in orders for _ in range(LINES)]
+    database.executemany("INSERT INTO orders VALUES (?, ?)", orders)
+    database.executemany("INSERT INTO lines VALUES (?, ?, ?)", lines)
+    return database
+
+
+database = open_database()
+
+
+@app.get("/health")
+async def health():
+    return {"status": "ok"}
+
+
+@app.get("/orders")
+async def list_orders(limit: int = 50):
+    if os.environ.get("QUERY") == "join":
+        rows = database.execute(ORDERS_WITH_TOTALS, (limit,)).fetchall()
+    else:
+        orders = database.execute(ORDER, (limit,)).fetchall()
+        rows = [(order, customer, total(order)) for order, customer in orders]
+    return [{"id": order, "customer": customer, "total": cents} for order, customer, cents in rows]
+
+
+def total(order):
+    return database.execute(LINES_OF_ORDER, (order,)).fetchone()[0]
