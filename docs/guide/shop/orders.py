@@ -7,9 +7,9 @@ import sqlite3
 from fastapi import FastAPI
 
 CUSTOMERS, ORDERS, LINES = 200, 2_000, 5
-ORDER = "SELECT id, customer FROM orders ORDER BY id DESC LIMIT ?"
-LINES_OF_ORDER = "SELECT sum(quantity * price) FROM lines WHERE order_id = ?"
-ORDERS_WITH_TOTALS = """
+PAGE = "SELECT id, customer FROM orders ORDER BY id DESC LIMIT ?"
+TOTAL = "SELECT sum(quantity * price) FROM lines WHERE order_id = ?"
+PAGE_WITH_TOTALS = """
     SELECT o.id, o.customer, sum(l.quantity * l.price)
     FROM (SELECT id, customer FROM orders ORDER BY id DESC LIMIT ?) o JOIN lines l ON l.order_id = o.id
     GROUP BY o.id ORDER BY o.id DESC"""
@@ -41,12 +41,11 @@ async def health():
 @app.get("/orders")
 async def list_orders(limit: int = 50):
     if os.environ.get("QUERY") == "join":
-        rows = database.execute(ORDERS_WITH_TOTALS, (limit,)).fetchall()
+        rows = query(PAGE_WITH_TOTALS, limit)
     else:
-        orders = database.execute(ORDER, (limit,)).fetchall()
-        rows = [(order, customer, total(order)) for order, customer in orders]
+        rows = [(order, customer, query(TOTAL, order)[0][0]) for order, customer in query(PAGE, limit)]
     return [{"id": order, "customer": customer, "total": cents} for order, customer, cents in rows]
 
 
-def total(order):
-    return database.execute(LINES_OF_ORDER, (order,)).fetchone()[0]
+def query(sql, value):
+    return database.cursor().execute(sql, (value,)).fetchall()
