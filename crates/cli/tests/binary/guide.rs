@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use crate::common::{Bench, end, has_programs, text};
+use crate::common::{Bench, end, has_caps, has_programs, text};
 use narrows_testing::{is_disabled, measure, skip};
 
 fn guide() -> PathBuf {
@@ -32,7 +32,7 @@ fn the_pages_show_what_the_commands_print() {
     if is_disabled("NARROWS_TEST_SKIP_PYTHON") {
         return skip("NARROWS_TEST_SKIP_PYTHON is set");
     }
-    if !has_programs(&["python3", "bash"]) {
+    if !has_programs(&["python3", "bash"]) || !has_caps() {
         return;
     }
     // Not a temporary folder, so that the packages of the service stay installed.
