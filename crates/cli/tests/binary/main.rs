@@ -24,6 +24,7 @@ mod examples;
 mod exchange;
 #[cfg(feature = "reference-systems")]
 mod faults;
+mod guide;
 mod haproxy;
 #[cfg(feature = "reference-systems")]
 mod hello_cities;
