@@ -6,10 +6,9 @@ use std::time::Duration;
 use narrows_model::load::LoadPlan;
 use rustix::process::Signal;
 
-pub use super::components::{
-    Balance, BoundComponent, Galera, Haproxy, HashKey, Health, Mariadb, Nginx, Postgres, Protocol, Routing,
-};
 use super::grammar::PROXIES;
+pub use crate::components::BoundComponent;
+pub use crate::components::entry::Protocol;
 
 /// A replica that needs ports.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,7 +66,7 @@ impl Bindings {
 }
 
 /// What to start and what to send.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct BoundTrial {
     /// The replicas of all services, in the order they are started.
     pub services: Vec<BoundService>,
@@ -136,7 +135,7 @@ pub enum Results {
 }
 
 /// One replica of a service.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct BoundService {
     /// The service.
     pub name: String,
@@ -180,7 +179,7 @@ impl BoundService {
 }
 
 /// What a replica is.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub enum Start {
     /// A program.
     Run {

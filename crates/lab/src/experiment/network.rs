@@ -8,12 +8,12 @@
 use super::bound::{Allotted, Bindings, BoundSidecar, Outbound, Proxy, Replica, Sibling};
 use super::check::{Pass, check};
 use super::complete::complete;
-use super::components::{self, Entry, Protocol, Url};
 use super::grammar::SERVICE;
 use super::mistake::{Report, Wrong};
 use super::names::{HOST, Values};
 use super::tree::At;
 use super::{kind, read};
+use crate::components::entry::{self, Entry, Protocol, Url};
 
 /// What a service asks for, before it has ports.
 #[derive(Debug)]
@@ -82,7 +82,7 @@ fn asked(root: At<'_>, values: &Values<'_>, report: &mut Report) -> Vec<Asked> {
 }
 
 fn asked_by(name: &str, at: At<'_>) -> Asked {
-    let component = components::of(&at);
+    let component = entry::of(&at);
     let own_count = component.and_then(|(entry, at)| (entry.replicas)(at));
     let sidecar = at.get("sidecar").filter(|sidecar| proxy(*sidecar) != Some(Proxy::None));
     Asked {

@@ -11,6 +11,10 @@ use serde_json::{Value, json};
 use super::Plan;
 use super::certificates::Files;
 use super::hops::Hop;
+use crate::programs::Program;
+
+pub(super) static PROGRAM: Program =
+    Program { name: "Envoy", used_for: "sidecars", binary: "envoy", tools: &[], folders: &[], package: "" };
 
 /// Connections of a hop to its upstream, and requests that wait for one.
 const UPSTREAM_CONNECTIONS_MAX: u32 = 1_024;

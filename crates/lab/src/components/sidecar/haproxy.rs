@@ -9,6 +9,7 @@ use std::path::Path;
 use super::Plan;
 use super::certificates::Files;
 use super::hops::Hop;
+pub(super) use crate::components::haproxy::PROGRAM;
 
 /// Connections of all hops together.
 const CONNECTIONS_MAX: u32 = 16_384;

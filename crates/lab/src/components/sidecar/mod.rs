@@ -24,7 +24,7 @@ use rustix::process::Signal;
 use super::gauges::Gauges;
 use crate::Error;
 use crate::experiment::{BoundService, BoundSidecar, Proxy, Ready, Restart, Start};
-use crate::programs::{self, Program};
+use crate::programs::Program;
 use access_log::AccessLog;
 use certificates::Files;
 use hops::Hop;
@@ -148,9 +148,9 @@ fn ready(proxy: Proxy) -> Ready {
 fn program(service: &BoundService, sidecar: &BoundSidecar) -> Result<Option<String>, Error> {
     let program: &'static Program = match sidecar.proxy {
         Proxy::None | Proxy::Narrows => return Ok(None),
-        Proxy::Haproxy => &programs::HAPROXY,
-        Proxy::Nginx => &programs::NGINX,
-        Proxy::Envoy => &programs::ENVOY,
+        Proxy::Haproxy => &haproxy::PROGRAM,
+        Proxy::Nginx => &nginx::PROGRAM,
+        Proxy::Envoy => &envoy::PROGRAM,
     };
     let found = program.find().map_err(|missing| Error::NoProgram {
         service: sidecar_name(&service.name),
@@ -159,6 +159,11 @@ fn program(service: &BoundService, sidecar: &BoundSidecar) -> Result<Option<Stri
         package: program.package,
     })?;
     Ok(Some(found.path.to_string_lossy().into_owned()))
+}
+
+/// Programs that are sidecars.
+pub(crate) fn programs() -> [&'static Program; 3] {
+    [&haproxy::PROGRAM, &nginx::PROGRAM, &envoy::PROGRAM]
 }
 
 /// An error about a sidecar.

@@ -10,6 +10,7 @@ use super::Plan;
 use super::certificates::Files;
 use super::hops::Hop;
 use crate::Error;
+pub(super) use crate::components::nginx::PROGRAM;
 
 /// Connections of all hops together, to both sides.
 const CONNECTIONS_MAX: u32 = 16_384;

@@ -186,7 +186,7 @@ fn written(plan: &Plan, name: &str, text: &str) -> String {
 
 #[test]
 fn haproxy_carries_requests() {
-    let Ok(found) = programs::HAPROXY.find() else {
+    let Ok(found) = haproxy::PROGRAM.find() else {
         return narrows_testing::skip("haproxy is missing (Debian package haproxy)");
     };
     let program = found.path.to_string_lossy().into_owned();
@@ -203,7 +203,7 @@ fn haproxy_carries_requests() {
 
 #[test]
 fn nginx_carries_requests() {
-    let Ok(found) = programs::NGINX.find() else {
+    let Ok(found) = nginx::PROGRAM.find() else {
         return narrows_testing::skip("nginx is missing (Debian package nginx-light)");
     };
     let program = found.path.to_string_lossy().into_owned();

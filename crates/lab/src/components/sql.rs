@@ -2,13 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use super::super::grammar::MANY;
-use super::super::kind::Kind;
-use super::super::mistake::{Report, Wrong};
-use super::super::read;
-use super::super::shape::{Named, Scope, Shape};
-use super::super::tree::At;
-use super::check_file;
+use crate::experiment::grammar::MANY;
+use crate::experiment::kind::Kind;
+use crate::experiment::mistake::{Report, Wrong};
+use crate::experiment::read;
+use crate::experiment::shape::{Named, Scope, Shape};
+use crate::experiment::tree::At;
 
 static FILE: Shape = Shape::Scalar(Kind::Text, Scope::Parameters);
 static SETTING: Shape = Shape::Scalar(Kind::Text, Scope::Replica);
@@ -31,13 +30,20 @@ pub(super) fn check_files(at: At<'_>, dir: &Path, report: &mut Report) {
     }
 }
 
+fn check_file(at: At<'_>, path: &Path, report: &mut Report) {
+    if !path.is_file() {
+        let wrong = Wrong::new(format!("expected a file, found none at {}", path.display()));
+        report.add(at.place(), at.path(), wrong.hint("it is relative to the experiment file's folder"));
+    }
+}
+
 /// The absolute paths of the files under `sql`.
 pub(super) fn files(at: At<'_>, dir: &Path) -> Option<Vec<PathBuf>> {
     let Some(list) = at.get("sql") else { return Some(Vec::new()) };
     list.items().map(|file| Some(read::path(dir, file.text()?))).collect()
 }
 
-/// The settings, in order; those that are not free are told.
+/// The settings, in order; those that are not free are told. `is_free` is asked with the name in lower case.
 pub(super) fn settings(at: At<'_>, is_free: fn(&str) -> bool, report: &mut Report) -> Option<Vec<(String, String)>> {
     let Some(map) = at.get("settings") else { return Some(Vec::new()) };
     let mut settings = Vec::new();
