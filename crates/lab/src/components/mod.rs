@@ -17,6 +17,7 @@ mod place;
 pub(crate) mod process;
 mod proxy;
 pub(crate) mod ready;
+mod server_settings;
 pub(crate) mod sidecar;
 mod sql;
 pub(crate) mod workshop;
@@ -33,7 +34,8 @@ pub(crate) use entry::Entry;
 pub(crate) use place::Place;
 
 /// All components. A new one has its `mod` line above and its line here.
-pub(crate) const ALL: &[&Entry] = &[&postgres::ENTRY, &mariadb::ENTRY, &galera::ENTRY, &nginx::ENTRY, &haproxy::ENTRY];
+pub(crate) const ALL: &[&Entry] =
+    &[&postgres::ENTRY, &mariadb::ENTRY, &galera::ENTRY, &nginx::ENTRY, &haproxy::ENTRY];
 
 #[cfg(test)]
 mod tests {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::components::mariadb::settings::{self as mariadb, Mariadb};
-use crate::components::sql;
+use crate::components::{server_settings, sql};
 use crate::experiment::grammar::{default, optional};
 use crate::experiment::kind::Kind;
 use crate::experiment::mistake::Report;
@@ -33,7 +33,11 @@ pub(super) static SHAPE: Shape = Shape::Map(Map::of(&[
         &sql::FILES,
         "Files of SQL, relative to the experiment file's folder. They are run on the first node, one after the other, before the others join it.",
     ),
-    optional("settings", &sql::SETTINGS, "Settings of `[mysqld]` of every node, such as `wsrep_slave_threads: 2`."),
+    optional(
+        "settings",
+        &server_settings::SHAPE,
+        "Settings of `[mysqld]` of every node, such as `wsrep_slave_threads: 2`.",
+    ),
 ]));
 
 /// A cluster's settings. None when a mistake was told.

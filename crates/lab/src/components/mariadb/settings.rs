@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::components::entry::Url;
-use crate::components::sql;
+use crate::components::{server_settings, sql};
 use crate::experiment::grammar::{default, optional};
 use crate::experiment::mistake::Report;
 use crate::experiment::read;
@@ -43,7 +43,7 @@ pub(super) static SHAPE: Shape = Shape::Map(Map::of(&[
         &sql::FILES,
         "Files of SQL, relative to the experiment file's folder. They are run in the database one after the other, once in a trial, when the server is ready.",
     ),
-    optional("settings", &sql::SETTINGS, "Settings of `[mysqld]`, such as `innodb_buffer_pool_size: 64M`."),
+    optional("settings", &server_settings::SHAPE, "Settings of `[mysqld]`, such as `innodb_buffer_pool_size: 64M`."),
 ]));
 
 pub(in crate::components) fn url(at: At<'_>) -> Url {
@@ -62,6 +62,6 @@ pub(in crate::components) fn server(
     is_free: fn(&str) -> bool,
     report: &mut Report,
 ) -> Option<Mariadb> {
-    let settings = sql::settings(at, is_free, report)?;
+    let settings = server_settings::read(at, is_free, report)?;
     Some(Mariadb { database: read::text(at, "database")?, sql: sql::files(at, dir)?, settings })
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::components::entry::Url;
-use crate::components::{Component, sql};
+use crate::components::{Component, server_settings, sql};
 use crate::experiment::grammar::{default, optional};
 use crate::experiment::mistake::Report;
 use crate::experiment::read;
@@ -50,7 +50,7 @@ pub(super) static SHAPE: Shape = Shape::Map(Map::of(&[
         &sql::FILES,
         "Files of SQL, relative to the experiment file's folder. They are run in the database one after the other, once in a trial, when the server is ready.",
     ),
-    optional("settings", &sql::SETTINGS, "Settings of `postgresql.conf`, such as `shared_buffers: 64MB`."),
+    optional("settings", &server_settings::SHAPE, "Settings of `postgresql.conf`, such as `shared_buffers: 64MB`."),
 ]));
 
 pub(super) fn url(at: At<'_>) -> Url {
@@ -59,7 +59,7 @@ pub(super) fn url(at: At<'_>) -> Url {
 }
 
 pub(super) fn from_file(at: At<'_>, dir: &Path, report: &mut Report) -> Option<Arc<dyn Component>> {
-    let settings = sql::settings(at, |name| !NOT_FREE.contains(&name), report)?;
+    let settings = server_settings::read(at, |name| !NOT_FREE.contains(&name), report)?;
     let database = read::text(at, "database")?;
     Some(Arc::new(Postgres { database, sql: sql::files(at, dir)?, settings }))
 }
