@@ -27,6 +27,7 @@ mod haproxy;
 mod mariadb;
 mod nginx;
 mod postgres;
+mod redis;
 
 pub use component::BoundComponent;
 pub(crate) use component::{Component, Launch};
@@ -35,7 +36,7 @@ pub(crate) use place::Place;
 
 /// All components. A new one has its `mod` line above and its line here.
 pub(crate) const ALL: &[&Entry] =
-    &[&postgres::ENTRY, &mariadb::ENTRY, &galera::ENTRY, &nginx::ENTRY, &haproxy::ENTRY];
+    &[&postgres::ENTRY, &mariadb::ENTRY, &galera::ENTRY, &nginx::ENTRY, &haproxy::ENTRY, &redis::ENTRY];
 
 #[cfg(test)]
 mod tests {
