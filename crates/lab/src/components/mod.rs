@@ -57,4 +57,12 @@ mod tests {
         let listed: BTreeSet<String> = ALL.iter().map(|entry| entry.key).chain(OTHERS).map(str::to_owned).collect();
         assert_eq!(folders, listed);
     }
+
+    #[test]
+    fn the_diagnosis_knows_the_program_of_every_component() {
+        for entry in ALL {
+            let server = entry.programs[0].binary;
+            assert!(narrows_diagnose::knows_program(server), "{server} is missing in crates/diagnose/src/programs.rs");
+        }
+    }
 }
