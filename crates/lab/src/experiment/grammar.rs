@@ -7,7 +7,7 @@ use super::faults::FAULTS;
 use super::kind::Kind;
 use super::load_grammar::LOAD;
 use super::shape::{Case, Field, Given, Map, Named, Need, Rule, Scope, Shape, Tagged, key};
-use crate::components;
+use crate::components::{self, sidecar};
 
 /// How long a service may take to become ready unless the file says otherwise.
 pub(crate) const READY_TIMEOUT: &str = "30s";
@@ -47,9 +47,6 @@ pub(crate) static POSITIVE_DURATION: Shape = Shape::Scalar(Kind::PositiveDuratio
 pub(super) static DURATION: Shape = Shape::Scalar(Kind::Duration, Scope::Parameters);
 static CORES: Shape = Shape::Scalar(Kind::Cores, Scope::Parameters);
 static MEMORY: Shape = Shape::Scalar(Kind::Memory, Scope::Parameters);
-
-/// What can stand beside a replica, as [`super::bound::Proxy`] has it.
-pub(super) const PROXIES: &[&str] = &["none", "narrows", "haproxy", "nginx", "envoy"];
 
 /// The whole file.
 pub(super) static EXPERIMENT: Shape = Shape::Map(Map::of(&[
@@ -307,7 +304,7 @@ static PARAMETER_FLAG: Shape = Shape::Scalar(Kind::Boolean, Scope::Parameters);
 static SIDECAR: Shape = Shape::Map(Map::of(&[
     required(
         "proxy",
-        &Shape::Scalar(Kind::Word(PROXIES), Scope::Parameters),
+        &Shape::Scalar(Kind::Word(&sidecar::NAMES), Scope::Parameters),
         "The proxy; `none` for no sidecar, so that variants can switch it.",
     ),
     default(

@@ -54,7 +54,7 @@ mod when;
 
 pub use bound::{
     Allotted, Bindings, BoundCommand, BoundComponent, BoundLoad, BoundService, BoundSidecar, BoundTrial, Deed, Fault,
-    Outbound, Protocol, Proxy, Ready, Replica, Restart, Results, Sibling, Start,
+    Outbound, Protocol, Ready, Replica, Restart, Results, Sibling, Start,
 };
 pub use held::Held;
 pub use mistake::{ExperimentError, Mistake, nearest};

@@ -8,7 +8,7 @@ const RUN: &str = "run: [web, --port, \"${port}\"]";
 
 const CHAIN: &str = r#"
 experiment: chain
-parameters: { proxy: haproxy, base: customers }
+parameters: { proxy: narrows, base: customers }
 system:
   services:
     db:
@@ -122,7 +122,7 @@ fn with_sidecars_everyone_is_told_its_own_proxys_listeners() {
 fn sidecars_speak_tls_where_both_ends_do() {
     let (_, trial) = bound(0);
     let sidecar = trial.services[2].sidecar.as_ref().unwrap();
-    assert_eq!((sidecar.proxy, sidecar.port, sidecar.tls_port), (Proxy::Haproxy, 300, Some(302)));
+    assert_eq!((sidecar.proxy.name, sidecar.port, sidecar.tls_port), ("narrows", 300, Some(302)));
     assert_eq!((sidecar.protocol, sidecar.has_access_log), (Protocol::Http, true));
     assert_eq!((sidecar.cpus, sidecar.memory_bytes), (Some(0.2), Some(64 << 20)));
     let shown = |sidecar: &BoundSidecar| {
@@ -151,7 +151,7 @@ fn mistakes_about_components_are_told_at_their_places() {
         "postgres: {}\n      ready: GET /",
         "postgres: {}\n      ready: { log: up, timeout: 2m }",
         "run: [web]\n      sidecar: {}",
-        "run: [web]\n      sidecar: { proxy: squid, tls: perhaps }",
+        "run: [web]\n      sidecar: { proxy: none, tls: perhaps }",
     ];
     let shown: Vec<String> = cases.iter().map(|case| format!("--- {case}\n{}", mistakes(case))).collect();
     assert!(mistakes("cpus: 1").contains("system.services.web: one of `run`, `postgres`"));
@@ -197,10 +197,11 @@ fn mistakes_about_components_are_told_at_their_places() {
           sidecar: {}
     e.yaml:7:7: system.services.web.sidecar: `proxy` is missing
     --- run: [web]
-          sidecar: { proxy: squid, tls: perhaps }
-    e.yaml:7:25: system.services.web.sidecar.proxy: expected one of `none`, `narrows`, `haproxy`, `nginx`, `envoy`, found "squid"
-    e.yaml:7:37: system.services.web.sidecar.tls: expected `true` or `false`, found "perhaps"
+          sidecar: { proxy: none, tls: perhaps }
+    e.yaml:7:36: system.services.web.sidecar.tls: expected `true` or `false`, found "perhaps"
     "#);
+    let unknown = mistakes("run: [web]\n      sidecar: { proxy: squid }");
+    assert!(unknown.contains("expected one of `none`, `narrows`, "), "{unknown}");
     assert_eq!(mistakes("postgres: {}\n      ready: { timeout: 2m }\n      replicas: 2\n      env: { TZ: UTC }"), "");
 }
 
