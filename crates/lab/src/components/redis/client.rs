@@ -1,4 +1,4 @@
-//! A connection to a server, for questions about itself, in the protocol of Redis (RESP 2).
+//! A connection to a server for commands without arguments, in Redis's protocol (RESP 2).
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};

@@ -1,7 +1,7 @@
 //! What a Redis server reports about itself: its clients, its commands, what they found, its memory.
 //!
 //! Names are those of OpenTelemetry's `redisreceiver`; values are fields of `INFO` (Redis documentation, *INFO*). Counters
-//! count up from the server's start. The connection that asks is one of the clients, and each `INFO` one of the commands.
+//! count up from the server's start. This connection counts as a client, and each `INFO` as a command.
 
 use super::client::Client;
 use crate::components::gauges::{Gauge, Gauges, PATIENCE};
@@ -33,7 +33,7 @@ static FIELDS: [Field; 13] = [
     field("maxmemory", "redis.maxmemory", "By"),
 ];
 
-/// Asks one server over a connection of its own.
+/// Reads the `INFO` of one server over a connection of its own.
 #[derive(Debug)]
 pub(super) struct Info {
     client: Client,

@@ -1,8 +1,8 @@
 //! `redis:`: a private Redis server.
 //!
-//! Its data lie in the replica's folder, it listens on 127.0.0.1, and whoever reaches it there needs no password. Its
-//! memory is bounded, so that a load which fills it meets Redis's limit and not the machine's; every other setting is
-//! Redis's own unless the experiment says otherwise. Root starts it under the account that its package made.
+//! It keeps its data in the replica's folder and listens on 127.0.0.1 without a password. Its memory is bounded, so a
+//! load that fills it reaches Redis's limit before the machine's. Every other setting is Redis's own unless the
+//! experiment sets it. Root starts it under the account that its package made.
 
 mod client;
 mod gauges;
@@ -63,7 +63,7 @@ impl Component for Redis {
         Ok(Launch { command, cwd: data(place), env: Vec::new(), account, ready: Ready::Tcp })
     }
 
-    /// It accepts connections before it has read its data, and refuses every command meanwhile.
+    /// It accepts connections before it has read its data, and refuses commands until then.
     fn is_usable(&self, place: &Place<'_>) -> Result<(), String> {
         let response =
             Client::new(place.service.port).call("PING", PATIENCE).map_err(|error| format!("PING: {error}"))?;
