@@ -3,8 +3,11 @@
 //! They need Redis (Debian package redis-server) and Python. `NARROWS_TEST_SKIP_REDIS=1` leaves them out; what is not
 //! installed is skipped too.
 
-use crate::common::{Bench, OTHER_LISTENER, ask, end, free_port, has_programs, nothing_is_left, text};
+use crate::common::{
+    Bench, OTHER_LISTENER, ask, end, eventually, free_port, has_programs, nothing_is_left, text, working,
+};
 use narrows_testing::{is_disabled, skip};
+use rustix::process::{Pid, Signal, kill_process};
 
 /// Whether its programs are installed; the test is skipped where they are not.
 fn is_there() -> bool {
@@ -175,4 +178,36 @@ sys.exit("it did not come back")
     let run = bench.path("run.narrows");
     assert_eq!(ask(&run, "select count(*) from logs where text = 'found: kept'"), "1");
     nothing_is_left(&bench, &run);
+}
+
+/// A snapshot is being written when the run is killed, so a child of the server has to go too.
+#[test]
+fn kill_9_leaves_no_server() {
+    if !is_there() {
+        return;
+    }
+    let bench = bench("redis: { settings: { rdb-key-save-delay: 10000 } }");
+    let saver = r#"
+import socket, sys, time
+from urllib.parse import urlparse
+
+at = urlparse(sys.argv[1])
+with socket.create_connection((at.hostname, at.port)) as stream:
+    commands = b"".join(b"SET key%d value\r\n" % number for number in range(10000)) + b"BGSAVE\r\n"
+    stream.sendall(commands)
+    seen = b""
+    while b"Background saving started" not in seen:
+        seen = seen[-100:] + stream.recv(65536)
+    print("saving", flush=True)
+    time.sleep(3600)
+"#;
+    std::fs::write(bench.path("client.py"), saver).unwrap();
+    let run = bench.path("run.narrows");
+    let (mut child, _lines) = bench.start_until(&["run", "--out", "run.narrows"], "  load ");
+    let pid = Pid::from_child(&child);
+    eventually("a snapshot", || ask(&run, "select count(*) from logs where text = 'saving'") != "0");
+    kill_process(pid, Signal::KILL).unwrap();
+    child.wait().unwrap();
+    nothing_is_left(&bench, &run);
+    eventually("the end of every process in the run's folder", || working(&bench).is_empty());
 }
