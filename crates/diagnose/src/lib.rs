@@ -54,6 +54,7 @@ use narrows_model::published::Notes;
 
 pub use compare::compare;
 use critical_path::breakdown;
+pub use programs::knows_program;
 pub use reading::Reading;
 pub use sentence::sentence;
 use thresholds::Thresholds;

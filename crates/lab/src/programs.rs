@@ -1,6 +1,6 @@
 //! Servers and tools that experiments may start: where they lie and which Debian package has them.
 //!
-//! One table for the components, which need what they name, and for `narrows doctor`, which lists all of it.
+//! Each component says itself which programs it needs; `narrows doctor` lists all of them.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -21,96 +21,6 @@ pub(crate) struct Program {
     /// Empty where Debian has none.
     pub(crate) package: &'static str,
 }
-
-/// Of services and virtual environments.
-pub(crate) static PYTHON: Program = Program {
-    name: "Python",
-    used_for: "Python services",
-    binary: "python3",
-    tools: &[],
-    folders: &[],
-    package: "python3",
-};
-
-/// Of `postgres:`.
-pub(crate) static POSTGRESQL: Program = Program {
-    name: "PostgreSQL",
-    used_for: "`postgres:`",
-    binary: "postgres",
-    tools: &["initdb", "psql"],
-    folders: &["/usr/lib/postgresql", "/usr/bin"],
-    package: "postgresql",
-};
-
-/// Of `mariadb:` and `galera:`.
-pub(crate) static MARIADB: Program = Program {
-    name: "MariaDB",
-    used_for: "`mariadb:` and `galera:`",
-    binary: "mariadbd",
-    tools: &["mariadb-install-db", "mariadb"],
-    folders: &["/usr/sbin", "/usr/bin"],
-    package: "mariadb-server",
-};
-
-/// Of `galera:`. It is a library, which the server loads.
-pub(crate) static GALERA: Program = Program {
-    name: "Galera",
-    used_for: "`galera:`",
-    binary: "libgalera_smm.so",
-    tools: &[],
-    folders: &["/usr/lib/galera", "/usr/lib/galera-4", "/usr/lib64/galera-4", "/usr/lib"],
-    package: "galera-4",
-};
-
-/// Of `galera:`: nodes that join take the data of another by it.
-pub(crate) static RSYNC: Program =
-    Program { name: "rsync", used_for: "`galera:`", binary: "rsync", tools: &[], folders: &[], package: "rsync" };
-
-/// Of `nginx:` and sidecars.
-pub(crate) static NGINX: Program = Program {
-    name: "NGINX",
-    used_for: "`nginx:` and sidecars",
-    binary: "nginx",
-    tools: &[],
-    folders: &["/usr/sbin"],
-    package: "nginx-light",
-};
-
-/// Of `haproxy:` and sidecars.
-pub(crate) static HAPROXY: Program = Program {
-    name: "HAProxy",
-    used_for: "`haproxy:` and sidecars",
-    binary: "haproxy",
-    tools: &[],
-    folders: &["/usr/sbin"],
-    package: "haproxy",
-};
-
-/// Of sidecars.
-pub(crate) static ENVOY: Program =
-    Program { name: "Envoy", used_for: "sidecars", binary: "envoy", tools: &[], folders: &[], package: "" };
-
-static NATS: Program = Program {
-    name: "NATS",
-    used_for: "messaging",
-    binary: "nats-server",
-    tools: &[],
-    folders: &["/usr/sbin"],
-    package: "nats-server",
-};
-
-static CHROMIUM: Program = Program {
-    name: "Chromium",
-    used_for: "looking at reports without a screen",
-    binary: "chromium",
-    tools: &[],
-    folders: &[],
-    package: "chromium",
-};
-
-/// All of them, in the order in which they are listed.
-pub(crate) static ALL: &[&Program] =
-    &[&PYTHON, &POSTGRESQL, &MARIADB, &GALERA, &RSYNC, &NGINX, &HAPROXY, &ENVOY, &NATS, &CHROMIUM];
 
 /// A program that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,8 +6,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use crate::common::{Bench, end, has_caps, has_programs, text};
-use narrows_testing::{is_disabled, measure, skip};
+use crate::common::{Bench, end, has_caps, text};
+use narrows_testing::{has_programs, is_disabled, measure, skip};
 
 fn guide() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide")

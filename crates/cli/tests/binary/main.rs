@@ -42,6 +42,7 @@ mod orchestrations;
 mod postgres;
 mod process_life;
 mod query;
+mod redis;
 #[cfg(feature = "reference-systems")]
 mod restart;
 mod run;

@@ -3,9 +3,9 @@
 //! They need PostgreSQL (Debian package postgresql). `NARROWS_TEST_SKIP_POSTGRES=1` leaves them out; what is not installed is
 //! skipped too.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crate::common::{Bench, ask, cgroups, eventually, marked, text};
+use crate::common::{Bench, ask, cgroups, eventually, marked, text, working};
 use narrows_testing::postgres_programs;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -39,16 +39,6 @@ fn bench(experiment: &str, rows: &str) -> Bench {
 }
 
 const ROWS: &str = "INSERT INTO names SELECT n, 'name ' || n FROM generate_series(1, 1000) n;\n";
-
-/// Processes that work in the scratch space of a test: a server leaves no other trace.
-fn working(bench: &Bench) -> Vec<i32> {
-    let scratch = bench.path("tmp").canonicalize().unwrap();
-    let is_there = |pid: &i32| {
-        std::fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|folder: PathBuf| folder.starts_with(&scratch))
-    };
-    let processes = std::fs::read_dir("/proc").unwrap();
-    processes.filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok()).filter(is_there).collect()
-}
 
 fn nothing_is_left(bench: &Bench, run: &Path) {
     let id = ask(run, "select id from run");

@@ -1,88 +1,68 @@
-//! What an experiment can start: operating-system processes, and servers that it names by a key, one file here for each.
+//! What an experiment can start: operating-system processes, and servers that it names by a key, one folder here for each.
 //!
-//! A component is its settings (`crate::experiment`, by the same name) with what this trait says they mean on a machine.
-//! It is a service like any other: it is started in its turn, capped, sampled and stopped as a service with `run`, and
-//! nothing of it is left. What it needs besides (a data folder, a configuration) lies in a folder of its own below the
-//! trial's, which goes with the trial; what is to be done there is done by short commands in a [`Workshop`].
+//! A component's folder holds all of it: its [`Entry`] with its key, grammar, programs and defaults, its settings and how
+//! they are read (`settings.rs`), what they mean on a machine ([`Component`]), its gauges, its tests. Grammar, checks,
+//! JSON Schema, binding, the programs that a trial needs and `narrows doctor` follow from [`ALL`].
+//!
+//! A component is a service like any other: it is started in its turn, capped, sampled and stopped as a service with
+//! `run`, and nothing of it is left. What it needs besides (a data folder, a configuration) lies in a folder of its own
+//! below the trial's, which goes with the trial; what is to be done there is done by short commands in a [`Workshop`].
 
 pub(crate) mod account;
-pub(crate) mod galera;
+mod component;
+pub(crate) mod entry;
 pub(crate) mod gauges;
-mod haproxy;
-pub(crate) mod mariadb;
-pub(crate) mod nginx;
 pub(crate) mod output;
 mod place;
-pub(crate) mod postgres;
 pub(crate) mod process;
 mod proxy;
 pub(crate) mod ready;
+mod server_settings;
 pub(crate) mod sidecar;
+mod sql;
 pub(crate) mod workshop;
 
-use std::path::PathBuf;
+mod galera;
+mod haproxy;
+mod mariadb;
+mod nginx;
+mod postgres;
+mod redis;
 
-use account::Account;
-use gauges::Gauges;
+pub use component::BoundComponent;
+pub(crate) use component::{Component, Launch};
+pub(crate) use entry::Entry;
 pub(crate) use place::Place;
-use workshop::Workshop;
 
-use crate::Error;
-use crate::experiment::{BoundComponent, Ready};
-use crate::programs::Program;
+/// All components. A new one has its `mod` line above and its line here.
+pub(crate) const ALL: &[&Entry] =
+    &[&postgres::ENTRY, &mariadb::ENTRY, &galera::ENTRY, &nginx::ENTRY, &haproxy::ENTRY, &redis::ENTRY];
 
-/// How a replica is started.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Launch {
-    /// Program and arguments.
-    pub(crate) command: Vec<String>,
-    /// Where it runs. A component's processes stay in its folder: by that they are found should all else fail.
-    pub(crate) cwd: PathBuf,
-    /// Variables beside those of every service. The experiment's own win.
-    pub(crate) env: Vec<(String, String)>,
-    /// Whose rights it gets; this process's own without.
-    pub(crate) account: Option<Account>,
-    /// What tells that it can be used.
-    pub(crate) ready: Ready,
-}
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::Path;
 
-/// A kind of server that an experiment names by a key.
-pub(crate) trait Component {
-    /// Programs it needs. A trial does not begin without them; `narrows doctor` lists them.
-    fn programs(&self) -> &'static [&'static Program];
+    use super::*;
 
-    /// Makes what it needs in its folder, which does not exist yet, and says how it is started. Called once in a trial
-    /// for each replica, after the replicas before it are ready.
-    fn prepare(&self, place: &Place<'_>, workshop: &mut Workshop<'_>) -> Result<Launch, Error>;
+    /// Folders that are not components.
+    const OTHERS: [&str; 1] = ["sidecar"];
 
-    /// How it is started again in the same folder after it ended. As the first time, unless it says otherwise.
-    fn again(&self, _: &Place<'_>, first: &Launch) -> Launch {
-        first.clone()
+    #[test]
+    fn every_folder_is_a_component_by_its_key() {
+        let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/components");
+        let entries = std::fs::read_dir(here).unwrap().map(Result::unwrap);
+        let folders = entries.filter(|entry| entry.file_type().unwrap().is_dir());
+        let folders: BTreeSet<String> = folders.map(|entry| entry.file_name().into_string().unwrap()).collect();
+        let listed: BTreeSet<String> = ALL.iter().map(|entry| entry.key).chain(OTHERS).map(str::to_owned).collect();
+        assert_eq!(folders, listed);
     }
 
-    /// Whether it can be used, asked again and again once what its launch waits for has come. Errors say what is lacking.
-    fn is_usable(&self, _: &Place<'_>) -> Result<(), String> {
-        Ok(())
-    }
-
-    /// Does what can only be done once it is ready, before the next replica is started.
-    fn once_ready(&self, _: &Place<'_>, _: &mut Workshop<'_>) -> Result<(), Error> {
-        Ok(())
-    }
-
-    /// What is asked of it once a second while it is under load.
-    fn gauges(&self, _: &Place<'_>) -> Option<Box<dyn Gauges>> {
-        None
-    }
-}
-
-/// What the settings mean. A new component has its line here.
-pub(crate) fn of(component: &BoundComponent) -> &dyn Component {
-    match component {
-        BoundComponent::Postgres(postgres) => postgres,
-        BoundComponent::Mariadb(mariadb) => mariadb,
-        BoundComponent::Galera(galera) => galera,
-        BoundComponent::Nginx(nginx) => nginx,
-        BoundComponent::Haproxy(haproxy) => haproxy,
+    #[test]
+    fn the_diagnosis_knows_the_program_of_every_component() {
+        for entry in ALL {
+            let server = entry.programs[0].binary;
+            assert!(narrows_diagnose::knows_program(server), "{server} is missing in crates/diagnose/src/programs.rs");
+        }
     }
 }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::BoundComponent;
 use super::account::Account;
 use super::process::Spec;
 use super::workshop::Workshop;
@@ -10,7 +11,7 @@ use super::workshop::Workshop;
 use narrows_telemetry::secrets::redact_arguments;
 
 use crate::Error;
-use crate::experiment::{BoundComponent, BoundService, Sibling, Start};
+use crate::experiment::{BoundService, Sibling, Start};
 use crate::programs::{Found, Program};
 
 /// See the module.

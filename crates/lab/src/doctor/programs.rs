@@ -1,12 +1,55 @@
 //! Servers and tools that experiments may start, with the Debian package that has each.
 
 use super::{Check, Standing, check};
-use crate::programs::{ALL, Program};
+use crate::components;
+use crate::components::sidecar;
+use crate::programs::Program;
+
+/// Of services and virtual environments.
+static PYTHON: Program = Program {
+    name: "Python",
+    used_for: "Python services",
+    binary: "python3",
+    tools: &[],
+    folders: &[],
+    package: "python3",
+};
+
+static NATS: Program = Program {
+    name: "NATS",
+    used_for: "messaging",
+    binary: "nats-server",
+    tools: &[],
+    folders: &["/usr/sbin"],
+    package: "nats-server",
+};
+
+static CHROMIUM: Program = Program {
+    name: "Chromium",
+    used_for: "looking at reports without a screen",
+    binary: "chromium",
+    tools: &[],
+    folders: &[],
+    package: "chromium",
+};
 
 pub(super) fn checks() -> Vec<Check> {
-    let mut checks: Vec<Check> = ALL.iter().map(|program| look_for(program)).collect();
-    checks.insert(1, python_venv());
+    let mut checks = vec![look_for(&PYTHON), python_venv()];
+    checks.extend(of_experiments().into_iter().map(look_for));
+    checks.extend([&NATS, &CHROMIUM].map(look_for));
     checks
+}
+
+/// The programs of components and sidecars, each once, in the order in which they are first named.
+fn of_experiments() -> Vec<&'static Program> {
+    let of_components = components::ALL.iter().flat_map(|entry| entry.programs);
+    let mut programs: Vec<&'static Program> = Vec::new();
+    for program in of_components.copied().chain(sidecar::programs()) {
+        if !programs.contains(&program) {
+            programs.push(program);
+        }
+    }
+    programs
 }
 
 fn look_for(program: &'static Program) -> Check {

@@ -6,10 +6,9 @@ use std::time::Duration;
 use narrows_model::load::LoadPlan;
 use rustix::process::Signal;
 
-pub use super::components::{
-    Balance, BoundComponent, Galera, Haproxy, HashKey, Health, Mariadb, Nginx, Postgres, Protocol, Routing,
-};
-use super::grammar::PROXIES;
+pub use crate::components::BoundComponent;
+pub use crate::components::entry::Protocol;
+use crate::components::sidecar;
 
 /// A replica that needs ports.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,7 +66,7 @@ impl Bindings {
 }
 
 /// What to start and what to send.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct BoundTrial {
     /// The replicas of all services, in the order they are started.
     pub services: Vec<BoundService>,
@@ -136,7 +135,7 @@ pub enum Results {
 }
 
 /// One replica of a service.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct BoundService {
     /// The service.
     pub name: String,
@@ -180,7 +179,7 @@ impl BoundService {
 }
 
 /// What a replica is.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub enum Start {
     /// A program.
     Run {
@@ -208,10 +207,10 @@ pub struct Sibling {
 }
 
 /// The proxy beside a replica.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct BoundSidecar {
-    /// Which; never [`Proxy::None`].
-    pub proxy: Proxy,
+    /// Which.
+    pub proxy: &'static sidecar::Kind,
     /// What the replica speaks.
     pub protocol: Protocol,
     /// The port that others know the replica by. What comes there goes to the replica's own.
@@ -243,29 +242,6 @@ pub struct Outbound {
     pub is_secure: bool,
     /// What is spoken.
     pub protocol: Protocol,
-}
-
-/// A kind of proxy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Proxy {
-    /// No sidecar.
-    None,
-    /// The one that Narrows brings.
-    Narrows,
-    /// HAProxy.
-    Haproxy,
-    /// NGINX.
-    Nginx,
-    /// Envoy.
-    Envoy,
-}
-
-impl Proxy {
-    /// The proxy of that name, one of those that the grammar lists.
-    pub(super) fn named(name: &str) -> Option<Self> {
-        let all = [Self::None, Self::Narrows, Self::Haproxy, Self::Nginx, Self::Envoy];
-        PROXIES.iter().zip(all).find(|(known, _)| **known == name).map(|(_, proxy)| proxy)
-    }
 }
 
 /// What becomes of a replica that ends by itself under load.

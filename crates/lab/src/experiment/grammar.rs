@@ -3,30 +3,30 @@
 //! The part about the load is in `load_grammar.rs`. This is data. `check.rs` holds a file against it, `complete.rs` fills in its defaults and `${…}`, `schema.rs`
 //! publishes it. A key is added here, read where its section is read, and described in `docs/reference/experiment.md`.
 
-use super::components::{GALERA, HAPROXY, MARIADB, NGINX, POSTGRES};
 use super::faults::FAULTS;
 use super::kind::Kind;
 use super::load_grammar::LOAD;
-use super::shape::{Case, Field, Map, Named, Need, Rule, Scope, Shape, Tagged, key};
+use super::shape::{Case, Field, Given, Map, Named, Need, Rule, Scope, Shape, Tagged, key};
+use crate::components::{self, sidecar};
 
 /// How long a service may take to become ready unless the file says otherwise.
-pub(super) const READY_TIMEOUT: &str = "30s";
+pub(crate) const READY_TIMEOUT: &str = "30s";
 
 /// Most replicas of a service.
 const REPLICAS_MAX: u64 = 100;
 
 /// Most of most things that are listed by hand.
-pub(super) const MANY: usize = 100;
+pub(crate) const MANY: usize = 100;
 
-pub(super) const fn required(key: &'static str, shape: &'static Shape, doc: &'static str) -> Field {
+pub(crate) const fn required(key: &'static str, shape: &'static Shape, doc: &'static str) -> Field {
     Field { key, shape, need: Need::Required, doc }
 }
 
-pub(super) const fn optional(key: &'static str, shape: &'static Shape, doc: &'static str) -> Field {
+pub(crate) const fn optional(key: &'static str, shape: &'static Shape, doc: &'static str) -> Field {
     Field { key, shape, need: Need::Optional, doc }
 }
 
-pub(super) const fn default(key: &'static str, shape: &'static Shape, yaml: &'static str, doc: &'static str) -> Field {
+pub(crate) const fn default(key: &'static str, shape: &'static Shape, yaml: &'static str, doc: &'static str) -> Field {
     Field { key, shape, need: Need::Default(yaml), doc }
 }
 
@@ -43,13 +43,10 @@ static LITERAL: Shape = Shape::Scalar(Kind::Text, Scope::Literal);
 static AMOUNT: Shape = Shape::Scalar(Kind::Amount, Scope::Literal);
 static LITERAL_DURATION: Shape = Shape::Scalar(Kind::PositiveDuration, Scope::Literal);
 static REPLICA_TEXT: Shape = Shape::Scalar(Kind::Text, Scope::Replica);
-pub(super) static POSITIVE_DURATION: Shape = Shape::Scalar(Kind::PositiveDuration, Scope::Parameters);
+pub(crate) static POSITIVE_DURATION: Shape = Shape::Scalar(Kind::PositiveDuration, Scope::Parameters);
 pub(super) static DURATION: Shape = Shape::Scalar(Kind::Duration, Scope::Parameters);
 static CORES: Shape = Shape::Scalar(Kind::Cores, Scope::Parameters);
 static MEMORY: Shape = Shape::Scalar(Kind::Memory, Scope::Parameters);
-
-/// What can stand beside a replica, as [`super::bound::Proxy`] has it.
-pub(super) const PROXIES: &[&str] = &["none", "narrows", "haproxy", "nginx", "envoy"];
 
 /// The whole file.
 pub(super) static EXPERIMENT: Shape = Shape::Map(Map::of(&[
@@ -210,15 +207,45 @@ static SYSTEM: Shape = Shape::Map(Map::of(&[required(
 )]));
 
 /// One service.
-pub(super) static SERVICE: Shape = Shape::Map(Map { fields: SERVICE_FIELDS, rules: SERVICE_RULES, others: None });
+pub(super) static SERVICE: Shape = Shape::Map(Map { fields: &SERVICE_FIELDS, rules: SERVICE_RULES, others: None });
 
 /// A service is a program or one of the components.
-static SERVICE_RULES: &[Rule] = &[
-    Rule::ExactlyOne(&[key("run"), key("postgres"), key("mariadb"), key("galera"), key("nginx"), key("haproxy")]),
-    Rule::OnlyBeside(&["setup", "setup_timeout", "cwd"], "run"),
-];
+static SERVICE_RULES: &[Rule] =
+    &[Rule::ExactlyOne(&STARTS), Rule::OnlyBeside(&["setup", "setup_timeout", "cwd"], "run")];
 
-static SERVICE_FIELDS: &[Field] = &[
+/// `run` and the keys of the components.
+static STARTS: [Given; 1 + components::ALL.len()] = {
+    let mut starts = [key("run"); 1 + components::ALL.len()];
+    let mut at = 0;
+    while at < components::ALL.len() {
+        starts[1 + at] = key(components::ALL[at].key);
+        at += 1;
+    }
+    starts
+};
+
+const SERVICE_FIELDS_COUNT: usize = PROGRAM_FIELDS.len() + components::ALL.len() + COMMON_FIELDS.len();
+
+/// What every service has, and between what only programs have and the rest the keys of the components.
+static SERVICE_FIELDS: [Field; SERVICE_FIELDS_COUNT] = {
+    let mut fields = [PROGRAM_FIELDS[0]; SERVICE_FIELDS_COUNT];
+    let mut at = 0;
+    while at < SERVICE_FIELDS_COUNT {
+        let (of_components, of_all) = (PROGRAM_FIELDS.len(), PROGRAM_FIELDS.len() + components::ALL.len());
+        fields[at] = if at < of_components {
+            PROGRAM_FIELDS[at]
+        } else if at < of_all {
+            let entry = components::ALL[at - of_components];
+            optional(entry.key, entry.shape, entry.doc)
+        } else {
+            COMMON_FIELDS[at - of_all]
+        };
+        at += 1;
+    }
+    fields
+};
+
+const PROGRAM_FIELDS: &[Field] = &[
     optional(
         "setup",
         &Shape::List { item: &Shape::Arguments(Scope::Literal), least: 0, most: MANY },
@@ -226,28 +253,24 @@ static SERVICE_FIELDS: &[Field] = &[
     ),
     default("setup_timeout", &POSITIVE_DURATION, "10m", "How long all setup commands together may take."),
     optional("run", &Shape::Arguments(Scope::Replica), "The program and its arguments, as a list. No shell reads it."),
-    optional("postgres", &POSTGRES, "A PostgreSQL server of the service's own, instead of `run`."),
-    optional("mariadb", &MARIADB, "A MariaDB server of the service's own, instead of `run`."),
-    optional("galera", &GALERA, "A cluster of MariaDB servers of the service's own, instead of `run`."),
-    optional("nginx", &NGINX, "An NGINX proxy, instead of `run`."),
-    optional("haproxy", &HAPROXY, "An HAProxy, instead of `run`."),
+];
+
+static ENVIRONMENT: Shape = Shape::Named(Named {
+    what: "environment variable",
+    name: Kind::EnvironmentName,
+    value: &REPLICA_TEXT,
+    least: 0,
+    most: 1000,
+});
+
+const COMMON_FIELDS: &[Field] = &[
     default(
         "cwd",
         &REPLICA_TEXT,
         ".",
         "The folder that `setup` and `run` are started in, relative to the experiment file's folder.",
     ),
-    optional(
-        "env",
-        &Shape::Named(Named {
-            what: "environment variable",
-            name: Kind::EnvironmentName,
-            value: &REPLICA_TEXT,
-            least: 0,
-            most: 1000,
-        }),
-        "Environment variables, beside those that Narrows sets and inherits.",
-    ),
+    optional("env", &ENVIRONMENT, "Environment variables, beside those that Narrows sets and inherits."),
     default("ready", &READY, "tcp", "What tells that the service can be used."),
     default(
         "replicas",
@@ -281,7 +304,7 @@ static PARAMETER_FLAG: Shape = Shape::Scalar(Kind::Boolean, Scope::Parameters);
 static SIDECAR: Shape = Shape::Map(Map::of(&[
     required(
         "proxy",
-        &Shape::Scalar(Kind::Word(PROXIES), Scope::Parameters),
+        &Shape::Scalar(Kind::Word(&sidecar::NAMES), Scope::Parameters),
         "The proxy; `none` for no sidecar, so that variants can switch it.",
     ),
     default(

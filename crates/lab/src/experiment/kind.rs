@@ -17,7 +17,7 @@ const NAME_LENGTH_MAX: usize = 64;
 
 /// What a single value looks like.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// Any text; numbers and booleans count as the text they are written as.
     Text,
     /// An experiment's name: `[a-z0-9-]+`.
@@ -92,17 +92,17 @@ pub(super) enum Kind {
 
 impl Kind {
     /// Whether a part of the file is a scalar of this kind.
-    pub(super) fn is_met_by(self, node: &Node) -> bool {
+    pub(crate) fn is_met_by(self, node: &Node) -> bool {
         matches!(&node.form, Form::Scalar(scalar) if self.takes(scalar) && self.reads(&scalar.text).is_ok())
     }
 
     /// Whether a text reads as this kind.
-    pub(super) fn reads_text(self, text: &str) -> bool {
+    pub(crate) fn reads_text(self, text: &str) -> bool {
         self.reads(text).is_ok()
     }
 
     /// What a value of this kind is, to follow "expected".
-    pub(super) fn expected(self) -> String {
+    pub(crate) fn expected(self) -> String {
         match self {
             Kind::Text => "a text".into(),
             Kind::ExperimentName => "a name of lower-case letters, digits and hyphens".into(),
@@ -142,7 +142,7 @@ impl Kind {
     }
 
     /// Whether a scalar of the file is of this kind, both its YAML type and its text.
-    pub(super) fn check(self, scalar: &Scalar, described: &str) -> Result<(), Wrong> {
+    pub(crate) fn check(self, scalar: &Scalar, described: &str) -> Result<(), Wrong> {
         let expected = || Wrong::new(format!("expected {}, found {described}", self.expected()));
         if !self.takes(scalar) {
             return Err(match (self.reads(&scalar.text), scalar.origin) {
@@ -240,7 +240,7 @@ impl Kind {
     }
 
     /// The JSON Schema of this kind.
-    pub(super) fn schema(self) -> Value {
+    pub(crate) fn schema(self) -> Value {
         let text = |pattern: &str| json!({ "type": "string", "pattern": pattern });
         let name = |pattern: &str| json!({ "type": "string", "pattern": pattern, "maxLength": NAME_LENGTH_MAX });
         match self {
@@ -309,7 +309,7 @@ fn is_name(text: &str, is_allowed: impl Fn(u8) -> bool) -> bool {
 }
 
 /// Whether a text can be a service's name.
-pub(super) fn is_service_name(text: &str) -> bool {
+pub(crate) fn is_service_name(text: &str) -> bool {
     Kind::Name.reads_text(text)
 }
 
@@ -318,12 +318,12 @@ fn is_name_byte(byte: u8) -> bool {
 }
 
 /// `true` or `false` as YAML writes them.
-pub(super) fn boolean(text: &str) -> Option<bool> {
+pub(crate) fn boolean(text: &str) -> Option<bool> {
     text.to_ascii_lowercase().parse().ok()
 }
 
 /// A finite number as YAML writes it.
-pub(super) fn number(text: &str) -> Option<f64> {
+pub(crate) fn number(text: &str) -> Option<f64> {
     text.parse::<f64>().ok().filter(|n| n.is_finite())
 }
 

@@ -55,23 +55,23 @@ impl fmt::Display for Mistake {
 
 /// A message and perhaps a hint, still without a place.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Wrong {
-    pub(super) message: String,
-    pub(super) hint: Option<String>,
+pub(crate) struct Wrong {
+    pub(crate) message: String,
+    pub(crate) hint: Option<String>,
 }
 
 impl Wrong {
-    pub(super) fn new(message: impl Into<String>) -> Self {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), hint: None }
     }
 
-    pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
     /// For a name that is not among those known: the nearest one, or all of them.
-    pub(super) fn unknown<'a>(what: &str, name: &str, known: impl IntoIterator<Item = &'a str>) -> Self {
+    pub(crate) fn unknown<'a>(what: &str, name: &str, known: impl IntoIterator<Item = &'a str>) -> Self {
         let known: Vec<&str> = known.into_iter().collect();
         let wrong = Self::new(format!("unknown {what} `{}`", shortened(name)));
         match did_you_mean(name, &known) {
@@ -83,7 +83,7 @@ impl Wrong {
 }
 
 /// A hint at the one known name that is nearest, if it is near.
-pub(super) fn did_you_mean(name: &str, known: &[&str]) -> Option<String> {
+pub(crate) fn did_you_mean(name: &str, known: &[&str]) -> Option<String> {
     nearest(name, known).map(|near| format!("did you mean `{near}`?"))
 }
 
@@ -104,7 +104,7 @@ pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
 }
 
 /// `a`, `b` and `c` in backquotes; a long list is cut short.
-pub(super) fn listed(names: &[&str]) -> String {
+pub(crate) fn listed(names: &[&str]) -> String {
     const SHOWN: usize = 20;
     let mut shown: Vec<String> = names.iter().take(SHOWN).map(|name| format!("`{name}`")).collect();
     if names.len() > SHOWN {
@@ -114,7 +114,7 @@ pub(super) fn listed(names: &[&str]) -> String {
 }
 
 /// Text as it may appear in a message: its first 60 characters.
-pub(super) fn shortened(text: &str) -> String {
+pub(crate) fn shortened(text: &str) -> String {
     const SHOWN: usize = 60;
     match text.char_indices().nth(SHOWN) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -124,33 +124,33 @@ pub(super) fn shortened(text: &str) -> String {
 
 /// The mistakes found so far.
 #[derive(Debug)]
-pub(super) struct Report {
+pub(crate) struct Report {
     file: String,
     mistakes: Vec<Mistake>,
     seen: HashSet<(usize, usize, String)>,
 }
 
 impl Report {
-    pub(super) fn new(file: &str) -> Self {
+    pub(crate) fn new(file: &str) -> Self {
         Self { file: file.to_owned(), mistakes: Vec::new(), seen: HashSet::new() }
     }
 
     /// Another report about the same file.
-    pub(super) fn sibling(&self) -> Self {
+    pub(crate) fn sibling(&self) -> Self {
         Self::new(&self.file)
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.mistakes.is_empty()
     }
 
     /// How many mistakes there are.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.mistakes.len()
     }
 
     /// Writes a mistake down unless it is already known or the report is full.
-    pub(super) fn add(&mut self, (line, column): (usize, usize), path: String, wrong: Wrong) {
+    pub(crate) fn add(&mut self, (line, column): (usize, usize), path: String, wrong: Wrong) {
         let Wrong { message, hint } = wrong;
         if self.mistakes.len() < MISTAKES_MAX && self.seen.insert((line, column, message.clone())) {
             self.mistakes.push(Mistake { file: self.file.clone(), line, column, path, message, hint });
@@ -159,7 +159,7 @@ impl Report {
 
     /// Takes over what was found for each variant. What is wrong for every variant is wrong with the file and is told
     /// once; the rest names its variant.
-    pub(super) fn absorb(&mut self, reports: Vec<(&str, Report)>) {
+    pub(crate) fn absorb(&mut self, reports: Vec<(&str, Report)>) {
         let mut variants_of: BTreeMap<(usize, usize, String), usize> = BTreeMap::new();
         let total = reports.len();
         for mistake in reports.iter().flat_map(|(_, report)| &report.mistakes) {
@@ -180,7 +180,7 @@ impl Report {
     }
 
     /// The mistakes in the order of the file.
-    pub(super) fn into_mistakes(mut self) -> Vec<Mistake> {
+    pub(crate) fn into_mistakes(mut self) -> Vec<Mistake> {
         self.mistakes.sort_by_key(|mistake| (mistake.line, mistake.column));
         self.mistakes
     }

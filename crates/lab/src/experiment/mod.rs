@@ -22,18 +22,17 @@ mod bound;
 mod check;
 mod command;
 mod complete;
-mod components;
 mod data;
 mod drawn;
 mod expect;
 mod faults;
 mod flow;
-mod grammar;
+pub(crate) mod grammar;
 mod held;
-mod kind;
+pub(crate) mod kind;
 mod load;
 mod load_grammar;
-mod mistake;
+pub(crate) mod mistake;
 mod model;
 mod names;
 mod network;
@@ -41,22 +40,21 @@ mod objective;
 mod placeholder;
 mod published;
 mod quantity;
-mod read;
-mod request;
+pub(crate) mod read;
+pub(crate) mod request;
 mod schema;
 mod secrets;
 mod service;
-mod shape;
+pub(crate) mod shape;
 mod target;
 mod thresholds;
-mod tree;
+pub(crate) mod tree;
 mod variant;
 mod when;
 
 pub use bound::{
-    Allotted, Balance, Bindings, BoundCommand, BoundComponent, BoundLoad, BoundService, BoundSidecar, BoundTrial, Deed,
-    Fault, Galera, Haproxy, HashKey, Health, Mariadb, Nginx, Outbound, Postgres, Protocol, Proxy, Ready, Replica,
-    Restart, Results, Routing, Sibling, Start,
+    Allotted, Bindings, BoundCommand, BoundComponent, BoundLoad, BoundService, BoundSidecar, BoundTrial, Deed, Fault,
+    Outbound, Protocol, Ready, Replica, Restart, Results, Sibling, Start,
 };
 pub use held::Held;
 pub use mistake::{ExperimentError, Mistake, nearest};
@@ -67,6 +65,7 @@ pub use secrets::redacted;
 pub use thresholds::thresholds;
 pub use variant::Variant;
 
+use crate::components::entry;
 use check::Pass;
 use data::Files;
 use mistake::{Report, Wrong};
@@ -189,7 +188,7 @@ fn parse_into(source: &str, file: &str, dir: PathBuf, report: &mut Report) -> Op
     let at = At::root(&root);
     check::check(at, &grammar::EXPERIMENT, Pass::Open(&Names::of(&root)), report);
     check_service_names(at, report);
-    components::check(at, report);
+    entry::check(at, report);
     thresholds::check(at, report);
     let parameters = variant::parameters(at, report);
     let variants = variant::variants(at, &parameters, report);
@@ -367,4 +366,4 @@ pub fn template() -> &'static str {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -5,15 +5,16 @@
 //! these ports are handed out together: first those that a component asks for beside its own, then the sidecar's
 //! private port, its port for mutual TLS if it has one, and an outbound listener for each replica of every other service.
 
-use super::bound::{Allotted, Bindings, BoundSidecar, Outbound, Proxy, Replica, Sibling};
+use super::bound::{Allotted, Bindings, BoundSidecar, Outbound, Replica, Sibling};
 use super::check::{Pass, check};
 use super::complete::complete;
-use super::components::{self, Entry, Protocol, Url};
 use super::grammar::SERVICE;
 use super::mistake::{Report, Wrong};
 use super::names::{HOST, Values};
 use super::tree::At;
 use super::{kind, read};
+use crate::components::entry::{self, Entry, Protocol, Url};
+use crate::components::sidecar;
 
 /// What a service asks for, before it has ports.
 #[derive(Debug)]
@@ -82,9 +83,9 @@ fn asked(root: At<'_>, values: &Values<'_>, report: &mut Report) -> Vec<Asked> {
 }
 
 fn asked_by(name: &str, at: At<'_>) -> Asked {
-    let component = components::of(&at);
+    let component = entry::of(&at);
     let own_count = component.and_then(|(entry, at)| (entry.replicas)(at));
-    let sidecar = at.get("sidecar").filter(|sidecar| proxy(*sidecar) != Some(Proxy::None));
+    let sidecar = at.get("sidecar").filter(|sidecar| !is_none(*sidecar));
     Asked {
         name: name.to_owned(),
         count: own_count.or_else(|| read::whole(at, "replicas")).unwrap_or(1),
@@ -108,8 +109,9 @@ fn check_port(at: At<'_>, one: &Asked, earlier: &[Asked], report: &mut Report) {
     report.add(port_at.place(), port_at.path(), Wrong::new(wrong).hint(hint));
 }
 
-fn proxy(sidecar: At<'_>) -> Option<Proxy> {
-    Proxy::named(sidecar.get("proxy")?.text()?)
+/// Whether it says that there is none.
+fn is_none(sidecar: At<'_>) -> bool {
+    sidecar.get("proxy").is_some_and(|proxy| proxy.text() == Some(sidecar::NONE))
 }
 
 fn flag(at: At<'_>, key: &str) -> bool {
@@ -228,7 +230,7 @@ impl<'a> Network<'a> {
     /// The sidecar of a replica, as its service has it; none when it has none.
     pub(super) fn sidecar(&self, of: &Allotted, service: At<'_>) -> Option<BoundSidecar> {
         let at = service.get("sidecar")?;
-        let proxy = proxy(at).filter(|proxy| *proxy != Proxy::None)?;
+        let proxy = sidecar::named(at.get("proxy")?.text()?)?;
         let layout = self.layout(of);
         let has_tls = layout.tls.is_some();
         let outbound = layout.outbound.iter().filter_map(|(asked, replica, listen)| {

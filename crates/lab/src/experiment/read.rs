@@ -6,28 +6,28 @@ use std::time::Duration;
 use super::tree::At;
 use super::{kind, quantity};
 
-pub(super) fn text(at: At<'_>, key: &str) -> Option<String> {
+pub(crate) fn text(at: At<'_>, key: &str) -> Option<String> {
     at.get(key)?.text().map(str::to_owned)
 }
 
 /// A path of the file, which starts from `dir`, without the `./` in it.
-pub(super) fn path(dir: &Path, text: &str) -> PathBuf {
+pub(crate) fn path(dir: &Path, text: &str) -> PathBuf {
     dir.join(text).components().collect()
 }
 
-pub(super) fn duration(at: At<'_>, key: &str) -> Option<Duration> {
+pub(crate) fn duration(at: At<'_>, key: &str) -> Option<Duration> {
     quantity::duration(at.get(key)?.text()?)
 }
 
-pub(super) fn whole<T: TryFrom<u64>>(at: At<'_>, key: &str) -> Option<T> {
+pub(crate) fn whole<T: TryFrom<u64>>(at: At<'_>, key: &str) -> Option<T> {
     let number: u64 = at.get(key)?.text()?.parse().ok()?;
     T::try_from(number).ok()
 }
 
-pub(super) fn number(at: At<'_>, key: &str) -> Option<f64> {
+pub(crate) fn number(at: At<'_>, key: &str) -> Option<f64> {
     kind::number(at.get(key)?.text()?)
 }
 
-pub(super) fn bytes(at: At<'_>, key: &str) -> Option<u64> {
+pub(crate) fn bytes(at: At<'_>, key: &str) -> Option<u64> {
     quantity::bytes(at.get(key)?.text()?)
 }

@@ -23,7 +23,7 @@ pub(super) fn line_pattern() -> String {
 }
 
 /// Takes `METHOD /path` apart.
-pub(super) fn line(text: &str) -> Result<(&str, &str), Wrong> {
+pub(crate) fn line(text: &str) -> Result<(&str, &str), Wrong> {
     let expected = || Wrong::new(format!("expected a request such as `GET /orders`, found \"{}\"", shortened(text)));
     if text.starts_with('/') {
         return Err(expected().hint(format!("write the method first: `GET {}`", shortened(text))));

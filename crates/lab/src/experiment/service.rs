@@ -13,7 +13,8 @@ use super::mistake::{Report, Wrong};
 use super::names::Values;
 use super::network::Network;
 use super::tree::At;
-use super::{components, quantity, read, request};
+use super::{quantity, read, request};
+use crate::components::{BoundComponent, entry};
 
 /// Checks that the folders which services are started in and the files which components read exist, as far as
 /// parameters alone tell which those are: what stands in the trial's folder, or in one named after a port, may come to
@@ -24,7 +25,7 @@ pub(super) fn check_folders(root: At<'_>, values: &Values<'_>, dir: &Path, repor
     for (_, at) in services.entries() {
         let node = complete(at.node, &SERVICE, values);
         let whole = at.with(&node);
-        match components::of(&whole) {
+        match entry::of(&whole) {
             Some((entry, settings)) => (entry.check_files)(settings, dir, report),
             None if at.node.get("cwd").is_some() => check_folder(whole, dir, report),
             None => {}
@@ -80,9 +81,10 @@ fn build_one(
         at.get("setup").map_or_else(|| Some(Vec::new()), |setup| setup.items().map(|one| command(one, &cwd)).collect());
     let (ready, ready_timeout) = ready(at.get("ready")?)?;
     let stop = at.get("stop")?;
-    let start = match components::of(&at) {
+    let start = match entry::of(&at) {
         Some((entry, settings)) => {
-            Start::Component { component: (entry.read)(settings, dir, report)?, siblings: network.siblings(replica) }
+            let component = BoundComponent::new(entry, (entry.read)(settings, dir, report)?);
+            Start::Component { component, siblings: network.siblings(replica) }
         }
         None => Start::Run { command: command(at.get("run")?, &cwd)?, ready },
     };
@@ -108,7 +110,7 @@ fn build_one(
 
 /// What a component does its own way unless the file says otherwise: the signal that ends it, the time until it is ready.
 fn with_own_defaults(mut service: BoundService, written: At<'_>) -> BoundService {
-    let Some((entry, _)) = components::of(&written) else { return service };
+    let Some((entry, _)) = entry::of(&written) else { return service };
     let says = |key: &str, inner: &str| written.get(key).is_some_and(|at| at.get(inner).is_some());
     if !says("stop", "signal") {
         service.stop_signal = entry.stop_signal;

@@ -9,7 +9,7 @@ use super::tree::{Form, Node};
 
 /// What a part of the file looks like.
 #[derive(Debug)]
-pub(super) enum Shape {
+pub(crate) enum Shape {
     /// A map with known keys.
     Map(Map),
     /// A map with known keys, which keys depending on the value of one of them.
@@ -37,16 +37,16 @@ pub(super) enum Shape {
 
 /// A map with known keys.
 #[derive(Debug)]
-pub(super) struct Map {
-    pub(super) fields: &'static [Field],
-    pub(super) rules: &'static [Rule],
+pub(crate) struct Map {
+    pub(crate) fields: &'static [Field],
+    pub(crate) rules: &'static [Rule],
     /// The shape of values under any other key; without it, other keys are mistakes.
-    pub(super) others: Option<&'static Shape>,
+    pub(crate) others: Option<&'static Shape>,
 }
 
 /// Which of a map's keys go together.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Rule {
+pub(crate) enum Rule {
     /// At most one of these two is given.
     AtMostOne([Given; 2]),
     /// Exactly one of these is given.
@@ -59,14 +59,14 @@ pub(super) enum Rule {
 
 /// A key that is there, perhaps in one form only.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Given {
-    pub(super) key: &'static str,
-    pub(super) written: Written,
+pub(crate) struct Given {
+    pub(crate) key: &'static str,
+    pub(crate) written: Written,
 }
 
 /// In which form a key is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Written {
+pub(crate) enum Written {
     /// In any.
     Anyhow,
     AsList,
@@ -75,47 +75,47 @@ pub(super) enum Written {
 
 /// A map whose key `tag` says which further keys it has.
 #[derive(Debug)]
-pub(super) struct Tagged {
-    pub(super) tag: &'static str,
-    pub(super) doc: &'static str,
-    pub(super) common: &'static [Field],
+pub(crate) struct Tagged {
+    pub(crate) tag: &'static str,
+    pub(crate) doc: &'static str,
+    pub(crate) common: &'static [Field],
     /// Which keys go together, whatever the case.
-    pub(super) rules: &'static [Rule],
-    pub(super) cases: &'static [Case],
+    pub(crate) rules: &'static [Rule],
+    pub(crate) cases: &'static [Case],
 }
 
 /// What a [`Tagged`] map has for one value of its tag.
 #[derive(Debug)]
-pub(super) struct Case {
-    pub(super) value: &'static str,
-    pub(super) map: Map,
+pub(crate) struct Case {
+    pub(crate) value: &'static str,
+    pub(crate) map: Map,
 }
 
 /// A map from names to values.
 #[derive(Debug)]
-pub(super) struct Named {
+pub(crate) struct Named {
     /// What a name stands for, such as `service`.
-    pub(super) what: &'static str,
+    pub(crate) what: &'static str,
     /// What a name looks like.
-    pub(super) name: Kind,
-    pub(super) value: &'static Shape,
-    pub(super) least: usize,
-    pub(super) most: usize,
+    pub(crate) name: Kind,
+    pub(crate) value: &'static Shape,
+    pub(crate) least: usize,
+    pub(crate) most: usize,
 }
 
 /// A key of a map.
-#[derive(Debug)]
-pub(super) struct Field {
-    pub(super) key: &'static str,
-    pub(super) shape: &'static Shape,
-    pub(super) need: Need,
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Field {
+    pub(crate) key: &'static str,
+    pub(crate) shape: &'static Shape,
+    pub(crate) need: Need,
     /// One or two sentences for the JSON Schema.
-    pub(super) doc: &'static str,
+    pub(crate) doc: &'static str,
 }
 
 /// Whether a key must be given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Need {
+pub(crate) enum Need {
     /// It must.
     Required,
     /// Without it, there is none.
@@ -128,7 +128,7 @@ pub(super) enum Need {
 
 /// Which names `${…}` may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Scope {
+pub(crate) enum Scope {
     /// None: the text is taken as it is, and `${` in it is a mistake.
     Literal,
     /// The experiment's parameters.
@@ -142,7 +142,7 @@ pub(super) enum Scope {
 impl Shape {
     /// Whether a part of the document has keys that this shape does not know. One of them may be a known key
     /// misspelt, so a key that is not there may have been meant to be.
-    pub(super) fn has_strangers(&self, node: &Node) -> bool {
+    pub(crate) fn has_strangers(&self, node: &Node) -> bool {
         match self {
             Shape::Map(map) => node.entries().iter().any(|entry| map.fields.iter().all(|field| field.key != entry.key)),
             _ => false,
@@ -150,7 +150,7 @@ impl Shape {
     }
 
     /// The shape among several that is a scalar, a list or a map as this part is.
-    pub(super) fn choose(shapes: &'static [Shape], form: &Form) -> Option<&'static Shape> {
+    pub(crate) fn choose(shapes: &'static [Shape], form: &Form) -> Option<&'static Shape> {
         shapes.iter().find(|shape| {
             matches!(
                 (form, shape),
@@ -164,19 +164,19 @@ impl Shape {
 
 impl Map {
     /// A map in which any keys go together and no others are known.
-    pub(super) const fn of(fields: &'static [Field]) -> Self {
+    pub(crate) const fn of(fields: &'static [Field]) -> Self {
         Self { fields, rules: &[], others: None }
     }
 }
 
 /// A key in whatever form.
-pub(super) const fn key(key: &'static str) -> Given {
+pub(crate) const fn key(key: &'static str) -> Given {
     Given { key, written: Written::Anyhow }
 }
 
 impl Given {
     /// Whether it is there.
-    pub(super) fn is_in(self, node: &Node) -> bool {
+    pub(crate) fn is_in(self, node: &Node) -> bool {
         node.get(self.key).is_some_and(|value| match self.written {
             Written::Anyhow => true,
             Written::AsList => matches!(value.form, Form::List(_)),
@@ -185,7 +185,7 @@ impl Given {
     }
 
     /// As messages have it.
-    pub(super) fn shown(self) -> String {
+    pub(crate) fn shown(self) -> String {
         match self.written {
             Written::Anyhow => format!("`{}`", self.key),
             Written::AsList => format!("`{}` (a list)", self.key),
@@ -196,12 +196,12 @@ impl Given {
 
 impl Tagged {
     /// The case with this value of the tag.
-    pub(super) fn case(&self, value: &str) -> Option<&'static Case> {
+    pub(crate) fn case(&self, value: &str) -> Option<&'static Case> {
         self.cases.iter().find(|case| case.value == value)
     }
 
     /// The keys of a case, those common to all included.
-    pub(super) fn fields_of(&self, case: &'static Case) -> impl Iterator<Item = &'static Field> + Clone {
+    pub(crate) fn fields_of(&self, case: &'static Case) -> impl Iterator<Item = &'static Field> + Clone {
         self.common.iter().chain(case.map.fields)
     }
 }

@@ -15,18 +15,18 @@ use super::mistake::{Report, Wrong, shortened};
 const DEPTH_MAX: usize = 32;
 
 /// Line and column, both from 1.
-pub(super) type Place = (usize, usize);
+pub(crate) type Place = (usize, usize);
 
 /// A part of the document.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Node {
-    pub(super) place: Place,
-    pub(super) form: Form,
+pub(crate) struct Node {
+    pub(crate) place: Place,
+    pub(crate) form: Form,
 }
 
 /// What a part is.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Form {
+pub(crate) enum Form {
     Scalar(Scalar),
     List(Vec<Node>),
     Map(Vec<Entry>),
@@ -34,22 +34,22 @@ pub(super) enum Form {
 
 /// A key of a map and its value.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Entry {
-    pub(super) key: String,
-    pub(super) key_place: Place,
-    pub(super) value: Node,
+pub(crate) struct Entry {
+    pub(crate) key: String,
+    pub(crate) key_place: Place,
+    pub(crate) value: Node,
 }
 
 /// A leaf.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Scalar {
-    pub(super) text: String,
-    pub(super) origin: Origin,
+pub(crate) struct Scalar {
+    pub(crate) text: String,
+    pub(crate) origin: Origin,
 }
 
 /// What a scalar's text means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Origin {
+pub(crate) enum Origin {
     Null,
     Boolean,
     Integer,
@@ -62,12 +62,12 @@ pub(super) enum Origin {
 }
 
 impl Node {
-    pub(super) fn scalar(place: Place, text: impl Into<String>, origin: Origin) -> Self {
+    pub(crate) fn scalar(place: Place, text: impl Into<String>, origin: Origin) -> Self {
         Self { place, form: Form::Scalar(Scalar { text: text.into(), origin }) }
     }
 
     /// The value of a key, when this is a map that has it.
-    pub(super) fn get(&self, key: &str) -> Option<&Node> {
+    pub(crate) fn get(&self, key: &str) -> Option<&Node> {
         match &self.form {
             Form::Map(entries) => entries.iter().find(|entry| entry.key == key).map(|entry| &entry.value),
             _ => None,
@@ -75,7 +75,7 @@ impl Node {
     }
 
     /// The text of a scalar that is not broken.
-    pub(super) fn text(&self) -> Option<&str> {
+    pub(crate) fn text(&self) -> Option<&str> {
         match &self.form {
             Form::Scalar(scalar) if !matches!(scalar.origin, Origin::Null | Origin::Broken) => Some(&scalar.text),
             _ => None,
@@ -83,7 +83,7 @@ impl Node {
     }
 
     /// The keys and values; none unless this is a map.
-    pub(super) fn entries(&self) -> &[Entry] {
+    pub(crate) fn entries(&self) -> &[Entry] {
         match &self.form {
             Form::Map(entries) => entries,
             _ => &[],
@@ -91,7 +91,7 @@ impl Node {
     }
 
     /// What this is, for messages.
-    pub(super) fn described(&self) -> String {
+    pub(crate) fn described(&self) -> String {
         match &self.form {
             Form::List(_) => "a list".to_owned(),
             Form::Map(_) => "a map".to_owned(),
@@ -105,7 +105,7 @@ impl Node {
 }
 
 /// Reads a document. None when there is nothing to go on with; the report says why.
-pub(super) fn parse(source: &str, report: &mut Report) -> Option<Node> {
+pub(crate) fn parse(source: &str, report: &mut Report) -> Option<Node> {
     let mut builder = Builder::default();
     match builder.build(source, report) {
         Ok(()) => {}
@@ -332,8 +332,8 @@ fn origin_of(text: &str) -> Origin {
 
 /// A part of the document together with the way to it, which is spelled out only when a mistake asks for it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct At<'a> {
-    pub(super) node: &'a Node,
+pub(crate) struct At<'a> {
+    pub(crate) node: &'a Node,
     parent: Option<&'a At<'a>>,
     step: Step<'a>,
 }
@@ -346,22 +346,22 @@ enum Step<'a> {
 }
 
 impl<'a> At<'a> {
-    pub(super) fn root(node: &'a Node) -> Self {
+    pub(crate) fn root(node: &'a Node) -> Self {
         Self { node, parent: None, step: Step::Root }
     }
 
     /// The same place with another node, such as the one in which `${…}` is replaced.
-    pub(super) fn with(self, node: &'a Node) -> Self {
+    pub(crate) fn with(self, node: &'a Node) -> Self {
         Self { node, ..self }
     }
 
     /// The value of a key, when this is a map that has it.
-    pub(super) fn get(&'a self, key: &str) -> Option<At<'a>> {
+    pub(crate) fn get(&'a self, key: &str) -> Option<At<'a>> {
         self.entries().find(|(name, _)| *name == key).map(|(_, at)| at)
     }
 
     /// The keys and values; none unless this is a map.
-    pub(super) fn entries(&'a self) -> impl Iterator<Item = (&'a str, At<'a>)> {
+    pub(crate) fn entries(&'a self) -> impl Iterator<Item = (&'a str, At<'a>)> {
         self.node.entries().iter().map(|entry| {
             let step = Step::Key(&entry.key, entry.key_place);
             (entry.key.as_str(), At { node: &entry.value, parent: Some(self), step })
@@ -369,7 +369,7 @@ impl<'a> At<'a> {
     }
 
     /// The items; none unless this is a list.
-    pub(super) fn items(&'a self) -> impl Iterator<Item = At<'a>> {
+    pub(crate) fn items(&'a self) -> impl Iterator<Item = At<'a>> {
         let items: &[Node] = match &self.node.form {
             Form::List(items) => items,
             _ => &[],
@@ -378,16 +378,16 @@ impl<'a> At<'a> {
     }
 
     /// The text of a scalar that is not broken.
-    pub(super) fn text(&self) -> Option<&'a str> {
+    pub(crate) fn text(&self) -> Option<&'a str> {
         self.node.text()
     }
 
-    pub(super) fn place(&self) -> Place {
+    pub(crate) fn place(&self) -> Place {
         self.node.place
     }
 
     /// Where this begins with its key, when it has one.
-    pub(super) fn key_place(&self) -> Place {
+    pub(crate) fn key_place(&self) -> Place {
         match self.step {
             Step::Key(_, place) => place,
             _ => self.node.place,
@@ -395,7 +395,7 @@ impl<'a> At<'a> {
     }
 
     /// `load.scenarios.list.vus`, `variants[2].name`: list items count from 0.
-    pub(super) fn path(&self) -> String {
+    pub(crate) fn path(&self) -> String {
         let mut path = self.parent.map(At::path).unwrap_or_default();
         match self.step {
             Step::Root => {}

@@ -14,7 +14,7 @@ use crate::cgroup::{Cgroup, Limits};
 use crate::components::gauges::Poller;
 use crate::components::process::{Ended, Process, Spec};
 use crate::components::workshop::Workshop;
-use crate::components::{self, Launch, Place, ready, sidecar};
+use crate::components::{Launch, Place, ready, sidecar};
 use crate::experiment::{BoundService, Ready, Start};
 use crate::progress::{Event, Progress};
 use crate::resolve::resolve;
@@ -70,7 +70,7 @@ impl Bench<'_> {
     /// Errors when a program that a component or a sidecar needs is not on this machine.
     pub(super) fn look_for_programs(&self, services: &[BoundService], folder: &Path) -> Result<(), Error> {
         for place in services.iter().filter_map(|service| Place::of(service, folder)) {
-            for program in components::of(place.component).programs() {
+            for program in place.component.programs() {
                 place.find(program)?;
             }
         }
@@ -94,7 +94,7 @@ impl Bench<'_> {
             Start::Run { command, ready } => of_command(&service, command, ready),
             Start::Component { component, siblings } => {
                 let place = Place::new(&service, component, siblings, folder);
-                components::of(component).prepare(&place, &mut workshop)?
+                component.settings().prepare(&place, &mut workshop)?
             }
         };
         self.spawn(service, launch, trial, progress)
@@ -108,7 +108,7 @@ impl Bench<'_> {
         progress: &mut dyn Progress,
     ) -> Result<Running, Error> {
         let folder = self.scratch_path(trial.id);
-        let again = |place: Place<'_>| components::of(place.component).again(&place, &replica.launch);
+        let again = |place: Place<'_>| place.component.settings().again(&place, &replica.launch);
         let launch = Place::of(&replica.service, &folder).map_or_else(|| replica.launch.clone(), again);
         progress.tell(&Event::Starting { service: &replica.service.name, replica: replica.service.replica });
         self.spawn(replica.service.clone(), launch, trial, progress)
@@ -160,14 +160,14 @@ impl Bench<'_> {
         let Some(place) = Place::of(&replica.service, folder) else { return Ok(()) };
         let mut workshop =
             Workshop { mark: &self.mark, store: &self.store, guard: &mut self.guard, stop: self.stop, progress };
-        components::of(place.component).once_ready(&place, &mut workshop)
+        place.component.settings().once_ready(&place, &mut workshop)
     }
 
     /// Begins to ask the components about themselves.
     pub(super) fn ask(&self, running: &[Running], folder: &Path) -> Result<Vec<Poller>, Error> {
         let mut pollers = Vec::new();
         for place in running.iter().filter_map(|replica| Place::of(&replica.service, folder)) {
-            let Some(gauges) = components::of(place.component).gauges(&place) else { continue };
+            let Some(gauges) = place.component.settings().gauges(&place) else { continue };
             let (name, replica) = (&place.service.name, place.service.replica);
             let started = Poller::start(name, replica, gauges, Arc::clone(&self.store));
             pollers
@@ -244,7 +244,7 @@ impl Bench<'_> {
         let place = Place::of(service, folder);
         let probe = |process: &Process| {
             ready::probe(process, &launch.ready, service.port)?;
-            place.as_ref().map_or(Ok(()), |place| components::of(place.component).is_usable(place))
+            place.as_ref().map_or(Ok(()), |place| place.component.settings().is_usable(place))
         };
         ready::wait(&mut last.process, &probe, service.ready_timeout, &mut meanwhile)
     }

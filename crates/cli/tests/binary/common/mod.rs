@@ -168,6 +168,16 @@ pub(crate) fn nothing_is_left(bench: &Bench, run: &Path) {
     eventually("the removal of every scratch folder of the run", || bench.scratch().is_empty());
 }
 
+/// Processes that work in the scratch space of a test: a server leaves no other trace.
+pub(crate) fn working(bench: &Bench) -> Vec<i32> {
+    let scratch = bench.path("tmp").canonicalize().unwrap();
+    let is_there = |pid: &i32| {
+        std::fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|folder: PathBuf| folder.starts_with(&scratch))
+    };
+    let processes = std::fs::read_dir("/proc").unwrap();
+    processes.filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok()).filter(is_there).collect()
+}
+
 /// A port that nothing listens on now, and that no outgoing connection is given.
 pub(crate) fn free_port() -> u16 {
     let is_free = |port: &u16| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok();

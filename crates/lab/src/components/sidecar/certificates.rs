@@ -21,7 +21,7 @@ pub(super) struct Files {
     pub(super) ca: PathBuf,
     /// The service's certificate.
     pub(super) certificate: PathBuf,
-    /// Its key. HAProxy looks for it under this name beside the certificate.
+    /// Its key. Some proxies look for it under this name beside the certificate.
     pub(super) key: PathBuf,
 }
 

@@ -8,9 +8,23 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::Plan;
 use super::certificates::Files;
 use super::hops::Hop;
+use super::{Kind, LogBound, Plan};
+use crate::experiment::Ready;
+use crate::programs::Program;
+
+pub(super) static KIND: Kind = Kind {
+    name: "envoy",
+    program: Some(&PROGRAM),
+    ready: || Ready::Tcp,
+    access_log: LogBound::Ours,
+    look: |_, _| Ok(()),
+    command: |program, plan| Ok(command(program, plan.write("envoy.json", &render(plan))?)),
+};
+
+static PROGRAM: Program =
+    Program { name: "Envoy", used_for: "sidecars", binary: "envoy", tools: &[], folders: &[], package: "" };
 
 /// Connections of a hop to its upstream, and requests that wait for one.
 const UPSTREAM_CONNECTIONS_MAX: u32 = 1_024;
@@ -168,4 +182,16 @@ fn address(address: SocketAddr) -> Value {
 
 fn cluster_name(number: usize) -> String {
     format!("hop-{number}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{is_bare, is_golden};
+    use super::render;
+
+    #[test]
+    fn what_is_written() {
+        is_golden("envoy.json", render);
+        is_bare(render, "access_log\": []");
+    }
 }

@@ -6,9 +6,20 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use super::Plan;
 use super::certificates::Files;
 use super::hops::Hop;
+use super::{Kind, LogBound, Plan};
+use crate::components::haproxy::PROGRAM;
+use crate::experiment::Ready;
+
+pub(super) static KIND: Kind = Kind {
+    name: "haproxy",
+    program: Some(&PROGRAM),
+    ready: || Ready::Tcp,
+    access_log: LogBound::Own,
+    look: |_, _| Ok(()),
+    command: |program, plan| Ok(command(program, plan.write("haproxy.cfg", &render(plan))?)),
+};
 
 /// Connections of all hops together.
 const CONNECTIONS_MAX: u32 = 16_384;
@@ -85,4 +96,36 @@ fn reach(files: &Files, name: &str, hop: &Hop) -> String {
 fn quoted(path: &Path) -> String {
     let text = path.to_string_lossy();
     format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::super::tests::{carries, is_bare, is_golden, written};
+    use super::*;
+    use crate::experiment::Protocol;
+
+    #[test]
+    fn what_is_written() {
+        is_golden("haproxy.cfg", render);
+        is_bare(render, "ssl-");
+    }
+
+    #[test]
+    fn it_carries_requests() {
+        let Ok(found) = PROGRAM.find() else {
+            return narrows_testing::skip("haproxy is missing (Debian package haproxy)");
+        };
+        let program = found.path.to_string_lossy().into_owned();
+        for protocol in [Protocol::Http, Protocol::Tcp] {
+            carries(protocol, |plan| {
+                let config = written(plan, "haproxy.cfg", &render(plan));
+                let checked = Command::new(&program).args(["-c", "-f", &config]).output().unwrap();
+                let said = String::from_utf8_lossy(&checked.stderr);
+                assert!(checked.status.success() && !said.contains("WARNING"), "{said}");
+                command(program.clone(), config)
+            });
+        }
+    }
 }

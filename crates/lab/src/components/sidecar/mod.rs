@@ -15,6 +15,7 @@ mod nginx;
 #[cfg(test)]
 mod tests;
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -23,8 +24,8 @@ use rustix::process::Signal;
 
 use super::gauges::Gauges;
 use crate::Error;
-use crate::experiment::{BoundService, BoundSidecar, Proxy, Ready, Restart, Start};
-use crate::programs::{self, Program};
+use crate::experiment::{BoundService, BoundSidecar, Ready, Restart, Start};
+use crate::programs::Program;
 use access_log::AccessLog;
 use certificates::Files;
 use hops::Hop;
@@ -35,6 +36,60 @@ const CERTIFICATES: &str = "certificates";
 const READY_PATIENCE: Duration = Duration::from_secs(30);
 /// Longer than the drain of any of the proxies.
 const STOP_PATIENCE: Duration = Duration::from_secs(5);
+
+/// A kind of proxy that can stand beside a replica.
+pub struct Kind {
+    /// As experiments name it.
+    pub(crate) name: &'static str,
+    /// None for the one that is part of this program.
+    program: Option<&'static Program>,
+    /// What tells that it listens. A connection would be passed on to a replica that is not there yet, so the proxy's
+    /// word is better where it gives one.
+    ready: fn() -> Ready,
+    /// Who keeps its access log within bounds.
+    access_log: LogBound,
+    /// Errors when the sidecar of that name cannot have these hops on this machine.
+    look: fn(&str, &[Hop]) -> Result<(), Error>,
+    /// Writes its configuration and says how the program is started with it.
+    command: fn(String, &Plan) -> Result<Vec<String>, Error>,
+}
+
+/// Who keeps an access log within bounds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LogBound {
+    /// The proxy itself.
+    Own,
+    /// [`AccessLog`].
+    Ours,
+}
+
+/// All kinds, in the order in which messages list them. A new one has its `mod` line above and its line here.
+const ALL: &[&Kind] = &[&narrows::KIND, &haproxy::KIND, &nginx::KIND, &envoy::KIND];
+
+/// What stands for no sidecar where a kind is named.
+pub(crate) const NONE: &str = "none";
+
+/// What can stand for a kind: [`NONE`] and the names of all.
+pub(crate) static NAMES: [&str; 1 + ALL.len()] = {
+    let mut names = [NONE; 1 + ALL.len()];
+    let mut at = 0;
+    while at < ALL.len() {
+        names[1 + at] = ALL[at].name;
+        at += 1;
+    }
+    names
+};
+
+/// The kind of that name; none for [`NONE`] and names of no kind.
+pub(crate) fn named(name: &str) -> Option<&'static Kind> {
+    ALL.iter().copied().find(|kind| kind.name == name)
+}
+
+impl fmt::Debug for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
 
 /// What a configuration is written from.
 #[derive(Debug)]
@@ -60,23 +115,20 @@ pub(crate) fn certify(services: &[BoundService], trial_folder: &Path) -> Result<
 /// Errors when the proxy of a sidecar is not on this machine, or cannot do what is asked of it.
 pub(crate) fn look_for_program(service: &BoundService) -> Result<(), Error> {
     let Some(sidecar) = &service.sidecar else { return Ok(()) };
-    program(service, sidecar)?;
-    if sidecar.proxy == Proxy::Nginx && hops::of(service, sidecar).iter().any(Hop::is_tcp) {
-        nginx::stream_module(&sidecar_name(&service.name))?;
-    }
-    Ok(())
+    program(service, sidecar.proxy)?;
+    (sidecar.proxy.look)(&sidecar_name(&service.name), &hops::of(service, sidecar))
 }
 
 /// The sidecar of a replica as a service to be started before it; none when it has none.
 pub(crate) fn companion(service: &BoundService, trial_folder: &Path) -> Result<Option<BoundService>, Error> {
     let Some(sidecar) = &service.sidecar else { return Ok(None) };
     let plan = plan(service, sidecar, trial_folder)?;
-    let command = command(service, sidecar, &plan)?;
+    let command = (sidecar.proxy.command)(program(service, sidecar.proxy)?, &plan)?;
     Ok(Some(BoundService {
         name: plan.service,
         replica: service.replica,
         port: sidecar.port,
-        start: Start::Run { command, ready: ready(sidecar.proxy) },
+        start: Start::Run { command, ready: (sidecar.proxy.ready)() },
         cwd: plan.folder,
         env: Vec::new(),
         setup: Vec::new(),
@@ -96,7 +148,7 @@ pub(crate) fn companion(service: &BoundService, trial_folder: &Path) -> Result<O
 pub(crate) fn gauges(service: &BoundService, trial_folder: &Path) -> Option<Box<dyn Gauges>> {
     let sidecar = service.sidecar.as_ref().filter(|sidecar| sidecar.has_access_log)?;
     let path = access_log_in(&folder(service, trial_folder));
-    matches!(sidecar.proxy, Proxy::Nginx | Proxy::Envoy).then(|| Box::new(AccessLog::new(path)) as Box<dyn Gauges>)
+    (sidecar.proxy.access_log == LogBound::Ours).then(|| Box::new(AccessLog::new(path)) as Box<dyn Gauges>)
 }
 
 fn plan(service: &BoundService, sidecar: &BoundSidecar, trial_folder: &Path) -> Result<Plan, Error> {
@@ -112,53 +164,30 @@ fn plan(service: &BoundService, sidecar: &BoundSidecar, trial_folder: &Path) -> 
     })
 }
 
-fn command(service: &BoundService, sidecar: &BoundSidecar, plan: &Plan) -> Result<Vec<String>, Error> {
-    let write = |name: &str, text: String| {
-        let path = plan.folder.join(name);
+impl Plan {
+    /// Writes a file into its folder. Returns the path.
+    fn write(&self, name: &str, text: &str) -> Result<String, Error> {
+        let path = self.folder.join(name);
         std::fs::write(&path, text).map_err(|source| Error::File { what: "write", path: path.clone(), source })?;
-        Ok::<_, Error>(path.to_string_lossy().into_owned())
-    };
-    let program = program(service, sidecar)?.unwrap_or_else(|| "narrows".to_owned());
-    Ok(match sidecar.proxy {
-        Proxy::None | Proxy::Narrows => narrows::command(program, write("sidecar.json", narrows::render(plan))?),
-        Proxy::Haproxy => haproxy::command(program, write("haproxy.cfg", haproxy::render(plan))?),
-        Proxy::Nginx => {
-            let module =
-                if plan.hops.iter().any(Hop::is_tcp) { Some(nginx::stream_module(&plan.service)?) } else { None };
-            nginx::command(
-                program,
-                write("nginx.conf", nginx::render(plan, module.as_deref(), nginx::Rights::own()))?,
-                plan,
-            )
-        }
-        Proxy::Envoy => envoy::command(program, write("envoy.json", envoy::render(plan))?),
-    })
-}
-
-/// What tells that it listens. A connection would be passed on to a replica that is not there yet, so the proxy's word
-/// is better where it gives one.
-fn ready(proxy: Proxy) -> Ready {
-    match proxy {
-        Proxy::None | Proxy::Narrows => Ready::Log { text: "inbound listens on".to_owned() },
-        Proxy::Haproxy | Proxy::Nginx | Proxy::Envoy => Ready::Tcp,
+        Ok(path.to_string_lossy().into_owned())
     }
 }
 
-/// Where the proxy lies; none for the one that is part of this program.
-fn program(service: &BoundService, sidecar: &BoundSidecar) -> Result<Option<String>, Error> {
-    let program: &'static Program = match sidecar.proxy {
-        Proxy::None | Proxy::Narrows => return Ok(None),
-        Proxy::Haproxy => &programs::HAPROXY,
-        Proxy::Nginx => &programs::NGINX,
-        Proxy::Envoy => &programs::ENVOY,
-    };
+/// Where the proxy lies; `narrows` for the one that is part of this program.
+fn program(service: &BoundService, kind: &Kind) -> Result<String, Error> {
+    let Some(program) = kind.program else { return Ok("narrows".to_owned()) };
     let found = program.find().map_err(|missing| Error::NoProgram {
         service: sidecar_name(&service.name),
         program: missing.binary.to_owned(),
         places: missing.places,
         package: program.package,
     })?;
-    Ok(Some(found.path.to_string_lossy().into_owned()))
+    Ok(found.path.to_string_lossy().into_owned())
+}
+
+/// Programs that are sidecars.
+pub(crate) fn programs() -> impl Iterator<Item = &'static Program> {
+    ALL.iter().filter_map(|kind| kind.program)
 }
 
 /// An error about a sidecar.

@@ -2,8 +2,18 @@
 
 use serde_json::{Value, json};
 
-use super::Plan;
 use super::hops::{Direction, Hop};
+use super::{Kind, LogBound, Plan};
+use crate::experiment::Ready;
+
+pub(super) static KIND: Kind = Kind {
+    name: "narrows",
+    program: None,
+    ready: || Ready::Log { text: "inbound listens on".to_owned() },
+    access_log: LogBound::Own,
+    look: |_, _| Ok(()),
+    command: |program, plan| Ok(command(program, plan.write("sidecar.json", &render(plan))?)),
+};
 
 pub(super) fn command(program: String, config: String) -> Vec<String> {
     vec![program, "engine".to_owned(), "sidecar".to_owned(), "--config".to_owned(), config]
@@ -30,4 +40,16 @@ fn hop(hop: &Hop) -> Value {
         "upstream_tls": hop.upstream_tls.is_some(),
         "upstream_name": hop.upstream_tls,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{is_bare, is_golden};
+    use super::render;
+
+    #[test]
+    fn what_is_written() {
+        is_golden("sidecar.json", render);
+        is_bare(render, "_tls\"");
+    }
 }

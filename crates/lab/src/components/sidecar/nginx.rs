@@ -6,10 +6,25 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use super::Plan;
 use super::certificates::Files;
 use super::hops::Hop;
+use super::{Kind, LogBound, Plan};
 use crate::Error;
+use crate::components::nginx::PROGRAM;
+use crate::experiment::Ready;
+
+pub(super) static KIND: Kind = Kind {
+    name: "nginx",
+    program: Some(&PROGRAM),
+    ready: || Ready::Tcp,
+    access_log: LogBound::Ours,
+    look: |service, hops| stream_module_for(service, hops).map(drop),
+    command: |program, plan| {
+        let module = stream_module_for(&plan.service, &plan.hops)?;
+        let config = plan.write("nginx.conf", &render(plan, module.as_deref(), Rights::own()))?;
+        Ok(command(program, config, plan))
+    },
+};
 
 /// Connections of all hops together, to both sides.
 const CONNECTIONS_MAX: u32 = 16_384;
@@ -38,6 +53,11 @@ impl Rights {
 pub(super) fn command(program: String, config: String, plan: &Plan) -> Vec<String> {
     let folder = plan.folder.to_string_lossy().into_owned();
     [program, "-c".to_owned(), config, "-p".to_owned(), folder, "-e".to_owned(), "stderr".to_owned()].to_vec()
+}
+
+/// The module for TCP hops where there are any.
+fn stream_module_for(service: &str, hops: &[Hop]) -> Result<Option<PathBuf>, Error> {
+    if hops.iter().any(Hop::is_tcp) { stream_module(service).map(Some) } else { Ok(None) }
 }
 
 /// Where the module for TCP hops lies. Errors, with the package that has it, where it does not.
@@ -191,4 +211,50 @@ fn line(text: &mut String, depth: usize, words: &str) {
 fn quoted(path: &Path) -> String {
     let text = path.to_string_lossy();
     format!("'{}'", text.replace('\\', r"\\").replace('\'', r"\'"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::super::tests::{carries, is_bare, is_golden, written};
+    use super::*;
+    use crate::experiment::Protocol;
+
+    #[test]
+    fn what_is_written() {
+        let module = Path::new("/usr/lib/nginx/modules/ngx_stream_module.so");
+        is_golden("nginx.conf", |plan| render(plan, Some(module), Rights::Other));
+        is_bare(|plan| render(plan, None, Rights::Root).replace("access_log off", ""), "ssl_protocols");
+    }
+
+    #[test]
+    fn it_carries_requests() {
+        let Ok(found) = PROGRAM.find() else {
+            return narrows_testing::skip("nginx is missing (Debian package nginx-light)");
+        };
+        let program = found.path.to_string_lossy().into_owned();
+        let module = stream_module("a").ok();
+        let protocols = if module.is_some() { &[Protocol::Http, Protocol::Tcp][..] } else { &[Protocol::Http] };
+        for protocol in protocols {
+            carries(*protocol, |plan| {
+                let module = module.as_deref().filter(|_| *protocol == Protocol::Tcp);
+                let config = written(plan, "nginx.conf", &render(plan, module, Rights::own()));
+                let command = command(program.clone(), config, plan);
+                let checked = Command::new(&program).args(&command[1..]).arg("-t").output().unwrap();
+                let said = String::from_utf8_lossy(&checked.stderr);
+                assert!(checked.status.success() && !said.contains("[warn]"), "{said}");
+                command
+            });
+        }
+    }
+
+    #[test]
+    fn a_missing_module_is_told_with_its_package() {
+        if let Err(error) = stream_module("name.sidecar") {
+            let told = (error.to_string(), error.hint().unwrap_or_default());
+            assert!(told.0.starts_with("name.sidecar: `ngx_stream_module.so` is not on this machine"), "{told:?}");
+            assert!(told.1.contains("apt-get install libnginx-mod-stream"), "{told:?}");
+        }
+    }
 }

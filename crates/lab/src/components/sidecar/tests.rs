@@ -53,37 +53,23 @@ fn example() -> Plan {
     }
 }
 
-#[test]
-fn each_proxy_is_told_the_same_in_its_own_words() {
-    let module = Path::new("/usr/lib/nginx/modules/ngx_stream_module.so");
-    let written = [
-        ("sidecar.json", narrows::render(&example())),
-        ("haproxy.cfg", haproxy::render(&example())),
-        ("nginx.conf", nginx::render(&example(), Some(module), nginx::Rights::Other)),
-        ("envoy.json", envoy::render(&example())),
-    ];
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/components/sidecar/golden");
-    let others =
-        written.into_iter().filter(|(name, text)| std::fs::read_to_string(folder.join(name)).unwrap() != *text);
-    let others: Vec<String> = others.map(|(name, text)| format!("=== {name}\n{text}")).collect();
-    assert!(others.is_empty(), "{}", others.concat());
+/// What is written for the example is the file of that name in `golden/`.
+pub(super) fn is_golden(name: &str, render: impl Fn(&Plan) -> String) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/components/sidecar/golden").join(name);
+    let text = render(&example());
+    assert!(std::fs::read_to_string(path).unwrap() == text, "=== {name}\n{text}");
 }
 
-#[test]
-fn without_tls_and_log_there_is_nothing_of_them() {
+/// Without TLS and log there is nothing of them in what is written, apart from these `words`.
+pub(super) fn is_bare(render: impl Fn(&Plan) -> String, words: &str) {
     let mut plan = example();
     plan.tls = None;
     plan.access_log = None;
     plan.hops = vec![hop("inbound", Direction::Inbound, 4001, 4000)];
-    for text in [
-        narrows::render(&plan).replace("_tls\"", ""),
-        haproxy::render(&plan).replace("ssl-", ""),
-        nginx::render(&plan, None, nginx::Rights::Root).replace("ssl_protocols", "").replace("access_log off", ""),
-        envoy::render(&plan).replace("access_log\": []", ""),
-    ] {
-        let stray = ["ssl", "tls\": {", "certificate", "access.log", "backing-file", "stream {", "Tls"];
-        assert!(stray.iter().all(|word| !text.contains(word)), "{text}");
-    }
+    let text = render(&plan);
+    let rest = text.replace(words, "");
+    let stray = ["ssl", "tls\": {", "certificate", "access.log", "backing-file", "stream {", "Tls"];
+    assert!(stray.iter().all(|word| !rest.contains(word)), "{text}");
 }
 
 /// A child that is killed with its workers, and waited for, when dropped.
@@ -150,7 +136,7 @@ fn await_port(port: u16, folder: &Path) {
 
 /// A caller's and a callee's sidecar, with mutual TLS between them, before a server: one request goes all the way; the
 /// port between them takes nobody else.
-fn carries(protocol: Protocol, start: impl Fn(&Plan) -> Vec<String>) {
+pub(super) fn carries(protocol: Protocol, start: impl Fn(&Plan) -> Vec<String>) {
     let root = tempfile::tempdir().unwrap();
     certificates::make(root.path(), &["a", "b", "c"]).unwrap();
     let (outer, trusting, inner) = (free_port(), free_port(), free_port());
@@ -178,55 +164,8 @@ fn carries(protocol: Protocol, start: impl Fn(&Plan) -> Vec<String>) {
     drop(running);
 }
 
-fn written(plan: &Plan, name: &str, text: &str) -> String {
+pub(super) fn written(plan: &Plan, name: &str, text: &str) -> String {
     let path = plan.folder.join(name);
     std::fs::write(&path, text).unwrap();
     path.to_string_lossy().into_owned()
-}
-
-#[test]
-fn haproxy_carries_requests() {
-    let Ok(found) = programs::HAPROXY.find() else {
-        return narrows_testing::skip("haproxy is missing (Debian package haproxy)");
-    };
-    let program = found.path.to_string_lossy().into_owned();
-    for protocol in [Protocol::Http, Protocol::Tcp] {
-        carries(protocol, |plan| {
-            let config = written(plan, "haproxy.cfg", &haproxy::render(plan));
-            let checked = Command::new(&program).args(["-c", "-f", &config]).output().unwrap();
-            let said = String::from_utf8_lossy(&checked.stderr);
-            assert!(checked.status.success() && !said.contains("WARNING"), "{said}");
-            haproxy::command(program.clone(), config)
-        });
-    }
-}
-
-#[test]
-fn nginx_carries_requests() {
-    let Ok(found) = programs::NGINX.find() else {
-        return narrows_testing::skip("nginx is missing (Debian package nginx-light)");
-    };
-    let program = found.path.to_string_lossy().into_owned();
-    let module = nginx::stream_module("a").ok();
-    let protocols = if module.is_some() { &[Protocol::Http, Protocol::Tcp][..] } else { &[Protocol::Http] };
-    for protocol in protocols {
-        carries(*protocol, |plan| {
-            let module = module.as_deref().filter(|_| *protocol == Protocol::Tcp);
-            let config = written(plan, "nginx.conf", &nginx::render(plan, module, nginx::Rights::own()));
-            let command = nginx::command(program.clone(), config, plan);
-            let checked = Command::new(&program).args(&command[1..]).arg("-t").output().unwrap();
-            let said = String::from_utf8_lossy(&checked.stderr);
-            assert!(checked.status.success() && !said.contains("[warn]"), "{said}");
-            command
-        });
-    }
-}
-
-#[test]
-fn a_missing_module_is_told_with_its_package() {
-    if let Err(error) = nginx::stream_module("name.sidecar") {
-        let told = (error.to_string(), error.hint().unwrap_or_default());
-        assert!(told.0.starts_with("name.sidecar: `ngx_stream_module.so` is not on this machine"), "{told:?}");
-        assert!(told.1.contains("apt-get install libnginx-mod-stream"), "{told:?}");
-    }
 }

@@ -1,14 +1,14 @@
 //! Services that are components, and the proxies beside services: what can be written, and what becomes of it.
 
-use std::time::Duration;
-
 use insta::assert_snapshot;
 
 use super::*;
 
+const RUN: &str = "run: [web, --port, \"${port}\"]";
+
 const CHAIN: &str = r#"
 experiment: chain
-parameters: { proxy: haproxy, base: customers }
+parameters: { proxy: narrows, base: customers }
 system:
   services:
     db:
@@ -64,13 +64,31 @@ fn run_of(service: &BoundService) -> String {
     }
 }
 
+/// The one service of a small file, bound.
+pub(crate) fn service(written: &str) -> BoundService {
+    bound_from(&with(RUN, written), 0).1.services.remove(0)
+}
+
+/// The component of that service.
+pub(crate) fn component(written: &str) -> BoundComponent {
+    match service(written).start {
+        Start::Component { component, .. } => component,
+        Start::Run { .. } => panic!("a component"),
+    }
+}
+
+/// The mistakes in what is written about that service.
+pub(crate) fn mistakes(written: &str) -> String {
+    told(&with(RUN, written))
+}
+
 #[test]
 fn without_sidecars_everyone_is_told_the_same_ports() {
     let (replicas, trial) = bound(1);
     assert!(replicas.iter().all(|replica| replica.further == 0), "{replicas:?}");
     let shown: Vec<String> = trial.services.iter().map(run_of).collect();
     assert_snapshot!(shown.join("\n"), @r#"
-    Postgres(Postgres { database: "customers", sql: [], settings: [("shared_buffers", "64MB"), ("max_connections", "100")] })
+    Postgres { database: "customers", sql: [], settings: [("shared_buffers", "64MB"), ("max_connections", "100")] }
     --port 200 postgres://postgres@127.0.0.1:100/customers http://127.0.0.1:200
     --port 300 postgres://postgres@127.0.0.1:100/customers http://127.0.0.1:200
     --port 400 http://127.0.0.1:200,http://127.0.0.1:300 100
@@ -104,7 +122,7 @@ fn with_sidecars_everyone_is_told_its_own_proxys_listeners() {
 fn sidecars_speak_tls_where_both_ends_do() {
     let (_, trial) = bound(0);
     let sidecar = trial.services[2].sidecar.as_ref().unwrap();
-    assert_eq!((sidecar.proxy, sidecar.port, sidecar.tls_port), (Proxy::Haproxy, 300, Some(302)));
+    assert_eq!((sidecar.proxy.name, sidecar.port, sidecar.tls_port), ("narrows", 300, Some(302)));
     assert_eq!((sidecar.protocol, sidecar.has_access_log), (Protocol::Http, true));
     assert_eq!((sidecar.cpus, sidecar.memory_bytes), (Some(0.2), Some(64 << 20)));
     let shown = |sidecar: &BoundSidecar| {
@@ -122,7 +140,6 @@ fn sidecars_speak_tls_where_both_ends_do() {
 
 #[test]
 fn mistakes_about_components_are_told_at_their_places() {
-    let service = |text: &str| told(&with("run: [web, --port, \"${port}\"]", text));
     let cases = [
         "postgress: {}",
         "postgres: {}\n      run: [web]",
@@ -134,10 +151,10 @@ fn mistakes_about_components_are_told_at_their_places() {
         "postgres: {}\n      ready: GET /",
         "postgres: {}\n      ready: { log: up, timeout: 2m }",
         "run: [web]\n      sidecar: {}",
-        "run: [web]\n      sidecar: { proxy: squid, tls: perhaps }",
+        "run: [web]\n      sidecar: { proxy: none, tls: perhaps }",
     ];
-    let shown: Vec<String> = cases.iter().map(|case| format!("--- {case}\n{}", service(case))).collect();
-    assert!(service("cpus: 1").contains("system.services.web: one of `run`, `postgres`"));
+    let shown: Vec<String> = cases.iter().map(|case| format!("--- {case}\n{}", mistakes(case))).collect();
+    assert!(mistakes("cpus: 1").contains("system.services.web: one of `run`, `postgres`"));
     assert_snapshot!(shown.concat(), @r#"
     --- postgress: {}
     e.yaml:6:7: system.services.web: unknown key `postgress`
@@ -180,88 +197,12 @@ fn mistakes_about_components_are_told_at_their_places() {
           sidecar: {}
     e.yaml:7:7: system.services.web.sidecar: `proxy` is missing
     --- run: [web]
-          sidecar: { proxy: squid, tls: perhaps }
-    e.yaml:7:25: system.services.web.sidecar.proxy: expected one of `none`, `narrows`, `haproxy`, `nginx`, `envoy`, found "squid"
-    e.yaml:7:37: system.services.web.sidecar.tls: expected `true` or `false`, found "perhaps"
+          sidecar: { proxy: none, tls: perhaps }
+    e.yaml:7:36: system.services.web.sidecar.tls: expected `true` or `false`, found "perhaps"
     "#);
-    assert_eq!(service("postgres: {}\n      ready: { timeout: 2m }\n      replicas: 2\n      env: { TZ: UTC }"), "");
-}
-
-const PROXIES: &str = r#"
-experiment: proxies
-parameters: { balance: least_conn }
-system:
-  services:
-    db: { galera: { nodes: 1 } }
-    other: { galera: { nodes: 1 }, ready: { timeout: 5s } }
-    shop: { run: [shop, "${port}"], replicas: 2 }
-    front:
-      haproxy:
-        upstreams: { shop: "${shop.urls}", nobody: "http://127.0.0.1:9" }
-        to: shop
-        balance: "${balance}"
-        key: [client_address, cookie]
-        cookie: route
-        sticky: at
-        max_connections: 5
-        health: { request: "GET /health", interval: 500ms, fall: 4 }
-    plain: { nginx: { upstreams: { shop: "${shop.urls}" }, to: shop } }
-load: { target: front, scenarios: { main: { model: constant-vus, vus: 1, duration: 1s, request: "GET /" } } }
-variants: [{ name: fewest }, { name: hashed, balance: hash }]
-"#;
-
-#[test]
-fn proxies_have_keys_in_common() {
-    let BoundComponent::Haproxy(haproxy) = bound_component(PROXIES, 1, 4) else { panic!("haproxy") };
-    assert_eq!(haproxy.routing.upstreams, ["127.0.0.1:300", "127.0.0.1:400"]);
-    assert_eq!(haproxy.routing.balance, Balance::Hash(vec![HashKey::ClientAddress, HashKey::Cookie]));
-    assert_eq!((haproxy.sticky.as_deref(), haproxy.max_connections), (Some("at"), Some(5)));
-    let request = Some(("GET".to_owned(), "/health".to_owned()));
-    assert_eq!(haproxy.health, Health { request, interval: Duration::from_millis(500), fall: 4, rise: 2 });
-    let BoundComponent::Nginx(nginx) = bound_component(PROXIES, 1, 5) else { panic!("nginx") };
-    let upstreams = haproxy.routing.upstreams.clone();
-    assert_eq!(nginx.routing, Routing { upstreams, balance: Balance::RoundRobin, cookie: None, keepalive: 32 });
-    let BoundComponent::Haproxy(haproxy) = bound_component(PROXIES, 0, 4) else { panic!("haproxy") };
-    assert_eq!(haproxy.routing.balance, Balance::LeastConnections);
-}
-
-fn bound_component(source: &str, variant: usize, at: usize) -> BoundComponent {
-    match bound_from(source, variant).1.services.swap_remove(at).start {
-        Start::Component { component, .. } => component,
-        Start::Run { .. } => panic!("a component"),
-    }
-}
-
-#[test]
-fn a_component_may_take_its_own_time_to_be_ready_unless_the_file_says_otherwise() {
-    let (_, trial) = bound_from(PROXIES, 0);
-    let seconds: Vec<u64> = trial.services.iter().map(|service| service.ready_timeout.as_secs()).collect();
-    assert_eq!(seconds, [120, 5, 30, 30, 30, 30]);
-}
-
-#[test]
-fn mistakes_about_proxies_are_told() {
-    for proxy in ["nginx", "haproxy"] {
-        for (settings, expected) in [
-            ("to: all", "`upstreams` is missing"),
-            ("upstreams: { all: \"http://127.0.0.1:1\" }, to: al", "expected a name of `upstreams`, found `al`"),
-            ("upstreams: { all: \"127.0.0.1:1\" }, to: all", "expected URLs http://HOST:PORT with commas between"),
-            (
-                "upstreams: { all: \"http://127.0.0.1:1\" }, to: all, balance: hash, key: [cookie]",
-                "a cookie is hashed, and none is named",
-            ),
-            (
-                "upstreams: { all: \"http://127.0.0.1:1\" }, to: all, cookie: a-b",
-                "expected letters, digits and `_`, found `a-b`",
-            ),
-        ] {
-            let said = told(&with("run: [web, --port, \"${port}\"]", &format!("{proxy}: {{ {settings} }}")));
-            assert!(said.contains(expected), "{proxy}: {settings}: {said}");
-        }
-    }
-    let sticky = "nginx: { upstreams: { all: \"http://127.0.0.1:1\" }, to: all, sticky: at }";
-    let said = told(&with("run: [web, --port, \"${port}\"]", sticky));
-    assert!(said.contains("unknown key `sticky`"), "{said}");
+    let unknown = mistakes("run: [web]\n      sidecar: { proxy: squid }");
+    assert!(unknown.contains("expected one of `none`, `narrows`, "), "{unknown}");
+    assert_eq!(mistakes("postgres: {}\n      ready: { timeout: 2m }\n      replicas: 2\n      env: { TZ: UTC }"), "");
 }
 
 /// A chain whose load lasts ten seconds, with faults.

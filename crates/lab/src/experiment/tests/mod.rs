@@ -2,7 +2,7 @@
 
 use super::*;
 
-mod components;
+pub(crate) mod components;
 mod mistakes;
 mod trials;
 

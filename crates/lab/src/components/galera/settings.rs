@@ -1,30 +1,26 @@
 //! `galera:`: what can be written about a cluster of MariaDB servers. Its nodes are the replicas of the service.
 
-use rustix::process::Signal;
+use std::path::Path;
 
-use super::super::grammar::{default, optional};
-use super::super::kind::Kind;
-use super::super::read;
-use super::super::shape::{Map, Scope, Shape};
-use super::mariadb::{self, Mariadb};
-use super::{BoundComponent, Entry, Protocol, sql};
+use crate::components::mariadb::settings::{self as mariadb, Mariadb};
+use crate::components::{server_settings, sql};
+use crate::experiment::grammar::{default, optional};
+use crate::experiment::kind::Kind;
+use crate::experiment::mistake::Report;
+use crate::experiment::shape::{Map, Scope, Shape};
+use crate::experiment::tree::At;
 
-/// Ports of a node beside that of its clients: the group's, and those at which it is brought up to date, in parts and
-/// as a whole.
-const FURTHER_PORTS: usize = 3;
-/// How long a node may take until it has what the others have, unless the file says otherwise.
-const JOIN_TIMEOUT: &str = "2m";
 /// A cluster of more would need a machine of more.
 const NODES_MAX: u64 = 9;
 
 /// A cluster's settings in one trial.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Galera {
+pub(super) struct Galera {
     /// What each node is.
-    pub node: Mariadb,
+    pub(super) node: Mariadb,
 }
 
-pub(in crate::experiment) static SHAPE: Shape = Shape::Map(Map::of(&[
+pub(super) static SHAPE: Shape = Shape::Map(Map::of(&[
     default(
         "nodes",
         &Shape::Scalar(Kind::Whole(1, NODES_MAX), Scope::Parameters),
@@ -37,23 +33,17 @@ pub(in crate::experiment) static SHAPE: Shape = Shape::Map(Map::of(&[
         &sql::FILES,
         "Files of SQL, relative to the experiment file's folder. They are run on the first node, one after the other, before the others join it.",
     ),
-    optional("settings", &sql::SETTINGS, "Settings of `[mysqld]` of every node, such as `wsrep_slave_threads: 2`."),
+    optional(
+        "settings",
+        &server_settings::SHAPE,
+        "Settings of `[mysqld]` of every node, such as `wsrep_slave_threads: 2`.",
+    ),
 ]));
 
-pub(super) static ENTRY: Entry = Entry {
-    key: "galera",
-    protocol: Protocol::Tcp,
-    stop_signal: Signal::TERM,
-    ready_timeout: JOIN_TIMEOUT,
-    further_ports: FURTHER_PORTS,
-    replicas: |at| read::whole(at, "nodes"),
-    url: mariadb::url,
-    check_files: sql::check_files,
-    read: |at, dir, report| {
-        let node = mariadb::server(at, dir, is_free, report)?;
-        Some(BoundComponent::Galera(Galera { node }))
-    },
-};
+/// A cluster's settings. None when a mistake was told.
+pub(super) fn from_file(at: At<'_>, dir: &Path, report: &mut Report) -> Option<Galera> {
+    Some(Galera { node: mariadb::server(at, dir, is_free, report)? })
+}
 
 /// How the nodes find each other is Narrows' to say; how they work is free.
 fn is_free(setting: &str) -> bool {
@@ -73,4 +63,16 @@ fn is_free(setting: &str) -> bool {
         "innodb_autoinc_lock_mode",
     ];
     mariadb::is_free(&setting) && !of_the_cluster.contains(&setting.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::experiment::tests::components::service;
+
+    #[test]
+    fn nodes_may_take_their_time_to_join_unless_the_file_says_otherwise() {
+        assert_eq!(service("galera: { nodes: 1 }").ready_timeout.as_secs(), 120);
+        assert_eq!(service("galera: { nodes: 1 }\n      ready: { timeout: 5s }").ready_timeout.as_secs(), 5);
+        assert_eq!(service("mariadb: {}").ready_timeout.as_secs(), 30);
+    }
 }

@@ -2,24 +2,23 @@
 
 use std::path::{Path, PathBuf};
 
-use rustix::process::Signal;
-
-use super::super::grammar::{default, optional};
-use super::super::mistake::Report;
-use super::super::read;
-use super::super::shape::{Map, Shape};
-use super::super::tree::At;
-use super::{BoundComponent, Entry, Protocol, READY_TIMEOUT, Url, sql};
+use crate::components::entry::Url;
+use crate::components::{server_settings, sql};
+use crate::experiment::grammar::{default, optional};
+use crate::experiment::mistake::Report;
+use crate::experiment::read;
+use crate::experiment::shape::{Map, Shape};
+use crate::experiment::tree::At;
 
 /// A MariaDB server's settings in one trial.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mariadb {
+pub(in crate::components) struct Mariadb {
     /// The database that is made.
-    pub database: String,
+    pub(super) database: String,
     /// Files of SQL that are run in it, in order; absolute paths.
-    pub sql: Vec<PathBuf>,
+    pub(super) sql: Vec<PathBuf>,
     /// Settings of the section `[mysqld]` beside those that Narrows gives.
-    pub settings: Vec<(String, String)>,
+    pub(super) settings: Vec<(String, String)>,
 }
 
 /// What Narrows itself says of a server, so that it is private, found again and followed.
@@ -37,39 +36,32 @@ const NOT_FREE: [&str; 11] = [
     "skip_grant_tables",
 ];
 
-pub(in crate::experiment) static SHAPE: Shape = Shape::Map(Map::of(&[
+pub(super) static SHAPE: Shape = Shape::Map(Map::of(&[
     default("database", &sql::DATABASE, "test", "The database that is made, and the one that the service's URL names."),
     optional(
         "sql",
         &sql::FILES,
         "Files of SQL, relative to the experiment file's folder. They are run in the database one after the other, once in a trial, when the server is ready.",
     ),
-    optional("settings", &sql::SETTINGS, "Settings of `[mysqld]`, such as `innodb_buffer_pool_size: 64M`."),
+    optional("settings", &server_settings::SHAPE, "Settings of `[mysqld]`, such as `innodb_buffer_pool_size: 64M`."),
 ]));
 
-pub(super) static ENTRY: Entry = Entry {
-    key: "mariadb",
-    protocol: Protocol::Tcp,
-    stop_signal: Signal::TERM,
-    ready_timeout: READY_TIMEOUT,
-    further_ports: 0,
-    replicas: |_| None,
-    url,
-    check_files: sql::check_files,
-    read: |at, dir, report| server(at, dir, is_free, report).map(BoundComponent::Mariadb),
-};
-
-pub(super) fn url(at: At<'_>) -> Url {
+pub(in crate::components) fn url(at: At<'_>) -> Url {
     let database = read::text(at, "database").unwrap_or_default();
     Url { before: "mysql://root@".to_owned(), after: format!("/{database}") }
 }
 
-pub(super) fn is_free(setting: &str) -> bool {
+pub(in crate::components) fn is_free(setting: &str) -> bool {
     !NOT_FREE.contains(&setting.replace('-', "_").as_str())
 }
 
 /// The settings of a server, whether it stands alone or in a cluster.
-pub(super) fn server(at: At<'_>, dir: &Path, is_free: fn(&str) -> bool, report: &mut Report) -> Option<Mariadb> {
-    let settings = sql::settings(at, is_free, report)?;
+pub(in crate::components) fn server(
+    at: At<'_>,
+    dir: &Path,
+    is_free: fn(&str) -> bool,
+    report: &mut Report,
+) -> Option<Mariadb> {
+    let settings = server_settings::read(at, is_free, report)?;
     Some(Mariadb { database: read::text(at, "database")?, sql: sql::files(at, dir)?, settings })
 }

@@ -2,27 +2,56 @@
 //!
 //! Its data lie in the replica's folder, it listens on 127.0.0.1 and on a socket in that folder, and its one user `root`
 //! has no password. It is measured as it is shipped: every setting is MariaDB's own unless the experiment says otherwise.
-//! Root starts it under the account that its package made. A cluster of such servers is `galera.rs`.
+//! Root starts it under the account that its package made. A cluster of such servers is `galera`.
 
 mod client;
 mod gauges;
+pub(super) mod settings;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
+use rustix::process::Signal;
+
 use super::account::Account;
+use super::entry::Protocol;
 use super::gauges::Gauges;
+use super::process::Spec;
 use super::workshop::{Botched, Workshop};
-use super::{Component, Launch, Place};
+use super::{Component, Entry, Launch, Place, sql};
 use crate::Error;
-use crate::components::process::Spec;
-use crate::experiment::{Mariadb, Ready};
-use crate::programs::{MARIADB, Program};
+use crate::experiment::Ready;
+use crate::experiment::grammar::READY_TIMEOUT;
+use crate::programs::Program;
+use settings::Mariadb;
 
 pub(super) use client::status;
 pub(super) use gauges::Asker;
 
-static PROGRAMS: &[&Program] = &[&MARIADB];
+pub(super) static ENTRY: Entry = Entry {
+    key: "mariadb",
+    doc: "A MariaDB server of the service's own, instead of `run`.",
+    shape: &settings::SHAPE,
+    programs: &[&PROGRAM],
+    protocol: Protocol::Tcp,
+    stop_signal: Signal::TERM,
+    ready_timeout: READY_TIMEOUT,
+    further_ports: 0,
+    replicas: |_| None,
+    url: settings::url,
+    check_files: sql::check_files,
+    read: |at, dir, report| Some(Arc::new(settings::server(at, dir, settings::is_free, report)?)),
+};
+
+pub(super) static PROGRAM: Program = Program {
+    name: "MariaDB",
+    used_for: "`mariadb:` and `galera:`",
+    binary: "mariadbd",
+    tools: &["mariadb-install-db", "mariadb"],
+    folders: &["/usr/sbin", "/usr/bin"],
+    package: "mariadb-server",
+};
 
 /// The account that Debian's package makes.
 const ACCOUNT: &str = "mysql";
@@ -35,10 +64,6 @@ const INSTALL_PATIENCE: Duration = Duration::from_secs(120);
 const SQL_PATIENCE: Duration = Duration::from_secs(600);
 
 impl Component for Mariadb {
-    fn programs(&self) -> &'static [&'static Program] {
-        PROGRAMS
-    }
-
     fn prepare(&self, place: &Place<'_>, workshop: &mut Workshop<'_>) -> Result<Launch, Error> {
         self.launch(place, workshop, &[])
     }
@@ -60,7 +85,7 @@ impl Mariadb {
         workshop: &mut Workshop<'_>,
         further: &[(&str, String)],
     ) -> Result<Launch, Error> {
-        let found = place.find(&MARIADB)?;
+        let found = place.find(&PROGRAM)?;
         let account = place.account(ACCOUNT)?;
         place.make_folder(account)?;
         place.make_folder_at(&temporary(place), account)?;
@@ -92,7 +117,7 @@ impl Mariadb {
 
     /// Makes the database and runs the files of SQL in it.
     pub(super) fn fill(&self, place: &Place<'_>, workshop: &mut Workshop<'_>) -> Result<(), Error> {
-        let program = place.find(&MARIADB)?.tool("mariadb");
+        let program = place.find(&PROGRAM)?.tool("mariadb");
         let create = format!("CREATE DATABASE IF NOT EXISTS `{}`", self.database);
         run_sql(place, workshop, &program, None, &create)?;
         self.sql.iter().try_for_each(|file| {

@@ -3,41 +3,38 @@
 
 use std::time::Duration;
 
-use rustix::process::Signal;
-
-use super::super::grammar::{POSITIVE_DURATION, default, optional};
-use super::super::kind::Kind;
-use super::super::mistake::Report;
-use super::super::shape::{Field, Map, Scope, Shape};
-use super::super::tree::At;
-use super::super::{read, request};
-use super::proxy::{self, Routing};
-use super::{BoundComponent, Entry, Protocol, READY_TIMEOUT, Url};
+use crate::components::proxy::{self, Routing};
+use crate::experiment::grammar::{POSITIVE_DURATION, default, optional};
+use crate::experiment::kind::Kind;
+use crate::experiment::mistake::Report;
+use crate::experiment::shape::{Field, Map, Scope, Shape};
+use crate::experiment::tree::At;
+use crate::experiment::{read, request};
 
 /// A proxy's settings in one trial.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Haproxy {
+pub(super) struct Haproxy {
     /// Where it sends requests.
-    pub routing: Routing,
+    pub(super) routing: Routing,
     /// The cookie in which it tells clients the upstream that they stay at.
-    pub sticky: Option<String>,
+    pub(super) sticky: Option<String>,
     /// Connections that an upstream is given at once; what comes beyond waits in a queue.
-    pub max_connections: Option<u32>,
+    pub(super) max_connections: Option<u32>,
     /// How it sees which upstreams are there.
-    pub health: Health,
+    pub(super) health: Health,
 }
 
 /// How upstreams are looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Health {
+pub(super) struct Health {
     /// Method and path of what they are asked; they only have to accept a connection without.
-    pub request: Option<(String, String)>,
+    pub(super) request: Option<(String, String)>,
     /// From one look to the next.
-    pub interval: Duration,
+    pub(super) interval: Duration,
     /// Failures in a row until an upstream is left out.
-    pub fall: u32,
+    pub(super) fall: u32,
     /// Successes in a row until it is taken back.
-    pub rise: u32,
+    pub(super) rise: u32,
 }
 
 /// The most looks in a row that can be asked for.
@@ -73,21 +70,10 @@ static FIELDS: [Field; 9] = {
     [upstreams, to, balance, key, cookie, keepalive, sticky, max_connections, health]
 };
 
-pub(in crate::experiment) static SHAPE: Shape = Shape::Map(Map::of(&FIELDS));
+pub(super) static SHAPE: Shape = Shape::Map(Map::of(&FIELDS));
 
-pub(super) static ENTRY: Entry = Entry {
-    key: "haproxy",
-    protocol: Protocol::Http,
-    stop_signal: Signal::TERM,
-    ready_timeout: READY_TIMEOUT,
-    further_ports: 0,
-    replicas: |_| None,
-    url: |_| Url::http(),
-    check_files: |_, _, _| {},
-    read: |at, _, report| settings(at, report).map(BoundComponent::Haproxy),
-};
-
-fn settings(at: At<'_>, report: &mut Report) -> Option<Haproxy> {
+/// A proxy's settings. None when a mistake was told.
+pub(super) fn from_file(at: At<'_>, report: &mut Report) -> Option<Haproxy> {
     let routing = proxy::routing(&at, report)?;
     let sticky = proxy::cookie(&at, "sticky", report)?;
     Some(Haproxy { routing, sticky, max_connections: read::whole(at, "max_connections"), health: health(at)? })
@@ -108,4 +94,39 @@ fn health(at: At<'_>) -> Option<Health> {
         fall: read::whole(at, "fall")?,
         rise: read::whole(at, "rise")?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::components::proxy::tests::mistakes_are_told;
+    use crate::components::proxy::{Balance, HashKey};
+    use crate::experiment::tests::components::component;
+
+    #[test]
+    fn its_keys_are_those_of_every_proxy_and_its_own() {
+        let written = "haproxy:
+        upstreams: { shop: \"http://127.0.0.1:300,http://127.0.0.1:400\", nobody: \"http://127.0.0.1:9\" }
+        to: shop
+        balance: BALANCE
+        key: [client_address, cookie]
+        cookie: route
+        sticky: at
+        max_connections: 5
+        health: { request: \"GET /health\", interval: 500ms, fall: 4 }";
+        let bound = component(&written.replace("BALANCE", "hash"));
+        let haproxy: &Haproxy = bound.settings_as();
+        assert_eq!(haproxy.routing.upstreams, ["127.0.0.1:300", "127.0.0.1:400"]);
+        assert_eq!(haproxy.routing.balance, Balance::Hash(vec![HashKey::ClientAddress, HashKey::Cookie]));
+        assert_eq!((haproxy.sticky.as_deref(), haproxy.max_connections), (Some("at"), Some(5)));
+        let request = Some(("GET".to_owned(), "/health".to_owned()));
+        assert_eq!(haproxy.health, Health { request, interval: Duration::from_millis(500), fall: 4, rise: 2 });
+        let bound = component(&written.replace("BALANCE", "least_conn"));
+        assert_eq!(bound.settings_as::<Haproxy>().routing.balance, Balance::LeastConnections);
+    }
+
+    #[test]
+    fn mistakes_are_told_as_of_every_proxy() {
+        mistakes_are_told("haproxy");
+    }
 }

@@ -9,21 +9,49 @@
 
 mod gauges;
 mod psql;
+mod settings;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use psql::Psql;
+use rustix::process::Signal;
 
 use super::account::Account;
+use super::entry::Protocol;
 use super::gauges::Gauges;
 use super::workshop::Workshop;
-use super::{Component, Launch, Place};
+use super::{Component, Entry, Launch, Place, sql};
 use crate::Error;
-use crate::experiment::{Postgres, Ready};
-use crate::programs::{Found, POSTGRESQL, Program};
+use crate::experiment::Ready;
+use crate::experiment::grammar::READY_TIMEOUT;
+use crate::programs::{Found, Program};
+use psql::Psql;
+use settings::Postgres;
 
-static PROGRAMS: &[&Program] = &[&POSTGRESQL];
+pub(super) static ENTRY: Entry = Entry {
+    key: "postgres",
+    doc: "A PostgreSQL server of the service's own, instead of `run`.",
+    shape: &settings::SHAPE,
+    programs: &[&PROGRAM],
+    protocol: Protocol::Tcp,
+    // A fast shutdown: connections are closed, what was committed is written.
+    stop_signal: Signal::INT,
+    ready_timeout: READY_TIMEOUT,
+    further_ports: 0,
+    replicas: |_| None,
+    url: settings::url,
+    check_files: sql::check_files,
+    read: settings::from_file,
+};
+
+static PROGRAM: Program = Program {
+    name: "PostgreSQL",
+    used_for: "`postgres:`",
+    binary: "postgres",
+    tools: &["initdb", "psql"],
+    folders: &["/usr/lib/postgresql", "/usr/bin"],
+    package: "postgresql",
+};
 
 /// The account that Debian's package makes.
 const ACCOUNT: &str = "postgres";
@@ -40,12 +68,8 @@ const STATEMENTS: &str = "pg_stat_statements";
 const PRELOADED: &str = "shared_preload_libraries";
 
 impl Component for Postgres {
-    fn programs(&self) -> &'static [&'static Program] {
-        PROGRAMS
-    }
-
     fn prepare(&self, place: &Place<'_>, workshop: &mut Workshop<'_>) -> Result<Launch, Error> {
-        let found = place.find(&POSTGRESQL)?;
+        let found = place.find(&PROGRAM)?;
         let account = place.account(ACCOUNT)?;
         place.make_folder(account)?;
         make_data(place, &found, account, workshop)?;
@@ -58,7 +82,7 @@ impl Component for Postgres {
     }
 
     fn once_ready(&self, place: &Place<'_>, workshop: &mut Workshop<'_>) -> Result<(), Error> {
-        let found = place.find(&POSTGRESQL)?;
+        let found = place.find(&PROGRAM)?;
         let psql = Psql::new(place, &found);
         if self.database != FIRST_DATABASE {
             let create = format!("CREATE DATABASE \"{}\"", self.database);

@@ -4,34 +4,67 @@
 //! the request's own identifier.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
-use super::proxy::{self, BACKLOG, CONNECTIONS_MAX, COOKIE_ATTRIBUTES};
+use rustix::process::Signal;
+
+use super::entry::{Protocol, Url};
+use super::proxy::{self, BACKLOG, Balance, CONNECTIONS_MAX, COOKIE_ATTRIBUTES, HashKey, Routing};
 use super::workshop::Workshop;
-use super::{Component, Launch, Place};
+use super::{Component, Entry, Launch, Place};
 use crate::Error;
-use crate::experiment::{Balance, HashKey, Nginx, Ready};
-use crate::programs::{NGINX, Program};
+use crate::experiment::Ready;
+use crate::experiment::grammar::READY_TIMEOUT;
+use crate::experiment::shape::{Map, Shape};
+use crate::programs::Program;
 
-static PROGRAMS: &[&Program] = &[&NGINX];
+pub(super) static ENTRY: Entry = Entry {
+    key: "nginx",
+    doc: "An NGINX proxy, instead of `run`.",
+    shape: &SHAPE,
+    programs: &[&PROGRAM],
+    protocol: Protocol::Http,
+    stop_signal: Signal::TERM,
+    ready_timeout: READY_TIMEOUT,
+    further_ports: 0,
+    replicas: |_| None,
+    url: |_| Url::http(),
+    check_files: |_, _, _| {},
+    read: |at, _, report| Some(Arc::new(Nginx { routing: proxy::routing(&at, report)? })),
+};
+
+static SHAPE: Shape = Shape::Map(Map::of(&proxy::FIELDS));
+
+pub(super) static PROGRAM: Program = Program {
+    name: "NGINX",
+    used_for: "`nginx:` and sidecars",
+    binary: "nginx",
+    tools: &[],
+    folders: &["/usr/sbin"],
+    package: "nginx-light",
+};
+
+/// A proxy's settings in one trial.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Nginx {
+    /// Where it sends requests.
+    routing: Routing,
+}
 
 /// What it prints once it listens. Before that its port may be another program's, for it tries again while it is taken.
 const READY: &str = "start worker process";
 
 impl Component for Nginx {
-    fn programs(&self) -> &'static [&'static Program] {
-        PROGRAMS
-    }
-
     fn prepare(&self, place: &Place<'_>, workshop: &mut Workshop<'_>) -> Result<Launch, Error> {
-        let kind = proxy::Kind {
-            program: &NGINX,
+        let server = proxy::Server {
+            program: &PROGRAM,
             account: "www-data",
             file: "nginx.conf",
             arguments: |folder, file| ["-e", "stderr", "-p", folder, "-c", file].map(str::to_owned).to_vec(),
             test: "-t",
             ready: Ready::Log { text: READY.to_owned() },
         };
-        proxy::prepare(kind, &self.configuration(place.service.port), place, workshop)
+        proxy::prepare(server, &self.configuration(place.service.port), place, workshop)
     }
 }
 
@@ -95,7 +128,8 @@ impl Nginx {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::Routing;
+    use crate::components::proxy::tests::mistakes_are_told;
+    use crate::experiment::tests::components::{component, mistakes};
 
     fn nginx(balance: Balance, cookie: Option<&str>) -> String {
         let upstreams = vec!["127.0.0.1:1".to_owned(), "127.0.0.1:2".to_owned()];
@@ -122,5 +156,20 @@ mod tests {
     fn only_with_a_cookie_is_one_given() {
         assert!(nginx(Balance::RoundRobin, Some("c")).contains("\"\" \"c=$request_id; Path=/;"));
         assert!(!nginx(Balance::RoundRobin, None).contains("Set-Cookie"));
+    }
+
+    #[test]
+    fn its_keys_are_those_of_every_proxy() {
+        let bound = component("nginx: { upstreams: { shop: \"http://127.0.0.1:300\" }, to: shop }");
+        let upstreams = vec!["127.0.0.1:300".to_owned()];
+        let routing = Routing { upstreams, balance: Balance::RoundRobin, cookie: None, keepalive: 32 };
+        assert_eq!(bound.settings_as::<Nginx>().routing, routing);
+    }
+
+    #[test]
+    fn mistakes_are_told_as_of_every_proxy() {
+        mistakes_are_told("nginx");
+        let said = mistakes("nginx: { upstreams: { all: \"http://127.0.0.1:1\" }, to: all, sticky: at }");
+        assert!(said.contains("unknown key `sticky`"), "{said}");
     }
 }

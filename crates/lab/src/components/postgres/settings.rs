@@ -1,25 +1,25 @@
 //! `postgres:`: what can be written about a PostgreSQL server.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use rustix::process::Signal;
-
-use super::super::grammar::{default, optional};
-use super::super::mistake::Report;
-use super::super::read;
-use super::super::shape::{Map, Shape};
-use super::super::tree::At;
-use super::{BoundComponent, Entry, Protocol, READY_TIMEOUT, Url, sql};
+use crate::components::entry::Url;
+use crate::components::{Component, server_settings, sql};
+use crate::experiment::grammar::{default, optional};
+use crate::experiment::mistake::Report;
+use crate::experiment::read;
+use crate::experiment::shape::{Map, Shape};
+use crate::experiment::tree::At;
 
 /// A PostgreSQL server's settings in one trial.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Postgres {
+pub(super) struct Postgres {
     /// The database that is made.
-    pub database: String,
+    pub(super) database: String,
     /// Files of SQL that are run in it, in order; absolute paths.
-    pub sql: Vec<PathBuf>,
+    pub(super) sql: Vec<PathBuf>,
     /// Settings of `postgresql.conf` beside those that Narrows gives.
-    pub settings: Vec<(String, String)>,
+    pub(super) settings: Vec<(String, String)>,
 }
 
 /// What Narrows itself says of a server, so that it is private, found again and followed.
@@ -38,7 +38,7 @@ const NOT_FREE: [&str; 12] = [
     "ssl",
 ];
 
-pub(in crate::experiment) static SHAPE: Shape = Shape::Map(Map::of(&[
+pub(super) static SHAPE: Shape = Shape::Map(Map::of(&[
     default(
         "database",
         &sql::DATABASE,
@@ -50,29 +50,16 @@ pub(in crate::experiment) static SHAPE: Shape = Shape::Map(Map::of(&[
         &sql::FILES,
         "Files of SQL, relative to the experiment file's folder. They are run in the database one after the other, once in a trial, when the server is ready.",
     ),
-    optional("settings", &sql::SETTINGS, "Settings of `postgresql.conf`, such as `shared_buffers: 64MB`."),
+    optional("settings", &server_settings::SHAPE, "Settings of `postgresql.conf`, such as `shared_buffers: 64MB`."),
 ]));
 
-pub(super) static ENTRY: Entry = Entry {
-    key: "postgres",
-    protocol: Protocol::Tcp,
-    // A fast shutdown: connections are closed, what was committed is written.
-    stop_signal: Signal::INT,
-    ready_timeout: READY_TIMEOUT,
-    further_ports: 0,
-    replicas: |_| None,
-    url,
-    check_files: sql::check_files,
-    read: settings,
-};
-
-fn url(at: At<'_>) -> Url {
+pub(super) fn url(at: At<'_>) -> Url {
     let database = read::text(at, "database").unwrap_or_default();
     Url { before: "postgres://postgres@".to_owned(), after: format!("/{database}") }
 }
 
-fn settings(at: At<'_>, dir: &Path, report: &mut Report) -> Option<BoundComponent> {
-    let settings = sql::settings(at, |name| !NOT_FREE.contains(&name), report)?;
+pub(super) fn from_file(at: At<'_>, dir: &Path, report: &mut Report) -> Option<Arc<dyn Component>> {
+    let settings = server_settings::read(at, |name| !NOT_FREE.contains(&name), report)?;
     let database = read::text(at, "database")?;
-    Some(BoundComponent::Postgres(Postgres { database, sql: sql::files(at, dir)?, settings }))
+    Some(Arc::new(Postgres { database, sql: sql::files(at, dir)?, settings }))
 }

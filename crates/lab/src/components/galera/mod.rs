@@ -3,29 +3,65 @@
 //! The first node makes the cluster and is filled; the others join it one after another and take its data by rsync. A
 //! node that is started again joins whoever is there; a cluster of one node is made anew over the same data.
 
+mod settings;
+
 use std::path::Path;
+use std::sync::Arc;
 
+use rustix::process::Signal;
+
+use super::entry::Protocol;
 use super::gauges::{Gauges, PATIENCE};
-use super::mariadb::{Asker, data, status};
+use super::mariadb::{self, Asker, data, status};
 use super::workshop::Workshop;
-use super::{Component, Launch, Place};
+use super::{Component, Entry, Launch, Place, sql};
 use crate::Error;
-use crate::experiment::Galera;
-use crate::programs::{GALERA, MARIADB, Program, RSYNC};
+use crate::experiment::read;
+use crate::programs::Program;
+use settings::Galera;
 
-static PROGRAMS: &[&Program] = &[&MARIADB, &GALERA, &RSYNC];
+/// Ports of a node beside that of its clients: the group's, and those at which it is brought up to date, in parts and
+/// as a whole.
+const FURTHER_PORTS: usize = 3;
+/// How long a node may take until it has what the others have, unless the file says otherwise.
+const JOIN_TIMEOUT: &str = "2m";
+
+pub(super) static ENTRY: Entry = Entry {
+    key: "galera",
+    doc: "A cluster of MariaDB servers of the service's own, instead of `run`.",
+    shape: &settings::SHAPE,
+    programs: &[&mariadb::PROGRAM, &LIBRARY, &RSYNC],
+    protocol: Protocol::Tcp,
+    stop_signal: Signal::TERM,
+    ready_timeout: JOIN_TIMEOUT,
+    further_ports: FURTHER_PORTS,
+    replicas: |at| read::whole(at, "nodes"),
+    url: mariadb::settings::url,
+    check_files: sql::check_files,
+    read: |at, dir, report| Some(Arc::new(settings::from_file(at, dir, report)?)),
+};
+
+/// What the server loads to be a node.
+static LIBRARY: Program = Program {
+    name: "Galera",
+    used_for: "`galera:`",
+    binary: "libgalera_smm.so",
+    tools: &[],
+    folders: &["/usr/lib/galera", "/usr/lib/galera-4", "/usr/lib64/galera-4", "/usr/lib"],
+    package: "galera-4",
+};
+
+/// Nodes that join take the data of another by it.
+static RSYNC: Program =
+    Program { name: "rsync", used_for: "`galera:`", binary: "rsync", tools: &[], folders: &[], package: "rsync" };
 
 const NEW_CLUSTER: &str = "--wsrep-new-cluster";
 const STATE: &str = "wsrep_local_state_comment";
 const SYNCED: &str = "Synced";
 
 impl Component for Galera {
-    fn programs(&self) -> &'static [&'static Program] {
-        PROGRAMS
-    }
-
     fn prepare(&self, place: &Place<'_>, workshop: &mut Workshop<'_>) -> Result<Launch, Error> {
-        let library = place.find(&GALERA)?.path;
+        let library = place.find(&LIBRARY)?.path;
         let mut launch = self.node.launch(place, workshop, &settings(place, &library))?;
         if place.service.replica == 0 {
             launch.command.push(NEW_CLUSTER.to_owned());
@@ -66,7 +102,7 @@ impl Component for Galera {
 fn settings(place: &Place<'_>, library: &Path) -> Vec<(&'static str, String)> {
     let [group, ist, sst] = match *place.further_ports() {
         [group, ist, sst] => [group, ist, sst],
-        // The experiment's entry asks for as many.
+        // The entry asks for as many.
         _ => [0; 3],
     };
     let groups: Vec<String> =

@@ -5,19 +5,48 @@
 //! no byte of an answer, go to another.
 
 mod gauges;
+mod settings;
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
+use rustix::process::Signal;
+
+use super::entry::{Protocol, Url};
 use super::gauges::Gauges;
-use super::proxy::{self, BACKLOG, CONNECTIONS_MAX, COOKIE_ATTRIBUTES};
+use super::proxy::{self, BACKLOG, Balance, CONNECTIONS_MAX, COOKIE_ATTRIBUTES, HashKey};
 use super::workshop::Workshop;
-use super::{Component, Launch, Place};
+use super::{Component, Entry, Launch, Place};
 use crate::Error;
-use crate::experiment::{Balance, Haproxy, HashKey, Ready};
-use crate::programs::{HAPROXY, Program};
+use crate::experiment::Ready;
+use crate::experiment::grammar::READY_TIMEOUT;
+use crate::programs::Program;
 use gauges::Asker;
+use settings::Haproxy;
 
-static PROGRAMS: &[&Program] = &[&HAPROXY];
+pub(super) static ENTRY: Entry = Entry {
+    key: "haproxy",
+    doc: "An HAProxy, instead of `run`.",
+    shape: &settings::SHAPE,
+    programs: &[&PROGRAM],
+    protocol: Protocol::Http,
+    stop_signal: Signal::TERM,
+    ready_timeout: READY_TIMEOUT,
+    further_ports: 0,
+    replicas: |_| None,
+    url: |_| Url::http(),
+    check_files: |_, _, _| {},
+    read: |at, _, report| Some(Arc::new(settings::from_file(at, report)?)),
+};
+
+pub(super) static PROGRAM: Program = Program {
+    name: "HAProxy",
+    used_for: "`haproxy:` and sidecars",
+    binary: "haproxy",
+    tools: &[],
+    folders: &["/usr/sbin"],
+    package: "haproxy",
+};
 
 /// The socket at which it is asked, in its folder, which it works in: so its path is never too long.
 const SOCKET: &str = "s";
@@ -26,20 +55,16 @@ const FRONT: &str = "front";
 const BACK: &str = "upstreams";
 
 impl Component for Haproxy {
-    fn programs(&self) -> &'static [&'static Program] {
-        PROGRAMS
-    }
-
     fn prepare(&self, place: &Place<'_>, workshop: &mut Workshop<'_>) -> Result<Launch, Error> {
-        let kind = proxy::Kind {
-            program: &HAPROXY,
+        let server = proxy::Server {
+            program: &PROGRAM,
             account: "haproxy",
             file: "haproxy.cfg",
             arguments: |_, file| ["-db", "-f", file].map(str::to_owned).to_vec(),
             test: "-c",
             ready: Ready::Tcp,
         };
-        proxy::prepare(kind, &self.configuration(place.service.port), place, workshop)
+        proxy::prepare(server, &self.configuration(place.service.port), place, workshop)
     }
 
     /// Its port may be another program's until it answers at its own socket, which it does once it has the port.
@@ -155,8 +180,9 @@ impl Haproxy {
 mod tests {
     use std::time::Duration;
 
+    use super::settings::Health;
     use super::*;
-    use crate::experiment::{Health, Routing};
+    use crate::components::proxy::Routing;
 
     fn haproxy(balance: Balance, cookie: Option<&str>) -> Haproxy {
         let upstreams = vec!["127.0.0.1:1".to_owned(), "127.0.0.1:2".to_owned()];

@@ -1,0 +1,26 @@
+//! Settings of a server's own configuration, by name, and those of them that Narrows keeps to itself.
+
+use crate::experiment::kind::Kind;
+use crate::experiment::mistake::{Report, Wrong};
+use crate::experiment::shape::{Named, Scope, Shape};
+use crate::experiment::tree::At;
+
+static SETTING: Shape = Shape::Scalar(Kind::Text, Scope::Replica);
+
+/// What stands under `settings`.
+pub(super) static SHAPE: Shape =
+    Shape::Named(Named { what: "setting", name: Kind::Setting, value: &SETTING, least: 0, most: 1000 });
+
+/// The settings, in order; those that are not free are told. `is_free` is called with the name in lower case.
+pub(super) fn read(at: At<'_>, is_free: fn(&str) -> bool, report: &mut Report) -> Option<Vec<(String, String)>> {
+    let Some(map) = at.get("settings") else { return Some(Vec::new()) };
+    let mut settings = Vec::new();
+    for (name, value) in map.entries() {
+        if !is_free(&name.to_ascii_lowercase()) {
+            let wrong = Wrong::new(format!("`{name}` is set by Narrows, so that the server is private to the trial"));
+            report.add(value.key_place(), map.path(), wrong);
+        }
+        settings.push((name.to_owned(), value.text().unwrap_or_default().to_owned()));
+    }
+    Some(settings)
+}
