@@ -3,10 +3,8 @@
 //! They need Redis (Debian package redis-server) and Python. `NARROWS_TEST_SKIP_REDIS=1` leaves them out; what is not
 //! installed is skipped too.
 
-use crate::common::{
-    Bench, OTHER_LISTENER, ask, end, eventually, free_port, has_programs, nothing_is_left, text, working,
-};
-use narrows_testing::{is_disabled, skip};
+use crate::common::{Bench, OTHER_LISTENER, ask, end, eventually, free_port, nothing_is_left, text, working};
+use narrows_testing::{has_programs, is_disabled, skip};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Whether its programs are installed; the test is skipped where they are not.
