@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::skip;
 
-/// Folders of system programs that a user's `PATH` may lack.
+/// Folders of system programs that may be missing in a user's `PATH`.
 const SYSTEM_FOLDERS: [&str; 2] = ["/usr/sbin", "/sbin"];
 
 /// Whether an executable file of this name lies in `PATH` or in a folder of system programs.

@@ -66,7 +66,7 @@ pub(crate) enum Command {
     Check(check::Arguments),
     /// Print the JSON Schema of experiment files
     Schema,
-    /// Say what this machine allows and what it lacks
+    /// Report what this machine allows and what is missing
     Doctor,
     /// Print a completion script for a shell
     Completions(completions::Arguments),

@@ -14,7 +14,7 @@ use narrows_model::evidence::TrialEvidence;
 use narrows_model::operation::{OperationEvidence, OperationSecond};
 
 use crate::stats::{autocorrelation, mean_and_variance, student_t_975};
-use crate::stretches::bounds_of;
+use crate::intervals::bounds_of;
 
 const HALF_SECOND_NS: i64 = 500_000_000;
 const BLOCKS: usize = 10;
@@ -84,7 +84,7 @@ impl Quantity {
     }
 }
 
-/// The blocks of one stretch of load, one row per repetition.
+/// The blocks of one interval of load, one row per repetition.
 pub(crate) type Stratum = Vec<Vec<Block>>;
 
 /// The seconds of something that a trial did, each with its first instant.
@@ -128,12 +128,12 @@ fn whole(cut: &[Vec<Vec<Block>>]) -> Vec<Stratum> {
 
 /// A second counts where its middle is.
 fn cut_by_window(trial: &TrialEvidence, seconds: &Seconds) -> Vec<Vec<Block>> {
-    let stretches: Vec<(i64, i64)> = trial.counted_windows().flat_map(bounds_of).collect();
-    let blocks = (BLOCKS / stretches.len().max(1)).max(BLOCKS_PER_STRATUM_MIN);
+    let intervals: Vec<(i64, i64)> = trial.counted_windows().flat_map(bounds_of).collect();
+    let blocks = (BLOCKS / intervals.len().max(1)).max(BLOCKS_PER_STRATUM_MIN);
     let between = |start_ns: i64, end_ns: i64| -> Vec<Block> {
         seconds.range(start_ns - HALF_SECOND_NS..end_ns - HALF_SECOND_NS).map(|(_, block)| *block).collect()
     };
-    stretches
+    intervals
         .into_iter()
         .map(|(start_ns, end_ns)| blocks_of(&between(start_ns, end_ns.max(start_ns)), blocks))
         .filter(|blocks| !blocks.is_empty())

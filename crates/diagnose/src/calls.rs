@@ -323,7 +323,7 @@ fn is_version(part: &str) -> bool {
     part.strip_prefix('v').is_some_and(|digits| digits.len() < 3 && digits.chars().all(|c| c.is_ascii_digit()))
 }
 
-/// Stretches of time, first instant and first instant after, in order and apart from one another.
+/// Intervals of time, first instant and first instant after, in order and apart from one another.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Times(Vec<(i64, i64)>);
 

@@ -117,7 +117,7 @@ impl<'a> Scene<'_, 'a> {
     /// A full machine that was mostly not the run's.
     fn crowded_host(&self) -> Option<String> {
         let (trial, thresholds) = (self.reading.trial, self.reading.thresholds);
-        let used = self.reading.stretches.iter().filter_map(|stretch| stretch.host_use(trial, thresholds));
+        let used = self.reading.intervals.iter().filter_map(|interval| interval.host_use(trial, thresholds));
         let crowded = used.filter(|used| used.share >= thresholds.cpu_host_share && used.is_mostly_others);
         let worst = crowded.max_by(|a, b| a.others_cores.total_cmp(&b.others_cores))?;
         Some(format!(
@@ -130,11 +130,11 @@ impl<'a> Scene<'_, 'a> {
 
     /// Services for which CPU saturation cannot be told.
     fn unsampled_cpu(&self) -> Option<String> {
-        let (trial, thresholds, stretches) = (self.reading.trial, self.reading.thresholds, self.reading.stretches);
+        let (trial, thresholds, intervals) = (self.reading.trial, self.reading.thresholds, self.reading.intervals);
         let is_sampled = |service: &str| {
             let replicas = trial.services.iter().filter(|instance| instance.service == service);
             let mut keys = replicas.map(|instance| (names::CPU_CORES, service, instance.replica));
-            keys.any(|key| stretches.iter().any(|stretch| stretch.median_of(trial, key, thresholds).is_some()))
+            keys.any(|key| intervals.iter().any(|interval| interval.median_of(trial, key, thresholds).is_some()))
         };
         let unsampled: Vec<&str> = trial.service_names().into_iter().filter(|service| !is_sampled(service)).collect();
         (!unsampled.is_empty()).then(|| {

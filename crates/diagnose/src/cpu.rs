@@ -9,20 +9,20 @@ use narrows_model::series::{Series, names};
 use narrows_model::units;
 
 use crate::reading::Reading;
-use crate::stretches::{HostUse, Stretch};
+use crate::intervals::{HostUse, Interval};
 use crate::thresholds::Thresholds;
 
 /// A thread that is ready to run and waits for a processor is as busy as one that runs. No more than this share of the
 /// time counts so: a thread that waits for longer is held by the machine.
 const WAITING_SHARE_MAX: f64 = 0.15;
-/// Another stretch refutes a limit when it carried as much with less than this share of the threshold.
+/// Another interval refutes a limit when it carried as much with less than this share of the threshold.
 const REFUTING_SHARE: f64 = 0.9;
-/// A limit that is reached in two stretches holds neither back when throughput grew from one to the other by this share
+/// A limit that is reached in two intervals holds neither back when throughput grew from one to the other by this share
 /// of what the load grew by.
 const CARRIED_SHARE: f64 = 0.75;
 /// A replica is limited by one thread when all others together use no more than this share of its CPU.
 const OTHER_THREADS_SHARE: f64 = 0.25;
-/// Users or the rate offered must have grown by this factor between two stretches before these are compared.
+/// Users or the rate offered must have grown by this factor between two intervals before these are compared.
 const DEMAND_GROWTH_MIN: f64 = 1.25;
 const CONSUMERS_MAX: usize = 3;
 /// The resource of a finding about the machine as a whole.
@@ -49,7 +49,7 @@ pub(crate) struct Saturation<'a> {
     pub(crate) limit: Limit,
     /// Share of the limit, 0 to about 1.
     pub(crate) level: f64,
-    /// The stretch, by its place among all.
+    /// The interval, by its place among all.
     pub(crate) at: usize,
     /// Replicas at the limit, and all.
     pub(crate) replicas: (usize, usize),
@@ -57,7 +57,7 @@ pub(crate) struct Saturation<'a> {
     pub(crate) replica: u32,
 }
 
-/// How often a replica's control group stood still for want of CPU in a stretch, medians; each none when not sampled.
+/// How often a replica's control group was throttled in an interval, medians; each none when not sampled.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Held {
     /// Periods in which its quota was used up, as a share of those in which something was runnable.
@@ -71,46 +71,46 @@ pub(crate) struct Held {
 pub(crate) struct Cpu<'a> {
     pub(crate) trial: &'a TrialEvidence,
     pub(crate) thresholds: &'a Thresholds,
-    pub(crate) stretches: &'a [Stretch],
+    pub(crate) intervals: &'a [Interval],
 }
 
 impl<'a> Cpu<'a> {
     pub(crate) fn of(reading: &Reading<'a>) -> Self {
-        Self { trial: reading.trial, thresholds: reading.thresholds, stretches: reading.stretches }
+        Self { trial: reading.trial, thresholds: reading.thresholds, intervals: reading.intervals }
     }
 
-    /// The median of a replica's series in a stretch.
-    pub(crate) fn cores_of(&self, name: &str, service: &str, replica: u32, stretch: &Stretch) -> Option<f64> {
-        stretch.median_of(self.trial, (name, service, replica), self.thresholds)
+    /// The median of a replica's series in an interval.
+    pub(crate) fn cores_of(&self, name: &str, service: &str, replica: u32, interval: &Interval) -> Option<f64> {
+        interval.median_of(self.trial, (name, service, replica), self.thresholds)
     }
 
     /// Cores in use by all replicas together; none when one was not sampled.
-    pub(crate) fn service_cores(&self, service: &str, stretch: &Stretch) -> Option<f64> {
+    pub(crate) fn service_cores(&self, service: &str, interval: &Interval) -> Option<f64> {
         let replicas = self.trial.services.iter().filter(|instance| instance.service == service);
-        replicas.map(|instance| self.cores_of(names::CPU_CORES, service, instance.replica, stretch)).sum()
+        replicas.map(|instance| self.cores_of(names::CPU_CORES, service, instance.replica, interval)).sum()
     }
 
     /// How busy a service's busiest replica is, as a share of what it may or can use; none when not sampled.
-    pub(crate) fn busy_share(&self, service: &str, stretch: &Stretch) -> Option<f64> {
+    pub(crate) fn busy_share(&self, service: &str, interval: &Interval) -> Option<f64> {
         let replicas = self.trial.services.iter().filter(|instance| instance.service == service);
         let share = |instance: &ServiceInstance| {
-            let cores = self.cores_of(names::CPU_CORES, service, instance.replica, stretch)?;
-            let limit = self.cap_of(instance, stretch).unwrap_or(f64::from(self.trial.cores.max(1)));
-            let thread = self.cores_of(names::BUSIEST_THREAD_CORES, service, instance.replica, stretch);
+            let cores = self.cores_of(names::CPU_CORES, service, instance.replica, interval)?;
+            let limit = self.cap_of(instance, interval).unwrap_or(f64::from(self.trial.cores.max(1)));
+            let thread = self.cores_of(names::BUSIEST_THREAD_CORES, service, instance.replica, interval);
             Some((cores / limit).max(thread.unwrap_or(0.0)))
         };
         replicas.filter_map(share).max_by(f64::total_cmp)
     }
 
     /// The cap that Narrows set, else the one that the sampler found.
-    fn cap_of(&self, instance: &ServiceInstance, stretch: &Stretch) -> Option<f64> {
-        let found = || self.cores_of(names::CGROUP_CPU_LIMIT, &instance.service, instance.replica, stretch);
+    fn cap_of(&self, instance: &ServiceInstance, interval: &Interval) -> Option<f64> {
+        let found = || self.cores_of(names::CGROUP_CPU_LIMIT, &instance.service, instance.replica, interval);
         instance.cpu_limit_cores.or_else(found).filter(|cap| *cap > 0.0)
     }
 
     /// How often a replica's control group was held.
-    pub(crate) fn held(&self, service: &str, replica: u32, stretch: &Stretch) -> Held {
-        let of = |name: &str| self.cores_of(name, service, replica, stretch);
+    pub(crate) fn held(&self, service: &str, replica: u32, interval: &Interval) -> Held {
+        let of = |name: &str| self.cores_of(name, service, replica, interval);
         let periods = of(names::CGROUP_PERIODS).filter(|periods| *periods > 0.0);
         let throttled = periods.and_then(|periods| Some(of(names::CGROUP_THROTTLED_PERIODS)? / periods));
         let is_meant = |series: &&Series| {
@@ -121,7 +121,7 @@ impl<'a> Cpu<'a> {
         let pressure = self.trial.series.iter().find(is_meant);
         Held {
             throttled: throttled.map(|share| share.clamp(0.0, 1.0)),
-            waiting: pressure.and_then(|series| stretch.median_in(series, self.thresholds)),
+            waiting: pressure.and_then(|series| interval.median_in(series, self.thresholds)),
         }
     }
 
@@ -136,20 +136,20 @@ impl<'a> Cpu<'a> {
     }
 
     fn of_replica(&self, service: &'a str, instance: &ServiceInstance) -> Option<Saturation<'a>> {
-        let of = |name: &str, stretch: &Stretch| self.cores_of(name, service, instance.replica, stretch);
-        let cap = self.stretches.iter().filter_map(|stretch| self.cap_of(instance, stretch)).next_back();
-        let level = |stretch: &Stretch| Some(of(names::CPU_CORES, stretch)? / cap?);
+        let of = |name: &str, interval: &Interval| self.cores_of(name, service, instance.replica, interval);
+        let cap = self.intervals.iter().filter_map(|interval| self.cap_of(instance, interval)).next_back();
+        let level = |interval: &Interval| Some(of(names::CPU_CORES, interval)? / cap?);
         let by_cap = self.saturated(level, self.thresholds.cpu_limit_share).or_else(|| self.throttled(instance, level));
-        let busy = |stretch: &Stretch| {
+        let busy = |interval: &Interval| {
             // Under a cap, it is the cap that a thread waits for.
-            let wait = of(names::BUSIEST_THREAD_WAIT, stretch).filter(|_| cap.is_none()).unwrap_or(0.0);
-            Some(of(names::BUSIEST_THREAD_CORES, stretch)? + wait.min(WAITING_SHARE_MAX))
+            let wait = of(names::BUSIEST_THREAD_WAIT, interval).filter(|_| cap.is_none()).unwrap_or(0.0);
+            Some(of(names::BUSIEST_THREAD_CORES, interval)? + wait.min(WAITING_SHARE_MAX))
         };
         let by_thread = self.saturated(busy, self.thresholds.cpu_thread_share);
-        let thread = |at: usize| of(names::BUSIEST_THREAD_CORES, &self.stretches[at]);
+        let thread = |at: usize| of(names::BUSIEST_THREAD_CORES, &self.intervals[at]);
         let by_thread = by_thread.map(|(at, level)| (at, thread(at).unwrap_or(level)));
         let is_one_thread = |at: usize, level: f64| {
-            of(names::CPU_CORES, &self.stretches[at]).is_none_or(|cores| cores - level <= OTHER_THREADS_SHARE * cores)
+            of(names::CPU_CORES, &self.intervals[at]).is_none_or(|cores| cores - level <= OTHER_THREADS_SHARE * cores)
         };
         let (limit, at, level) = match (by_cap, by_thread, cap) {
             (Some(_), Some((at, level)), _) if is_one_thread(at, level) => (Limit::Thread, at, level),
@@ -161,59 +161,59 @@ impl<'a> Cpu<'a> {
     }
 
     /// Bursts use up a quota long before the mean does. That counts as a limit only where it is shown that the load waits.
-    fn throttled(&self, instance: &ServiceInstance, level: impl Fn(&Stretch) -> Option<f64>) -> Option<(usize, f64)> {
+    fn throttled(&self, instance: &ServiceInstance, level: impl Fn(&Interval) -> Option<f64>) -> Option<(usize, f64)> {
         let least = self.thresholds.cpu_throttled_limit_share;
-        let of_held = |stretch: &Stretch| {
-            let held = self.held(&instance.service, instance.replica, stretch);
+        let of_held = |interval: &Interval| {
+            let held = self.held(&instance.service, instance.replica, interval);
             let is_held = held.throttled.is_some_and(|share| share >= self.thresholds.cpu_throttled_share)
                 || held.waiting.is_some_and(|share| share >= self.thresholds.cpu_pressure_share);
             // One that is not held can still refute another.
-            level(stretch).map(|level| if is_held { level } else { level.min(least * (1.0 - f64::EPSILON)) })
+            level(interval).map(|level| if is_held { level } else { level.min(least * (1.0 - f64::EPSILON)) })
         };
         self.saturated(of_held, least).filter(|(at, _)| self.proof(*at).is_some())
     }
 
     fn of_machine(&self, service: &'a str, replicas: usize) -> Option<Saturation<'a>> {
         let cores = f64::from(self.trial.cores.max(1));
-        let share = |stretch: &Stretch| Some(self.service_cores(service, stretch)? / cores);
+        let share = |interval: &Interval| Some(self.service_cores(service, interval)? / cores);
         let (at, level) = self.saturated(share, self.thresholds.cpu_limit_share)?;
         Some(Saturation { service, limit: Limit::Machine, level, at, replicas: (replicas, replicas), replica: 0 })
     }
 
     /// The machine as a whole, when the run itself fills it.
     pub(crate) fn of_host(&self) -> Option<Saturation<'a>> {
-        let share = |stretch: &Stretch| Some(self.host_use(stretch).filter(|used| !used.is_mostly_others)?.share);
+        let share = |interval: &Interval| Some(self.host_use(interval).filter(|used| !used.is_mostly_others)?.share);
         let (at, level) = self.saturated(share, self.thresholds.cpu_host_share)?;
         Some(Saturation { service: HOST, limit: Limit::Host, level, at, replicas: (1, 1), replica: 0 })
     }
 
-    pub(crate) fn host_use(&self, stretch: &Stretch) -> Option<HostUse> {
-        stretch.host_use(self.trial, self.thresholds)
+    pub(crate) fn host_use(&self, interval: &Interval) -> Option<HostUse> {
+        interval.host_use(self.trial, self.thresholds)
     }
 
-    /// The saturated stretch that asks for most, the later of equals, unless another stretch refutes it.
-    fn saturated(&self, level: impl Fn(&Stretch) -> Option<f64>, threshold: f64) -> Option<(usize, f64)> {
-        let levels: Vec<Option<f64>> = self.stretches.iter().map(level).collect();
+    /// The saturated interval that asks for most, the later of equals, unless another interval refutes it.
+    fn saturated(&self, level: impl Fn(&Interval) -> Option<f64>, threshold: f64) -> Option<(usize, f64)> {
+        let levels: Vec<Option<f64>> = self.intervals.iter().map(level).collect();
         let known = || levels.iter().enumerate().filter_map(|(at, level)| Some((at, (*level)?)));
         let is_refuted = |at: usize| {
-            let here = &self.stretches[at];
+            let here = &self.intervals[at];
             known().any(|(other, level)| {
-                let there = &self.stretches[other];
+                let there = &self.intervals[other];
                 let carried_as_much = level < REFUTING_SHARE * threshold && there.rate >= here.rate;
                 carried_as_much || level >= threshold && (carries_on(here, there) || carries_on(there, here))
             })
         };
         known()
             .filter(|(at, level)| *level >= threshold && !is_refuted(*at))
-            .max_by(|(a, _), (b, _)| self.stretches[*a].by_demand(&self.stretches[*b]).then(a.cmp(b)))
+            .max_by(|(a, _), (b, _)| self.intervals[*a].by_demand(&self.intervals[*b]).then(a.cmp(b)))
     }
 
-    /// Name and cores of whoever used most in a stretch, the generator among them.
-    pub(crate) fn consumers(&self, stretch: &Stretch) -> Vec<(String, f64)> {
-        let generator = self.cores_of(names::CPU_CORES, names::GENERATOR, 0, stretch);
+    /// Name and cores of whoever used most in an interval, the generator among them.
+    pub(crate) fn consumers(&self, interval: &Interval) -> Vec<(String, f64)> {
+        let generator = self.cores_of(names::CPU_CORES, names::GENERATOR, 0, interval);
         let services = self.trial.service_names().into_iter();
         let mut consumers: Vec<(String, f64)> = services
-            .filter_map(|service| Some((service.to_owned(), self.service_cores(service, stretch)?)))
+            .filter_map(|service| Some((service.to_owned(), self.service_cores(service, interval)?)))
             .chain(generator.map(|cores| ("the load generator".to_owned(), cores)))
             .collect();
         consumers.sort_by(|a, b| b.1.total_cmp(&a.1));
@@ -223,8 +223,8 @@ impl<'a> Cpu<'a> {
 }
 
 /// Whether a heavier load was carried as the lighter one was, though both find the same resource used up: then it is
-/// used by something else, or used up only for want of other work.
-fn carries_on(here: &Stretch, lighter: &Stretch) -> bool {
+/// used by something else, or used up only because there is no other work.
+fn carries_on(here: &Interval, lighter: &Interval) -> bool {
     let is_steady = here.is_steady && lighter.is_steady && lighter.rate > 0.0;
     let growth = here.demand_over(lighter).filter(|growth| is_steady && *growth >= DEMAND_GROWTH_MIN);
     growth.is_some_and(|growth| here.rate / lighter.rate - 1.0 >= CARRIED_SHARE * (growth - 1.0))
@@ -232,22 +232,22 @@ fn carries_on(here: &Stretch, lighter: &Stretch) -> bool {
 
 /// What shows that requests wait, in a sentence.
 impl Cpu<'_> {
-    /// That throughput stopped growing in this stretch, or that requests queue.
+    /// That throughput stopped growing in this interval, or that requests queue.
     pub(crate) fn proof(&self, at: usize) -> Option<String> {
-        let here = self.stretches.get(at).filter(|stretch| stretch.is_steady)?;
-        let is_lighter = |other: &&Stretch| {
+        let here = self.intervals.get(at).filter(|interval| interval.is_steady)?;
+        let is_lighter = |other: &&Interval| {
             let growth = here.demand_over(other).filter(|_| other.is_steady && other.rate > 0.0);
             growth.is_some_and(|growth| growth >= DEMAND_GROWTH_MIN)
         };
-        let below = self.stretches.iter().filter(is_lighter).max_by(|a, b| a.by_demand(b))?;
-        let lightest = self.stretches.iter().filter(is_lighter).min_by(|a, b| a.by_demand(b))?;
+        let below = self.intervals.iter().filter(is_lighter).max_by(|a, b| a.by_demand(b))?;
+        let lightest = self.intervals.iter().filter(is_lighter).min_by(|a, b| a.by_demand(b))?;
         if here.offered.is_some() {
             return self.flat_against_offered(here, below).or_else(|| self.slower_once_sent(here, lightest));
         }
         self.flat_against(here, below).or_else(|| self.queueing_against(here, lightest))
     }
 
-    fn flat_against(&self, here: &Stretch, below: &Stretch) -> Option<String> {
+    fn flat_against(&self, here: &Interval, below: &Interval) -> Option<String> {
         let users = here.demand_over(below)? - 1.0;
         let rate = here.rate / below.rate - 1.0;
         (rate < self.thresholds.flat_growth_share * users).then(|| {
@@ -262,7 +262,7 @@ impl Cpu<'_> {
     }
 
     /// What the generator held back proves nothing, so the requests sent must have grown too.
-    fn flat_against_offered(&self, here: &Stretch, below: &Stretch) -> Option<String> {
+    fn flat_against_offered(&self, here: &Interval, below: &Interval) -> Option<String> {
         let asked = here.demand_over(below)?.min(here.sent / below.sent) - 1.0;
         let answered = here.rate / below.rate - 1.0;
         let is_flat = asked >= DEMAND_GROWTH_MIN - 1.0 && answered < self.thresholds.flat_growth_share * asked;
@@ -279,7 +279,7 @@ impl Cpu<'_> {
 
     /// With a rate given, the requests under way follow from the time each takes (Little's law). That time would not
     /// depend on the rate if none had to queue.
-    fn slower_once_sent(&self, here: &Stretch, lightest: &Stretch) -> Option<String> {
+    fn slower_once_sent(&self, here: &Interval, lightest: &Interval) -> Option<String> {
         let is_longer = here.service_ns >= self.thresholds.queueing_latency_factor * lightest.service_ns;
         (is_longer && lightest.service_ns > 0.0).then(|| {
             format!(
@@ -295,7 +295,7 @@ impl Cpu<'_> {
     }
 
     /// Little's law: users = throughput × latency while nobody thinks.
-    fn queueing_against(&self, here: &Stretch, lightest: &Stretch) -> Option<String> {
+    fn queueing_against(&self, here: &Interval, lightest: &Interval) -> Option<String> {
         let in_flight = here.rate * here.latency_ns / 1e9;
         let is_little = (in_flight / f64::from(here.vus.max(1)) - 1.0).abs() <= self.thresholds.little_tolerance;
         let is_longer = here.latency_ns >= self.thresholds.queueing_latency_factor * lightest.latency_ns;

@@ -14,7 +14,7 @@ use crate::programs::is_database_program;
 use crate::reading::Reading;
 use crate::requests::Query;
 use crate::stats::weighted_median;
-use crate::stretches::Stretch;
+use crate::intervals::Interval;
 
 /// One query that was answered.
 #[derive(Debug, Clone, Copy)]
@@ -46,7 +46,7 @@ pub(crate) struct Database<'a> {
     pub(crate) refused_share: f64,
 }
 
-/// What the queries of one shape took in one stretch.
+/// What the queries of one shape took in one interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Taken {
     /// How many were seen, each as often as its trace stands for.
@@ -60,19 +60,19 @@ pub(crate) struct Taken {
 }
 
 impl<'a> Database<'a> {
-    /// What each shape of query took in a stretch.
-    pub(crate) fn taken(&self, stretch: &Stretch) -> BTreeMap<&'a str, Taken> {
+    /// What each shape of query took in an interval.
+    pub(crate) fn taken(&self, interval: &Interval) -> BTreeMap<&'a str, Taken> {
         let mut shapes: BTreeMap<&str, Vec<&Asked<'a>>> = BTreeMap::new();
-        for asked in self.asked.iter().filter(|asked| stretch.contains(asked.span().start_ns)) {
+        for asked in self.asked.iter().filter(|asked| interval.contains(asked.span().start_ns)) {
             let query: &'a Query<'a> = asked.query;
             shapes.entry(query.shape.text.as_str()).or_default().push(asked);
         }
         shapes.into_iter().map(|(shape, asked)| (shape, taken(&asked))).collect()
     }
 
-    /// The queries of one shape in a stretch, the longest first.
-    pub(crate) fn longest(&self, shape: &str, stretch: &Stretch) -> Vec<Asked<'a>> {
-        let meant = |asked: &&Asked<'a>| asked.query.shape.text == shape && stretch.contains(asked.span().start_ns);
+    /// The queries of one shape in an interval, the longest first.
+    pub(crate) fn longest(&self, shape: &str, interval: &Interval) -> Vec<Asked<'a>> {
+        let meant = |asked: &&Asked<'a>| asked.query.shape.text == shape && interval.contains(asked.span().start_ns);
         let mut found: Vec<Asked<'a>> = self.asked.iter().filter(meant).copied().collect();
         found.sort_by_key(|asked| std::cmp::Reverse(asked.span().duration_ns()));
         found

@@ -13,7 +13,7 @@ use narrows_model::series::names;
 use crate::levels::{Level, levels};
 use crate::reading::Reading;
 use crate::seconds::Change;
-use crate::stretches::Stretch;
+use crate::intervals::Interval;
 
 /// The load must grow by this factor from the peak to the fall.
 const DEMAND_GROWTH_MIN: f64 = 1.25;
@@ -45,23 +45,23 @@ impl<'a> Fall<'a> {
     /// None when there is none, or when it may not be the system's.
     pub(crate) fn of(reading: &Reading<'a>) -> Option<Self> {
         let all = levels(reading);
-        let last_at = (0..all.len()).max_by(|a, b| all[*a].stretch.by_demand(all[*b].stretch).then(a.cmp(b)))?;
+        let last_at = (0..all.len()).max_by(|a, b| all[*a].interval.by_demand(all[*b].interval).then(a.cmp(b)))?;
         let last = all[last_at].clone();
         let is_lighter = |level: &&Level<'a>| {
-            last.stretch.demand_over(level.stretch).is_some_and(|growth| growth >= DEMAND_GROWTH_MIN)
+            last.interval.demand_over(level.interval).is_some_and(|growth| growth >= DEMAND_GROWTH_MIN)
         };
         let way_up: Vec<Level<'a>> = all[..last_at].iter().filter(is_lighter).cloned().collect();
-        let peak = way_up.iter().max_by(|a, b| a.stretch.rate.total_cmp(&b.stretch.rate))?.clone();
+        let peak = way_up.iter().max_by(|a, b| a.interval.rate.total_cmp(&b.interval.rate))?.clone();
         let change = peak.rate.change_to(&last.rate, way_up.len());
-        let later = all[last_at + 1..].iter().filter(|level| is_same_demand(level.stretch, peak.stretch));
+        let later = all[last_at + 1..].iter().filter(|level| is_same_demand(level.interval, peak.interval));
         let later: Vec<Level<'a>> = later.cloned().collect();
-        let has_come_back = |level: &Level<'_>| level.stretch.rate - last.stretch.rate >= HALF * lost(&peak, &last);
+        let has_come_back = |level: &Level<'_>| level.interval.rate - last.interval.rate >= HALF * lost(&peak, &last);
         let points: Vec<(f64, f64)> = way_up.iter().chain([&last]).map(point).collect();
         let law = scalability::fit(&points).map(|fit| (fit, scalability::kappa_interval(&points)));
         let is_shown = is_large(reading, &way_up, &change)
             && holds_at_its_end(reading, &peak, &last)
-            && was_given(peak.stretch, last.stretch)
-            && is_not_the_generators(reading, last.stretch)
+            && was_given(peak.interval, last.interval)
+            && is_not_the_generators(reading, last.interval)
             && !is_drift(&way_up, &peak, &last)
             && later.iter().all(has_come_back);
         let back = later.into_iter().next();
@@ -71,19 +71,19 @@ impl<'a> Fall<'a> {
 
 /// Requests under way and the time each takes, seconds.
 fn point(level: &Level<'_>) -> (f64, f64) {
-    (level.stretch.in_flight(), level.stretch.service_ns / 1e9)
+    (level.interval.in_flight(), level.interval.service_ns / 1e9)
 }
 
 fn lost(peak: &Level<'_>, last: &Level<'_>) -> f64 {
-    peak.stretch.rate - last.stretch.rate
+    peak.interval.rate - last.interval.rate
 }
 
-fn is_same_demand(one: &Stretch, other: &Stretch) -> bool {
+fn is_same_demand(one: &Interval, other: &Interval) -> bool {
     one.demand_over(other).is_some_and(|ratio| (1.0 / SAME_DEMAND..=SAME_DEMAND).contains(&ratio))
 }
 
 fn is_large(reading: &Reading<'_>, way_up: &[Level<'_>], change: &Change) -> bool {
-    let mut demands: Vec<&Stretch> = way_up.iter().map(|level| level.stretch).collect();
+    let mut demands: Vec<&Interval> = way_up.iter().map(|level| level.interval).collect();
     demands.sort_by(|a, b| a.by_demand(b));
     demands.dedup_by(|a, b| a.by_demand(b).is_eq());
     let thresholds = reading.thresholds;
@@ -92,16 +92,16 @@ fn is_large(reading: &Reading<'_>, way_up: &[Level<'_>], change: &Change) -> boo
 
 /// In its second half, the heaviest level is still that much below the peak.
 fn holds_at_its_end(reading: &Reading<'_>, peak: &Level<'_>, last: &Level<'_>) -> bool {
-    last.halves().1.rate() <= (1.0 - reading.thresholds.fall_share) * peak.stretch.rate
+    last.halves().1.rate() <= (1.0 - reading.thresholds.fall_share) * peak.interval.rate
 }
 
 /// A closed load is given by its users. Of an open one, no fewer requests must have been sent, or no fewer be under way:
 /// what was held back before it was sent is no fall of the system's.
-fn was_given(peak: &Stretch, last: &Stretch) -> bool {
+fn was_given(peak: &Interval, last: &Interval) -> bool {
     last.offered.is_none() || last.sent >= SENT_SHARE * peak.sent || last.in_flight() >= peak.in_flight()
 }
 
-fn is_not_the_generators(reading: &Reading<'_>, last: &Stretch) -> bool {
+fn is_not_the_generators(reading: &Reading<'_>, last: &Interval) -> bool {
     let (trial, thresholds) = (reading.trial, reading.thresholds);
     let of = |name: &str, service: &str| last.median_of(trial, (name, service, 0), thresholds);
     let has_full_thread = of(names::BUSIEST_THREAD_CORES, names::GENERATOR)
@@ -128,9 +128,9 @@ fn is_drift(way_up: &[Level<'_>], peak: &Level<'_>, last: &Level<'_>) -> bool {
         (second.rate().max(f64::MIN_POSITIVE) / first.rate().max(f64::MIN_POSITIVE)).ln()
     };
     let after: Vec<&Level<'_>> =
-        way_up.iter().filter(|level| level.stretch.start_ns > peak.stretch.start_ns).chain([last]).collect();
+        way_up.iter().filter(|level| level.interval.start_ns > peak.interval.start_ns).chain([last]).collect();
     let steps = after.len() as f64;
-    let of_drift = (last.stretch.rate / peak.stretch.rate).ln() / steps / 2.0;
+    let of_drift = (last.interval.rate / peak.interval.rate).ln() / steps / 2.0;
     let mean = after.iter().map(|level| within(level)).sum::<f64>() / steps;
     within(peak) <= HALF * of_drift && mean <= HALF * of_drift
 }

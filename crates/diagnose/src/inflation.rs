@@ -5,7 +5,7 @@ use narrows_model::series::names;
 
 use crate::cpu::Cpu;
 use crate::databases::{Database, Taken};
-use crate::stretches::Stretch;
+use crate::intervals::Interval;
 
 /// A shape of query in both loads.
 #[derive(Debug, Clone, Copy)]
@@ -33,8 +33,8 @@ impl Grown<'_> {
 /// The queries of a database under two loads.
 #[derive(Debug)]
 pub(crate) struct Inflation<'a> {
-    pub(crate) light: &'a Stretch,
-    pub(crate) heavy: &'a Stretch,
+    pub(crate) light: &'a Interval,
+    pub(crate) heavy: &'a Interval,
     /// The shapes with enough queries in both, most time first; at least one.
     pub(crate) grown: Vec<Grown<'a>>,
 }
@@ -61,7 +61,7 @@ impl<'a> Inflation<'a> {
 /// How a database's queries grow with the load; none when they do not, or when something else explains it.
 pub(crate) fn inflation<'a>(cpu: &Cpu<'a>, database: &Database<'a>) -> Option<Inflation<'a>> {
     let thresholds = cpu.thresholds;
-    let steady = || cpu.stretches.iter().filter(|stretch| stretch.is_steady && stretch.rate > 0.0);
+    let steady = || cpu.intervals.iter().filter(|interval| interval.is_steady && interval.rate > 0.0);
     let heavy = steady().max_by(|a, b| a.by_demand(b))?;
     let light = steady().min_by(|a, b| a.by_demand(b))?;
     heavy.demand_over(light).filter(|growth| *growth >= thresholds.database_demand_growth)?;
@@ -96,7 +96,7 @@ fn reads(shape: &str) -> bool {
 }
 
 /// Those who ask are known to have CPU to spare; else a span may be long because its own program waits for a processor.
-fn clients_are_idle(cpu: &Cpu<'_>, database: &Database<'_>, heavy: &Stretch) -> bool {
+fn clients_are_idle(cpu: &Cpu<'_>, database: &Database<'_>, heavy: &Interval) -> bool {
     let is_idle =
         |client: &str| cpu.busy_share(client, heavy).is_some_and(|share| share <= cpu.thresholds.database_client_share);
     let mut clients: Vec<&str> = database.asked.iter().map(|asked| asked.client).collect();
@@ -106,13 +106,13 @@ fn clients_are_idle(cpu: &Cpu<'_>, database: &Database<'_>, heavy: &Stretch) -> 
 }
 
 /// A database with CPU to spare waits for locks, disks or its own clients.
-fn is_not_idle_itself(cpu: &Cpu<'_>, database: &Database<'_>, heavy: &Stretch) -> bool {
+fn is_not_idle_itself(cpu: &Cpu<'_>, database: &Database<'_>, heavy: &Interval) -> bool {
     let share = cpu.busy_share(database.name, heavy).filter(|_| database.is_service);
     share.is_none_or(|share| share >= cpu.thresholds.database_busy_share)
 }
 
 /// On a machine full of other programs everything takes longer.
-fn is_crowded(cpu: &Cpu<'_>, heavy: &Stretch) -> bool {
+fn is_crowded(cpu: &Cpu<'_>, heavy: &Interval) -> bool {
     let steal = cpu.cores_of(names::HOST_CPU_STEAL, "", 0, heavy).unwrap_or(0.0);
     let is_full = cpu.host_use(heavy).is_some_and(|used| used.share >= cpu.thresholds.cpu_host_share);
     is_full || steal >= cpu.thresholds.cpu_steal_share

@@ -1,27 +1,27 @@
-//! The levels of a load that rises in steps: what each steady stretch carried, and how sure that is.
+//! The levels of a load that rises in steps: what each steady interval carried, and how sure that is.
 
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::units;
 
 use crate::reading::Reading;
 use crate::seconds::{Estimate, Quantity, Second, seconds_of, total};
-use crate::stretches::Stretch;
+use crate::intervals::Interval;
 
-/// One steady stretch with what it carried.
+/// One steady interval with what it carried.
 #[derive(Debug, Clone)]
 pub(crate) struct Level<'a> {
-    pub(crate) stretch: &'a Stretch,
+    pub(crate) interval: &'a Interval,
     pub(crate) seconds: Vec<Second>,
     /// Of its throughput.
     pub(crate) rate: Estimate,
 }
 
 impl<'a> Level<'a> {
-    /// None when the stretch is not steady or too short for an estimate.
-    pub(crate) fn of(trial: &TrialEvidence, stretch: &'a Stretch) -> Option<Self> {
-        let seconds = seconds_of(trial, stretch.start_ns, stretch.end_ns);
-        let rate = Estimate::of(&seconds, Quantity::Rate).filter(|_| stretch.is_steady && stretch.rate > 0.0)?;
-        Some(Self { stretch, seconds, rate })
+    /// None when the interval is not steady or too short for an estimate.
+    pub(crate) fn of(trial: &TrialEvidence, interval: &'a Interval) -> Option<Self> {
+        let seconds = seconds_of(trial, interval.start_ns, interval.end_ns);
+        let rate = Estimate::of(&seconds, Quantity::Rate).filter(|_| interval.is_steady && interval.rate > 0.0)?;
+        Some(Self { interval, seconds, rate })
     }
 
     /// Its first and its second half.
@@ -39,11 +39,11 @@ impl<'a> Level<'a> {
 
     /// `120/s at 8 users`, or with what arrives.
     pub(crate) fn told(&self) -> String {
-        format!("{} at {}", units::rate(self.stretch.rate), self.stretch.demand())
+        format!("{} at {}", units::rate(self.interval.rate), self.interval.demand())
     }
 }
 
 /// The levels of a trial in order of time.
 pub(crate) fn levels<'a>(reading: &Reading<'a>) -> Vec<Level<'a>> {
-    reading.stretches.iter().filter_map(|stretch| Level::of(reading.trial, stretch)).collect()
+    reading.intervals.iter().filter_map(|interval| Level::of(reading.trial, interval)).collect()
 }

@@ -42,7 +42,7 @@ pub mod sql_shape;
 mod stats;
 mod steadiness;
 mod stores;
-mod stretches;
+mod intervals;
 mod summaries;
 pub mod thresholds;
 mod words;

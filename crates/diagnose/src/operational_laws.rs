@@ -8,7 +8,7 @@
 //! - *Forced flow*: what a service answers is what the others call. (All three: Denning and Buzen, *The Operational
 //!   Analysis of Queueing Network Models*, ACM Computing Surveys 1978.)
 //!
-//! Every stretch of load is looked at; of each law and resource the worst is told, once. Tolerances leave room for noise,
+//! Every interval of load is looked at; of each law and resource the worst is told, once. Tolerances leave room for noise,
 //! short windows and sampled traces. Which figure is the wrong one is not decided here. What is said here are caveats, told before any finding.
 
 use narrows_model::evidence::TrialEvidence;
@@ -19,7 +19,7 @@ use narrows_model::units;
 use crate::cpu::Cpu;
 use crate::levels::{Level, levels};
 use crate::reading::Reading;
-use crate::stretches::Stretch;
+use crate::intervals::Interval;
 
 /// From this share of the users under way nobody thinks.
 const NOBODY_THINKS: f64 = 0.95;
@@ -45,33 +45,33 @@ pub(crate) fn broken(reading: &Reading<'_>) -> Vec<String> {
 /// Levels of a closed load alone, with hardly a failure: the time that failed requests take is not known.
 fn closed<'l, 'a>(reading: &Reading<'_>, levels: &'l [Level<'a>]) -> impl Iterator<Item = &'l Level<'a>> {
     let failed_max = reading.thresholds.law_error_share;
-    let is_closed = |stretch: &Stretch| stretch.offered.is_none() && stretch.vus > 0;
-    levels.iter().filter(move |level| is_closed(level.stretch) && level.error_rate() <= failed_max)
+    let is_closed = |interval: &Interval| interval.offered.is_none() && interval.vus > 0;
+    levels.iter().filter(move |level| is_closed(level.interval) && level.error_rate() <= failed_max)
 }
 
 /// Requests under way, as a share of the users.
-fn share_under_way(stretch: &Stretch) -> f64 {
-    stretch.in_flight() / f64::from(stretch.vus.max(1))
+fn share_under_way(interval: &Interval) -> f64 {
+    interval.in_flight() / f64::from(interval.vus.max(1))
 }
 
 /// Requests that were under way when the window began count in full: as many seconds' worth as each takes.
-fn tolerance(reading: &Reading<'_>, stretch: &Stretch) -> f64 {
-    reading.thresholds.law_tolerance + stretch.service_ns / 1e9 / stretch.seconds().max(1.0)
+fn tolerance(reading: &Reading<'_>, interval: &Interval) -> f64 {
+    reading.thresholds.law_tolerance + interval.service_ns / 1e9 / interval.seconds().max(1.0)
 }
 
-fn little(stretch: &Stretch) -> String {
+fn little(interval: &Interval) -> String {
     format!(
         "{} × {} = {} requests under way in {}",
-        units::rate(stretch.rate),
-        units::duration(stretch.service_ns),
-        units::number(stretch.in_flight()),
-        stretch.label
+        units::rate(interval.rate),
+        units::duration(interval.service_ns),
+        units::number(interval.in_flight()),
+        interval.label
     )
 }
 
 fn too_many_under_way(reading: &Reading<'_>, levels: &[Level<'_>]) -> Option<String> {
-    let excess = |stretch: &Stretch| share_under_way(stretch) - 1.0 - tolerance(reading, stretch);
-    let worst = closed(reading, levels).map(|level| level.stretch).max_by(|a, b| excess(a).total_cmp(&excess(b)))?;
+    let excess = |interval: &Interval| share_under_way(interval) - 1.0 - tolerance(reading, interval);
+    let worst = closed(reading, levels).map(|level| level.interval).max_by(|a, b| excess(a).total_cmp(&excess(b)))?;
     (excess(worst) > 0.0).then(|| {
         format!(
             "Little's law is broken: {}, but there are only {} users. A latency or a throughput of this trial is not what it \
@@ -84,9 +84,9 @@ fn too_many_under_way(reading: &Reading<'_>, levels: &[Level<'_>]) -> Option<Str
 
 /// Where nobody thinks under the lightest load, nobody does under more.
 fn too_few_under_way(reading: &Reading<'_>, levels: &[Level<'_>]) -> Option<String> {
-    let lightest = closed(reading, levels).min_by_key(|level| level.stretch.vus)?.stretch;
-    let lacking = |stretch: &Stretch| 1.0 - share_under_way(stretch) - tolerance(reading, stretch);
-    let heavier = closed(reading, levels).map(|level| level.stretch).filter(|stretch| stretch.vus > lightest.vus);
+    let lightest = closed(reading, levels).min_by_key(|level| level.interval.vus)?.interval;
+    let lacking = |interval: &Interval| 1.0 - share_under_way(interval) - tolerance(reading, interval);
+    let heavier = closed(reading, levels).map(|level| level.interval).filter(|interval| interval.vus > lightest.vus);
     let worst = heavier.max_by(|a, b| lacking(a).total_cmp(&lacking(b)))?;
     (share_under_way(lightest) >= NOBODY_THINKS && lacking(worst) > 0.0).then(|| {
         format!(
@@ -101,21 +101,21 @@ fn too_few_under_way(reading: &Reading<'_>, levels: &[Level<'_>]) -> Option<Stri
 
 /// Services that used more CPU than they may.
 fn beyond_limits(reading: &Reading<'_>) -> Vec<String> {
-    let cores_of = |instance: &ServiceInstance, stretch: &Stretch| {
+    let cores_of = |instance: &ServiceInstance, interval: &Interval| {
         let key = (names::CPU_CORES, instance.service.as_str(), instance.replica);
-        stretch.median_of(reading.trial, key, reading.thresholds)
+        interval.median_of(reading.trial, key, reading.thresholds)
     };
     let of = |instance: &ServiceInstance| {
         let cap = instance.cpu_limit_cores.filter(|cap| *cap > 0.0)?;
-        let each = reading.stretches.iter().filter_map(|stretch| Some((cores_of(instance, stretch)?, stretch)));
-        let (cores, stretch) = each.max_by(|a, b| a.0.total_cmp(&b.0))?;
+        let each = reading.intervals.iter().filter_map(|interval| Some((cores_of(instance, interval)?, interval)));
+        let (cores, interval) = each.max_by(|a, b| a.0.total_cmp(&b.0))?;
         (cores > (1.0 + reading.thresholds.law_tolerance) * cap).then(|| {
             format!(
                 "The utilisation law is broken: {} used {} in {}, but its limit is {}. The limit is not in force, or the \
                  samples are wrong.",
                 instance.service,
                 units::cores(cores),
-                stretch.label,
+                interval.label,
                 units::number(cap)
             )
         })
@@ -129,19 +129,19 @@ fn beyond_limits(reading: &Reading<'_>) -> Vec<String> {
 fn beyond_machine(reading: &Reading<'_>) -> Option<String> {
     let trial: &TrialEvidence = reading.trial;
     let thresholds = reading.thresholds;
-    let each = reading.stretches.iter().filter_map(|stretch| {
-        let share = stretch.median_of(trial, (names::HOST_CPU_UTILIZATION, "", 0), thresholds)?;
-        let of = |service: &str, replica| stretch.median_of(trial, (names::CPU_CORES, service, replica), thresholds);
+    let each = reading.intervals.iter().filter_map(|interval| {
+        let share = interval.median_of(trial, (names::HOST_CPU_UTILIZATION, "", 0), thresholds)?;
+        let of = |service: &str, replica| interval.median_of(trial, (names::CPU_CORES, service, replica), thresholds);
         let services: f64 = trial.services.iter().filter_map(|i| of(&i.service, i.replica)).sum();
-        Some((services + of(names::GENERATOR, 0).unwrap_or(0.0), share * f64::from(trial.cores.max(1)), stretch))
+        Some((services + of(names::GENERATOR, 0).unwrap_or(0.0), share * f64::from(trial.cores.max(1)), interval))
     });
-    let (own, machine, stretch) = each.max_by(|a, b| (a.0 - a.1).total_cmp(&(b.0 - b.1)))?;
+    let (own, machine, interval) = each.max_by(|a, b| (a.0 - a.1).total_cmp(&(b.0 - b.1)))?;
     (own > (1.0 + thresholds.law_tolerance) * machine + thresholds.law_cores).then(|| {
         format!(
             "The utilisation law is broken: the services and the generator used {} in {}, but the machine only {}. The \
              samples of one of them are wrong.",
             units::cores(own),
-            stretch.label,
+            interval.label,
             units::number(machine)
         )
     })
@@ -151,14 +151,14 @@ fn beyond_machine(reading: &Reading<'_>) -> Option<String> {
 fn off_the_line(reading: &Reading<'_>, levels: &[Level<'_>]) -> Vec<String> {
     let cpu = Cpu::of(reading);
     let of = |service: &str| {
-        let points: Vec<(&Stretch, f64)> = levels
+        let points: Vec<(&Interval, f64)> = levels
             .iter()
-            .filter_map(|level| Some((level.stretch, cpu.service_cores(service, level.stretch)?)))
+            .filter_map(|level| Some((level.interval, cpu.service_cores(service, level.interval)?)))
             .collect();
-        let line = Line::through(&points.iter().map(|(stretch, cores)| (stretch.sent, *cores)).collect::<Vec<_>>())?;
-        let off = |(stretch, cores): &(&Stretch, f64)| cores - line.at(stretch.sent);
+        let line = Line::through(&points.iter().map(|(interval, cores)| (interval.sent, *cores)).collect::<Vec<_>>())?;
+        let off = |(interval, cores): &(&Interval, f64)| cores - line.at(interval.sent);
         let worst = points.iter().max_by(|a, b| off(a).abs().total_cmp(&off(b).abs()))?;
-        let (stretch, cores) = *worst;
+        let (interval, cores) = *worst;
         let thresholds = reading.thresholds;
         let is_far = off(worst).abs() > (thresholds.law_line_share * cores).max(thresholds.law_cores);
         is_far.then(|| {
@@ -167,9 +167,9 @@ fn off_the_line(reading: &Reading<'_>, levels: &[Level<'_>]) -> Vec<String> {
                  through all loads has {}. Something else than requests uses its CPU, or requests cost more in one load than in \
                  another, so what one load costs does not tell what another will.",
                 units::cores(cores),
-                units::rate(stretch.sent),
-                stretch.label,
-                units::number(line.at(stretch.sent).max(0.0))
+                units::rate(interval.sent),
+                interval.label,
+                units::number(line.at(interval.sent).max(0.0))
             )
         })
     };

@@ -6,7 +6,7 @@ use narrows_model::evidence::TrialEvidence;
 
 use crate::calls::{Handled, by_operation};
 use crate::requests::{Request, requests};
-use crate::stretches::{Stretch, stretches};
+use crate::intervals::{Interval, intervals};
 use crate::thresholds::Thresholds;
 
 /// The requests of each operation, by service and operation.
@@ -20,7 +20,7 @@ pub struct Reading<'a> {
     /// What to compare with.
     pub(crate) thresholds: &'a Thresholds,
     /// Parts of the trial in which a median means something, in order of time.
-    pub(crate) stretches: &'a [Stretch],
+    pub(crate) intervals: &'a [Interval],
     /// The traces cut into requests, one for each service that handled one.
     pub(crate) requests: &'a [Request<'a>],
     /// The same with their calls, by operation.
@@ -30,9 +30,9 @@ pub struct Reading<'a> {
 impl Reading<'_> {
     /// Prepares a trial and hands it on.
     pub fn with<T>(trial: &TrialEvidence, thresholds: &Thresholds, read: impl FnOnce(&Reading<'_>) -> T) -> T {
-        let stretches = stretches(trial, thresholds);
+        let intervals = intervals(trial, thresholds);
         let requests = requests(&trial.traces, thresholds);
         let operations = by_operation(&requests);
-        read(&Reading { trial, thresholds, stretches: &stretches, requests: &requests, operations: &operations })
+        read(&Reading { trial, thresholds, intervals: &intervals, requests: &requests, operations: &operations })
     }
 }

@@ -8,7 +8,7 @@ use narrows_model::evidence::TrialEvidence;
 
 use crate::seconds::{Change, Estimate, Quantity, Second, blocks, has_slope, seconds_of, total};
 use crate::stats::mean_and_variance;
-use crate::stretches::Stretch;
+use crate::intervals::Interval;
 use crate::thresholds::Thresholds;
 
 /// Blocks that the test for a trend looks at.
@@ -40,7 +40,7 @@ pub(crate) enum Unrest {
 /// One window's unrest in one quantity.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Unsteady<'a> {
-    pub(crate) stretch: &'a Stretch,
+    pub(crate) interval: &'a Interval,
     pub(crate) quantity: Quantity,
     pub(crate) unrest: Unrest,
     /// How large it is, as a share of the quantity.
@@ -50,26 +50,26 @@ pub(crate) struct Unsteady<'a> {
 /// Every steady window long enough to tell, each with its largest unrest in each quantity.
 pub(crate) fn unsteady<'a>(
     trial: &TrialEvidence,
-    stretches: &'a [Stretch],
+    intervals: &'a [Interval],
     thresholds: &Thresholds,
 ) -> Vec<Unsteady<'a>> {
-    let long: Vec<(&Stretch, Vec<Second>)> = stretches
+    let long: Vec<(&Interval, Vec<Second>)> = intervals
         .iter()
-        .filter(|stretch| stretch.is_steady)
-        .map(|stretch| (stretch, seconds_of(trial, stretch.start_ns, stretch.end_ns)))
+        .filter(|interval| interval.is_steady)
+        .map(|interval| (interval, seconds_of(trial, interval.start_ns, interval.end_ns)))
         .filter(|(_, seconds)| seconds.len() >= thresholds.unsteady_seconds)
         .filter(|(_, seconds)| total(seconds).succeeded >= ANSWERS_MIN)
         .collect();
     let looks = 2 * long.len();
-    let each = long.iter().flat_map(|(stretch, seconds)| {
-        [Quantity::Rate, Quantity::Latency].map(|quantity| Look { stretch, seconds, quantity, looks, thresholds })
+    let each = long.iter().flat_map(|(interval, seconds)| {
+        [Quantity::Rate, Quantity::Latency].map(|quantity| Look { interval, seconds, quantity, looks, thresholds })
     });
     each.filter_map(|look| look.unsteady()).collect()
 }
 
 /// One quantity of one window.
 struct Look<'a, 's> {
-    stretch: &'a Stretch,
+    interval: &'a Interval,
     seconds: &'s [Second],
     quantity: Quantity,
     /// At how many we look in all.
@@ -80,7 +80,7 @@ struct Look<'a, 's> {
 impl<'a> Look<'a, '_> {
     fn unsteady(&self) -> Option<Unsteady<'a>> {
         let (unrest, share) = self.trend().or_else(|| self.start()).or_else(|| self.wave())?;
-        Some(Unsteady { stretch: self.stretch, quantity: self.quantity, unrest, share })
+        Some(Unsteady { interval: self.interval, quantity: self.quantity, unrest, share })
     }
 
     /// From one part to another; none unless noise does not explain it.

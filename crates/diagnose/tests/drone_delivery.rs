@@ -1,5 +1,5 @@
 //! Four variants of one operation against a partitioned store, as short runs show them: which cause is named first in
-//! each, what is no longer named once it is mended, and how the sentence tells it.
+//! each, what is no longer named once it is fixed, and how the sentence tells it.
 //!
 //! The figures are those of a step load from 1 to 40 users in eleven steps of two seconds. In each variant another
 //! thing is narrow: the store's throughput, calls in turn, a query that all partitions are asked, one thread.

@@ -93,7 +93,7 @@ impl Known {
     }
 }
 
-/// Hands spans on, and says whether they count: what is turned away at once comes again, and counts then.
+/// Hands spans on, and says whether they count: what is refused at once is sent again and counts then.
 pub(crate) fn hand_on(inner: &dyn Store, spans: Vec<Span>) -> (Receipt, bool) {
     let mut receipt = inner.spans(spans);
     let answer = receipt.try_recv().ok();

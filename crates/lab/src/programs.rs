@@ -16,7 +16,7 @@ pub(crate) struct Program {
     pub(crate) binary: &'static str,
     /// Other programs that it is of no use without. They are looked for beside it first.
     pub(crate) tools: &'static [&'static str],
-    /// Folders that `PATH` may lack; version folders below them count too (`15/bin`).
+    /// Folders that may be missing in `PATH`; version folders below them count too (`15/bin`).
     pub(crate) folders: &'static [&'static str],
     /// Empty where Debian has none.
     pub(crate) package: &'static str,

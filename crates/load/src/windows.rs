@@ -1,4 +1,4 @@
-//! The stretches of a load in which numbers may be averaged, known before it begins.
+//! The intervals of a load in which numbers may be averaged, known before it begins.
 //!
 //! Time is cut wherever the load of any scenario begins, changes its course or ends, and each piece is judged by all of
 //! them together: a level is one only while nobody's users or rates change. What a scenario limited by its iterations

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What a stretch of a request's critical path was spent on.
+/// What an interval of a request's critical path was spent on.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind", content = "name")]
 pub enum TimeCategory {

@@ -93,7 +93,7 @@ pub enum TrialState {
     Failed,
 }
 
-/// A stretch of a trial under one load, in which numbers may be averaged if it is steady.
+/// An interval of a trial under one load, in which numbers may be averaged if it is steady.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Window {
     /// Position in the trial, from 0.

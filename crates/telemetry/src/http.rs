@@ -107,7 +107,7 @@ pub(crate) enum NoAnswer {
 /// How long and how large an answer may be.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
-    pub(crate) patience: Duration,
+    pub(crate) timeout: Duration,
     pub(crate) body_bytes_max: usize,
 }
 
@@ -167,9 +167,9 @@ impl Client {
             request = request.header(*name, value);
         }
         let request = request.body(Full::new(body)).map_err(|error| NoAnswer::Broken(error.to_string()))?;
-        let patience = self.bounds.patience;
-        let answered = tokio::time::timeout(patience, self.exchange(request)).await;
-        let answered = answered.unwrap_or(Err(NoAnswer::TooSlow(patience)));
+        let timeout = self.bounds.timeout;
+        let answered = tokio::time::timeout(timeout, self.exchange(request)).await;
+        let answered = answered.unwrap_or(Err(NoAnswer::TooSlow(timeout)));
         if answered.is_err() {
             // What is left of a broken exchange would be read as the next answer.
             self.open = None;
@@ -260,7 +260,7 @@ mod tests {
             let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
             let url = Url::parse(&format!("http://{}/", listener.local_addr().unwrap())).unwrap();
             let server = tokio::spawn(answer_once_each(listener));
-            let bounds = Bounds { patience: Duration::from_secs(60), body_bytes_max: 10 };
+            let bounds = Bounds { timeout: Duration::from_secs(60), body_bytes_max: 10 };
             let mut client = Client::new(url, bounds);
             for _ in 0..2 {
                 assert_eq!(client.get("*/*").await.unwrap().body, "ok");

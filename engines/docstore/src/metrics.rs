@@ -22,9 +22,9 @@ use crate::store::Store;
 
 const INTERVAL_DEFAULT: Duration = Duration::from_secs(1);
 /// How long one export may take; longer would hold up the next ones and the end of the process.
-const EXPORT_PATIENCE: Duration = Duration::from_secs(1);
+const EXPORT_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long the last export may take, with one that is under way.
-const FINISH_PATIENCE: Duration = Duration::from_millis(1_200);
+const FINISH_TIMEOUT: Duration = Duration::from_millis(1_200);
 const SERVICE_NAME_DEFAULT: &str = "docstore";
 const SCOPE: &str = "narrows-docstore";
 
@@ -66,25 +66,25 @@ impl Export {
             // One series per partition, and one more than there can be so that none is taken for an overflow.
             .with_view(move |_: &Instrument| Stream::builder().with_cardinality_limit(series + 1).build().ok());
         let Settings { endpoint, interval } = settings;
-        let provider = export::reading_to(provider, endpoint, *interval, EXPORT_PATIENCE)
+        let provider = export::reading_to(provider, endpoint, *interval, EXPORT_TIMEOUT)
             .map_err(|source| Error::Metrics { endpoint: endpoint.clone(), source: source.into() })?
             .build();
         observe(&provider.meter(SCOPE), store);
         Ok(Self { provider })
     }
 
-    /// Sends the last metrics, unless that takes longer than [`FINISH_PATIENCE`].
+    /// Sends the last metrics, unless that takes longer than [`FINISH_TIMEOUT`].
     pub(crate) async fn finish(self) {
         let (done, told) = oneshot::channel();
         // The SDK waits for its thread, up to seconds: not on a thread of the runtime, which the process would wait for.
         let finishing = std::thread::Builder::new().name("metrics-finish".to_owned()).spawn(move || {
-            // A lost last export is nobody's failure; the receiver is gone when patience was.
+            // A lost last export is nobody's failure; the receiver is gone when timeout was.
             let _ = self.provider.shutdown();
             let _ = done.send(());
         });
         if finishing.is_ok() {
-            // Whether told or out of patience, there is nothing left to do.
-            let _ = tokio::time::timeout(FINISH_PATIENCE, told).await;
+            // Whether told or out of timeout, there is nothing left to do.
+            let _ = tokio::time::timeout(FINISH_TIMEOUT, told).await;
         }
     }
 }

@@ -40,7 +40,7 @@ pub(crate) struct Usage {
     pub(crate) provisioned: Charge,
     /// What all requests together have cost.
     pub(crate) consumed: Charge,
-    /// Requests that were refused for want of budget.
+    /// Requests that were refused because the budget was spent.
     pub(crate) throttled: u64,
 }
 

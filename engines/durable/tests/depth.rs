@@ -10,7 +10,7 @@ use narrows_durable::{
     Client, Ctx, ExternalEvent, Failure, Filter, Hub, HubOptions, InstanceId, Orchestration, Registry, Status,
 };
 
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 const DEPTH: u64 = 30_000;
 const GO: ExternalEvent<u64> = ExternalEvent::new("Go");
 /// A chain of this length, whose last link waits.
@@ -47,7 +47,7 @@ async fn a_long_chain_answers_and_is_purged() {
     let client = hub.client();
     start(&client).await;
     client.raise_event(&link(0), GO, &0).await.unwrap();
-    let ended = client.wait(&link(DEPTH), PATIENCE).await.unwrap();
+    let ended = client.wait(&link(DEPTH), TIMEOUT).await.unwrap();
     assert_eq!(ended.output_as::<u64>(), Some(Ok(DEPTH)));
     assert!(client.purge(&link(DEPTH)).await.unwrap());
     assert_eq!(client.count(Filter::default()).await.unwrap(), 0);
@@ -59,7 +59,7 @@ async fn a_long_chain_is_terminated() {
     let client = hub.client();
     start(&client).await;
     client.terminate(&link(DEPTH), "all of you").await.unwrap();
-    assert_eq!(client.wait(&link(0), PATIENCE).await.unwrap().status, Status::Terminated);
+    assert_eq!(client.wait(&link(0), TIMEOUT).await.unwrap().status, Status::Terminated);
     let terminated = Filter { statuses: vec![Status::Terminated], ..Filter::default() };
     assert_eq!(client.count(terminated).await.unwrap(), DEPTH + 1);
 }

@@ -24,9 +24,9 @@ const EXPORTED_SPANS_MAX: usize = 2_048;
 /// How often metrics are exported unless `OTEL_METRIC_EXPORT_INTERVAL` says otherwise.
 const METRICS_INTERVAL: Duration = Duration::from_secs(1);
 /// How long one export may take: the specification's default.
-const EXPORT_PATIENCE: Duration = Duration::from_secs(10);
+const EXPORT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the last export of each signal may take.
-const FLUSH_PATIENCE: Duration = Duration::from_secs(2);
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Whether `signal`, such as `TRACES`, has an endpoint: its own or the one of all signals.
 #[must_use]
@@ -68,7 +68,7 @@ pub fn tracers(service: &str) -> Result<SdkTracerProvider, Error> {
 /// [`Error::Telemetry`] if the exporter cannot be built.
 pub fn exporting(builder: TracerProviderBuilder) -> Result<TracerProviderBuilder, Error> {
     let exporter =
-        SpanExporter::builder().with_http().with_http_client(client(EXPORT_PATIENCE)?).build().map_err(refused)?;
+        SpanExporter::builder().with_http().with_http_client(client(EXPORT_TIMEOUT)?).build().map_err(refused)?;
     let mut batches = BatchConfigBuilder::default();
     if !is_set("OTEL_BSP_MAX_QUEUE_SIZE") {
         batches = batches.with_max_queue_size(QUEUED_SPANS_MAX);
@@ -96,7 +96,7 @@ pub fn meters(service: &str) -> Result<SdkMeterProvider, Error> {
 ///
 /// [`Error::Telemetry`] if the exporter cannot be built.
 pub fn reading(builder: MeterProviderBuilder) -> Result<MeterProviderBuilder, Error> {
-    let exporter = points(None, EXPORT_PATIENCE)?;
+    let exporter = points(None, EXPORT_TIMEOUT)?;
     let reader = PeriodicReader::builder(exporter);
     let is_told = is_set("OTEL_METRIC_EXPORT_INTERVAL");
     Ok(builder.with_reader(if is_told { reader.build() } else { reader.with_interval(METRICS_INTERVAL).build() }))
@@ -111,18 +111,18 @@ pub fn reading_to(
     builder: MeterProviderBuilder,
     endpoint: &str,
     interval: Duration,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<MeterProviderBuilder, Error> {
-    let exporter = points(Some(endpoint), patience)?;
+    let exporter = points(Some(endpoint), timeout)?;
     Ok(builder.with_reader(PeriodicReader::builder(exporter).with_interval(interval).build()))
 }
 
 /// Cumulative points to `endpoint`, or to that of the environment.
-fn points(endpoint: Option<&str>, patience: Duration) -> Result<MetricExporter, Error> {
-    let exporter = MetricExporter::builder().with_http().with_http_client(client(patience)?);
+fn points(endpoint: Option<&str>, timeout: Duration) -> Result<MetricExporter, Error> {
+    let exporter = MetricExporter::builder().with_http().with_http_client(client(timeout)?);
     let exporter = exporter.with_protocol(Protocol::HttpBinary).with_temporality(Temporality::Cumulative);
     let exporter = match endpoint {
-        Some(endpoint) => exporter.with_endpoint(endpoint).with_timeout(patience),
+        Some(endpoint) => exporter.with_endpoint(endpoint).with_timeout(timeout),
         None => exporter,
     };
     exporter.build().map_err(refused)
@@ -132,8 +132,8 @@ fn points(endpoint: Option<&str>, patience: Duration) -> Result<MetricExporter, 
 pub async fn flush(traces: Option<SdkTracerProvider>, metrics: Option<SdkMeterProvider>) {
     let flushing = tokio::task::spawn_blocking(move || {
         // What a collector does not take is lost; there is nobody to tell.
-        let _ = traces.map(|traces| traces.shutdown_with_timeout(FLUSH_PATIENCE));
-        let _ = metrics.map(|metrics| metrics.shutdown_with_timeout(FLUSH_PATIENCE));
+        let _ = traces.map(|traces| traces.shutdown_with_timeout(FLUSH_TIMEOUT));
+        let _ = metrics.map(|metrics| metrics.shutdown_with_timeout(FLUSH_TIMEOUT));
     });
     let _ = flushing.await;
 }

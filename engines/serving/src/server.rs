@@ -13,7 +13,7 @@ use crate::telemetry::Telemetry;
 use crate::{Error, connections};
 
 /// How long requests in flight may take once the service was asked to end.
-const DRAIN_PATIENCE: Duration = Duration::from_secs(2);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A service that has its port and waits to be run.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ impl Service {
     /// Answers until `stop` is ready; then takes no more, finishes what is in flight within two seconds, and sends the
     /// last spans.
     pub async fn run(self, stop: impl Future<Output = ()>) {
-        connections::answer(self.listener, connections::limits(DRAIN_PATIENCE), self.router, stop).await;
+        connections::answer(self.listener, connections::limits(DRAIN_TIMEOUT), self.router, stop).await;
         self.telemetry.flush().await;
     }
 }

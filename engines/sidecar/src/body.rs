@@ -105,14 +105,14 @@ pub(crate) struct Relayed {
     /// Until the body has ended.
     lease: Option<Lease>,
     exchange: Exchange,
-    patience: Duration,
+    timeout: Duration,
     /// Runs while the upstream is silent.
     silence: Option<Pin<Box<Sleep>>>,
 }
 
 impl Relayed {
-    pub(crate) fn new(body: Incoming, lease: Lease, exchange: Exchange, patience: Duration) -> Self {
-        Self { body, lease: Some(lease), exchange, patience, silence: None }
+    pub(crate) fn new(body: Incoming, lease: Lease, exchange: Exchange, timeout: Duration) -> Self {
+        Self { body, lease: Some(lease), exchange, timeout, silence: None }
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
@@ -132,10 +132,10 @@ impl Relayed {
     }
 
     fn poll_silence(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        let patience = self.patience;
-        let silence = self.silence.get_or_insert_with(|| Box::pin(sleep(patience)));
+        let timeout = self.timeout;
+        let silence = self.silence.get_or_insert_with(|| Box::pin(sleep(timeout)));
         ready!(silence.as_mut().poll(cx));
-        let what = format!("the body stood still for {patience:?}");
+        let what = format!("the body stood still for {timeout:?}");
         Poll::Ready(Some(Err(self.fail(Failure::new(Fault::ResponseTimeout, what)))))
     }
 

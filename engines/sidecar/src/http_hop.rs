@@ -97,21 +97,21 @@ async fn send(
 
 type Sent = Result<Response<Incoming>, TrySendError<Request<Outgoing>>>;
 
-/// The head of the answer. Patience starts anew for as long as the caller's body gets on.
+/// The head of the answer. Timeout starts anew for as long as the caller's body gets on.
 async fn head(
     hop: &Hop,
     lease: &mut Lease,
     request: Request<Outgoing>,
     progress: Option<&Progress>,
 ) -> Result<Sent, Failure> {
-    let patience = hop.limits.response_timeout();
+    let timeout = hop.limits.response_timeout();
     let mut sent = pin!(lease.sender.try_send_request(request));
     loop {
-        match timeout(patience, sent.as_mut()).await {
+        match timeout(timeout, sent.as_mut()).await {
             Ok(answered) => return Ok(answered),
             Err(_) if progress.is_some_and(Progress::take) => {}
             Err(_) => {
-                let what = format!("{} did not answer within {patience:?}", hop.pool.upstream().address);
+                let what = format!("{} did not answer within {timeout:?}", hop.pool.upstream().address);
                 return Err(Failure::new(Fault::ResponseTimeout, what));
             }
         }

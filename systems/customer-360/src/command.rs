@@ -57,7 +57,7 @@ struct Chain {
     replica: usize,
     /// Milliseconds that a call may take
     #[arg(long, value_name = "MS", default_value = "5000", value_parser = milliseconds)]
-    patience_ms: Duration,
+    timeout_ms: Duration,
 }
 
 #[derive(Debug, clap::Args)]
@@ -78,7 +78,7 @@ struct Name {
     wait_ms: Duration,
     /// Milliseconds that a query may take
     #[arg(long, value_name = "MS", default_value = "2000", value_parser = milliseconds)]
-    patience_ms: Duration,
+    timeout_ms: Duration,
 }
 
 impl Command {
@@ -108,7 +108,7 @@ impl Command {
 impl Chain {
     fn upstream(&self, replicas: &BaseUrls) -> UpstreamConfig {
         let choice = if self.affinity { Choice::Affinity(self.replica) } else { Choice::RoundRobin };
-        UpstreamConfig { replicas: replicas.clone(), choice, patience: self.patience_ms }
+        UpstreamConfig { replicas: replicas.clone(), choice, timeout: self.timeout_ms }
     }
 }
 
@@ -119,7 +119,7 @@ impl Name {
             connections: self.connections,
             in_flight: self.in_flight,
             wait: self.wait_ms,
-            patience: self.patience_ms,
+            timeout: self.timeout_ms,
         }
     }
 }

@@ -21,7 +21,7 @@ use crate::Service;
 use crate::telemetry::Telemetry;
 
 /// How long something may take that happens in the end.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What a fake does with a request.
 pub(crate) enum Told {
@@ -172,7 +172,7 @@ pub(crate) async fn ask(
         request = request.header(*name, *value);
     }
     let request = request.body(Bytes::from(body.to_owned())).unwrap();
-    let (head, body) = Client::new(PATIENCE, 1).send(request).await.unwrap().into_parts();
+    let (head, body) = Client::new(TIMEOUT, 1).send(request).await.unwrap().into_parts();
     (head.status.as_u16(), head.headers, String::from_utf8(body.to_vec()).unwrap())
 }
 
@@ -184,7 +184,7 @@ pub(crate) fn reason(body: &str) -> String {
 
 /// Waits until something holds.
 pub(crate) async fn eventually<F: Future<Output = bool>>(what: &str, mut holds: impl FnMut() -> F) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while !holds().await {
         assert!(Instant::now() < deadline, "not in time: {what}");
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -246,7 +246,7 @@ impl Postgres {
     /// Starts the server, and waits until it takes connections.
     pub(crate) async fn run(&mut self) {
         let url = self.url_of("postgres");
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while tokio_postgres::connect(&url, NoTls).await.is_err() {
             assert!(Instant::now() < deadline, "not in time: a connection to PostgreSQL");
             // One that ended by itself found that workers of a killed one before it were still there.

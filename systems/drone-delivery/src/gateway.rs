@@ -29,7 +29,7 @@ const PATH: &str = "/api/invoices";
 /// Calls for one part, repeats included.
 const ATTEMPTS_MAX: u32 = 3;
 /// How long one attempt may take.
-const ATTEMPT_PATIENCE: Duration = Duration::from_secs(35);
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(35);
 /// Open connections that are kept for each service.
 const IDLE_CONNECTIONS_MAX: usize = 256;
 /// How much of a failed part's own words is passed on, in characters.
@@ -60,7 +60,7 @@ pub async fn open(port: u16, config: &Config) -> Result<Service, Error> {
 
 fn router(config: &Config, telemetry: &Telemetry) -> Result<Router, Error> {
     let gateway = Gateway {
-        client: Client::new(ATTEMPT_PATIENCE, IDLE_CONNECTIONS_MAX),
+        client: Client::new(ATTEMPT_TIMEOUT, IDLE_CONNECTIONS_MAX),
         tracer: telemetry.tracer(),
         parts: [
             Part { name: "deliveries", url: config.delivery.at(delivery::PATH)? },

@@ -15,9 +15,9 @@ use crate::process::{cpu_time, memory_bytes_peak};
 use crate::{Error, Figures, Launch, Plan, Workload};
 
 /// How long a workload may take.
-const PATIENCE: Duration = Duration::from_secs(900);
+const TIMEOUT: Duration = Duration::from_secs(900);
 /// How long one orchestration of `one-by-one` may take.
-const ONE_PATIENCE: Duration = Duration::from_secs(60);
+const ONE_TIMEOUT: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(2);
 /// Starts that are handed over at a time.
 const STARTS_MAX: u64 = 50_000;
@@ -43,8 +43,8 @@ struct Mark {
 
 /// Runs `plan` under the number `run`, which no run on this hub has had.
 pub(crate) async fn run(held: &Held, run: u64, plan: &Plan) -> Result<Figures, Error> {
-    let done = tokio::time::timeout(PATIENCE, measure(held, run, plan));
-    done.await.unwrap_or(Err(Error::Late(PATIENCE)))
+    let done = tokio::time::timeout(TIMEOUT, measure(held, run, plan));
+    done.await.unwrap_or(Err(Error::Late(TIMEOUT)))
 }
 
 /// Forgets what a run left: its instances, which have ended.
@@ -167,7 +167,7 @@ async fn one_by_one(held: &Held, run: u64, n: u64) -> Result<f64, Error> {
         let start = HELLO_CITIES.start(&())?.id(instance(run, number)?.as_str())?;
         let begun = Instant::now();
         let id = held.client.start(start).await?;
-        held.client.wait(&id, ONE_PATIENCE).await?;
+        held.client.wait(&id, ONE_TIMEOUT).await?;
         latencies.push(begun.elapsed());
     }
     latencies.sort_unstable();

@@ -15,7 +15,7 @@ use duroxide::runtime::{Runtime, RuntimeOptions};
 use duroxide::{ActivityContext, Client, OrchestrationContext, OrchestrationRegistry, OrchestrationStatus};
 
 const CITIES: [&str; 5] = ["Tokyo", "Seattle", "London", "Amsterdam", "Seoul"];
-const PATIENCE: Duration = Duration::from_secs(600);
+const TIMEOUT: Duration = Duration::from_secs(600);
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -52,7 +52,7 @@ async fn measure(n: u64, file: &Path) -> Result<f64, Box<dyn Error>> {
         client.start_orchestration(format!("hello-{number}"), "HelloCities5", "").await?;
     }
     for number in 0..n {
-        let ended = client.wait_for_orchestration(&format!("hello-{number}"), PATIENCE).await?;
+        let ended = client.wait_for_orchestration(&format!("hello-{number}"), TIMEOUT).await?;
         if !matches!(ended, OrchestrationStatus::Completed { .. }) {
             return Err(format!("hello-{number} ended as {ended:?}").into());
         }

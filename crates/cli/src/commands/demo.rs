@@ -19,7 +19,7 @@ use crate::systems::{DEFAULT_DEMO, DEMOS};
 use crate::{Outcome, runs_folder, stderr};
 
 /// How long a program that opens pages may take to fail; one that runs longer shows the page.
-const OPEN_PATIENCE: Duration = Duration::from_secs(3);
+const OPEN_TIMEOUT: Duration = Duration::from_secs(3);
 const POLL: Duration = Duration::from_millis(20);
 
 #[derive(Debug, clap::Args)]
@@ -210,7 +210,7 @@ fn open(page: &Path) {
 
 /// Why a program failed, if it did so soon.
 fn failed_soon(mut child: Child) -> Option<String> {
-    let deadline = Instant::now() + OPEN_PATIENCE;
+    let deadline = Instant::now() + OPEN_TIMEOUT;
     loop {
         match child.try_wait() {
             Ok(Some(status)) => return (!status.success()).then(|| status.to_string()),

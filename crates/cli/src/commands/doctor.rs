@@ -1,4 +1,4 @@
-//! `narrows doctor`: what this machine allows and what it lacks.
+//! `narrows doctor`: what this machine allows and what is missing.
 
 use std::fmt::Write;
 

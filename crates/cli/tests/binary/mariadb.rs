@@ -255,7 +255,7 @@ load:
       duration: 60s
       think_time: 50ms
       request: { method: POST, path: /transfers, headers: { Content-Type: application/json }, body: '{"from":{{item}},"to":{{other}},"amount":1}' }
-    # The ledger answers 500 where a node lacks what an instance acknowledged, 503 where a node cannot be asked.
+    # The ledger answers 500 where a node has lost what an instance acknowledged, 503 where a node cannot be asked.
     lost:
       model: constant-vus
       vus: 1

@@ -20,7 +20,7 @@ const WRAP: Orchestration<(), String> = Orchestration::new("wrap");
 const ANSWER: ExternalEvent<String> = ExternalEvent::new("answer");
 const COUNTER: EntityType<u64> = EntityType::new("counter");
 const ADD: EntityOp<u64, u64, ()> = EntityOp::new("add");
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn code() -> Registry {
     let mut code = Registry::new();
@@ -59,7 +59,7 @@ fn open(store: Arc<dyn Store>) -> Hub {
     block(async {
         for (id, cities) in [("tour-1", vec!["Tokyo".to_owned(), "x".repeat(500)]), ("tour-2", vec![String::new()])] {
             let tour = client.start(TOUR.start(&cities).unwrap().id(id).unwrap()).await.unwrap();
-            client.wait(&tour, PATIENCE).await.unwrap();
+            client.wait(&tour, TIMEOUT).await.unwrap();
         }
         for id in ["ask-1", "ask-2"] {
             client.start(ASK.start(&()).unwrap().id(id).unwrap()).await.unwrap();
@@ -197,7 +197,7 @@ fn an_orchestration_is_terminated_and_the_others_go_on() {
     let ask_2 = InstanceId::new("ask-2").unwrap();
     block(async {
         hub.client().raise_event(&ask_2, ANSWER, &"yes".to_owned()).await.unwrap();
-        let ended = hub.client().wait(&ask_2, PATIENCE).await.unwrap();
+        let ended = hub.client().wait(&ask_2, TIMEOUT).await.unwrap();
         assert_eq!(ended.output_as::<String>(), Some(Ok("yes".to_owned())));
     });
 }
@@ -214,7 +214,7 @@ fn one_is_suspended_at_once_and_resumed_when_its_program_runs() {
     let ask_1 = InstanceId::new("ask-1").unwrap();
     block(async {
         hub.client().raise_event(&ask_1, ANSWER, &"yes".to_owned()).await.unwrap();
-        hub.client().wait(&ask_1, PATIENCE).await.unwrap();
+        hub.client().wait(&ask_1, TIMEOUT).await.unwrap();
     });
 }
 

@@ -1,7 +1,7 @@
 //! The critical path of a request: the chain of work and waits that its latency is made of, across services.
 //!
 //! `tree.rs` makes a tree of whatever spans there are, `times.rs` puts clocks right, `walk.rs` finds the path with slack
-//! and drag. `category.rs`, `waits.rs` and `lost.rs` say what each stretch was spent on, `breakdown.rs` adds that up by
+//! and drag. `category.rs`, `waits.rs` and `lost.rs` say what each interval was spent on, `breakdown.rs` adds that up by
 //! operation. The page is `docs/reference/critical-path.md`.
 //!
 //! Not here: what a change would gain (a path says what was waited for at the load that was measured), and paths over

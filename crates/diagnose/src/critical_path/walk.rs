@@ -17,14 +17,14 @@ pub const TICK_NS: i64 = 1_000;
 /// The critical path of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CriticalPath {
-    /// Stretches of time, last first, without gaps or overlaps: together they are the request's time.
+    /// Intervals of time, last first, without gaps or overlaps: together they are the request's time.
     pub sections: Vec<Section>,
     /// What every span at or below the request's first is to the path; parents before their children. Spans that nobody
     /// waits for are left out, with all below them.
     pub standings: Vec<Standing>,
 }
 
-/// A stretch of time that the request spent in a span and in none of its children.
+/// An interval of time that the request spent in a span and in none of its children.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Section {
     /// The span, as its position in the trace.
@@ -68,13 +68,13 @@ const FILLED_MAX: usize = 1_000;
 /// What is still to be walked through.
 #[derive(Default)]
 struct Work {
-    stretches: Vec<Stretch>,
+    intervals: Vec<Interval>,
     /// Gaps that were filled so far.
     filled: usize,
 }
 
 /// Part of a span that is still to be walked through, from `at_ns` back to `floor_ns`.
-struct Stretch {
+struct Interval {
     span: usize,
     at_ns: i64,
     floor_ns: i64,
@@ -85,46 +85,46 @@ pub(super) fn walk(tree: &Tree<'_>, entry: usize) -> CriticalPath {
     let placed = tree.placed(entry);
     let place = Place::OnPath { drag_ns: placed.length_ns() };
     let mut path = CriticalPath { sections: Vec::new(), standings: vec![Standing { span: entry, place }] };
-    let first = Stretch { span: entry, at_ns: placed.end_ns, floor_ns: placed.start_ns, place };
-    let mut work = Work { stretches: vec![first], filled: 0 };
-    while let Some(stretch) = work.stretches.pop() {
-        go_back(tree, &stretch, &mut path, &mut work);
+    let first = Interval { span: entry, at_ns: placed.end_ns, floor_ns: placed.start_ns, place };
+    let mut work = Work { intervals: vec![first], filled: 0 };
+    while let Some(interval) = work.intervals.pop() {
+        go_back(tree, &interval, &mut path, &mut work);
     }
     path.sections.sort_unstable_by_key(|section| std::cmp::Reverse(section.start_ns));
     path
 }
 
 /// Walks through one span: notes its own time, and its children for later.
-fn go_back(tree: &Tree<'_>, stretch: &Stretch, path: &mut CriticalPath, work: &mut Work) {
-    let children = tree.children(stretch.span);
-    let mut at_ns = stretch.at_ns;
+fn go_back(tree: &Tree<'_>, interval: &Interval, path: &mut CriticalPath, work: &mut Work) {
+    let children = tree.children(interval.span);
+    let mut at_ns = interval.at_ns;
     let mut waited_for: Option<(usize, i64)> = None;
     for (position, child) in children.iter().enumerate().rev() {
         let child = *child as usize;
         let placed = tree.placed(child);
         // Of what fills a gap, only what is under way in it counts.
-        let is_elsewhere = placed.start_ns > stretch.at_ns || placed.end_ns < stretch.floor_ns;
+        let is_elsewhere = placed.start_ns > interval.at_ns || placed.end_ns < interval.floor_ns;
         if placed.role != Role::Within || is_elsewhere {
             continue;
         }
-        let (start_ns, end_ns) = (placed.start_ns.max(stretch.floor_ns), placed.end_ns.min(at_ns));
+        let (start_ns, end_ns) = (placed.start_ns.max(interval.floor_ns), placed.end_ns.min(at_ns));
         let (place, walked_to_ns) = match waited_for {
             Some((instead, until_ns)) if placed.end_ns > at_ns.saturating_add(TICK_NS) => {
-                (beside(stretch.place, until_ns - placed.end_ns, instead), placed.end_ns)
+                (beside(interval.place, until_ns - placed.end_ns, instead), placed.end_ns)
             }
             _ => {
-                own_time(tree, stretch, (end_ns.max(stretch.floor_ns), at_ns), path, work);
+                own_time(tree, interval, (end_ns.max(interval.floor_ns), at_ns), path, work);
                 let next_ns = end_before(tree, &children[..position]);
                 waited_for = Some((child, end_ns));
-                at_ns = at_ns.min(end_ns).min(start_ns).max(stretch.floor_ns);
+                at_ns = at_ns.min(end_ns).min(start_ns).max(interval.floor_ns);
                 let lead_ns = next_ns.map_or(i64::MAX, |next| end_ns - next);
-                (on_path(stretch.place, (end_ns - start_ns).max(0), lead_ns), end_ns)
+                (on_path(interval.place, (end_ns - start_ns).max(0), lead_ns), end_ns)
             }
         };
         path.standings.push(Standing { span: child, place });
-        work.stretches.push(Stretch { span: child, at_ns: walked_to_ns.max(start_ns), floor_ns: start_ns, place });
+        work.intervals.push(Interval { span: child, at_ns: walked_to_ns.max(start_ns), floor_ns: start_ns, place });
     }
-    own_time(tree, stretch, (stretch.floor_ns, at_ns), path, work);
+    own_time(tree, interval, (interval.floor_ns, at_ns), path, work);
 }
 
 /// The latest end among these, of those that can be waited for.
@@ -153,28 +153,28 @@ fn beside(parent: Place, spare_ns: i64, waited_for: usize) -> Place {
 /// Time of the span in which no child was waited for; a child that outlives the span fills it as far as it goes.
 fn own_time(
     tree: &Tree<'_>,
-    stretch: &Stretch,
+    interval: &Interval,
     (start_ns, end_ns): (i64, i64),
     path: &mut CriticalPath,
     work: &mut Work,
 ) {
-    if start_ns >= end_ns || matches!(stretch.place, Place::Beside { .. }) {
+    if start_ns >= end_ns || matches!(interval.place, Place::Beside { .. }) {
         return;
     }
-    let filler = tree.outliving(stretch.span).filter(|child| tree.placed(*child).start_ns < end_ns);
+    let filler = tree.outliving(interval.span).filter(|child| tree.placed(*child).start_ns < end_ns);
     let own_end_ns = filler.map_or(end_ns, |child| tree.placed(child).start_ns.max(start_ns));
     if let Some(child) = filler {
         let place = Place::OnPath { drag_ns: 0 };
         path.standings.push(Standing { span: child, place });
         if work.filled < FILLED_MAX {
             work.filled += 1;
-            work.stretches.push(Stretch { span: child, at_ns: end_ns, floor_ns: own_end_ns, place });
+            work.intervals.push(Interval { span: child, at_ns: end_ns, floor_ns: own_end_ns, place });
         } else if own_end_ns < end_ns {
             path.sections.push(Section { span: child, start_ns: own_end_ns, end_ns });
         }
     }
     if start_ns < own_end_ns {
-        path.sections.push(Section { span: stretch.span, start_ns, end_ns: own_end_ns });
+        path.sections.push(Section { span: interval.span, start_ns, end_ns: own_end_ns });
     }
 }
 

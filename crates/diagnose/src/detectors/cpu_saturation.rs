@@ -1,12 +1,12 @@
 //! `cpu-saturation`: a service that uses all the CPU it may or can use.
 //!
-//! Four limits are looked at, per replica and stretch of load: the cap in force; a cap that bursts use up, so that the
+//! Four limits are looked at, per replica and interval of load: the cap in force; a cap that bursts use up, so that the
 //! kernel holds the service again and again while its mean is lower; one core for the busiest thread (an event loop, an
 //! interpreter lock; for one without a cap, waiting for a processor counts as being busy); and, for a service without a
 //! cap, the whole machine. When no single service is at a limit but the host is, the host is named with its largest
-//! consumers. Medians over stretches count, so a peak or a start does not; where programs outside the run use most of it,
-//! that is a caveat and not a finding; and where another stretch carried as much load with clearly less CPU, or throughput
-//! follows the load from one stretch to another in which the CPU is used up alike, the CPU was not the limit.
+//! consumers. Medians over intervals count, so a peak or a start does not; where programs outside the run use most of it,
+//! that is a caveat and not a finding; and where another interval carried as much load with clearly less CPU, or throughput
+//! follows the load from one interval to another in which the CPU is used up alike, the CPU was not the limit.
 //!
 //! Use of CPU alone does not prove that CPU is what holds the throughput back: confidence is high only when throughput
 //! stopped growing with users or with the rate offered, or when requests queue: by Little's law where users are given,
@@ -21,7 +21,7 @@ use crate::Detector;
 use crate::cpu::{Cpu, Held, Limit, Saturation};
 use crate::periods::period_of;
 use crate::reading::Reading;
-use crate::stretches::Stretch;
+use crate::intervals::Interval;
 
 pub(crate) use crate::cpu::HOST;
 
@@ -48,11 +48,11 @@ impl Detector for CpuSaturation {
 }
 
 fn finding(detector: &CpuSaturation, cpu: &Cpu<'_>, saturation: &Saturation<'_>) -> Finding {
-    let stretch = &cpu.stretches[saturation.at];
+    let interval = &cpu.intervals[saturation.at];
     let proof = cpu.proof(saturation.at);
     let confidence = if proof.is_some() { Confidence::High } else { Confidence::Medium };
-    let held = cpu.held(saturation.service, saturation.replica, stretch);
-    let words = Words { scene: cpu, saturation, stretch, held };
+    let held = cpu.held(saturation.service, saturation.replica, interval);
+    let words = Words { scene: cpu, saturation, interval, held };
     let mut reasons = vec![words.observation()];
     reasons.push(proof.unwrap_or_else(|| {
         "Whether more CPU would carry more load is not shown: no lighter steady load was measured beside it.".into()
@@ -73,7 +73,7 @@ fn finding(detector: &CpuSaturation, cpu: &Cpu<'_>, saturation: &Saturation<'_>)
         falsified_by: words.falsified_by(),
         advice: words.advice(),
         caveats: words.caveats(),
-        period: period_of(cpu.trial, stretch.start_ns, stretch.end_ns),
+        period: period_of(cpu.trial, interval.start_ns, interval.end_ns),
         ..detector.finding()
     }
 }
@@ -81,7 +81,7 @@ fn finding(detector: &CpuSaturation, cpu: &Cpu<'_>, saturation: &Saturation<'_>)
 struct Words<'a> {
     scene: &'a Cpu<'a>,
     saturation: &'a Saturation<'a>,
-    stretch: &'a Stretch,
+    interval: &'a Interval,
     held: Held,
 }
 
@@ -118,7 +118,7 @@ impl Words<'_> {
         let replicas = if all > 1 { format!(" ({hot} of {all} replicas)") } else { String::new() };
         format!(
             "Half of the time or more in {} it stood at {} or above{replicas}.",
-            self.stretch.label,
+            self.interval.label,
             units::percent(self.saturation.level)
         )
     }
@@ -140,17 +140,17 @@ impl Words<'_> {
     fn numbers(&self) -> Vec<Figure> {
         let mut numbers = vec![
             Figure::new("share of the limit, median", self.saturation.level * 100.0, "%"),
-            match self.stretch.offered {
+            match self.interval.offered {
                 Some(offered) => Figure::new("arrivals offered at that time", offered, "/s"),
-                None => Figure::new("users at that time", f64::from(self.stretch.vus), ""),
+                None => Figure::new("users at that time", f64::from(self.interval.vus), ""),
             },
-            Figure::new("throughput at that time", self.stretch.rate, "/s"),
-            Figure::new("mean latency at that time", self.stretch.latency_ns, "ns"),
+            Figure::new("throughput at that time", self.interval.rate, "/s"),
+            Figure::new("mean latency at that time", self.interval.latency_ns, "ns"),
         ];
-        if let Some(cores) = self.scene.service_cores(self.saturation.service, self.stretch).filter(|c| *c > 0.0) {
+        if let Some(cores) = self.scene.service_cores(self.saturation.service, self.interval).filter(|c| *c > 0.0) {
             numbers.push(Figure::new("CPU, all replicas, median", cores, "{cores}"));
-            if self.stretch.rate > 0.0 {
-                numbers.push(Figure::new("CPU for each request", cores / self.stretch.rate, "s"));
+            if self.interval.rate > 0.0 {
+                numbers.push(Figure::new("CPU for each request", cores / self.interval.rate, "s"));
             }
         }
         let held = [
@@ -160,7 +160,7 @@ impl Words<'_> {
         let known = held.into_iter().filter_map(|(name, share)| Some(Figure::new(name, share? * 100.0, "%")));
         numbers.extend(known);
         if self.saturation.limit == Limit::Host {
-            let consumers = self.scene.consumers(self.stretch).into_iter();
+            let consumers = self.scene.consumers(self.interval).into_iter();
             numbers
                 .extend(consumers.map(|(name, cores)| Figure::new(format!("CPU of {name}, median"), cores, "{cores}")));
         }
@@ -168,10 +168,10 @@ impl Words<'_> {
     }
 
     fn ruled_out(&self) -> Vec<String> {
-        let generator = self.scene.cores_of(names::CPU_CORES, names::GENERATOR, 0, self.stretch);
+        let generator = self.scene.cores_of(names::CPU_CORES, names::GENERATOR, 0, self.interval);
         let mut ruled_out = vec![
-            "A peak or a start: the median over a stretch of counted load is meant, not the largest value.".to_owned(),
-            "Idle CPU at the same load: no other stretch carried as much with clearly less.".to_owned(),
+            "A peak or a start: the median over an interval of counted load is meant, not the largest value.".to_owned(),
+            "Idle CPU at the same load: no other interval carried as much with clearly less.".to_owned(),
         ];
         if let Some(cores) = generator.filter(|_| self.saturation.limit != Limit::Host) {
             ruled_out.push(format!("The load generator: it used {}.", units::cores(cores)));
@@ -212,7 +212,7 @@ impl Words<'_> {
     }
 
     fn consumer_list(&self) -> String {
-        let consumers = self.scene.consumers(self.stretch);
+        let consumers = self.scene.consumers(self.interval);
         if consumers.is_empty() {
             return "which they are was not sampled".into();
         }
@@ -222,7 +222,7 @@ impl Words<'_> {
 
     fn caveats(&self) -> Vec<String> {
         let host =
-            self.scene.host_use(self.stretch).map(|used| used.share).filter(|_| self.saturation.limit != Limit::Host);
+            self.scene.host_use(self.interval).map(|used| used.share).filter(|_| self.saturation.limit != Limit::Host);
         let crowded = host.filter(|share| *share >= self.scene.thresholds.cpu_host_share).map(|share| {
             format!(
                 "The machine itself was {} busy, so what one gains another may lose: {}.",
@@ -230,7 +230,7 @@ impl Words<'_> {
                 self.consumer_list()
             )
         });
-        let steal = self.scene.cores_of(names::HOST_CPU_STEAL, "", 0, self.stretch);
+        let steal = self.scene.cores_of(names::HOST_CPU_STEAL, "", 0, self.interval);
         let stolen = steal.filter(|share| *share >= self.scene.thresholds.cpu_steal_share).map(|share| {
             format!(
                 "The hypervisor took {} of the machine's CPU time for others, so a part of this limit is not the \

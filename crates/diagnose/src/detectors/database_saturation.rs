@@ -18,7 +18,7 @@ use crate::databases::{Asked, Database, databases};
 use crate::inflation::{Grown, Inflation, inflation};
 use crate::periods::period_of;
 use crate::reading::Reading;
-use crate::stretches::Stretch;
+use crate::intervals::Interval;
 use crate::words::{EXEMPLARS_MAX, TEXT_CHARS_MAX, clipped, exemplar};
 
 /// See the module.
@@ -56,13 +56,13 @@ impl DatabaseSaturation {
 }
 
 fn by_cpu(cpu: &Cpu<'_>, database: &Database<'_>, full: &Saturation<'_>, grown: Option<&Inflation<'_>>) -> Finding {
-    let (name, stretch) = (database.name, &cpu.stretches[full.at]);
+    let (name, interval) = (database.name, &cpu.intervals[full.at]);
     let proof = cpu.proof(full.at);
-    let law = Demand::of(cpu, full, stretch);
-    let dearest = dearest(database, stretch);
+    let law = Demand::of(cpu, full, interval);
+    let dearest = dearest(database, interval);
     let mut reasons = vec![format!(
         "Half of the time or more in {} it stood at {} of {} or above.",
-        stretch.label,
+        interval.label,
         units::percent(full.level),
         limit(full)
     )];
@@ -74,14 +74,14 @@ fn by_cpu(cpu: &Cpu<'_>, database: &Database<'_>, full: &Saturation<'_>, grown: 
     let mut ruled_out = vec![
         "Waits for locks: a query that waits for another's lock uses no CPU.".to_owned(),
         "Waits for a connection: they pass before a query is sent and cost the database no CPU.".to_owned(),
-        "A peak or a start: the median over a stretch of counted load is meant.".to_owned(),
+        "A peak or a start: the median over an interval of counted load is meant.".to_owned(),
     ];
     ruled_out
-        .extend(idle_clients(cpu, database, stretch).map(|clients| format!("The CPU of those who ask: {clients}.")));
+        .extend(idle_clients(cpu, database, interval).map(|clients| format!("The CPU of those who ask: {clients}.")));
     let mut numbers = vec![
         Figure::new("share of the CPU limit, median", full.level * 100.0, "%"),
-        Figure::new("throughput at that time", stretch.rate, "/s"),
-        Figure::new("mean latency at that time", stretch.latency_ns, "ns"),
+        Figure::new("throughput at that time", interval.rate, "/s"),
+        Figure::new("mean latency at that time", interval.latency_ns, "ns"),
     ];
     numbers.extend(law.iter().flat_map(Demand::figures));
     Finding {
@@ -96,8 +96,8 @@ fn by_cpu(cpu: &Cpu<'_>, database: &Database<'_>, full: &Saturation<'_>, grown: 
         exemplars: dearest.iter().take(EXEMPLARS_MAX).map(|a| exemplar(a.trace, [a.query.span])).collect(),
         ruled_out,
         falsified_by: format!("More CPU for {name}, or fewer queries for each request, does not raise throughput."),
-        advice: advice(database, stretch),
-        period: period_of(cpu.trial, stretch.start_ns, stretch.end_ns),
+        advice: advice(database, interval),
+        period: period_of(cpu.trial, interval.start_ns, interval.end_ns),
         ..DatabaseSaturation.finding()
     }
 }
@@ -111,14 +111,14 @@ struct Demand {
 }
 
 impl Demand {
-    fn of(cpu: &Cpu<'_>, full: &Saturation<'_>, stretch: &Stretch) -> Option<Self> {
-        let cores = cpu.service_cores(full.service, stretch).filter(|cores| *cores > 0.0)?;
+    fn of(cpu: &Cpu<'_>, full: &Saturation<'_>, interval: &Interval) -> Option<Self> {
+        let cores = cpu.service_cores(full.service, interval).filter(|cores| *cores > 0.0)?;
         let limit_cores = match full.limit {
             Limit::Cap(cap) => cap * full.replicas.1 as f64,
             Limit::Thread => full.replicas.1 as f64,
             Limit::Machine | Limit::Host => f64::from(cpu.trial.cores.max(1)),
         };
-        (stretch.rate > 0.0).then_some(Self { cores, rate: stretch.rate, limit_cores })
+        (interval.rate > 0.0).then_some(Self { cores, rate: interval.rate, limit_cores })
     }
 
     fn each_ns(&self) -> f64 {
@@ -240,11 +240,11 @@ fn told(grown: &Inflation<'_>) -> String {
 }
 
 /// Who asks and how busy they are; none when that was not sampled.
-fn idle_clients(cpu: &Cpu<'_>, database: &Database<'_>, stretch: &Stretch) -> Option<String> {
+fn idle_clients(cpu: &Cpu<'_>, database: &Database<'_>, interval: &Interval) -> Option<String> {
     let mut clients: Vec<&str> = database.asked.iter().map(|asked| asked.client).collect();
     clients.sort_unstable();
     clients.dedup();
-    let known = clients.iter().map(|client| Some((client, cpu.busy_share(client, stretch)?)));
+    let known = clients.iter().map(|client| Some((client, cpu.busy_share(client, interval)?)));
     let known: Vec<_> = known.collect::<Option<_>>()?;
     let is_idle = known.iter().all(|(_, share)| *share <= cpu.thresholds.database_client_share);
     let told = known.iter().map(|(client, share)| format!("{client} uses {} of its own", units::percent(*share)));
@@ -252,18 +252,18 @@ fn idle_clients(cpu: &Cpu<'_>, database: &Database<'_>, stretch: &Stretch) -> Op
 }
 
 /// The queries of the shape that most of the database's time goes to, the longest first.
-fn dearest<'a>(database: &Database<'a>, stretch: &Stretch) -> Vec<Asked<'a>> {
-    let shapes = database.taken(stretch);
+fn dearest<'a>(database: &Database<'a>, interval: &Interval) -> Vec<Asked<'a>> {
+    let shapes = database.taken(interval);
     let most = shapes.iter().max_by(|a, b| time(a.1).total_cmp(&time(b.1)));
-    most.map_or_else(Vec::new, |(shape, _)| database.longest(shape, stretch))
+    most.map_or_else(Vec::new, |(shape, _)| database.longest(shape, interval))
 }
 
 fn time(taken: &crate::databases::Taken) -> f64 {
     taken.count * taken.median_ns
 }
 
-fn advice(database: &Database<'_>, stretch: &Stretch) -> String {
-    let shapes = database.taken(stretch);
+fn advice(database: &Database<'_>, interval: &Interval) -> String {
+    let shapes = database.taken(interval);
     let all: f64 = shapes.values().map(time).sum();
     let most = shapes.iter().max_by(|a, b| time(a.1).total_cmp(&time(b.1)));
     let first = most.filter(|_| all > 0.0).map(|(shape, taken)| {

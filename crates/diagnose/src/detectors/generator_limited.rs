@@ -16,7 +16,7 @@ use narrows_model::units;
 
 use crate::Detector;
 use crate::reading::Reading;
-use crate::stretches::{Stretch, stretches};
+use crate::intervals::{Interval, intervals};
 use crate::thresholds::Thresholds;
 
 /// See the module.
@@ -33,13 +33,13 @@ impl Detector for GeneratorLimited {
     }
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
-        let (trial, thresholds, stretches) = (reading.trial, reading.thresholds, reading.stretches);
+        let (trial, thresholds, intervals) = (reading.trial, reading.thresholds, reading.intervals);
         let signs: Vec<Sign> = [
             verdict(trial),
-            held_back(trial, stretches, thresholds),
-            lateness(trial, stretches, thresholds),
-            busiest_thread(trial, stretches, thresholds),
-            full_host(trial, stretches, thresholds),
+            held_back(trial, intervals, thresholds),
+            lateness(trial, intervals, thresholds),
+            busiest_thread(trial, intervals, thresholds),
+            full_host(trial, intervals, thresholds),
         ]
         .into_iter()
         .flatten()
@@ -88,14 +88,14 @@ fn waited_share(load: &LoadTotals) -> f64 {
 /// CPU to spare: with a full thread users are busy because of the generator itself.
 pub(crate) fn is_held_back(trial: &TrialEvidence, thresholds: &Thresholds) -> bool {
     dropped_share(&trial.counted_load()) >= thresholds.generator_dropped_invalid
-        && !is_slow_system(&stretches(trial, thresholds), thresholds)
+        && !is_slow_system(&intervals(trial, thresholds), thresholds)
         && !has_full_thread(trial, thresholds)
 }
 
 /// Whether users were busy because the system answers later: under the heaviest load requests take, once sent, several
 /// times as long as under the lightest. More users would only wait too, so the throughput is the system's own.
-fn is_slow_system(stretches: &[Stretch], thresholds: &Thresholds) -> bool {
-    let answered = || stretches.iter().filter(|stretch| stretch.service_ns > 0.0);
+fn is_slow_system(intervals: &[Interval], thresholds: &Thresholds) -> bool {
+    let answered = || intervals.iter().filter(|interval| interval.service_ns > 0.0);
     let heavy = answered().max_by(|a, b| a.by_demand(b));
     let light = answered().min_by(|a, b| a.by_demand(b));
     heavy.zip(light).is_some_and(|(heavy, light)| {
@@ -104,13 +104,13 @@ fn is_slow_system(stretches: &[Stretch], thresholds: &Thresholds) -> bool {
 }
 
 fn has_full_thread(trial: &TrialEvidence, thresholds: &Thresholds) -> bool {
-    let sign = busiest_thread(trial, &stretches(trial, thresholds), thresholds);
+    let sign = busiest_thread(trial, &intervals(trial, thresholds), thresholds);
     sign.is_some_and(|sign| sign.verdict == Verdict::Invalid)
 }
 
 /// In an open model an iteration waits, and in the end is dropped, only when all users it may have are busy.
-fn held_back(trial: &TrialEvidence, stretches: &[Stretch], thresholds: &Thresholds) -> Option<Sign> {
-    if is_slow_system(stretches, thresholds) {
+fn held_back(trial: &TrialEvidence, intervals: &[Interval], thresholds: &Thresholds) -> Option<Sign> {
+    if is_slow_system(intervals, thresholds) {
         return None;
     }
     let load = trial.counted_load();
@@ -144,10 +144,10 @@ fn late_share(trial: &TrialEvidence) -> f64 {
     if load.latency.mean_ns() > 0.0 { (load.lateness.mean_ns() / load.latency.mean_ns()).min(1.0) } else { 0.0 }
 }
 
-fn lateness(trial: &TrialEvidence, stretches: &[Stretch], thresholds: &Thresholds) -> Option<Sign> {
+fn lateness(trial: &TrialEvidence, intervals: &[Interval], thresholds: &Thresholds) -> Option<Sign> {
     let load = trial.counted_load();
     let (late_ns, latency_ns) = (load.lateness.mean_ns(), load.latency.mean_ns());
-    let is_wait = waited_share(&load) >= thresholds.generator_waited_share && is_slow_system(stretches, thresholds);
+    let is_wait = waited_share(&load) >= thresholds.generator_waited_share && is_slow_system(intervals, thresholds);
     if late_ns < thresholds.generator_lateness_ns_min || latency_ns <= 0.0 || is_wait {
         return None;
     }
@@ -170,14 +170,14 @@ fn lateness(trial: &TrialEvidence, stretches: &[Stretch], thresholds: &Threshold
     })
 }
 
-fn busiest_thread(trial: &TrialEvidence, stretches: &[Stretch], thresholds: &Thresholds) -> Option<Sign> {
+fn busiest_thread(trial: &TrialEvidence, intervals: &[Interval], thresholds: &Thresholds) -> Option<Sign> {
     let key = (names::BUSIEST_THREAD_CORES, names::GENERATOR, 0);
-    let busy = stretches.iter().filter_map(|s| Some((s, s.median_of(trial, key, thresholds)?)));
-    let (stretch, cores) = busy.max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let busy = intervals.iter().filter_map(|s| Some((s, s.median_of(trial, key, thresholds)?)));
+    let (interval, cores) = busy.max_by(|a, b| a.1.total_cmp(&b.1))?;
     let verdict = judged(cores, thresholds.generator_thread_doubtful, thresholds.generator_thread_invalid)?;
     Some(Sign {
         verdict,
-        reason: format!("Its busiest thread used {} of a core in {}.", units::percent(cores), stretch.label),
+        reason: format!("Its busiest thread used {} of a core in {}.", units::percent(cores), interval.label),
         figure: Some((
             Figure::new("busiest load thread, median", cores * 100.0, "%"),
             cores.min(1.0),
@@ -186,19 +186,19 @@ fn busiest_thread(trial: &TrialEvidence, stretches: &[Stretch], thresholds: &Thr
     })
 }
 
-fn full_host(trial: &TrialEvidence, stretches: &[Stretch], thresholds: &Thresholds) -> Option<Sign> {
-    let shares = stretches.iter().filter_map(|stretch| {
-        let host = stretch.median_of(trial, (names::HOST_CPU_UTILIZATION, "", 0), thresholds)?;
-        let cores = stretch.median_of(trial, (names::CPU_CORES, names::GENERATOR, 0), thresholds)?;
+fn full_host(trial: &TrialEvidence, intervals: &[Interval], thresholds: &Thresholds) -> Option<Sign> {
+    let shares = intervals.iter().filter_map(|interval| {
+        let host = interval.median_of(trial, (names::HOST_CPU_UTILIZATION, "", 0), thresholds)?;
+        let cores = interval.median_of(trial, (names::CPU_CORES, names::GENERATOR, 0), thresholds)?;
         let share = cores / (host * f64::from(trial.cores.max(1)));
-        (host >= thresholds.cpu_host_share && share >= thresholds.generator_host_share).then_some((stretch, share))
+        (host >= thresholds.cpu_host_share && share >= thresholds.generator_host_share).then_some((interval, share))
     });
-    let (stretch, share) = shares.max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let (interval, share) = shares.max_by(|a, b| a.1.total_cmp(&b.1))?;
     Some(Sign {
         verdict: Verdict::Doubtful,
         reason: format!(
             "In {} the machine's CPU was full and the generator took {} of what was used.",
-            stretch.label,
+            interval.label,
             units::percent(share)
         ),
         figure: Some((

@@ -20,7 +20,7 @@ use crate::reading::Reading;
 use crate::requests::Request;
 use crate::silence::{Callers, silent_services, unseen_databases};
 use crate::stats::weighted_median;
-use crate::stretches::Stretch;
+use crate::intervals::Interval;
 use crate::words::{EXEMPLARS_MAX, exemplar};
 
 /// How the names of metrics begin that a database client reports, all generations being renamed to the newest.
@@ -63,7 +63,7 @@ enum Sign<'a> {
     /// The service that is called begins traces of its own.
     Torn,
     /// The time grew from so many nanoseconds under the lightest load.
-    Grown { from_ns: f64, light: &'a Stretch, heavy: &'a Stretch },
+    Grown { from_ns: f64, light: &'a Interval, heavy: &'a Interval },
 }
 
 /// An operation's time that is not to be seen into, medians.
@@ -182,7 +182,7 @@ impl<'r, 'a> Scene<'r, 'a> {
     /// Whether this part of the requests grows with the load, as what waits in a queue does.
     fn grown(&self, requests: &[Handled<'_>], part: Part<'_>) -> Option<Sign<'a>> {
         let thresholds = self.reading.thresholds;
-        let steady = || self.reading.stretches.iter().filter(|stretch| stretch.is_steady);
+        let steady = || self.reading.intervals.iter().filter(|interval| interval.is_steady);
         let heavy = steady().max_by(|a, b| a.by_demand(b))?;
         let light = steady().min_by(|a, b| a.by_demand(b)).filter(|light| light.by_demand(heavy).is_lt())?;
         let (few, many) = (under(requests, light), under(requests, heavy));
@@ -235,9 +235,9 @@ pub(crate) fn speaks(requests: &[Handled<'_>]) -> bool {
     requests.iter().any(|handled| !handled.request.queries.is_empty() || handled.request.housekeeping > 0)
 }
 
-/// The requests that began in a stretch.
-fn under<'h, 'a>(requests: &'h [Handled<'a>], stretch: &Stretch) -> Vec<&'h Handled<'a>> {
-    requests.iter().filter(|handled| stretch.contains(handled.request.entry.start_ns)).collect()
+/// The requests that began in an interval.
+fn under<'h, 'a>(requests: &'h [Handled<'a>], interval: &Interval) -> Vec<&'h Handled<'a>> {
+    requests.iter().filter(|handled| interval.contains(handled.request.entry.start_ns)).collect()
 }
 
 fn median(requests: &[&Handled<'_>], part: Part<'_>) -> f64 {

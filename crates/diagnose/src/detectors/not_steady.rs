@@ -15,7 +15,7 @@ use crate::periods::period_of;
 use crate::reading::Reading;
 use crate::seconds::Quantity;
 use crate::steadiness::{Unrest, Unsteady, unsteady};
-use crate::stretches::Stretch;
+use crate::intervals::Interval;
 
 /// See the module.
 #[derive(Debug)]
@@ -38,23 +38,23 @@ impl Detector for NotSteady {
     }
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
-        let found = unsteady(reading.trial, reading.stretches, reading.thresholds);
+        let found = unsteady(reading.trial, reading.intervals, reading.thresholds);
         let worst = found.iter().max_by(|a, b| a.share.total_cmp(&b.share));
         worst.map(|worst| finding(self, reading, &found, worst)).into_iter().collect()
     }
 }
 
 fn finding(detector: &NotSteady, reading: &Reading<'_>, found: &[Unsteady<'_>], worst: &Unsteady<'_>) -> Finding {
-    let stretch = worst.stretch;
-    let of_window = found.iter().filter(|other| std::ptr::eq(other.stretch, stretch));
+    let interval = worst.interval;
+    let of_window = found.iter().filter(|other| std::ptr::eq(other.interval, interval));
     let mut reasons: Vec<String> = of_window.clone().map(told).collect();
     reasons.extend(others(found, worst));
     let is_beyond = is_beyond_capacity(worst);
     if is_beyond {
         reasons.push(format!(
             "More is asked for than is answered ({} offered, {} answered), so the queue grows for as long as the load lasts.",
-            units::rate(stretch.offered.unwrap_or(0.0)),
-            units::rate(stretch.rate)
+            units::rate(interval.offered.unwrap_or(0.0)),
+            units::rate(interval.rate)
         ));
     }
     let is_invalid = !is_beyond && worst.share >= reading.thresholds.unsteady_invalid_share && are_most(reading, found);
@@ -62,7 +62,7 @@ fn finding(detector: &NotSteady, reading: &Reading<'_>, found: &[Unsteady<'_>], 
         title: title(worst),
         resource: EXPERIMENT.into(),
         cost_share: worst.share.min(1.0),
-        cost_of: format!("of the {} in {}, by which it changes", name(worst.quantity), stretch.label),
+        cost_of: format!("of the {} in {}, by which it changes", name(worst.quantity), interval.label),
         confidence: if is_invalid { Confidence::High } else { Confidence::Medium },
         reasons,
         numbers: of_window.flat_map(figures).collect(),
@@ -73,7 +73,7 @@ fn finding(detector: &NotSteady, reading: &Reading<'_>, found: &[Unsteady<'_>], 
         ],
         falsified_by: "The same load for twice as long gives the same means in its first and its second half.".into(),
         advice: advice(worst, is_beyond),
-        period: period_of(reading.trial, stretch.start_ns, stretch.end_ns),
+        period: period_of(reading.trial, interval.start_ns, interval.end_ns),
         ..detector.finding()
     }
 }
@@ -93,7 +93,7 @@ fn shown(quantity: Quantity, value: f64) -> String {
 }
 
 fn title(worst: &Unsteady<'_>) -> String {
-    let (what, label) = (name(worst.quantity), &worst.stretch.label);
+    let (what, label) = (name(worst.quantity), &worst.interval.label);
     match worst.unrest {
         Unrest::Trend { first, second, .. } => {
             let way = if second > first { "rises" } else { "falls" };
@@ -112,7 +112,7 @@ fn title(worst: &Unsteady<'_>) -> String {
 }
 
 fn told(one: &Unsteady<'_>) -> String {
-    let (what, label) = (name(one.quantity), &one.stretch.label);
+    let (what, label) = (name(one.quantity), &one.interval.label);
     let shown = |value| shown(one.quantity, value);
     match one.unrest {
         Unrest::Trend { first, second, z } => format!(
@@ -137,23 +137,23 @@ fn told(one: &Unsteady<'_>) -> String {
 fn others(found: &[Unsteady<'_>], worst: &Unsteady<'_>) -> Option<String> {
     let mut labels: Vec<&str> = found
         .iter()
-        .filter(|other| !std::ptr::eq(other.stretch, worst.stretch))
-        .map(|other| other.stretch.label.as_str())
+        .filter(|other| !std::ptr::eq(other.interval, worst.interval))
+        .map(|other| other.interval.label.as_str())
         .collect();
     labels.dedup();
     (!labels.is_empty()).then(|| format!("The same is seen, less strongly, in {}.", labels.join(", ")))
 }
 
 fn is_beyond_capacity(worst: &Unsteady<'_>) -> bool {
-    let offered = worst.stretch.offered.filter(|_| worst.quantity == Quantity::Latency);
-    offered.is_some_and(|offered| worst.stretch.rate <= ANSWERED_SHARE * offered)
+    let offered = worst.interval.offered.filter(|_| worst.quantity == Quantity::Latency);
+    offered.is_some_and(|offered| worst.interval.rate <= ANSWERED_SHARE * offered)
 }
 
 /// Whether the windows found make up most of the counted time.
 fn are_most(reading: &Reading<'_>, found: &[Unsteady<'_>]) -> bool {
-    let is_found = |stretch: &&Stretch| found.iter().any(|one| std::ptr::eq(one.stretch, *stretch));
-    let unsteady: f64 = reading.stretches.iter().filter(is_found).map(Stretch::seconds).sum();
-    let all: f64 = reading.stretches.iter().map(Stretch::seconds).sum();
+    let is_found = |interval: &&Interval| found.iter().any(|one| std::ptr::eq(one.interval, *interval));
+    let unsteady: f64 = reading.intervals.iter().filter(is_found).map(Interval::seconds).sum();
+    let all: f64 = reading.intervals.iter().map(Interval::seconds).sum();
     unsteady >= MOST * all
 }
 

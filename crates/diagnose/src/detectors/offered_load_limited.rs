@@ -7,7 +7,7 @@
 //! nothing is said of it; so is a closed load whose users do not think, for its throughput follows from the latency.
 //!
 //! A load leaves room when nearly all users of a closed one think at any time (Little's law), for then throughput hardly
-//! grows even if requests take no time, or when nearly every arrival of an open one is answered, in all stretches.
+//! grows even if requests take no time, or when nearly every arrival of an open one is answered, in all intervals.
 
 use narrows_model::comparison::{Change, Comparison, Meaning, VariantSummary};
 use narrows_model::evidence::{RunEvidence, TrialEvidence};
@@ -18,7 +18,7 @@ use narrows_model::units;
 use crate::Detector;
 use crate::cpu::Cpu;
 use crate::reading::Reading;
-use crate::stretches::{Stretch, stretches};
+use crate::intervals::{Interval, intervals};
 use crate::thresholds::Thresholds;
 
 /// See the module.
@@ -66,7 +66,7 @@ impl Detector for OfferedLoadLimited {
 fn of_steps(detector: &OfferedLoadLimited, reading: &Reading<'_>) -> Option<Finding> {
     let thresholds = reading.thresholds;
     let room = Room::of(reading.trial, thresholds)?;
-    let steady = || reading.stretches.iter().filter(|stretch| stretch.is_steady);
+    let steady = || reading.intervals.iter().filter(|interval| interval.is_steady);
     let heaviest = steady().max_by(|a, b| a.by_demand(b))?;
     let lightest = steady().min_by(|a, b| a.by_demand(b))?;
     let growth = heaviest.demand_over(lightest).filter(|growth| *growth >= thresholds.offered_growth)?;
@@ -145,28 +145,28 @@ fn of_first(detector: &OfferedLoadLimited, first: &VariantSummary, hidden: &[&Va
 /// How much less a load asks for than is there to be had.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Room {
-    /// Share of the users of a closed load that think at any time, the least of all stretches.
+    /// Share of the users of a closed load that think at any time, the least of all intervals.
     Thinking(f64),
-    /// Share of an open load's arrivals that are answered, the least of all stretches.
+    /// Share of an open load's arrivals that are answered, the least of all intervals.
     Answered(f64),
 }
 
 impl Room {
-    /// None when some stretch leaves none, or when the kind of load is not known.
+    /// None when some interval leaves none, or when the kind of load is not known.
     fn of(trial: &TrialEvidence, thresholds: &Thresholds) -> Option<Self> {
-        let found: Vec<Room> = stretches(trial, thresholds)
+        let found: Vec<Room> = intervals(trial, thresholds)
             .iter()
-            .map(|stretch| Self::in_stretch(stretch).filter(|room| room.is_enough(thresholds)))
+            .map(|interval| Self::in_interval(interval).filter(|room| room.is_enough(thresholds)))
             .collect::<Option<_>>()?;
         let load = trial.counted_load();
         let is_sound = load.error_rate() <= thresholds.offered_error_share && load.dropped == 0;
         found.into_iter().map(Some).reduce(|a, b| a?.least(b?)).flatten().filter(|_| is_sound)
     }
 
-    fn in_stretch(stretch: &Stretch) -> Option<Self> {
-        match stretch.offered {
-            Some(offered) if stretch.vus == 0 && offered > 0.0 => Some(Room::Answered(stretch.rate / offered)),
-            None if stretch.vus > 0 => Some(Room::Thinking(1.0 - stretch.in_flight() / f64::from(stretch.vus))),
+    fn in_interval(interval: &Interval) -> Option<Self> {
+        match interval.offered {
+            Some(offered) if interval.vus == 0 && offered > 0.0 => Some(Room::Answered(interval.rate / offered)),
+            None if interval.vus > 0 => Some(Room::Thinking(1.0 - interval.in_flight() / f64::from(interval.vus))),
             _ => None,
         }
     }

@@ -64,7 +64,7 @@ impl Detector for PoolWait {
 
 /// The parts of the trial that are judged one by one, since a pool that suffices for few users hides in a median over all.
 fn parts(reading: &Reading<'_>) -> Vec<Within> {
-    let parts: Vec<Within> = reading.stretches.iter().map(|stretch| stretch.start_ns..stretch.end_ns).collect();
+    let parts: Vec<Within> = reading.intervals.iter().map(|interval| interval.start_ns..interval.end_ns).collect();
     let all = i64::MIN..i64::MAX;
     if parts.is_empty() { Vec::from([all]) } else { parts }
 }

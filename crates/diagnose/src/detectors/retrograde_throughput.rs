@@ -16,7 +16,7 @@ use crate::fall::Fall;
 use crate::levels::Level;
 use crate::periods::period_of;
 use crate::reading::Reading;
-use crate::stretches::Stretch;
+use crate::intervals::Interval;
 
 /// See the module.
 #[derive(Debug)]
@@ -56,19 +56,19 @@ fn finding(detector: &RetrogradeThroughput, reading: &Reading<'_>, fall: &Fall<'
         title: format!("throughput falls under more load, from {} to {}", fall.peak.told(), fall.last.told()),
         resource,
         cost_share: -fall.change.ratio,
-        cost_of: format!("of the throughput at {}", fall.peak.stretch.demand()),
+        cost_of: format!("of the throughput at {}", fall.peak.interval.demand()),
         confidence: if fall.back.is_some() || is_lawful(fall) { Confidence::High } else { Confidence::Medium },
         reasons,
         numbers: numbers(fall),
         ruled_out: ruled_out(fall),
         falsified_by: format!(
             "A trial that begins at {} carries as much there as at {}.",
-            fall.last.stretch.demand(),
-            fall.peak.stretch.demand()
+            fall.last.interval.demand(),
+            fall.peak.interval.demand()
         ),
         advice: advice(fall, &growing),
         caveats: caveats(fall),
-        period: period_of(reading.trial, fall.last.stretch.start_ns, fall.last.stretch.end_ns),
+        period: period_of(reading.trial, fall.last.interval.start_ns, fall.last.interval.end_ns),
         ..detector.finding()
     }
 }
@@ -76,10 +76,10 @@ fn finding(detector: &RetrogradeThroughput, reading: &Reading<'_>, fall: &Fall<'
 fn drop(fall: &Fall<'_>) -> String {
     format!(
         "Of the best throughput, {} at {}, {} is lost at {} (95 % interval {} to {}).",
-        units::rate(fall.peak.stretch.rate),
-        fall.peak.stretch.demand(),
+        units::rate(fall.peak.interval.rate),
+        fall.peak.interval.demand(),
         units::percent(-fall.change.ratio),
-        fall.last.stretch.demand(),
+        fall.last.interval.demand(),
         units::percent(-fall.change.high),
         units::percent(-fall.change.low)
     )
@@ -112,10 +112,10 @@ fn errors(fall: &Fall<'_>) -> Option<Grown> {
 
 /// The store or service that refuses most of its attempts.
 fn refusals(reading: &Reading<'_>, fall: &Fall<'_>) -> Option<Grown> {
-    let share = |target: &str, stretch: &Stretch| {
+    let share = |target: &str, interval: &Interval| {
         let calls = reading.trial.operations.iter().flat_map(|operation| &operation.calls);
         let seconds = calls.filter(|call| call.target == target).flat_map(|call| &call.seconds);
-        let within = seconds.filter(|second| stretch.contains(second.start_ns.saturating_add(500_000_000)));
+        let within = seconds.filter(|second| interval.contains(second.start_ns.saturating_add(500_000_000)));
         let (refused, all) = within.fold((0.0, 0.0), |(refused, all), second| {
             (refused + second.throttled, all + second.succeeded + second.throttled + second.failed)
         });
@@ -131,7 +131,7 @@ fn refusals(reading: &Reading<'_>, fall: &Fall<'_>) -> Option<Grown> {
         .collect();
     targets.sort_unstable();
     targets.dedup();
-    let (peak, last) = (fall.peak.stretch, fall.last.stretch);
+    let (peak, last) = (fall.peak.interval, fall.last.interval);
     let worst = targets.into_iter().max_by(|a, b| share(a, last).total_cmp(&share(b, last)))?;
     let (before, now) = (share(worst, peak), share(worst, last));
     (now - before >= SHARE_GROWTH_MIN).then(|| Grown {
@@ -147,12 +147,12 @@ fn refusals(reading: &Reading<'_>, fall: &Fall<'_>) -> Option<Grown> {
 
 fn processors(reading: &Reading<'_>, fall: &Fall<'_>) -> Vec<Grown> {
     let cpu = Cpu::of(reading);
-    let (peak, last) = (fall.peak.stretch, fall.last.stretch);
+    let (peak, last) = (fall.peak.interval, fall.last.interval);
     let services = reading.trial.service_names().into_iter();
     let mut full: Vec<(f64, Grown)> = services
         .filter_map(|service| {
             let share = cpu.busy_share(service, last).filter(|share| *share >= reading.thresholds.cpu_limit_share)?;
-            let each = |stretch: &Stretch| Some(cpu.service_cores(service, stretch)? / stretch.rate * 1e9);
+            let each = |interval: &Interval| Some(cpu.service_cores(service, interval)? / interval.rate * 1e9);
             let dearer = each(peak).zip(each(last)).filter(|(before, now)| *now >= GROWTH_MIN * before);
             let cost = dearer.map_or_else(String::new, |(before, now)| {
                 format!(", and each request costs it {} of CPU, not {}", units::duration(now), units::duration(before))
@@ -170,7 +170,7 @@ fn processors(reading: &Reading<'_>, fall: &Fall<'_>) -> Vec<Grown> {
 }
 
 fn waiting(fall: &Fall<'_>) -> Option<Grown> {
-    let (peak, last) = (fall.peak.stretch, fall.last.stretch);
+    let (peak, last) = (fall.peak.interval, fall.last.interval);
     (last.service_ns >= GROWTH_MIN * peak.service_ns && peak.service_ns > 0.0).then(|| Grown {
         text: format!(
             "Requests take {} instead of {}: {} of them are under way at any time instead of {}.",
@@ -202,15 +202,15 @@ fn law(fall: &Fall<'_>) -> Option<String> {
 
 fn numbers(fall: &Fall<'_>) -> Vec<Figure> {
     let level = |level: &Level<'_>, when: &str| {
-        let stretch = level.stretch;
-        let load = match stretch.offered {
+        let interval = level.interval;
+        let load = match interval.offered {
             Some(offered) => Figure::new(format!("arrivals offered {when}"), offered, "/s"),
-            None => Figure::new(format!("users {when}"), f64::from(stretch.vus), ""),
+            None => Figure::new(format!("users {when}"), f64::from(interval.vus), ""),
         };
         [
             load,
-            Figure::new(format!("throughput {when}"), stretch.rate, "/s"),
-            Figure::new(format!("mean latency {when}"), stretch.latency_ns, "ns"),
+            Figure::new(format!("throughput {when}"), interval.rate, "/s"),
+            Figure::new(format!("mean latency {when}"), interval.latency_ns, "ns"),
             Figure::new(format!("failed requests {when}"), level.error_rate() * 100.0, "%"),
         ]
     };
@@ -233,7 +233,7 @@ fn ruled_out(fall: &Fall<'_>) -> Vec<String> {
         "The load generator: it had CPU to spare, and its requests left in time.".to_owned(),
         "A drift over time: within the levels throughput does not fall as it does between them.".to_owned(),
     ];
-    if fall.last.stretch.offered.is_some() {
+    if fall.last.interval.offered.is_some() {
         ruled_out.push("Arrivals held back: no fewer requests were sent, or under way, than at the peak.".to_owned());
     }
     ruled_out
@@ -243,7 +243,7 @@ fn advice(fall: &Fall<'_>, growing: &[Grown]) -> String {
     let bound = format!(
         "Let no more than about {} requests into the system at a time (a bounded pool, or a limit where the load enters), \
          so that more load waits outside instead of costing throughput.",
-        units::number(fall.peak.stretch.in_flight().max(1.0).ceil())
+        units::number(fall.peak.interval.in_flight().max(1.0).ceil())
     );
     let first = growing.first().map_or_else(String::new, |grown| format!("{} ", grown.advice));
     format!("{first}{bound}")

@@ -16,7 +16,7 @@ use crate::cpu::Cpu;
 use crate::databases::name_of;
 use crate::reading::Reading;
 use crate::requests::Query;
-use crate::stretches::Stretch;
+use crate::intervals::Interval;
 use crate::words::{EXEMPLARS_MAX, TEXT_CHARS_MAX, clipped, exemplar};
 
 /// See the module.
@@ -49,14 +49,14 @@ impl Detector for SlowQuery {
 }
 
 /// The requests of an operation under the lightest load with enough of them; all when no part has enough.
-fn lightest<'r, 'a>(reading: &Reading<'a>, all: &'r [Handled<'a>]) -> (Option<&'a Stretch>, Vec<&'r Handled<'a>>) {
-    let within = |stretch: &Stretch| -> Vec<&'r Handled<'a>> {
-        all.iter().filter(|handled| stretch.contains(handled.request.entry.start_ns)).collect()
+fn lightest<'r, 'a>(reading: &Reading<'a>, all: &'r [Handled<'a>]) -> (Option<&'a Interval>, Vec<&'r Handled<'a>>) {
+    let within = |interval: &Interval| -> Vec<&'r Handled<'a>> {
+        all.iter().filter(|handled| interval.contains(handled.request.entry.start_ns)).collect()
     };
-    let parts = reading.stretches.iter().map(|stretch| (stretch, within(stretch)));
+    let parts = reading.intervals.iter().map(|interval| (interval, within(interval)));
     let enough = parts.filter(|(_, requests)| requests.len() >= reading.thresholds.slow_query_traces);
     match enough.min_by(|(a, _), (b, _)| a.by_demand(b)) {
-        Some((stretch, requests)) => (Some(stretch), requests),
+        Some((interval, requests)) => (Some(interval), requests),
         None => (None, all.iter().collect()),
     }
 }
@@ -72,7 +72,7 @@ struct Asked<'a> {
 /// The queries of one shape in one operation.
 struct Case<'a> {
     reading: &'a Reading<'a>,
-    part: Option<&'a Stretch>,
+    part: Option<&'a Interval>,
     shape: &'a str,
     query: &'a Query<'a>,
     /// The requests that made one, the slowest first.
@@ -84,7 +84,7 @@ struct Case<'a> {
 impl<'a> Case<'a> {
     fn new(
         reading: &'a Reading<'a>,
-        part: Option<&'a Stretch>,
+        part: Option<&'a Interval>,
         (shape, query): (&'a str, &'a Query<'a>),
         all: &[&'a Handled<'a>],
     ) -> Self {
@@ -172,7 +172,7 @@ impl<'a> Case<'a> {
     fn reasons(&self, service: &str, operation: &str) -> Vec<String> {
         let load = self.part.map_or_else(String::new, |part| format!(" at {}", part.demand()));
         let rows = self.rows().map_or_else(String::new, |rows| format!(", for {} rows", units::number(rows)));
-        let more = if self.part.is_some() && self.reading.stretches.len() > 1 { ", the lightest load" } else { "" };
+        let more = if self.part.is_some() && self.reading.intervals.len() > 1 { ", the lightest load" } else { "" };
         vec![
             format!("It takes {} (median){load}{more}{rows}.", units::duration(self.one_ns())),
             format!("{service} spends {} of the time of {operation} waiting for it.", units::percent(self.share())),

@@ -6,7 +6,7 @@
 //! a sound set-up once does not read the next caveat. One file for each trap; its section in
 //! `docs/reference/instrumentation.md` has its id. To add one: the file, a `mod` line, a line in [`ALL`], the section.
 //!
-//! Nothing is mended here: doubled queries and spans of pools are set aside where requests are cut out of traces.
+//! Nothing is corrected here: doubled queries and spans of pools are set aside where requests are cut out of traces.
 
 mod clock_skew;
 mod doubled_spans;

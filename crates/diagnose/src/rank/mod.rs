@@ -84,7 +84,7 @@ fn drop_explained_gaps(findings: &mut Vec<Finding>) {
     findings.retain(|_| !hidden.next().unwrap_or(false));
 }
 
-/// Where the load has too few clients, that a replica is hot for want of keys is the same, said with less certainty.
+/// Where the load has too few clients, a replica that is hot because there are few keys is the same finding with less certainty.
 fn drop_doubled_artefacts(findings: &mut Vec<Finding>) {
     let uneven: Vec<String> =
         findings.iter().filter(|one| one.kind == FewClients).map(|one| one.resource.clone()).collect();

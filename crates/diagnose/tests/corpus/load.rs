@@ -198,8 +198,8 @@ impl Field<'_> {
                 carried[position] += rate * sample.share;
                 let ended = carried[position].floor();
                 carried[position] -= ended;
-                let stretch = if self.step.profile.is_empty() { 1.0 } else { (pace.rate / rate.max(0.01)).max(1.0) };
-                let mut row = self.row(sample, ended as u64, stretch, s);
+                let interval = if self.step.profile.is_empty() { 1.0 } else { (pace.rate / rate.max(0.01)).max(1.0) };
+                let mut row = self.row(sample, ended as u64, interval, s);
                 row.start_ns = start_ns;
                 if phase.samples.len() == 1 {
                     row.request = String::new();
@@ -216,7 +216,7 @@ impl Field<'_> {
         Ok(())
     }
 
-    fn row(&self, sample: &Sample, ended: u64, stretch: f64, second: usize) -> LoadSecond {
+    fn row(&self, sample: &Sample, ended: u64, interval: f64, second: usize) -> LoadSecond {
         let mut row = LoadSecond { scenario: "main".into(), request: sample.name.clone(), ..LoadSecond::default() };
         let (mut latency, traces) = (Histogram::new(), sample.traces.len());
         for k in 0..ended as usize {
@@ -225,7 +225,7 @@ impl Field<'_> {
                 Some(status) if status >= 400 => row.errors.status += 1,
                 _ => {
                     row.succeeded += 1;
-                    latency.record((root.duration_ns() as f64 * stretch + NETWORK_MS * 1e6) as u64);
+                    latency.record((root.duration_ns() as f64 * interval + NETWORK_MS * 1e6) as u64);
                 }
             }
         }

@@ -6,7 +6,7 @@ use narrows_model::trace::SpanKind;
 use serde_json::Value;
 
 use super::literal::constants;
-use super::told::{Stretch, Told};
+use super::told::{Interval, Told};
 
 const FOLDER: &str = "packages/jaeger-ui/src/components/TracePage/CriticalPath/testCases";
 /// Cases that the checkout had when this was written; fewer mean that something else was named.
@@ -28,7 +28,7 @@ fn its_cases() {
     for file in &files {
         let constants = constants(&std::fs::read_to_string(file).unwrap(), &folder);
         let trace = constants.values().find(|value| value.get("spans").is_some()).expect("a case has a trace");
-        let expected: Vec<Stretch> =
+        let expected: Vec<Interval> =
             constants["criticalPathSections"].as_array().unwrap().iter().map(section).collect();
         assert_eq!(sections(trace), expected, "{}", file.display());
     }
@@ -39,11 +39,11 @@ fn text<'a>(value: &'a Value, name: &str) -> &'a str {
     value[name].as_str().unwrap_or_default()
 }
 
-fn section(value: &Value) -> Stretch {
+fn section(value: &Value) -> Interval {
     (text(value, "spanID").to_owned(), value["sectionStart"].as_i64().unwrap(), value["sectionEnd"].as_i64().unwrap())
 }
 
-fn sections(trace: &Value) -> Vec<Stretch> {
+fn sections(trace: &Value) -> Vec<Interval> {
     let lines: Vec<_> = trace["spans"]
         .as_array()
         .unwrap()

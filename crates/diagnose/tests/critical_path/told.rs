@@ -19,7 +19,7 @@ pub(crate) struct Told {
 }
 
 /// A name with two points in time, microseconds.
-pub(crate) type Stretch = (String, i64, i64);
+pub(crate) type Interval = (String, i64, i64);
 
 impl Told {
     /// The path of the trace with these spans.
@@ -48,7 +48,7 @@ impl Told {
     }
 
     /// The sections, last first.
-    pub(crate) fn sections(&self) -> Vec<Stretch> {
+    pub(crate) fn sections(&self) -> Vec<Interval> {
         let sections = self.path.sections.iter();
         sections.map(|s| (self.name(s.span).to_owned(), s.start_ns / 1_000, s.end_ns / 1_000)).collect()
     }

@@ -1,6 +1,6 @@
 //! A run made of files that other programs wrote.
 //!
-//! Its windows are the stretches of time in which there were spans. A file of which nothing can be used does not cost
+//! Its windows are the intervals of time in which there were spans. A file of which nothing can be used does not cost
 //! the others, but is said; when nothing at all can be used, there is no run.
 
 use std::path::PathBuf;
@@ -49,11 +49,11 @@ pub fn import(options: &Options) -> Result<Imported, Error> {
         observation.discard(&options.path);
         return Err(error);
     }
-    let (windows, left_out) = requests.stretches().windows();
+    let (windows, left_out) = requests.intervals().windows();
     let counted = requests.counted(&windows);
     caveats.extend(said(&imported));
     if left_out > 0 {
-        caveats.push(format!("{left_out} shorter stretches of time lie apart from the others and are not counted."));
+        caveats.push(format!("{left_out} shorter intervals of time lie apart from the others and are not counted."));
     }
     caveats
         .push("The machine of this run is the one that imported; on which its services ran is not known.".to_owned());

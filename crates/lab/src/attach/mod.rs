@@ -8,7 +8,7 @@ mod collect;
 mod import;
 mod processes;
 mod requests;
-mod stretches;
+mod intervals;
 
 use std::path::Path;
 

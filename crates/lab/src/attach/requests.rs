@@ -18,7 +18,7 @@ use narrows_model::trace::{Span, SpanKind};
 use narrows_model::units;
 use narrows_telemetry::{Receipt, Store};
 
-use super::stretches::Stretches;
+use super::intervals::Intervals;
 use crate::counting::{Known, Lane, hand_on, requests_are};
 
 const SECOND_NS: i64 = 1_000_000_000;
@@ -55,8 +55,8 @@ struct Tally {
     left_out: u64,
     servers: u64,
     known: Known,
-    stretches: Stretches,
-    others: Stretches,
+    intervals: Intervals,
+    others: Intervals,
 }
 
 /// What was counted.
@@ -80,16 +80,16 @@ impl Requests {
             left_out: 0,
             servers: 0,
             known: Known::default(),
-            stretches: Stretches::default(),
-            others: Stretches::default(),
+            intervals: Intervals::default(),
+            others: Intervals::default(),
         };
         Self { inner, tally: Mutex::new(tally) }
     }
 
-    /// When there were spans, in stretches without a long pause; points and lines count where there is no span.
-    pub(super) fn stretches(&self) -> Stretches {
+    /// When there were spans, in intervals without a long pause; points and lines count where there is no span.
+    pub(super) fn intervals(&self) -> Intervals {
         let tally = self.lock();
-        if tally.stretches.is_empty() { tally.others.clone() } else { tally.stretches.clone() }
+        if tally.intervals.is_empty() { tally.others.clone() } else { tally.intervals.clone() }
     }
 
     /// The requests in these windows.
@@ -104,7 +104,7 @@ impl Requests {
 
 impl Tally {
     fn add(&mut self, span: &Span) {
-        self.stretches.add(span.start_ns, span.end_ns);
+        self.intervals.add(span.start_ns, span.end_ns);
         self.servers += u64::from(span.kind == SpanKind::Server);
         let Some(basis) = self.basis(span) else { return };
         let candidate = self.known.candidate(span);
@@ -418,7 +418,7 @@ mod tests {
         let late = Span { start_ns: i64::MAX - 100, end_ns: i64::MAX, ..span("web", Server, None, 0.0) };
         let requests = Requests::before(Arc::new(Door(true)), 0, None);
         drop(requests.spans(vec![late]));
-        let (windows, _) = requests.stretches().windows();
+        let (windows, _) = requests.intervals().windows();
         assert_eq!(requests.counted(&windows).seconds.iter().map(|row| row.sent).sum::<u64>(), 1);
     }
 
@@ -428,6 +428,6 @@ mod tests {
         let mut receipt = requests.spans(vec![span("web", Server, None, 10.2)]);
         assert!(matches!(receipt.try_recv(), Ok(Err(Refused::Busy))));
         assert_eq!(sums(&requests.counted(&[window(10, 14)])), []);
-        assert!(requests.stretches().is_empty());
+        assert!(requests.intervals().is_empty());
     }
 }

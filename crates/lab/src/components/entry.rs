@@ -75,10 +75,10 @@ pub(crate) fn check(root: At<'_>, report: &mut Report) {
     for (_, service) in services.entries() {
         let Some((entry, _)) = of(&service) else { continue };
         let Some(ready) = service.get("ready") else { continue };
-        let is_only_patience = ready.text().is_none() && ready.entries().all(|(key, _)| key == "timeout");
-        if !is_only_patience {
+        let is_only_timeout = ready.text().is_none() && ready.entries().all(|(key, _)| key == "timeout");
+        if !is_only_timeout {
             let wrong = Wrong::new(format!("`{}` knows itself when it is ready", entry.key));
-            report.add(ready.place(), ready.path(), wrong.hint("only its patience can be given: `{ timeout: 2m }`"));
+            report.add(ready.place(), ready.path(), wrong.hint("set only `timeout`: `{ timeout: 2m }`"));
         }
     }
 }

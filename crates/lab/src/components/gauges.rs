@@ -17,7 +17,7 @@ use crate::environment::now_ns;
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// The longest that a question may take; longer ones count as unanswered.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// One value, as it is now.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,7 +47,7 @@ impl Gauge {
 
 /// Whoever asks a server.
 pub(crate) trait Gauges: Send {
-    /// Asks once, for at most [`PATIENCE`]. After an error the next call starts anew: the server may be another by then.
+    /// Asks once, for at most [`TIMEOUT`]. After an error the next call starts anew: the server may be another by then.
     fn read(&mut self) -> Result<Vec<Gauge>, String>;
 }
 

@@ -21,7 +21,7 @@ const ERRORS_REMEMBERED: usize = 3;
 /// What such a line has in it: as servers and most loggers write it.
 const SIGNS_OF_ERROR: [&str; 5] = ["ERROR", "FATAL", "PANIC", "[ALERT]", "[emerg]"];
 /// How long after a process's end its last lines are waited for.
-const LAST_WORDS_PATIENCE: Duration = Duration::from_millis(500);
+const LAST_WORDS_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The last lines of a process, shared with the threads that read them.
 #[derive(Debug, Clone, Default)]
@@ -57,13 +57,13 @@ impl LastLines {
     /// The last lines of a process that has ended, once all it printed has been read; a descendant that holds its
     /// streams open is not waited for longer than half a second.
     pub(crate) fn last_words(&self) -> Vec<String> {
-        drop(self.inner.1.wait_timeout_while(self.lock(), LAST_WORDS_PATIENCE, |memory| memory.open > 0));
+        drop(self.inner.1.wait_timeout_while(self.lock(), LAST_WORDS_TIMEOUT, |memory| memory.open > 0));
         self.get()
     }
 
-    /// Whether the watched text was printed; waits for it up to `patience`.
-    pub(crate) fn saw_wanted(&self, patience: Duration) -> bool {
-        let waited = self.inner.1.wait_timeout_while(self.lock(), patience, |memory| !memory.seen);
+    /// Whether the watched text was printed; waits for it up to `timeout`.
+    pub(crate) fn saw_wanted(&self, timeout: Duration) -> bool {
+        let waited = self.inner.1.wait_timeout_while(self.lock(), timeout, |memory| !memory.seen);
         waited.unwrap_or_else(PoisonError::into_inner).0.seen
     }
 

@@ -90,7 +90,7 @@ impl<'a> Place<'a> {
         workshop: &mut Workshop<'_>,
         command: Vec<String>,
         account: Option<Account>,
-        patience: Duration,
+        timeout: Duration,
         what: &str,
     ) -> Result<(), Error> {
         let spec = Spec {
@@ -106,8 +106,8 @@ impl<'a> Place<'a> {
         redact_arguments(&mut words);
         let shown = words.join(" ");
         workshop
-            .run(&spec, patience)?
-            .map_err(|botched| self.failed(format!("{what}: `{shown}` {}", botched.how(patience)), botched.last_lines))
+            .run(&spec, timeout)?
+            .map_err(|botched| self.failed(format!("{what}: `{shown}` {}", botched.how(timeout)), botched.last_lines))
     }
 
     /// The error of this replica: what failed, and what was printed last.

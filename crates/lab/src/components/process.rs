@@ -361,17 +361,17 @@ mod tests {
         (process, guard)
     }
 
-    const PATIENCE: Duration = Duration::from_secs(60);
+    const TIMEOUT: Duration = Duration::from_secs(60);
 
     #[test]
     fn output_is_remembered_and_an_orderly_stop_is_told_from_a_kill() {
         let (process, mut guard) = start("echo $GREETING; echo up; exec sleep 60", None, "t1");
-        assert!(process.last_lines().saw_wanted(PATIENCE));
+        assert!(process.last_lines().saw_wanted(TIMEOUT));
         assert_eq!(process.last_lines().get(), ["hello", "up"]);
-        assert_eq!(process.stop(Signal::TERM, PATIENCE, &mut guard), Ended::Asked);
+        assert_eq!(process.stop(Signal::TERM, TIMEOUT, &mut guard), Ended::Asked);
 
         let (process, mut guard) = start("trap '' TERM; echo up; while :; do sleep 1; done", None, "t2");
-        assert!(process.last_lines().saw_wanted(PATIENCE));
+        assert!(process.last_lines().saw_wanted(TIMEOUT));
         assert_eq!(process.stop(Signal::TERM, Duration::ZERO, &mut guard), Ended::Killed);
     }
 
@@ -381,15 +381,15 @@ mod tests {
         let how = std::iter::repeat_with(|| process.ended()).find_map(|how| how);
         assert_eq!(how.as_deref(), Some("exited with code 3"));
         assert!(process.identity.is_there(), "its number may be another's while the guard still has it");
-        assert_eq!(process.stop(Signal::TERM, PATIENCE, &mut guard), Ended::Before);
+        assert_eq!(process.stop(Signal::TERM, TIMEOUT, &mut guard), Ended::Before);
     }
 
     #[test]
     fn descendants_that_detached_themselves_are_found_by_their_mark() {
         let run_id = format!("detached-{}", std::process::id());
         let (process, mut guard) = start("setsid sh -c 'echo up; exec sleep 300' & exec sleep 60", None, &run_id);
-        assert!(process.last_lines().saw_wanted(PATIENCE));
-        process.stop(Signal::TERM, PATIENCE, &mut guard);
+        assert!(process.last_lines().saw_wanted(TIMEOUT));
+        process.stop(Signal::TERM, TIMEOUT, &mut guard);
         assert_eq!(crate::guard::kill_marked(&run_id), 1);
         assert_eq!(crate::guard::kill_marked(&run_id), 0);
     }
@@ -402,9 +402,9 @@ mod tests {
         // Where caps are not allowed there is nothing to test, and the run says so in a caveat.
         let Ok(cgroup) = Cgroup::create(&name, limits, |path| folders.push(path.to_owned())) else { return };
         let (process, mut guard) = start("cat /proc/self/cgroup; echo up; exec sleep 60", Some(cgroup), "t4");
-        assert!(process.last_lines().saw_wanted(PATIENCE));
+        assert!(process.last_lines().saw_wanted(TIMEOUT));
         assert!(process.last_lines().get().iter().any(|line| line.contains(&name)));
-        process.stop(Signal::TERM, PATIENCE, &mut guard);
+        process.stop(Signal::TERM, TIMEOUT, &mut guard);
         assert!(folders.iter().all(|folder| !folder.exists()));
     }
 }

@@ -20,7 +20,7 @@ use crate::experiment::shape::{Field, Named, Scope, Shape};
 use crate::experiment::tree::At;
 use crate::programs::Program;
 
-const TEST_PATIENCE: Duration = Duration::from_secs(20);
+const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 /// Connections of clients and to upstreams, together.
 pub(super) const CONNECTIONS_MAX: u32 = 16_384;
 /// Connections that wait to be accepted.
@@ -58,7 +58,7 @@ pub(super) fn prepare(
     let mut command = vec![program.display().to_string()];
     command.extend((server.arguments)(&place.folder.display().to_string(), &path.display().to_string()));
     let test = command.iter().cloned().chain([server.test.to_owned()]).collect();
-    place.run(workshop, test, account, TEST_PATIENCE, "its configuration is refused")?;
+    place.run(workshop, test, account, TEST_TIMEOUT, "its configuration is refused")?;
     Ok(Launch { command, cwd: place.folder.clone(), env: Vec::new(), account, ready: server.ready })
 }
 

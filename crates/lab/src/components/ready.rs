@@ -11,15 +11,15 @@ use crate::experiment::Ready;
 const POLL: Duration = Duration::from_millis(20);
 const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Waits until a probe of the process finds nothing lacking or `patience` is over. `meanwhile` is asked between probes;
+/// Waits until a probe of the process finds nothing lacking or `timeout` is over. `meanwhile` is asked between probes;
 /// its error ends the wait.
 pub(crate) fn wait(
     process: &mut Process,
     probe: &dyn Fn(&Process) -> Result<(), String>,
-    patience: Duration,
+    timeout: Duration,
     meanwhile: &mut dyn FnMut() -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let deadline = Instant::now() + patience;
+    let deadline = Instant::now() + timeout;
     loop {
         let probed = probe(process);
         // Asked after the probe: an answer counts only if the process was there to give it.
@@ -30,7 +30,7 @@ pub(crate) fn wait(
         let Err(problem) = probed else { return Ok(()) };
         meanwhile()?;
         if Instant::now() > deadline {
-            let waited = narrows_model::units::duration(patience.as_nanos() as f64);
+            let waited = narrows_model::units::duration(timeout.as_nanos() as f64);
             let how = format!("was not ready after {waited}: {problem}");
             let last_lines = process.last_lines().get();
             return Err(Error::NotReady { service: process.name().to_owned(), how, last_lines });

@@ -1,7 +1,7 @@
 //! Short commands that a service needs beside itself: its setup, a data folder, files of SQL.
 //!
 //! Each is a process of the run as a service is: marked, in the guard's sight, its output kept under the service, ended
-//! by a signal to the run. They run one at a time, without caps, and have a patience.
+//! by a signal to the run. They run one at a time, without caps, and have a timeout.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,7 @@ use crate::guard::Guard;
 use crate::progress::Progress;
 
 const POLL: Duration = Duration::from_millis(20);
-const STOP_PATIENCE: Duration = Duration::from_secs(2);
+const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What short commands need from their run.
 pub(crate) struct Workshop<'a> {
@@ -31,31 +31,31 @@ pub(crate) struct Workshop<'a> {
 /// A command that did not do what it should.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Botched {
-    /// `exited with code 1`; none when it was still running at the end of the patience.
+    /// `exited with code 1`; none when it was still running at the end of the timeout.
     ended: Option<String>,
     /// What it printed last.
     pub(crate) last_lines: Vec<String>,
 }
 
 impl Botched {
-    /// What became of it, for whoever had this patience: `exited with code 1`, `took longer than 10m`.
-    pub(crate) fn how(&self, patience: Duration) -> String {
-        let too_long = || format!("took longer than {}", units::duration(patience.as_nanos() as f64));
+    /// What became of it, for whoever had this timeout: `exited with code 1`, `took longer than 10m`.
+    pub(crate) fn how(&self, timeout: Duration) -> String {
+        let too_long = || format!("took longer than {}", units::duration(timeout.as_nanos() as f64));
         self.ended.clone().unwrap_or_else(too_long)
     }
 }
 
 impl Workshop<'_> {
     /// Runs a command to its end. Errors when it cannot be started and when a signal came.
-    pub(crate) fn run(&mut self, spec: &Spec, patience: Duration) -> Result<Result<(), Botched>, Error> {
-        let deadline = Instant::now() + patience;
+    pub(crate) fn run(&mut self, spec: &Spec, timeout: Duration) -> Result<Result<(), Botched>, Error> {
+        let deadline = Instant::now() + timeout;
         let mut process = Process::start(spec, None, self.mark, self.store, self.guard)?;
         let ended = loop {
             if let Some(how) = process.ended() {
                 break Some(how);
             }
             if self.stop.load(Ordering::Relaxed) {
-                process.stop(Signal::TERM, STOP_PATIENCE, self.guard);
+                process.stop(Signal::TERM, STOP_TIMEOUT, self.guard);
                 return Err(Error::Interrupted);
             }
             if Instant::now() > deadline {
@@ -65,7 +65,7 @@ impl Workshop<'_> {
         };
         let succeeded = process.succeeded();
         let last_lines = process.last_lines().last_words();
-        process.stop(Signal::TERM, STOP_PATIENCE, self.guard);
+        process.stop(Signal::TERM, STOP_TIMEOUT, self.guard);
         Ok(if succeeded { Ok(()) } else { Err(Botched { ended, last_lines }) })
     }
 }

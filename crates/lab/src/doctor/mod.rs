@@ -1,4 +1,4 @@
-//! What this machine allows and what it lacks, before a run finds out half-way.
+//! What this machine allows and what is missing, before a run finds out half-way.
 //!
 //! Everything is tried, not guessed: a control group is really made, ports are really bound, the clock is really
 //! watched. Nothing is left behind, nothing is installed.

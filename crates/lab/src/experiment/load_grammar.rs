@@ -260,7 +260,7 @@ static SCENARIO: Shape = Shape::Tagged(Tagged {
                     optional(
                         "stages",
                         &Shape::List { item: &STAGE, least: 1, most: LISTED_MAX },
-                        "Stretches of time over which the number of users goes evenly to a target.",
+                        "Intervals of time over which the number of users goes evenly to a target.",
                     ),
                     optional(
                         "levels",
@@ -317,7 +317,7 @@ static SCENARIO: Shape = Shape::Tagged(Tagged {
                     optional(
                         "stages",
                         &Shape::List { item: &RATE_STAGE, least: 1, most: LISTED_MAX },
-                        "Stretches of time over which the rate goes evenly to a target.",
+                        "Intervals of time over which the rate goes evenly to a target.",
                     ),
                     optional(
                         "levels",

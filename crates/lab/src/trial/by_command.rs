@@ -28,7 +28,7 @@ use crate::progress::{Event, Progress};
 const NAME: &str = "load command";
 const SECOND_NS: i64 = 1_000_000_000;
 const POLL: Duration = Duration::from_millis(20);
-const STOP_PATIENCE: Duration = Duration::from_secs(5);
+const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 const SUMMARY_FLAG: &str = "--summary-export";
 const SUMMARY_VARIABLE: &str = "K6_SUMMARY_EXPORT";
 /// k6's exit code when all went well but a threshold of its script was crossed.
@@ -84,7 +84,7 @@ impl Bench<'_> {
         self.recorder.put_windows(trial.id, &[window])?;
         let code = process.exit_code();
         let last_lines = process.last_lines().last_words();
-        process.stop(Signal::TERM, STOP_PATIENCE, &mut self.guard);
+        process.stop(Signal::TERM, STOP_TIMEOUT, &mut self.guard);
         match (followed?, code) {
             (End::AtLimit(limit), _) => {
                 let limit = units::duration(limit.as_nanos() as f64);

@@ -52,12 +52,12 @@ impl Faults {
         Self { to_do: faults.into(), began: Some(Instant::now()), ..Self::default() }
     }
 
-    /// How long until something is due, at most `patience`.
-    pub(super) fn patience(&self, patience: Duration) -> Duration {
+    /// How long until something is due, at most `timeout`.
+    pub(super) fn timeout(&self, timeout: Duration) -> Duration {
         let began = self.began.unwrap_or_else(Instant::now);
         let next = self.to_do.front().map(|fault| began + fault.at);
         let first = self.paused.iter().map(|paused| paused.until).chain(next).min();
-        first.map_or(patience, |first| first.saturating_duration_since(Instant::now()).min(patience))
+        first.map_or(timeout, |first| first.saturating_duration_since(Instant::now()).min(timeout))
     }
 
     /// Does what is due.

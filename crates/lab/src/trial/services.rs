@@ -283,11 +283,11 @@ impl Bench<'_> {
         for replica in running.into_iter().rev() {
             let name = replica.process.name().to_owned();
             let service = &replica.service;
-            let patience =
+            let timeout =
                 if self.go_on().is_ok() { service.stop_timeout } else { HURRIED_STOP.min(service.stop_timeout) };
-            let ended = replica.process.stop(service.stop_signal, patience, &mut self.guard);
+            let ended = replica.process.stop(service.stop_signal, timeout, &mut self.guard);
             if ended == Ended::Killed {
-                let after = narrows_model::units::duration(patience.as_nanos() as f64);
+                let after = narrows_model::units::duration(timeout.as_nanos() as f64);
                 trial.caveats.push(format!(
                     "{name} had not ended {after} after it was asked to and was killed; its last spans may be missing."
                 ));

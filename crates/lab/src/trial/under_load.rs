@@ -132,7 +132,7 @@ impl Follower<'_, '_> {
     ) -> Result<(), Error> {
         let mut fate = Ok(());
         loop {
-            match batches.recv_timeout(self.bench.faults.patience(WATCH_INTERVAL)) {
+            match batches.recv_timeout(self.bench.faults.timeout(WATCH_INTERVAL)) {
                 Ok(batch) => {
                     if self.keep(batch)? == Onward::Enough {
                         end_load.store(true, Ordering::Relaxed);

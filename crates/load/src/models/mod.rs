@@ -74,7 +74,7 @@ pub(crate) trait Model: Send + Sync {
         interval
     }
 
-    /// The stretches under one load, in order.
+    /// The intervals under one load, in order.
     fn windows(&self) -> Vec<PlannedWindow>;
 }
 

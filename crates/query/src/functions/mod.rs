@@ -1,6 +1,6 @@
 //! The functions that are known here: one table of scalar ones, one of aggregates.
 //!
-//! What SQLite lacks is a function whose name begins with `kql_`, registered by whoever runs the SQL.
+//! What SQLite does not have is a function whose name begins with `kql_`, registered by whoever runs the SQL.
 
 pub(crate) mod aggregates;
 pub(crate) mod call;

@@ -1,4 +1,4 @@
-//! `union`: columns by their names; what a table lacks is NULL there.
+//! `union`: columns by their names; a column that a table does not have is NULL there.
 
 use super::{Lowering, STATEMENT_BYTES_MAX};
 use crate::error::{Fault, Place};

@@ -34,7 +34,7 @@ pub(super) struct Chart<'a> {
     pub(super) left_name: &'a str,
     pub(super) right: Option<(&'a Axis, &'a str)>,
     pub(super) lines: Vec<Line<'a>>,
-    /// Stretches of time that are shaded, with what they are.
+    /// Intervals of time that are shaded, with what they are.
     pub(super) shaded: &'a [Xy],
     /// Dashed levels: value on the left axis, colour class, what it is.
     pub(super) levels: Vec<(f64, &'a str, String)>,
@@ -104,7 +104,7 @@ pub(super) fn figure(chart: &Chart<'_>) -> String {
     )
 }
 
-/// A shaded stretch, named where the axis's name leaves room for it.
+/// A shaded interval, named where the axis's name leaves room for it.
 fn shade(chart: &Chart<'_>, from: f64, to: f64) -> String {
     let (from, to) = (x_of(chart.x, from), x_of(chart.x, to));
     let is_free = from > AXIS_NAME_LEFT + CHAR_WIDTH * (chart.left_name.chars().count() + 1) as f64;
@@ -177,9 +177,9 @@ fn axis_of<'a>(chart: &'a Chart<'_>, line: &Line<'_>) -> &'a Axis {
 fn path(chart: &Chart<'_>, line: &Line<'_>) -> String {
     let axis = axis_of(chart, line);
     let mut d = String::new();
-    for stretch in thin(line.points, chart.points_max).split(|point| point.1.is_nan()) {
+    for interval in thin(line.points, chart.points_max).split(|point| point.1.is_nan()) {
         let points: Vec<String> =
-            stretch.iter().map(|(x, value)| format!("{:.1},{:.1}", x_of(chart.x, *x), y_of(axis, *value))).collect();
+            interval.iter().map(|(x, value)| format!("{:.1},{:.1}", x_of(chart.x, *x), y_of(axis, *value))).collect();
         match points.as_slice() {
             [] => {}
             // A line from a point to itself is drawn as a dot.

@@ -1,4 +1,4 @@
-//! Fewer points for the same picture: each stretch of a line keeps its lowest and its highest point, so a spike of one
+//! Fewer points for the same picture: each interval of a line keeps its lowest and its highest point, so a spike of one
 //! second survives in an hour.
 
 /// A point of a line: seconds, value. A value that is not a number is a gap.
@@ -6,20 +6,20 @@ pub(super) type Xy = (f64, f64);
 
 /// At most `points_max` points (at least 2), in order.
 pub(super) fn thin(points: &[Xy], points_max: usize) -> Vec<Xy> {
-    let stretches = (points_max / 2).max(1);
-    if points.len() <= stretches * 2 {
+    let intervals = (points_max / 2).max(1);
+    if points.len() <= intervals * 2 {
         return points.to_vec();
     }
-    let mut kept = Vec::with_capacity(stretches * 2);
-    for n in 0..stretches {
-        let stretch = &points[n * points.len() / stretches..(n + 1) * points.len() / stretches];
-        let drawn = || stretch.iter().enumerate().filter(|(_, point)| !point.1.is_nan());
+    let mut kept = Vec::with_capacity(intervals * 2);
+    for n in 0..intervals {
+        let interval = &points[n * points.len() / intervals..(n + 1) * points.len() / intervals];
+        let drawn = || interval.iter().enumerate().filter(|(_, point)| !point.1.is_nan());
         let low = drawn().min_by(|a, b| a.1.1.total_cmp(&b.1.1)).map(|(index, _)| index);
         let high = drawn().max_by(|a, b| a.1.1.total_cmp(&b.1.1)).map(|(index, _)| index);
         match (low, high) {
-            (Some(low), Some(high)) if low != high => kept.extend([stretch[low.min(high)], stretch[low.max(high)]]),
-            (Some(only), _) => kept.push(stretch[only]),
-            (None, _) => kept.extend(stretch.first()),
+            (Some(low), Some(high)) if low != high => kept.extend([interval[low.min(high)], interval[low.max(high)]]),
+            (Some(only), _) => kept.push(interval[only]),
+            (None, _) => kept.extend(interval.first()),
         }
     }
     kept

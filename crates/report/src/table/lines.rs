@@ -33,7 +33,7 @@ pub fn text(table: &Table, style: Style) -> String {
     };
     if fitting < names.len() && cells.len() != 1 {
         let left_out = names[fitting..].join(", ");
-        out += &format!("{}\n", paint.dim(&format!("not shown, for want of width: {left_out}")));
+        out += &format!("{}\n", paint.dim(&format!("columns that do not fit: {left_out}")));
     }
     out + &format!("{}\n", paint.dim(&count(table)))
 }
@@ -140,7 +140,7 @@ mod tests {
         ───────────────────────────────────────────────────────────────────────────
         GET /         9223372036854775807    2  true   2020-06-18T20:59:00.1234567Z
         a "b", c|d e                       0.3  false
-        not shown, for want of width: took, labels
+        columns that do not fit: took, labels
         2 rows
         "#);
         insta::assert_snapshot!(plain(&fixture::all(), 40), @r#"
@@ -148,7 +148,7 @@ mod tests {
         ──────────────────────────────────────
         GET /         9223372036854775807    2
         a "b", c|d e                       0.3
-        not shown, for want of width: ok, at, took, labels
+        columns that do not fit: ok, at, took, labels
         2 rows
         "#);
         let columns = [("query", ColumnType::Text), ("calls", ColumnType::Integer)];

@@ -25,7 +25,7 @@ const FIRST_WAIT: Duration = Duration::from_millis(500);
 /// The longest wait, whoever asks for it.
 const WAIT_MAX: Duration = Duration::from_secs(10);
 /// The longest that an answer may take.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// The largest answer, in bytes.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
 /// Batches that wait to be sent.
@@ -170,7 +170,7 @@ fn send_all(url: &Url, batches: &Receiver<Batch>) -> (Sent, Option<Failed>) {
         Ok(runtime) => runtime,
         Err(error) => return (sent, Some(Failed::Start(error))),
     };
-    let mut client = Client::new(url.clone(), Bounds { patience: PATIENCE, body_bytes_max: ANSWER_BYTES_MAX });
+    let mut client = Client::new(url.clone(), Bounds { timeout: TIMEOUT, body_bytes_max: ANSWER_BYTES_MAX });
     while let Ok(batch) = batches.recv() {
         if let Err(why) = runtime.block_on(send_one(&mut client, url, batch, &mut sent)) {
             return (sent, Some(Failed::Refused(why)));

@@ -22,7 +22,7 @@ use crate::{Kept, Receipt, Refused, Store};
 /// Requests in flight at once, those waiting for the store included.
 pub(super) const IN_FLIGHT_MAX: usize = 64;
 /// The longest a body may take to arrive.
-const BODY_PATIENCE: Duration = Duration::from_secs(10);
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 /// The longest message to a sender, in bytes: gRPC carries it in a header.
 const MESSAGE_BYTES_MAX: usize = 1 << 10;
 
@@ -191,12 +191,12 @@ impl Exporter {
 
 /// All of a body of at most `bytes_max` bytes that arrives in time.
 pub(super) async fn read(body: Incoming, bytes_max: usize) -> Result<Bytes, Refusal> {
-    match tokio::time::timeout(BODY_PATIENCE, Limited::new(body, bytes_max).collect()).await {
+    match tokio::time::timeout(BODY_TIMEOUT, Limited::new(body, bytes_max).collect()).await {
         Ok(Ok(collected)) => Ok(collected.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large(bytes_max)),
         // Whoever broke the connection reads no answer; one who broke the encoding of chunks may.
         Ok(Err(error)) => Err(Refusal::new(Why::Framing, format!("body broke off: {error}"))),
-        Err(_) => Err(Refusal::new(Why::TooSlow, format!("body took longer than {BODY_PATIENCE:?}"))),
+        Err(_) => Err(Refusal::new(Why::TooSlow, format!("body took longer than {BODY_TIMEOUT:?}"))),
     }
 }
 

@@ -53,7 +53,7 @@ pub use weights::Weights;
 pub const THREADS: usize = 2;
 
 /// How long [`Receiver::stop`] waits for requests in flight.
-const STOP_PATIENCE: Duration = Duration::from_millis(1500);
+const STOP_TIMEOUT: Duration = Duration::from_millis(1500);
 
 /// Why a receiver could not start.
 #[derive(Debug, thiserror::Error)]
@@ -138,7 +138,7 @@ impl Receiver {
         let (has_stopped, stopped) = mpsc::sync_channel(1);
         runtime.spawn(async move {
             serve::serve(listeners, limits, exporter, stop_asked).await;
-            // Nobody waits when `stop` lost its patience.
+            // Nobody waits when `stop` lost its timeout.
             let _ = has_stopped.send(());
         });
         Ok(Self { local_addr, local_addrs, stats, running: Some(Running { runtime, stop, stopped }) })
@@ -170,7 +170,7 @@ impl Receiver {
         let Some(running) = self.running.take() else { return };
         drop(running.stop);
         // A time-out means that requests still wait for the store; their senders see the connection close and retry.
-        let _ = running.stopped.recv_timeout(STOP_PATIENCE);
+        let _ = running.stopped.recv_timeout(STOP_TIMEOUT);
         running.runtime.shutdown_background();
     }
 }

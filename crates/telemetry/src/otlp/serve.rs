@@ -21,7 +21,7 @@ use tokio::task::JoinSet;
 use super::answer::Body;
 use super::export::{Exporter, IN_FLIGHT_MAX, Refusal, Why};
 use super::token::Token;
-use super::{STOP_PATIENCE, grpc, http};
+use super::{STOP_TIMEOUT, grpc, http};
 
 /// What senders are allowed, over all addresses together.
 pub(super) const LIMITS: Limits = Limits {
@@ -31,7 +31,7 @@ pub(super) const LIMITS: Limits = Limits {
     first_request_timeout: Duration::from_secs(10),
     // SDKs export metrics every 60 seconds by default and keep their connection for it.
     idle_timeout: Some(Duration::from_secs(150)),
-    drain: STOP_PATIENCE,
+    drain: STOP_TIMEOUT,
 };
 /// What an HTTP/2 peer may send before it is read, on one connection.
 const WINDOW_BYTES: u32 = 512 << 10;

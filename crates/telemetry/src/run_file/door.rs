@@ -53,7 +53,7 @@ pub(super) trait Record: Send + 'static {
     /// What it takes in memory, roughly.
     fn bytes(&self) -> usize;
 
-    /// What is lost for good when it is turned away. Nothing, when it came by OTLP: its sender sends it again.
+    /// What is lost for good when it is refused. Nothing, when it came by OTLP: its sender sends it again.
     fn lost(&self) -> Lost;
 }
 

@@ -2,7 +2,7 @@
 //!
 //! It is bounded by records and by bytes: a call may bring one record or thousands, a record a few bytes or a hundred
 //! thousand. Work that someone waits for at the other end is let in at any fill, since there is never more of it than
-//! there are waiting threads. What is turned away and will not be sent again is counted here, under the same lock, so
+//! there are waiting threads. What is refused and will not be sent again is counted here, under the same lock, so
 //! that no count slips past the writer's last look.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -49,7 +49,7 @@ impl SubAssign for Size {
     }
 }
 
-/// Records that were turned away and that nobody will bring again.
+/// Records that were refused and that nobody will bring again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Lost {
     pub(super) points: u64,
@@ -70,7 +70,7 @@ pub(super) struct Job {
     pub(super) done: Done,
 }
 
-/// Whether a call may be turned away.
+/// Whether a call may be refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Admission {
     /// When the queue is full; a trial loses this much then.

@@ -17,7 +17,7 @@ use super::error::{Error, Result};
 use super::inbox::Inbox;
 use super::intern::Strings;
 use super::queue::Lost;
-use super::spans::{Ceiling, Desk, Spans};
+use super::spans::{Ceiling, Context, Spans};
 use super::words::json;
 use crate::Kept;
 use crate::secrets::Known;
@@ -130,7 +130,7 @@ impl Rows {
         }
     }
 
-    /// Counts what was turned away before it came here, as refused. Of a trial that is not in the file nothing is said.
+    /// Counts what was refused before it came here, as refused. Of a trial that is not in the file nothing is said.
     pub(super) fn count_lost(&mut self, lost: &BTreeMap<i64, Lost>) -> Result<()> {
         for (trial, lost) in lost {
             match self.enter(*trial) {
@@ -176,13 +176,13 @@ impl Rows {
         self.enter(trial)?;
         let wrap = self.wrap();
         let Some(current) = &mut self.current else { return Err(Error::UnknownTrial(trial)) };
-        let mut desk = Desk {
+        let mut context = Context {
             connection: &self.connection,
             strings: &mut self.strings,
             counts: &mut current.counts,
             ceiling: Ceiling { spans: self.limits.spans, bytes: self.limits.bytes },
         };
-        self.spans.put(&mut desk, trial, spans).map_err(wrap)
+        self.spans.put(&mut context, trial, spans).map_err(wrap)
     }
 
     /// Cleans spans as the door cleans those that come as such, and writes them.
@@ -225,13 +225,13 @@ impl Rows {
         self.enter(trial)?;
         let wrap = self.wrap();
         let Some(current) = &mut self.current else { return Err(Error::UnknownTrial(trial)) };
-        let mut desk = Desk {
+        let mut context = Context {
             connection: &self.connection,
             strings: &mut self.strings,
             counts: &mut current.counts,
             ceiling: Ceiling { spans: self.limits.spans, bytes: self.limits.bytes },
         };
-        self.spans.thin(&mut desk).map_err(wrap)
+        self.spans.thin(&mut context).map_err(wrap)
     }
 
     pub(super) fn put_logs(&mut self, trial: i64, lines: Vec<LogLine>) -> Result<Kept> {

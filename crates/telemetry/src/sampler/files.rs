@@ -2,7 +2,7 @@
 //!
 //! Opening a file of `/proc` costs more than reading it. A kept file also belongs to the very process or thread it was
 //! opened for: once that has ended a read fails, even when its number is used again. How many are kept is bounded, so
-//! that the load engine's connections never lack descriptors; beyond that files are opened each time.
+//! that the load engine's connections never run out of descriptors; beyond that files are opened each time.
 
 use std::fmt::{self, Write};
 use std::fs::File;

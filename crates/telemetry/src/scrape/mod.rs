@@ -30,7 +30,7 @@ pub const ENDPOINTS_MAX: usize = 64;
 /// The shortest interval.
 pub const INTERVAL_MIN: Duration = Duration::from_millis(100);
 /// The longest that a page may take.
-pub const PATIENCE: Duration = Duration::from_secs(5);
+pub const TIMEOUT: Duration = Duration::from_secs(5);
 /// The largest page, in bytes.
 pub const PAGE_BYTES_MAX: usize = 16 << 20;
 
@@ -251,7 +251,7 @@ struct Source {
 
 impl Source {
     fn new(endpoint: Endpoint) -> Self {
-        let bounds = Bounds { patience: PATIENCE, body_bytes_max: PAGE_BYTES_MAX };
+        let bounds = Bounds { timeout: TIMEOUT, body_bytes_max: PAGE_BYTES_MAX };
         Self { client: Client::new(endpoint.url.clone(), bounds), endpoint }
     }
 

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use narrows_testing::{has_program, is_disabled, skip};
 
 /// The longest that one command may take, in seconds.
-const PATIENCE_S: &str = "900";
+const TIMEOUT_S: &str = "900";
 
 /// A program and what it needs.
 pub(crate) struct Program<'a> {
@@ -56,7 +56,7 @@ fn folder(program: &Program<'_>) -> PathBuf {
 /// A command in a folder, which ends when it takes too long. Settings of the one who tests do not reach it.
 pub(crate) fn command(folder: &Path, words: &[&str]) -> Command {
     let mut command = Command::new("timeout");
-    command.arg(PATIENCE_S).args(words.iter().map(OsStr::new)).current_dir(folder).stdin(Stdio::null());
+    command.arg(TIMEOUT_S).args(words.iter().map(OsStr::new)).current_dir(folder).stdin(Stdio::null());
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("OTEL_") {
             command.env_remove(name);

@@ -116,8 +116,8 @@ impl Failure {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", message)
     }
 
-    pub(super) fn slow_body(patience: Duration) -> Self {
-        let message = format!("the body did not arrive within {patience:?}");
+    pub(super) fn slow_body(timeout: Duration) -> Self {
+        let message = format!("the body did not arrive within {timeout:?}");
         Self::new(StatusCode::REQUEST_TIMEOUT, "RequestTimeout", message)
     }
 

@@ -1,7 +1,7 @@
 //! The store behind HTTP: from a request to a route, from a route to an answer.
 //!
 //! Paths are taken apart by hand because clients put slashes at their ends or not and address a container by name or by
-//! resource id. Everything that comes in is bounded: the body by [`MAX_BODY_BYTES`], its arrival by [`BODY_PATIENCE`],
+//! resource id. Everything that comes in is bounded: the body by [`MAX_BODY_BYTES`], its arrival by [`BODY_TIMEOUT`],
 //! and the connections by [`connections::limits`].
 
 mod answer;
@@ -35,9 +35,9 @@ use narrows_serving::connections;
 /// Cosmos DB's limit of a document.
 const MAX_BODY_BYTES: usize = 2 << 20;
 /// How long requests under way may take to end once the store is to stop.
-const DRAIN_PATIENCE: Duration = Duration::from_millis(500);
+const DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
 /// How long a body may take to arrive.
-const BODY_PATIENCE: Duration = Duration::from_secs(30);
+const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Listens on the loopback interface at the port of `config`.
 ///
@@ -86,7 +86,7 @@ async fn serve_with(
     let export = metrics.map(|settings| Export::start(&settings, &store)).transpose()?;
     let service = Service { store, endpoint: format!("http://{address}/"), latency };
     let router = Router::new().fallback(handle).with_state(Arc::new(service));
-    connections::answer(listener, connections::limits(DRAIN_PATIENCE), router, shutdown).await;
+    connections::answer(listener, connections::limits(DRAIN_TIMEOUT), router, shutdown).await;
     if let Some(export) = export {
         export.finish().await;
     }
@@ -140,10 +140,10 @@ impl Service {
 }
 
 async fn read(body: Body) -> Result<Bytes, Failure> {
-    match tokio::time::timeout(BODY_PATIENCE, to_bytes(body, MAX_BODY_BYTES)).await {
+    match tokio::time::timeout(BODY_TIMEOUT, to_bytes(body, MAX_BODY_BYTES)).await {
         Ok(Ok(bytes)) => Ok(bytes),
         // The only error this body has besides the limit is a connection that is gone, where nobody reads the answer.
         Ok(Err(_)) => Err(Failure::too_large(MAX_BODY_BYTES)),
-        Err(_) => Err(Failure::slow_body(BODY_PATIENCE)),
+        Err(_) => Err(Failure::slow_body(BODY_TIMEOUT)),
     }
 }

@@ -125,13 +125,13 @@ impl Client {
     /// Waits until an orchestration has ended, durably.
     ///
     /// # Errors
-    /// [`Error::NotFound`]; [`Error::TimedOut`] after `patience`.
-    pub async fn wait(&self, id: &InstanceId, patience: Duration) -> Result<InstanceView, Error> {
+    /// [`Error::NotFound`]; [`Error::TimedOut`] after `timeout`.
+    pub async fn wait(&self, id: &InstanceId, timeout: Duration) -> Result<InstanceView, Error> {
         let partition = id.partition(self.partitions());
         let mut answer = self.put(partition, Ask::Wait(id.clone()))?;
         let alarm = {
             let _context = self.hub.runtime.enter();
-            tokio::time::sleep(patience)
+            tokio::time::sleep(timeout)
         };
         tokio::select! {
             biased;
@@ -139,7 +139,7 @@ impl Client {
             () = alarm => {
                 drop(answer);
                 self.put(partition, Ask::Forget(id.clone()))?;
-                let waited_ms = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
+                let waited_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
                 Err(Error::TimedOut { instance: id.clone(), waited_ms })
             }
         }

@@ -102,18 +102,18 @@ impl Inbox {
         }
     }
 
-    /// Takes all inputs into `inputs`, which is empty; waits up to `patience` if there is nothing new at all.
-    pub(super) fn take(&self, inputs: &mut Vec<Input>, known: Position, patience: Option<Duration>) -> News {
+    /// Takes all inputs into `inputs`, which is empty; waits up to `timeout` if there is nothing new at all.
+    pub(super) fn take(&self, inputs: &mut Vec<Input>, known: Position, timeout: Option<Duration>) -> News {
         let mut state = self.lock();
         let is_quiet = |state: &State| {
             state.inputs.is_empty() && state.durable == known && state.failed.is_none() && state.closing.is_none()
         };
-        if is_quiet(&state) && patience != Some(Duration::ZERO) {
+        if is_quiet(&state) && timeout != Some(Duration::ZERO) {
             state.is_asleep = true;
-            state = match patience {
+            state = match timeout {
                 None => self.bell.wait_while(state, |state| is_quiet(state)).unwrap_or_else(PoisonError::into_inner),
-                Some(patience) => {
-                    let woken = self.bell.wait_timeout_while(state, patience, |state| is_quiet(state));
+                Some(timeout) => {
+                    let woken = self.bell.wait_timeout_while(state, timeout, |state| is_quiet(state));
                     woken.unwrap_or_else(PoisonError::into_inner).0
                 }
             };

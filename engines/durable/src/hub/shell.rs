@@ -62,7 +62,7 @@ impl Shell {
         let mut durable = partition.position();
         self.carry_out(partition, &mut tasks);
         loop {
-            let news = inbox.take(&mut inputs, durable, patience(partition));
+            let news = inbox.take(&mut inputs, durable, timeout(partition));
             if news.closing == Some(Closing::AtOnce) {
                 return;
             }
@@ -184,7 +184,7 @@ fn stopped(partition: PartitionId, error: &StoreError) -> Error {
 }
 
 /// How long the partition may sleep if nothing comes in.
-fn patience(partition: &Partition) -> Option<Duration> {
+fn timeout(partition: &Partition) -> Option<Duration> {
     if partition.is_busy() {
         return Some(Duration::ZERO);
     }

@@ -13,7 +13,7 @@ use crate::partition::testing::{Scripts, id, number};
 use crate::payload::Payload;
 use crate::store::{MemoryStore, Store};
 
-pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(super) fn options() -> HubOptions {
     HubOptions { partitions: 3, activity_threads: 2, ..HubOptions::default() }
@@ -48,7 +48,7 @@ fn orchestrations_run_their_activities_and_tell_those_who_wait() {
                 start(&client, "Cities", &format!("c{n}"), 5).await.expect("started");
             }
             for n in 0..50 {
-                let view = client.wait(&id(&format!("c{n}")), PATIENCE).await.expect("ended");
+                let view = client.wait(&id(&format!("c{n}")), TIMEOUT).await.expect("ended");
                 assert_eq!((view.status, view.output), (Status::Completed, Some(Ok(number(5)))));
             }
         });
@@ -76,7 +76,7 @@ fn what_waits_goes_on_after_the_hub_was_opened_anew() {
     block(async {
         client.raise(&id("w"), "go", Payload::EMPTY).await.expect("raised");
         for instance in ["w", "s", "n"] {
-            let view = client.wait(&id(instance), PATIENCE).await.expect("ended");
+            let view = client.wait(&id(instance), TIMEOUT).await.expect("ended");
             assert_eq!(view.status, Status::Completed, "{instance}");
         }
         let history = client.history(&id("w")).await.expect("asked").expect("a history");
@@ -132,7 +132,7 @@ fn snapshots_cut_the_log_and_recovery_finds_everything_in_them() {
             start(&client, "Wait", &format!("w{n}"), 1).await.expect("started");
         }
         for n in 0..400 {
-            client.wait(&id(&format!("c{n}")), PATIENCE).await.expect("ended");
+            client.wait(&id(&format!("c{n}")), TIMEOUT).await.expect("ended");
         }
     });
     hub.close().expect("closed");
@@ -150,7 +150,7 @@ fn snapshots_cut_the_log_and_recovery_finds_everything_in_them() {
         assert_eq!(client.count(filter).await.expect("counted"), 400);
         for n in 0..400 {
             client.raise(&id(&format!("w{n}")), "go", Payload::EMPTY).await.expect("raised");
-            client.wait(&id(&format!("w{n}")), PATIENCE).await.expect("ended");
+            client.wait(&id(&format!("w{n}")), TIMEOUT).await.expect("ended");
         }
     });
 }
@@ -224,7 +224,7 @@ fn continuing_as_new_replaces_the_history() {
     let client = hub.client();
     block(async {
         start(&client, "Again", "a", 3).await.expect("started");
-        let view = client.wait(&id("a"), PATIENCE).await.expect("ended");
+        let view = client.wait(&id("a"), TIMEOUT).await.expect("ended");
         assert_eq!((view.generation, view.input), (3, number(0)));
         assert_eq!(client.history(&id("a")).await.expect("asked").expect("a history").len(), 2);
     });
@@ -239,7 +239,7 @@ fn a_closed_hub_answers_that_it_is_closed() {
     block(async {
         start(&client, "Wait", "w", 1).await.expect("started");
         let instance = id("w");
-        let wait = waiting.wait(&instance, PATIENCE);
+        let wait = waiting.wait(&instance, TIMEOUT);
         let close = async {
             hub.close().expect("closed");
             hub.close().expect("closed twice");
@@ -269,7 +269,7 @@ fn large_payloads_go_with_the_next_snapshot_after_nothing_refers_to_them() {
             rounds += 1;
             assert!(rounds < 10_000, "no snapshot was taken");
             start(&client, "Cities", &format!("c{rounds}"), 5).await.expect("started");
-            client.wait(&id(&format!("c{rounds}")), PATIENCE).await.expect("ended");
+            client.wait(&id(&format!("c{rounds}")), TIMEOUT).await.expect("ended");
         }
     });
     hub.close().expect("closed");
@@ -307,10 +307,10 @@ fn activities_that_block_for_ever_do_not_hold_up_the_others() {
             stuck.push(client.start(RUN.start(&true).expect("an input")).await.expect("started"));
         }
         let free = client.start(RUN.start(&false).expect("an input")).await.expect("started");
-        assert_eq!(client.wait(&free, PATIENCE).await.expect("ended").status, Status::Completed);
+        assert_eq!(client.wait(&free, TIMEOUT).await.expect("ended").status, Status::Completed);
         drop(release);
         for instance in &stuck {
-            assert_eq!(client.wait(instance, PATIENCE).await.expect("ended").status, Status::Completed);
+            assert_eq!(client.wait(instance, TIMEOUT).await.expect("ended").status, Status::Completed);
         }
     });
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::client::{Client, Start, Status};
 use crate::error::Error;
 use crate::hub::Hub;
-use crate::hub::tests::{PATIENCE, block, open, options, start};
+use crate::hub::tests::{TIMEOUT, block, open, options, start};
 use crate::ids::{EntityId, Name};
 use crate::options::HubOptions;
 use crate::partition::testing::{Scripts, id, number};
@@ -56,7 +56,7 @@ async fn work(client: &Client, told: &mut Told) {
 
 async fn check(client: &Client, told: &Told) {
     for instance in &told.started {
-        let view = client.wait(&id(instance), PATIENCE).await.expect("acknowledged and lost");
+        let view = client.wait(&id(instance), TIMEOUT).await.expect("acknowledged and lost");
         assert_eq!(view.status, Status::Completed, "{instance}: {:?}", view.output);
     }
     let sum = EntityId::new("Sum", "all").expect("an entity");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::client::{Client, Status};
 use crate::event::Event;
 use crate::hub::Hub;
-use crate::hub::tests::{PATIENCE, block, options};
+use crate::hub::tests::{TIMEOUT, block, options};
 use crate::ids::{EntityId, InstanceId};
 use crate::model::{Ctx, EntityContext, EntityOp, EntityType, Orchestration, Registry};
 use crate::options::{HubOptions, Mode};
@@ -49,7 +49,7 @@ async fn transfer(client: &Client, name: &str, from: usize, to: usize) -> Instan
 }
 
 async fn completed(client: &Client, instance: &InstanceId) {
-    let view = client.wait(instance, PATIENCE).await;
+    let view = client.wait(instance, TIMEOUT).await;
     let view = match view {
         Ok(view) => view,
         Err(error) => panic!("{error}: {:?}", client.history(instance).await.map(|events| events.map(kinds))),
@@ -118,7 +118,7 @@ fn whoever_is_terminated_leaves_no_lock_behind() {
             let _ = client.terminate(instance, "enough").await;
         }
         for instance in &transfers {
-            client.wait(instance, PATIENCE).await.expect("ended");
+            client.wait(instance, TIMEOUT).await.expect("ended");
         }
         for n in 0..ACCOUNTS {
             let last = transfer(&client, &format!("last{n}"), n, n + 2).await;

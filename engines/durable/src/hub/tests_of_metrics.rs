@@ -7,7 +7,7 @@ use opentelemetry::metrics::MeterProvider;
 use opentelemetry_sdk::metrics::data::{AggregatedMetrics, Metric, MetricData};
 use opentelemetry_sdk::metrics::{InMemoryMetricExporter, PeriodicReader, SdkMeterProvider};
 
-use super::tests::{PATIENCE, block, open, options, start};
+use super::tests::{TIMEOUT, block, open, options, start};
 use crate::options::HubOptions;
 use crate::partition::testing::id;
 use crate::store::MemoryStore;
@@ -81,7 +81,7 @@ fn metrics_say_what_the_hub_did_and_holds() {
         }
         start(&client, "Wait", "w", 1).await.expect("started");
         for n in 0..10 {
-            client.wait(&id(&format!("c{n}")), PATIENCE).await.expect("ended");
+            client.wait(&id(&format!("c{n}")), TIMEOUT).await.expect("ended");
         }
     });
     hub.close().expect("closed");
@@ -156,8 +156,8 @@ fn states_are_counted_through_restarts_and_recovery() {
         start(&client, "Wait", "wait", 1).await.expect("started");
         start(&client, "Wait", "still", 1).await.expect("started");
         client.suspend(&id("still"), "later").await.expect("suspended");
-        client.wait(&id("again"), PATIENCE).await.expect("ended");
-        client.wait(&id("gone"), PATIENCE).await.expect("ended");
+        client.wait(&id("again"), TIMEOUT).await.expect("ended");
+        client.wait(&id("gone"), TIMEOUT).await.expect("ended");
         client.purge(&id("gone")).await.expect("purged");
     });
     hub.close().expect("closed");

@@ -17,15 +17,15 @@ impl Client {
     ///
     /// # Errors
     /// [`Error::Failed`] if it failed or was terminated, or a value does not fit; [`Error::TimedOut`] after
-    /// `patience`, whereupon it goes on; what [`Client::start`] and [`Client::wait`] say.
+    /// `timeout`, whereupon it goes on; what [`Client::start`] and [`Client::wait`] say.
     pub async fn run<I: Serialize, O: DeserializeOwned>(
         &self,
         code: Orchestration<I, O>,
         input: &I,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<O, Error> {
         let id = self.start(code.start(input)?).await?;
-        match self.wait(&id, patience).await?.output {
+        match self.wait(&id, timeout).await?.output {
             Some(output) => Ok(output?.decode()?),
             None => Err(Error::NotFound(id)),
         }

@@ -27,7 +27,7 @@ const PARENT: Orchestration<String, u32> = Orchestration::new("Parent");
 const CHILD: Orchestration<(), u32> = Orchestration::new("Child");
 const ECHO: Orchestration<String, String> = Orchestration::new("Echo");
 const ANSWER: ExternalEvent<String> = ExternalEvent::new("Answer");
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn code() -> Registry {
     let mut code = Registry::new();
@@ -128,7 +128,7 @@ fn one_change_leaves_everything_else_as_it_was() {
         }
     }
     let hub = hub(store);
-    let slept = block(hub.client().wait(&id("sleep"), PATIENCE)).expect("it goes on");
+    let slept = block(hub.client().wait(&id("sleep"), TIMEOUT)).expect("it goes on");
     assert_eq!(slept.status, Status::Completed);
 }
 
@@ -150,7 +150,7 @@ fn a_parent_hears_of_the_end_when_its_code_runs_again() {
     assert_eq!(apply(&store, [terminate("child")]).instances, 1);
     assert_eq!(status(&store, "parent"), Some(Status::Running));
     let hub = hub(store);
-    let parent = block(hub.client().wait(&id("parent"), PATIENCE)).expect("ended");
+    let parent = block(hub.client().wait(&id("parent"), TIMEOUT)).expect("ended");
     let failure = parent.output.expect("it ended").expect_err("its child was terminated");
     assert_eq!((failure.kind, failure.message.as_str()), (FailureKind::Terminated, "enough"));
 }
@@ -172,7 +172,7 @@ fn one_that_is_suspended_goes_on_once_it_was_resumed_and_its_code_runs() {
     assert!(apply(&store, [change(true)]).each[0].is_ok());
     assert_eq!(status(&store, "ask"), Some(Status::Suspended), "its code has not run");
     let running = hub(store);
-    let asked = block(running.client().wait(&id("ask"), PATIENCE)).expect("ended");
+    let asked = block(running.client().wait(&id("ask"), TIMEOUT)).expect("ended");
     assert_eq!(asked.output_as::<String>(), Some(Ok("yes".to_owned())));
 }
 
@@ -316,7 +316,7 @@ fn write(client: &Client, is_over: &AtomicBool) {
             client.start_many((0..AT_ONCE).map(start).collect()).await.expect("started");
             for n in (0..AT_ONCE).step_by(2) {
                 let echo = id(&format!("echo-{round}-{n}"));
-                client.wait(&echo, PATIENCE).await.expect("ended");
+                client.wait(&echo, TIMEOUT).await.expect("ended");
                 client.purge(&echo).await.expect("purged");
             }
         }

@@ -192,7 +192,7 @@ pub enum StoreError {
         place: Place,
         /// What the system said.
         reason: String,
-        /// Whether it is for want of room.
+        /// Whether the disk is full.
         is_full: bool,
     },
     /// What is there is not what was written.

@@ -7,7 +7,7 @@ use narrows_durable::store::StoreError;
 use narrows_durable::{Client, Error, InstanceId, Status};
 
 use crate::code::{ECHO, GO, WAIT};
-use crate::{PATIENCE, another, block, open, store};
+use crate::{TIMEOUT, another, block, open, store};
 
 #[test]
 fn a_full_disk_is_told_and_loses_nothing() {
@@ -35,10 +35,10 @@ fn fill(folder: &Path) {
     block(async {
         for id in &started {
             hub.client().raise_event(id, GO, &()).await.unwrap();
-            let view = hub.client().wait(id, PATIENCE).await.unwrap();
+            let view = hub.client().wait(id, TIMEOUT).await.unwrap();
             assert_eq!(view.status, Status::Completed, "{id}");
         }
-        assert_eq!(hub.client().run(ECHO, &"more".to_owned(), PATIENCE).await.unwrap(), "more");
+        assert_eq!(hub.client().run(ECHO, &"more".to_owned(), TIMEOUT).await.unwrap(), "more");
     });
     hub.close().unwrap();
 }
@@ -94,7 +94,7 @@ fn a_folder_that_another_process_has_is_refused_and_free_again_after_it() {
     other.kill().unwrap();
     other.wait().unwrap();
     let hub = open(folder.path()).unwrap();
-    assert_eq!(block(hub.client().run(ECHO, &"mine".to_owned(), PATIENCE)).unwrap(), "mine");
+    assert_eq!(block(hub.client().run(ECHO, &"mine".to_owned(), TIMEOUT)).unwrap(), "mine");
 }
 
 /// Keeps the folder until the process that started this one is gone or kills it.

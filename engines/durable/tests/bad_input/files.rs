@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use narrows_durable::{Error, InstanceId, Status};
 
 use crate::code::{GO, WAIT};
-use crate::{PATIENCE, block, open};
+use crate::{TIMEOUT, block, open};
 
 const STARTED: usize = 40;
 
@@ -45,7 +45,7 @@ fn everything_is_there(folder: &Path) {
     block(async {
         for number in 0..STARTED {
             hub.client().raise_event(&id(number), GO, &()).await.unwrap();
-            let view = hub.client().wait(&id(number), PATIENCE).await.unwrap();
+            let view = hub.client().wait(&id(number), TIMEOUT).await.unwrap();
             assert_eq!((view.status, view.output_as::<usize>()), (Status::Completed, Some(Ok(10_000))));
         }
     });

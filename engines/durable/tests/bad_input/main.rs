@@ -20,7 +20,7 @@ use narrows_durable::store::{FileStore, FileStoreOptions, StoreError};
 use narrows_durable::{Error, Hub, HubOptions};
 
 /// How long a test waits before it fails; nothing is measured by it.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 fn store(folder: &Path) -> Result<FileStore, StoreError> {
     FileStore::open(folder, FileStoreOptions { segment_bytes: 64 << 10 })

@@ -129,7 +129,7 @@ async fn single_sub_orchestrator_failed_retries(stage: Stage) {
     retried(&stage, RETRY_SUB).await;
 }
 
-/// `IsReplaying` (go): what is kept in memory never replays; else all but the last stretch does.
+/// `IsReplaying` (go): what is kept in memory never replays; else all but the last interval does.
 async fn is_replaying(mut stage: Stage) {
     // What it returns says whether it is replayed, so it does not decide the same again.
     stage.partings = 1;

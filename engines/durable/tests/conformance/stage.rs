@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// How long a scenario waits before it fails; nothing is measured by it.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// What the hub runs on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -66,11 +66,11 @@ impl Stage {
 
     /// Runs an orchestration to its good end.
     pub(crate) async fn run<I: Serialize, O: DeserializeOwned>(&self, code: Orchestration<I, O>, input: &I) -> O {
-        self.client.run(code, input, PATIENCE).await.unwrap()
+        self.client.run(code, input, TIMEOUT).await.unwrap()
     }
 
     pub(crate) async fn ended(&self, id: &InstanceId) -> InstanceView {
-        self.client.wait(id, PATIENCE).await.unwrap()
+        self.client.wait(id, TIMEOUT).await.unwrap()
     }
 
     pub(crate) async fn status(&self, id: &InstanceId) -> Status {
@@ -81,7 +81,7 @@ impl Stage {
     pub(crate) async fn gone(&self, id: &InstanceId) {
         let begun = Instant::now();
         while self.client.get(id).await.unwrap().is_some() {
-            assert!(begun.elapsed() < PATIENCE, "{id} is still there");
+            assert!(begun.elapsed() < TIMEOUT, "{id} is still there");
         }
     }
 }

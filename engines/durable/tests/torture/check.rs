@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use narrows_durable::{Client, Filter, Hub, InstanceId, InstanceView, Mode, Status, Values};
 
-use crate::PATIENCE;
+use crate::TIMEOUT;
 use crate::code::{self, ACCOUNT, ACCOUNTS, Counts, INBOXES, STOP, TALLIES, TALLY, TOKEN};
 use crate::worker::length;
 
@@ -54,7 +54,7 @@ async fn everything_ends(client: &Client) -> BTreeMap<String, InstanceView> {
             return ended;
         }
         for id in open {
-            let view = client.wait(&id, PATIENCE).await.unwrap();
+            let view = client.wait(&id, TIMEOUT).await.unwrap();
             assert_eq!(view.status, Status::Completed, "{id}: {:?}", view.output);
             ended.insert(id.to_string(), view);
         }
@@ -77,7 +77,7 @@ async fn instances(client: &Client) -> Vec<InstanceId> {
 fn quiet(hub: &Hub) {
     let begun = Instant::now();
     while hub.stats().partitions.iter().any(|partition| partition.counts.outbox + partition.counts.gated > 0) {
-        assert!(begun.elapsed() < PATIENCE, "messages are still under way: {:?}", hub.stats());
+        assert!(begun.elapsed() < TIMEOUT, "messages are still under way: {:?}", hub.stats());
         std::thread::yield_now();
     }
 }

@@ -23,7 +23,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::Duration;
 
 const ROUNDS: u64 = 10;
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 const KILL_AFTER_MS_MAX: u64 = 600;
 const KILL_AFTER_ACKS_MAX: u64 = 1_500;
 
@@ -73,7 +73,7 @@ fn one_round(folder: &Path, round: u64, chance: &mut Chance) -> Vec<String> {
     let (tell, told) = sync_channel(1);
     let reader = std::thread::spawn(move || read(stdout, wanted, &tell));
     if wanted < u64::MAX {
-        told.recv_timeout(PATIENCE).expect("the worker works");
+        told.recv_timeout(TIMEOUT).expect("the worker works");
     }
     let after_ms = if wanted < u64::MAX { chance.below(20) } else { chance.below(KILL_AFTER_MS_MAX) };
     std::thread::sleep(Duration::from_millis(after_ms));

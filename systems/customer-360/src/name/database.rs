@@ -38,7 +38,7 @@ pub struct Config {
     /// How long a query waits when that many are under way.
     pub wait: Duration,
     /// How long a query may take.
-    pub patience: Duration,
+    pub timeout: Duration,
 }
 
 /// The pool.
@@ -60,7 +60,7 @@ impl Database {
         within("--in-flight", config.in_flight, PLACES_MAX, "1 to 4096")?;
         let mut server: tokio_postgres::Config = config.url.parse().map_err(Error::Database)?;
         server.application_name("name");
-        server.options(format!("-c statement_timeout={}", config.patience.as_millis()));
+        server.options(format!("-c statement_timeout={}", config.timeout.as_millis()));
         let slots: Vec<Arc<Slot>> = (0..config.connections).map(|_| Arc::default()).collect();
         let mut keepers = JoinSet::new();
         for slot in &slots {
@@ -99,11 +99,11 @@ impl Database {
     }
 
     async fn run(&self, running: Running) -> Result<Rows, QueryFailure> {
-        let patience = self.config.patience;
-        match tokio::time::timeout(patience, running).await {
+        let timeout = self.config.timeout;
+        match tokio::time::timeout(timeout, running).await {
             Ok(Ok(rows)) => rows.map_err(QueryFailure::Unreadable),
-            Ok(Err(error)) => Err(QueryFailure::of(&error, patience.as_millis())),
-            Err(_) => Err(QueryFailure::Timeout(patience.as_millis())),
+            Ok(Err(error)) => Err(QueryFailure::of(&error, timeout.as_millis())),
+            Err(_) => Err(QueryFailure::Timeout(timeout.as_millis())),
         }
     }
 
@@ -168,7 +168,7 @@ pub(super) struct PoolState {
     pub(super) max: usize,
     /// Queries that wait for a place.
     pub(super) waiting: usize,
-    /// Queries that waited in vain, ever.
+    /// Queries that timed out waiting, ever.
     pub(super) timeouts: usize,
 }
 

@@ -29,13 +29,13 @@ pub(super) enum QueryFailure {
 }
 
 impl QueryFailure {
-    pub(super) fn of(error: &tokio_postgres::Error, patience_ms: u128) -> Self {
+    pub(super) fn of(error: &tokio_postgres::Error, timeout_ms: u128) -> Self {
         let Some(told) = error.as_db_error() else {
             return Self::Lost(innermost(error));
         };
         let state = told.code();
         if *state == SqlState::QUERY_CANCELED {
-            Self::Timeout(patience_ms)
+            Self::Timeout(timeout_ms)
         } else if [SqlState::ADMIN_SHUTDOWN, SqlState::CRASH_SHUTDOWN].contains(state) {
             Self::Lost(told.message().to_owned())
         } else {

@@ -13,7 +13,7 @@ use super::rows::Rows;
 use super::statement::{Query, Statements};
 
 /// How long making a connection may take, statements included.
-const CONNECT_PATIENCE: Duration = Duration::from_secs(2);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// An open connection.
 #[derive(Debug)]
@@ -33,11 +33,11 @@ impl Session {
     ///
     /// In words, what the system or the database said.
     pub(super) async fn open(config: &tokio_postgres::Config) -> Result<(Self, Ended), String> {
-        let opening = tokio::time::timeout(CONNECT_PATIENCE, Self::connect(config)).await;
+        let opening = tokio::time::timeout(CONNECT_TIMEOUT, Self::connect(config)).await;
         match opening {
             Ok(Ok(opened)) => Ok(opened),
             Ok(Err(error)) => Err(innermost(&error)),
-            Err(_) => Err(format!("no connection within {} ms", CONNECT_PATIENCE.as_millis())),
+            Err(_) => Err(format!("no connection within {} ms", CONNECT_TIMEOUT.as_millis())),
         }
     }
 

@@ -12,8 +12,8 @@ const NAMES: &str = r#"[{"personId":1,"first":"Eric","middle":"Donald","last":"M
 const CUSTOMERS: &str = r#"[{"customerId":"1-1","person":{"personId":1,"name":{"id":0,"first":"Eric","middle":"Donald","last":"Murphy"}}},{"customerId":"2-1","person":{"personId":2,"name":{"id":0,"first":"Rosa","middle":"Louise McCauley","last":"Parks"}}},{"customerId":"3-1","person":{"personId":3,"name":{"id":0,"first":"Mohandas","middle":"Karamchand","last":"Gandhi"}}},{"customerId":"4-1","person":{"personId":4,"name":{"id":0,"first":"John","middle":"Fitzgerald","last":"Kennedy"}}},{"customerId":"5-1","person":{"personId":5,"name":{"id":0,"first":"William","middle":"Jefferson","last":"Clinton"}}}]"#;
 
 fn config(url: &str) -> Config {
-    let patience = Duration::from_secs(10);
-    Config { url: url.to_owned(), connections: 2, in_flight: 8, wait: patience, patience }
+    let timeout = Duration::from_secs(10);
+    Config { url: url.to_owned(), connections: 2, in_flight: 8, wait: timeout, timeout }
 }
 
 async fn names(config: &Config, telemetry: Telemetry) -> Started {
@@ -29,7 +29,7 @@ async fn the_chain_answers_field_by_field_as_the_original() {
     let upstream = |url: &str| UpstreamConfig {
         replicas: url.parse().unwrap(),
         choice: Choice::RoundRobin,
-        patience: Duration::from_secs(20),
+        timeout: Duration::from_secs(20),
     };
     let people = Started::new(person::open_with(0, upstream(&names.url), Telemetry::default()).await.unwrap());
     let customers = customer::open_with(0, upstream(&people.url), Telemetry::default()).await.unwrap();
@@ -157,7 +157,7 @@ async fn is_blocked(client: &tokio_postgres::Client) -> bool {
 #[tokio::test]
 async fn a_slow_query_is_ended_and_its_place_given_back() {
     let Some(postgres) = Postgres::start().await else { return };
-    let hasty = Config { in_flight: 1, patience: Duration::from_secs(1), ..config(&postgres.url()) };
+    let hasty = Config { in_flight: 1, timeout: Duration::from_secs(1), ..config(&postgres.url()) };
     let names = names(&hasty, Telemetry::default()).await;
     let locking = postgres.client("customers").await;
     locking.batch_execute("BEGIN; LOCK TABLE name IN ACCESS EXCLUSIVE MODE").await.unwrap();

@@ -51,7 +51,7 @@ pub struct Config {
     /// Which of them is asked.
     pub choice: Choice,
     /// How long one call may take, connecting included.
-    pub patience: Duration,
+    pub timeout: Duration,
 }
 
 /// Another service.
@@ -61,7 +61,7 @@ pub(crate) struct Upstream {
     replicas: Vec<Replica>,
     choice: Choice,
     turn: AtomicUsize,
-    patience: Duration,
+    timeout: Duration,
 }
 
 struct Replica {
@@ -82,8 +82,8 @@ impl Upstream {
     /// The service `name`, of which `path` is asked.
     pub(crate) fn new(name: &'static str, path: &'static str, config: Config) -> Self {
         let replicas = config.replicas.0.into_iter().map(Replica::new).collect();
-        let Config { choice, patience, .. } = config;
-        Self { name, path, replicas, choice, turn: AtomicUsize::new(0), patience }
+        let Config { choice, timeout, .. } = config;
+        Self { name, path, replicas, choice, turn: AtomicUsize::new(0), timeout }
     }
 
     /// The body of a 200.
@@ -92,7 +92,7 @@ impl Upstream {
     ///
     /// What the caller is to be told when there is none.
     pub(crate) async fn get(&self, trace: &Trace) -> Result<Bytes, Problem> {
-        let answer = self.attempts(trace, Instant::now() + self.patience).await;
+        let answer = self.attempts(trace, Instant::now() + self.timeout).await;
         let answer = answer.map_err(|failure| failure.into_problem(self.name))?;
         if answer.status() == StatusCode::OK { Ok(answer.into_body()) } else { Err(self.refused(&answer)) }
     }

@@ -15,7 +15,7 @@ const PARENT: &str = "b7ad6b7169203331";
 
 /// The service of people over these replicas of the service of names.
 async fn people_of(urls: &str, choice: Choice, telemetry: Telemetry) -> Started {
-    let config = UpstreamConfig { replicas: urls.parse().unwrap(), choice, patience: Duration::from_secs(20) };
+    let config = UpstreamConfig { replicas: urls.parse().unwrap(), choice, timeout: Duration::from_secs(20) };
     Started::new(person::open_with(0, config, telemetry).await.unwrap())
 }
 
@@ -183,7 +183,7 @@ async fn nobody_and_no_answer_are_told_apart() {
     let config = UpstreamConfig {
         replicas: names.url.parse().unwrap(),
         choice: Choice::RoundRobin,
-        patience: Duration::from_secs(1),
+        timeout: Duration::from_secs(1),
     };
     let recorded = Recorded::default();
     let people = Started::new(person::open_with(0, config, recorded.telemetry()).await.unwrap());

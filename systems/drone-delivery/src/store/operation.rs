@@ -1,4 +1,4 @@
-//! What the requests of one query have in common, and the patience of each with a store that throttles.
+//! What the requests of one query have in common, and the timeout of each with a store that throttles.
 
 use std::time::Duration;
 
@@ -22,12 +22,12 @@ pub(super) struct Operation {
 
 /// What one request for a page still bears.
 #[derive(Debug, Default)]
-pub(super) struct Patience {
+pub(super) struct Timeout {
     retries: u32,
     waited: Duration,
 }
 
-impl Patience {
+impl Timeout {
     /// Takes a retry after `wait` out of what the request may have, or tells how many it had.
     pub(super) fn take(&mut self, wait: Duration) -> Result<(), u32> {
         let waited = self.waited.saturating_add(wait);
@@ -45,10 +45,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patience_ends_with_the_ninth_retry_or_the_thirtieth_second() {
+    fn retries_end_with_the_ninth_retry_or_the_thirtieth_second() {
         let taken = |wait_ms| {
-            let mut patience = Patience::default();
-            (0..20).find_map(|_| patience.take(Duration::from_millis(wait_ms)).err()).unwrap()
+            let mut timeout = Timeout::default();
+            (0..20).find_map(|_| timeout.take(Duration::from_millis(wait_ms)).err()).unwrap()
         };
         for (wait_ms, retries) in [(0, 9), (3_333, 9), (3_334, 8), (10_000, 3), (30_000, 1), (30_001, 0), (u64::MAX, 0)]
         {

@@ -137,7 +137,7 @@ async fn a_throttled_request_waits_as_told_nine_times_and_gives_up() {
 }
 
 #[tokio::test]
-async fn a_wait_beyond_all_patience_is_not_begun() {
+async fn a_wait_beyond_the_deadline_is_not_begun() {
     let fake = Fake::with(async |_| throttled(30_001)).await;
     let client = Client::of(by_key(&fake.url));
     let retry_after = Duration::from_millis(30_001);

@@ -15,14 +15,14 @@ use serde_json::Value;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::attempt_span::AttemptSpan;
-use super::operation::{Operation, Patience};
+use super::operation::{Operation, Timeout};
 use super::{StoreConfig, StoreError};
 use crate::Error;
 use crate::base_url::server;
 use crate::outgoing::{self, Reply};
 
 /// How long one attempt may take.
-const ATTEMPT_PATIENCE: Duration = Duration::from_secs(10);
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The wait after a 429 that does not say how long.
 const RETRY_AFTER_UNSAID: Duration = Duration::from_secs(5);
 /// How much of the store's own words is passed on, in characters.
@@ -89,7 +89,7 @@ impl Wire {
         let documents = config.url.at(&format!("{container}/docs"))?;
         let (address, port) = server(&documents);
         Ok(Self {
-            client: Client::new(ATTEMPT_PATIENCE, config.connections_max),
+            client: Client::new(ATTEMPT_TIMEOUT, config.connections_max),
             tracer,
             places: Semaphore::new(config.connections_max),
             place: Place {
@@ -118,7 +118,7 @@ impl Wire {
         }
     }
 
-    /// A page, asked for again after each 429 as long as the request has patience left.
+    /// A page, asked for again after each 429 as long as the request has timeout left.
     pub(super) async fn page<D: DeserializeOwned>(
         &self,
         operation: &Operation,
@@ -126,13 +126,13 @@ impl Wire {
         continuation: Option<&HeaderValue>,
     ) -> Result<Page<D>, StoreError> {
         let mut resend = 0;
-        let mut patience = Patience::default();
+        let mut timeout = Timeout::default();
         loop {
             let wait = match self.attempt(operation, target, continuation, resend).await? {
                 Outcome::Page(page) => return Ok(page),
                 Outcome::Throttled(wait) => wait,
             };
-            patience.take(wait).map_err(|retries| StoreError::Throttled { retries, retry_after: wait })?;
+            timeout.take(wait).map_err(|retries| StoreError::Throttled { retries, retry_after: wait })?;
             tokio::time::sleep(wait).await;
             resend += 1;
         }

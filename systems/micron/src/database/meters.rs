@@ -61,7 +61,7 @@ impl PoolMeters {
         Waiting(self)
     }
 
-    /// A request waited in vain.
+    /// A request timed out waiting.
     pub(super) fn timed_out(&self) {
         self.timeouts.add(1, &self.pool);
     }

@@ -16,11 +16,11 @@ use super::{Failure, Node};
 use narrows_serving::Telemetry;
 
 /// How long a connection may take to be made.
-const CONNECT_PATIENCE: Duration = Duration::from_secs(3);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long one statement may take, waits for locks included.
-const STATEMENT_PATIENCE: Duration = Duration::from_secs(15);
+const STATEMENT_TIMEOUT: Duration = Duration::from_secs(15);
 /// How long the database lets a statement wait for a lock before it answers 1205.
-const LOCK_PATIENCE: &str = "SET SESSION innodb_lock_wait_timeout = 5";
+const LOCK_TIMEOUT: &str = "SET SESSION innodb_lock_wait_timeout = 5";
 /// Statements that a connection keeps prepared: all that the program has.
 const PREPARED_MAX: usize = 16;
 
@@ -52,7 +52,7 @@ impl Pool {
         // With both values given, the library asks the server for neither.
         let options = OptsBuilder::from_opts(node.options().clone())
             .prefer_socket(false)
-            .init(vec![LOCK_PATIENCE])
+            .init(vec![LOCK_TIMEOUT])
             .stmt_cache_size(PREPARED_MAX)
             .max_allowed_packet(Some(16 << 20))
             .wait_timeout(Some(28_800));
@@ -108,7 +108,7 @@ impl Pool {
 
     async fn connect(&self) -> Result<Conn, Failure> {
         let begun = Instant::now();
-        let made = timeout(CONNECT_PATIENCE, Conn::new(self.options.clone())).await;
+        let made = timeout(CONNECT_TIMEOUT, Conn::new(self.options.clone())).await;
         let unavailable = |message: String| Failure::Unavailable { code: None, message };
         let late = || unavailable(format!("no connection to {} in time", self.node.address()));
         let connection = made.map_err(|_| late())?.map_err(|error| match Failure::of_statement(error) {
@@ -248,7 +248,7 @@ struct Begun {
 }
 
 async fn bounded<R>(statement: Statement, run: impl Future<Output = mysql_async::Result<R>>) -> Result<R, Failure> {
-    match timeout(STATEMENT_PATIENCE, run).await {
+    match timeout(STATEMENT_TIMEOUT, run).await {
         Ok(ended) => ended.map_err(|error| statement.failure(error)),
         Err(_) => Err(Failure::Timeout),
     }

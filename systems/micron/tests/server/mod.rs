@@ -12,7 +12,7 @@ use narrows_testing::{has_programs, is_disabled, skip};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(50);
 const SKIP: &str = "NARROWS_TEST_SKIP_MARIADB";
 
@@ -63,7 +63,7 @@ impl Mariadb {
         loop {
             match Conn::new(options.clone()).await {
                 Ok(connection) => return connection,
-                Err(error) => assert!(begun.elapsed() < PATIENCE, "{error}\n{}", self.log()),
+                Err(error) => assert!(begun.elapsed() < TIMEOUT, "{error}\n{}", self.log()),
             }
             tokio::time::sleep(POLL).await;
         }

@@ -11,10 +11,10 @@ use rusqlite::{Connection, OpenFlags};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// The longest a test waits for a run to end; one with a first install of packages is among them.
-const RUN_PATIENCE: Duration = Duration::from_secs(600);
+const RUN_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// The longest a test waits for anything else.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A folder of the test's own, with an experiment in it.
 pub(crate) struct Bench {
@@ -89,7 +89,7 @@ pub(crate) fn end(mut command: Command) -> Output {
         })
     };
     let (out, err) = (read(Box::new(out)), read(Box::new(err)));
-    let deadline = Instant::now() + RUN_PATIENCE;
+    let deadline = Instant::now() + RUN_TIMEOUT;
     while child.try_wait().unwrap().is_none() && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(10));
     }
@@ -99,7 +99,7 @@ pub(crate) fn end(mut command: Command) -> Output {
     }
     let status = child.wait().unwrap();
     let output = Output { status, stdout: out.join().unwrap(), stderr: err.join().unwrap() };
-    assert!(!is_late, "{command:?} took longer than {RUN_PATIENCE:?}:\n{}", text(&output.stderr));
+    assert!(!is_late, "{command:?} took longer than {RUN_TIMEOUT:?}:\n{}", text(&output.stderr));
     output
 }
 
@@ -200,9 +200,9 @@ pub(crate) const OTHER_LISTENER: &str = r#"    other:
 
 /// Asks again and again until it is so, for a bounded time.
 pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while !is_so() {
-        assert!(Instant::now() < deadline, "{what} did not happen within {PATIENCE:?}");
+        assert!(Instant::now() < deadline, "{what} did not happen within {TIMEOUT:?}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use rustix::process::Signal;
 
 use super::entry::Protocol;
-use super::gauges::{Gauges, PATIENCE};
+use super::gauges::{Gauges, TIMEOUT};
 use super::mariadb::{self, Asker, data, status};
 use super::workshop::Workshop;
 use super::{Component, Entry, Launch, Place, sql};
@@ -82,7 +82,7 @@ impl Component for Galera {
 
     /// Whether the node has what the others have.
     fn is_usable(&self, place: &Place<'_>) -> Result<(), String> {
-        match status(place.service.port, STATE, PATIENCE) {
+        match status(place.service.port, STATE, TIMEOUT) {
             Ok(state) if state == SYNCED => Ok(()),
             Ok(state) => Err(format!("it has not joined the cluster: its state is {state:?}, expected {SYNCED:?}")),
             Err(reason) => Err(format!("it has not joined the cluster: asked for its state: {reason}")),

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 
-use super::super::gauges::{Gauge, Gauges, PATIENCE};
+use super::super::gauges::{Gauge, Gauges, TIMEOUT};
 use super::{BACK, FRONT, SOCKET};
 
 const QUESTION: &[u8] = b"show stat\n";
@@ -82,8 +82,8 @@ impl Asker {
         connect(&socket, &address)?;
         let mut stream = UnixStream::from(socket);
         stream.set_nonblocking(false)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
+        stream.set_write_timeout(Some(TIMEOUT))?;
         stream.write_all(QUESTION)?;
         let mut answer = String::new();
         stream.take(ANSWER_BYTES_MAX).read_to_string(&mut answer)?;

@@ -22,8 +22,8 @@ impl Client {
     }
 
     /// The server's status variables of these names. Errors in the server's words, and when there is no answer within
-    /// the patience.
-    pub(super) fn status(&mut self, names: &[&str], patience: Duration) -> Result<BTreeMap<String, String>, String> {
+    /// the timeout.
+    pub(super) fn status(&mut self, names: &[&str], timeout: Duration) -> Result<BTreeMap<String, String>, String> {
         let (runtime, connection) = match self.state.take() {
             Some((runtime, connection)) => (runtime, Some(connection)),
             None => (runtime()?, None),
@@ -38,10 +38,10 @@ impl Client {
                 let rows: Vec<(String, String)> = connection.query(question(names)).await?;
                 Ok::<_, mysql_async::Error>((connection, rows))
             };
-            tokio::time::timeout(patience, ask).await
+            tokio::time::timeout(timeout, ask).await
         });
         let (connection, rows) = read
-            .map_err(|_| format!("no answer within {} s", patience.as_secs()))?
+            .map_err(|_| format!("no answer within {} s", timeout.as_secs()))?
             .map_err(|error| error.to_string())?;
         self.state = Some((runtime, connection));
         Ok(rows.into_iter().map(|(name, value)| (name.to_lowercase(), value)).collect())
@@ -75,7 +75,7 @@ fn question(names: &[&str]) -> String {
 }
 
 /// One status variable of the server at a port.
-pub(in crate::components) fn status(port: u16, name: &str, patience: Duration) -> Result<String, String> {
-    let mut found = Client::new(port).status(&[name], patience)?;
+pub(in crate::components) fn status(port: u16, name: &str, timeout: Duration) -> Result<String, String> {
+    let mut found = Client::new(port).status(&[name], timeout)?;
     found.remove(name).ok_or_else(|| format!("it has no status variable {name}"))
 }

@@ -5,7 +5,7 @@
 //! what a client's pool does. Counters count up from the server's start.
 
 use super::client::Client;
-use crate::components::gauges::{Gauge, Gauges, PATIENCE};
+use crate::components::gauges::{Gauge, Gauges, TIMEOUT};
 
 /// A status variable, and what it is called here.
 struct Told {
@@ -65,7 +65,7 @@ impl Asker {
 impl Gauges for Asker {
     fn read(&mut self) -> Result<Vec<Gauge>, String> {
         let names: Vec<&str> = self.told.iter().map(|told| told.variable).collect();
-        let values = self.client.status(&names, PATIENCE)?;
+        let values = self.client.status(&names, TIMEOUT)?;
         let gauge = |told: &&Told| {
             let gauge = Gauge::new(told.name, told.unit, values.get(told.variable)?.parse().ok()?);
             Some(told.label.iter().fold(gauge, |gauge, (label, value)| gauge.with(label, value)))

@@ -59,9 +59,9 @@ const ACCOUNT: &str = "mysql";
 const OWNER: &str = "root";
 /// What a server prints, whether it is new or recovers, once it answers.
 const READY: &str = "ready for connections";
-const INSTALL_PATIENCE: Duration = Duration::from_secs(120);
+const INSTALL_TIMEOUT: Duration = Duration::from_secs(120);
 /// How long a file of SQL may take.
-const SQL_PATIENCE: Duration = Duration::from_secs(600);
+const SQL_TIMEOUT: Duration = Duration::from_secs(600);
 
 impl Component for Mariadb {
     fn prepare(&self, place: &Place<'_>, workshop: &mut Workshop<'_>) -> Result<Launch, Error> {
@@ -142,7 +142,7 @@ fn make_data(
         "--skip-name-resolve".to_owned(),
         "--auth-root-authentication-method=normal".to_owned(),
     ];
-    place.run(workshop, command, account, INSTALL_PATIENCE, "cannot make its data folder")
+    place.run(workshop, command, account, INSTALL_TIMEOUT, "cannot make its data folder")
 }
 
 /// Runs SQL by the client that the package brings, so that its files may hold what people's files hold.
@@ -172,9 +172,9 @@ fn run_sql(
     };
     let botched = |botched: Botched| match first_error(&botched.last_lines) {
         Some(error) => place.failed(error, Vec::new()),
-        None => place.failed(format!("`{sql}` failed: mariadb {}", botched.how(SQL_PATIENCE)), botched.last_lines),
+        None => place.failed(format!("`{sql}` failed: mariadb {}", botched.how(SQL_TIMEOUT)), botched.last_lines),
     };
-    workshop.run(&spec, SQL_PATIENCE)?.map_err(botched)
+    workshop.run(&spec, SQL_TIMEOUT)?.map_err(botched)
 }
 
 /// The error that ended a file, with the file and the line that its statement begins in:

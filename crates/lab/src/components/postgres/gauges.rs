@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio_postgres::{Client, NoTls, Row};
 
-use super::super::gauges::{Gauge, Gauges, PATIENCE};
+use super::super::gauges::{Gauge, Gauges, TIMEOUT};
 use super::OWNER;
 
 /// Statements that are told apart, and so series, at most.
@@ -92,11 +92,11 @@ impl Gauges for Asker {
                 let gauges = session.ask(&mut self.told).await?;
                 Ok::<_, tokio_postgres::Error>((session, gauges))
             };
-            tokio::time::timeout(PATIENCE, ask).await
+            tokio::time::timeout(TIMEOUT, ask).await
         });
         self.runtime = Some(runtime);
         let (session, gauges) =
-            read.map_err(|_| format!("no answer within {} s", PATIENCE.as_secs()))?.map_err(|error| reason(&error))?;
+            read.map_err(|_| format!("no answer within {} s", TIMEOUT.as_secs()))?.map_err(|error| reason(&error))?;
         self.session = Some(session);
         Ok(gauges)
     }
@@ -112,7 +112,7 @@ fn reason(error: &tokio_postgres::Error) -> String {
 async fn connect(port: u16, database: &str) -> Result<Session, tokio_postgres::Error> {
     let mut config = tokio_postgres::Config::new();
     config.host("127.0.0.1").port(port).user(OWNER).dbname(database).application_name("narrows");
-    config.connect_timeout(PATIENCE).tcp_user_timeout(PATIENCE + Duration::from_secs(1));
+    config.connect_timeout(TIMEOUT).tcp_user_timeout(TIMEOUT + Duration::from_secs(1));
     let (client, connection) = config.connect(NoTls).await?;
     tokio::spawn(async move { drop(connection.await) });
     let has_statements = !client.query(HAS_STATEMENTS, &[]).await?.is_empty();

@@ -61,7 +61,7 @@ const OWNER: &str = "postgres";
 const FIRST_DATABASE: &str = "postgres";
 /// What a server prints, whether it is new or recovers, once it answers queries.
 const READY: &str = "database system is ready to accept connections";
-const INITDB_PATIENCE: Duration = Duration::from_secs(120);
+const INITDB_TIMEOUT: Duration = Duration::from_secs(120);
 /// The longest path of a socket, the zero at its end included (`sun_path` of Linux).
 const SOCKET_PATH_MAX: usize = 108;
 const STATEMENTS: &str = "pg_stat_statements";
@@ -138,7 +138,7 @@ fn make_data(
     let initdb =
         [&*text(&found.tool("initdb")), "-D", &data, "-U", OWNER, "-A", "trust", "-E", "UTF8", "--no-locale", "-N"];
     let command = initdb.map(str::to_owned).to_vec();
-    place.run(workshop, command, account, INITDB_PATIENCE, "cannot make its data folder")
+    place.run(workshop, command, account, INITDB_TIMEOUT, "cannot make its data folder")
 }
 
 /// The replica's folder as PostgreSQL writes it in a list; none where a socket's path would be too long.

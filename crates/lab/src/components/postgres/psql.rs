@@ -12,7 +12,7 @@ use crate::Error;
 use crate::programs::Found;
 
 /// How long a file may take.
-const PATIENCE: Duration = Duration::from_secs(600);
+const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// A way to one server.
 #[derive(Debug)]
@@ -30,9 +30,9 @@ impl<'a> Psql<'a> {
     /// Runs one command in a database.
     pub(super) fn command(&self, workshop: &mut Workshop<'_>, database: &str, command: &str) -> Result<(), Error> {
         let botched = |botched: Botched| {
-            self.place.failed(format!("`{command}` failed: psql {}", botched.how(PATIENCE)), botched.last_lines)
+            self.place.failed(format!("`{command}` failed: psql {}", botched.how(TIMEOUT)), botched.last_lines)
         };
-        workshop.run(&self.spec(database, "-c", command), PATIENCE)?.map_err(botched)
+        workshop.run(&self.spec(database, "-c", command), TIMEOUT)?.map_err(botched)
     }
 
     /// Runs a file in a database. The first error ends it and is told with file and line.
@@ -40,9 +40,9 @@ impl<'a> Psql<'a> {
         let path = file.to_string_lossy();
         let botched = |botched: Botched| match first_error(&botched.last_lines) {
             Some((error, rest)) => self.place.failed(error, rest),
-            None => self.place.failed(format!("{path} failed: psql {}", botched.how(PATIENCE)), botched.last_lines),
+            None => self.place.failed(format!("{path} failed: psql {}", botched.how(TIMEOUT)), botched.last_lines),
         };
-        workshop.run(&self.spec(database, "-f", &path), PATIENCE)?.map_err(botched)
+        workshop.run(&self.spec(database, "-f", &path), TIMEOUT)?.map_err(botched)
     }
 
     fn spec(&self, database: &str, how: &str, what: &str) -> Spec {

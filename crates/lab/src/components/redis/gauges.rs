@@ -4,7 +4,7 @@
 //! count up from the server's start. This connection counts as a client, and each `INFO` as a command.
 
 use super::client::Client;
-use crate::components::gauges::{Gauge, Gauges, PATIENCE};
+use crate::components::gauges::{Gauge, Gauges, TIMEOUT};
 
 /// A field of `INFO`, with the metric's name and unit.
 struct Field {
@@ -48,7 +48,7 @@ impl Info {
 
 impl Gauges for Info {
     fn read(&mut self) -> Result<Vec<Gauge>, String> {
-        let response = self.client.call("INFO", PATIENCE).map_err(|error| format!("INFO: {error}"))?;
+        let response = self.client.call("INFO", TIMEOUT).map_err(|error| format!("INFO: {error}"))?;
         let gauges = gauges(&response);
         if gauges.is_empty() { Err("INFO: the response has none of its fields".to_owned()) } else { Ok(gauges) }
     }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use rustix::process::Signal;
 
 use super::entry::{Protocol, Url};
-use super::gauges::{Gauges, PATIENCE};
+use super::gauges::{Gauges, TIMEOUT};
 use super::workshop::Workshop;
 use super::{Component, Entry, Launch, Place};
 use crate::Error;
@@ -66,7 +66,7 @@ impl Component for Redis {
     /// It accepts connections before it has read its data, and refuses commands until then.
     fn is_usable(&self, place: &Place<'_>) -> Result<(), String> {
         let response =
-            Client::new(place.service.port).call("PING", PATIENCE).map_err(|error| format!("PING: {error}"))?;
+            Client::new(place.service.port).call("PING", TIMEOUT).map_err(|error| format!("PING: {error}"))?;
         if response == "PONG" { Ok(()) } else { Err(format!("PING: expected `PONG`, found `{response}`")) }
     }
 

@@ -146,7 +146,7 @@ mod tests {
         --- redis: {}
               ready: GET /
         e.yaml:7:14: system.services.web.ready: `redis` knows itself when it is ready
-          hint: only its patience can be given: `{ timeout: 2m }`
+          hint: set only `timeout`: `{ timeout: 2m }`
         "#);
     }
 }

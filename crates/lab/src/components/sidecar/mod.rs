@@ -33,9 +33,9 @@ use hops::Hop;
 /// Where a trial's certificates lie, below its folder.
 const CERTIFICATES: &str = "certificates";
 /// A proxy listens at once or not at all.
-const READY_PATIENCE: Duration = Duration::from_secs(30);
+const READY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Longer than the drain of any of the proxies.
-const STOP_PATIENCE: Duration = Duration::from_secs(5);
+const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A kind of proxy that can stand beside a replica.
 pub struct Kind {
@@ -132,12 +132,12 @@ pub(crate) fn companion(service: &BoundService, trial_folder: &Path) -> Result<O
         cwd: plan.folder,
         env: Vec::new(),
         setup: Vec::new(),
-        setup_timeout: READY_PATIENCE,
-        ready_timeout: READY_PATIENCE,
+        setup_timeout: READY_TIMEOUT,
+        ready_timeout: READY_TIMEOUT,
         cpus: sidecar.cpus,
         memory_bytes: sidecar.memory_bytes,
         stop_signal: Signal::TERM,
-        stop_timeout: STOP_PATIENCE,
+        stop_timeout: STOP_TIMEOUT,
         restart: Restart::Never,
         sidecar: None,
         stand_in_ports: Vec::new(),

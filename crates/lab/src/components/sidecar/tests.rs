@@ -12,8 +12,8 @@ use super::hops::Direction;
 use super::*;
 use crate::experiment::Protocol;
 
-/// Patience with a proxy that comes up.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The longest time in which a proxy comes up.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn at(port: u16) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, port))
@@ -129,7 +129,7 @@ fn await_port(port: u16, folder: &Path) {
     let begun = Instant::now();
     while TcpStream::connect(at(port)).is_err() {
         let said = std::fs::read_to_string(folder.join("output")).unwrap_or_default();
-        assert!(begun.elapsed() < PATIENCE, "port {port} does not open: {said}");
+        assert!(begun.elapsed() < TIMEOUT, "port {port} does not open: {said}");
         std::thread::yield_now();
     }
 }

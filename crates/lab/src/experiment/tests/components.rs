@@ -188,11 +188,11 @@ fn mistakes_about_components_are_told_at_their_places() {
     --- postgres: {}
           ready: GET /
     e.yaml:7:14: system.services.web.ready: `postgres` knows itself when it is ready
-      hint: only its patience can be given: `{ timeout: 2m }`
+      hint: set only `timeout`: `{ timeout: 2m }`
     --- postgres: {}
           ready: { log: up, timeout: 2m }
     e.yaml:7:14: system.services.web.ready: `postgres` knows itself when it is ready
-      hint: only its patience can be given: `{ timeout: 2m }`
+      hint: set only `timeout`: `{ timeout: 2m }`
     --- run: [web]
           sidecar: {}
     e.yaml:7:7: system.services.web.sidecar: `proxy` is missing

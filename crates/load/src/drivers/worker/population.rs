@@ -66,7 +66,7 @@ impl Population {
         self.end_ns
     }
 
-    /// Whether arrivals end after the beginning of a stretch of time and not after its end, and have not been ended yet.
+    /// Whether arrivals end after the beginning of an interval of time and not after its end, and have not been ended yet.
     pub(super) fn arrivals_end_within(&self, from_ns: i64, to_ns: i64) -> bool {
         let is_under_way = self.arrivals.as_ref().is_some_and(|arrivals| arrivals.at_end().is_none());
         is_under_way && from_ns < self.end_ns && self.end_ns <= to_ns
@@ -112,7 +112,7 @@ impl Population {
         &users[self.first_slot..self.first_slot + self.owned]
     }
 
-    /// What this thread adds to the scenario's users at the end of a stretch of time, or at the scenario's own end if
+    /// What this thread adds to the scenario's users at the end of an interval of time, or at the scenario's own end if
     /// that comes earlier: those that may send or are still at it and, in an open model, those at work.
     pub(super) fn vus_between<S>(
         &self,

@@ -51,7 +51,7 @@ pub(super) struct Ceiling {
 }
 
 /// What spans are written with.
-pub(super) struct Desk<'a> {
+pub(super) struct Context<'a> {
     pub(super) connection: &'a Connection,
     pub(super) strings: &'a mut Strings,
     pub(super) counts: &'a mut Counts,
@@ -79,15 +79,15 @@ struct OfTrial {
 
 impl Spans {
     /// Writes spans of a trial and counts them. Those that are thinned out are said to be kept: others stand for them.
-    pub(super) fn put(&mut self, desk: &mut Desk<'_>, trial: i64, spans: &[Span]) -> rusqlite::Result<Kept> {
-        let connection = desk.connection;
-        self.enter(connection, desk.ceiling.bytes, trial)?;
+    pub(super) fn put(&mut self, context: &mut Context<'_>, trial: i64, spans: &[Span]) -> rusqlite::Result<Kept> {
+        let connection = context.connection;
+        self.enter(connection, context.ceiling.bytes, trial)?;
         let Self { shapes, traces, gone, of_trial: Some(of_trial) } = self else { return Ok(Kept::default()) };
         let mut inserts = Inserts::new(connection);
         let mut kept = Kept::default();
         for span in spans {
-            let fate = of_trial.fate(desk, traces, gone, span)?;
-            of_trial.put_one(desk, shapes, &mut inserts, fate, span)?;
+            let fate = of_trial.fate(context, traces, gone, span)?;
+            of_trial.put_one(context, shapes, &mut inserts, fate, span)?;
             match fate {
                 Fate::Kept(_) | Fate::Thinned => kept.kept += 1,
                 Fate::Refused => kept.over_limit += 1,
@@ -121,10 +121,10 @@ impl Spans {
     }
 
     /// Thins stored traces out a little. For use within a transaction of its own.
-    pub(super) fn thin(&mut self, desk: &mut Desk<'_>) -> rusqlite::Result<()> {
+    pub(super) fn thin(&mut self, context: &mut Context<'_>) -> rusqlite::Result<()> {
         let Self { traces, gone, of_trial: Some(of_trial), .. } = self else { return Ok(()) };
-        of_trial.passes.step(desk, &mut of_trial.tally, traces, gone)?;
-        of_trial.look(desk.connection)
+        of_trial.passes.step(context, &mut of_trial.tally, traces, gone)?;
+        of_trial.look(context.connection)
     }
 
     /// Writes what is not yet in the file. Belongs before each commit.
@@ -168,8 +168,8 @@ impl OfTrial {
     }
 
     /// Spans of a trace that has begun are kept with it, also when traces that begin now are not.
-    fn fate(&self, desk: &Desk<'_>, traces: &mut Traces, gone: &mut Gone, span: &Span) -> rusqlite::Result<Fate> {
-        if desk.counts.spans.stored >= desk.ceiling.spans || self.thinning.is_full() {
+    fn fate(&self, context: &Context<'_>, traces: &mut Traces, gone: &mut Gone, span: &Span) -> rusqlite::Result<Fate> {
+        if context.counts.spans.stored >= context.ceiling.spans || self.thinning.is_full() {
             return Ok(Fate::Refused);
         }
         if let Some(known) = traces.recall(&span.trace_id) {
@@ -183,19 +183,19 @@ impl OfTrial {
             }
             // The low bits: the choice of traces to read goes by the whole hash, which the high bits decide.
             if hash & u64::from(one_in - 1) != 0 {
-                let found = traces.find(desk.connection, self.trial, &span.trace_id)?;
+                let found = traces.find(context.connection, self.trial, &span.trace_id)?;
                 if found.is_none() {
                     gone.add(hash);
                 }
                 return Ok(found.map_or(Fate::Thinned, Fate::Kept));
             }
         }
-        Ok(Fate::Kept(traces.find_or_add(desk.connection, self.trial, &span.trace_id, one_in)?))
+        Ok(Fate::Kept(traces.find_or_add(context.connection, self.trial, &span.trace_id, one_in)?))
     }
 
     fn put_one(
         &mut self,
-        desk: &mut Desk<'_>,
+        context: &mut Context<'_>,
         shapes: &mut Shapes,
         inserts: &mut Inserts<'_>,
         fate: Fate,
@@ -205,20 +205,20 @@ impl OfTrial {
         let weight = if span.weight.is_finite() && span.weight > 0.0 { span.weight } else { 1.0 };
         let Fate::Kept(trace) = fate else {
             match fate {
-                Fate::Refused => desk.counts.spans.refused += 1,
-                _ => desk.counts.thinned += 1,
+                Fate::Refused => context.counts.spans.refused += 1,
+                _ => context.counts.thinned += 1,
             }
-            let counted = self.tally.counted(desk.connection, desk.strings, span)?;
-            return self.tally.count(desk.connection, desk.strings, counted, Added::thinned(weight));
+            let counted = self.tally.counted(context.connection, context.strings, span)?;
+            return self.tally.count(context.connection, context.strings, counted, Added::thinned(weight));
         };
-        let (shape, slots) = shapes.of(desk.connection, desk.strings, self.trial, span, weight)?;
+        let (shape, slots) = shapes.of(context.connection, context.strings, self.trial, span, weight)?;
         let added = inserts.insert(trace, shape, &slots, span)?;
-        desk.counts.spans.stored += added;
+        context.counts.spans.stored += added;
         match added {
             0 => Ok(()),
             _ => {
                 self.passes.see(span.end_ns);
-                self.tally.count(desk.connection, desk.strings, shape.counted, Added::kept(weight))
+                self.tally.count(context.connection, context.strings, shape.counted, Added::kept(weight))
             }
         }
     }

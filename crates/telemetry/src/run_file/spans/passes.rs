@@ -18,7 +18,7 @@ use std::collections::{HashMap, VecDeque};
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::Desk;
+use super::Context;
 use super::digest::{Digest, Found, Shapes, read};
 use super::gone::Gone;
 use super::tally::{Added, Tally};
@@ -94,7 +94,7 @@ impl Passes {
     /// Reads, judges and deletes a little. For use within a transaction.
     pub(super) fn step(
         &mut self,
-        desk: &mut Desk<'_>,
+        context: &mut Context<'_>,
         tally: &mut Tally,
         traces: &mut Traces,
         gone: &mut Gone,
@@ -104,7 +104,7 @@ impl Passes {
         let mut has_judged = !self.judged.is_empty();
         while budget > 0 {
             if let Some((digest, verdict)) = self.judged.pop_front() {
-                let cost = carry_out(desk, tally, &mut self.shapes, digest, verdict)?;
+                let cost = carry_out(context, tally, &mut self.shapes, digest, verdict)?;
                 if verdict == Verdict::Goes {
                     traces.remove(&digest.trace);
                     gone.add(digest.hash);
@@ -114,11 +114,11 @@ impl Passes {
                 budget = budget.saturating_sub(cost);
                 continue;
             }
-            let is_end = self.gather(desk, &mut budget)?;
+            let is_end = self.gather(context, &mut budget)?;
             has_judged |= !self.judged.is_empty();
             if is_end && self.judged.is_empty() {
                 if !has_judged {
-                    self.begin_pass(desk.counts.spans.stored);
+                    self.begin_pass(context.counts.spans.stored);
                 }
                 break;
             }
@@ -127,21 +127,21 @@ impl Passes {
     }
 
     /// Gathers the next portion and judges it once it is complete. Says whether there is nothing more to read now.
-    fn gather(&mut self, desk: &Desk<'_>, budget: &mut u64) -> rusqlite::Result<bool> {
+    fn gather(&mut self, context: &Context<'_>, budget: &mut u64) -> rusqlite::Result<bool> {
         if self.one_in == 1 {
             self.one_in = 4;
         }
-        let stored = desk.counts.spans.stored;
+        let stored = context.counts.spans.stored;
         let wanted = (stored / PORTIONS).clamp(PORTION_SPANS_MIN, PORTION_SPANS_MAX);
         let settled_ns = self.newest_ns.saturating_sub(SETTLED_NS);
         if self.through == i64::MIN {
-            self.through = before_first(desk.connection, self.trial)?;
+            self.through = before_first(context.connection, self.trial)?;
         }
-        let found = read(desk.connection, &mut self.shapes, self.trial, self.through, settled_ns, *budget)?;
+        let found = read(context.connection, &mut self.shapes, self.trial, self.through, settled_ns, *budget)?;
         let is_end = found.is_end;
         self.take_in(found, budget);
         if self.portion_spans >= wanted || is_end && self.portion_spans * 4 >= stored {
-            self.judge(desk.connection)?;
+            self.judge(context.connection)?;
         }
         Ok(is_end)
     }
@@ -192,13 +192,13 @@ fn before_first(connection: &Connection, trial: i64) -> rusqlite::Result<i64> {
 
 /// Does what was judged, and says how many spans that cost.
 fn carry_out(
-    desk: &mut Desk<'_>,
+    context: &mut Context<'_>,
     tally: &mut Tally,
     shapes: &mut Shapes,
     digest: Digest,
     verdict: Verdict,
 ) -> rusqlite::Result<u64> {
-    let connection = desk.connection;
+    let connection = context.connection;
     match verdict {
         Verdict::Stays => Ok(0),
         Verdict::StaysFor(weight) => {
@@ -211,11 +211,11 @@ fn carry_out(
             for (shape, spans) in delete(connection, digest.id)? {
                 deleted += spans;
                 if let Some(shape) = shapes.get(connection, shape)? {
-                    tally.count(connection, desk.strings, shape.counted, Added::removed(spans))?;
+                    tally.count(connection, context.strings, shape.counted, Added::removed(spans))?;
                 }
             }
-            desk.counts.spans.stored = desk.counts.spans.stored.saturating_sub(deleted);
-            desk.counts.thinned += deleted;
+            context.counts.spans.stored = context.counts.spans.stored.saturating_sub(deleted);
+            context.counts.thinned += deleted;
             Ok(deleted + 1)
         }
     }
@@ -250,11 +250,11 @@ mod tests {
         connection.execute_batch(rows).unwrap();
         let ceiling = Ceiling { spans: u64::MAX, bytes: u64::MAX };
         let (mut strings, mut counts) = (Strings::default(), Counts::default());
-        let mut desk = Desk { connection: &connection, strings: &mut strings, counts: &mut counts, ceiling };
+        let mut context = Context { connection: &connection, strings: &mut strings, counts: &mut counts, ceiling };
         for (trial, first) in [(1, 1), (2, 201), (3, 300)] {
             let mut passes = Passes::load(&connection, trial).unwrap();
             let mut tally = Tally::load(&connection, trial).unwrap();
-            passes.step(&mut desk, &mut tally, &mut Traces::default(), &mut Gone::default()).unwrap();
+            passes.step(&mut context, &mut tally, &mut Traces::default(), &mut Gone::default()).unwrap();
             assert_eq!((passes.through, passes.one_in), (first - 1, 4), "nothing to thin out");
         }
     }

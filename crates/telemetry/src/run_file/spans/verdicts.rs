@@ -1,6 +1,6 @@
 //! Which of the stored traces go, so that those that stay say as much as they can and sums of weights stay what they were.
 //!
-//! Traces are judged in portions, each a stretch of time; in a portion, the traces of one operation (service and name of
+//! Traces are judged in portions, each an interval of time; in a portion, the traces of one operation (service and name of
 //! the root) are a stratum. Of a stratum stay: the failed ones, those with an error somewhere below, and the slowest few,
 //! each as far as its places go; of all others 1 of so many, chosen by the id.
 //!

@@ -63,7 +63,7 @@ fn write_until_killed(path: &Path) -> ! {
 }
 
 /// Lets a writer acknowledge so many calls, waits a little longer, kills it, and says how many it acknowledged.
-fn kill_after(path: &Path, how: Option<(&str, u64)>, round: u64, calls: u64, patience: Duration) -> u64 {
+fn kill_after(path: &Path, how: Option<(&str, u64)>, round: u64, calls: u64, timeout: Duration) -> u64 {
     let mut writer = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "--nocapture", "run_file::tests::kills::no_acknowledged_span_is_lost"])
         .env(WRITE_TO, path)
@@ -81,7 +81,7 @@ fn kill_after(path: &Path, how: Option<(&str, u64)>, round: u64, calls: u64, pat
         acknowledged = number(line).unwrap_or(acknowledged);
     }
     let reached = Instant::now();
-    while reached.elapsed() < patience {
+    while reached.elapsed() < timeout {
         std::hint::spin_loop();
     }
     writer.kill().unwrap();
@@ -105,8 +105,8 @@ fn no_acknowledged_span_is_lost() {
     };
     let mut acknowledged = Vec::new();
     for round in 0..KILLS {
-        let (calls, patience) = (1 + next(60), Duration::from_micros(next(3_000)));
-        acknowledged.push(kill_after(&place.path(), None, round, calls, patience));
+        let (calls, timeout) = (1 + next(60), Duration::from_micros(next(3_000)));
+        acknowledged.push(kill_after(&place.path(), None, round, calls, timeout));
         let connection = Connection::open(place.path()).unwrap();
         let sql = "SELECT count(*) FROM spans WHERE trace_id = ?1";
         let mut count = connection.prepare(sql).unwrap();
@@ -135,8 +135,8 @@ fn whenever_thinning_is_killed_counts_are_exact_and_weights_honest() {
     drop(recorder);
     let mut acknowledged = 0;
     for round in 0..12 {
-        let (calls, patience) = (300 + 7 * round, Duration::from_micros(211 * round));
-        acknowledged += CALL * kill_after(&place.path(), Some((BYTES, FEW_BYTES)), round, calls, patience);
+        let (calls, timeout) = (300 + 7 * round, Duration::from_micros(211 * round));
+        acknowledged += CALL * kill_after(&place.path(), Some((BYTES, FEW_BYTES)), round, calls, timeout);
         let counts = "SELECT (SELECT count(*) FROM span_rows) = spans_stored, spans_refused, \
                       (SELECT sum(arrived) = spans_stored + spans_thinned AND sum(kept) = spans_stored FROM span_counts), \
                       (SELECT count(*) FROM (SELECT 1 FROM spans GROUP BY trace_id HAVING count(*) <> 16)), \
@@ -160,8 +160,8 @@ fn no_acknowledged_span_that_waits_for_its_row_is_lost() {
     file.finish(RunState::Interrupted).unwrap();
     drop(recorder);
     for round in 0..8 {
-        let (calls, patience) = (20 + 31 * round, Duration::from_micros(307 * round));
-        let acknowledged = kill_after(&place.path(), Some((PACKED, 1)), round, calls, patience);
+        let (calls, timeout) = (20 + 31 * round, Duration::from_micros(307 * round));
+        let acknowledged = kill_after(&place.path(), Some((PACKED, 1)), round, calls, timeout);
         let left = Reader::open_as_it_is(&place.path()).unwrap().waiting().unwrap();
         assert!(left >= CALL * acknowledged, "{left} for {acknowledged} calls");
         let of_round =

@@ -69,7 +69,7 @@ fn what_is_left_of_many_traces_says_what_they_said_and_the_slow_and_failed_ones_
     let counts = Reader::open(&place.path()).unwrap().counts(1).unwrap();
     assert_eq!((counts.spans.stored + counts.thinned, counts.spans.refused), (total, 0));
     let decided = "SELECT spans_one_in, spans_thinned_one_in > 4, spans_thinned_before_ns IS NOT NULL FROM trials";
-    assert_eq!(row(&place.path(), decided), "1|1|1", "no trace was turned away when it began");
+    assert_eq!(row(&place.path(), decided), "1|1|1", "no trace was refused when it began");
     let exact = "SELECT sum(arrived), sum(weight), sum(kept) = (SELECT count(*) FROM spans), \
                  (SELECT arrived FROM span_counts WHERE status = 'error') FROM span_counts";
     assert_eq!(row(&place.path(), exact), format!("{total}|{total}.0|1|{}", TRACES / 200));

@@ -17,7 +17,7 @@ const ADD: EntityOp<i64, i64, i64> = EntityOp::new("Add");
 const TRANSFER: Orchestration<(String, String, i64), bool> = Orchestration::new("Transfer");
 const GREET: Orchestration<(), String> = Orchestration::new("Greet");
 const NAME: ExternalEvent<String> = ExternalEvent::new("Name");
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn code() -> Registry {
     let mut registry = Registry::new();
@@ -65,7 +65,7 @@ async fn transfers_under_locks_lose_and_make_no_money() {
     });
     let started = client.start_many(starts.collect()).await.expect("started");
     for id in started {
-        let view = client.wait(&id.expect("started"), PATIENCE).await.expect("ended");
+        let view = client.wait(&id.expect("started"), TIMEOUT).await.expect("ended");
         view.output_as::<bool>().expect("an output").expect("no failure");
     }
     let mut sum = 0;
@@ -88,17 +88,17 @@ async fn the_typed_client_says_what_it_means() {
     assert_eq!(view.custom_status_as::<String>(), Some(Ok("asking".to_owned())));
     assert_eq!(view.output_as::<String>(), None);
     client.raise_event(&id, NAME, &"Ada".to_owned()).await.expect("raised");
-    let view = client.wait(&id, PATIENCE).await.expect("ended");
+    let view = client.wait(&id, TIMEOUT).await.expect("ended");
     assert_eq!(view.output_as::<String>(), Some(Ok("Hello Ada!".to_owned())));
     assert_eq!(view.output_as::<u32>().map(|output| output.is_err()), Some(true));
 
     for key in ["ann", "ben"] {
         client.signal_entity(&account(key), ADD, &5).await.expect("signalled");
     }
-    let moved = client.run(TRANSFER, &("ann".to_owned(), "ben".to_owned(), 5), PATIENCE).await;
+    let moved = client.run(TRANSFER, &("ann".to_owned(), "ben".to_owned(), 5), TIMEOUT).await;
     assert!(moved.expect("no failure"));
     let odd: Orchestration<(), ()> = Orchestration::new("Transfer");
-    let failed = client.run(odd, &(), PATIENCE).await;
+    let failed = client.run(odd, &(), TIMEOUT).await;
     assert!(matches!(&failed, Err(Error::Failed(Failure { kind: FailureKind::Payload, .. }))), "{failed:?}");
     let other = EntityId::new("Shop", "1").expect("an identifier");
     assert!(matches!(client.state_of(ACCOUNT, &other).await, Err(Error::BadId { .. })));

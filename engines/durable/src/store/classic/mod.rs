@@ -18,7 +18,7 @@ use crate::ids::{Epoch, PartitionId, Position};
 
 /// `NRWd`: what the head of the database says it is.
 const APPLICATION: i64 = 0x4e52_5764;
-const BUSY_PATIENCE: Duration = Duration::from_secs(2);
+const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
 
 const TABLES: &str = "
 create table if not exists hub (partitions integer not null, format integer not null);
@@ -79,7 +79,7 @@ impl ClassicStore {
     fn check_sort(&self, tables: Tables) -> Result<(), StoreError> {
         let failed = |error| self.failed("read", "the database", &error);
         let connection = self.lock();
-        connection.busy_timeout(BUSY_PATIENCE).map_err(failed)?;
+        connection.busy_timeout(BUSY_TIMEOUT).map_err(failed)?;
         let application: i64 = connection.query_row("pragma application_id", [], |row| row.get(0)).map_err(failed)?;
         let found: i64 =
             connection.query_row("select count(*) from sqlite_schema", [], |row| row.get(0)).map_err(failed)?;

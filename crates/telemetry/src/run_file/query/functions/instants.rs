@@ -48,22 +48,22 @@ fn part_of(part: &str, at: DateTime) -> Option<i64> {
     })
 }
 
-/// `choose` gets the first instant of the stretch that the argument lies in, moved on by the offset, and that of the
+/// `choose` gets the first instant of the interval that the argument lies in, moved on by the offset, and that of the
 /// one after.
 fn edge(context: &Context<'_>, choose: fn(i64, i64) -> Option<i64>) -> Result<Option<i64>> {
     let offset = if context.len() > 2 { integer(context, 2) } else { Some(0) };
     let (Some(unit), Some(at), Some(offset)) = (text(context, 0), integer(context, 1).and_then(civil), offset) else {
         return Ok(None);
     };
-    let Some((start, one)) = stretch(&unit.to_lowercase(), at) else {
+    let Some((start, one)) = interval(&unit.to_lowercase(), at) else {
         return Err(wrong(format!("`{unit}` is no unit, expected second, minute, hour, day, week, month or year")));
     };
     let moved = |by: i64| start.checked_add(one.checked_mul(by).ok()?).ok().and_then(nanoseconds);
     Ok(moved(offset).zip(offset.checked_add(1).and_then(moved)).and_then(|(start, next)| choose(start, next)))
 }
 
-/// The start of the stretch that an instant lies in, and its length. Weeks begin on Sundays.
-fn stretch(unit: &str, at: DateTime) -> Option<(DateTime, Span)> {
+/// The start of the interval that an instant lies in, and its length. Weeks begin on Sundays.
+fn interval(unit: &str, at: DateTime) -> Option<(DateTime, Span)> {
     let (date, time) = (at.date(), at.time());
     let clock = |hour, minute, second| Time::new(hour, minute, second, 0).ok().map(|time| date.to_datetime(time));
     let midnight = |date: Date| date.to_datetime(Time::midnight());
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn edges_of_stretches_of_the_calendar() {
+    fn edges_of_intervals_of_the_calendar() {
         let cases = [
             ("startof('day', AT)", "2017-01-01T00:00:00.0000000Z"),
             ("startof('day', AT, -1)", "2016-12-31T00:00:00.0000000Z"),

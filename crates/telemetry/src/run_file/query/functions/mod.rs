@@ -1,4 +1,4 @@
-//! The functions that a query may call besides SQLite's own: what KQL means and SQL lacks.
+//! The functions that a query may call besides SQLite's own: what KQL has and SQL does not.
 //!
 //! One file for each idea. All are deterministic, none reads or writes anything, and NULL in is NULL out. Instants and
 //! lengths of time are whole nanoseconds, lists are JSON. `docs/reference/query.md` lists them for people who write SQL.

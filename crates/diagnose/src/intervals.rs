@@ -1,6 +1,6 @@
-//! Stretches of a trial in which a median over a series means something.
+//! Intervals of a trial in which a median over a series means something.
 //!
-//! A steady window is one stretch. A ramp is cut into four, because what saturates at its end hides in a median over
+//! A steady window is one interval. A ramp is cut into four, because what saturates at its end hides in a median over
 //! all of it. A median needs a number of points over a length of time; with fewer the answer is none, not a guess.
 //!
 //! That number follows the steps of the load: where there are several steps of different loads, a shorter one stands by
@@ -8,7 +8,7 @@
 //!
 //! Steady windows that are too short even for that are joined with their neighbours, from the last one backwards: the
 //! end of a load that rises in steps is where limits show, so a part that is too short is left at the beginning. A
-//! stretch of several loads is not a steady one, so nothing is proved by its throughput.
+//! interval of several loads is not a steady one, so nothing is proved by its throughput.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,7 +26,7 @@ const RAMP_PARTS: i64 = 4;
 
 /// A part of a trial under one load, or nearly one.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Stretch {
+pub(crate) struct Interval {
     /// For people, to stand after a preposition.
     pub(crate) label: String,
     /// Whether the load is constant in it.
@@ -51,7 +51,7 @@ pub(crate) struct Stretch {
     is_short_step: bool,
 }
 
-/// The machine's CPU in a stretch, medians.
+/// The machine's CPU in an interval, medians.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct HostUse {
     /// Share of all cores in use, 0 to 1.
@@ -62,7 +62,7 @@ pub(crate) struct HostUse {
     pub(crate) is_mostly_others: bool,
 }
 
-impl Stretch {
+impl Interval {
     /// Whether an instant lies in it.
     pub(crate) fn contains(&self, time_ns: i64) -> bool {
         (self.start_ns..self.end_ns).contains(&time_ns)
@@ -73,15 +73,15 @@ impl Stretch {
         (self.end_ns - self.start_ns).max(0) as f64 / 1e9
     }
 
-    /// Which of two stretches asks for more.
-    pub(crate) fn by_demand(&self, other: &Stretch) -> Ordering {
-        let offered = |stretch: &Stretch| stretch.offered.unwrap_or(0.0);
+    /// Which of two intervals asks for more.
+    pub(crate) fn by_demand(&self, other: &Interval) -> Ordering {
+        let offered = |interval: &Interval| interval.offered.unwrap_or(0.0);
         offered(self).total_cmp(&offered(other)).then(self.vus.cmp(&other.vus))
     }
 
     /// How many times as much as another's this load asks for; none when that cannot be told, because one is open and
     /// the other is not, or because users and arrivals both differ.
-    pub(crate) fn demand_over(&self, other: &Stretch) -> Option<f64> {
+    pub(crate) fn demand_over(&self, other: &Interval) -> Option<f64> {
         match (self.offered, other.offered) {
             (None, None) => Some(f64::from(self.vus) / f64::from(other.vus.max(1))),
             (Some(here), Some(there)) if there > 0.0 && self.vus == other.vus => Some(here / there),
@@ -114,8 +114,8 @@ impl Stretch {
     }
 }
 
-/// The stretches of all counted windows in order of time.
-pub(crate) fn stretches(trial: &TrialEvidence, thresholds: &Thresholds) -> Vec<Stretch> {
+/// The intervals of all counted windows in order of time.
+pub(crate) fn intervals(trial: &TrialEvidence, thresholds: &Thresholds) -> Vec<Interval> {
     let span_ns = if has_short_steps(trial, thresholds) {
         thresholds.step_span_ns.min(thresholds.cpu_span_ns)
     } else {
@@ -131,11 +131,11 @@ pub(crate) fn stretches(trial: &TrialEvidence, thresholds: &Thresholds) -> Vec<S
             None => groups.push(vec![window]),
         }
     }
-    let stands_alone = |stretch: &Stretch| {
-        (span_ns..thresholds.cpu_span_ns).contains(&(stretch.end_ns - stretch.start_ns)) && stretch.is_steady
+    let stands_alone = |interval: &Interval| {
+        (span_ns..thresholds.cpu_span_ns).contains(&(interval.end_ns - interval.start_ns)) && interval.is_steady
     };
     let found = groups.iter().rev().flat_map(|group| parts_of(trial, group));
-    found.map(|stretch| Stretch { is_short_step: stands_alone(&stretch), ..stretch }).collect()
+    found.map(|interval| Interval { is_short_step: stands_alone(&interval), ..interval }).collect()
 }
 
 /// Whether the load has several different steps that are too short for the usual number of points, but not for fewer.
@@ -152,8 +152,8 @@ fn length_ns(group: &[&Window]) -> i64 {
     group.iter().map(|window| window.end_ns - window.start_ns).sum()
 }
 
-/// The stretches of one window, or of several neighbours joined, the latest first.
-fn parts_of(trial: &TrialEvidence, group: &[&Window]) -> Vec<Stretch> {
+/// The intervals of one window, or of several neighbours joined, the latest first.
+fn parts_of(trial: &TrialEvidence, group: &[&Window]) -> Vec<Interval> {
     match group {
         [window] => parts_of_one(trial, window),
         [last, .., first] => vec![joined(trial, first, last, group)],
@@ -161,17 +161,17 @@ fn parts_of(trial: &TrialEvidence, group: &[&Window]) -> Vec<Stretch> {
     }
 }
 
-fn parts_of_one(trial: &TrialEvidence, window: &Window) -> Vec<Stretch> {
+fn parts_of_one(trial: &TrialEvidence, window: &Window) -> Vec<Interval> {
     let bounds = bounds_of(window);
     let parts = bounds.len();
     let part = |(i, (start_ns, end_ns)): (usize, (i64, i64))| {
         let of = if parts > 1 { format!("part {} of {parts} of ", i + 1) } else { String::new() };
-        stretch(trial, &Window { start_ns, end_ns, ..window.clone() }, format!("{of}“{}”", window.label))
+        interval(trial, &Window { start_ns, end_ns, ..window.clone() }, format!("{of}“{}”", window.label))
     };
     bounds.into_iter().enumerate().map(part).collect()
 }
 
-fn joined(trial: &TrialEvidence, first: &Window, last: &Window, group: &[&Window]) -> Stretch {
+fn joined(trial: &TrialEvidence, first: &Window, last: &Window, group: &[&Window]) -> Interval {
     let users = || group.iter().map(|window| window.vus);
     let (least, most) = (users().min().unwrap_or(0), users().max().unwrap_or(0));
     let rates = || group.iter().filter_map(|window| window.rate);
@@ -187,10 +187,10 @@ fn joined(trial: &TrialEvidence, first: &Window, last: &Window, group: &[&Window
     }
     let label = if is_steady { format!("“{}”", last.label) } else { format!("“{}”", levels.join(" + ")) };
     let bounds = Window { start_ns: first.start_ns, end_ns: last.end_ns, vus: most, rate: fastest, ..last.clone() };
-    Stretch { is_steady, ..stretch(trial, &bounds, label) }
+    Interval { is_steady, ..interval(trial, &bounds, label) }
 }
 
-/// First instant, and first instant after, of each stretch of a window.
+/// First instant, and first instant after, of each interval of a window.
 pub(crate) fn bounds_of(window: &Window) -> Vec<(i64, i64)> {
     let parts = if window.kind == WindowKind::Steady { 1 } else { RAMP_PARTS };
     let at = |i: i64| {
@@ -208,7 +208,7 @@ fn most_users<'a>(rows: impl Iterator<Item = &'a LoadSecond>) -> Option<u32> {
     users.into_values().max()
 }
 
-fn stretch(trial: &TrialEvidence, bounds: &Window, label: String) -> Stretch {
+fn interval(trial: &TrialEvidence, bounds: &Window, label: String) -> Interval {
     let load = trial.window_load(bounds);
     let is_in = |start_ns: i64| (bounds.start_ns..bounds.end_ns).contains(&(start_ns + 500_000_000));
     // In an open model the rows count the users at work, which follow from its rate.
@@ -217,7 +217,7 @@ fn stretch(trial: &TrialEvidence, bounds: &Window, label: String) -> Stretch {
         _ if bounds.rate.is_some() => bounds.vus,
         _ => most_users(trial.seconds.iter().filter(|row| is_in(row.start_ns))).unwrap_or(bounds.vus),
     };
-    Stretch {
+    Interval {
         label,
         is_steady: bounds.kind == WindowKind::Steady,
         vus,
@@ -232,7 +232,7 @@ fn stretch(trial: &TrialEvidence, bounds: &Window, label: String) -> Stretch {
     }
 }
 
-impl Stretch {
+impl Interval {
     /// The median of one replica's series here; none when there are too few points.
     pub(crate) fn median_of(
         &self,
@@ -286,8 +286,8 @@ mod tests {
 
     use super::*;
 
-    fn stretches(trial: &TrialEvidence) -> Vec<Stretch> {
-        super::stretches(trial, &Thresholds::default())
+    fn intervals(trial: &TrialEvidence) -> Vec<Interval> {
+        super::intervals(trial, &Thresholds::default())
     }
 
     const LOAD: Load = Load { vus: 4, rate: 10.0, latency_ms: 5.0 };
@@ -299,7 +299,7 @@ mod tests {
             .steady(10, LOAD)
             .window(WindowKind::Ramp, 40, (0..40).map(|s| (f64::from(s), 5.0)))
             .build();
-        let rates: Vec<f64> = stretches(&trial).iter().map(|stretch| stretch.rate).collect();
+        let rates: Vec<f64> = intervals(&trial).iter().map(|interval| interval.rate).collect();
         assert_eq!(rates, [10.0, 4.5, 14.5, 24.5, 34.5]);
     }
 
@@ -312,7 +312,7 @@ mod tests {
     #[test]
     fn short_steps_are_joined_from_the_last() {
         let trial = short_steps().cpu("shop", 0, f64::from).build();
-        let found = stretches(&trial);
+        let found = intervals(&trial);
         let shown: Vec<_> = found.iter().map(|s| (s.label.as_str(), s.vus, s.is_steady)).collect();
         let expected =
             [("“1 to 5 users”", 5), ("“9 to 17 users”", 17), ("“21 to 29 users”", 29), ("“33 to 41 users”", 41)];
@@ -328,14 +328,14 @@ mod tests {
         let at = |rate| Load { vus: 7, rate, latency_ms: 20.0 };
         let trial = [50.0, 100.0, 200.0].into_iter();
         let trial = trial.fold(TrialBuilder::new("a"), |trial, rate| trial.arrivals(2, rate, at(rate)));
-        let found = stretches(&trial.arrivals(9, 400.0, at(390.0)).build());
+        let found = intervals(&trial.arrivals(9, 400.0, at(390.0)).build());
         let shown: Vec<_> = found.iter().map(|s| (s.label.as_str(), s.offered, s.vus, s.is_steady)).collect();
         let joined = ("“50.0/s to 200/s”", Some(200.0), 0, false);
         assert_eq!(shown, [joined, ("“400/s”", Some(400.0), 0, true)]);
         let (last, first) = (&found[1], &found[0]);
         assert_eq!((last.in_flight(), last.demand().as_str()), (7.8, "400/s"));
         assert_eq!((last.demand_over(first), last.by_demand(first)), (Some(2.0), Ordering::Greater));
-        let closed = stretches(&TrialBuilder::new("a").steady(9, at(10.0)).build());
+        let closed = intervals(&TrialBuilder::new("a").steady(9, at(10.0)).build());
         assert_eq!((last.demand_over(&closed[0]), closed[0].demand().as_str()), (None, "7 users"));
     }
 
@@ -343,7 +343,7 @@ mod tests {
     fn long_steps_and_ramps_stay_apart() {
         let two = TrialBuilder::new("a").steady(2, LOAD).steady(9, LOAD).steady(2, LOAD).steady(3, LOAD);
         let labels = |trial: TrialBuilder| {
-            stretches(&trial.build()).into_iter().map(|s| (s.label, s.is_steady)).collect::<Vec<_>>()
+            intervals(&trial.build()).into_iter().map(|s| (s.label, s.is_steady)).collect::<Vec<_>>()
         };
         assert_eq!(
             labels(two),
@@ -361,7 +361,7 @@ mod tests {
         for (seconds, expected) in [(4, None), (5, Some(0.5))] {
             let trial = TrialBuilder::new("a").steady(seconds, LOAD).cpu("shop", 0, |_| 0.5).build();
             let key = (names::CPU_CORES, "shop", 0);
-            assert_eq!(stretches(&trial)[0].median_of(&trial, key, &Thresholds::default()), expected);
+            assert_eq!(intervals(&trial)[0].median_of(&trial, key, &Thresholds::default()), expected);
         }
     }
 
@@ -376,7 +376,7 @@ mod tests {
         let key = (names::CPU_CORES, "shop", 0);
         let medians = |trial: TrialBuilder| {
             let trial = trial.build();
-            let found = stretches(&trial);
+            let found = intervals(&trial);
             found.iter().map(|s| s.median_of(&trial, key, &Thresholds::default())).collect::<Vec<_>>()
         };
         let rising = |second: u32| 0.1 * f64::from(second / 3);
@@ -393,8 +393,8 @@ mod tests {
         thresholds.set("steps", 3.0).unwrap();
         thresholds.set("step_span_ns", 2e9).unwrap();
         let trial = steps_of(3, 2).build();
-        assert_eq!(super::stretches(&trial, &thresholds).len(), 3);
-        assert!(super::stretches(&trial, &thresholds).iter().all(|stretch| stretch.is_steady));
-        assert_eq!(stretches(&trial).len(), 1);
+        assert_eq!(super::intervals(&trial, &thresholds).len(), 3);
+        assert!(super::intervals(&trial, &thresholds).iter().all(|interval| interval.is_steady));
+        assert_eq!(intervals(&trial).len(), 1);
     }
 }

@@ -1,25 +1,25 @@
-//! When there was something to see: instants gathered into stretches without a long pause.
+//! When there was something to see: instants gathered into intervals without a long pause.
 //!
 //! Files hold what someone collected: an hour, or ten minutes on each of three days, or a trace of 1970 among those of
-//! today. Rates over the pauses between would be wrong, so each stretch is a window of its own.
+//! today. Rates over the pauses between would be wrong, so each interval is a window of its own.
 
 use std::collections::BTreeMap;
 
 use narrows_model::run::{Window, WindowKind};
 
 const SECOND_NS: i64 = 1_000_000_000;
-/// A pause that parts stretches, in seconds.
+/// A pause that parts intervals, in seconds.
 const PAUSE_S: i64 = 60;
 /// Seconds that are remembered; instants in further ones do not count.
 const SECONDS_MAX: usize = 1_000_000;
-/// The most windows; of more stretches those with the most records count.
+/// The most windows; of more intervals those with the most records count.
 const WINDOWS_MAX: usize = 50;
-/// The longest that one span can extend a stretch, in nanoseconds: an hour.
+/// The longest that one span can extend an interval, in nanoseconds: an hour.
 const LENGTH_NS_MAX: i64 = 3_600 * SECOND_NS;
 
 /// See the module.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Stretches {
+pub(super) struct Intervals {
     seconds: BTreeMap<i64, Second>,
 }
 
@@ -30,7 +30,7 @@ struct Second {
     records: u64,
 }
 
-impl Stretches {
+impl Intervals {
     /// Takes up something that began and ended.
     pub(super) fn add(&mut self, start_ns: i64, end_ns: i64) {
         let second = start_ns.div_euclid(SECOND_NS);
@@ -48,35 +48,35 @@ impl Stretches {
         self.seconds.is_empty()
     }
 
-    /// The windows in order of time, and how many stretches there are besides.
+    /// The windows in order of time, and how many intervals there are besides.
     pub(super) fn windows(&self) -> (Vec<Window>, usize) {
-        let mut stretches: Vec<Second> = Vec::new();
+        let mut intervals: Vec<Second> = Vec::new();
         for second in self.seconds.values() {
-            match stretches.last_mut() {
+            match intervals.last_mut() {
                 Some(last) if second.first_ns.saturating_sub(last.last_ns) <= PAUSE_S * SECOND_NS => {
                     last.last_ns = last.last_ns.max(second.last_ns);
                     last.records += second.records;
                 }
-                _ => stretches.push(*second),
+                _ => intervals.push(*second),
             }
         }
-        let left_out = stretches.len().saturating_sub(WINDOWS_MAX);
+        let left_out = intervals.len().saturating_sub(WINDOWS_MAX);
         if left_out > 0 {
-            stretches.sort_by_key(|stretch| (std::cmp::Reverse(stretch.records), stretch.first_ns));
-            stretches.truncate(WINDOWS_MAX);
-            stretches.sort_by_key(|stretch| stretch.first_ns);
+            intervals.sort_by_key(|interval| (std::cmp::Reverse(interval.records), interval.first_ns));
+            intervals.truncate(WINDOWS_MAX);
+            intervals.sort_by_key(|interval| interval.first_ns);
         }
-        let is_one = stretches.len() == 1;
-        let window = |(index, stretch): (u32, &Second)| Window {
+        let is_one = intervals.len() == 1;
+        let window = |(index, interval): (u32, &Second)| Window {
             index,
             kind: WindowKind::Steady,
-            label: if is_one { "all of it".to_owned() } else { format!("stretch {}", index + 1) },
-            start_ns: stretch.first_ns,
-            end_ns: stretch.last_ns.saturating_add(1),
+            label: if is_one { "all of it".to_owned() } else { format!("interval {}", index + 1) },
+            start_ns: interval.first_ns,
+            end_ns: interval.last_ns.saturating_add(1),
             vus: 0,
             rate: None,
         };
-        ((0..).zip(&stretches).map(window).collect(), left_out)
+        ((0..).zip(&intervals).map(window).collect(), left_out)
     }
 }
 
@@ -85,14 +85,14 @@ mod tests {
     use super::*;
 
     fn windows(spans: &[(i64, i64)]) -> Vec<(i64, i64)> {
-        let mut stretches = Stretches::default();
-        spans.iter().for_each(|(start, end)| stretches.add(start * SECOND_NS, end * SECOND_NS));
-        let (windows, _) = stretches.windows();
+        let mut intervals = Intervals::default();
+        spans.iter().for_each(|(start, end)| intervals.add(start * SECOND_NS, end * SECOND_NS));
+        let (windows, _) = intervals.windows();
         windows.iter().map(|window| (window.start_ns / SECOND_NS, (window.end_ns - 1) / SECOND_NS)).collect()
     }
 
     #[test]
-    fn a_long_pause_parts_stretches() {
+    fn a_long_pause_parts_intervals() {
         assert_eq!(windows(&[(100, 101), (159, 160), (10, 20), (80, 80)]), [(10, 160)]);
         assert_eq!(windows(&[(1000, 1001), (10, 20), (81, 82)]), [(10, 20), (81, 82), (1000, 1001)]);
         assert_eq!(windows(&[]), []);
@@ -101,12 +101,12 @@ mod tests {
     }
 
     #[test]
-    fn of_too_many_stretches_the_fullest_count() {
-        let mut stretches = Stretches::default();
+    fn of_too_many_intervals_the_fullest_count() {
+        let mut intervals = Intervals::default();
         for n in 0..WINDOWS_MAX as i64 + 5 {
-            (0..=(n % 7)).for_each(|_| stretches.add(n * 1000 * SECOND_NS, n * 1000 * SECOND_NS));
+            (0..=(n % 7)).for_each(|_| intervals.add(n * 1000 * SECOND_NS, n * 1000 * SECOND_NS));
         }
-        let (windows, left_out) = stretches.windows();
+        let (windows, left_out) = intervals.windows();
         assert_eq!((windows.len(), left_out), (WINDOWS_MAX, 5));
         assert!(windows.windows(2).all(|pair| pair[0].end_ns <= pair[1].start_ns));
         assert!(windows.iter().zip(0..).all(|(window, index)| window.index == index));
