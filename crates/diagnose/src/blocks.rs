@@ -13,8 +13,8 @@ use narrows_model::comparison::{Change, Meaning};
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::operation::{OperationEvidence, OperationSecond};
 
-use crate::stats::{autocorrelation, mean_and_variance, student_t_975};
 use crate::intervals::bounds_of;
+use crate::stats::{autocorrelation, mean_and_variance, student_t_975};
 
 const HALF_SECOND_NS: i64 = 500_000_000;
 const BLOCKS: usize = 10;

@@ -8,8 +8,8 @@ use narrows_model::run::ServiceInstance;
 use narrows_model::series::{Series, names};
 use narrows_model::units;
 
-use crate::reading::Reading;
 use crate::intervals::{HostUse, Interval};
+use crate::reading::Reading;
 use crate::thresholds::Thresholds;
 
 /// A thread that is ready to run and waits for a processor is as busy as one that runs. No more than this share of the

@@ -10,11 +10,11 @@ use std::collections::BTreeMap;
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::trace::{Span, SpanStatus, Trace};
 
+use crate::intervals::Interval;
 use crate::programs::is_database_program;
 use crate::reading::Reading;
 use crate::requests::Query;
 use crate::stats::weighted_median;
-use crate::intervals::Interval;
 
 /// One query that was answered.
 #[derive(Debug, Clone, Copy)]

@@ -3,9 +3,9 @@
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::units;
 
+use crate::intervals::Interval;
 use crate::reading::Reading;
 use crate::seconds::{Estimate, Quantity, Second, seconds_of, total};
-use crate::intervals::Interval;
 
 /// One steady interval with what it carried.
 #[derive(Debug, Clone)]

@@ -17,9 +17,9 @@ use narrows_model::series::names;
 use narrows_model::units;
 
 use crate::cpu::Cpu;
+use crate::intervals::Interval;
 use crate::levels::{Level, levels};
 use crate::reading::Reading;
-use crate::intervals::Interval;
 
 /// From this share of the users under way nobody thinks.
 const NOBODY_THINKS: f64 = 0.95;

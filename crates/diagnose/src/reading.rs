@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use narrows_model::evidence::TrialEvidence;
 
 use crate::calls::{Handled, by_operation};
-use crate::requests::{Request, requests};
 use crate::intervals::{Interval, intervals};
+use crate::requests::{Request, requests};
 use crate::thresholds::Thresholds;
 
 /// The requests of each operation, by service and operation.

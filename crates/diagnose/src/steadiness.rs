@@ -6,9 +6,9 @@
 
 use narrows_model::evidence::TrialEvidence;
 
+use crate::intervals::Interval;
 use crate::seconds::{Change, Estimate, Quantity, Second, blocks, has_slope, seconds_of, total};
 use crate::stats::mean_and_variance;
-use crate::intervals::Interval;
 use crate::thresholds::Thresholds;
 
 /// Blocks that the test for a trend looks at.

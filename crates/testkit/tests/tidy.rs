@@ -176,7 +176,8 @@ fn has_word(line: &str, word: &str) -> bool {
 #[test]
 fn words_are_plain() {
     let mut faults = Vec::new();
-    for file in project_files().into_iter().filter(|file| [".rs", ".md", ".yaml"].iter().any(|end| file.ends_with(end))) {
+    for file in project_files().into_iter().filter(|file| [".rs", ".md", ".yaml"].iter().any(|end| file.ends_with(end)))
+    {
         for (number, line) in read(&file).lines().enumerate() {
             let line = line.to_lowercase();
             let found = PLAIN_WORDS.iter().filter(|(word, _)| has_word(&line, word));

@@ -13,7 +13,6 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use narrows_listener::{Connection, InProgress, drive};
-use tokio::time::timeout;
 
 use crate::body::{Answer, Outgoing, Progress, Relayed};
 use crate::exchange::Exchange;
@@ -107,7 +106,7 @@ async fn head(
     let timeout = hop.limits.response_timeout();
     let mut sent = pin!(lease.sender.try_send_request(request));
     loop {
-        match timeout(timeout, sent.as_mut()).await {
+        match tokio::time::timeout(timeout, sent.as_mut()).await {
             Ok(answered) => return Ok(answered),
             Err(_) if progress.is_some_and(Progress::take) => {}
             Err(_) => {

@@ -19,9 +19,9 @@ use narrows_model::units;
 
 use crate::Detector;
 use crate::cpu::{Cpu, Held, Limit, Saturation};
+use crate::intervals::Interval;
 use crate::periods::period_of;
 use crate::reading::Reading;
-use crate::intervals::Interval;
 
 pub(crate) use crate::cpu::HOST;
 
@@ -170,7 +170,8 @@ impl Words<'_> {
     fn ruled_out(&self) -> Vec<String> {
         let generator = self.scene.cores_of(names::CPU_CORES, names::GENERATOR, 0, self.interval);
         let mut ruled_out = vec![
-            "A peak or a start: the median over an interval of counted load is meant, not the largest value.".to_owned(),
+            "A peak or a start: the median over an interval of counted load is meant, not the largest value."
+                .to_owned(),
             "Idle CPU at the same load: no other interval carried as much with clearly less.".to_owned(),
         ];
         if let Some(cores) = generator.filter(|_| self.saturation.limit != Limit::Host) {

@@ -16,9 +16,9 @@ use crate::Detector;
 use crate::cpu::{Cpu, Limit, Saturation};
 use crate::databases::{Asked, Database, databases};
 use crate::inflation::{Grown, Inflation, inflation};
+use crate::intervals::Interval;
 use crate::periods::period_of;
 use crate::reading::Reading;
-use crate::intervals::Interval;
 use crate::words::{EXEMPLARS_MAX, TEXT_CHARS_MAX, clipped, exemplar};
 
 /// See the module.

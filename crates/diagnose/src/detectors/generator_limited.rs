@@ -15,8 +15,8 @@ use narrows_model::series::names;
 use narrows_model::units;
 
 use crate::Detector;
-use crate::reading::Reading;
 use crate::intervals::{Interval, intervals};
+use crate::reading::Reading;
 use crate::thresholds::Thresholds;
 
 /// See the module.

@@ -15,12 +15,12 @@ use narrows_model::units;
 use crate::Detector;
 use crate::calls::{Handled, Times};
 use crate::dark::{Dark, cpu_ns_per_request};
+use crate::intervals::Interval;
 use crate::periods::period_of;
 use crate::reading::Reading;
 use crate::requests::Request;
 use crate::silence::{Callers, silent_services, unseen_databases};
 use crate::stats::weighted_median;
-use crate::intervals::Interval;
 use crate::words::{EXEMPLARS_MAX, exemplar};
 
 /// How the names of metrics begin that a database client reports, all generations being renamed to the newest.

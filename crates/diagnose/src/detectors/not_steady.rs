@@ -11,11 +11,11 @@ use narrows_model::finding::{Confidence, Figure, Finding, FindingKind};
 use narrows_model::units;
 
 use crate::Detector;
+use crate::intervals::Interval;
 use crate::periods::period_of;
 use crate::reading::Reading;
 use crate::seconds::Quantity;
 use crate::steadiness::{Unrest, Unsteady, unsteady};
-use crate::intervals::Interval;
 
 /// See the module.
 #[derive(Debug)]

@@ -17,8 +17,8 @@ use narrows_model::units;
 
 use crate::Detector;
 use crate::cpu::Cpu;
-use crate::reading::Reading;
 use crate::intervals::{Interval, intervals};
+use crate::reading::Reading;
 use crate::thresholds::Thresholds;
 
 /// See the module.

@@ -13,10 +13,10 @@ use narrows_model::units;
 use crate::Detector;
 use crate::cpu::Cpu;
 use crate::fall::Fall;
+use crate::intervals::Interval;
 use crate::levels::Level;
 use crate::periods::period_of;
 use crate::reading::Reading;
-use crate::intervals::Interval;
 
 /// See the module.
 #[derive(Debug)]

@@ -14,9 +14,9 @@ use crate::Detector;
 use crate::calls::{Handled, Times, median_of};
 use crate::cpu::Cpu;
 use crate::databases::name_of;
+use crate::intervals::Interval;
 use crate::reading::Reading;
 use crate::requests::Query;
-use crate::intervals::Interval;
 use crate::words::{EXEMPLARS_MAX, TEXT_CHARS_MAX, clipped, exemplar};
 
 /// See the module.

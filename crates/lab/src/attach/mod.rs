@@ -6,9 +6,9 @@
 
 mod collect;
 mod import;
+mod intervals;
 mod processes;
 mod requests;
-mod intervals;
 
 use std::path::Path;
 
