@@ -17,7 +17,7 @@ pub struct Mistake {
     pub hint: Option<String>,
 }
 
-/// An interval of the query's text, in bytes.
+/// A range of the query's text, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) start: usize,

@@ -78,12 +78,12 @@ impl Export {
         let (done, told) = oneshot::channel();
         // The SDK waits for its thread, up to seconds: not on a thread of the runtime, which the process would wait for.
         let finishing = std::thread::Builder::new().name("metrics-finish".to_owned()).spawn(move || {
-            // A lost last export is nobody's failure; the receiver is gone when timeout was.
+            // A lost last export is nobody's failure; the receiver is gone after the timeout.
             let _ = self.provider.shutdown();
             let _ = done.send(());
         });
         if finishing.is_ok() {
-            // Whether told or out of timeout, there is nothing left to do.
+            // Whether told or timed out, there is nothing left to do.
             let _ = tokio::time::timeout(FINISH_TIMEOUT, told).await;
         }
     }

@@ -138,7 +138,7 @@ impl Receiver {
         let (has_stopped, stopped) = mpsc::sync_channel(1);
         runtime.spawn(async move {
             serve::serve(listeners, limits, exporter, stop_asked).await;
-            // Nobody waits when `stop` lost its timeout.
+            // Nobody waits after `stop` timed out.
             let _ = has_stopped.send(());
         });
         Ok(Self { local_addr, local_addrs, stats, running: Some(Running { runtime, stop, stopped }) })

@@ -72,7 +72,7 @@ fn declared(connection: &Connection) -> rusqlite::Result<Vec<(Key, Declaration)>
     connection.prepare(sql)?.query_map([DECLARATIONS_MAX], read)?.collect()
 }
 
-/// A statement with one space for each interval of white space and comments outside of quotes.
+/// A statement with one space for each run of white space and comments outside of quotes.
 ///
 /// It takes for white space and comments only what SQLite takes for them. A text that it reads otherwise than SQLite does
 /// comes out different from the expected one, so the file is refused.

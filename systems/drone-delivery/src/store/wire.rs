@@ -118,7 +118,7 @@ impl Wire {
         }
     }
 
-    /// A page, asked for again after each 429 as long as the request has timeout left.
+    /// A page, asked for again after each 429 until the request's deadline.
     pub(super) async fn page<D: DeserializeOwned>(
         &self,
         operation: &Operation,
