@@ -178,7 +178,7 @@ fn a_run_without_spans_has_a_caveat() {
     let outcome = concluded(vec![steady(Vec::new())]);
     let caveats = &outcome.evidence.trials[0].trial.caveats;
     assert!(caveats.iter().any(|caveat| caveat.starts_with("No spans arrived from any service")), "{caveats:?}");
-    assert!(outcome.sentence.ends_with("as far as the caveats let us see."), "{}", outcome.sentence);
+    assert!(outcome.sentence.ends_with("within the limits of the caveats."), "{}", outcome.sentence);
 }
 
 #[test]

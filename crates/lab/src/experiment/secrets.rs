@@ -80,8 +80,25 @@ impl Experiment {
     }
 }
 
+/// Passes of redaction at most.
+const PASSES_MAX: usize = 8;
+
 /// An experiment's text with `REDACTED` for each secret. What is no YAML is treated as free text.
+///
+/// Redacting a broken text can join its parts to other YAML than before, so it is read again until nothing changes.
 pub fn redacted(source: &str) -> String {
+    let mut text = redacted_once(source);
+    for _ in 1..PASSES_MAX {
+        let next = redacted_once(&text);
+        if next == text {
+            break;
+        }
+        text = next;
+    }
+    text
+}
+
+fn redacted_once(source: &str) -> String {
     let document = Document::read(source);
     let secrets = document.secrets();
     let mut edits = document.edits(&secrets);
@@ -603,6 +620,12 @@ env: { URL: \"postgres://shop:shop-pw-1@h/shop\", DB_USER: worker-1, DB_PASSWORD
         let shown = redacted(source);
         assert_eq!(read(&shown), read(source), "{shown}");
         assert!(!shown.contains('y') && !shown.contains("pwd=1"), "{shown}");
+    }
+
+    #[test]
+    fn a_broken_text_is_read_again_until_nothing_changes() {
+        let once = redacted("{token: {password}token: ]passwordtoken: token: &");
+        assert_eq!(redacted(&once), once);
     }
 
     proptest::proptest! {
