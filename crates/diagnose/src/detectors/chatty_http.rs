@@ -337,9 +337,9 @@ impl<'a> Case<'a> {
                 Figure::new("calls in each request, median", p50 as f64, ""),
                 Figure::new("calls in each request, smallest", min as f64, ""),
                 Figure::new("calls in each request, largest", max as f64, ""),
-                Figure::new("time in them, median", self.median(|sighting| sighting.busy_ns), "ns"),
+                Figure::new("time of these calls, median", self.median(|sighting| sighting.busy_ns), "ns"),
                 Figure::new(
-                    "time in them and between them with no other call, median",
+                    "time of these calls and of the gaps between them, median",
                     self.median(|s| s.cost_ns),
                     "ns",
                 ),

@@ -226,9 +226,9 @@ impl<'a> Case<'a> {
     fn numbers(&self) -> Vec<Figure> {
         vec![
             Figure::new("requests that met a conflict", self.share(|_| true) * 100.0, "%"),
-            Figure::new("requests that failed after one", self.share(|met| met.failed) * 100.0, "%"),
-            Figure::new("requests that began again", self.share(|met| met.began_again) * 100.0, "%"),
-            Figure::new("time in tries that came to nothing", self.lost_share() * 100.0, "%"),
+            Figure::new("requests that failed after a conflict", self.share(|met| met.failed) * 100.0, "%"),
+            Figure::new("requests that were retried", self.share(|met| met.began_again) * 100.0, "%"),
+            Figure::new("time in failed attempts", self.lost_share() * 100.0, "%"),
             Figure::new("requests in the traces", self.met.len() as f64, ""),
         ]
     }

@@ -299,7 +299,7 @@ impl Gap<'_> {
 
     fn numbers(&self) -> Vec<Figure> {
         vec![
-            Figure::new("time that is not to be seen into, median", self.time_ns, "ns"),
+            Figure::new("time without a span, median", self.time_ns, "ns"),
             Figure::new("latency, median", self.latency_ns, "ns"),
             Figure::new("processor time per request", self.cpu_ns, "ns"),
             Figure::new("requests looked at", self.requests as f64, ""),

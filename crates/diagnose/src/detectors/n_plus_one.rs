@@ -220,9 +220,9 @@ impl<'a> Case<'a> {
                 Figure::new("queries in each request, median", p50 as f64, ""),
                 Figure::new("queries in each request, smallest", min as f64, ""),
                 Figure::new("queries in each request, largest", max as f64, ""),
-                Figure::new("time in them, median", self.busy_ns(), "ns"),
+                Figure::new("time of these queries, median", self.busy_ns(), "ns"),
                 Figure::new(
-                    "time in them and between them, median",
+                    "time of these queries and of the gaps between them, median",
                     self.median(|s| s.repetition.cost_ns as f64),
                     "ns",
                 ),

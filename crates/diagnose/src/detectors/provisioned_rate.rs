@@ -271,10 +271,10 @@ impl<'a> Case<'a> {
     fn numbers(&self) -> Vec<Figure> {
         let fullest = self.fullest();
         vec![
-            Figure::new("of the provisioned rate, at the top", self.top() * 100.0, "%"),
-            Figure::new("of the provisioned rate, most in a second", fullest.peak() * 100.0, "%"),
-            Figure::new("of the provisioned rate, mean", fullest.mean() * 100.0, "%"),
-            Figure::new("provisioned for each partition", fullest.provisioned, "{RU}/s"),
+            Figure::new("share of the provisioned rate, at the top", self.top() * 100.0, "%"),
+            Figure::new("share of the provisioned rate, highest second", fullest.peak() * 100.0, "%"),
+            Figure::new("share of the provisioned rate, mean", fullest.mean() * 100.0, "%"),
+            Figure::new("provisioned per partition", fullest.provisioned, "{RU}/s"),
             Figure::new("seconds as full", fullest.full_seconds(self.full_share()), "s"),
             Figure::new("partitions as full", self.full_partitions() as f64, ""),
             Figure::new("partitions", self.partitions.len() as f64, ""),
@@ -297,9 +297,9 @@ impl<'a> Case<'a> {
         let store = &self.store;
         let few = self.full_partitions() * 2 <= self.partitions.len() && self.partitions.len() > 1;
         let where_to = if few {
-            "choose a partition key that spreads the load: most partitions have room"
+            "choose a partition key that spreads the load: most partitions have capacity left"
         } else {
-            "provision more before the load grows"
+            "provision more throughput before the load grows"
         };
         format!(
             "For {store}, {where_to}; or spend less in each request, by a query that names its partition, an index, fewer \
@@ -308,7 +308,7 @@ impl<'a> Case<'a> {
     }
 
     fn caveats(&self) -> Vec<String> {
-        let mut caveats = vec!["Whether the limit is there on purpose, for a budget, no series tells.".to_owned()];
+        let mut caveats = vec!["The series do not show whether the limit is there on purpose, for a budget.".to_owned()];
         if !self.is_close() {
             caveats.push(format!(
                 "Readings are {} apart: the seconds in between may be fuller than their mean.",
@@ -317,7 +317,7 @@ impl<'a> Case<'a> {
         }
         if !self.fullest().is_fixed {
             caveats.push(
-                "What is provisioned changed during the trial (autoscale): compared is the most that it was.".into(),
+                "The provisioned throughput changed during the trial (autoscale); its highest value is compared.".into(),
             );
         }
         caveats

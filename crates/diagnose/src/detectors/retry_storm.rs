@@ -334,10 +334,10 @@ impl<'a> Case<'a> {
 
     fn numbers(&self) -> Vec<Figure> {
         let mut numbers = vec![
-            Figure::new("attempts for each call, in the storm", self.storm.amplification(), ""),
-            Figure::new("attempts for each call, in the calm", self.calm.amplification(), ""),
-            Figure::new("attempts for each call, all layers", self.amplification(), ""),
-            Figure::new("calls in the storm's traces", self.storm.seen as f64, ""),
+            Figure::new("attempts per call, while it fails", self.storm.amplification(), ""),
+            Figure::new("attempts per call, before", self.calm.amplification(), ""),
+            Figure::new("attempts per call, all layers", self.amplification(), ""),
+            Figure::new("calls in these traces", self.storm.seen as f64, ""),
             Figure::new("failed attempt, median", self.lengths_ns.1, "ns"),
         ];
         numbers.extend(self.failed_share().map(|share| Figure::new("attempts that failed", share * 100.0, "%")));

@@ -348,10 +348,10 @@ impl<'a> Case<'a> {
 
     fn numbers(&self) -> Vec<Figure> {
         vec![
-            Figure::new("calls one after another, median", self.count() as f64, ""),
-            Figure::new("time in them, median", self.median(|sighting| sighting.sum_ns), "ns"),
-            Figure::new("time in the longest, median", self.median(|sighting| sighting.longest_ns), "ns"),
-            Figure::new("saving at once, median", self.saving_ns(), "ns"),
+            Figure::new("sequential calls, median", self.count() as f64, ""),
+            Figure::new("time of these calls, median", self.median(|sighting| sighting.sum_ns), "ns"),
+            Figure::new("time of the longest call, median", self.median(|sighting| sighting.longest_ns), "ns"),
+            Figure::new("time saved in parallel, median", self.saving_ns(), "ns"),
             Figure::new("latency of the operation, median", self.latency_ns, "ns"),
             Figure::new("traces of the operation that show it", self.trace_share * 100.0, "%"),
         ]
@@ -383,14 +383,14 @@ impl<'a> Case<'a> {
         let place = format!("In the code behind {} of {}", self.operation, self.service);
         if is_spread {
             return format!(
-                "{place}, let the client library ask the partitions at once: a higher degree of parallelism \
-                 (maxDegreeOfParallelism, MaxConcurrency), -1 where that means “as many as useful”. If the query can name the \
-                 partition that has the rows, that is better still."
+                "{place}, let the client library query the partitions in parallel: a higher degree of parallelism \
+                 (maxDegreeOfParallelism, MaxConcurrency), -1 where that means “as many as useful”. Better still, name the \
+                 partition that has the rows in the query."
             );
         }
         format!(
-            "{place}, begin the calls together and wait for all of them: Promise.all, asyncio.gather, Task.WhenAll, \
-             CompletableFuture.allOf, errgroup; with a limit on how many at once, where there can be many."
+            "{place}, start the calls together and wait for all of them: Promise.all, asyncio.gather, Task.WhenAll, \
+             CompletableFuture.allOf, errgroup; with a limit on parallel calls where there can be many."
         )
     }
 }

@@ -292,17 +292,17 @@ impl<'r> Case<'r> {
     fn numbers(&self) -> Vec<Figure> {
         vec![
             Figure::new("requests in which it is the last", self.last_share * 100.0, "%"),
-            Figure::new("its lead over the next, median", self.drag_ns(), "ns"),
-            Figure::new("time in it, median", self.median(|sighting| sighting.length_ns), "ns"),
-            Figure::new("branches under way together, median", self.branches() as f64, ""),
+            Figure::new("time after the second-last branch, median", self.drag_ns(), "ns"),
+            Figure::new("time of the last branch, median", self.median(|sighting| sighting.length_ns), "ns"),
+            Figure::new("parallel branches, median", self.branches() as f64, ""),
             Figure::new("latency of the operation, median", self.latency_ns, "ns"),
         ]
     }
 
     fn advice(&self) -> String {
         format!(
-            "Make {} faster, or wait for it less: begin it first, answer without it after a deadline, keep its answer for \
-             a while, or fetch it once the rest is shown. Making the other branches of {} in {} faster gains nothing.",
+            "Make {} faster, or wait for it less: start it first, respond without it after a deadline, cache its response, \
+             or fetch it once the rest is shown. Making the other branches of {} in {} faster gains nothing.",
             self.seen[0].branch.name, self.operation, self.service
         )
     }

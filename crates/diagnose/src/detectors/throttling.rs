@@ -293,24 +293,24 @@ impl<'a> Case<'a> {
 
     fn numbers(&self) -> Vec<Figure> {
         let mut numbers = vec![
-            Figure::new("attempts refused", self.refused.throttled, ""),
+            Figure::new("rejected attempts", self.refused.throttled, ""),
             Figure::new("share of all attempts", self.refused.share() * 100.0, "%"),
-            Figure::new("seconds with refusals", self.refused.hot().count() as f64, ""),
+            Figure::new("seconds with rejections", self.refused.hot().count() as f64, ""),
             Figure::new("seconds with attempts", self.refused.busy_seconds() as f64, ""),
-            Figure::new("wait after a refusal, median", self.gap_ns(), "ns"),
+            Figure::new("wait after a rejection, median", self.gap_ns(), "ns"),
         ];
-        numbers.extend(self.amplification().map(|times| Figure::new("attempts for each that succeeded", times, "")));
+        numbers.extend(self.amplification().map(|times| Figure::new("attempts per success", times, "")));
         if let Some((peak, provisioned)) = self.hot_use() {
-            numbers.push(Figure::new("most a partition spent in a second of refusals", peak, "{RU}/s"));
-            numbers.push(Figure::new("provisioned for each partition", provisioned, "{RU}/s"));
+            numbers.push(Figure::new("highest consumption of a partition in a second with rejections", peak, "{RU}/s"));
+            numbers.push(Figure::new("provisioned per partition", provisioned, "{RU}/s"));
         }
         numbers.extend(
             self.store
                 .mean(self.trial)
-                .map(|mean| Figure::new("spent by a partition, mean over the run", mean, "{RU}/s")),
+                .map(|mean| Figure::new("consumption of a partition, mean", mean, "{RU}/s")),
         );
         numbers.extend(
-            self.demand().map(|demand| Figure::new("asked of a partition in its hottest second", demand, "{RU}/s")),
+            self.demand().map(|demand| Figure::new("demand on a partition in its busiest second", demand, "{RU}/s")),
         );
         numbers
     }
@@ -342,15 +342,15 @@ impl<'a> Case<'a> {
         let is_more = |demand: &f64| self.store.provisioned().is_none_or(|provisioned| *demand > provisioned);
         let amount = self.demand().filter(is_more).map(|demand| {
             format!(
-                ": its hottest partition was asked for {} units in one second, so at least {} for all {partitions}",
+                ": the demand on its busiest partition was {} units in one second, so at least {} for all {partitions}",
                 units::number(demand.ceil()),
                 units::count((demand.ceil() * partitions as f64) as u64)
             )
         });
         format!(
-            "Provision more for {store}{}; or ask it for fewer units in each {}, by a query that goes only to the partition \
-             that has the rows, with an index, or for fewer rows; or spread the requests over time, because only single \
-             seconds are too full.",
+            "Provision more throughput for {store}{}; or spend fewer units in each {}, by a query that goes only to the \
+             partition that has the rows, an index, or fewer rows; or spread the requests over time, because only single \
+             seconds exceed the limit.",
             amount.unwrap_or_default(),
             self.operation
         )
@@ -358,10 +358,10 @@ impl<'a> Case<'a> {
 
     fn caveats(&self) -> Vec<String> {
         let mut caveats =
-            vec!["Whether the limit is there on purpose, to protect the store or a budget, no trace tells.".to_owned()];
+            vec!["The traces do not show whether the limit is there on purpose, to protect the store or a budget.".to_owned()];
         match self.is_used_up() {
             None => caveats.push(format!(
-                "{} reports neither what its partitions spend nor what they may, so that they were used up is not shown.",
+                "{} reports neither the consumption nor the provisioned throughput of its partitions, so it is not shown that they were used up.",
                 self.store.name
             )),
             Some(false) => caveats.push(
@@ -465,10 +465,10 @@ mod tests {
             "In those seconds a partition spent up to 96 of its 100 units; the mean over the run, 56.3 of 100, hides that."
         );
         let number = |name: &str| finding.numbers.iter().find(|n| n.name == name).map(|n| n.value);
-        assert_eq!(number("attempts refused"), Some(40.0));
-        assert_eq!(number("attempts for each that succeeded"), Some(400.0 / 360.0));
+        assert_eq!(number("rejected attempts"), Some(40.0));
+        assert_eq!(number("attempts per success"), Some(400.0 / 360.0));
         // 96 spent and one call of 3 refused there, as far as the traces tell: less than is provisioned, so no amount.
-        assert_eq!(number("asked of a partition in its hottest second"), Some(99.0));
+        assert_eq!(number("demand on a partition in its busiest second"), Some(99.0));
         assert!(finding.advice.starts_with("Provision more for store; or ask"), "{}", finding.advice);
     }
 
@@ -478,8 +478,8 @@ mod tests {
         let traces = half(&refused(Some(400.0), 401.0)).into_iter().map(many).collect();
         let findings = detect(with_readings(trial(busy(), traces)));
         // 96 spent and 6 calls of 3 refused.
-        let expected = "Provision more for store: its hottest partition was asked for 114 units in one second, so at least \
-                        228 for all 2; or ask";
+        let expected = "Provision more throughput for store: the demand on its busiest partition was 114 units in one \
+                        second, so at least 228 for all 2; or spend";
         assert!(findings[0].advice.starts_with(expected), "{}", findings[0].advice);
     }
 
