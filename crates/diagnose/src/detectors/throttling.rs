@@ -229,8 +229,8 @@ impl<'a> Case<'a> {
                 .collect(),
             ruled_out: self.ruled_out(),
             falsified_by: format!(
-                "With more provisioned for {store} no attempt is refused any more, and the slower half of {operation} takes \
-                 as long as before."
+                "With more throughput provisioned for {store}, no attempt is rejected, and the slower half of \
+                 {operation} takes as long as before."
             ),
             advice: self.advice(),
             caveats: self.caveats(),
@@ -256,25 +256,25 @@ impl<'a> Case<'a> {
 
     fn reasons(&self) -> Vec<String> {
         let mut reasons = vec![format!(
-            "{} of {} attempts were refused (status 429 or its like), and the slower half of the requests of {} passed {} of its \
-             time waiting for the next attempt while none of its calls was under way.",
+            "{} of {} attempts were rejected (status 429 or similar), and the slower half of the requests of {} spent \
+             {} of its time waiting for the next attempt with no call in progress.",
             units::count(self.refused.throttled.round() as u64),
             units::count(self.refused.attempts.round() as u64),
             self.operation,
             units::percent(self.wait_share)
         )];
         reasons.push(format!(
-            "Attempts were refused in {} of the {} seconds in which any were made.",
+            "Attempts were rejected in {} of the {} seconds with attempts.",
             self.refused.hot().count(),
             self.refused.busy_seconds()
         ));
         reasons.extend(self.consumption());
         reasons
             .extend(self.told_share().map(|share| {
-                format!("{} of the gaps are as long as the refusal told to wait.", units::percent(share))
+                format!("{} of the gaps are as long as the wait that the rejection asked for.", units::percent(share))
             }));
         if !self.others.is_empty() {
-            reasons.push(format!("It also holds back {}.", self.others.join(", ")));
+            reasons.push(format!("It also delays {}.", self.others.join(", ")));
         }
         reasons
     }
@@ -283,7 +283,8 @@ impl<'a> Case<'a> {
         let (peak, provisioned) = self.hot_use()?;
         let mean = self.store.mean(self.trial)?;
         Some(format!(
-            "In those seconds a partition spent up to {} of its {} units; the mean over the run, {} of {}, hides that.",
+            "In those seconds a partition consumed up to {} of its {} units; the mean over the run, {} of {}, hides \
+             that.",
             units::number(peak),
             units::number(provisioned),
             units::number(mean),
@@ -318,21 +319,22 @@ impl<'a> Case<'a> {
     fn ruled_out(&self) -> Vec<String> {
         let told = match self.told_share() {
             Some(share) if share >= TOLD_GAPS_SHARE_MIN => {
-                "A pause of the program (garbage collection, no CPU) or a wait for a connection: the gaps follow the time \
-                 that each refusal tells, and what is longer than twice that was not counted."
+                "A pause of the program (garbage collection, no CPU) or a wait for a connection: the gaps follow the \
+                 wait time in each rejection, and at most twice that time was counted."
             }
             Some(_) => {
-                "A pause of the program (garbage collection, no CPU) or a wait for a connection: gaps that are shorter than \
-                 the refusal tells were not counted, nor what is longer than twice that."
+                "A pause of the program (garbage collection, no CPU) or a wait for a connection: gaps shorter than the \
+                 wait time in the rejection were not counted, and longer ones only up to twice that time."
             }
             None => {
-                "Work of the program between two attempts is not ruled out, because the refusals tell no time to wait."
+                "Work of the program between two attempts is not ruled out, because the rejections contain no wait \
+                 time."
             }
         };
         vec![
             told.to_owned(),
-            "Other calls in the meantime: an instant counts only while no call of the request is under way.".into(),
-            "Refusals that cost nothing: their number alone makes no finding.".into(),
+            "Other calls in the meantime: time counts only while no call of the request is in progress.".into(),
+            "Rejections that cost nothing: their number alone does not make a finding.".into(),
         ]
     }
 
@@ -358,14 +360,17 @@ impl<'a> Case<'a> {
 
     fn caveats(&self) -> Vec<String> {
         let mut caveats =
-            vec!["The traces do not show whether the limit is there on purpose, to protect the store or a budget.".to_owned()];
+            vec!["The traces do not show whether the limit is intentional, to protect the store or a \
+                  budget.".to_owned()];
         match self.is_used_up() {
             None => caveats.push(format!(
-                "{} reports neither the consumption nor the provisioned throughput of its partitions, so it is not shown that they were used up.",
+                "{} reports neither the consumption nor the provisioned throughput of its partitions, so it is not \
+                 shown that they reached their limit.",
                 self.store.name
             )),
             Some(false) => caveats.push(
-                "No reading shows a partition near its limit. Readings are taken once in a while and can miss a full second."
+                "No reading shows a partition near its limit. Readings are taken at intervals and can miss a second at \
+                 the limit."
                     .into(),
             ),
             Some(true) => {}
@@ -459,17 +464,18 @@ mod tests {
         assert_eq!((finding.resource.as_str(), finding.operation.as_deref()), ("store", Some(OPERATION)));
         assert!((finding.cost_share - 401.0 / 600.0).abs() < 0.01, "{}", finding.cost_share);
         assert_eq!(finding.confidence, Confidence::High);
-        assert_eq!(finding.reasons[1], "Attempts were refused in 2 of the 10 seconds in which any were made.");
+        assert_eq!(finding.reasons[1], "Attempts were rejected in 2 of the 10 seconds with attempts.");
         assert_eq!(
             finding.reasons[2],
-            "In those seconds a partition spent up to 96 of its 100 units; the mean over the run, 56.3 of 100, hides that."
+            "In those seconds a partition consumed up to 96 of its 100 units; the mean over the run, 56.3 of 100, \
+             hides that."
         );
         let number = |name: &str| finding.numbers.iter().find(|n| n.name == name).map(|n| n.value);
         assert_eq!(number("rejected attempts"), Some(40.0));
         assert_eq!(number("attempts per success"), Some(400.0 / 360.0));
         // 96 spent and one call of 3 refused there, as far as the traces tell: less than is provisioned, so no amount.
         assert_eq!(number("demand on a partition in its busiest second"), Some(99.0));
-        assert!(finding.advice.starts_with("Provision more for store; or ask"), "{}", finding.advice);
+        assert!(finding.advice.starts_with("Provision more throughput for store; or spend"), "{}", finding.advice);
     }
 
     #[test]
@@ -557,7 +563,7 @@ mod tests {
         assert_eq!(findings.len(), 1);
         assert_eq!(findings[0].operation.as_deref(), Some("GET /other"));
         assert!(
-            findings[0].reasons.contains(&"It also holds back GET /utilization.".to_owned()),
+            findings[0].reasons.contains(&"It also delays GET /utilization.".to_owned()),
             "{:?}",
             findings[0].reasons
         );
