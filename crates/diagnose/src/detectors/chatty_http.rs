@@ -432,8 +432,7 @@ impl<'a> Case<'a> {
         ];
         let told = match self.items() {
             Items::Different => {
-                Some("Pages, polling and batches: no address continues an earlier one, is repeated, or lists several \
-                      ids.")
+                Some("Pages, polling and batches: no address continues another, is repeated, or lists several ids.")
             }
             Items::Same => Some("Polling: the calls follow one another without pauses, and each succeeds."),
             Items::Unknown => None,

@@ -265,7 +265,7 @@ impl<'a> Case<'a> {
             exemplars: self.seen.iter().take(EXEMPLARS_MAX).map(shown).collect(),
             ruled_out: self.ruled_out(thresholds),
             falsified_by: format!(
-                "With the partition key in the query, {operation} is charged as many request units as before."
+                "With the partition key in the query, {operation} costs as many request units as before."
             ),
             advice: self.advice(),
             caveats: self.caveats(),
@@ -289,7 +289,7 @@ impl<'a> Case<'a> {
 
     fn reasons(&self) -> Vec<String> {
         let mut reasons = vec![format!(
-            "One query of {} was answered by {:.0} of the {} partitions of {}, in {} of its traces ({} traces).",
+            "One query of {} reaches {:.0} of the {} partitions of {}, in {} of its traces ({} traces).",
             self.operation,
             self.touched(),
             self.partitions,
@@ -298,22 +298,23 @@ impl<'a> Case<'a> {
             self.seen.len()
         )];
         reasons.push(format!(
-            "The number is the same in {} of them, whatever is asked.",
+            "The number is the same in {} of them, whatever the query's values.",
             units::percent(self.same_count_share())
         ));
         if let Some(empty) = self.median(Sighting::empty) {
-            reasons.push(format!("{empty:.0} of these partitions returned no row."));
+            reasons.push(format!("{empty:.0} of these partitions returned no rows."));
         }
         if let Some((all, useful)) = self.charges() {
             reasons.push(format!(
-                "Each operation is charged {} request units, {} of them by partitions that had rows.",
+                "Each operation costs {} request units, {} of them in partitions that had rows.",
                 units::number(all),
                 units::number(useful)
             ));
         }
         reasons.extend(self.peak_share.map(|share| {
             format!(
-                "At the top a partition of {} spent {} of what it may: what is spent for nothing is missing there.",
+                "A partition of {} used up to {} of its provisioned throughput: queries that return no rows waste part \
+                 of it.",
                 self.store.name,
                 units::percent(share)
             )
@@ -343,12 +344,12 @@ impl<'a> Case<'a> {
 
     fn ruled_out(&self, thresholds: &Thresholds) -> Vec<String> {
         let mut ruled_out = vec![
-            "Attempts after a refusal: only partitions that answered count, each once.".to_owned(),
-            "Pages: a partition that is asked again for the same query counts once.".into(),
+            "Attempts after a rejection: only partitions that responded count, each once.".to_owned(),
+            "Pages: a partition that is called again for the same query counts once.".into(),
         ];
         if self.empty_share().is_some() {
             ruled_out.push(format!(
-                "A query that needs all partitions: more than {} of them have nothing to add.",
+                "A query that needs all partitions: more than {} of them return nothing.",
                 units::percent(thresholds.cross_partition_empty_share)
             ));
         }

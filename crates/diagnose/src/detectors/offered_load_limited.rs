@@ -190,21 +190,21 @@ impl Room {
     /// The share, and what it is one of.
     fn share(self) -> (f64, &'static str) {
         match self {
-            Room::Thinking(share) => (share.min(1.0), "of the users, who think at any time"),
-            Room::Answered(share) => (share.min(1.0), "of what the load offers, which is answered"),
+            Room::Thinking(share) => (share.min(1.0), "of the users, who are thinking at any time"),
+            Room::Answered(share) => (share.min(1.0), "of the offered load, which is completed"),
         }
     }
 
     fn told(self) -> String {
         match self {
             Room::Thinking(share) => format!(
-                "At any time at least {} of the users think and ask nothing (Little's law: users less throughput × latency), so \
-                 that if requests took no time at all throughput would grow by no more than {}.",
+                "At any time at least {} of the users think and send no request (Little's law: users less throughput × \
+                 latency), so throughput would grow by no more than {} if requests took no time at all.",
                 units::percent(share),
                 units::percent(1.0 / share - 1.0)
             ),
             Room::Answered(share) => {
-                format!("At least {} of the arrivals that the load offers are answered.", units::percent(share))
+                format!("At least {} of the arrivals that the load offers are completed.", units::percent(share))
             }
         }
     }

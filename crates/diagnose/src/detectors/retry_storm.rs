@@ -299,8 +299,8 @@ impl<'a> Case<'a> {
 
     fn reasons(&self, callee: &str) -> Vec<String> {
         let mut reasons = vec![format!(
-            "{} of {} makes {} attempts for each such call, {} in the calm part of the trial ({} and {} calls in the \
-             traces).",
+            "{} of {} makes {} attempts for each of these calls, {} in the calm part of the trial ({} and {} calls in \
+             the traces).",
             self.operation,
             self.service,
             units::number(self.storm.amplification()),
