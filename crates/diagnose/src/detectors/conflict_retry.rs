@@ -149,8 +149,7 @@ impl<'a> Case<'a> {
             evidence_text: self.statement(),
             exemplars: self.exemplars(),
             ruled_out: vec![
-                "Duplicate keys and other errors of the store: only conflicts between two transactions count."
-                    .into(),
+                "Duplicate keys and other errors of the store: only conflicts between two transactions count.".into(),
                 "A store that is too slow: the calls that count report a conflict with another transaction.".into(),
             ],
             falsified_by: format!(

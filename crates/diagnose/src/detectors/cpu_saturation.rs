@@ -171,8 +171,7 @@ impl Words<'_> {
     fn ruled_out(&self) -> Vec<String> {
         let generator = self.scene.cores_of(names::CPU_CORES, names::GENERATOR, 0, self.interval);
         let mut ruled_out = vec![
-            "A peak or a start: this is the median over an interval of counted load, not the largest value."
-                .to_owned(),
+            "A peak or a start: this is the median over an interval of counted load, not the largest value.".to_owned(),
             "Idle CPU at the same load: no other interval carried as much load with clearly less CPU.".to_owned(),
         ];
         if let Some(cores) = generator.filter(|_| self.saturation.limit != Limit::Host) {

@@ -97,7 +97,8 @@ fn of_steps(detector: &OfferedLoadLimited, reading: &Reading<'_>) -> Option<Find
                 units::duration(heaviest.service_ns)
             ),
             room.told(),
-            format!("The busiest service, {}, used {} of the CPU it may or can use.", busiest.0, units::percent(busiest.1)),
+            format!("The busiest service, {}, used {} of the CPU available to \
+                     it.", busiest.0, units::percent(busiest.1)),
         ],
         numbers: vec![
             Figure::new("throughput under the heaviest load", heaviest.rate, "/s"),
@@ -392,7 +393,7 @@ mod tests {
         let findings = in_trial(steps([(100, 10.0, 90.0), (200, 20.0, 91.0)]));
         let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
         assert_eq!(finding.title, "the offered load ended at 200 users, below any limit, so the capacity is unknown");
-        assert_eq!(finding.reasons[2], "The busiest service, shop, used 20 % of the CPU it may or can use.");
+        assert_eq!(finding.reasons[2], "The busiest service, shop, used 20 % of the CPU available to it.");
         let open = [50.0, 100.0, 200.0].into_iter().fold(TrialBuilder::new("a"), |trial, rate| {
             trial.arrivals(20, rate, Load { vus: 1, rate, latency_ms: 10.0 })
         });

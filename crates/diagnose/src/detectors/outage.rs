@@ -135,8 +135,7 @@ impl<'a> Case<'a> {
             numbers: self.numbers(),
             exemplars: failures.shown.iter().map(|(trace, span)| exemplar(trace, [*span])).collect(),
             ruled_out: vec![
-                "Usual failures: as many failures in a second as in the worst second before are tolerated."
-                    .into(),
+                "Usual failures: as many failures in a second as in the worst second before are tolerated.".into(),
             ],
             falsified_by: format!("As many requests fail under the same load while {} stays up.", self.name()),
             advice: self.advice(),

@@ -304,8 +304,7 @@ impl<'a> Case<'a> {
             ),
             advice: self.advice(is_spread),
             caveats: vec![
-                "Parallel calls put the same load on their destination in less time: check its limits first."
-                    .into(),
+                "Parallel calls put the same load on their destination in less time: check its limits first.".into(),
                 "They rarely all take their longest time together, and each may take longer than alone: expect \
                  somewhat less than the whole saving."
                     .into(),
