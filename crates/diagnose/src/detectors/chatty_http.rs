@@ -400,9 +400,9 @@ impl<'a> Case<'a> {
             ));
         }
         if self.is_after_another() && self.items() != Items::Same {
-            reasons
-                .push("Another call of the request ends before the first of them, and may have returned the \
-                       ids.".into());
+            reasons.push(
+                "Another call of the request ends before the first of them and may have returned the ids.".into(),
+            );
         }
         reasons.push(format!(
             "With the gaps between them they take {} of a request, and they are {} of all calls to {} in these traces.",

@@ -180,12 +180,14 @@ fn by_inflation(cpu: &Cpu<'_>, database: &Database<'_>, grown: &Inflation<'_>) -
         ));
     }
     if !grown.has_rows() {
-        caveats.push("The spans do not show how many rows were returned, so a query may have had more work to \
-                      do.".to_owned());
+        caveats.push(
+            "The spans do not show how many rows were returned, so a query may have had more work to do.".to_owned(),
+        );
     }
     if known.is_none() {
-        caveats.push(format!("The CPU and the disks of {name} were not sampled, so it is not known which of them is \
-                              full."));
+        caveats.push(format!(
+            "The CPU and the disks of {name} were not sampled, so it is not known which of them is full."
+        ));
     }
     Finding {
         title: format!(

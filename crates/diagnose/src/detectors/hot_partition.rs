@@ -380,8 +380,10 @@ impl<'a> Case<'a> {
             );
         }
         if self.visits.is_empty() {
-            caveats.push("No span shows which partition it went to, so the consumption of each partition is counted \
-                          instead.".into());
+            caveats.push(
+                "No span shows which partition it went to, so the consumption of each partition is counted instead."
+                    .into(),
+            );
         }
         caveats
     }

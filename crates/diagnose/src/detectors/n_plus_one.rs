@@ -336,9 +336,9 @@ impl<'a> Case<'a> {
         let mut caveats =
             vec!["The query that replaces these takes time too, so not all of the cost can be saved.".into()];
         if !self.values_differ() {
-            caveats
-                .push("The traces do not record the values of the queries, so it is not shown that they \
-                       differ.".into());
+            caveats.push(
+                "The traces do not record the values of the queries, so it is not shown that they differ.".into(),
+            );
         }
         if query.span.facts.db_query.is_none() {
             caveats.push("The traces carry summaries of the queries, not their text.".into());

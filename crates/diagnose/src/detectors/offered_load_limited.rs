@@ -97,8 +97,11 @@ fn of_steps(detector: &OfferedLoadLimited, reading: &Reading<'_>) -> Option<Find
                 units::duration(heaviest.service_ns)
             ),
             room.told(),
-            format!("The busiest service, {}, used {} of the CPU available to \
-                     it.", busiest.0, units::percent(busiest.1)),
+            format!(
+                "The busiest service, {}, used {} of the CPU available to it.",
+                busiest.0,
+                units::percent(busiest.1)
+            ),
         ],
         numbers: vec![
             Figure::new("throughput under the heaviest load", heaviest.rate, "/s"),

@@ -314,11 +314,12 @@ impl<'a> Case<'a> {
         )];
         ruled_out.push(match self.sign {
             Sign::Both | Sign::Spans => {
-                "Opening connections: the time to open them, in spans below a span of the pool, was \
-                 subtracted.".to_owned()
+                "Opening connections: the time in spans that open them, below a span of the pool, was subtracted."
+                    .to_owned()
             }
-            Sign::Times => "Work of the program before a query: no more time was counted than the pool \
-                            reports.".to_owned(),
+            Sign::Times => {
+                "Work of the program before a query: no more time was counted than the pool reports.".to_owned()
+            }
             Sign::State => "A gap without a wait: the pool reports that requests wait.".to_owned(),
         });
         ruled_out

@@ -228,8 +228,8 @@ fn numbers(fall: &Fall<'_>) -> Vec<Figure> {
 
 fn ruled_out(fall: &Fall<'_>) -> Vec<String> {
     let mut ruled_out = vec![
-        "Noise: the confidence interval of the loss, widened for the choice of the best level, does not include \
-         zero.".to_owned(),
+        "Noise: the confidence interval of the loss, widened for the choice of the best level, does not include zero."
+            .to_owned(),
         "The start of a step: the loss holds in the second half of the heaviest one.".to_owned(),
         "The load generator: it had CPU to spare, and its requests left in time.".to_owned(),
         "A drift over time: within the levels throughput does not fall as it does between them.".to_owned(),

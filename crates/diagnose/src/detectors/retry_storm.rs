@@ -373,9 +373,9 @@ impl<'a> Case<'a> {
             "The finding does not show why {callee} began to fail: retries amplify a failure and rarely cause it."
         )];
         if self.failed_share().is_none() {
-            caveats
-                .push("The counts over all spans do not include these calls: the figures are from the sampled \
-                       traces.".into());
+            caveats.push(
+                "The counts over all spans do not include these calls: the figures are from the sampled traces.".into(),
+            );
         }
         caveats
     }

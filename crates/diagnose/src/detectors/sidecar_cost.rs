@@ -57,8 +57,7 @@ fn counted(seen: &SidecarSummary) -> String {
             format!("A request passes {number} sidecars on average, by the calls of the services.")
         }
         TraversalCount::Services => {
-            format!("A request is assumed to pass {number} sidecars, as in a chain of the services: no span shows \
-                     more.")
+            format!("A request is assumed to pass {number} sidecars, as in a chain of services: no span shows more.")
         }
     }
 }
@@ -72,8 +71,8 @@ fn of_one(detector: &SidecarCost, trial: &TrialEvidence, seen: &SidecarSummary) 
     let share = units::percent(seen.cpu_share);
     let hop = hop_ns(trial);
     let mut reasons = vec![format!("They use {} on average.", units::cores(seen.cpu_mean)), counted(seen)];
-    reasons.extend(hop.map(|ns| format!("One hop takes {} (median), excluding the time behind \
-                                         it.", units::duration(ns))));
+    reasons
+        .extend(hop.map(|ns| format!("One hop takes {} (median), excluding the time behind it.", units::duration(ns))));
     let mut numbers = numbers_of(seen);
     numbers.extend(hop.map(|ns| Figure::new("time of one hop, median", ns, "ns")));
     let each = each(seen).map_or_else(String::new, |each| format!(", {each} each time that a request passes one"));

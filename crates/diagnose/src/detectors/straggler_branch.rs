@@ -259,8 +259,8 @@ impl<'r> Case<'r> {
             ),
             advice: self.advice(),
             caveats: vec![
-                "A fix saves no more than this time: after that, the request waits for the branch that ends \
-                 next.".into(),
+                "A fix saves no more than this time: after that, the request waits for the branch that ends next."
+                    .into(),
             ],
             ..detector.finding()
         }

@@ -327,8 +327,7 @@ impl<'a> Case<'a> {
                  wait time in the rejection were not counted, and longer ones only up to twice that time."
             }
             None => {
-                "Work of the program between two attempts is not ruled out, because the rejections contain no wait \
-                 time."
+                "Work of the program between two attempts is not ruled out, because the rejections have no wait time."
             }
         };
         vec![
@@ -359,9 +358,9 @@ impl<'a> Case<'a> {
     }
 
     fn caveats(&self) -> Vec<String> {
-        let mut caveats =
-            vec!["The traces do not show whether the limit is intentional, to protect the store or a \
-                  budget.".to_owned()];
+        let mut caveats = vec![
+            "The traces do not show whether the limit is intentional, to protect the store or a budget.".to_owned(),
+        ];
         match self.is_used_up() {
             None => caveats.push(format!(
                 "{} reports neither the consumption nor the provisioned throughput of its partitions, so it is not \
