@@ -594,8 +594,7 @@ mod tests {
         };
         let findings = detect(traces(failing("40P01")));
         assert_eq!(findings.len(), 1);
-        assert!(findings[0].advice.starts_with("Transactions conflict: lock rows in one \
-                                                order"), "{}", findings[0].advice);
+        assert!(findings[0].advice.starts_with("Transactions conflict: lock rows in one"), "{}", findings[0].advice);
     }
 
     #[test]
