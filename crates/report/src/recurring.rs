@@ -88,7 +88,7 @@ impl Recurring<'_> {
             Role::NarrowPlace => Some("▶ the narrow place"),
             Role::Invalidates => Some("about the experiment: the figures are not the system's"),
             Role::LimitsReading => Some("about the experiment, not the system"),
-            Role::CostsMore => Some("costs more than needed; nothing waits for it yet"),
+            Role::CostsMore => Some("costs more than needed; not the bottleneck yet"),
             Role::InTheWay => None,
         }
     }

@@ -88,7 +88,7 @@ pub(crate) fn name(category: &TimeCategory) -> String {
     match category {
         TimeCategory::Own => "own work".to_owned(),
         TimeCategory::Pool => "waiting for a connection".to_owned(),
-        TimeCategory::BackOff(refuser) => format!("waiting to ask {refuser} again"),
+        TimeCategory::BackOff(refuser) => format!("waiting to retry {refuser}"),
         TimeCategory::Dependency(name) => name.clone(),
         TimeCategory::Unknown => "unknown".to_owned(),
     }

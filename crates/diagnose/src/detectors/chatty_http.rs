@@ -337,9 +337,9 @@ impl<'a> Case<'a> {
                 Figure::new("calls in each request, median", p50 as f64, ""),
                 Figure::new("calls in each request, smallest", min as f64, ""),
                 Figure::new("calls in each request, largest", max as f64, ""),
-                Figure::new("time in them, median", self.median(|sighting| sighting.busy_ns), "ns"),
+                Figure::new("time of these calls, median", self.median(|sighting| sighting.busy_ns), "ns"),
                 Figure::new(
-                    "time in them and between them with no other call, median",
+                    "time of these calls and of the gaps between them, median",
                     self.median(|s| s.cost_ns),
                     "ns",
                 ),
@@ -356,8 +356,8 @@ impl<'a> Case<'a> {
                 .collect(),
             ruled_out: self.ruled_out(),
             falsified_by: format!(
-                "The items are asked for together and {operation} is as slow as before, or its traces still hold about \
-                 {p50} of these calls."
+                "The items are requested together and {operation} is as slow as before, or its traces still contain \
+                 about {p50} of these calls."
             ),
             advice: self.advice(),
             caveats: self.caveats(),
@@ -395,16 +395,17 @@ impl<'a> Case<'a> {
         )];
         if self.grows() {
             reasons.push(format!(
-                "Their number differs from request to request, from {min} to {max}, as it does when it follows the items of \
-                 an earlier answer."
+                "Their number differs from request to request, from {min} to {max}, as it does when it depends on the \
+                 items of an earlier response."
             ));
         }
         if self.is_after_another() && self.items() != Items::Same {
-            reasons
-                .push("Another call of the request ends before the first of them, and can have told the ids.".into());
+            reasons.push(
+                "Another call of the request ends before the first of them and may have returned the ids.".into(),
+            );
         }
         reasons.push(format!(
-            "They take {} of a request with what lies between them, and are {} of all calls to {} in these traces.",
+            "With the gaps between them they take {} of a request, and they are {} of all calls to {} in these traces.",
             units::duration(self.median(|sighting| sighting.cost_ns)),
             units::percent(self.callee_share),
             self.callee()
@@ -423,16 +424,17 @@ impl<'a> Case<'a> {
 
     fn ruled_out(&self) -> Vec<String> {
         let mut ruled_out = vec![
-            "Attempts after a failure: they count as one call. Stacked libraries: a call that two report counts once."
+            "Attempts after a failure: they count as one call. Stacked libraries: a call that two of them report \
+             counts once."
                 .to_owned(),
-            "A fan-out to several hosts: all go to one.".into(),
-            "A prefetch: not all of them begin before the first has ended.".into(),
+            "A fan-out to several hosts: all calls go to one host.".into(),
+            "A prefetch: some of the calls begin after the first has ended.".into(),
         ];
         let told = match self.items() {
             Items::Different => {
-                Some("Pages, polling and batches: no address reads on, comes twice, or lists several ids.")
+                Some("Pages, polling and batches: no address continues another, is repeated, or lists several ids.")
             }
-            Items::Same => Some("Polling: the calls follow one another without pauses, and each is answered."),
+            Items::Same => Some("Polling: the calls follow one another without pauses, and each succeeds."),
             Items::Unknown => None,
         };
         ruled_out.extend(told.map(str::to_owned));
@@ -442,17 +444,17 @@ impl<'a> Case<'a> {
     fn advice(&self) -> String {
         if self.items() == Items::Same {
             return format!(
-                "In the code behind {} of {}, ask {} once and keep the answer for the rest of the request, or for as long as \
-                 it may be old.",
+                "In the code behind {} of {}, call {} once and keep the response for the rest of the request, or for \
+                 as long as a stale one is acceptable.",
                 self.operation,
                 self.service,
                 self.callee()
             );
         }
         format!(
-            "In the code behind {} of {}, ask {} once for all items: an endpoint that takes a list of ids, or one that \
-             returns them with the list they come from (expand, include, a dataloader). Where it has none, ask for several \
-             at once with a limit; that saves the waiting, but not the calls.",
+            "In the code behind {} of {}, call {} once for all items: an endpoint that takes a list of ids, or one \
+             that returns them with the list they come from (expand, include, a dataloader). If it has no such \
+             endpoint, make several calls in parallel, with a limit; that saves the waiting, but not the calls.",
             self.operation,
             self.service,
             self.callee()
@@ -461,16 +463,17 @@ impl<'a> Case<'a> {
 
     fn caveats(&self) -> Vec<String> {
         let mut caveats =
-            vec!["The call that replaces these takes time too, so not all of the cost can be gained.".into()];
+            vec!["The call that replaces these takes time too, so not all of the cost can be saved.".into()];
         if !self.is_recorded() {
             caveats.push(
-                "The traces do not record what each call asks for, so that they differ, or are no pages, is not shown."
+                "The traces do not record what each call requests, so it is not shown that the calls differ or are not \
+                 pages."
                     .into(),
             );
         }
         let distinct: BTreeSet<usize> = self.seen.iter().map(|sighting| sighting.calls.len()).collect();
         if distinct.len() == 1 {
-            caveats.push("Their number is the same in all traces: it may be the load's data that make it so.".into());
+            caveats.push("Their number is the same in all traces: the reason may be the data of the load.".into());
         }
         caveats
     }
@@ -574,7 +577,7 @@ mod tests {
             detect((0..10).map(|_| bare(run_of(9, BEAT, |_| client("GET").url("http://settings/tenant/7")))));
         assert_eq!(findings.len(), 1);
         assert_eq!(findings[0].title, "GET /orders calls settings 9 times for the same thing in each request");
-        assert!(findings[0].advice.ends_with("for as long as it may be old."));
+        assert!(findings[0].advice.ends_with("for as long as a stale one is acceptable."));
     }
 
     #[test]

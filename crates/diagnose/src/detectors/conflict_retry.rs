@@ -133,9 +133,9 @@ impl<'a> Case<'a> {
         let (store, operation) = (self.store(), self.operation);
         let (lost, failed) = (self.lost_share(), self.share(|met| met.failed));
         let (cost_share, cost_of) = if failed >= lost {
-            (failed, format!("of the requests of {operation}, which fail for it"))
+            (failed, format!("of the requests of {operation}, which fail because of it"))
         } else {
-            (lost, format!("of the time of {operation}, in tries that came to nothing"))
+            (lost, format!("of the time of {operation}, in failed attempts"))
         };
         Finding {
             title: self.title(&store),
@@ -149,12 +149,11 @@ impl<'a> Case<'a> {
             evidence_text: self.statement(),
             exemplars: self.exemplars(),
             ruled_out: vec![
-                "Rows that exist already and other answers of the store: only what two transactions do to each other counts."
-                    .into(),
-                "A store that is too slow: the calls that count say that they met another transaction.".into(),
+                "Duplicate keys and other errors of the store: only conflicts between two transactions count.".into(),
+                "A store that is too slow: the calls that count report a conflict with another transaction.".into(),
             ],
             falsified_by: format!(
-                "With one request of {operation} at a time, {store} still refuses as large a share of its transactions."
+                "With one request of {operation} at a time, {store} still rejects as large a share of its transactions."
             ),
             advice: self.advice(&store),
             caveats: Vec::new(),
@@ -187,7 +186,7 @@ impl<'a> Case<'a> {
         let codes = self.codes();
         let said = if codes.is_empty() { "an error's text".to_owned() } else { codes.join(", ") };
         let mut reasons = vec![format!(
-            "{store} says so ({said}) in {} of the sampled requests, {} each in the mean.",
+            "{store} reports it ({said}) in {} of the sampled requests, {} each on average.",
             units::count(self.met.len() as u64),
             units::times(conflicts as f64 / self.met.len().max(1) as f64)
         )];
@@ -204,7 +203,8 @@ impl<'a> Case<'a> {
         if !again.is_empty() {
             let lost_ns = median_of(&again, |met| (met.lost_ns as f64, met.handled.weight()));
             reasons.push(format!(
-                "Those that begin again lose {} (median) from their first try to their last, {} of the operation's time.",
+                "Those that are retried lose {} (median) between their first attempt and their last, {} of the \
+                 operation's time.",
                 units::duration(lost_ns),
                 units::percent(self.lost_share())
             ));
@@ -226,9 +226,9 @@ impl<'a> Case<'a> {
     fn numbers(&self) -> Vec<Figure> {
         vec![
             Figure::new("requests that met a conflict", self.share(|_| true) * 100.0, "%"),
-            Figure::new("requests that failed after one", self.share(|met| met.failed) * 100.0, "%"),
-            Figure::new("requests that began again", self.share(|met| met.began_again) * 100.0, "%"),
-            Figure::new("time in tries that came to nothing", self.lost_share() * 100.0, "%"),
+            Figure::new("requests that failed after a conflict", self.share(|met| met.failed) * 100.0, "%"),
+            Figure::new("requests that were retried", self.share(|met| met.began_again) * 100.0, "%"),
+            Figure::new("time in failed attempts", self.lost_share() * 100.0, "%"),
             Figure::new("requests in the traces", self.met.len() as f64, ""),
         ]
     }
@@ -246,17 +246,18 @@ impl<'a> Case<'a> {
     fn advice(&self, store: &str) -> String {
         let retry = if self.count(|met| met.failed) > 0.0 {
             format!(
-                "Do the whole transaction of {} again when {store} says so, not one statement of it: after a random time, a \
-                 few times at most. ",
+                "Retry the whole transaction of {} when {store} reports a conflict, not one statement of it: after a \
+                 random time, a few times at most. ",
                 self.operation
             )
         } else {
             "Keep the retries, with a random wait and a limit. ".to_owned()
         };
         format!(
-            "{retry}Then let fewer transactions meet: lock rows in one order everywhere (sorted by their key), keep \
-             transactions short with nothing slow between their statements, and lock less (an update that adds instead of \
-             writing what was read, a finer key, a lower isolation level). In a cluster, send writes of one row to one node."
+            "{retry}Then avoid conflicts: lock rows in one order everywhere (sorted by their key), keep transactions \
+             short with nothing slow between their statements, and lock less (an update that adds instead of writing \
+             back a value that was read, a finer key, a lower isolation level). In a cluster, send writes of one row \
+             to one node."
         )
     }
 }
@@ -322,12 +323,12 @@ fn of_counters(detector: &ConflictRetry, reading: &Reading<'_>) -> Vec<Finding> 
                 .map(|one| format!("{} grew by {}.", one.name, units::count(one.sum.round() as u64)))
                 .collect(),
             numbers: counted.iter().map(|one| Figure::new(one.name, one.sum, "")).collect(),
-            falsified_by: format!("{store} counts as many with one client."),
-            advice: "Let spans say why a transaction failed (`db.response.status_code`, `error.type`), to see which operation \
-                     it was and whether it was done again. Lock rows in one order, and do a whole transaction again when \
-                     it lost."
+            falsified_by: format!("{store} counts as many conflicts with one client."),
+            advice: "Record in spans why a transaction failed (`db.response.status_code`, `error.type`), to see which \
+                     operation it was and whether it was retried. Lock rows in one order, and retry the whole \
+                     transaction when it fails."
                 .into(),
-            caveats: vec!["No span says which operation met them, nor what became of it.".into()],
+            caveats: vec!["No span shows which operation had them or how it ended.".into()],
             ..detector.finding()
         })
     };

@@ -55,7 +55,7 @@ fn finding(detector: &CpuSaturation, cpu: &Cpu<'_>, saturation: &Saturation<'_>)
     let words = Words { scene: cpu, saturation, interval, held };
     let mut reasons = vec![words.observation()];
     reasons.push(proof.unwrap_or_else(|| {
-        "Whether more CPU would carry more load is not shown: no lighter steady load was measured beside it.".into()
+        "It is not shown whether more CPU would carry more load: no lighter steady load was measured.".into()
     }));
     reasons.extend(words.standstill());
     Finding {
@@ -131,10 +131,11 @@ impl Words<'_> {
         let waiting = self.held.waiting.filter(|share| *share >= thresholds.cpu_pressure_share);
         let throttled =
             throttled.map(|share| format!("its quota was used up in {} of the periods", units::percent(share)));
-        let waiting =
-            waiting.map(|share| format!("a task of it waited for CPU in {} of the time", units::percent(share)));
+        let waiting = waiting.map(|share| {
+            format!("at least one of its tasks waited for CPU {} of the time", units::percent(share))
+        });
         let said: Vec<String> = throttled.into_iter().chain(waiting).collect();
-        (!said.is_empty()).then(|| format!("The kernel held it: {}.", said.join(", and ")))
+        (!said.is_empty()).then(|| format!("The kernel held it back: {}.", said.join(", and ")))
     }
 
     fn numbers(&self) -> Vec<Figure> {
@@ -170,9 +171,8 @@ impl Words<'_> {
     fn ruled_out(&self) -> Vec<String> {
         let generator = self.scene.cores_of(names::CPU_CORES, names::GENERATOR, 0, self.interval);
         let mut ruled_out = vec![
-            "A peak or a start: the median over an interval of counted load is meant, not the largest value."
-                .to_owned(),
-            "Idle CPU at the same load: no other interval carried as much with clearly less.".to_owned(),
+            "A peak or a start: this is the median over an interval of counted load, not the largest value.".to_owned(),
+            "Idle CPU at the same load: no other interval carried as much load with clearly less CPU.".to_owned(),
         ];
         if let Some(cores) = generator.filter(|_| self.saturation.limit != Limit::Host) {
             ruled_out.push(format!("The load generator: it used {}.", units::cores(cores)));
@@ -215,7 +215,7 @@ impl Words<'_> {
     fn consumer_list(&self) -> String {
         let consumers = self.scene.consumers(self.interval);
         if consumers.is_empty() {
-            return "which they are was not sampled".into();
+            return "they were not sampled".into();
         }
         let each = consumers.iter().map(|(name, cores)| format!("{name} ({})", units::cores(*cores)));
         each.collect::<Vec<_>>().join(", ")
@@ -226,7 +226,7 @@ impl Words<'_> {
             self.scene.host_use(self.interval).map(|used| used.share).filter(|_| self.saturation.limit != Limit::Host);
         let crowded = host.filter(|share| *share >= self.scene.thresholds.cpu_host_share).map(|share| {
             format!(
-                "The machine itself was {} busy, so what one gains another may lose: {}.",
+                "The machine itself was {} busy, so CPU that one process gains, another may lose: {}.",
                 units::percent(share),
                 self.consumer_list()
             )
@@ -461,7 +461,7 @@ mod tests {
         let findings = detect(bursts(40.0, 0.75));
         let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
         assert_eq!(finding.title, "shop uses up its CPU limit: 75 % of 1 core");
-        assert_eq!(finding.reasons[2], "The kernel held it: its quota was used up in 40 % of the periods.");
+        assert_eq!(finding.reasons[2], "The kernel held it back: its quota was used up in 40 % of the periods.");
         assert_eq!(finding.confidence, Confidence::High);
         assert_eq!(finding.period.as_ref().map(|period| period.label.as_str()), Some("“8 users”"));
         assert_eq!(detect(bursts(4.0, 0.75)), [], "held too rarely");
@@ -481,7 +481,7 @@ mod tests {
             trial.series.iter_mut().for_each(|series| series.key.labels.extend([label.clone()]));
             crate::detect(&CpuSaturation, &trial, &Thresholds::default())
         };
-        assert!(of("cpu")[0].reasons[2].contains("waited for CPU in 30 % of the time"));
+        assert!(of("cpu")[0].reasons[2].contains("waited for CPU 30 % of the time"));
         assert_eq!(of("io"), []);
     }
 

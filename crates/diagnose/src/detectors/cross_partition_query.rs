@@ -265,7 +265,7 @@ impl<'a> Case<'a> {
             exemplars: self.seen.iter().take(EXEMPLARS_MAX).map(shown).collect(),
             ruled_out: self.ruled_out(thresholds),
             falsified_by: format!(
-                "With the partition key in the query, {operation} is charged as many request units as before."
+                "With the partition key in the query, {operation} costs as many request units as before."
             ),
             advice: self.advice(),
             caveats: self.caveats(),
@@ -289,7 +289,7 @@ impl<'a> Case<'a> {
 
     fn reasons(&self) -> Vec<String> {
         let mut reasons = vec![format!(
-            "One query of {} was answered by {:.0} of the {} partitions of {}, in {} of its traces ({} traces).",
+            "One query of {} reaches {:.0} of the {} partitions of {}, in {} of its traces ({} traces).",
             self.operation,
             self.touched(),
             self.partitions,
@@ -298,22 +298,23 @@ impl<'a> Case<'a> {
             self.seen.len()
         )];
         reasons.push(format!(
-            "The number is the same in {} of them, whatever is asked.",
+            "The number is the same in {} of them, whatever the query's values.",
             units::percent(self.same_count_share())
         ));
         if let Some(empty) = self.median(Sighting::empty) {
-            reasons.push(format!("{empty:.0} of these partitions returned no row."));
+            reasons.push(format!("{empty:.0} of these partitions returned no rows."));
         }
         if let Some((all, useful)) = self.charges() {
             reasons.push(format!(
-                "Each operation is charged {} request units, {} of them by partitions that had rows.",
+                "Each operation costs {} request units, {} of them in partitions that had rows.",
                 units::number(all),
                 units::number(useful)
             ));
         }
         reasons.extend(self.peak_share.map(|share| {
             format!(
-                "At the top a partition of {} spent {} of what it may: what is spent for nothing is missing there.",
+                "A partition of {} used up to {} of its provisioned throughput: queries that return no rows waste part \
+                 of it.",
                 self.store.name,
                 units::percent(share)
             )
@@ -327,28 +328,28 @@ impl<'a> Case<'a> {
             Figure::new("partitions of the store", self.partitions as f64, ""),
         ];
         numbers
-            .extend(self.median(Sighting::empty).map(|empty| Figure::new("of these without rows, median", empty, "")));
+            .extend(self.median(Sighting::empty).map(|empty| Figure::new("partitions without rows, median", empty, "")));
         if let Some(all) = self.mean(Sighting::charge) {
-            numbers.push(Figure::new("request units for each operation", all, "{RU}"));
+            numbers.push(Figure::new("request units per operation", all, "{RU}"));
         }
         if let Some((_, useful)) = self.charges() {
-            numbers.push(Figure::new("of these by partitions with rows", useful, "{RU}"));
+            numbers.push(Figure::new("request units of partitions with rows", useful, "{RU}"));
         }
         numbers.extend(
             self.peak_share
-                .map(|share| Figure::new("most of its provisioned throughput a partition spent", share * 100.0, "%")),
+                .map(|share| Figure::new("highest share of provisioned throughput used by a partition", share * 100.0, "%")),
         );
         numbers
     }
 
     fn ruled_out(&self, thresholds: &Thresholds) -> Vec<String> {
         let mut ruled_out = vec![
-            "Attempts after a refusal: only partitions that answered count, each once.".to_owned(),
-            "Pages: a partition that is asked again for the same query counts once.".into(),
+            "Attempts after a rejection: only partitions that responded count, each once.".to_owned(),
+            "Pages: a partition that is called again for the same query counts once.".into(),
         ];
         if self.empty_share().is_some() {
             ruled_out.push(format!(
-                "A query that needs all partitions: more than {} of them have nothing to add.",
+                "A query that needs all partitions: more than {} of them return nothing.",
                 units::percent(thresholds.cross_partition_empty_share)
             ));
         }
@@ -357,9 +358,9 @@ impl<'a> Case<'a> {
 
     fn advice(&self) -> String {
         format!(
-            "Put the partition key into the query behind {} of {}, so that {} asks the one partition that has the rows; \
-             where the query cannot know the key, choose a partition key that it does know, or keep a second copy of the \
-             data under such a key.",
+            "Put the partition key into the query behind {} of {}, so that {} queries only the partition that has the rows. \
+             If the query cannot know the key, choose a partition key that it does know, or keep a second copy of the data \
+             under such a key.",
             self.operation, self.service, self.store.name
         )
     }
@@ -368,17 +369,17 @@ impl<'a> Case<'a> {
         let mut caveats = Vec::new();
         if self.store.partitions.is_empty() {
             caveats.push(format!(
-                "{} does not report its partitions; as many are assumed as the traces show.",
+                "{} does not report its partitions; their number is taken from the traces.",
                 self.store.name
             ));
         }
         if self.empty_share().is_none() {
             caveats.push(if self.is_alike() {
-                "Each partition says as many rows as the others, as for an aggregate: that most have nothing to add is not \
-                 shown, only that the query asks for what equals a value."
+                "Each partition reports as many rows as the others, as for an aggregate. It is not shown that most have \
+                 nothing to add, only that the query filters by equality."
                     .into()
             } else {
-                "The traces do not record how many rows came back, so that most partitions have none is not shown.".into()
+                "The traces do not record how many rows were returned, so it is not shown that most partitions have none.".into()
             });
         }
         if self.mean(Sighting::charge).is_none() {
@@ -442,7 +443,7 @@ mod tests {
         let numbers: Vec<f64> = finding.numbers.iter().map(|figure| figure.value).collect();
         assert_eq!(numbers[..5], [9.0, 9.0, 8.0, 29.0, 3.0]);
         assert!((numbers[5] - 24_000.0 / 277.0).abs() < 1e-6);
-        assert!(finding.caveats.is_empty() && finding.advice.contains("so that store asks the one partition"));
+        assert!(finding.caveats.is_empty() && finding.advice.contains("so that store queries only the partition"));
     }
 
     #[test]
@@ -493,7 +494,7 @@ mod tests {
     fn as_many_rows_from_each_tell_nothing() {
         let findings = detect(with_readings(trial(|_| run_of(9, BEAT, |i| answer(i, i)))));
         assert_eq!((findings.len(), findings[0].confidence), (1, Confidence::Medium));
-        assert!(findings[0].caveats[0].starts_with("Each partition says as many rows"), "{:?}", findings[0].caveats);
+        assert!(findings[0].caveats[0].starts_with("Each partition reports as many rows"), "{:?}", findings[0].caveats);
     }
 
     #[test]

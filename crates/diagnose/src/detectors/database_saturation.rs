@@ -68,13 +68,13 @@ fn by_cpu(cpu: &Cpu<'_>, database: &Database<'_>, full: &Saturation<'_>, grown: 
     )];
     reasons.extend(law.as_ref().map(Demand::told));
     reasons.push(proof.clone().unwrap_or_else(|| {
-        "Whether more CPU would carry more load is not shown: no lighter steady load was measured beside it.".into()
+        "It is not shown whether more CPU would carry more load: no lighter steady load was measured.".into()
     }));
     reasons.extend(grown.map(told));
     let mut ruled_out = vec![
         "Waits for locks: a query that waits for another's lock uses no CPU.".to_owned(),
-        "Waits for a connection: they pass before a query is sent and cost the database no CPU.".to_owned(),
-        "A peak or a start: the median over an interval of counted load is meant.".to_owned(),
+        "Waits for a connection: they happen before a query is sent and cost the database no CPU.".to_owned(),
+        "A peak or a start: this is the median over an interval of counted load.".to_owned(),
     ];
     ruled_out
         .extend(idle_clients(cpu, database, interval).map(|clients| format!("The CPU of those who ask: {clients}.")));
@@ -95,7 +95,7 @@ fn by_cpu(cpu: &Cpu<'_>, database: &Database<'_>, full: &Saturation<'_>, grown: 
         evidence_text: dearest.first().map(|asked| clipped(asked.query.text, TEXT_CHARS_MAX)),
         exemplars: dearest.iter().take(EXEMPLARS_MAX).map(|a| exemplar(a.trace, [a.query.span])).collect(),
         ruled_out,
-        falsified_by: format!("More CPU for {name}, or fewer queries for each request, does not raise throughput."),
+        falsified_by: format!("More CPU for {name}, or fewer queries per request, does not raise throughput."),
         advice: advice(database, interval),
         period: period_of(cpu.trial, interval.start_ns, interval.end_ns),
         ..DatabaseSaturation.finding()
@@ -162,8 +162,8 @@ fn by_inflation(cpu: &Cpu<'_>, database: &Database<'_>, grown: &Inflation<'_>) -
             "More work for each query: {}.",
             if grown.has_rows() { "the same queries return as many rows" } else { "the queries are the same" }
         ),
-        "Waits for locks: queries that only read are as much slower.".to_owned(),
-        "Refusals: the database refuses hardly any query.".to_owned(),
+        "Waits for locks: read-only queries are slower by as much.".to_owned(),
+        "Rejections: the database rejects hardly any query.".to_owned(),
     ];
     ruled_out.extend(
         idle_clients(cpu, database, grown.heavy).map(|clients| format!("The CPU of those who ask: {clients}.")),
@@ -171,7 +171,7 @@ fn by_inflation(cpu: &Cpu<'_>, database: &Database<'_>, grown: &Inflation<'_>) -
     let mut caveats = Vec::new();
     if database.system.is_some_and(|system| CONNECTED.contains(&system)) {
         ruled_out.push(
-            "Waits for a connection: they pass before a query's span begins, and the spans themselves are longer."
+            "Waits for a connection: they happen before a query's span begins, and the spans themselves are longer."
                 .to_owned(),
         );
     } else {
@@ -180,10 +180,14 @@ fn by_inflation(cpu: &Cpu<'_>, database: &Database<'_>, grown: &Inflation<'_>) -
         ));
     }
     if !grown.has_rows() {
-        caveats.push("The spans do not say how many rows came back, so a query may have had more to do.".to_owned());
+        caveats.push(
+            "The spans do not show how many rows were returned, so a query may have had more work to do.".to_owned(),
+        );
     }
     if known.is_none() {
-        caveats.push(format!("The CPU and the disks of {name} were not sampled; which of them is full is not known."));
+        caveats.push(format!(
+            "The CPU and the disks of {name} were not sampled, so it is not known which of them is full."
+        ));
     }
     Finding {
         title: format!(
@@ -194,7 +198,7 @@ fn by_inflation(cpu: &Cpu<'_>, database: &Database<'_>, grown: &Inflation<'_>) -
         ),
         resource: name.into(),
         cost_share: waiting,
-        cost_of: format!("of the time of its queries at {}, spent waiting in it", grown.heavy.demand()),
+        cost_of: format!("of the time of its queries at {}, spent waiting in the database", grown.heavy.demand()),
         confidence: if grown.has_rows() { Confidence::Medium } else { Confidence::Low },
         reasons: [told(grown)]
             .into_iter()
@@ -205,7 +209,7 @@ fn by_inflation(cpu: &Cpu<'_>, database: &Database<'_>, grown: &Inflation<'_>) -
         exemplars: dearest.iter().take(EXEMPLARS_MAX).map(|a| exemplar(a.trace, [a.query.span])).collect(),
         ruled_out,
         falsified_by: format!(
-            "{name} answers the same queries as fast as at {} while they are sent as often as at {}.",
+            "{name} responds to the same queries as fast as at {} while they are sent as often as at {}.",
             grown.light.demand(),
             grown.heavy.demand()
         ),
@@ -268,13 +272,13 @@ fn advice(database: &Database<'_>, interval: &Interval) -> String {
     let most = shapes.iter().max_by(|a, b| time(a.1).total_cmp(&time(b.1)));
     let first = most.filter(|_| all > 0.0).map(|(shape, taken)| {
         format!(
-            "Begin with “{}”, {} of the time of all its queries: an index, fewer rows, or a cache. ",
+            "Start with “{}”, {} of the time of all its queries: an index, fewer rows, or a cache. ",
             clipped(shape, 120),
             units::percent(time(taken) / all)
         )
     });
     format!(
-        "{}Then send {} fewer queries for each request; then give it more CPU, or nodes that share the reads.",
+        "{}Then send {} fewer queries per request; then give it more CPU, or nodes that share the reads.",
         first.unwrap_or_default(),
         database.name
     )

@@ -128,14 +128,14 @@ impl<'a> Case<'a> {
             ),
             resource: service.into(),
             cost_share: (1.0 - 1.0 / self.skew.ratio).clamp(0.0, 1.0),
-            cost_of: format!("of what all replicas of {service} together could do, when replica {hot} is full"),
+            cost_of: format!("of the combined capacity of all replicas of {service}, when replica {hot} is full"),
             confidence: self.confidence(),
             reasons: self.reasons(),
             numbers: self.numbers(),
             exemplars: self.visits().take(EXEMPLARS_MAX).map(|visit| exemplar(visit.trace, [visit.span])).collect(),
             ruled_out: self.ruled_out(),
             falsified_by: format!(
-                "With ten clients or more for each replica, replica {hot} still gets as large a part."
+                "With ten or more clients per replica, replica {hot} still gets as large a share."
             ),
             advice: format!(
                 "Let the load come from as many clients as the real one, {} at least: more users with sessions of their own, \
@@ -161,7 +161,7 @@ impl<'a> Case<'a> {
         let told: Vec<String> =
             self.shares.iter().map(|(replica, share)| format!("{replica}: {}", units::percent(*share))).collect();
         let how = match self.clients {
-            Clients::Seen(_) => "every address is seen at one replica only",
+            Clients::Seen(_) => "each address is seen at only one replica",
             _ => "the shares are those of whole clients",
         };
         vec![
@@ -171,7 +171,7 @@ impl<'a> Case<'a> {
                 units::percent(1.0 / replicas as f64)
             ),
             format!(
-                "The load has {}, and {how}; a hash of so few gives the fullest {} times the mean or so.",
+                "The load has {}, and {how}; a hash of that few gives the fullest about {} times the mean.",
                 self.clients.words(),
                 units::number(expected_ratio(self.clients.count(), replicas))
             ),
@@ -192,7 +192,7 @@ impl<'a> Case<'a> {
     fn ruled_out(&self) -> Vec<String> {
         vec![
             "Chance among few requests: Pearson's chi-square is beyond its 99.9 % point.".into(),
-            "A burst or a replica that came later: the earlier and the later half of the trial show it alike.".into(),
+            "A burst or a replica that started later: both halves of the trial show it.".into(),
         ]
     }
 
@@ -200,9 +200,9 @@ impl<'a> Case<'a> {
         match self.clients {
             Clients::Seen(_) => Vec::new(),
             _ if self.clients.count() == 1 => {
-                vec!["A replica that alone is in use, while the others stand by on purpose, looks the same.".into()]
+                vec!["One active replica with intentional standbys looks the same.".into()]
             }
-            _ => vec!["No span names its client: that the balancer goes by them is read from the shares.".into()],
+            _ => vec!["No span names its client: the shares suggest that the balancer routes by client.".into()],
         }
     }
 }

@@ -61,7 +61,7 @@ fn verdict(trial: &TrialEvidence) -> Option<Sign> {
     let validity = &trial.trial.validity;
     (validity.verdict == Verdict::Invalid).then(|| Sign {
         verdict: Verdict::Invalid,
-        reason: format!("The generator calls its own figures invalid. {}", validity.reasons.join(" ")),
+        reason: format!("The generator marks its own figures as invalid. {}", validity.reasons.join(" ")),
         figure: None,
     })
 }

@@ -225,7 +225,7 @@ impl<'a> Case<'a> {
             resource: name.clone(),
             operation: self.operation.map(str::to_owned),
             cost_share: (1.0 - 1.0 / self.skew.ratio).clamp(0.0, 1.0),
-            cost_of: format!("of what all {}s of {name} together could do, when {word} {hot} is full", word),
+            cost_of: format!("of the combined capacity of all {}s of {name}, when {word} {hot} is full", word),
             confidence: self.confidence(),
             reasons: self.reasons(),
             numbers: self.numbers(),
@@ -237,7 +237,7 @@ impl<'a> Case<'a> {
                 .collect(),
             ruled_out: self.ruled_out(),
             falsified_by: format!(
-                "With keys that spread the same load evenly, the highest rate that {name} carries stays as it is."
+                "With keys that spread the same load evenly, the highest rate that {name} carries stays the same."
             ),
             advice: self.advice(),
             caveats: self.caveats(),
@@ -274,12 +274,12 @@ impl<'a> Case<'a> {
             |(own, others)| {
                 if self.strain.is_share {
                     format!(
-                        "It uses {} of what it may in the mean, the others {}.",
+                        "It uses {} of its limit on average, the others {}.",
                         units::percent(own),
                         units::percent(others)
                     )
                 } else {
-                    format!("It uses {} in the mean, the others {}.", units::number(own), units::number(others))
+                    format!("It uses {} on average, the others {}.", units::number(own), units::number(others))
                 }
             },
         ));
@@ -289,13 +289,13 @@ impl<'a> Case<'a> {
         }));
         reasons.extend(self.keys.map(|keys| {
             format!(
-                "The load has {}; a hash of so many would give the fullest {} times the mean or so.",
+                "The load has {}; a hash of that many would give the fullest about {} times the mean.",
                 self.keys_words(keys),
                 units::number(expected_ratio(keys, self.places.len()))
             )
         }));
         if let Some(share) = self.top_key_share.filter(|_| self.keys.is_some_and(|keys| self.has_hot_key(keys))) {
-            reasons.push(format!("One key alone is as much as {} of what goes there.", units::percent(share)));
+            reasons.push(format!("One key alone makes up as much as {} of the calls there.", units::percent(share)));
         }
         reasons
     }
@@ -327,10 +327,10 @@ impl<'a> Case<'a> {
     fn ruled_out(&self) -> Vec<String> {
         let mut ruled_out = vec![
             "Chance among few calls: Pearson's chi-square is beyond its 99.9 % point.".to_owned(),
-            "Warm-up or one burst: the earlier and the later half of the trial show it alike.".into(),
+            "Warm-up or one burst: both halves of the trial show it.".into(),
         ];
         if self.keys.is_some() && !self.is_artefact() {
-            ruled_out.push("Few keys in the load: so many are hashed more evenly than this.".into());
+            ruled_out.push("Few keys in the load: a hash spreads that many keys more evenly than this.".into());
         }
         ruled_out
     }
@@ -339,47 +339,51 @@ impl<'a> Case<'a> {
         let (word, name) = (self.kind.word(), &self.name);
         if self.is_artefact() {
             return format!(
-                "Let the load use as many different keys and clients as the real one, ten for each {word} at least, before \
-                 {name} is changed."
+                "Before you change {name}, let the load use as many different keys and clients as the real one, at \
+                 least ten for each {word}."
             );
         }
         if self.keys.is_some_and(|keys| self.has_hot_key(keys)) {
             return format!(
-                "One key makes {word} {} of {name} full: spread it over several (a suffix, a synthetic key), cache what is \
-                 asked for it, or give it a place of its own.",
+                "One key makes {word} {} of {name} full: spread it over several (a suffix, a synthetic key), cache the \
+                 responses for it, or give it a {word} of its own.",
                 self.hot()
             );
         }
         match self.kind {
             Kind::Partition | Kind::Topic => format!(
-                "Choose a partition key for {name} that has many values and is asked for evenly, or add a suffix to the one it \
-                 has, and look which values are in {word} {} now.",
+                "Choose a partition key for {name} that has many values with an even load, or add a suffix to the \
+                 present key, and check which values are in {word} {} now.",
                 self.hot()
             ),
             Kind::Replica | Kind::Server => format!(
-                "Balance {name} by request and not by connection or client (least requests, or a hash of something that \
-                 differs more), let connections be renewed now and then, and look for sticky sessions and weights."
+                "Balance {name} by request and not by connection or client (least requests, or a hash of something \
+                 that differs more), renew connections now and then, and check for sticky sessions and weights."
             ),
         }
     }
 
     fn caveats(&self) -> Vec<String> {
-        let mut caveats = vec!["Weights that are set on purpose look the same.".to_owned()];
+        let mut caveats = vec!["Intentional weights look the same.".to_owned()];
         if self.is_artefact() {
             caveats.push(format!(
-                "A test artefact: so few keys over {} {}s often fall so unevenly by chance, and more would not.",
+                "A test artefact: that few keys over {} {}s are often this uneven by chance, and more keys would not \
+                 be.",
                 self.places.len(),
                 self.kind.word()
             ));
         }
         if self.keys.is_none() {
             caveats.push(
-                "The traces do not record what was asked for: whether the load has enough different keys is not known."
+                "The traces do not record the keys, so it is not known whether the load has enough different ones."
                     .into(),
             );
         }
         if self.visits.is_empty() {
-            caveats.push("No span says which partition it went to: counted is what each one spent.".into());
+            caveats.push(
+                "No span shows which partition it went to, so the consumption of each partition is counted instead."
+                    .into(),
+            );
         }
         caveats
     }
@@ -507,7 +511,7 @@ mod tests {
         assert_eq!((finding.resource.as_str(), finding.operation.as_deref()), ("store", Some("GET /owner")));
         assert!((finding.cost_share - 2.0 / 3.0).abs() < 1e-9, "{}", finding.cost_share);
         assert_eq!((finding.confidence, finding.exemplars.len()), (Confidence::High, 3));
-        assert_eq!(finding.reasons[1], "It uses 85 % of what it may in the mean, the others 15 %.");
+        assert_eq!(finding.reasons[1], "It uses 85 % of its limit on average, the others 15 %.");
     }
 
     #[test]
@@ -548,7 +552,7 @@ mod tests {
         assert!(one[0].title.ends_with("; the load has 1 key only"), "{}", one[0].title);
         let few = detect(with_readings(trial(traces(200, |n| look_up(uneven(n), uneven(n), 5.0))), hot));
         assert_eq!((few.len(), few[0].confidence), (1, Confidence::Low));
-        assert!(few[0].advice.starts_with("Let the load use as many different keys"));
+        assert!(few[0].advice.contains("let the load use as many different keys"));
     }
 
     #[test]

@@ -277,17 +277,17 @@ impl Gap<'_> {
         );
         let service = self.service;
         let sign = match &self.sign {
-            Sign::Metric(name) => format!("{service} reports {name}, so it asks a database, and no span shows that."),
+            Sign::Metric(name) => format!("{service} reports {name}, so it uses a database, and no span shows that."),
             Sign::Other(name) => format!("{name} of {service} has database spans, this operation has none."),
             Sign::Database(name) => format!("{name} ran, and no service sent a database span."),
             Sign::Busy { service, cpu_ns } => format!(
                 "{service} ran and used {} of processor time for each of these requests, and no span shows a call to it.",
                 units::duration(*cpu_ns)
             ),
-            Sign::Silent => "It was started by this experiment, and no span of it is in any trace.".into(),
-            Sign::Torn => "It sends spans, but they begin traces instead of joining those of its callers.".into(),
+            Sign::Silent => "This experiment started it, and no trace has a span of it.".into(),
+            Sign::Torn => "It sends spans, but they start new traces instead of joining those of its callers.".into(),
             Sign::Grown { from_ns, light, heavy } => format!(
-                "It grows with the load, as what waits in a queue does: {} with {}, {} with {}.",
+                "It grows with the load, as a wait in a queue does: {} with {}, {} with {}.",
                 units::duration(*from_ns),
                 light.demand(),
                 units::duration(self.time_ns),
@@ -299,7 +299,7 @@ impl Gap<'_> {
 
     fn numbers(&self) -> Vec<Figure> {
         vec![
-            Figure::new("time that is not to be seen into, median", self.time_ns, "ns"),
+            Figure::new("time without a span, median", self.time_ns, "ns"),
             Figure::new("latency, median", self.latency_ns, "ns"),
             Figure::new("processor time per request", self.cpu_ns, "ns"),
             Figure::new("requests looked at", self.requests as f64, ""),
@@ -312,13 +312,13 @@ impl Gap<'_> {
             Some(callee) => format!("Work of {callee}: its processor time is {cpu} for each of these requests."),
             None => format!("Work: processor time explains {cpu} of each request at most."),
         };
-        vec![work, "Another finding: none says what this operation waits for.".into()]
+        vec![work, "Another finding: no other finding explains what this operation waits for.".into()]
     }
 
     fn advice(&self) -> String {
         match (&self.sign, self.callee) {
             (Sign::Torn, Some(callee)) => format!(
-                "Let the trace context (the header traceparent) through to {callee}: look at proxies in between, at clients \
+                "Forward the trace context (the header traceparent) to {callee}: check proxies in between, at clients \
                  that are not instrumented, and at the propagators that both sides are set to. Then run this again."
             ),
             (Sign::Busy { service, .. }, None) => format!(
@@ -413,7 +413,7 @@ mod tests {
     fn a_time_that_grows_with_the_load() {
         let found = only(trial(&orders(8.0), &orders(120.0), 0.02));
         let grown =
-            "It grows with the load, as what waits in a queue does: 8.00 ms with 2 users, 120 ms with 20 users.";
+            "It grows with the load, as a wait in a queue does: 8.00 ms with 2 users, 120 ms with 20 users.";
         assert_eq!(found.reasons[1], grown);
         assert!(found.period.is_some_and(|period| period.label.contains("20 users")));
         assert!(found.advice.contains("a connection of a pool, a lock"), "{}", found.advice);

@@ -220,9 +220,9 @@ impl<'a> Case<'a> {
                 Figure::new("queries in each request, median", p50 as f64, ""),
                 Figure::new("queries in each request, smallest", min as f64, ""),
                 Figure::new("queries in each request, largest", max as f64, ""),
-                Figure::new("time in them, median", self.busy_ns(), "ns"),
+                Figure::new("time of these queries, median", self.busy_ns(), "ns"),
                 Figure::new(
-                    "time in them and between them, median",
+                    "time of these queries and of the gaps between them, median",
                     self.median(|s| s.repetition.cost_ns as f64),
                     "ns",
                 ),
@@ -233,8 +233,8 @@ impl<'a> Case<'a> {
             exemplars: self.seen.iter().take(EXEMPLARS_MAX).map(Sighting::exemplar).collect(),
             ruled_out: self.ruled_out(),
             falsified_by: format!(
-                "The rows are fetched together and {} is as slow as before, or its traces still hold about {p50} of these \
-                 queries.",
+                "The rows are fetched together and {} is as slow as before, or its traces still contain about {p50} of \
+                 these queries.",
                 self.operation
             ),
             advice: self.advice(),
@@ -260,19 +260,20 @@ impl<'a> Case<'a> {
     fn reasons(&self) -> Vec<String> {
         let (min, p50, max) = self.counts();
         let mut reasons = vec![format!(
-            "{} of the traces of {} that ask a database show it ({} traces): after another query, {p50} of one shape follow under one parent.",
+            "{} of the traces of {} that query a database show it ({} traces): after another query, {p50} queries of \
+             one shape follow under one parent.",
             units::percent(self.trace_share),
             self.operation,
             self.seen.len(),
         )];
         if max > min {
             reasons.push(format!(
-                "Their number differs from request to request, from {min} to {max}, as it does when it follows the rows \
-                 of an earlier answer."
+                "Their number differs from request to request, from {min} to {max}, as it does when it depends on the \
+                 rows of an earlier result."
             ));
         }
         if self.values_differ() {
-            reasons.push("Each asks with other values.".into());
+            reasons.push("Each has different values.".into());
         }
         reasons
             .push(format!("They are {} of all queries in the traces of this trial.", units::percent(self.query_share)));
@@ -305,10 +306,10 @@ impl<'a> Case<'a> {
                 "Connections, pools and transactions: {} such spans in these traces, none counted as a query.",
                 units::count(housekeeping as u64)
             ),
-            "Pages and batches: the statement has no offset, no cursor, no list of several values.".into(),
+            "Pages and batches: the statement has no offset, no cursor and no list of several values.".into(),
         ];
         if self.values_differ() {
-            ruled_out.push("The same question again: the values differ.".into());
+            ruled_out.push("The same query repeated: the values differ.".into());
         }
         ruled_out
     }
@@ -323,27 +324,28 @@ impl<'a> Case<'a> {
             );
         }
         format!(
-            "{place}, replace the repeated `{statement}` by one query for all rows: a JOIN with the query before it, or one \
-             look-up with an IN list of the keys. With an object-relational mapper ask for eager loading: SQLAlchemy \
-             selectinload, JPA @EntityGraph or JOIN FETCH, Rails includes, Django prefetch_related; with GraphQL a \
-             dataloader."
+            "{place}, replace the repeated `{statement}` by one query for all rows: a JOIN with the query before it, \
+             or one look-up with an IN list of the keys. With an object-relational mapper, use eager loading: \
+             SQLAlchemy selectinload, JPA @EntityGraph or JOIN FETCH, Rails includes, Django prefetch_related; with \
+             GraphQL a dataloader."
         )
     }
 
     fn caveats(&self) -> Vec<String> {
         let query = self.example();
         let mut caveats =
-            vec!["The query that replaces these takes time too, so not all of the cost can be gained.".into()];
+            vec!["The query that replaces these takes time too, so not all of the cost can be saved.".into()];
         if !self.values_differ() {
-            caveats
-                .push("The traces do not record the values of the queries, so that they differ is not shown.".into());
+            caveats.push(
+                "The traces do not record the values of the queries, so it is not shown that they differ.".into(),
+            );
         }
         if query.span.facts.db_query.is_none() {
             caveats.push("The traces carry summaries of the queries, not their text.".into());
         }
         if query.shape.values_max == 1 {
             caveats
-                .push("An instrumentation that shortens lists of values could hide a batch in this statement.".into());
+                .push("If the instrumentation shortens lists of values, this statement may be a batch.".into());
         }
         caveats
     }
@@ -437,7 +439,7 @@ mod tests {
             detect((0..100).map(|number| if number % 10 < asking_of_ten { asking(number) } else { cached(number) }))
         };
         assert_eq!((mixed(1).len(), mixed(10).len()), (1, 1));
-        assert!(mixed(1)[0].reasons[0].starts_with("100 % of the traces of GET /orders that ask a database show it"));
+        assert!(mixed(1)[0].reasons[0].starts_with("100 % of the traces of GET /orders that query a database show it"));
         let rare = detect((0..100).map(|number| if number % 33 == 0 { asking(number) } else { cached(number) }));
         assert_eq!(rare, [], "few enough do not matter");
     }

@@ -52,7 +52,8 @@ fn finding(detector: &NotSteady, reading: &Reading<'_>, found: &[Unsteady<'_>], 
     let is_beyond = is_beyond_capacity(worst);
     if is_beyond {
         reasons.push(format!(
-            "More is asked for than is answered ({} offered, {} answered), so the queue grows for as long as the load lasts.",
+            "More requests are offered than completed ({} offered, {} completed), so the queue grows for as long as \
+             the load lasts.",
             units::rate(interval.offered.unwrap_or(0.0)),
             units::rate(interval.rate)
         ));
@@ -62,14 +63,14 @@ fn finding(detector: &NotSteady, reading: &Reading<'_>, found: &[Unsteady<'_>], 
         title: title(worst),
         resource: EXPERIMENT.into(),
         cost_share: worst.share.min(1.0),
-        cost_of: format!("of the {} in {}, by which it changes", name(worst.quantity), interval.label),
+        cost_of: format!("of the {} in {}: the size of the change", name(worst.quantity), interval.label),
         confidence: if is_invalid { Confidence::High } else { Confidence::Medium },
         reasons,
         numbers: of_window.flat_map(figures).collect(),
         ruled_out: vec![
-            "Noise: the interval of the change leaves out zero, widened for the number of windows looked at."
+            "Noise: the confidence interval of the change, widened for the number of windows, does not include zero."
                 .to_owned(),
-            "A single peak: a trend must go one way over ten blocks, a wave must come again.".to_owned(),
+            "A single peak: a trend must go one way over ten blocks, and a wave must repeat.".to_owned(),
         ],
         falsified_by: "The same load for twice as long gives the same means in its first and its second half.".into(),
         advice: advice(worst, is_beyond),
@@ -116,8 +117,8 @@ fn told(one: &Unsteady<'_>) -> String {
     let shown = |value| shown(one.quantity, value);
     match one.unrest {
         Unrest::Trend { first, second, z } => format!(
-            "In {label} {what} goes from {} in the first half to {} in the second; Mann and Kendall's test sees the trend at \
-             {} standard deviations.",
+            "In {label} {what} goes from {} in the first half to {} in the second; the Mann-Kendall test shows the \
+             trend at {} standard deviations.",
             shown(first),
             shown(second),
             units::number(z.abs())
@@ -141,7 +142,7 @@ fn others(found: &[Unsteady<'_>], worst: &Unsteady<'_>) -> Option<String> {
         .map(|other| other.interval.label.as_str())
         .collect();
     labels.dedup();
-    (!labels.is_empty()).then(|| format!("The same is seen, less strongly, in {}.", labels.join(", ")))
+    (!labels.is_empty()).then(|| format!("It also shows, less strongly, in {}.", labels.join(", ")))
 }
 
 fn is_beyond_capacity(worst: &Unsteady<'_>) -> bool {
@@ -177,20 +178,20 @@ fn figures(one: &Unsteady<'_>) -> Vec<Figure> {
 
 fn advice(worst: &Unsteady<'_>, is_beyond: bool) -> String {
     match worst.unrest {
-        _ if is_beyond => "Read its throughput, which is what the system carries, and not its latency, which grows with the \
-                           length of the load; offer less to see a latency that means something."
+        _ if is_beyond => "Read its throughput, which is what the system carries, and not its latency, which grows \
+                           with the length of the load; offer less load to measure a meaningful latency."
             .into(),
         Unrest::Start { seconds, .. } => {
             format!("Make the warm-up at least {seconds} s longer, or the step, if its start is part of each step.")
         }
         Unrest::Trend { .. } => {
-            "Find out what goes on changing (caches that fill, data that grows, memory that leaks, a queue that builds up), \
-             make the warm-up and the window longer, and compare only windows that have settled."
+            "Find out what keeps changing (caches that fill, data that grows, memory that leaks, a queue that builds \
+             up), make the warm-up and the window longer, and compare only windows that have settled."
                 .into()
         }
         Unrest::Wave { seconds, .. } => format!(
-            "Make the window ten times that long ({} s), and look for what comes every {seconds} s: garbage collection, \
-             checkpoints, scheduled work, autoscaling.",
+            "Make the window ten times that long ({} s), and look for periodic work every {seconds} s: garbage \
+             collection, checkpoints, scheduled work, autoscaling.",
             10 * seconds
         ),
     }

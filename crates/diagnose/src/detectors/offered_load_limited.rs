@@ -97,7 +97,11 @@ fn of_steps(detector: &OfferedLoadLimited, reading: &Reading<'_>) -> Option<Find
                 units::duration(heaviest.service_ns)
             ),
             room.told(),
-            format!("The busiest service, {}, used {} of the CPU it may or can use.", busiest.0, units::percent(busiest.1)),
+            format!(
+                "The busiest service, {}, used {} of the CPU available to it.",
+                busiest.0,
+                units::percent(busiest.1)
+            ),
         ],
         numbers: vec![
             Figure::new("throughput under the heaviest load", heaviest.rate, "/s"),
@@ -190,21 +194,21 @@ impl Room {
     /// The share, and what it is one of.
     fn share(self) -> (f64, &'static str) {
         match self {
-            Room::Thinking(share) => (share.min(1.0), "of the users, who think at any time"),
-            Room::Answered(share) => (share.min(1.0), "of what the load offers, which is answered"),
+            Room::Thinking(share) => (share.min(1.0), "of the users, who are thinking at any time"),
+            Room::Answered(share) => (share.min(1.0), "of the offered load, which is completed"),
         }
     }
 
     fn told(self) -> String {
         match self {
             Room::Thinking(share) => format!(
-                "At any time at least {} of the users think and ask nothing (Little's law: users less throughput × latency), so \
-                 that if requests took no time at all throughput would grow by no more than {}.",
+                "At any time at least {} of the users think and send no request (Little's law: users less throughput × \
+                 latency), so throughput would grow by no more than {} if requests took no time at all.",
                 units::percent(share),
                 units::percent(1.0 / share - 1.0)
             ),
             Room::Answered(share) => {
-                format!("At least {} of the arrivals that the load offers are answered.", units::percent(share))
+                format!("At least {} of the arrivals that the load offers are completed.", units::percent(share))
             }
         }
     }
@@ -392,7 +396,7 @@ mod tests {
         let findings = in_trial(steps([(100, 10.0, 90.0), (200, 20.0, 91.0)]));
         let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
         assert_eq!(finding.title, "the offered load ended at 200 users, below any limit, so the capacity is unknown");
-        assert_eq!(finding.reasons[2], "The busiest service, shop, used 20 % of the CPU it may or can use.");
+        assert_eq!(finding.reasons[2], "The busiest service, shop, used 20 % of the CPU available to it.");
         let open = [50.0, 100.0, 200.0].into_iter().fold(TrialBuilder::new("a"), |trial, rate| {
             trial.arrivals(20, rate, Load { vus: 1, rate, latency_ms: 10.0 })
         });

@@ -135,14 +135,12 @@ impl<'a> Case<'a> {
             numbers: self.numbers(),
             exemplars: failures.shown.iter().map(|(trace, span)| exemplar(trace, [*span])).collect(),
             ruled_out: vec![
-                "Failures that are usual: no more failed in a second than in the worst of those before, or the load would \
-                 count as well."
-                    .into(),
+                "Usual failures: as many failures in a second as in the worst second before are tolerated.".into(),
             ],
-            falsified_by: format!("As many requests fail in the same load while {} stays up.", self.name()),
+            falsified_by: format!("As many requests fail under the same load while {} stays up.", self.name()),
             advice: self.advice(),
             caveats: vec![
-                "Means over the whole window hold this time. Times are counted in whole seconds of the load.".into(),
+                "Means over the whole window include this time. Times are in whole seconds of the load.".into(),
             ],
             period: period_of(self.trial(), first.from_ns, last.came.until_ns),
             ..detector.finding()
@@ -187,7 +185,7 @@ impl<'a> Case<'a> {
     fn reasons(&self, failures: &Failures<'_>) -> Vec<String> {
         let mut reasons: Vec<String> = self.spells.iter().take(TOLD_MAX).map(|spell| self.told(spell)).collect();
         if self.spells.len() > TOLD_MAX {
-            reasons.push(format!("And {} times more.", self.spells.len() - TOLD_MAX));
+            reasons.push(format!("And {} more times.", self.spells.len() - TOLD_MAX));
         }
         reasons.extend(failures.share().map(|share| {
             format!("Of the failed calls in the traces of that time, {} went to it.", units::percent(share))
@@ -236,13 +234,13 @@ impl<'a> Case<'a> {
         let service = self.service;
         let replicas = self.trial().services.iter().filter(|instance| instance.service == service).count();
         let stand_in = if replicas > 1 {
-            format!("Let whoever asks {service} pass to another replica when one cannot be reached.")
+            format!("Let callers of {service} fail over to another replica when one cannot be reached.")
         } else {
-            format!("{service} has one replica: a second one, or one that takes over, is asked meanwhile.")
+            format!("{service} has one replica: add a second one, or a standby that takes over.")
         };
         format!(
-            "{stand_in} Say at once that it is not there rather than wait, repeat what may be repeated, and look whether those \
-             who ask connect again as soon as it runs."
+            "{stand_in} Fail fast instead of waiting, retry what is safe to retry, and check that callers reconnect as \
+             soon as it runs."
         )
     }
 }

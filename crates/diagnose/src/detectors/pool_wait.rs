@@ -239,8 +239,8 @@ impl<'a> Case<'a> {
                 .collect(),
             ruled_out: self.ruled_out(),
             falsified_by: format!(
-                "With twice as many connections {operation} waits as long for one as before, or its queries slow down by \
-                 as much."
+                "With twice as many connections, {operation} waits as long for one as before, or its queries slow down \
+                 by as much."
             ),
             advice: self.advice(metrics),
             caveats: self.caveats(),
@@ -265,18 +265,18 @@ impl<'a> Case<'a> {
         let share = units::percent(self.wait_share());
         let mut reasons = vec![match self.sign {
             Sign::Both | Sign::Spans => format!(
-                "Spans of the pool take {share} of the time of {}, while no other call of the request is under way.",
+                "Spans of the pool take {share} of the time of {}, with no other call of the request in progress.",
                 self.operation
             ),
             Sign::Times | Sign::State => format!(
-                "Before its queries, {} passes {share} of its time with no call under way, and the pool says that requests \
-                 wait.",
+                "Before its queries, {} spends {share} of its time with no call in progress, and the pool reports that \
+                 requests wait.",
                 self.operation
             ),
         }];
         reasons.extend(metrics.wait_ns.map(|ns| format!("The pool reports a mean wait of {}.", units::duration(ns))));
         reasons.extend(metrics.pending.filter(|readings| readings.share > 0.0).map(|readings| {
-            format!("Somebody waits in {} of the pool's {} readings.", units::percent(readings.share), readings.count)
+            format!("Requests wait in {} of the pool's {} readings.", units::percent(readings.share), readings.count)
         }));
         if let (Some(full), Some(max)) = (metrics.full.filter(|readings| readings.share > 0.0), metrics.max) {
             reasons.push(format!(
@@ -314,10 +314,13 @@ impl<'a> Case<'a> {
         )];
         ruled_out.push(match self.sign {
             Sign::Both | Sign::Spans => {
-                "Opening connections: what is opened below a span of the pool was taken off.".to_owned()
+                "Opening connections: the time in spans that open them, below a span of the pool, was subtracted."
+                    .to_owned()
             }
-            Sign::Times => "Work of the program before a query: no more than the pool reports was counted.".to_owned(),
-            Sign::State => "A gap alone makes no finding: the pool says that requests wait.".to_owned(),
+            Sign::Times => {
+                "Work of the program before a query: no more time was counted than the pool reports.".to_owned()
+            }
+            Sign::State => "A gap without a wait: the pool reports that requests wait.".to_owned(),
         });
         ruled_out
     }
@@ -339,38 +342,38 @@ impl<'a> Case<'a> {
         let held_ns = self.held_ns();
         let held = if held_ns > self.query_ns() {
             format!(
-                "Between its queries it calls other services for {}: give the connection back before that. ",
+                "Between its queries it calls other services for {}: return the connection before that. ",
                 units::duration(held_ns)
             )
         } else {
             match metrics.use_ns.filter(|use_ns| *use_ns > 2.0 * self.query_ns().max(1.0)) {
                 Some(use_ns) => format!(
-                    "A connection is held for {} while queries take {}: give it back before remote calls and other work, and \
-                     keep transactions short. ",
+                    "A connection is held for {} while queries take {}: return it before remote calls and other work, \
+                     and keep transactions short. ",
                     units::duration(use_ns),
                     units::duration(self.query_ns())
                 ),
                 None => {
-                    "Take one connection for a request, give it back before remote calls, keep transactions short. "
+                    "Take one connection per request, return it before remote calls, and keep transactions short. "
                         .into()
                 }
             }
         };
         format!(
-            "{held}If that does not suffice, let the pool of {service} be larger{size}, as far as the database works on so \
+            "{held}If that is not enough, make the pool of {service} larger{size}, as far as the database can run that \
              many queries at once: all replicas together must stay below its own limit."
         )
     }
 
     fn caveats(&self) -> Vec<String> {
         let mut caveats = vec![
-            "More connections bring more queries at once: what the database makes of them is not known.".to_owned(),
+            "More connections mean more queries at once: how the database copes with them is not known.".to_owned(),
         ];
         if self.sign == Sign::State {
-            caveats.push("How long requests wait is read from the gaps before queries: it is that at most.".into());
+            caveats.push("The wait is estimated from the gaps before queries: it is an upper limit.".into());
         }
         if self.sign == Sign::Spans {
-            caveats.push("No metric of the pool (pending requests, wait time) is there to agree.".into());
+            caveats.push("No pool metric (pending requests, wait time) confirms it.".into());
         }
         caveats
     }
@@ -455,7 +458,7 @@ mod tests {
         assert_eq!((finding.resource.as_str(), finding.confidence), ("shop", Confidence::Medium));
         assert!((finding.cost_share - 0.6).abs() < 0.01, "{}", finding.cost_share);
         assert_eq!((finding.exemplars.len(), finding.caveats.len()), (3, 2));
-        assert!(finding.advice.contains("let the pool of shop be larger"), "{}", finding.advice);
+        assert!(finding.advice.contains("make the pool of shop larger"), "{}", finding.advice);
     }
 
     #[test]
@@ -464,7 +467,7 @@ mod tests {
         let both = trial(|_| waiting(internal("pg-pool.connect"), 60.0)).series(PENDING, "shop", 0, pending);
         let findings = detect(both);
         assert_eq!(findings[0].confidence, Confidence::High);
-        assert!(findings[0].reasons[1].starts_with("Somebody waits in 75 % of"), "{:?}", findings[0].reasons);
+        assert!(findings[0].reasons[1].starts_with("Requests wait in 75 % of"), "{:?}", findings[0].reasons);
     }
 
     #[test]

@@ -215,7 +215,7 @@ impl<'a> Case<'a> {
             resource: store.clone(),
             cost_share: (fullest.full_seconds(self.full_share()) / fullest.seconds()).min(1.0),
             cost_of: format!(
-                "of the time, in which a partition spends {} or more of what it may",
+                "of the time, in which a partition uses {} or more of its provisioned rate",
                 units::percent(self.full_share())
             ),
             confidence: self.confidence(),
@@ -223,10 +223,10 @@ impl<'a> Case<'a> {
             numbers: self.numbers(),
             exemplars: self.exemplars(start_ns, end_ns),
             ruled_out: vec![
-                "A single full second: what the fullest seconds spent is left out of the figure in the title.".into(),
-                "Refusals that nobody waits for: with these alone nothing would be said.".into(),
+                "A single full second: the figure in the title leaves out the fullest seconds.".into(),
+                "Rejections without a wait: they alone do not make a finding.".into(),
             ],
-            falsified_by: format!("{store} is asked for a quarter more and still refuses nothing."),
+            falsified_by: format!("The demand on {store} grows by a quarter and it still rejects nothing."),
             advice: self.advice(),
             caveats: self.caveats(),
             period: period_of(self.reading.trial, start_ns, end_ns),
@@ -246,8 +246,8 @@ impl<'a> Case<'a> {
         let (fullest, top_share) = (self.fullest(), self.reading.thresholds.provisioned_top_share);
         vec![
             format!(
-                "Partition {} spends more than {} of its {} units in {} of the time, and at most {} in any second that was \
-                 read.",
+                "Partition {} uses more than {} of its {} units in {} of the time, and at most {} in any second that \
+                 was read.",
                 fullest.name,
                 units::percent(self.top()),
                 units::number(fullest.provisioned),
@@ -261,9 +261,9 @@ impl<'a> Case<'a> {
                 self.partitions.len()
             ),
             if self.refused > 0.0 {
-                format!("It refused {} attempts in these seconds.", units::count(self.refused.round() as u64))
+                format!("It rejected {} attempts in these seconds.", units::count(self.refused.round() as u64))
             } else {
-                "Nothing is refused yet: the next users, or another burst, meet the limit.".into()
+                "No calls are rejected yet: more users, or another burst, will reach the limit.".into()
             },
         ]
     }
@@ -271,10 +271,10 @@ impl<'a> Case<'a> {
     fn numbers(&self) -> Vec<Figure> {
         let fullest = self.fullest();
         vec![
-            Figure::new("of the provisioned rate, at the top", self.top() * 100.0, "%"),
-            Figure::new("of the provisioned rate, most in a second", fullest.peak() * 100.0, "%"),
-            Figure::new("of the provisioned rate, mean", fullest.mean() * 100.0, "%"),
-            Figure::new("provisioned for each partition", fullest.provisioned, "{RU}/s"),
+            Figure::new("share of the provisioned rate, at the top", self.top() * 100.0, "%"),
+            Figure::new("share of the provisioned rate, highest second", fullest.peak() * 100.0, "%"),
+            Figure::new("share of the provisioned rate, mean", fullest.mean() * 100.0, "%"),
+            Figure::new("provisioned per partition", fullest.provisioned, "{RU}/s"),
             Figure::new("seconds as full", fullest.full_seconds(self.full_share()), "s"),
             Figure::new("partitions as full", self.full_partitions() as f64, ""),
             Figure::new("partitions", self.partitions.len() as f64, ""),
@@ -297,9 +297,9 @@ impl<'a> Case<'a> {
         let store = &self.store;
         let few = self.full_partitions() * 2 <= self.partitions.len() && self.partitions.len() > 1;
         let where_to = if few {
-            "choose a partition key that spreads the load: most partitions have room"
+            "choose a partition key that spreads the load: most partitions have capacity left"
         } else {
-            "provision more before the load grows"
+            "provision more throughput before the load grows"
         };
         format!(
             "For {store}, {where_to}; or spend less in each request, by a query that names its partition, an index, fewer \
@@ -308,16 +308,16 @@ impl<'a> Case<'a> {
     }
 
     fn caveats(&self) -> Vec<String> {
-        let mut caveats = vec!["Whether the limit is there on purpose, for a budget, no series tells.".to_owned()];
+        let mut caveats = vec!["The series do not show whether the limit is intentional, for a budget.".to_owned()];
         if !self.is_close() {
             caveats.push(format!(
-                "Readings are {} apart: the seconds in between may be fuller than their mean.",
+                "Readings are {} apart: single seconds in between may be fuller than their mean.",
                 units::duration(self.step() * NS)
             ));
         }
         if !self.fullest().is_fixed {
             caveats.push(
-                "What is provisioned changed during the trial (autoscale): compared is the most that it was.".into(),
+                "The provisioned throughput changed during the trial (autoscale); its highest value is compared.".into(),
             );
         }
         caveats

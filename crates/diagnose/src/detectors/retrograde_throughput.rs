@@ -48,7 +48,7 @@ fn finding(detector: &RetrogradeThroughput, reading: &Reading<'_>, fall: &Fall<'
     let mut reasons = vec![drop(fall)];
     reasons.extend(growing.iter().map(|grown| grown.text.clone()));
     reasons.extend(fall.back.as_ref().map(|back| {
-        format!("It is the load and not time: later, with less load again, throughput came back to {}.", back.told())
+        format!("The cause is the load, not time: later, with less load again, throughput returned to {}.", back.told())
     }));
     reasons.extend(law(fall));
     let resource = growing.iter().find_map(|grown| grown.resource.clone()).unwrap_or_else(|| entry(reading));
@@ -106,7 +106,7 @@ fn errors(fall: &Fall<'_>) -> Option<Grown> {
     (now - before >= SHARE_GROWTH_MIN).then(|| Grown {
         text: format!("Failed requests grow from {} to {}.", units::percent(before), units::percent(now)),
         resource: None,
-        advice: "Find out which call fails first; work that ends in a failure is done for nothing.".into(),
+        advice: "Find out which call fails first; work that ends in a failure is wasted.".into(),
     })
 }
 
@@ -136,12 +136,12 @@ fn refusals(reading: &Reading<'_>, fall: &Fall<'_>) -> Option<Grown> {
     let (before, now) = (share(worst, peak), share(worst, last));
     (now - before >= SHARE_GROWTH_MIN).then(|| Grown {
         text: format!(
-            "Refusals (status 429) of {worst} grow from {} to {} of its calls.",
+            "Rejections (status 429) by {worst} grow from {} to {} of its calls.",
             units::percent(before),
             units::percent(now)
         ),
         resource: None,
-        advice: format!("Ask less of {worst} for each request, or provision more; a refused call is asked again."),
+        advice: format!("Send less to {worst} for each request, or provision more; a rejected call is retried."),
     })
 }
 
@@ -157,10 +157,10 @@ fn processors(reading: &Reading<'_>, fall: &Fall<'_>) -> Vec<Grown> {
             let cost = dearer.map_or_else(String::new, |(before, now)| {
                 format!(", and each request costs it {} of CPU, not {}", units::duration(now), units::duration(before))
             });
-            let text = format!("{service} uses {} of the CPU it may or can use{cost}.", units::percent(share));
+            let text = format!("{service} uses {} of the CPU available to it{cost}.", units::percent(share));
             let advice = format!(
-                "Take work out of the request in {service}, above all what grows with the requests under \
-                                  way: locks, garbage collection, retries, switches between threads."
+                "Take work out of the request in {service}, above all what grows with the requests under way: locks, \
+                 garbage collection, retries, context switches."
             );
             Some((share, Grown { text, resource: Some(service.to_owned()), advice }))
         })
@@ -173,14 +173,14 @@ fn waiting(fall: &Fall<'_>) -> Option<Grown> {
     let (peak, last) = (fall.peak.interval, fall.last.interval);
     (last.service_ns >= GROWTH_MIN * peak.service_ns && peak.service_ns > 0.0).then(|| Grown {
         text: format!(
-            "Requests take {} instead of {}: {} of them are under way at any time instead of {}.",
+            "Requests take {} instead of {}: {} of them are in progress at any time instead of {}.",
             units::duration(last.service_ns),
             units::duration(peak.service_ns),
             units::number(last.in_flight()),
             units::number(peak.in_flight())
         ),
         resource: None,
-        advice: "Look at where the longer time passes in the slowest traces of the two loads.".into(),
+        advice: "Compare where the slowest traces of the two loads spend their time.".into(),
     })
 }
 
@@ -228,7 +228,8 @@ fn numbers(fall: &Fall<'_>) -> Vec<Figure> {
 
 fn ruled_out(fall: &Fall<'_>) -> Vec<String> {
     let mut ruled_out = vec![
-        "Noise: the interval of the loss leaves out zero, widened for the choice of the best level.".to_owned(),
+        "Noise: the confidence interval of the loss, widened for the choice of the best level, does not include zero."
+            .to_owned(),
         "The start of a step: the loss holds in the second half of the heaviest one.".to_owned(),
         "The load generator: it had CPU to spare, and its requests left in time.".to_owned(),
         "A drift over time: within the levels throughput does not fall as it does between them.".to_owned(),
@@ -241,8 +242,8 @@ fn ruled_out(fall: &Fall<'_>) -> Vec<String> {
 
 fn advice(fall: &Fall<'_>, growing: &[Grown]) -> String {
     let bound = format!(
-        "Let no more than about {} requests into the system at a time (a bounded pool, or a limit where the load enters), \
-         so that more load waits outside instead of costing throughput.",
+        "Admit no more than about {} requests to the system at a time (a bounded pool, or a limit at the entrance), so \
+         that more load waits outside instead of costing throughput.",
         units::number(fall.peak.interval.in_flight().max(1.0).ceil())
     );
     let first = growing.first().map_or_else(String::new, |grown| format!("{} ", grown.advice));
@@ -253,7 +254,7 @@ fn caveats(fall: &Fall<'_>) -> Vec<String> {
     let mut caveats = Vec::new();
     if fall.back.is_none() {
         caveats.push(
-            "The load only grew: a level with fewer users after the heaviest would show whether the throughput comes back."
+            "The load only grew: a level with fewer users after the heaviest would show whether throughput recovers."
                 .to_owned(),
         );
     }
@@ -338,7 +339,7 @@ mod tests {
         assert_eq!(findings[0].resource, "shop");
         assert!(
             findings[0].reasons[1]
-                .starts_with("shop uses 99 % of the CPU it may or can use, and each request costs it 12.4 ms of CPU"),
+                .starts_with("shop uses 99 % of the CPU available to it, and each request costs it 12.4 ms of CPU"),
             "{:?}",
             findings[0].reasons
         );
@@ -347,7 +348,7 @@ mod tests {
         let refused = |second: u32| if second >= 25 { 40.0 } else { 0.0 };
         counted.calls = vec![store_calls("query", (0..35).map(|second| (100.0, refused(second), 100.0)))];
         let findings = detect(levels(&[(4, 100.0), (8, 120.0), (16, 80.0)]).operation(counted));
-        assert!(findings[0].reasons[1].contains("Refusals (status 429) of azure.cosmosdb grow from 0 % to 29 %"));
+        assert!(findings[0].reasons[1].contains("Rejections (status 429) by azure.cosmosdb grow from 0 % to 29 %"));
         assert_eq!(findings[0].resource, WHOLE);
     }
 

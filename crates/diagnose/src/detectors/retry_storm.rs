@@ -271,11 +271,11 @@ impl<'a> Case<'a> {
                 .collect(),
             ruled_out: vec![
                 "Hedged calls: each attempt began after the one before it had failed.".into(),
-                "Polling: attempts that got an answer, or one that the caller is at fault, do not count.".into(),
-                "Throttling with back-off: attempts that were refused and waited do not count.".into(),
+                "Polling: attempts that succeeded, or failed because of the caller, do not count.".into(),
+                "Throttling with back-off: attempts that were rejected and then waited do not count.".into(),
             ],
             falsified_by: format!(
-                "With retries switched off in {service}, {callee} gets as many requests in that time as before."
+                "With retries switched off in {service}, {callee} receives as many requests in that time as before."
             ),
             advice: self.advice(&callee),
             caveats: self.caveats(&callee),
@@ -299,8 +299,8 @@ impl<'a> Case<'a> {
 
     fn reasons(&self, callee: &str) -> Vec<String> {
         let mut reasons = vec![format!(
-            "{} of {} makes {} attempts for each call of one kind there, {} in the calm part of the trial ({} and {} calls \
-             in the traces).",
+            "{} of {} makes {} attempts for each of these calls, {} in the calm part of the trial ({} and {} calls in \
+             the traces).",
             self.operation,
             self.service,
             units::number(self.storm.amplification()),
@@ -312,7 +312,7 @@ impl<'a> Case<'a> {
             let layers: Vec<String> =
                 self.layers.iter().map(|(service, factor)| format!("{service} {}", units::times(*factor))).collect();
             reasons.push(format!(
-                "Below it others try again as well ({}): what lies last is asked {} for one call.",
+                "Services below it retry as well ({}): the last of them is called {} for one call.",
                 layers.join(", "),
                 units::times(self.amplification())
             ));
@@ -324,7 +324,7 @@ impl<'a> Case<'a> {
         let (fine_ns, failed_ns) = self.lengths_ns;
         if failed_ns > 0.0 && fine_ns > 0.0 {
             reasons.push(format!(
-                "A failed attempt keeps {callee} and its caller for {} (median), a calm one for {}.",
+                "A failed attempt occupies {callee} and its caller for {} (median), one in the calm part for {}.",
                 units::duration(failed_ns),
                 units::duration(fine_ns)
             ));
@@ -334,10 +334,10 @@ impl<'a> Case<'a> {
 
     fn numbers(&self) -> Vec<Figure> {
         let mut numbers = vec![
-            Figure::new("attempts for each call, in the storm", self.storm.amplification(), ""),
-            Figure::new("attempts for each call, in the calm", self.calm.amplification(), ""),
-            Figure::new("attempts for each call, all layers", self.amplification(), ""),
-            Figure::new("calls in the storm's traces", self.storm.seen as f64, ""),
+            Figure::new("attempts per call, while it fails", self.storm.amplification(), ""),
+            Figure::new("attempts per call, before", self.calm.amplification(), ""),
+            Figure::new("attempts per call, all layers", self.amplification(), ""),
+            Figure::new("calls in these traces", self.storm.seen as f64, ""),
             Figure::new("failed attempt, median", self.lengths_ns.1, "ns"),
         ];
         numbers.extend(self.failed_share().map(|share| Figure::new("attempts that failed", share * 100.0, "%")));
@@ -347,33 +347,35 @@ impl<'a> Case<'a> {
     fn advice(&self, callee: &str) -> String {
         if self.conflict_share() > 0.5 {
             return format!(
-                "Transactions meet: lock rows in one order everywhere, keep the transactions behind {} of {} short, with \
-                 nothing slow between their statements, and lock less (a finer key, a lower isolation level, an update that \
-                 adds instead of writing what was read). Wait a random time before a transaction begins again.",
+                "Transactions conflict: lock rows in one order everywhere, keep the transactions behind {} of {} \
+                 short, with nothing slow between their statements, and lock less (a finer key, a lower isolation \
+                 level, an update that adds instead of writing back a value that was read). Wait a random time before \
+                 a transaction is retried.",
                 self.operation, self.service
             );
         }
         let one_layer = if self.layers.is_empty() {
             String::new()
         } else {
-            "Try again in one layer only, the one closest to what fails. ".to_owned()
+            "Retry in one layer only, the one closest to the failing service. ".to_owned()
         };
         format!(
-            "{one_layer}In {}, give retries of calls to {callee} a budget (such as one retry for ten calls), wait between \
-             them with exponential back-off and jitter, and stop asking for a while when most attempts fail (a circuit \
-             breaker). Do not try again after a timeout that the caller above has given up on. Then look for what makes \
-             {callee} fail: retries only make it worse.",
+            "{one_layer}In {}, give retries of calls to {callee} a budget (such as one retry per ten calls), wait \
+             between them with exponential back-off and jitter, and stop calling for a while when most attempts fail \
+             (a circuit breaker). Do not retry once the caller above has timed out. Then find out why {callee} fails: \
+             retries only make it worse.",
             self.service
         )
     }
 
     fn caveats(&self, callee: &str) -> Vec<String> {
         let mut caveats = vec![format!(
-            "Why {callee} began to fail is another question: retries multiply a cause, they are rarely it."
+            "The finding does not show why {callee} began to fail: retries amplify a failure and rarely cause it."
         )];
         if self.failed_share().is_none() {
-            caveats
-                .push("The counts over all spans do not show these calls: it is read from the sampled traces.".into());
+            caveats.push(
+                "The counts over all spans do not include these calls: the figures are from the sampled traces.".into(),
+            );
         }
         caveats
     }
@@ -537,7 +539,7 @@ mod tests {
         assert_eq!(findings.len(), 1, "{findings:?}");
         assert_eq!(findings[0].resource, "shop");
         assert!((findings[0].numbers[2].value - 4.0).abs() < 1e-9, "{:?}", findings[0].numbers);
-        assert!(findings[0].advice.starts_with("Try again in one layer only"));
+        assert!(findings[0].advice.starts_with("Retry in one layer only"));
     }
 
     #[test]
@@ -592,7 +594,7 @@ mod tests {
         };
         let findings = detect(traces(failing("40P01")));
         assert_eq!(findings.len(), 1);
-        assert!(findings[0].advice.starts_with("Transactions meet: lock rows in one order"), "{}", findings[0].advice);
+        assert!(findings[0].advice.starts_with("Transactions conflict: lock rows in one"), "{}", findings[0].advice);
     }
 
     #[test]

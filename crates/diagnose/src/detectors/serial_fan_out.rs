@@ -299,15 +299,14 @@ impl<'a> Case<'a> {
             exemplars: self.seen.iter().take(EXEMPLARS_MAX).map(shown).collect(),
             ruled_out: self.ruled_out(is_spread),
             falsified_by: format!(
-                "The calls are made at once and {operation} is as slow as before, or a call turns out to need the answer of \
-                 the one before it."
+                "The calls are made in parallel and {operation} is as slow as before, or a call turns out to need the \
+                 response to the one before it."
             ),
             advice: self.advice(is_spread),
             caveats: vec![
-                "Calls at once ask as much of whoever answers as calls in turn, in less time: look at its limits first."
-                    .into(),
-                "They rarely all take their longest time at once, nor quite as little as alone: expect somewhat less than \
-                 the whole saving."
+                "Parallel calls put the same load on their destination in less time: check its limits first.".into(),
+                "They rarely all take their longest time together, and each may take longer than alone: expect \
+                 somewhat less than the whole saving."
                     .into(),
             ],
             ..detector.finding()
@@ -320,26 +319,27 @@ impl<'a> Case<'a> {
 
     fn reasons(&self, is_spread: bool) -> Vec<String> {
         let mut reasons = vec![format!(
-            "{} of the traces of {} show it ({} traces): {} calls of one kind under one parent, none under way with another.",
+            "{} of the traces of {} show it ({} traces): {} similar calls under one parent, no two of them at the same \
+             time.",
             units::percent(self.trace_share),
             self.operation,
             self.seen.len(),
             self.count()
         )];
         reasons.push(format!(
-            "Together they take {}, the longest of them {}: side by side they would save {}.",
+            "Together they take {}, the longest of them {}: in parallel they would save {}.",
             units::duration(self.median(|sighting| sighting.sum_ns)),
             units::duration(self.median(|sighting| sighting.longest_ns)),
             units::duration(self.saving_ns())
         ));
         if is_spread {
-            reasons.push("Each goes to another partition and asks the same.".into());
+            reasons.push("Each sends the same request to a different partition.".into());
         }
         let same = self.same_count_share();
         if same >= Thresholds::default().same_count_share {
             reasons.push(format!(
-                "Their number is the same in {} of these traces, as it is when it follows from the program and not from an \
-                 answer.",
+                "Their number is the same in {} of these traces, as it is when it depends on the program and not on a \
+                 response.",
                 units::percent(same)
             ));
         }
@@ -348,10 +348,10 @@ impl<'a> Case<'a> {
 
     fn numbers(&self) -> Vec<Figure> {
         vec![
-            Figure::new("calls one after another, median", self.count() as f64, ""),
-            Figure::new("time in them, median", self.median(|sighting| sighting.sum_ns), "ns"),
-            Figure::new("time in the longest, median", self.median(|sighting| sighting.longest_ns), "ns"),
-            Figure::new("saving at once, median", self.saving_ns(), "ns"),
+            Figure::new("sequential calls, median", self.count() as f64, ""),
+            Figure::new("time of these calls, median", self.median(|sighting| sighting.sum_ns), "ns"),
+            Figure::new("time of the longest call, median", self.median(|sighting| sighting.longest_ns), "ns"),
+            Figure::new("time saved in parallel, median", self.saving_ns(), "ns"),
             Figure::new("latency of the operation, median", self.latency_ns, "ns"),
             Figure::new("traces of the operation that show it", self.trace_share * 100.0, "%"),
         ]
@@ -364,17 +364,18 @@ impl<'a> Case<'a> {
 
     fn ruled_out(&self, is_spread: bool) -> Vec<String> {
         let mut ruled_out = vec![
-            "Attempts after a refusal or an error: they count as one call, and the waits between them are not counted."
+            "Attempts after a rejection or an error: they count as one call, and the waits between them are not \
+             counted."
                 .to_owned(),
         ];
         if self.example().query.is_some() {
-            ruled_out.push("Rows of an earlier answer (n-plus-one): the calls ask with the same values.".into());
-            ruled_out.push("A transaction: none was begun in these traces.".into());
+            ruled_out.push("Rows of an earlier result (n-plus-one): the calls send the same values.".into());
+            ruled_out.push("A transaction: these traces contain none.".into());
         }
         ruled_out.push(if is_spread {
-            "Pages: no partition is asked twice.".into()
+            "Pages: no partition is queried twice.".into()
         } else {
-            "Pages: neither the statement nor the address reads on from an earlier answer.".into()
+            "Pages: neither the statement nor the address continues from an earlier response.".into()
         });
         ruled_out
     }
@@ -383,14 +384,14 @@ impl<'a> Case<'a> {
         let place = format!("In the code behind {} of {}", self.operation, self.service);
         if is_spread {
             return format!(
-                "{place}, let the client library ask the partitions at once: a higher degree of parallelism \
-                 (maxDegreeOfParallelism, MaxConcurrency), -1 where that means “as many as useful”. If the query can name the \
-                 partition that has the rows, that is better still."
+                "{place}, let the client library query the partitions in parallel: a higher degree of parallelism \
+                 (maxDegreeOfParallelism, MaxConcurrency), -1 where that means “as many as useful”. Better still, name the \
+                 partition that has the rows in the query."
             );
         }
         format!(
-            "{place}, begin the calls together and wait for all of them: Promise.all, asyncio.gather, Task.WhenAll, \
-             CompletableFuture.allOf, errgroup; with a limit on how many at once, where there can be many."
+            "{place}, start the calls together and wait for all of them: Promise.all, asyncio.gather, Task.WhenAll, \
+             CompletableFuture.allOf, errgroup; with a limit on parallel calls where there can be many."
         )
     }
 }
@@ -440,7 +441,7 @@ mod tests {
         assert_eq!(finding.cost_of, "of the latency of GET /utilization");
         assert_eq!(finding.confidence, Confidence::High);
         assert_eq!(finding.evidence_text.as_deref(), Some(TEXT));
-        assert!(finding.reasons[1].ends_with("side by side they would save 72.0 ms."), "{:?}", finding.reasons);
+        assert!(finding.reasons[1].ends_with("in parallel they would save 72.0 ms."), "{:?}", finding.reasons);
         assert_eq!(finding.exemplars.len(), 3);
     }
 

@@ -52,12 +52,12 @@ impl Detector for SidecarCost {
 fn counted(seen: &SidecarSummary) -> String {
     let number = units::number(seen.traversals_per_request);
     match seen.counted_from {
-        TraversalCount::Hops => format!("A request passes {number} sidecars in the mean, by their own spans."),
+        TraversalCount::Hops => format!("A request passes {number} sidecars on average, by their own spans."),
         TraversalCount::Calls => {
-            format!("A request passes {number} sidecars in the mean, by the calls of the services.")
+            format!("A request passes {number} sidecars on average, by the calls of the services.")
         }
         TraversalCount::Services => {
-            format!("A request is taken to pass {number} sidecars, as in a chain of the services: no span shows more.")
+            format!("A request is assumed to pass {number} sidecars, as in a chain of services: no span shows more.")
         }
     }
 }
@@ -70,8 +70,9 @@ fn each(seen: &SidecarSummary) -> Option<String> {
 fn of_one(detector: &SidecarCost, trial: &TrialEvidence, seen: &SidecarSummary) -> Finding {
     let share = units::percent(seen.cpu_share);
     let hop = hop_ns(trial);
-    let mut reasons = vec![format!("They use {} in the mean.", units::cores(seen.cpu_mean)), counted(seen)];
-    reasons.extend(hop.map(|ns| format!("One hop takes {} (median), less what lies behind it.", units::duration(ns))));
+    let mut reasons = vec![format!("They use {} on average.", units::cores(seen.cpu_mean)), counted(seen)];
+    reasons
+        .extend(hop.map(|ns| format!("One hop takes {} (median), excluding the time behind it.", units::duration(ns))));
     let mut numbers = numbers_of(seen);
     numbers.extend(hop.map(|ns| Figure::new("time of one hop, median", ns, "ns")));
     let each = each(seen).map_or_else(String::new, |each| format!(", {each} each time that a request passes one"));
@@ -86,7 +87,7 @@ fn of_one(detector: &SidecarCost, trial: &TrialEvidence, seen: &SidecarSummary) 
         falsified_by: "Without sidecars, at the same rate, a request costs as much CPU.".into(),
         advice: advice(),
         caveats: vec![
-            "What they add to the latency shows only beside the same system without them, at the same rate.".into(),
+            "To see their effect on latency, compare with the same system without them, at the same rate.".into(),
         ],
         ..detector.finding()
     }
@@ -181,7 +182,7 @@ impl<'a> Pair<'a> {
             ),
             advice: advice(),
             caveats: vec![
-                "On one machine sidecars also take processors from the services; on several they would not.".into(),
+                "On one machine, sidecars also take CPU from the services; on several machines they would not.".into(),
             ],
             ..detector.finding()
         }

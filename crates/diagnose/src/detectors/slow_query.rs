@@ -159,10 +159,10 @@ impl<'a> Case<'a> {
                 .map(|asked| exemplar(asked.handled.request.trace, asked.spans.iter().copied()))
                 .collect(),
             ruled_out: self.ruled_out(database, busy),
-            falsified_by: format!("Answered in a tenth of the time, {operation} takes as long as before."),
-            advice: "Ask the database how it executes it (EXPLAIN ANALYZE): an index for what it filters, joins or sorts by, \
-                     fewer rows and columns, a cache for what changes seldom. If it reads little, it waits: for a lock, a \
-                     disk, or another server."
+            falsified_by: format!("The query takes a tenth of the time, and {operation} takes as long as before."),
+            advice: "Look at the query plan (EXPLAIN ANALYZE). Add an index for the columns that the query filters, \
+                     joins or sorts by, return fewer rows and columns, or cache data that seldom changes. If the query \
+                     reads little, it waits: for a lock, a disk, or another server."
                 .into(),
             caveats: self.caveats(database, busy),
             ..detector.finding()
@@ -189,18 +189,18 @@ impl<'a> Case<'a> {
 
     fn ruled_out(&self, database: &str, busy: Option<f64>) -> Vec<String> {
         let mut ruled_out = vec![
-            format!("Repetition: a request makes it {} (median).", times(self.times())),
-            "A wait for a connection: it passes before the query's span begins.".to_owned(),
+            format!("Repetition: a request sends it {} (median).", times(self.times())),
+            "A wait for a connection: it happens before the query's span begins.".to_owned(),
         ];
         ruled_out.extend(busy.map(|busy| {
-            format!("A full database: under this load the CPU of {database} stood at {}.", units::percent(busy))
+            format!("A saturated database: under this load the CPU of {database} stood at {}.", units::percent(busy))
         }));
         ruled_out
     }
 
     fn caveats(&self, database: &str, busy: Option<f64>) -> Vec<String> {
         let unknown = busy.is_none();
-        let caveat = format!("The CPU of {database} was not sampled: it may be busy with what others ask.");
+        let caveat = format!("The CPU of {database} was not sampled: it may be busy with other queries.");
         if unknown { vec![caveat] } else { Vec::new() }
     }
 }

@@ -246,7 +246,7 @@ impl<'r> Case<'r> {
             exemplars: self.seen.iter().take(EXEMPLARS_MAX).map(shown).collect(),
             ruled_out: vec![
                 "Work in the background: each of these branches ended before the span it is below.".into(),
-                "Calls in turn and clocks that disagree: the branches were under way together for most of the shorter one."
+                "Sequential calls and clocks that disagree: the branches overlapped for most of the shorter one."
                     .into(),
                 format!(
                     "Chance: one branch was the last in {} of the requests.",
@@ -254,12 +254,13 @@ impl<'r> Case<'r> {
                 ),
             ],
             falsified_by: format!(
-                "{} answers as fast as the branch that ends next, and {operation} is as slow as before.",
+                "{} responds as fast as the branch that ends next, and {operation} is as slow as before.",
                 capitalised(&branch.name)
             ),
             advice: self.advice(),
             caveats: vec![
-                "It gains no more than its lead over the branch that ends next: then that one is what is waited for.".into(),
+                "A fix saves no more than this time: after that, the request waits for the branch that ends next."
+                    .into(),
             ],
             ..detector.finding()
         }
@@ -269,7 +270,7 @@ impl<'r> Case<'r> {
         let branch = &self.seen[0].branch;
         vec![
             format!(
-                "{} is the last of {} branches under way together in {} of the requests of {} ({} requests).",
+                "{} is the last of {} parallel branches in {} of the requests of {} ({} requests).",
                 capitalised(&branch.name),
                 self.branches(),
                 units::percent(self.last_share),
@@ -277,8 +278,8 @@ impl<'r> Case<'r> {
                 self.seen.len()
             ),
             format!(
-                "It takes {} and ends {} after the branch that ends next, which is what the request would gain if it took \
-                 no time.",
+                "It takes {} and ends {} after the branch that ends next, which is the time that the request would \
+                 save if it took no time.",
                 units::duration(self.median(|sighting| sighting.length_ns)),
                 units::duration(self.drag_ns())
             ),
@@ -292,17 +293,17 @@ impl<'r> Case<'r> {
     fn numbers(&self) -> Vec<Figure> {
         vec![
             Figure::new("requests in which it is the last", self.last_share * 100.0, "%"),
-            Figure::new("its lead over the next, median", self.drag_ns(), "ns"),
-            Figure::new("time in it, median", self.median(|sighting| sighting.length_ns), "ns"),
-            Figure::new("branches under way together, median", self.branches() as f64, ""),
+            Figure::new("time after the second-last branch, median", self.drag_ns(), "ns"),
+            Figure::new("time of the last branch, median", self.median(|sighting| sighting.length_ns), "ns"),
+            Figure::new("parallel branches, median", self.branches() as f64, ""),
             Figure::new("latency of the operation, median", self.latency_ns, "ns"),
         ]
     }
 
     fn advice(&self) -> String {
         format!(
-            "Make {} faster, or wait for it less: begin it first, answer without it after a deadline, keep its answer for \
-             a while, or fetch it once the rest is shown. Making the other branches of {} in {} faster gains nothing.",
+            "Make {} faster, or wait for it less: start it first, respond without it after a deadline, cache its response, \
+             or fetch it once the rest is shown. Making the other branches of {} in {} faster gains nothing.",
             self.seen[0].branch.name, self.operation, self.service
         )
     }

@@ -229,8 +229,8 @@ impl<'a> Case<'a> {
                 .collect(),
             ruled_out: self.ruled_out(),
             falsified_by: format!(
-                "With more provisioned for {store} no attempt is refused any more, and the slower half of {operation} takes \
-                 as long as before."
+                "With more throughput provisioned for {store}, no attempt is rejected, and the slower half of \
+                 {operation} takes as long as before."
             ),
             advice: self.advice(),
             caveats: self.caveats(),
@@ -256,25 +256,25 @@ impl<'a> Case<'a> {
 
     fn reasons(&self) -> Vec<String> {
         let mut reasons = vec![format!(
-            "{} of {} attempts were refused (status 429 or its like), and the slower half of the requests of {} passed {} of its \
-             time waiting for the next attempt while none of its calls was under way.",
+            "{} of {} attempts were rejected (status 429 or similar), and the slower half of the requests of {} spent \
+             {} of its time waiting for the next attempt with no call in progress.",
             units::count(self.refused.throttled.round() as u64),
             units::count(self.refused.attempts.round() as u64),
             self.operation,
             units::percent(self.wait_share)
         )];
         reasons.push(format!(
-            "Attempts were refused in {} of the {} seconds in which any were made.",
+            "Attempts were rejected in {} of the {} seconds with attempts.",
             self.refused.hot().count(),
             self.refused.busy_seconds()
         ));
         reasons.extend(self.consumption());
         reasons
             .extend(self.told_share().map(|share| {
-                format!("{} of the gaps are as long as the refusal told to wait.", units::percent(share))
+                format!("{} of the gaps are as long as the wait that the rejection asked for.", units::percent(share))
             }));
         if !self.others.is_empty() {
-            reasons.push(format!("It also holds back {}.", self.others.join(", ")));
+            reasons.push(format!("It also delays {}.", self.others.join(", ")));
         }
         reasons
     }
@@ -283,7 +283,8 @@ impl<'a> Case<'a> {
         let (peak, provisioned) = self.hot_use()?;
         let mean = self.store.mean(self.trial)?;
         Some(format!(
-            "In those seconds a partition spent up to {} of its {} units; the mean over the run, {} of {}, hides that.",
+            "In those seconds a partition consumed up to {} of its {} units; the mean over the run, {} of {}, hides \
+             that.",
             units::number(peak),
             units::number(provisioned),
             units::number(mean),
@@ -293,24 +294,24 @@ impl<'a> Case<'a> {
 
     fn numbers(&self) -> Vec<Figure> {
         let mut numbers = vec![
-            Figure::new("attempts refused", self.refused.throttled, ""),
+            Figure::new("rejected attempts", self.refused.throttled, ""),
             Figure::new("share of all attempts", self.refused.share() * 100.0, "%"),
-            Figure::new("seconds with refusals", self.refused.hot().count() as f64, ""),
+            Figure::new("seconds with rejections", self.refused.hot().count() as f64, ""),
             Figure::new("seconds with attempts", self.refused.busy_seconds() as f64, ""),
-            Figure::new("wait after a refusal, median", self.gap_ns(), "ns"),
+            Figure::new("wait after a rejection, median", self.gap_ns(), "ns"),
         ];
-        numbers.extend(self.amplification().map(|times| Figure::new("attempts for each that succeeded", times, "")));
+        numbers.extend(self.amplification().map(|times| Figure::new("attempts per success", times, "")));
         if let Some((peak, provisioned)) = self.hot_use() {
-            numbers.push(Figure::new("most a partition spent in a second of refusals", peak, "{RU}/s"));
-            numbers.push(Figure::new("provisioned for each partition", provisioned, "{RU}/s"));
+            numbers.push(Figure::new("highest consumption of a partition in a second with rejections", peak, "{RU}/s"));
+            numbers.push(Figure::new("provisioned per partition", provisioned, "{RU}/s"));
         }
         numbers.extend(
             self.store
                 .mean(self.trial)
-                .map(|mean| Figure::new("spent by a partition, mean over the run", mean, "{RU}/s")),
+                .map(|mean| Figure::new("consumption of a partition, mean", mean, "{RU}/s")),
         );
         numbers.extend(
-            self.demand().map(|demand| Figure::new("asked of a partition in its hottest second", demand, "{RU}/s")),
+            self.demand().map(|demand| Figure::new("demand on a partition in its busiest second", demand, "{RU}/s")),
         );
         numbers
     }
@@ -318,21 +319,21 @@ impl<'a> Case<'a> {
     fn ruled_out(&self) -> Vec<String> {
         let told = match self.told_share() {
             Some(share) if share >= TOLD_GAPS_SHARE_MIN => {
-                "A pause of the program (garbage collection, no CPU) or a wait for a connection: the gaps follow the time \
-                 that each refusal tells, and what is longer than twice that was not counted."
+                "A pause of the program (garbage collection, no CPU) or a wait for a connection: the gaps follow the \
+                 wait time in each rejection, and at most twice that time was counted."
             }
             Some(_) => {
-                "A pause of the program (garbage collection, no CPU) or a wait for a connection: gaps that are shorter than \
-                 the refusal tells were not counted, nor what is longer than twice that."
+                "A pause of the program (garbage collection, no CPU) or a wait for a connection: gaps shorter than the \
+                 wait time in the rejection were not counted, and longer ones only up to twice that time."
             }
             None => {
-                "Work of the program between two attempts is not ruled out, because the refusals tell no time to wait."
+                "Work of the program between two attempts is not ruled out, because the rejections have no wait time."
             }
         };
         vec![
             told.to_owned(),
-            "Other calls in the meantime: an instant counts only while no call of the request is under way.".into(),
-            "Refusals that cost nothing: their number alone makes no finding.".into(),
+            "Other calls in the meantime: time counts only while no call of the request is in progress.".into(),
+            "Rejections that cost nothing: their number alone does not make a finding.".into(),
         ]
     }
 
@@ -342,30 +343,33 @@ impl<'a> Case<'a> {
         let is_more = |demand: &f64| self.store.provisioned().is_none_or(|provisioned| *demand > provisioned);
         let amount = self.demand().filter(is_more).map(|demand| {
             format!(
-                ": its hottest partition was asked for {} units in one second, so at least {} for all {partitions}",
+                ": the demand on its busiest partition was {} units in one second, so at least {} for all {partitions}",
                 units::number(demand.ceil()),
                 units::count((demand.ceil() * partitions as f64) as u64)
             )
         });
         format!(
-            "Provision more for {store}{}; or ask it for fewer units in each {}, by a query that goes only to the partition \
-             that has the rows, with an index, or for fewer rows; or spread the requests over time, because only single \
-             seconds are too full.",
+            "Provision more throughput for {store}{}; or spend fewer units in each {}, by a query that goes only to the \
+             partition that has the rows, an index, or fewer rows; or spread the requests over time, because only single \
+             seconds exceed the limit.",
             amount.unwrap_or_default(),
             self.operation
         )
     }
 
     fn caveats(&self) -> Vec<String> {
-        let mut caveats =
-            vec!["Whether the limit is there on purpose, to protect the store or a budget, no trace tells.".to_owned()];
+        let mut caveats = vec![
+            "The traces do not show whether the limit is intentional, to protect the store or a budget.".to_owned(),
+        ];
         match self.is_used_up() {
             None => caveats.push(format!(
-                "{} reports neither what its partitions spend nor what they may, so that they were used up is not shown.",
+                "{} reports neither the consumption nor the provisioned throughput of its partitions, so it is not \
+                 shown that they reached their limit.",
                 self.store.name
             )),
             Some(false) => caveats.push(
-                "No reading shows a partition near its limit. Readings are taken once in a while and can miss a full second."
+                "No reading shows a partition near its limit. Readings are taken at intervals and can miss a second at \
+                 the limit."
                     .into(),
             ),
             Some(true) => {}
@@ -459,17 +463,18 @@ mod tests {
         assert_eq!((finding.resource.as_str(), finding.operation.as_deref()), ("store", Some(OPERATION)));
         assert!((finding.cost_share - 401.0 / 600.0).abs() < 0.01, "{}", finding.cost_share);
         assert_eq!(finding.confidence, Confidence::High);
-        assert_eq!(finding.reasons[1], "Attempts were refused in 2 of the 10 seconds in which any were made.");
+        assert_eq!(finding.reasons[1], "Attempts were rejected in 2 of the 10 seconds with attempts.");
         assert_eq!(
             finding.reasons[2],
-            "In those seconds a partition spent up to 96 of its 100 units; the mean over the run, 56.3 of 100, hides that."
+            "In those seconds a partition consumed up to 96 of its 100 units; the mean over the run, 56.3 of 100, \
+             hides that."
         );
         let number = |name: &str| finding.numbers.iter().find(|n| n.name == name).map(|n| n.value);
-        assert_eq!(number("attempts refused"), Some(40.0));
-        assert_eq!(number("attempts for each that succeeded"), Some(400.0 / 360.0));
+        assert_eq!(number("rejected attempts"), Some(40.0));
+        assert_eq!(number("attempts per success"), Some(400.0 / 360.0));
         // 96 spent and one call of 3 refused there, as far as the traces tell: less than is provisioned, so no amount.
-        assert_eq!(number("asked of a partition in its hottest second"), Some(99.0));
-        assert!(finding.advice.starts_with("Provision more for store; or ask"), "{}", finding.advice);
+        assert_eq!(number("demand on a partition in its busiest second"), Some(99.0));
+        assert!(finding.advice.starts_with("Provision more throughput for store; or spend"), "{}", finding.advice);
     }
 
     #[test]
@@ -478,8 +483,8 @@ mod tests {
         let traces = half(&refused(Some(400.0), 401.0)).into_iter().map(many).collect();
         let findings = detect(with_readings(trial(busy(), traces)));
         // 96 spent and 6 calls of 3 refused.
-        let expected = "Provision more for store: its hottest partition was asked for 114 units in one second, so at least \
-                        228 for all 2; or ask";
+        let expected = "Provision more throughput for store: the demand on its busiest partition was 114 units in one \
+                        second, so at least 228 for all 2; or spend";
         assert!(findings[0].advice.starts_with(expected), "{}", findings[0].advice);
     }
 
@@ -557,7 +562,7 @@ mod tests {
         assert_eq!(findings.len(), 1);
         assert_eq!(findings[0].operation.as_deref(), Some("GET /other"));
         assert!(
-            findings[0].reasons.contains(&"It also holds back GET /utilization.".to_owned()),
+            findings[0].reasons.contains(&"It also delays GET /utilization.".to_owned()),
             "{:?}",
             findings[0].reasons
         );

@@ -115,14 +115,15 @@ impl<'a> Pair<'a> {
             ),
             resource: "experiment".into(),
             cost_share: 1.0 - self.first.rate.min(self.other.rate) / self.first.rate.max(self.other.rate),
-            cost_of: "of the larger throughput, by which the two differ".into(),
+            cost_of: "of the larger throughput: the difference between the two".into(),
             confidence: Confidence::High,
             reasons: self.reasons(),
             numbers: self.numbers(),
-            ruled_out: vec!["Noise: the throughputs are further apart than it explains.".into()],
+            ruled_out: vec!["Noise: the throughputs are further apart than noise explains.".into()],
             falsified_by: format!("With one rate for both, {other} and {first} differ as much in latency and in CPU."),
-            advice: "Compare them at one rate that both can carry, such as 60 % of what the slower one answers here \
-                 (`constant-arrival-rate`, or a `pace` for each user). Until then only CPU for each request can be compared."
+            advice: "Compare them at one rate that both can carry, such as 60 % of the throughput of the slower one \
+                     here (`constant-arrival-rate`, or a `pace` for each user). Until then only CPU for each request \
+                     can be compared."
                 .to_owned(),
             ..detector.finding()
         }
@@ -131,9 +132,9 @@ impl<'a> Pair<'a> {
     fn reasons(&self) -> Vec<String> {
         let (first, other) = (&self.first.variant, &self.other.variant);
         let mut reasons = vec![if self.is_open {
-            "The load asks at a rate of its own, and not both answer all of it.".to_owned()
+            "The load has a fixed rate, and not both complete all of it.".to_owned()
         } else {
-            "The load is closed: who is answered sooner asks sooner, so each variant sets its own rate.".into()
+            "The load is closed: faster responses lead to more requests, so each variant sets its own rate.".into()
         }];
         let cpu = self.first.cpu_seconds_per_request.zip(self.other.cpu_seconds_per_request);
         reasons.extend(cpu.map(|(a, b)| {

@@ -91,7 +91,7 @@ pub enum Role {
     /// In the way: a limit that is hit, or a structure that makes requests wait.
     #[default]
     InTheWay,
-    /// Spends more than needed, and nothing waits for it yet.
+    /// Costs more than needed, and is not the bottleneck yet.
     CostsMore,
     /// About the experiment: what its figures or traces cannot show.
     LimitsReading,

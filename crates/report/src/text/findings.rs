@@ -200,7 +200,7 @@ mod tests {
         assert_eq!(place("▶ the narrow place"), 1, "{text}");
         assert_eq!(place("about the experiment: the figures are not the system's"), 1, "{text}");
         assert_eq!(place("about the experiment, not the system"), 1, "{text}");
-        assert_eq!(place("costs more than needed; nothing waits for it yet"), 1, "{text}");
+        assert_eq!(place("costs more than needed; not the bottleneck yet"), 1, "{text}");
     }
 
     #[test]
