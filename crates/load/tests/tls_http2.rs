@@ -227,8 +227,10 @@ fn servers_that_do_not_speak_tls_are_no_connection() {
         let _ = stream.shutdown(std::net::Shutdown::Write);
         let _ = std::io::copy(&mut stream, &mut std::io::sink());
     };
-    let closed = "TLS: the server closed the connection within the handshake";
-    for (act, expected) in [(hears_and_closes, closed), (babbles, "TLS: what came was not TLS"), (half, closed)] {
+    let closed = "TLS: the server closed the connection during the handshake";
+    for (act, expected) in
+        [(hears_and_closes, closed), (babbles, "TLS: the server did not respond with TLS"), (half, closed)]
+    {
         let plan = plan(raw(act), WAYS[0], Trust::Anything);
         assert_eq!(cause(&run_whole(&plan), 1), (ErrorKind::Connect, expected.into()));
     }

@@ -83,11 +83,11 @@ fn said(imported: &Imported) -> Vec<String> {
     if imported.malformed > 0 {
         let first = imported.complaints.first().map_or("", String::as_str);
         let count = units::count(imported.malformed);
-        said.push(format!("{count} lines, traces or records made no sense and were left out, the first: {first}."));
+        said.push(format!("{count} lines, traces or records were malformed and left out; the first: {first}."));
     }
     if imported.over_limit > 0 {
         let count = units::count(imported.over_limit);
-        said.push(format!("{count} records were beyond what a run file keeps and were left out."));
+        said.push(format!("{count} records exceeded the run file's limits and were left out."));
     }
     said
 }

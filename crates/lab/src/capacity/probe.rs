@@ -110,8 +110,7 @@ fn shares(scenarios: &[Scenario]) -> Result<Vec<f64>, String> {
     };
     let of_users = |model: &LoadModel| closed_users(model).map(f64::from);
     split(own_rate).or_else(|| split(of_users)).ok_or_else(|| {
-        "some of its scenarios have users and some have a rate, so nobody says how a rate is split between them"
-            .to_owned()
+        "some of its scenarios have users and some have a rate, so a rate cannot be split between them".to_owned()
     })
 }
 

@@ -182,8 +182,8 @@ fn keys(at: &At<'_>, has_cookie: bool, report: &mut Report) -> Option<Vec<HashKe
     for item in list.items() {
         let key = if item.text()? == "cookie" { HashKey::Cookie } else { HashKey::ClientAddress };
         if key == HashKey::Cookie && !has_cookie {
-            let wrong = Wrong::new("a cookie is hashed, and none is named".to_owned());
-            report.add(item.place(), item.path(), wrong.hint("name it: `cookie: route`"));
+            let wrong = Wrong::new("`key` contains `cookie`, but the cookie has no name".to_owned());
+            report.add(item.place(), item.path(), wrong.hint("name the cookie: `cookie: route`"));
             return None;
         }
         keys.push(key);
@@ -204,7 +204,7 @@ pub(super) mod tests {
             ("upstreams: { all: \"127.0.0.1:1\" }, to: all", "expected URLs http://HOST:PORT with commas between"),
             (
                 "upstreams: { all: \"http://127.0.0.1:1\" }, to: all, balance: hash, key: [cookie]",
-                "a cookie is hashed, and none is named",
+                "`key` contains `cookie`, but the cookie has no name",
             ),
             (
                 "upstreams: { all: \"http://127.0.0.1:1\" }, to: all, cookie: a-b",

@@ -227,7 +227,7 @@ fn check_service_names(root: At<'_>, report: &mut Report) {
     let Some(system) = root.get("system") else { return };
     let Some(services) = system.get("services") else { return };
     for (name, at) in services.entries().filter(|(name, _)| names::RESERVED_FOR_SERVICES.contains(name)) {
-        let wrong = Wrong::new(format!("a service cannot be called `{name}`, which means something else in `${{…}}`"));
+        let wrong = Wrong::new(format!("a service cannot be named `{name}`, which is reserved in `${{…}}`"));
         report.add(at.key_place(), services.path(), wrong);
     }
 }
