@@ -227,7 +227,7 @@ impl Error {
             }
             Error::PortTaken { .. } => Some("without `port:`, Narrows assigns a free one as ${port}".into()),
             Error::EndedEarly { last_lines, .. } if last_lines.iter().any(|line| line.contains(ADDRESS_IN_USE)) => {
-                Some("another process uses its port; without `port:`, Narrows assigns a free one as ${port}".into())
+                Some("another process listens at its port; without `port:`, Narrows assigns one as ${port}".into())
             }
             Error::OtherExperiment { .. } => {
                 Some("put the old experiment file back, or start a new run; only values of secrets may differ".into())
@@ -257,7 +257,7 @@ fn hint_of(error: &narrows_telemetry::run_file::Error) -> Option<String> {
     match error {
         Exists(_) => Some("use another `--out`, or continue that run with `--resume`".into()),
         InUse { .. } => Some("wait for that run to end, or end it with Ctrl-C".into()),
-        Unsettled { .. } => Some("copy it, with its -wal file, to a place that can be written to".into()),
+        Unsettled { .. } => Some("copy it, with its -wal file, to a writable directory".into()),
         Version { .. } => Some("read it with the version of Narrows that wrote it".into()),
         Foreign { .. } => Some(
             "nothing in it was run; get the original file as Narrows wrote it, without added tables, views or triggers"

@@ -159,7 +159,7 @@ fn options(arguments: &Arguments, tokens: &Tokens) -> Result<Options, Failure> {
         endpoints: arguments.prometheus.clone(),
     };
     if options.otlp.len() < arguments.otlp.len() && arguments.otlp.len() > 1 {
-        return Err(Failure::new(format!("--otlp {NOWHERE} stands beside an address")));
+        return Err(Failure::new(format!("--otlp {NOWHERE} cannot be combined with an address")));
     }
     let is_nothing = options.processes.is_empty() && options.cgroups.is_empty() && options.endpoints.is_empty();
     if options.otlp.is_empty() && is_nothing {
@@ -240,7 +240,7 @@ fn time_or_none(text: &str) -> Result<Duration, String> {
 }
 
 fn some_time(text: &str) -> Result<Duration, String> {
-    time_or_none(text)?.checked_sub(Duration::from_millis(1)).ok_or("expected more than no time")?;
+    time_or_none(text)?.checked_sub(Duration::from_millis(1)).ok_or("expected more than 0")?;
     time_or_none(text)
 }
 

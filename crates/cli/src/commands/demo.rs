@@ -80,7 +80,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
         form: Form::Text,
     })?;
     if ended.state != RunState::Complete {
-        return Err(unfinished(ended, &path, &format!("`narrows diagnose {}` says it again", path.display())));
+        return Err(unfinished(ended, &path, &format!("`narrows diagnose {}` shows it again", path.display())));
     }
     super::write_to(&page, &narrows_report::html::page(&outcome))?;
     stderr::say(&format!("\nrun file: {}\nreport:   {}", path.display(), page.display()));
@@ -93,10 +93,10 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
 fn find(name: &str) -> Result<&'static Demo, Failure> {
     let names: Vec<&str> = DEMOS.iter().map(|demo| demo.name).collect();
     DEMOS.iter().copied().find(|demo| demo.name == name).ok_or_else(|| {
-        let failure = Failure::new(format!("no demo is named `{name}`; there is `{}`", names.join("`, `")));
+        let failure = Failure::new(format!("no demo is named `{name}`; the demos are `{}`", names.join("`, `")));
         match experiment::nearest(name, &names) {
             Some(near) => failure.hint(format!("did you mean `{near}`?")),
-            None => failure.hint("`narrows demo --list` says what they show"),
+            None => failure.hint("`narrows demo --list` describes them"),
         }
     })
 }

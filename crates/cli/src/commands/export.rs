@@ -62,7 +62,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
             spare(&path, &arguments.out)?;
             write_all(&reader, &trials, format, arguments)
         }
-        (None, None) => Err(Failure::new("neither --format nor --to says what to export")),
+        (None, None) => Err(Failure::new("--format or --to is required")),
     }
 }
 

@@ -190,7 +190,7 @@ fn the_run_may_be_left_out_and_the_query_may_come_by_standard_input() {
     }
     let none = bench.run(&["query", "drones"]);
     assert_eq!(none.status.code(), Some(2));
-    assert!(text(&none.stderr).contains("error: there is no query to ask drones\nhint: `narrows query RUN"));
+    assert!(text(&none.stderr).contains("error: no query given for drones\nhint: `narrows query RUN"));
 }
 
 #[test]

@@ -206,7 +206,7 @@ fn follow(
     if stop.load(Ordering::Relaxed) {
         let after = units::duration(began.elapsed().as_nanos() as f64);
         let asked = units::duration(options.duration.as_nanos() as f64);
-        ended.push(format!("A signal ended it after {after} of the requested {asked}."));
+        ended.push(format!("Collection was ended after {after} of the requested {asked} by a signal."));
     }
     ended
 }

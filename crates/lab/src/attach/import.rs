@@ -53,10 +53,11 @@ pub fn import(options: &Options) -> Result<Imported, Error> {
     let counted = requests.counted(&windows);
     caveats.extend(said(&imported));
     if left_out > 0 {
-        caveats.push(format!("{left_out} shorter intervals of time lie apart from the others and are not counted."));
+        caveats.push(format!("{left_out} shorter, separate intervals are not counted."));
     }
-    caveats
-        .push("The machine of this run is the one that imported; on which its services ran is not known.".to_owned());
+    caveats.push(
+        "This run shows the machine that imported it; the machines its services ran on are not known.".to_owned(),
+    );
     caveats.push(counted.caveat);
     observation.trial.started_ns = windows.first().map(|window| window.start_ns);
     observation.trial.ended_ns = windows.last().map(|window| window.end_ns);

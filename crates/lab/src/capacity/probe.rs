@@ -318,7 +318,7 @@ mod tests {
         let stages = vec![RateStage { duration: SECOND, target: 30.0, shape: StageShape::Linear }];
         let ramp = LoadModel::RampingArrivalRate { start_rate: 5.0, stages, vus_max: 9, arrivals: Arrivals::Uniform };
         assert_eq!(probed(&[open(10.0), ramp], &[]).unwrap(), [(25.0, 7), (75.0, 9)]);
-        assert!(probed(&[open(10.0), closed(1)], &[]).unwrap_err().contains("nobody says how a rate is split"));
+        assert!(probed(&[open(10.0), closed(1)], &[]).unwrap_err().contains("a rate cannot be split between them"));
     }
 
     #[test]

@@ -148,7 +148,7 @@ impl Bench<'_> {
                 if counted.is_continued { ", which continue the load command's own trace context" } else { "" };
             format!(
                 "The load came from another program: its {} counted from the server spans{whose}{context}, and latency is \
-                 the time spent there, without the way to it. How many users there were is not known.",
+                 the time spent there, without the path to it. The number of users is not known.",
                 requests_are(requests)
             )
         };

@@ -108,7 +108,7 @@ impl Faults {
                 format!("was made to stand still for {}", units::duration(time.as_nanos() as f64))
             }
             (_, Life::Down | Life::Leaving { .. } | Life::Starting(_)) => {
-                "was not up when a fault was due for it".to_owned()
+                "was not running when its fault was due".to_owned()
             }
         }
     }
@@ -140,7 +140,7 @@ impl Faults {
     pub(super) fn told(&self) -> Vec<String> {
         let done = self.done.iter().map(|done| format!("{}: {}", done.what, self.seconds.told_since(done.at_ns)));
         let left = self.to_do.iter().map(|fault| {
-            format!("A fault of {} after {} did not happen, for the load was over.", fault.service, at(fault))
+            format!("A fault of {} after {} did not happen, because the load was over.", fault.service, at(fault))
         });
         done.chain(left).collect()
     }

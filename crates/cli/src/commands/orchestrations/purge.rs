@@ -55,7 +55,7 @@ pub(super) fn execute(arguments: &Arguments) -> Outcome {
         return Err(Failure::new(what).hint("completed, failed and terminated can; `terminate` ends one"));
     }
     if arguments.ids.is_empty() && !arguments.has_filter() {
-        return Err(Failure::new("nothing says what to purge")
+        return Err(Failure::new("no orchestrations selected")
             .hint("give identifiers, or a filter such as `--status completed --older-than 7d`"));
     }
     let found = Found::at(&arguments.hub.hub)?;
@@ -66,7 +66,7 @@ pub(super) fn execute(arguments: &Arguments) -> Outcome {
     }
     let count = chosen.len();
     if arguments.ids.is_empty() && count > 0 && !arguments.yes {
-        let what = format!("{} would be gone for good", plural(count, "orchestration"));
+        let what = format!("{} would be deleted permanently", plural(count, "orchestration"));
         return Err(Failure::new(what).hint("`--dry-run` shows them, `--yes` purges them"));
     }
     purge(&found, chosen)
@@ -97,7 +97,7 @@ fn preview(chosen: &[InstanceView]) -> String {
 
 fn purge(found: &Found, chosen: Vec<InstanceView>) -> Outcome {
     if chosen.is_empty() {
-        return print("purged nothing: none passes\n");
+        return print("purged nothing: no orchestration matches\n");
     }
     // One may have gone with the one above it.
     let ids: Vec<InstanceId> = chosen.into_iter().map(|view| view.id).collect();

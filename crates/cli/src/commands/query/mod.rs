@@ -86,7 +86,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
     let answer = match (&arguments.kql, sql) {
         (Some(file), _) => ask::kql(&path, file, &arguments.lets, &limits)?,
         (None, Some(sql)) => ask::sql(&path, sql, &limits)?,
-        (None, None) => return Err(Failure::new("there is no query").hint("give one in SQL, or `--kql FILE`")),
+        (None, None) => return Err(Failure::new("no query given").hint("give one in SQL, or `--kql FILE`")),
     };
     if answer.is_cut {
         stderr::say(&cut_note(&answer, &limits));
@@ -101,7 +101,7 @@ fn run_and_sql(arguments: &Arguments) -> Result<(Option<&Path>, Option<&str>), F
     match (run, arguments.sql.as_deref(), &arguments.kql) {
         (Some(only), None, None) => match only.to_str().filter(|text| text.contains(char::is_whitespace)) {
             Some(sql) => Ok((None, Some(sql))),
-            None => Err(Failure::new(format!("there is no query to ask {}", only.display()))
+            None => Err(Failure::new(format!("no query given for {}", only.display()))
                 .hint("`narrows query RUN \"SELECT …\"` asks in SQL, `narrows query RUN --kql FILE` in KQL")),
         },
         (run, sql, _) => Ok((run, sql)),
@@ -112,7 +112,7 @@ fn cut_note(answer: &Table, limits: &QueryLimits) -> String {
     let rows = super::plural(answer.rows.len(), "row");
     if answer.rows.len() < limits.rows {
         let most = narrows_model::units::bytes(limits.bytes as f64);
-        return format!("note: there are more than {rows}, but an answer holds at most {most}: ask for fewer columns");
+        return format!("note: there are more than {rows}, but a result holds at most {most}: select fewer columns");
     }
     format!("note: there are more than {rows}: `--limit` says how many are given")
 }
