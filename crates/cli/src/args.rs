@@ -57,7 +57,7 @@ pub(crate) enum Command {
     Import(import::Arguments),
     /// Export the telemetry of a run, or send it to another program
     Export(export::Arguments),
-    /// List, show, end and forget orchestrations that the durable engine keeps
+    /// List, show, end and delete orchestrations that the durable engine keeps
     #[cfg(feature = "reference-systems")]
     Orchestrations(crate::commands::orchestrations::Arguments),
     /// Write a first experiment file

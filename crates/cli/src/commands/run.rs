@@ -24,7 +24,7 @@ pub(crate) struct Arguments {
     /// Multiply the durations of the load by this factor
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = factor)]
     time_scale: f64,
-    /// Go on with an interrupted run at its first unfinished trial: the newest of this experiment, or the one of `--out`
+    /// Continue an interrupted run at its first unfinished trial: the newest of this experiment, or the one of `--out`
     #[arg(long, conflicts_with_all = ["variant", "repeat", "time_scale"])]
     resume: bool,
     /// The run file [default: runs/EXPERIMENT-DATE-TIME.narrows]

@@ -26,14 +26,14 @@ pub(super) static FAULTS: Shape = Shape::List { item: &FAULT, least: 0, most: MA
 
 static FAULT: Shape = Shape::Map(Map {
     fields: &[
-        required("at", &DURATION, "When, from the beginning of the load, warm-up included."),
+        required("at", &DURATION, "The time from the beginning of the load, warm-up included."),
         optional("kill", &REPLICA, "The replica that is killed: `SERVICE`, `SERVICE[0]` or `SERVICE-1` for the first."),
-        optional("pause", &REPLICA, "The replica that stands still for a while."),
-        beside("for", &POSITIVE_DURATION, &["pause"], "How long it stands still."),
+        optional("pause", &REPLICA, "The replica that is paused for a while."),
+        beside("for", &POSITIVE_DURATION, &["pause"], "How long it is paused."),
         optional(
             "restart",
             &REPLICA,
-            "The replica that is stopped in order and started again, or started if it is down.",
+            "The replica that is stopped gracefully and started again, or started if it is down.",
         ),
         optional(
             "variants",

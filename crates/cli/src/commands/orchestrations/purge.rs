@@ -23,19 +23,19 @@ const LISTED_MAX: usize = 50;
 pub(super) struct Arguments {
     #[command(flatten)]
     hub: HubArgument,
-    /// Which orchestrations, if not by the options below
+    /// The orchestrations to purge, instead of a filter
     #[arg(value_name = "ID", value_parser = instance,
           conflicts_with_all = ["status", "name", "prefix", "created_after", "created_before", "older_than"])]
     ids: Vec<InstanceId>,
     #[command(flatten)]
     selection: Selection,
-    /// Only those that ended at least so long ago, such as 12h or 7d
+    /// Only those that ended at least this long ago, such as 12h or 7d
     #[arg(long, value_name = "AGE", value_parser = age)]
     older_than: Option<Duration>,
-    /// Say which ones and how many, and forget none
+    /// List the matches and their number, and purge none
     #[arg(long)]
     dry_run: bool,
-    /// Forget all that pass, however many
+    /// Purge all matches, however many
     #[arg(long)]
     yes: bool,
 }

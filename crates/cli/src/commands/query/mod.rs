@@ -31,19 +31,19 @@ pub(crate) struct Arguments {
     /// A run file, or its name in the runs folder [default: the newest]
     #[arg(value_name = "RUN")]
     run: Option<PathBuf>,
-    /// The question in SQL; `-` reads it from standard input
+    /// The query in SQL; `-` reads it from standard input
     #[arg(value_name = "SQL", conflicts_with = "kql")]
     sql: Option<String>,
-    /// Ask in KQL, the language of Application Insights, from this file; `-` is standard input
+    /// A file with the query in KQL, the language of Application Insights; `-` is standard input
     #[arg(long, value_name = "FILE")]
     kql: Option<PathBuf>,
-    /// Give a `let` of the KQL query another value; may come again
+    /// Give a `let` of the KQL query another value; may be given several times
     #[arg(long = "let", value_name = "NAME=EXPRESSION", requires = "kql", value_parser = binding)]
     lets: Vec<(String, String)>,
-    /// How the answer is written
+    /// The format of the result
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
-    /// Give at most so many rows
+    /// List at most this many rows
     #[arg(long, value_name = "ROWS", default_value_t = QueryLimits::default().rows as u64,
           value_parser = clap::value_parser!(u64).range(1..=ROWS_MAX))]
     limit: u64,

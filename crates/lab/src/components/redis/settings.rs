@@ -63,7 +63,7 @@ pub(super) static SHAPE: Shape = Shape::Map(Map::of(&[
         "max_memory",
         &Shape::Scalar(Kind::Memory, Scope::Parameters),
         "256MiB",
-        "The most memory that its data may take (`maxmemory`).",
+        "The most memory that its data may use (`maxmemory`).",
     ),
     default(
         "eviction",
