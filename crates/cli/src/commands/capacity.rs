@@ -117,7 +117,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
         fitted_to(&text(&capacities), super::stdout_width())
     })?;
     if ended.state != RunState::Complete {
-        return Err(unfinished(ended, &path, "a search starts anew: give `narrows capacity` another `--out`"));
+        return Err(unfinished(ended, &path, "a search cannot be resumed: start a new one with another `--out`"));
     }
     let shown = path.display();
     stderr::say(&format!("\nrun file: {shown}\nreport:   narrows report {shown} --html report.html"));

@@ -232,7 +232,10 @@ fn purging_by_a_filter_wants_to_be_sure() {
         "error: 2 orchestrations would be deleted permanently\nhint: `--dry-run` shows them, `--yes` purges them\n"
     );
     let dry = told(&ask(&bench, &["purge", "hub", "--name", "tour", "--dry-run"]));
-    assert!(dry.contains("tour-1") && dry.ends_with("2 orchestrations would be purged, with what is below\n"), "{dry}");
+    assert!(
+        dry.contains("tour-1") && dry.ends_with("2 orchestrations would be purged, with their sub-orchestrations\n"),
+        "{dry}"
+    );
     assert_eq!(listed(&bench, &["--name", "tour"])["counts"], json!({ "completed": 1, "failed": 1 }));
     let old = told(&ask(&bench, &["purge", "hub", "--older-than", "7d", "--yes"]));
     assert_eq!(old, "purged nothing: no orchestration matches\n");
@@ -248,7 +251,7 @@ fn purging_by_a_filter_wants_to_be_sure() {
 fn what_is_no_hub_and_who_is_not_there_are_named() {
     let bench = Bench::new("");
     let none = failed(&ask(&bench, &["list", "none"]), 2);
-    assert!(none.starts_with("error: there is no folder none\nhint: "), "{none}");
+    assert!(none.starts_with("error: folder none does not exist\nhint: "), "{none}");
     let other = failed(&ask(&bench, &["list", "tmp"]), 2);
     assert!(
         other.starts_with("error: tmp is not a hub: it has neither a file `hub` nor a database `hub.db`\n"),

@@ -258,8 +258,8 @@ fn line(probe: &Probe) -> String {
 fn caveat(capacity: &Capacity) -> String {
     let meant = capacity.probes.iter().filter(|probe| probe.fate != Fate::Kept).count();
     format!(
-        "This trial searched for the capacity in {} probes, {meant} of them beyond it: read its windows one by one, for its \
-         totals and objectives mix them.",
+        "This trial searched for the capacity in {} probes, {meant} of them above it: read its windows one by one, \
+         because its totals and objectives mix them.",
         capacity.probes.len()
     )
 }

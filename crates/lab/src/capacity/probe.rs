@@ -209,7 +209,7 @@ fn behind(totals: &LoadTotals, objectives: &[Objective]) -> Option<Reason> {
     if !is_far(unanswered, totals.sent) && !is_far(totals.dropped, totals.due) {
         return None;
     }
-    let mut text = format!("{} of {} requests were answered", units::count(answered), units::count(totals.sent));
+    let mut text = format!("{} of {} requests got a response", units::count(answered), units::count(totals.sent));
     if totals.dropped > 0 {
         let (dropped, due) = (units::count(totals.dropped), units::count(totals.due));
         text.push_str(&format!(", and {dropped} of {due} iterations never began"));
@@ -389,9 +389,9 @@ mod tests {
             judged(1000.0, &[second], &outcome(0.5, 0, 0), &objectives).reasons
         };
         let texts: Vec<String> = judged(given_up).into_iter().map(|reason| reason.text).collect();
-        assert_eq!(texts, ["800 of 800 requests were answered, and 200 of 1,000 iterations never began"]);
+        assert_eq!(texts, ["800 of 800 requests got a response, and 200 of 1,000 iterations never began"]);
         let texts: Vec<String> = judged(second(1000, 500, 5, 0)).into_iter().map(|reason| reason.text).collect();
-        assert_eq!(texts, ["500 of 1,000 requests were answered"]);
+        assert_eq!(texts, ["500 of 1,000 requests got a response"]);
     }
 
     #[test]

@@ -65,7 +65,7 @@ impl Capacity {
                 format!("It keeps {what} up to {} ({sure}{low} to {high}){gives_way}.", units::rate(found.rate))
             }
             Verdict::AtLeast { rate, ceiling: Ceiling::Highest } => {
-                format!("It keeps {what} at {}, the highest rate that was to be tried.", units::rate(*rate))
+                format!("It keeps {what} at {}, the highest rate of the search.", units::rate(*rate))
             }
             Verdict::AtLeast { rate, ceiling: Ceiling::Generator } => format!(
                 "It keeps {what} at {} at least; above that the generator was the limit, not the system.",
@@ -73,7 +73,7 @@ impl Capacity {
             ),
             Verdict::Nowhere { rate } => {
                 format!(
-                    "It does not keep {what} even at {}, the lowest rate that was to be tried{gives_way}.",
+                    "It does not keep {what} even at {}, the lowest rate of the search{gives_way}.",
                     units::rate(*rate)
                 )
             }
@@ -112,15 +112,15 @@ mod tests {
         let cases = [
             (found(4), format!("{kept} up to 1,180/s (95 %: 1,150/s to 1,210/s); what gives way first is p95.")),
             (found(1), format!("{kept} up to 1,180/s (one search: 1,150/s to 1,210/s); what gives way first is p95.")),
-            (at_least(Ceiling::Highest), format!("{kept} at 2,000/s, the highest rate that was to be tried.")),
+            (at_least(Ceiling::Highest), format!("{kept} at 2,000/s, the highest rate of the search.")),
             (
                 at_least(Ceiling::Generator),
                 format!("{kept} at 2,000/s at least; above that the generator was the limit, not the system."),
             ),
             (
                 Verdict::Nowhere { rate: 10.0 },
-                "It does not keep \"p95 < 100ms\" and \"error_rate < 1%\" even at 10.0/s, the lowest rate that was to be \
-                 tried; what gives way first is p95."
+                "It does not keep \"p95 < 100ms\" and \"error_rate < 1%\" even at 10.0/s, the lowest rate of the \
+                 search; what gives way first is p95."
                     .to_owned(),
             ),
         ];

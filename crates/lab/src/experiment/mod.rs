@@ -306,7 +306,7 @@ impl Experiment {
             let is_it = |one: &Allotted| one.service == service && one.replica == replica;
             let handed = bindings.ports.iter().find(|one| is_it(one));
             if handed.is_none_or(|handed| handed.further.len() < further) {
-                let wrong = Wrong::new(format!("replica {replica} of `{service}` was handed too few ports"));
+                let wrong = Wrong::new(format!("replica {replica} of `{service}` was assigned too few ports"));
                 report.add(root.place(), "system.services".to_owned(), wrong);
             }
         }

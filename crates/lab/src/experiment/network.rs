@@ -105,7 +105,7 @@ fn check_port(at: At<'_>, one: &Asked, earlier: &[Asked], report: &mut Report) {
         }
         None => return,
     };
-    let hint = "without `port`, each replica is handed its own";
+    let hint = "without `port`, each replica gets its own";
     report.add(port_at.place(), port_at.path(), Wrong::new(wrong).hint(hint));
 }
 

@@ -105,7 +105,7 @@ impl Faults {
                 replica.process.signal_all(Signal::STOP);
                 let (service, until) = (replica.service.name.clone(), Instant::now() + time);
                 self.paused.push(Paused { service, replica: replica.service.replica, until });
-                format!("was made to stand still for {}", units::duration(time.as_nanos() as f64))
+                format!("was paused for {}", units::duration(time.as_nanos() as f64))
             }
             (_, Life::Down | Life::Leaving { .. } | Life::Starting(_)) => {
                 "was not running when its fault was due".to_owned()

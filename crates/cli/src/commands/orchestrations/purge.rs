@@ -92,7 +92,7 @@ fn chosen(found: &Found, arguments: &Arguments) -> Result<Vec<InstanceView>, Fai
 fn preview(chosen: &[InstanceView]) -> String {
     let shown = &chosen[..chosen.len().min(LISTED_MAX)];
     let listed = table::text(&as_table(shown, shown.len() < chosen.len()), table_style());
-    format!("{listed}{} would be purged, with what is below\n", plural(chosen.len(), "orchestration"))
+    format!("{listed}{} would be purged, with their sub-orchestrations\n", plural(chosen.len(), "orchestration"))
 }
 
 fn purge(found: &Found, chosen: Vec<InstanceView>) -> Outcome {

@@ -38,7 +38,7 @@ impl Found {
         let what = if path.is_dir() {
             format!("{shown} is not a hub: it has neither a file `hub` nor a database `{DATABASE}`")
         } else {
-            format!("there is no folder {shown}")
+            format!("folder {shown} does not exist")
         };
         Err(Failure::new(what).hint("give the folder that the program gives to `FileStore::open`"))
     }

@@ -114,7 +114,7 @@ fn cut_note(answer: &Table, limits: &QueryLimits) -> String {
         let most = narrows_model::units::bytes(limits.bytes as f64);
         return format!("note: there are more than {rows}, but a result holds at most {most}: select fewer columns");
     }
-    format!("note: there are more than {rows}: `--limit` says how many are given")
+    format!("note: there are more than {rows}: `--limit` sets how many are shown")
 }
 
 fn written(answer: &Table, format: Format) -> String {

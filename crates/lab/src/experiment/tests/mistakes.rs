@@ -155,7 +155,7 @@ fn each_section_says_what_is_wrong_with_it() {
           port: 80
           replicas: 2
     e.yaml:7:13: system.services.web.port: a fixed port allows one replica, found 2 replicas
-      hint: without `port`, each replica is handed its own
+      hint: without `port`, each replica gets its own
     --- run: [web, "${prot}", "${web.prot}", "${n"]
     e.yaml:6:18: system.services.web.run[1]: unknown name in `${prot}`
       hint: did you mean `port`?

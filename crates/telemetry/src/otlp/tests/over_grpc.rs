@@ -134,7 +134,7 @@ fn what_the_store_says_reaches_the_caller() {
 
     let receiver = start(FakeStore::answering(Ok(Kept { kept: 1, over_limit: 2 })));
     let partial = export(&receiver, &[], framed(0, &traces(3))).response().partial_success.unwrap();
-    assert_eq!((partial.rejected_spans, partial.error_message.as_str()), (2, "2 over the limit of what is kept"));
+    assert_eq!((partial.rejected_spans, partial.error_message.as_str()), (2, "2 over the storage limit"));
 }
 
 #[test]
