@@ -252,7 +252,7 @@ fn beside(capacity: &Capacity) -> Vec<String> {
     }
     lines.push(match capacity.knee {
         Some(knee) => format!("  knee: p95 is over twice that of the lowest rate from {} on", units::rate(knee)),
-        None => "  knee: none; p95 never is over twice that of the lowest rate".to_owned(),
+        None => "  knee: none; p95 is never over twice that of the lowest rate".to_owned(),
     });
     lines.push(format!("  universal scalability law: {}", law(capacity)));
     if !capacity.left_out.is_empty() {
@@ -266,7 +266,7 @@ fn law(capacity: &Capacity) -> String {
     let Some(law) = &capacity.law else { return "too few rates to fit it".to_owned() };
     let peak = law.peak.map_or_else(|| "no peak".to_owned(), |peak| format!("a peak of {}", units::rate(peak)));
     match &law.poor {
-        Some(why) => format!("it fits poorly ({why}), so its prediction, {peak}, is not to be relied on"),
+        Some(why) => format!("it fits poorly ({why}), so its prediction, {peak}, is unreliable"),
         None => format!(
             "predicts {peak} (λ {}, σ {:.3}, κ {:.5}; latencies off by {} in the middle)",
             units::rate(law.lambda),

@@ -59,7 +59,7 @@ fn a_killed_replica_recovers() {
     let told = about(&caveats, "was killed");
     let [told] = told[..] else { panic!("{caveats:?}") };
     assert!(told.starts_with("docstore[1] was killed ") && told_at_s(told) >= 4.0, "{told}");
-    assert!(told.contains("as the experiment has it: ") && told.contains("failed ("), "{told}");
+    assert!(told.contains("as the experiment specifies: ") && told.contains("failed ("), "{told}");
     assert!(told.contains("succeeded again as before."), "{caveats:?}");
     assert_ne!(ask(&run, SUCCEEDED_AT_LAST), "0");
     assert!(about(&caveats, "and was started again").is_empty(), "a fault is told once: {caveats:?}");

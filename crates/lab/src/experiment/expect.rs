@@ -126,7 +126,7 @@ fn fixed(text: &str) -> Result<String, Wrong> {
         RequestPiece::Field(source, column) => {
             let name = column.map_or_else(|| source.to_owned(), |column| format!("{source}.{column}"));
             let wrong = Wrong::new(format!("a check cannot contain `{{{{{}}}}}`", shortened(&name)));
-            Err(wrong.hint("what is expected is the same for every request; `{{{{` is a plain `{{`"))
+            Err(wrong.hint("a check is the same for every request; `{{{{` is a plain `{{`"))
         }
     };
     pieces.into_iter().map(plain).collect()

@@ -88,7 +88,7 @@ impl Bench<'_> {
         match (followed?, code) {
             (End::AtLimit(limit), _) => {
                 let limit = units::duration(limit.as_nanos() as f64);
-                note(format!("`{program}` was ended after {limit}, as the experiment has it."), trial, progress);
+                note(format!("`{program}` was ended after {limit}, as the experiment specifies."), trial, progress);
             }
             (End::Itself(_), Some(0)) => {}
             (End::Itself(_), Some(K6_THRESHOLDS_CROSSED)) if is_k6(command) => note(

@@ -41,7 +41,7 @@ struct Paused {
 /// A fault that has happened.
 #[derive(Debug)]
 struct Done {
-    /// `store was killed 3.00 s into the load, as the experiment has it`.
+    /// `store was killed 3.00 s into the load, as the experiment specifies`.
     what: String,
     at_ns: i64,
 }
@@ -74,7 +74,7 @@ impl Faults {
                 note(replica, Standing::Down, store);
             }
             let after = units::duration(began.elapsed().as_nanos() as f64);
-            let what = format!("{} {what} {after} into the load, as the experiment has it", replica.process.name());
+            let what = format!("{} {what} {after} into the load, as the experiment specifies", replica.process.name());
             drop(store.logs(vec![line(&fault, &what)]));
             self.done.push(Done { what, at_ns: now_ns() });
         }

@@ -330,7 +330,7 @@ fn the_parts_of_a_load_say_what_is_wrong_with_them() {
       tls: { insecure: true, ca: a.pem }
       protocol: http3
     e.yaml:9:3: load.tls: `insecure`, `ca` cannot be combined
-    e.yaml:9:3: load.tls: `tls` beside a target without it
+    e.yaml:9:3: load.tls: `tls` is set, but the target does not use TLS
       hint: write the target with `https://`
     e.yaml:10:13: load.protocol: expected one of `http1`, `http2`, found "http3"
     --- target: web
@@ -430,13 +430,13 @@ fn the_parts_of_a_load_say_what_is_wrong_with_them() {
           check: { body_contains: "a {{id}} {{{{b", header: { ETag: "{{x.y}}" }, json: { /a: "{{", /b: [{ c: "{{d}}" }] } }
       data: { id: { values: [1] } }
     e.yaml:15:31: load.scenarios.main.check.body_contains: a check cannot contain `{{id}}`
-      hint: what is expected is the same for every request; `{{{{` is a plain `{{`
+      hint: a check is the same for every request; `{{{{` is a plain `{{`
     e.yaml:15:65: load.scenarios.main.check.header.ETag: a check cannot contain `{{x.y}}`
-      hint: what is expected is the same for every request; `{{{{` is a plain `{{`
+      hint: a check is the same for every request; `{{{{` is a plain `{{`
     e.yaml:15:90: load.scenarios.main.check.json./a: `{{` without `}}` in "{{"
       hint: `{{{{` is a plain `{{`
     e.yaml:15:100: load.scenarios.main.check.json./b: a check cannot contain `{{d}}`
-      hint: what is expected is the same for every request; `{{{{` is a plain `{{`
+      hint: a check is the same for every request; `{{{{` is a plain `{{`
     --- request: GET /
           check: 200
           cookies: some

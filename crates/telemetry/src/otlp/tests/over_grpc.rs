@@ -192,7 +192,7 @@ fn a_call_that_waits_too_long_gives_its_place_back() {
     let store = Arc::new(FakeStore { reached: Some(reached), ..FakeStore::default() });
     let receiver = start(Arc::clone(&store));
     let answer = export(&receiver, &[("grpc-timeout", "1S")], framed(0, &traces(1)));
-    assert_eq!((answer.code(), answer.text()), ("4", "not kept within the 1s that the call gave"));
+    assert_eq!((answer.code(), answer.text()), ("4", "not stored within the call's deadline of 1s"));
     has_reached.recv().unwrap();
     assert_eq!(store.spans.lock().unwrap().len(), 1, "what is queued is kept all the same");
     let stats = receiver.stats();
