@@ -61,8 +61,8 @@ impl<'a> Scene<'_, 'a> {
 
     fn no_spans(&self) -> Option<String> {
         (self.reading.trial.spans_total == 0 && !self.reading.trial.services.is_empty()).then(|| {
-            "No spans arrived from any service, so nothing is known of what a request does inside. The services were started \
-             with OTEL_EXPORTER_OTLP_ENDPOINT: are they instrumented?"
+            "No spans arrived from any service, so Narrows cannot see what happens inside a request. The services \
+             were started with OTEL_EXPORTER_OTLP_ENDPOINT: are they instrumented?"
                 .into()
         })
     }

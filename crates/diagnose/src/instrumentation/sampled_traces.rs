@@ -44,8 +44,8 @@ fn scaled(scene: &Scene<'_>) -> Option<String> {
         format!("{} requests", units::number(usual))
     };
     let mut caveat = format!(
-        "Traces are a sample: each stands for {stands_for} ({} of them are there). Counts are scaled by that and shares \
-         hold; what happens to few requests may be in no trace.",
+        "Traces are a sample: each stands for {stands_for} ({} of them are there). Counts are scaled up accordingly \
+         and shares stay correct; rare requests may be in no trace.",
         units::percent(1.0 / usual)
     );
     let thinned = scene.trial.spans_thinned;

@@ -57,7 +57,7 @@ impl Capacity {
         let quoted: Vec<String> = self.objectives.iter().map(|text| format!("\"{text}\"")).collect();
         let what = quoted.join(" and ");
         let first = self.gives_way.as_ref();
-        let gives_way = first.map_or_else(String::new, |reason| format!("; what gives way first is {}", reason.what));
+        let gives_way = first.map_or_else(String::new, |reason| format!("; {} gives way first", reason.what));
         match &self.verdict {
             Verdict::Found(found) => {
                 let (low, high) = (units::rate(found.low), units::rate(found.high));
@@ -110,8 +110,8 @@ mod tests {
         let at_least = |ceiling| Verdict::AtLeast { rate: 2000.0, ceiling };
         let kept = "It keeps \"p95 < 100ms\" and \"error_rate < 1%\"";
         let cases = [
-            (found(4), format!("{kept} up to 1,180/s (95 %: 1,150/s to 1,210/s); what gives way first is p95.")),
-            (found(1), format!("{kept} up to 1,180/s (one search: 1,150/s to 1,210/s); what gives way first is p95.")),
+            (found(4), format!("{kept} up to 1,180/s (95 %: 1,150/s to 1,210/s); p95 gives way first.")),
+            (found(1), format!("{kept} up to 1,180/s (one search: 1,150/s to 1,210/s); p95 gives way first.")),
             (at_least(Ceiling::Highest), format!("{kept} at 2,000/s, the highest rate of the search.")),
             (
                 at_least(Ceiling::Generator),
@@ -120,7 +120,7 @@ mod tests {
             (
                 Verdict::Nowhere { rate: 10.0 },
                 "It does not keep \"p95 < 100ms\" and \"error_rate < 1%\" even at 10.0/s, the lowest rate of the \
-                 search; what gives way first is p95."
+                 search; p95 gives way first."
                     .to_owned(),
             ),
         ];
