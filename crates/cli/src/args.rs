@@ -34,35 +34,35 @@ pub(crate) fn without_secrets(mut error: clap::Error) -> clap::Error {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run an experiment: start its services, put them under load, say what is wrong with them
+    /// Run an experiment: start its services, put them under load, report what is wrong with them
     Run(run::Arguments),
     /// Run a reference system's experiment that comes with Narrows: nothing to install, about two minutes
     #[cfg(feature = "reference-systems")]
     Demo(crate::commands::demo::Arguments),
     /// Put load on one URL, with hey's flags and their meaning
     Load(Box<load::Arguments>),
-    /// Collect from a system that already runs, under whatever load, and say what is wrong with it
+    /// Collect from a system that already runs, under any load, and report what is wrong with it
     Attach(Box<attach::Arguments>),
-    /// Find the highest rate of arrivals that keeps an experiment's objectives
+    /// Find the highest arrival rate that meets an experiment's objectives
     Capacity(capacity::Arguments),
-    /// Say again what a run showed: table, findings, one sentence
+    /// Show the result of a run again: table, findings, one sentence
     Diagnose(diagnose::Arguments),
-    /// Say which operations, calls and findings appeared, vanished or changed from one variant to another
+    /// Show which operations, calls and findings appeared, vanished or changed from one variant to another
     Diff(diff::Arguments),
     /// Write a run as one self-contained HTML page, or as JSON
     Report(report::Arguments),
-    /// Ask a run anything, in SQL or in KQL
+    /// Query a run, in SQL or in KQL
     Query(query::Arguments),
-    /// Make a run of traces, metrics and logs that other programs wrote
+    /// Make a run from traces, metrics and logs of other programs
     Import(import::Arguments),
-    /// Write the telemetry of a run for other programs, or send it to one
+    /// Export the telemetry of a run, or send it to another program
     Export(export::Arguments),
-    /// List, show, end and forget orchestrations that the durable engine keeps
+    /// List, show, end and delete orchestrations that the durable engine keeps
     #[cfg(feature = "reference-systems")]
     Orchestrations(crate::commands::orchestrations::Arguments),
     /// Write a first experiment file
     Init(init::Arguments),
-    /// Report every mistake in an experiment file, with its place
+    /// Report every error in an experiment file, with line and column
     Check(check::Arguments),
     /// Print the JSON Schema of experiment files
     Schema,

@@ -61,8 +61,8 @@ impl<'a> Scene<'_, 'a> {
 
     fn no_spans(&self) -> Option<String> {
         (self.reading.trial.spans_total == 0 && !self.reading.trial.services.is_empty()).then(|| {
-            "No spans arrived from any service, so nothing is known of what a request does inside. The services were started \
-             with OTEL_EXPORTER_OTLP_ENDPOINT: are they instrumented?"
+            "No spans arrived from any service, so Narrows cannot see what happens inside a request. The services \
+             were started with OTEL_EXPORTER_OTLP_ENDPOINT: are they instrumented?"
                 .into()
         })
     }
@@ -107,7 +107,7 @@ impl<'a> Scene<'_, 'a> {
         databases
             .map(|service| {
                 format!(
-                    "{service} ran, but no service sent a database span, so nothing can be said about queries. Does the \
+                    "{service} ran, but no service sent a database span, so its queries cannot be examined. Does the \
                      instrumentation support the version of the database library?"
                 )
             })
@@ -139,7 +139,7 @@ impl<'a> Scene<'_, 'a> {
         let unsampled: Vec<&str> = trial.service_names().into_iter().filter(|service| !is_sampled(service)).collect();
         (!unsampled.is_empty()).then(|| {
             format!(
-                "Whether CPU held {} back cannot be told: no window has {} CPU samples over {} s.",
+                "Whether CPU limited {} is unknown: no window has {} CPU samples over {} s.",
                 unsampled.join(", "),
                 thresholds.cpu_points,
                 thresholds.cpu_span_ns / 1_000_000_000
@@ -234,6 +234,6 @@ mod tests {
     #[test]
     fn too_few_cpu_samples_are_said() {
         let said = said(trial().service("shop", None).traces(traces(server("shop", "GET /"))));
-        assert!(is_one_about(&said, "Whether CPU held shop back cannot be told"), "{said:?}");
+        assert!(is_one_about(&said, "Whether CPU limited shop is unknown"), "{said:?}");
     }
 }

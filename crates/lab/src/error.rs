@@ -152,10 +152,10 @@ pub enum Error {
         cwd: PathBuf,
     },
     /// The guard process has ended.
-    #[error("the guard process that ends services should narrows be killed is gone: {0}")]
+    #[error("the guard process, which ends services if narrows is killed, is gone: {0}")]
     GuardGone(std::io::Error),
     /// The guard process could not be started.
-    #[error("cannot start the guard process that ends services should narrows be killed: {0}")]
+    #[error("cannot start the guard process, which ends services if narrows is killed: {0}")]
     Guard(std::io::Error),
     /// A file or folder.
     #[error("cannot {what} {}: {source}", path.display())]
@@ -171,7 +171,7 @@ pub enum Error {
     #[error("cannot resume: {0}")]
     Resume(String),
     /// The experiment file has changed since the run began.
-    #[error("cannot resume: {file} is not the experiment that {} was begun with: line {line} differs", path.display())]
+    #[error("cannot resume: {file} is not the experiment that {} started with: line {line} differs", path.display())]
     OtherExperiment {
         /// The experiment file.
         file: String,
@@ -225,9 +225,9 @@ impl Error {
             Error::NoProgram { package, .. } => {
                 Some(format!("`apt-get install {package}`; `narrows doctor` lists what else is missing"))
             }
-            Error::PortTaken { .. } => Some("without `port:` a free one is handed out as ${port}".into()),
+            Error::PortTaken { .. } => Some("without `port:`, Narrows assigns a free one as ${port}".into()),
             Error::EndedEarly { last_lines, .. } if last_lines.iter().any(|line| line.contains(ADDRESS_IN_USE)) => {
-                Some("another process listens at its port; without `port:` a free one is handed out as ${port}".into())
+                Some("another process listens at its port; without `port:`, Narrows assigns one as ${port}".into())
             }
             Error::OtherExperiment { .. } => {
                 Some("put the old experiment file back, or start a new run; only values of secrets may differ".into())
@@ -243,7 +243,7 @@ impl Error {
                 let known: Vec<&str> = known.iter().map(|label| label.split('#').next().unwrap_or(label)).collect();
                 crate::experiment::nearest(variant, &known).map(|near| format!("did you mean `{near}`?"))
             }
-            Error::NotReady { .. } => Some("a longer start can be allowed in `ready:` with `timeout: 2m`".into()),
+            Error::NotReady { .. } => Some("allow a longer start in `ready:` with `timeout: 2m`".into()),
             Error::Setup { command, .. } if command.contains("-m venv") => {
                 Some("on Debian, `python3 -m venv` needs the package python3-venv".into())
             }
@@ -255,17 +255,15 @@ impl Error {
 fn hint_of(error: &narrows_telemetry::run_file::Error) -> Option<String> {
     use narrows_telemetry::run_file::Error::{Complete, Exists, Foreign, InUse, TooSlow, Unsettled, Version};
     match error {
-        Exists(_) => Some("give another `--out`, or go on with that run by `--resume`".into()),
+        Exists(_) => Some("use another `--out`, or continue that run with `--resume`".into()),
         InUse { .. } => Some("wait for that run to end, or end it with Ctrl-C".into()),
-        Unsettled { .. } => Some("copy it, with its -wal file, to a place that can be written to".into()),
+        Unsettled { .. } => Some("copy it, with its -wal file, to a writable directory".into()),
         Version { .. } => Some("read it with the version of Narrows that wrote it".into()),
         Foreign { .. } => Some(
-            "nothing in it was run; ask for the file as Narrows wrote it, without added tables, views or triggers"
+            "nothing in it was run; get the original file as Narrows wrote it, without added tables, views or triggers"
                 .into(),
         ),
-        TooSlow(_) => {
-            Some("the file may be damaged or made to do harm; if you trust it, copy it to a faster disk".into())
-        }
+        TooSlow(_) => Some("the file may be damaged or malicious; if you trust it, copy it to a faster disk".into()),
         Complete(_) => {
             Some("nothing is left to do; start a new run, or look at this one with `narrows diagnose`".into())
         }

@@ -20,9 +20,9 @@ pub const REDIRECTS_MAX: u8 = 20;
 
 /// Checks all of a plan but its templates.
 pub(crate) fn check(plan: &LoadPlan) -> Result<(), Error> {
-    require(!plan.targets.is_empty(), "targets", || "there is none, expected at least one".into())?;
-    require(!plan.scenarios.is_empty(), "scenarios", || "there is none, expected at least one".into())?;
-    require(plan.timeout > Duration::ZERO, "timeout", || "it is 0, expected more".into())?;
+    require(!plan.targets.is_empty(), "targets", || "at least one target is required".into())?;
+    require(!plan.scenarios.is_empty(), "scenarios", || "at least one scenario is required".into())?;
+    require(plan.timeout > Duration::ZERO, "timeout", || "it must be above 0".into())?;
     require((1..=THREADS_MAX).contains(&plan.threads), "threads", || {
         format!("{}, expected 1 to {THREADS_MAX}", plan.threads)
     })?;
@@ -52,9 +52,7 @@ fn check_scenario(scenario: &Scenario) -> Result<(), Error> {
     check_model(&scenario.model, &place)?;
     let is_open =
         matches!(scenario.model, LoadModel::ConstantArrivalRate { .. } | LoadModel::RampingArrivalRate { .. });
-    require(!is_open || scenario.pace.is_none(), &place, || {
-        "a pace for users, expected none where iterations arrive at a rate".into()
-    })?;
+    require(!is_open || scenario.pace.is_none(), &place, || "`pace` is not allowed with an arrival rate".into())?;
     check_flows(&scenario.flows, &place)
 }
 
@@ -75,7 +73,7 @@ fn check_model(model: &LoadModel, place: &str) -> Result<(), Error> {
             require_stages(stages, place)?;
             let rates = || stages.iter().map(|stage| stage.target).chain([*start_rate]);
             rates().filter(|rate| *rate != 0.0).try_for_each(|rate| require_rate(rate, place))?;
-            require(rates().any(|rate| rate > 0.0), place, || "no rate above 0, expected at least one".into())?;
+            require(rates().any(|rate| rate > 0.0), place, || "at least one rate must be above 0".into())?;
             (*vus_max, 1)
         }
     };
@@ -83,7 +81,7 @@ fn check_model(model: &LoadModel, place: &str) -> Result<(), Error> {
 }
 
 fn require_stages<T>(stages: &[T], place: &str) -> Result<(), Error> {
-    require(!stages.is_empty(), place, || "no stage, expected at least one".into())
+    require(!stages.is_empty(), place, || "at least one stage is required".into())
 }
 
 /// A ramp may also begin or end at 0.
@@ -94,13 +92,13 @@ fn require_rate(rate: f64, place: &str) -> Result<(), Error> {
 }
 
 fn check_flows(flows: &[Flow], place: &str) -> Result<(), Error> {
-    require(!flows.is_empty(), place, || "no flow, expected at least one".into())?;
+    require(!flows.is_empty(), place, || "at least one flow is required".into())?;
     for flow in flows {
         let place = if flow.name.is_empty() { place.to_owned() } else { format!("{place}, flow {}", flow.name) };
         require(flow.weight.is_finite() && flow.weight > 0.0, &place, || {
             format!("weight {}, expected more than 0", flow.weight)
         })?;
-        require(!flow.steps.is_empty(), &place, || "no step, expected at least one".into())?;
+        require(!flow.steps.is_empty(), &place, || "at least one step is required".into())?;
         flow.steps.iter().try_for_each(|step| check_step(step, &place))?;
     }
     check_names(flows, place)
@@ -108,14 +106,14 @@ fn check_flows(flows: &[Flow], place: &str) -> Result<(), Error> {
 
 fn check_names(flows: &[Flow], place: &str) -> Result<(), Error> {
     let unnamed = flows.iter().any(|flow| flow.steps.len() > 1 && flow.steps.iter().any(|step| step.name.is_empty()));
-    require(!unnamed, place, || "a step without a name, expected one for each of several".into())?;
+    require(!unnamed, place, || "each of several steps needs a name".into())?;
     // A flow of one step may go by the flow's name alone.
     let called = |flow: &Flow, step: &Step| if step.name.is_empty() { flow.name.clone() } else { step.name.clone() };
     let names = flows.iter().flat_map(|flow| flow.steps.iter().map(move |step| called(flow, step)));
     let mut known = BTreeSet::new();
     let twice = names.into_iter().find(|name| !known.insert(name.clone()));
     require(twice.is_none(), place, || {
-        format!("two steps are called {:?}, expected different names", twice.unwrap_or_default())
+        format!("two steps are named {:?}, expected different names", twice.unwrap_or_default())
     })
 }
 
@@ -128,9 +126,11 @@ fn check_step(step: &Step, place: &str) -> Result<(), Error> {
 fn check_data(source: &DataSource) -> Result<(), Error> {
     let place = format!("data {}", source.name);
     match &source.values {
-        DataValues::Integers { from, to } => require(from <= to, &place, || format!("from {from} is above to {to}")),
+        DataValues::Integers { from, to } => {
+            require(from <= to, &place, || format!("`from` ({from}) is above `to` ({to})"))
+        }
         DataValues::Rows { rows, .. } => {
-            require(!rows.is_empty(), &place, || "no row, expected at least one".into())?;
+            require(!rows.is_empty(), &place, || "at least one row is required".into())?;
             let uneven = rows.iter().position(|row| row.len() != rows[0].len());
             require(uneven.is_none(), &place, || {
                 format!("row {} has other columns than the first", uneven.unwrap_or(0) + 1)
@@ -194,9 +194,9 @@ mod tests {
     fn each_mistake_is_named() {
         type Change = fn(&mut LoadPlan);
         let cases: [(Change, &str); 25] = [
-            (|p| p.targets.clear(), "targets: there is none, expected at least one"),
-            (|p| p.scenarios.clear(), "scenarios: there is none, expected at least one"),
-            (|p| p.timeout = Duration::ZERO, "timeout: it is 0, expected more"),
+            (|p| p.targets.clear(), "targets: at least one target is required"),
+            (|p| p.scenarios.clear(), "scenarios: at least one scenario is required"),
+            (|p| p.timeout = Duration::ZERO, "timeout: it must be above 0"),
             (|p| p.threads = 0, "threads: 0, expected 1 to 1024"),
             (
                 |p| p.tracing = Some(Tracing { sample: f64::NAN, tag: [0; 4] }),
@@ -208,7 +208,7 @@ mod tests {
             ),
             (
                 |p| p.scenarios[0].model = LoadModel::RampingVus { start_vus: 1, stages: Vec::new() },
-                "scenario a: no stage, expected at least one",
+                "scenario a: at least one stage is required",
             ),
             (
                 |p| {
@@ -230,8 +230,8 @@ mod tests {
                 "scenario a: NaN iterations per second, expected 0.001 to 10000000",
             ),
             (|p| p.scenarios[0].model = arriving(1.0, 0), "scenario a: 0 users, expected 1 to 1000000"),
-            (|p| p.scenarios[0].model = ramping(1.0, &[]), "scenario a: no stage, expected at least one"),
-            (|p| p.scenarios[0].model = ramping(0.0, &[0.0]), "scenario a: no rate above 0, expected at least one"),
+            (|p| p.scenarios[0].model = ramping(1.0, &[]), "scenario a: at least one stage is required"),
+            (|p| p.scenarios[0].model = ramping(0.0, &[0.0]), "scenario a: at least one rate must be above 0"),
             (
                 |p| p.scenarios[0].model = ramping(0.0, &[f64::INFINITY]),
                 "scenario a: inf iterations per second, expected 0.001 to 10000000",
@@ -241,10 +241,10 @@ mod tests {
                     p.scenarios[0].model = arriving(1.0, 1);
                     p.scenarios[0].pace = Some(Duration::from_secs(1));
                 },
-                "scenario a: a pace for users, expected none where iterations arrive at a rate",
+                "scenario a: `pace` is not allowed with an arrival rate",
             ),
-            (|p| p.scenarios[0].flows.clear(), "scenario a: no flow, expected at least one"),
-            (|p| p.scenarios[0].flows[0].steps.clear(), "scenario a: no step, expected at least one"),
+            (|p| p.scenarios[0].flows.clear(), "scenario a: at least one flow is required"),
+            (|p| p.scenarios[0].flows[0].steps.clear(), "scenario a: at least one step is required"),
             (
                 |p| {
                     p.scenarios[0].flows[0].weight = 0.0;
@@ -254,11 +254,11 @@ mod tests {
             ),
             (
                 |p| name_steps(p, &["list", "list"]),
-                "scenario a: two steps are called \"list\", expected different names",
+                "scenario a: two steps are named \"list\", expected different names",
             ),
-            (|p| name_steps(p, &["list", ""]), "scenario a: a step without a name, expected one for each of several"),
+            (|p| name_steps(p, &["list", ""]), "scenario a: each of several steps needs a name"),
             (|p| p.scenarios[0].flows[0].steps[0].redirects_max = 21, "scenario a: 21 redirects, expected at most 20"),
-            (|p| p.data.push(rows(&[], Pick::Random)), "data owner: no row, expected at least one"),
+            (|p| p.data.push(rows(&[], Pick::Random)), "data owner: at least one row is required"),
             (
                 |p| p.data.push(rows(&[&["a"], &["a", "b"]], Pick::Random)),
                 "data owner: row 2 has other columns than the first",
@@ -268,7 +268,7 @@ mod tests {
                     let values = DataValues::Integers { from: 2, to: 1 };
                     p.data.push(DataSource { name: "n".into(), values });
                 },
-                "data n: from 2 is above to 1",
+                "data n: `from` (2) is above `to` (1)",
             ),
         ];
         for (change, expected) in cases {

@@ -48,7 +48,7 @@ fn parse(path: &Path, bytes: &[u8]) -> Result<CsvRows, Error> {
         rows.push(record.iter().map(String::from).collect());
     }
     if rows.is_empty() {
-        return Err(problem(path, 2, "no row below the column names, expected at least one"));
+        return Err(problem(path, 2, "at least one row below the column names is required"));
     }
     Ok(CsvRows { columns, rows })
 }
@@ -105,7 +105,7 @@ mod tests {
             (b"", "data file data.csv, line 1: the file is empty, expected a line of column names"),
             (b"a,,c\n1,2,3\n", "data file data.csv, line 1: column 2 has no name"),
             (b"a,b,a\n1,2,3\n", "data file data.csv, line 1: column a appears twice"),
-            (b"a,b\n", "data file data.csv, line 2: no row below the column names, expected at least one"),
+            (b"a,b\n", "data file data.csv, line 2: at least one row below the column names is required"),
             (b"a,b\n1,2\n3\n", "data file data.csv, line 3: 1 cells, expected 2 as in the first line"),
             (b"a,b\n1,\xff\n", "data file data.csv, line 2: cell 2 is not UTF-8"),
         ];

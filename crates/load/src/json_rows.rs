@@ -73,7 +73,7 @@ impl<'de> Visitor<'de> for Table {
             };
             rows.push(row.into_cells(columns.as_deref()).map_err(de::Error::custom)?);
         }
-        let columns = first.ok_or_else(|| de::Error::custom("no row, expected at least one"))?;
+        let columns = first.ok_or_else(|| de::Error::custom("at least one row is required"))?;
         Ok(JsonRows { columns: columns.unwrap_or_default(), rows })
     }
 }
@@ -234,7 +234,7 @@ mod tests {
         let cases = [
             ("", 1, "EOF while parsing a value"),
             ("{}", 1, "invalid type: map, expected an array of rows"),
-            ("[]", 1, "no row, expected at least one"),
+            ("[]", 1, "at least one row is required"),
             ("[{\"a\":1},\n{\"b\":2}]", 2, "key \"b\", which the first row does not have"),
             ("[{\"a\":1,\"b\":2},\n{\"b\":2}]", 2, "no key \"a\", which the first row has"),
             ("[{\"a\":1},\n\n3]", 3, "a single value, expected an object as in the first row"),

@@ -281,14 +281,14 @@ impl Compiler<'_> {
             _ => false,
         };
         if !begins_well {
-            return Err(self.refuse("path", "it has to begin with \"/\"".into()));
+            return Err(self.refuse("path", "it must begin with \"/\"".into()));
         }
         self.template("path", path, Encoding::Path)
     }
 
     fn header(&mut self, name: &str, value: &Template) -> Result<(), Error> {
         if !is_token(name) {
-            return Err(self.refuse("headers", format!("{name:?} is not a header's name")));
+            return Err(self.refuse("headers", format!("{name:?} is not a header name")));
         }
         self.bytes(name.as_bytes());
         self.bytes(b": ");
@@ -492,17 +492,14 @@ mod tests {
                 |p| p.scenarios[0].flows[0].steps[0].request.method = "G T".into(),
                 "method: \"G T\" is not an HTTP method",
             ),
-            (
-                |p| p.scenarios[0].flows[0].steps[0].request.path = Template::text("x"),
-                "path: it has to begin with \"/\"",
-            ),
+            (|p| p.scenarios[0].flows[0].steps[0].request.path = Template::text("x"), "path: it must begin with \"/\""),
             (
                 |p| p.scenarios[0].flows[0].steps[0].request.host = "a\r\nb".into(),
                 "header Host: control character in \"a\\r\\nb\"",
             ),
             (
                 |p| p.scenarios[0].flows[0].steps[0].request.headers.push(("a b".into(), Template::default())),
-                "headers: \"a b\" is not a header's name",
+                "headers: \"a b\" is not a header name",
             ),
             (
                 |p| p.scenarios[0].flows[0].steps[0].request.body = Some(template([field(0, 0)])),

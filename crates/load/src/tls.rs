@@ -71,7 +71,7 @@ fn system() -> Result<RootCertStore, Error> {
     store.add_parsable_certificates(found.certs);
     if store.is_empty() {
         let why = found.errors.first().map(|error| format!(" ({error})")).unwrap_or_default();
-        return Err(Error::plan("tls: trust", format!("the system has no certificate authority{why}, expected some")));
+        return Err(Error::plan("tls: trust", format!("the system has no certificate authorities{why}")));
     }
     Ok(store)
 }
@@ -82,10 +82,10 @@ fn authorities(pem: &[u8]) -> Result<RootCertStore, Error> {
     for (index, certificate) in CertificateDer::pem_slice_iter(pem).enumerate() {
         let number = index + 1;
         let certificate = certificate.map_err(|error| refuse(format!("certificate {number} is not PEM: {error}")))?;
-        store.add(certificate).map_err(|error| refuse(format!("certificate {number} is of no use: {error}")))?;
+        store.add(certificate).map_err(|error| refuse(format!("certificate {number} cannot be used: {error}")))?;
     }
     if store.is_empty() {
-        return Err(refuse("there is no certificate in it, expected PEM with at least one".into()));
+        return Err(refuse("it has no certificate, expected PEM with at least one".into()));
     }
     Ok(store)
 }
@@ -134,9 +134,9 @@ pub(crate) fn handshake_cause(error: &io::Error) -> Cause {
     match rustls_error(error) {
         Some(error) => cause(error),
         None if error.kind() == io::ErrorKind::UnexpectedEof => {
-            Cause::Text("TLS: the server closed the connection within the handshake")
+            Cause::Text("TLS: the server closed the connection during the handshake")
         }
-        None => error.raw_os_error().map_or(Cause::Text("TLS: the connection broke within the handshake"), Cause::Os),
+        None => error.raw_os_error().map_or(Cause::Text("TLS: the connection broke during the handshake"), Cause::Os),
     }
 }
 
@@ -150,7 +150,7 @@ pub(crate) fn cause(error: &rustls::Error) -> Cause {
     match error {
         rustls::Error::InvalidCertificate(problem) => certificate_cause(problem),
         rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType | InvalidMessage::UnknownProtocolVersion) => {
-            Cause::Text("TLS: what came was not TLS")
+            Cause::Text("TLS: the server did not respond with TLS")
         }
         rustls::Error::AlertReceived(alert) => said(&format!("the server said {alert:?}")),
         other => said(&other.to_string()),
@@ -168,7 +168,7 @@ fn certificate_cause(problem: &CertificateError) -> Cause {
         E::NotValidYet | E::NotValidYetContext { .. } => Cause::Text("TLS: certificate is not valid yet"),
         E::UnknownIssuer => Cause::Text("TLS: certificate of an unknown authority"),
         E::Revoked => Cause::Text("TLS: certificate is revoked"),
-        E::BadSignature => Cause::Text("TLS: certificate is not signed by who it says"),
+        E::BadSignature => Cause::Text("TLS: certificate has an invalid signature"),
         E::BadEncoding => Cause::Text("TLS: certificate cannot be read"),
         other => said(&format!("certificate: {other}")),
     }
@@ -197,14 +197,16 @@ mod tests {
             (
                 "a",
                 Trust::Authorities(b"hello".to_vec()),
-                "tls: trust: there is no certificate in it, expected PEM with at least one",
+                "tls: trust: it has no certificate, expected PEM with at least one",
             ),
         ];
         for (name, trust, expected) in cases {
             assert_eq!(refused(name, trust), format!("load plan: {expected}"));
         }
         let cut = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n".to_vec();
-        assert!(refused("a", Trust::Authorities(cut)).starts_with("load plan: tls: trust: certificate 1 is of no use"));
+        assert!(
+            refused("a", Trust::Authorities(cut)).starts_with("load plan: tls: trust: certificate 1 cannot be used")
+        );
         assert!(Encryption::of(&constant_plan()).unwrap().is_none());
     }
 

@@ -95,7 +95,7 @@ fn waiting(measured: &Measured) -> Option<(Verdict, String)> {
     }
     let reason = format!(
         "{} of {} iterations that were due ({}) found every user busy and had to wait, so max_vus held the load back; \
-         raise max_vus, unless the system is slower than the rate asks for.",
+         raise max_vus, unless the system is slower than the rate requires.",
         units::count(arrivals.late),
         units::count(arrivals.due),
         units::percent(late),
@@ -136,8 +136,8 @@ fn busy(measured: &Measured) -> Option<(Verdict, String)> {
     let share = units::percent(measured.busiest_thread);
     if measured.busiest_thread >= BUSY_INVALID {
         let reason = format!(
-            "The generator was the bottleneck: its busiest thread used {share} of a core, so the system was not asked \
-             for more."
+            "The generator was the bottleneck: its busiest thread used {share} of a core, so the system did not get \
+             more load."
         );
         Some((Verdict::Invalid, reason))
     } else if measured.busiest_thread >= BUSY_DOUBTFUL {
@@ -210,8 +210,8 @@ mod tests {
                 "All 1,200 requests failed, so there is no latency to measure.",
                 "1 % of the requests were sent 2.00 ms or more after their time, and 1 % of the latencies are 5.00 ms \
                  or more, so the generator's own delay is part of the tail.",
-                "The generator was the bottleneck: its busiest thread used 97 % of a core, so the system was not \
-                 asked for more.",
+                "The generator was the bottleneck: its busiest thread used 97 % of a core, so the system did not get \
+                 more load.",
             ]
         );
     }
@@ -225,7 +225,7 @@ mod tests {
                 "6,000 of 60,000 iterations that were due (10 %) never began, so the system was given only 5,400/s of \
                  the 6,000/s offered.",
                 "6,600 of 60,000 iterations that were due (11 %) found every user busy and had to wait, so max_vus \
-                 held the load back; raise max_vus, unless the system is slower than the rate asks for.",
+                 held the load back; raise max_vus, unless the system is slower than the rate requires.",
             ]
         );
         assert_eq!(

@@ -162,7 +162,7 @@ fn a_length_that_is_too_long_times_out_or_breaks_off_and_one_too_short_costs_the
             let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf");
         }
     });
-    assert_all(&run_whole(&plain(&server, 4)), ErrorKind::Reset, 4, "within an answer");
+    assert_all(&run_whole(&plain(&server, 4)), ErrorKind::Reset, 4, "during a response");
     let server = Bad::answering("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\ntoo much of it");
     let ran = run_whole(&plain(&server, 6));
     assert_eq!((ran.ended(), ran.outcome.body_bytes, ran.outcome.phases.connect.count), ((6, 0), 12, 6));

@@ -172,7 +172,7 @@ fn failed_checks_and_missing_values_fail_the_step_with_their_words() {
     assert_eq!(failure(vec![checked], |_| answer(500, "", "x")), (ErrorKind::Status, String::new()));
     let mut extracted = step("GET", "/1");
     extracted.extract = vec![extract(0, Place::Header("x-token".into()))];
-    let words = "no value for v0: there is no header x-token";
+    let words = "no value for v0: header x-token is missing";
     assert_eq!(failure(vec![extracted], |_| answer(200, "", "")), (ErrorKind::Check, words.into()));
 }
 

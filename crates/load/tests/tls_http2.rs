@@ -227,8 +227,10 @@ fn servers_that_do_not_speak_tls_are_no_connection() {
         let _ = stream.shutdown(std::net::Shutdown::Write);
         let _ = std::io::copy(&mut stream, &mut std::io::sink());
     };
-    let closed = "TLS: the server closed the connection within the handshake";
-    for (act, expected) in [(hears_and_closes, closed), (babbles, "TLS: what came was not TLS"), (half, closed)] {
+    let closed = "TLS: the server closed the connection during the handshake";
+    for (act, expected) in
+        [(hears_and_closes, closed), (babbles, "TLS: the server did not respond with TLS"), (half, closed)]
+    {
         let plan = plan(raw(act), WAYS[0], Trust::Anything);
         assert_eq!(cause(&run_whole(&plan), 1), (ErrorKind::Connect, expected.into()));
     }
@@ -255,7 +257,7 @@ fn streams_and_connections_that_the_server_resets_are_resets() {
         (Reply::Reset(h2::Reason::INTERNAL_ERROR), "HTTP/2: the server reset the stream: INTERNAL_ERROR"),
         (Reply::Reset(h2::Reason::REFUSED_STREAM), "HTTP/2: the server reset the stream: REFUSED_STREAM"),
         (Reply::Half, "HTTP/2: the server reset the stream: INTERNAL_ERROR"),
-        (Reply::GoAway(h2::Reason::ENHANCE_YOUR_CALM), "the server closed the connection without an answer"),
+        (Reply::GoAway(h2::Reason::ENHANCE_YOUR_CALM), "the server closed the connection without a response"),
     ];
     for way in &WAYS[1..] {
         for (reply, expected) in cases.clone() {
@@ -270,11 +272,11 @@ fn streams_and_connections_that_the_server_resets_are_resets() {
 
 #[test]
 fn answers_that_are_cut_or_no_http_are_told_apart() {
-    let within = "the server closed the connection within an answer";
+    let within = "the server closed the connection during a response";
     let cases = [
         (Reply::Half, ErrorKind::Reset, within),
         (Reply::Raw(b"HTTP/1.1 200 OK\r\nContent-Le"), ErrorKind::Reset, within),
-        (Reply::Close, ErrorKind::Reset, "the server closed the connection without an answer"),
+        (Reply::Close, ErrorKind::Reset, "the server closed the connection without a response"),
         (
             Reply::Raw(b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n"),
             ErrorKind::Protocol,
@@ -288,7 +290,7 @@ fn answers_that_are_cut_or_no_http_are_told_apart() {
         (
             Reply::Raw(b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n"),
             ErrorKind::Protocol,
-            "it switches protocols unasked",
+            "it switches protocols unexpectedly",
         ),
     ];
     for (reply, kind, expected) in cases {

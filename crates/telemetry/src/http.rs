@@ -98,9 +98,9 @@ pub(crate) enum NoAnswer {
     Connect(String),
     #[error("the connection broke: {0}")]
     Broken(String),
-    #[error("no whole answer within {0:?}")]
+    #[error("no complete response within {0:?}")]
     TooSlow(Duration),
-    #[error("the answer is larger than {0} bytes")]
+    #[error("the response is larger than {0} bytes")]
     TooLarge(usize),
 }
 

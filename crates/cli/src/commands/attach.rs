@@ -24,7 +24,7 @@ pub(crate) struct Arguments {
     /// How long to collect; Ctrl-C ends it early, as a complete run
     #[arg(long = "for", value_name = "DURATION", value_parser = some_time)]
     duration: Duration,
-    /// Listen for OTLP here, HTTP and gRPC on each; `none` listens nowhere
+    /// Listen for OTLP here, HTTP and gRPC on each; `none` turns it off
     #[arg(
         long,
         value_name = "ADDRESS",
@@ -33,7 +33,7 @@ pub(crate) struct Arguments {
         value_parser = listen_address
     )]
     otlp: Vec<ListenOn>,
-    /// The bearer token that senders of OTLP have to show; addresses beyond loopback always need one
+    /// The bearer token that senders of OTLP must present; addresses beyond loopback always need one
     ///
     /// Other users of this machine can read it in the output of `ps`: the environment variable NARROWS_OTLP_TOKEN sets it too.
     /// Without either, a random token is made for addresses beyond loopback and printed once.
@@ -42,19 +42,19 @@ pub(crate) struct Arguments {
     /// Sample this process, and what it starts, as that service; may be given several times
     #[arg(long = "pid", value_name = "NAME=PID", value_parser = named_pid)]
     pids: Vec<(String, u32)>,
-    /// Sample what is in this control group as that service; may be given several times
+    /// Sample the processes of this control group as that service; may be given several times
     #[arg(long = "cgroup", value_name = "NAME=PATH", value_parser = named_path)]
     cgroups: Vec<(String, PathBuf)>,
-    /// Ask for a page of metrics, in Prometheus' text format or OpenMetrics; may be given several times
+    /// Scrape this page of metrics, in Prometheus' text format or OpenMetrics; may be given several times
     #[arg(long, value_name = "[NAME=]URL", value_parser = endpoint)]
     prometheus: Vec<Endpoint>,
-    /// From sample to sample, of processes and of pages of metrics
+    /// Interval between samples of processes and of pages of metrics
     #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = interval)]
     every: Duration,
     /// The service whose server spans are the requests [default: those that no other span caused]
     #[arg(long, value_name = "SERVICE")]
     target: Option<String>,
-    /// How long after the end to take spans that senders still hold back
+    /// How long after the end to accept spans that senders still buffer
     #[arg(long, value_name = "DURATION", default_value = "5500ms", value_parser = time_or_none)]
     settle: Duration,
     /// The run's name
@@ -159,7 +159,7 @@ fn options(arguments: &Arguments, tokens: &Tokens) -> Result<Options, Failure> {
         endpoints: arguments.prometheus.clone(),
     };
     if options.otlp.len() < arguments.otlp.len() && arguments.otlp.len() > 1 {
-        return Err(Failure::new(format!("--otlp {NOWHERE} stands beside an address")));
+        return Err(Failure::new(format!("--otlp {NOWHERE} cannot be combined with an address")));
     }
     let is_nothing = options.processes.is_empty() && options.cgroups.is_empty() && options.endpoints.is_empty();
     if options.otlp.is_empty() && is_nothing {
@@ -240,7 +240,7 @@ fn time_or_none(text: &str) -> Result<Duration, String> {
 }
 
 fn some_time(text: &str) -> Result<Duration, String> {
-    time_or_none(text)?.checked_sub(Duration::from_millis(1)).ok_or("expected more than no time")?;
+    time_or_none(text)?.checked_sub(Duration::from_millis(1)).ok_or("expected more than 0")?;
     time_or_none(text)
 }
 

@@ -18,7 +18,7 @@ const NONE: &str = "–";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// The experiment file; its objectives are what has to be kept
+    /// The experiment file; the search keeps its objectives
     #[arg(default_value = "experiment.yaml")]
     file: PathBuf,
     /// Search only this variant; may be given several times
@@ -27,19 +27,19 @@ pub(crate) struct Arguments {
     /// The first rate, in arrivals per second [default: a quarter of what a 3 s closed loop reaches]
     #[arg(long, value_name = "RATE", value_parser = rate)]
     from: Option<f64>,
-    /// The lowest rate to go down to when the first breaks the objectives [default: 10 arrivals in a probe]
+    /// The lowest rate to try when the first breaks the objectives [default: 10 arrivals in a probe]
     #[arg(long, value_name = "RATE", value_parser = rate)]
     floor: Option<f64>,
     /// The highest rate to try, in arrivals per second
     #[arg(long, value_name = "RATE", default_value = "1000000", value_parser = rate)]
     to: f64,
-    /// How near the rates that keep and break the objectives must come
+    /// How close the rates that keep and that break the objectives must come
     #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = precision)]
     precision: f64,
     /// How long each rate is counted, 2s to 1h; a fifth of it, 1 s to 5 s, goes before to settle
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = probe_time)]
     probe: Duration,
-    /// Look for the edge again this many times, for the 95 % interval
+    /// Repeat the search this many times, for the 95 % interval
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(0..=20))]
     repeat: u32,
     /// The run file [default: runs/EXPERIMENT-DATE-TIME.narrows]
@@ -117,7 +117,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
         fitted_to(&text(&capacities), super::stdout_width())
     })?;
     if ended.state != RunState::Complete {
-        return Err(unfinished(ended, &path, "a search starts anew: give `narrows capacity` another `--out`"));
+        return Err(unfinished(ended, &path, "a search cannot be resumed: start a new one with another `--out`"));
     }
     let shown = path.display();
     stderr::say(&format!("\nrun file: {shown}\nreport:   narrows report {shown} --html report.html"));
@@ -252,7 +252,7 @@ fn beside(capacity: &Capacity) -> Vec<String> {
     }
     lines.push(match capacity.knee {
         Some(knee) => format!("  knee: p95 is over twice that of the lowest rate from {} on", units::rate(knee)),
-        None => "  knee: none; p95 never is over twice that of the lowest rate".to_owned(),
+        None => "  knee: none; p95 is never over twice that of the lowest rate".to_owned(),
     });
     lines.push(format!("  universal scalability law: {}", law(capacity)));
     if !capacity.left_out.is_empty() {
@@ -266,7 +266,7 @@ fn law(capacity: &Capacity) -> String {
     let Some(law) = &capacity.law else { return "too few rates to fit it".to_owned() };
     let peak = law.peak.map_or_else(|| "no peak".to_owned(), |peak| format!("a peak of {}", units::rate(peak)));
     match &law.poor {
-        Some(why) => format!("it fits poorly ({why}), so its prediction, {peak}, is not to be relied on"),
+        Some(why) => format!("it fits poorly ({why}), so its prediction, {peak}, is unreliable"),
         None => format!(
             "predicts {peak} (λ {}, σ {:.3}, κ {:.5}; latencies off by {} in the middle)",
             units::rate(law.lambda),

@@ -19,13 +19,13 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
     let file = arguments.file.display();
     match narrows_lab::experiment::read(&arguments.file) {
         Ok(experiment) => super::print(&format!(
-            "{file}: no mistake; experiment `{}`, {}, {}\n",
+            "{file}: no errors; experiment `{}`, {}, {}\n",
             experiment.name,
             plural(experiment.services.len(), "service"),
             plural(experiment.variants.len(), "variant"),
         )),
         Err(ExperimentError::Mistakes(mistakes)) => {
-            super::print(&format!("{}{file}: {}\n", told(&mistakes), plural(mistakes.len(), "mistake")))?;
+            super::print(&format!("{}{file}: {}\n", told(&mistakes), plural(mistakes.len(), "error")))?;
             Ok(Exit::VerdictFailed)
         }
         Err(error) => Err(Failure::new(error).hint("`narrows init` writes a first experiment file")),

@@ -23,8 +23,8 @@ const OPEN_TIMEOUT: Duration = Duration::from_secs(3);
 const POLL: Duration = Duration::from_millis(20);
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "A demo's objectives are missed by design. Exit code 0 says that every test ran and was told, \
-                        whatever became of the objectives; 2 that it could not run.")]
+#[command(after_help = "A demo's objectives are missed by design. Exit code 0 means that every test ran, \
+                        whether or not it met its objectives; 2 that one could not run.")]
 pub(crate) struct Arguments {
     /// The demo; `--list` names them
     #[arg(default_value = DEFAULT_DEMO)]
@@ -32,13 +32,13 @@ pub(crate) struct Arguments {
     /// Run it at its full length instead of the short form
     #[arg(long, conflicts_with = "time_scale")]
     full: bool,
-    /// List the demos and how long they take
+    /// List the demos and how long each takes
     #[arg(long)]
     list: bool,
     /// Also write the experiment file as ./NAME.yaml, to change and run again; it must not exist
     #[arg(long)]
     keep: bool,
-    /// Open the report when it is done
+    /// Open the report when the run is done
     #[arg(long)]
     open: bool,
     /// The run file; the report lies beside it [default: runs/NAME-DATE-TIME.narrows]
@@ -80,7 +80,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
         form: Form::Text,
     })?;
     if ended.state != RunState::Complete {
-        return Err(unfinished(ended, &path, &format!("`narrows diagnose {}` says it again", path.display())));
+        return Err(unfinished(ended, &path, &format!("`narrows diagnose {}` shows it again", path.display())));
     }
     super::write_to(&page, &narrows_report::html::page(&outcome))?;
     stderr::say(&format!("\nrun file: {}\nreport:   {}", path.display(), page.display()));
@@ -93,10 +93,10 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
 fn find(name: &str) -> Result<&'static Demo, Failure> {
     let names: Vec<&str> = DEMOS.iter().map(|demo| demo.name).collect();
     DEMOS.iter().copied().find(|demo| demo.name == name).ok_or_else(|| {
-        let failure = Failure::new(format!("no demo is named `{name}`; there is `{}`", names.join("`, `")));
+        let failure = Failure::new(format!("no demo is named `{name}`; the demos are `{}`", names.join("`, `")));
         match experiment::nearest(name, &names) {
             Some(near) => failure.hint(format!("did you mean `{near}`?")),
-            None => failure.hint("`narrows demo --list` says what they show"),
+            None => failure.hint("`narrows demo --list` describes them"),
         }
     })
 }

@@ -22,7 +22,7 @@ enum Engine {
     /// physical partition provides, has used and has refused: db.throughput.provisioned, db.throughput.consumed and
     /// db.requests.throttled, every second or every OTEL_METRIC_EXPORT_INTERVAL milliseconds.
     Docstore(Docstore),
-    /// A small proxy that stands beside a service, with mutual TLS, spans, metrics and an access log
+    /// A small proxy for one service (a sidecar), with mutual TLS, spans, metrics and an access log
     ///
     /// It carries what its configuration lists until SIGTERM or SIGINT, then lets requests under way finish. Experiments
     /// write the configuration themselves for services with `sidecar`. With OTEL_EXPORTER_OTLP_ENDPOINT set it exports

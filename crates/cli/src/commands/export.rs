@@ -62,7 +62,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
             spare(&path, &arguments.out)?;
             write_all(&reader, &trials, format, arguments)
         }
-        (None, None) => Err(Failure::new("neither --format nor --to says what to export")),
+        (None, None) => Err(Failure::new("--format or --to is required")),
     }
 }
 
@@ -216,7 +216,7 @@ fn unsent(error: &SendError) -> Failure {
     let failure = Failure::new(with_causes(error));
     match error {
         SendError::Receiver { why, .. } if why.contains("404") => {
-            failure.hint("a receiver that takes only some signals is sent those with `--what spans`")
+            failure.hint("if the receiver accepts only some signals, select them, such as with `--what spans`")
         }
         SendError::Receiver { why, .. } if why.starts_with("cannot connect") => {
             failure.hint("OTLP over HTTP is usually on port 4318")

@@ -94,7 +94,7 @@ fn read_experiment(path: &std::path::Path) -> Result<narrows_lab::experiment::Ex
 /// Prints mistakes and sums them up in a failure.
 fn mistaken(file: &str, mistakes: &[narrows_lab::experiment::Mistake]) -> Failure {
     stderr::write(&told(mistakes));
-    Failure::new(format!("{file} has {}", plural(mistakes.len(), "mistake")))
+    Failure::new(format!("{file} has {}", plural(mistakes.len(), "error")))
 }
 
 /// Mistakes with their hints, a line each.

@@ -24,7 +24,7 @@ pub(crate) struct Arguments {
     /// Multiply the durations of the load by this factor
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = factor)]
     time_scale: f64,
-    /// Go on with an interrupted run at its first unfinished trial: the newest of this experiment, or the one of `--out`
+    /// Continue an interrupted run at its first unfinished trial: the newest of this experiment, or the one of `--out`
     #[arg(long, conflicts_with_all = ["variant", "repeat", "time_scale"])]
     resume: bool,
     /// The run file [default: runs/EXPERIMENT-DATE-TIME.narrows]
@@ -38,7 +38,7 @@ pub(crate) struct Arguments {
 pub(crate) fn execute(arguments: &Arguments) -> Outcome {
     let experiment = super::read_experiment(&arguments.file).map_err(|failure| match arguments.resume {
         true if !arguments.file.exists() => failure.hint(
-            "a run goes on with its experiment file, because a run file holds no secrets; put the file back where it was",
+            "--resume needs the experiment file, because a run file holds no secrets; put the file back where it was",
         ),
         _ => failure,
     })?;
@@ -58,7 +58,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
         form: if arguments.json { Form::Json } else { Form::Text },
     })?;
     if ended.state != RunState::Complete {
-        return Err(unfinished(ended, &path, &format!("{} goes on with it", resuming(arguments))));
+        return Err(unfinished(ended, &path, &format!("{} continues it", resuming(arguments))));
     }
     let shown = path.display();
     stderr::say(&format!("\nrun file: {shown}\nreport:   narrows report {shown} --html report.html"));

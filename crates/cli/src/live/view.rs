@@ -183,7 +183,7 @@ impl View {
 
     fn latency(&self) -> String {
         if self.now.latency.count() == 0 {
-            return "no answer yet".to_owned();
+            return "no response yet".to_owned();
         }
         let at = |q| units::duration(self.now.latency.quantile_ns(q) as f64);
         format!("p50 {:>7}  p95 {:>7}  p99 {:>7}", at(0.5), at(0.95), at(0.99))
@@ -284,7 +284,7 @@ mod tests {
     #[test]
     fn before_the_first_second_there_is_no_number() {
         let view = View::new(Until::Requests(10));
-        assert!(view.lines(80)[2].contains("no answer yet"), "{:?}", view.lines(80));
+        assert!(view.lines(80)[2].contains("no response yet"), "{:?}", view.lines(80));
         assert!(view.lines(80)[0].contains("0 of 10 requests"));
     }
 }

@@ -141,7 +141,7 @@ fn what_cannot_be_attached_to_is_said_and_leaves_no_run() {
         (&["--otlp", &taken], "hint: another program listens there"),
         (&["--otlp", free, "--pid", &gone], "there is no such process"),
         (&["--otlp", free, "--prometheus", &dead], "cannot connect"),
-        (&["--otlp", free, "--prometheus", &html], "it answers text/html"),
+        (&["--otlp", free, "--prometheus", &html], "it returned text/html"),
         (&["--otlp", free, "--prometheus", "https://127.0.0.1/"], "only plain http"),
         (&["--otlp", free, "--cgroup", "web=/no/such/group"], "/no/such/group"),
         (&["--otlp", "none"], "leaves nothing to collect"),

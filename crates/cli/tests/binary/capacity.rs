@@ -107,7 +107,7 @@ fn a_system_that_breaks_at_every_rate_is_exit_code_1() {
         assert_eq!((&capacity["verdict"]["kind"], &capacity["verdict"]["rate"]), (&"nowhere".into(), &10.0.into()));
         assert_eq!(capacity["probes"].as_array().unwrap().len(), 2, "{capacity:#}");
         let sentence = capacity["sentence"].as_str().unwrap();
-        assert!(sentence.contains("even at 10.0/s, the lowest rate that was to be tried"), "{sentence}");
+        assert!(sentence.contains("even at 10.0/s, the lowest rate of the search"), "{sentence}");
     });
 }
 

@@ -27,7 +27,7 @@ fn five_mistakes_are_five_reports() {
     let check = bench.run(&["check", "experiment.yaml"]);
     let said = text(&check.stdout);
     assert_eq!(check.status.code(), Some(1), "{said}");
-    assert!(said.contains("experiment.yaml: 5 mistakes"), "{said}");
+    assert!(said.contains("experiment.yaml: 5 errors"), "{said}");
     for place in
         ["experiment.yaml:1:", "experiment.yaml:5:", "experiment.yaml:6:", "experiment.yaml:8:", "experiment.yaml:12:"]
     {

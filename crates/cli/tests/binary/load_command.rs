@@ -82,7 +82,7 @@ fn a_program_without_an_end_is_ended_at_its_limit() {
     let bench = Bench::new(&experiment(&load, ""));
     let (output, said) = run(&bench);
     assert_eq!(output.status.code(), Some(0), "{said}");
-    assert!(said.contains("`narrows` was ended after 2.00 s, as the experiment has it"), "{said}");
+    assert!(said.contains("`narrows` was ended after 2.00 s, as the experiment specifies"), "{said}");
     assert!(sum(&bench, "sent") > 0);
 }
 

@@ -174,7 +174,7 @@ load:
     let expected = [
         "error: second: was not ready after 10.0 s: it has not printed `ready for connections`; it printed last:",
         "Can't lock aria control file",
-        "hint: a longer start can be allowed in `ready:`",
+        "hint: allow a longer start in `ready:`",
     ];
     refused(&bench(&experiment, ROWS), &expected);
 }

@@ -223,19 +223,22 @@ fn purging_by_a_filter_wants_to_be_sure() {
     let bench = Bench::new("");
     closed(&bench);
     let nothing = failed(&ask(&bench, &["purge", "hub"]), 2);
-    assert!(nothing.starts_with("error: nothing says what to purge\nhint: "), "{nothing}");
+    assert!(nothing.starts_with("error: no orchestrations selected\nhint: "), "{nothing}");
     let running = failed(&ask(&bench, &["purge", "hub", "--status", "running"]), 2);
     assert!(running.starts_with("error: --status running cannot be purged: it has not ended\n"), "{running}");
     let unsure = failed(&ask(&bench, &["purge", "hub", "--name", "tour"]), 2);
     assert_eq!(
         unsure,
-        "error: 2 orchestrations would be gone for good\nhint: `--dry-run` shows them, `--yes` purges them\n"
+        "error: 2 orchestrations would be deleted permanently\nhint: `--dry-run` shows them, `--yes` purges them\n"
     );
     let dry = told(&ask(&bench, &["purge", "hub", "--name", "tour", "--dry-run"]));
-    assert!(dry.contains("tour-1") && dry.ends_with("2 orchestrations would be purged, with what is below\n"), "{dry}");
+    assert!(
+        dry.contains("tour-1") && dry.ends_with("2 orchestrations would be purged, with their sub-orchestrations\n"),
+        "{dry}"
+    );
     assert_eq!(listed(&bench, &["--name", "tour"])["counts"], json!({ "completed": 1, "failed": 1 }));
     let old = told(&ask(&bench, &["purge", "hub", "--older-than", "7d", "--yes"]));
-    assert_eq!(old, "purged nothing: none passes\n");
+    assert_eq!(old, "purged nothing: no orchestration matches\n");
     let said = told(&ask(&bench, &["purge", "hub", "--status", "failed", "--older-than", "0s", "--yes"]));
     assert_eq!(said, "purged 1 instance\n");
     let output = ask(&bench, &["purge", "hub", "tour-1", "ask-1"]);
@@ -248,7 +251,7 @@ fn purging_by_a_filter_wants_to_be_sure() {
 fn what_is_no_hub_and_who_is_not_there_are_named() {
     let bench = Bench::new("");
     let none = failed(&ask(&bench, &["list", "none"]), 2);
-    assert!(none.starts_with("error: there is no folder none\nhint: "), "{none}");
+    assert!(none.starts_with("error: folder none does not exist\nhint: "), "{none}");
     let other = failed(&ask(&bench, &["list", "tmp"]), 2);
     assert!(
         other.starts_with("error: tmp is not a hub: it has neither a file `hub` nor a database `hub.db`\n"),

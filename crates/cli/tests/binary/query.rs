@@ -190,7 +190,7 @@ fn the_run_may_be_left_out_and_the_query_may_come_by_standard_input() {
     }
     let none = bench.run(&["query", "drones"]);
     assert_eq!(none.status.code(), Some(2));
-    assert!(text(&none.stderr).contains("error: there is no query to ask drones\nhint: `narrows query RUN"));
+    assert!(text(&none.stderr).contains("error: no query given for drones\nhint: `narrows query RUN"));
 }
 
 #[test]
@@ -252,7 +252,7 @@ fn an_answer_that_is_cut_says_so() {
     let bench = bench();
     let output = bench.run(&["query", "drones.narrows", "SELECT id FROM dependencies", "--limit", "2", "--format=csv"]);
     assert_eq!(text(&output.stdout).lines().count(), 3);
-    assert_eq!(text(&output.stderr), "note: there are more than 2 rows: `--limit` says how many are given\n");
+    assert_eq!(text(&output.stderr), "note: there are more than 2 rows: `--limit` sets how many are shown\n");
     assert_eq!(output.status.code(), Some(0));
     for wrong in [&["--limit", "0"], &["--timeout", "0s"], &["--timeout", "25h"], &["--format", "xml"]] {
         let output = bench.run(&[&["query", "drones.narrows", "SELECT 1"][..], wrong].concat());

@@ -323,7 +323,7 @@ fn a_failing_run_says_no_secret_and_is_resumed_from_its_experiment_file() {
     std::fs::remove_file(bench.path("experiment.yaml")).unwrap();
     let gone = bench.run(&resume);
     assert_eq!(gone.status.code(), Some(2));
-    assert!(text(&gone.stderr).contains("a run goes on with its experiment file"), "{}", text(&gone.stderr));
+    assert!(text(&gone.stderr).contains("--resume needs the experiment file"), "{}", text(&gone.stderr));
 
     std::fs::write(bench.path("experiment.yaml"), source.replace("vus: 1", "vus: 2")).unwrap();
     let other = bench.run(&resume);

@@ -76,10 +76,10 @@ fn told(caller: &str, callee: &str, calls: &[Bounds<'_>], scene: &Scene<'_>) -> 
     }
     let (trace, client, server) = first.call;
     Some(format!(
-        "The clock of {callee} is about {} {} that of {caller} (± {} over {} calls): in {} of {} calls {callee}'s span \
-         lies outside the call that it answers. Lengths of spans are right, but waits between the two services and \
-         orders of their spans are not. Keep the clocks together (chrony, one time source for all machines and \
-         containers), or read only spans of one service against each other. {}",
+        "The clock of {callee} is about {} {} that of {caller} (± {} over {} calls): in {} of {} calls {callee}'s \
+         span lies outside the call that it handles. The lengths of spans are right, but waits between the two \
+         services and the order of their spans are wrong. Keep the clocks together (chrony, one time source for all \
+         machines and containers), or compare only spans of one service. {}",
         units::duration(offset_ns.abs()),
         if offset_ns < 0.0 { "behind" } else { "ahead of" },
         units::duration(spread_ns),

@@ -94,9 +94,9 @@ impl Pairs<'_> {
         let (trace, span, other) = self.example;
         format!(
             "{service} reports calls twice: {} of {} spans of {double} stand beside a span of {kept} under the same \
-             parent, ask the same, and share {} of its time. Counts of calls and of request units hold both; the \
-             detectors of repeated queries count such a query once. Switch one of the two off, for example with {}. \
-             {}",
+             parent, make the same call, and overlap it for {} of its time. Counts of calls and of request units \
+             hold both; the detectors of repeated queries count such a query once. Switch one of the two off, for \
+             example with {}. {}",
             units::count(self.count as u64),
             units::count(all as u64),
             units::percent(self.overlap_sum / self.count as f64),

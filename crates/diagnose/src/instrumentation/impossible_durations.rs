@@ -81,8 +81,8 @@ impl<'a> Lengths<'a> {
         };
         format!(
             "{} of {} spans of {service} end before they begin and count as taking no time.{never_ended} Either the \
-             clock was set back while they ran (use one that is slewed, as chrony does), or the program sets their end \
-             itself: look at how {} ends the span {:?}. {}",
+             clock was set back while they ran (use chrony, which slews it), or the program sets their end itself: \
+             look at how {} ends the span {:?}. {}",
             units::count(self.negative as u64),
             units::count(self.spans as u64),
             if span.scope.is_empty() { "it" } else { span.scope.as_str() },
@@ -93,11 +93,11 @@ impl<'a> Lengths<'a> {
 
     fn told_zero(&self, service: &str, (trace, span): Example<'_>) -> String {
         let why = if self.fine == 0 {
-            "All of its times are whole milliseconds, so its clock is too coarse: what takes less cannot be told \
-             apart. Use a tracing library that reads a clock of higher resolution."
+            "All of its times are whole milliseconds, so its clock is too coarse to measure shorter calls. Use a \
+             tracing library that reads a clock of higher resolution."
         } else {
-            "Nothing asks or answers in no time: their start and end are written at one moment, after the fact. Start \
-             the span before the work and end it after."
+            "No call takes no time: their start and end are written at one moment, after the call. Start the span \
+             before the work and end it after."
         };
         format!(
             "{} of {} calls and requests of {service} take no time at all. {why} Their time shows as work of the span \

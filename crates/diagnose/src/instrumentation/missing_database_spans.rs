@@ -85,10 +85,10 @@ impl<'a> Gap<'a> {
         };
         let (trace, request) = self.example;
         format!(
-            "{operation} of {service} may ask a database that its spans do not show (low confidence): of {} (median of \
-             {} requests) {} is under no span, {cpu}, and {sign}. Look in the service's log for an instrumentation \
-             that did not start, mostly because the database library is newer than it supports; a sleep, a lock or a \
-             call by an uninstrumented client would look alike. {}",
+            "{operation} of {service} may query a database that its spans do not show (low confidence): of {} \
+             (median of {} requests) {} is under no span, {cpu}, and {sign}. Look in the service's log for an \
+             instrumentation that did not start, most often because the database library is newer than it supports; \
+             a sleep, a lock or a call by an uninstrumented client would look the same. {}",
             units::duration(self.latency_ns),
             units::count(self.requests as u64),
             units::duration(self.gap_ns),
@@ -123,8 +123,11 @@ mod tests {
     #[test]
     fn a_wait_beside_metrics_of_a_database_client_is_told() {
         let said = told_of(&MissingDatabaseSpans, with_pool(trial(&orders(), 0.02)));
-        let words =
-            ["GET /orders of shop may ask a database", "low confidence", "of 40.0 ms (median of 30 requests) 40.0 ms"];
+        let words = [
+            "GET /orders of shop may query a database",
+            "low confidence",
+            "of 40.0 ms (median of 30 requests) 40.0 ms",
+        ];
         assert_one(&said, &words);
         assert_one(&said, &["processor time explains 2.00 ms at most", "it reports db.client.connection.count"]);
     }

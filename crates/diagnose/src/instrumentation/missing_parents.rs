@@ -54,14 +54,14 @@ fn told(torn: &[(&Trace, Vec<&Span>)], pieces: usize, spans: usize, scene: &Scen
     let services: Vec<String> = services.iter().take(SERVICES_MAX).map(|(name, n)| format!("{name} ({n})")).collect();
     let refused = match scene.trial.spans_refused {
         0 => "",
-        _ => " Spans were refused at a limit, which may be why.",
+        _ => " Spans were refused at a limit, which may be the cause.",
     };
     let (trace, of_trace) = &torn[0];
     format!(
-        "{} of {} spans ({}) name a parent that did not arrive, in {} of {} traces; most are of {}. What called them \
-         is missing, so calls and waits above them are not seen.{refused} Look in what calls these services for an \
-         exporter that drops spans or is not flushed at the end, a sampler of its own (use a parent-based one), and a \
-         proxy in between that passes the context on but sends nothing. {}",
+        "{} of {} spans ({}) name a parent that did not arrive, in {} of {} traces; most are of {}. Their callers \
+         are missing, so calls and waits above them are not seen.{refused} Look in the callers of these services for \
+         an exporter that drops spans or is not flushed at the end, a sampler of its own (use a parent-based one), \
+         and a proxy in between that propagates the context but exports no spans. {}",
         units::count(pieces as u64),
         units::count(spans as u64),
         units::percent(pieces as f64 / spans as f64),

@@ -101,9 +101,9 @@ impl Nests<'_> {
         let (trace, span, within) = self.example;
         format!(
             "{service} reports calls twice, one span within the other: {} of {} spans of {scope} hold exactly one \
-             call, a span of {inner}, which takes {} of their time. Times are right, since the inner one lies within \
-             the outer; counts of spans are not, and twice as many are sent and kept. Switch the outer one off unless \
-             you need it, with {}. {}",
+             call, a span of {inner}, which takes {} of their time. Times are right, because the inner span lies \
+             within the outer; counts of spans are too high, and twice as many are sent and stored. Switch the outer \
+             one off unless you need it, with {}. {}",
             units::count(self.count as u64),
             units::count(all as u64),
             units::percent(self.share_sum / self.count as f64),

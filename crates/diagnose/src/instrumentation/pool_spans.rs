@@ -69,10 +69,10 @@ fn told(service: &str, takings: &[Takings<'_>]) -> String {
     let first = &takings[0];
     let (trace, span): (&Trace, &Span) = (first.request.trace, first.spans[0]);
     format!(
-        "{service} takes a connection from its pool for nearly each query: {} {} spans beside {} queries in a request \
-         (median of {} requests), which take {} of it. They are set aside, so that queries that repeat are still seen; \
-         what they take counts as time between queries. Take one connection for a request or for its transaction; if \
-         they take long, the pool is too small or connections are held while other work is done. {}",
+        "{service} takes a connection from its pool for nearly every query: {} {} spans beside {} queries in a \
+         request (median of {} requests), which take {} of it. Narrows ignores them when it looks for repeated \
+         queries; their time counts as time between queries. Take one connection for a request or for its \
+         transaction; if they take long, the pool is too small or connections are held while other work is done. {}",
         units::number(median(&|takings| takings.spans.len() as f64)),
         name_of(span),
         units::number(median(&|takings| takings.request.queries.len() as f64)),

@@ -44,8 +44,8 @@ fn scaled(scene: &Scene<'_>) -> Option<String> {
         format!("{} requests", units::number(usual))
     };
     let mut caveat = format!(
-        "Traces are a sample: each stands for {stands_for} ({} of them are there). Counts are scaled by that and shares \
-         hold; what happens to few requests may be in no trace.",
+        "Traces are a sample: each stands for {stands_for} ({} of them are there). Counts are scaled up accordingly \
+         and shares stay correct; rare requests may be in no trace.",
         units::percent(1.0 / usual)
     );
     let thinned = scene.trial.spans_thinned;
@@ -76,10 +76,10 @@ fn unsaid(scene: &Scene<'_>) -> Option<String> {
         && share < scene.thresholds.unsampled_share;
     is_clear.then(|| {
         format!(
-            "Spans show {} requests where the load was answered {} times ({}), and nothing says that they are a \
-             sample. Counts over spans are too small by that, and what was left out may be the slow part. Look for a \
-             sampler in the services (OTEL_TRACES_SAMPLER should be parentbased_always_on, as the load decides what is \
-             traced), for an exporter that drops spans, and for instances that are not instrumented.",
+            "Spans show {} requests, but the load received {} responses ({}), and nothing marks them as a sample. \
+             Counts of spans are too small by that factor, and the missing ones may be the slow part. Look for a \
+             sampler in the services (OTEL_TRACES_SAMPLER should be parentbased_always_on, as the load decides what \
+             is traced), for an exporter that drops spans, and for instances that are not instrumented.",
             units::count(seen.round() as u64),
             units::count(answered),
             units::percent(share)
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn requests_that_no_span_shows_are_told() {
-        assert_one(&shown(12.0), &["Spans show 120 requests where the load was answered 1,000 times (12 %)"]);
+        assert_one(&shown(12.0), &["Spans show 120 requests, but the load received 1,000 responses (12 %)"]);
     }
 
     #[test]

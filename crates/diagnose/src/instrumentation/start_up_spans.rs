@@ -44,9 +44,9 @@ fn spans_outside(scene: &Scene<'_>) -> Option<f64> {
 fn told(outside: f64, all: f64) -> String {
     format!(
         "About {} of the trial's {} spans ({}) belong to no request of the load: they were made before it, while \
-         services started, or after it. They take part of the limit on spans, and queries over all spans count them; \
-         give those a time range. Where they are not wanted, switch the instrumentation on after start-up, or make \
-         schema and test data in a step before the trial.",
+         services started, or after it. They use up part of the limit on spans, and queries over all spans count \
+         them; give such queries a time range. To avoid them, switch the instrumentation on after start-up, or \
+         create schema and test data in a step before the trial.",
         units::count(outside.round() as u64),
         units::count(all as u64),
         units::percent(outside / all)

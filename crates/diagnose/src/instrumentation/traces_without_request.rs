@@ -56,16 +56,17 @@ fn told(service: &str, traces: &[(&Trace, &Span)], all: usize, answers: bool) ->
     names.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     let names: Vec<String> = names.iter().take(NAMES_MAX).map(|(name, count)| format!("{name:?} ({count})")).collect();
     let advice = if answers {
-        "That is work beside the requests (a scheduler, a poll, a pool that tests its connections); it takes places \
-         among the traces that are looked at. Drop it with a sampler if it is not wanted."
+        "That is work beside the requests (a scheduler, a poll, a pool that tests its connections); it uses up part \
+         of the number of traces examined. Drop it with a sampler if you do not need it."
     } else {
-        "The service sends no server spans at all, so its calls cannot be told by request, and repeated queries are \
-         not seen: instrument its web framework, or check that the framework's version is one that the instrumentation \
-         supports."
+        "The service sends no server spans at all, so its calls cannot be grouped by request, and repeated queries \
+         are not seen: instrument its web framework, or check that the framework's version is one that the \
+         instrumentation supports."
     };
     let (trace, root) = traces[0];
     format!(
-        "{} of {} traces looked at were begun by {service} and hold no request; their first spans are {}. {advice} {}",
+        "{} of {} traces looked at were started by {service} and hold no request; their first spans are {}. {advice} \
+         {}",
         units::count(traces.len() as u64),
         units::count(all as u64),
         names.join(", "),
@@ -94,7 +95,7 @@ mod tests {
     #[test]
     fn work_beside_the_requests_is_told() {
         let said = told_beside(shop(), query("CREATE TABLE t (a int)").service("shop"), 25);
-        assert_one(&said, &["25 of 55 traces", "begun by shop", "\"CREATE\" (25)", "work beside the requests"]);
+        assert_one(&said, &["25 of 55 traces", "started by shop", "\"CREATE\" (25)", "work beside the requests"]);
     }
 
     #[test]

@@ -206,7 +206,7 @@ fn follow(
     if stop.load(Ordering::Relaxed) {
         let after = units::duration(began.elapsed().as_nanos() as f64);
         let asked = units::duration(options.duration.as_nanos() as f64);
-        ended.push(format!("It was ended after {after} by a signal, of {asked} that were asked for."));
+        ended.push(format!("Collection was ended after {after} of the requested {asked} by a signal."));
     }
     ended
 }
@@ -277,7 +277,8 @@ impl Sources {
         let mut caveats: Vec<String> =
             self.scraper.map(Scraper::stop).unwrap_or_default().iter().flat_map(missing).collect();
         if sampled.refused > 0 {
-            caveats.push(format!("{} readings of the sampler were not kept: the run file was busy.", sampled.refused));
+            caveats
+                .push(format!("{} readings of the sampler were lost because the run file was busy.", sampled.refused));
         }
         let Some(receiver) = self.receiver else { return caveats };
         // With a signal there may be a person who waits; what senders hold back is still worth a moment.
@@ -294,7 +295,10 @@ impl Sources {
         let stats = receiver.stop();
         caveats.extend(unheard(ReceiverStats::default(), stats, FEWER_SPANS));
         if stats.refused > 0 {
-            caveats.push(format!("{} records were beyond what a run file keeps.", units::count(stats.refused)));
+            caveats.push(format!(
+                "{} records exceeded the run file's limits and were left out.",
+                units::count(stats.refused)
+            ));
         }
         if stats.batches == 0 && stats.unauthenticated_requests == 0 {
             caveats.push(format!(
@@ -327,19 +331,22 @@ fn missing(stats: &EndpointStats) -> Vec<String> {
     let mut said = Vec::new();
     if let Some(failure) = &stats.failure {
         said.push(format!(
-            "{url} gave no metrics {} times of {}: {failure}.",
+            "{url} returned no metrics in {} of {} scrapes: {failure}.",
             stats.failures,
             stats.failures + stats.pages
         ));
     }
     if let Some(complaint) = &stats.complaint {
         said.push(format!(
-            "{} lines of {url} made no sense and were left out, the first: {complaint}.",
+            "{} lines of {url} could not be parsed and were left out; the first: {complaint}.",
             stats.malformed
         ));
     }
     if stats.refused > 0 {
-        said.push(format!("{} points of {url} were beyond what is kept.", units::count(stats.refused)));
+        said.push(format!(
+            "{} points of {url} exceeded the run file's limits and were left out.",
+            units::count(stats.refused)
+        ));
     }
     said
 }

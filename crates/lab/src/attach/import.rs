@@ -53,10 +53,11 @@ pub fn import(options: &Options) -> Result<Imported, Error> {
     let counted = requests.counted(&windows);
     caveats.extend(said(&imported));
     if left_out > 0 {
-        caveats.push(format!("{left_out} shorter intervals of time lie apart from the others and are not counted."));
+        caveats.push(format!("{left_out} shorter, separate intervals are not counted."));
     }
-    caveats
-        .push("The machine of this run is the one that imported; on which its services ran is not known.".to_owned());
+    caveats.push(
+        "This run shows the machine that imported it; the machines its services ran on are not known.".to_owned(),
+    );
     caveats.push(counted.caveat);
     observation.trial.started_ns = windows.first().map(|window| window.start_ns);
     observation.trial.ended_ns = windows.last().map(|window| window.end_ns);
@@ -83,11 +84,11 @@ fn said(imported: &Imported) -> Vec<String> {
     if imported.malformed > 0 {
         let first = imported.complaints.first().map_or("", String::as_str);
         let count = units::count(imported.malformed);
-        said.push(format!("{count} lines, traces or records made no sense and were left out, the first: {first}."));
+        said.push(format!("{count} lines, traces or records were malformed and left out; the first: {first}."));
     }
     if imported.over_limit > 0 {
         let count = units::count(imported.over_limit);
-        said.push(format!("{count} records were beyond what a run file keeps and were left out."));
+        said.push(format!("{count} records exceeded the run file's limits and were left out."));
     }
     said
 }

@@ -225,11 +225,11 @@ impl Tally {
         };
         let more = match self.left_out {
             0 => String::new(),
-            left_out => format!(" {} more are beyond what is counted second by second.", units::count(left_out)),
+            left_out => format!(" {} more are not counted second by second.", units::count(left_out)),
         };
         format!(
-            "The load is not of Narrows' making: its {} counted from the {spans}, and latency is the time spent there, \
-             without the way to it. How many users there were is not known.{more}",
+            "Another program made the load: its {} counted from the {spans}, and latency is the time spent there, \
+             without the path to it. The number of users is not known.{more}",
             requests_are(requests)
         )
     }

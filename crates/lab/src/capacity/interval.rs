@@ -42,7 +42,7 @@ impl Interval {
         if self.is_repeated() {
             format!("Student's t over the edges that {} searches found", self.edges)
         } else {
-            "one search: the highest rate kept and the lowest broken, without a share of certainty".to_owned()
+            "one search: the highest rate kept and the lowest broken, without a confidence level".to_owned()
         }
     }
 }

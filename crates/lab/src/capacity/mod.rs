@@ -195,7 +195,8 @@ impl Searching<'_> {
         let Some(verdict) = verdict else { return Err(generator_gave_out(&probes)) };
         if search.repetitions_lost() > 0 {
             notes.push(format!(
-                "{} of {} repetitions found no edge near the first one: the capacity moved, or the generator gave out.",
+                "{} of {} repetitions found no edge near the first one: the capacity moved, or the generator reached \
+                 its limit.",
                 search.repetitions_lost(),
                 self.wanted.repeats
             ));
@@ -219,7 +220,7 @@ impl Searching<'_> {
 fn generator_gave_out(probes: &[Probe]) -> Error {
     let reasons = probes.last().map(|probe| &probe.reasons).into_iter().flatten();
     let reasons: Vec<&str> = reasons.map(|reason| reason.text.as_str()).collect();
-    Error::Capacity(format!("the generator gave out at every rate, down to the lowest: {}", reasons.join(" ")))
+    Error::Capacity(format!("the generator reached its limit at every rate, down to the lowest: {}", reasons.join(" ")))
 }
 
 /// The probes that say something about the system.
@@ -257,8 +258,8 @@ fn line(probe: &Probe) -> String {
 fn caveat(capacity: &Capacity) -> String {
     let meant = capacity.probes.iter().filter(|probe| probe.fate != Fate::Kept).count();
     format!(
-        "This trial searched for the capacity in {} probes, {meant} of them beyond it: read its windows one by one, for its \
-         totals and objectives mix them.",
+        "This trial searched for the capacity in {} probes, {meant} of them above it: read its windows one by one, \
+         because its totals and objectives mix them.",
         capacity.probes.len()
     )
 }

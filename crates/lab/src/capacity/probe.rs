@@ -110,8 +110,7 @@ fn shares(scenarios: &[Scenario]) -> Result<Vec<f64>, String> {
     };
     let of_users = |model: &LoadModel| closed_users(model).map(f64::from);
     split(own_rate).or_else(|| split(of_users)).ok_or_else(|| {
-        "some of its scenarios have users and some have a rate, so nobody says how a rate is split between them"
-            .to_owned()
+        "some of its scenarios have users and some have a rate, so a rate cannot be split between them".to_owned()
     })
 }
 
@@ -210,7 +209,7 @@ fn behind(totals: &LoadTotals, objectives: &[Objective]) -> Option<Reason> {
     if !is_far(unanswered, totals.sent) && !is_far(totals.dropped, totals.due) {
         return None;
     }
-    let mut text = format!("{} of {} requests were answered", units::count(answered), units::count(totals.sent));
+    let mut text = format!("{} of {} requests got a response", units::count(answered), units::count(totals.sent));
     if totals.dropped > 0 {
         let (dropped, due) = (units::count(totals.dropped), units::count(totals.due));
         text.push_str(&format!(", and {dropped} of {due} iterations never began"));
@@ -319,7 +318,7 @@ mod tests {
         let stages = vec![RateStage { duration: SECOND, target: 30.0, shape: StageShape::Linear }];
         let ramp = LoadModel::RampingArrivalRate { start_rate: 5.0, stages, vus_max: 9, arrivals: Arrivals::Uniform };
         assert_eq!(probed(&[open(10.0), ramp], &[]).unwrap(), [(25.0, 7), (75.0, 9)]);
-        assert!(probed(&[open(10.0), closed(1)], &[]).unwrap_err().contains("nobody says how a rate is split"));
+        assert!(probed(&[open(10.0), closed(1)], &[]).unwrap_err().contains("a rate cannot be split between them"));
     }
 
     #[test]
@@ -390,9 +389,9 @@ mod tests {
             judged(1000.0, &[second], &outcome(0.5, 0, 0), &objectives).reasons
         };
         let texts: Vec<String> = judged(given_up).into_iter().map(|reason| reason.text).collect();
-        assert_eq!(texts, ["800 of 800 requests were answered, and 200 of 1,000 iterations never began"]);
+        assert_eq!(texts, ["800 of 800 requests got a response, and 200 of 1,000 iterations never began"]);
         let texts: Vec<String> = judged(second(1000, 500, 5, 0)).into_iter().map(|reason| reason.text).collect();
-        assert_eq!(texts, ["500 of 1,000 requests were answered"]);
+        assert_eq!(texts, ["500 of 1,000 requests got a response"]);
     }
 
     #[test]

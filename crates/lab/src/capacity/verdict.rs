@@ -57,7 +57,7 @@ impl Capacity {
         let quoted: Vec<String> = self.objectives.iter().map(|text| format!("\"{text}\"")).collect();
         let what = quoted.join(" and ");
         let first = self.gives_way.as_ref();
-        let gives_way = first.map_or_else(String::new, |reason| format!("; what gives way first is {}", reason.what));
+        let gives_way = first.map_or_else(String::new, |reason| format!("; {} gives way first", reason.what));
         match &self.verdict {
             Verdict::Found(found) => {
                 let (low, high) = (units::rate(found.low), units::rate(found.high));
@@ -65,7 +65,7 @@ impl Capacity {
                 format!("It keeps {what} up to {} ({sure}{low} to {high}){gives_way}.", units::rate(found.rate))
             }
             Verdict::AtLeast { rate, ceiling: Ceiling::Highest } => {
-                format!("It keeps {what} at {}, the highest rate that was to be tried.", units::rate(*rate))
+                format!("It keeps {what} at {}, the highest rate of the search.", units::rate(*rate))
             }
             Verdict::AtLeast { rate, ceiling: Ceiling::Generator } => format!(
                 "It keeps {what} at {} at least; above that the generator was the limit, not the system.",
@@ -73,7 +73,7 @@ impl Capacity {
             ),
             Verdict::Nowhere { rate } => {
                 format!(
-                    "It does not keep {what} even at {}, the lowest rate that was to be tried{gives_way}.",
+                    "It does not keep {what} even at {}, the lowest rate of the search{gives_way}.",
                     units::rate(*rate)
                 )
             }
@@ -110,17 +110,17 @@ mod tests {
         let at_least = |ceiling| Verdict::AtLeast { rate: 2000.0, ceiling };
         let kept = "It keeps \"p95 < 100ms\" and \"error_rate < 1%\"";
         let cases = [
-            (found(4), format!("{kept} up to 1,180/s (95 %: 1,150/s to 1,210/s); what gives way first is p95.")),
-            (found(1), format!("{kept} up to 1,180/s (one search: 1,150/s to 1,210/s); what gives way first is p95.")),
-            (at_least(Ceiling::Highest), format!("{kept} at 2,000/s, the highest rate that was to be tried.")),
+            (found(4), format!("{kept} up to 1,180/s (95 %: 1,150/s to 1,210/s); p95 gives way first.")),
+            (found(1), format!("{kept} up to 1,180/s (one search: 1,150/s to 1,210/s); p95 gives way first.")),
+            (at_least(Ceiling::Highest), format!("{kept} at 2,000/s, the highest rate of the search.")),
             (
                 at_least(Ceiling::Generator),
                 format!("{kept} at 2,000/s at least; above that the generator was the limit, not the system."),
             ),
             (
                 Verdict::Nowhere { rate: 10.0 },
-                "It does not keep \"p95 < 100ms\" and \"error_rate < 1%\" even at 10.0/s, the lowest rate that was to be \
-                 tried; what gives way first is p95."
+                "It does not keep \"p95 < 100ms\" and \"error_rate < 1%\" even at 10.0/s, the lowest rate of the \
+                 search; p95 gives way first."
                     .to_owned(),
             ),
         ];

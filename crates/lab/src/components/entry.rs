@@ -77,7 +77,7 @@ pub(crate) fn check(root: At<'_>, report: &mut Report) {
         let Some(ready) = service.get("ready") else { continue };
         let is_only_timeout = ready.text().is_none() && ready.entries().all(|(key, _)| key == "timeout");
         if !is_only_timeout {
-            let wrong = Wrong::new(format!("`{}` knows itself when it is ready", entry.key));
+            let wrong = Wrong::new(format!("`{}` allows no readiness check", entry.key));
             report.add(ready.place(), ready.path(), wrong.hint("set only `timeout`: `{ timeout: 2m }`"));
         }
     }

@@ -93,7 +93,7 @@ impl Poller {
         let Asked { times, unanswered, reason } = &*asked;
         (*unanswered > 0).then(|| {
             format!(
-                "{} did not answer {unanswered} of {times} questions about itself; the last time: {reason}.",
+                "{} did not respond to {unanswered} of {times} metric queries; the last error: {reason}.",
                 self.whose
             )
         })
@@ -206,7 +206,7 @@ mod tests {
         asked.recv().unwrap();
         let caveat = poller.finish().unwrap();
         assert!(
-            caveat.starts_with("db did not answer ") && caveat.ends_with("the last time: nobody is there."),
+            caveat.starts_with("db did not respond to ") && caveat.ends_with("the last error: nobody is there."),
             "{caveat}"
         );
         let points = store.0.lock().unwrap();

@@ -118,13 +118,13 @@ pub(super) const FIELDS: [Field; 6] = [
     required(
         "upstreams",
         &UPSTREAMS,
-        "Where requests may go, by names of your choice: URLs with commas between, such as `${shop.urls}`.",
+        "Where requests may go, by names of your choice: URLs separated by commas, such as `${shop.urls}`.",
     ),
     required("to", &TO, "Which of `upstreams` they go to."),
     default("balance", &BALANCE, "round_robin", "How one is chosen for each request."),
     default("key", &KEYS, "[client_address]", "What `hash` hashes: the client's address, the cookie's value, or both."),
-    optional("cookie", &COOKIE, "The name of a cookie that clients are given, so that `hash` keeps each where it is."),
-    default("keepalive", &KEEPALIVE, "32", "How many idle connections it keeps to all of them together."),
+    optional("cookie", &COOKIE, "The name of a cookie that clients get, so that `hash` keeps each at its upstream."),
+    default("keepalive", &KEEPALIVE, "32", "How many idle connections it keeps to all upstreams in total."),
 ];
 
 /// What these keys say. None when a mistake was told.
@@ -150,7 +150,7 @@ fn upstreams(at: &At<'_>, report: &mut Report) -> Option<Vec<String>> {
     let addresses: Option<Vec<String>> = chosen.text()?.split(',').map(address).collect();
     if addresses.is_none() {
         let wrong =
-            Wrong::new(format!("expected URLs http://HOST:PORT with commas between, found `{}`", chosen.text()?));
+            Wrong::new(format!("expected URLs http://HOST:PORT separated by commas, found `{}`", chosen.text()?));
         report.add(chosen.place(), chosen.path(), wrong.hint("`${SERVICE.urls}` names all replicas of a service"));
     }
     addresses
@@ -182,8 +182,8 @@ fn keys(at: &At<'_>, has_cookie: bool, report: &mut Report) -> Option<Vec<HashKe
     for item in list.items() {
         let key = if item.text()? == "cookie" { HashKey::Cookie } else { HashKey::ClientAddress };
         if key == HashKey::Cookie && !has_cookie {
-            let wrong = Wrong::new("a cookie is hashed, and none is named".to_owned());
-            report.add(item.place(), item.path(), wrong.hint("name it: `cookie: route`"));
+            let wrong = Wrong::new("`key` contains `cookie`, but the cookie has no name".to_owned());
+            report.add(item.place(), item.path(), wrong.hint("name the cookie: `cookie: route`"));
             return None;
         }
         keys.push(key);
@@ -201,10 +201,10 @@ pub(super) mod tests {
         for (settings, expected) in [
             ("to: all", "`upstreams` is missing"),
             ("upstreams: { all: \"http://127.0.0.1:1\" }, to: al", "expected a name of `upstreams`, found `al`"),
-            ("upstreams: { all: \"127.0.0.1:1\" }, to: all", "expected URLs http://HOST:PORT with commas between"),
+            ("upstreams: { all: \"127.0.0.1:1\" }, to: all", "expected URLs http://HOST:PORT separated by commas"),
             (
                 "upstreams: { all: \"http://127.0.0.1:1\" }, to: all, balance: hash, key: [cookie]",
-                "a cookie is hashed, and none is named",
+                "`key` contains `cookie`, but the cookie has no name",
             ),
             (
                 "upstreams: { all: \"http://127.0.0.1:1\" }, to: all, cookie: a-b",

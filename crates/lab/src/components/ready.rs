@@ -63,8 +63,8 @@ fn http(address: SocketAddr, method: &str, path: &str) -> Result<(), String> {
     stream.write_all(request.as_bytes()).map_err(broken)?;
     match status(&read_start(&mut stream).map_err(broken)?) {
         Some(status) if status < 400 => Ok(()),
-        Some(status) => Err(format!("{method} http://{address}{path} answered {status}")),
-        None => Err(format!("{method} http://{address}{path} did not answer in HTTP")),
+        Some(status) => Err(format!("{method} http://{address}{path} returned {status}")),
+        None => Err(format!("{method} http://{address}{path} did not respond with HTTP")),
     }
 }
 

@@ -54,7 +54,7 @@ pub(super) fn parse(url: &str) -> Result<Address<'_>, Wrong> {
     };
     let authority = authority.strip_suffix('/').unwrap_or(authority);
     if authority.contains(['/', '?', '#']) {
-        return Err(expected().hint("the path belongs into `request`"));
+        return Err(expected().hint("put the path into `request`"));
     }
     let (host, port) = split_port(authority);
     let is_bare_ipv6 = host.contains(':') && !(host.starts_with('[') && host.ends_with(']'));

@@ -51,7 +51,7 @@ pub(super) fn range(text: &str) -> Result<Range, Wrong> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     let (first, last) = (address(first.trim())?, address(last.trim())?);
     if first.is_ipv4() != last.is_ipv4() || number(first) > number(last) {
-        return Err(expected().hint("the first address comes before the last, and both are of one family"));
+        return Err(expected().hint("put the lower address first; both must be of one family"));
     }
     within_limit(Range { first, last })
 }

@@ -139,7 +139,7 @@ fn check_rule(
         }
         Rule::AtMostOne(all) => {
             if given(all).len() > 1 {
-                tell(format!("{} exclude each other", shown(all)));
+                tell(format!("{} cannot be combined", shown(all)));
             }
         }
         Rule::ExactlyOne(all) => {
@@ -148,7 +148,7 @@ fn check_rule(
                 [_] => {}
                 [] if is_misspelt(at, fields, &keys) => {}
                 [] => tell(format!("one of {} is missing", shown(all))),
-                several => tell(format!("{} exclude each other", shown(several))),
+                several => tell(format!("{} cannot be combined", shown(several))),
             }
         }
     }
@@ -165,7 +165,7 @@ fn check_beside(at: At<'_>, key: &str, beside: &[&str], report: &mut Report) {
     if let Some(value) = at.get(key)
         && beside.iter().all(|key| at.node.get(key).is_none())
     {
-        let message = format!("`{key}` says something only beside {}", listed(beside));
+        let message = format!("`{key}` is allowed only with {}", listed(beside));
         report.add(value.key_place(), at.path(), Wrong::new(message));
     }
 }
@@ -248,7 +248,7 @@ fn check_arguments(at: At<'_>, scope: Scope, pass: Pass<'_>, report: &mut Report
         let words: Vec<&str> = at.text().unwrap_or_default().split_whitespace().collect();
         let wrong = match words.is_empty() {
             true => wrong,
-            false => wrong.hint(format!("no shell reads it; write [{}]", quoted(&words).join(", "))),
+            false => wrong.hint(format!("commands do not run in a shell; write [{}]", quoted(&words).join(", "))),
         };
         return tell(at, wrong, report);
     };

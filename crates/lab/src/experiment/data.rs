@@ -121,7 +121,7 @@ impl Sources {
                 Err(wrong.hint(format!("name one: `{{{{{name}.{}}}}}`", names[0])))
             }
             Some(column) if columns.is_empty() => {
-                Err(Wrong::new(format!("`{name}` has no columns, so no `{}`", shortened(column)))
+                Err(Wrong::new(format!("`{name}` has no columns, so `{name}.{}` does not exist", shortened(column)))
                     .hint(format!("write `{{{{{name}}}}}`")))
             }
             Some(column) => match columns.iter().position(|known| known == column) {
@@ -141,7 +141,7 @@ impl Sources {
         let known = self.sources.iter().map(|source| source.name.as_str()).chain(variables.iter().copied());
         let mut wrong = Wrong::unknown(what, name, known);
         if name.is_empty() {
-            wrong.message = "a `{{…}}` that names no data".to_owned();
+            wrong.message = "this `{{…}}` has no name".to_owned();
         }
         if self.sources.is_empty() && variables.is_empty() {
             wrong.hint("describe it under `load.data`")

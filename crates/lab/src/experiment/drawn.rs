@@ -77,7 +77,10 @@ impl Drawn<'_> {
 
     fn variable(&self, name: &str, column: Option<&str>, variable: &Variable) -> Result<Segment, Wrong> {
         if let Some(column) = column {
-            let wrong = Wrong::new(format!("`{name}` is extracted and has no columns, so no `{}`", shortened(column)));
+            let wrong = Wrong::new(format!(
+                "`{name}` is extracted and has no columns, so `{name}.{}` does not exist",
+                shortened(column)
+            ));
             return Err(wrong.hint(format!("write `{{{{{name}}}}}`")));
         }
         let (flow, position) = self.at;
@@ -89,6 +92,7 @@ impl Drawn<'_> {
             Some(_) => "is used before it is extracted",
             None => "is extracted in another flow only",
         };
-        Err(Wrong::new(format!("`{name}` {problem}")).hint("a step knows what earlier steps of its flow extracted"))
+        Err(Wrong::new(format!("`{name}` {problem}"))
+            .hint("a step can use only values that earlier steps of its flow extracted"))
     }
 }

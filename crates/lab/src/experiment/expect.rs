@@ -125,8 +125,8 @@ fn fixed(text: &str) -> Result<String, Wrong> {
         RequestPiece::Text(text) => Ok(text.into_owned()),
         RequestPiece::Field(source, column) => {
             let name = column.map_or_else(|| source.to_owned(), |column| format!("{source}.{column}"));
-            let wrong = Wrong::new(format!("a check has no place for `{{{{{}}}}}`", shortened(&name)));
-            Err(wrong.hint("what is expected is the same for every request; `{{{{` is a plain `{{`"))
+            let wrong = Wrong::new(format!("a check cannot contain `{{{{{}}}}}`", shortened(&name)));
+            Err(wrong.hint("a check is the same for every request; `{{{{` is a plain `{{`"))
         }
     };
     pieces.into_iter().map(plain).collect()
@@ -188,7 +188,7 @@ mod tests {
     fn what_is_expected_has_no_places_but_may_have_braces() {
         assert_eq!(fixed("{ \"a\": { \"b\": 1 }}").unwrap(), "{ \"a\": { \"b\": 1 }}");
         assert_eq!(fixed("{{{{x}}").unwrap(), "{{x}}");
-        assert_eq!(fixed("a {{x.y}}").unwrap_err().message, "a check has no place for `{{x.y}}`");
+        assert_eq!(fixed("a {{x.y}}").unwrap_err().message, "a check cannot contain `{{x.y}}`");
         let mut value = serde_json::json!({"{{{{k": ["{{{{v", 1, null]});
         fix_within(&mut value).unwrap();
         assert_eq!(value, serde_json::json!({"{{k": ["{{v", 1, null]}));

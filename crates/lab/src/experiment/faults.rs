@@ -26,14 +26,14 @@ pub(super) static FAULTS: Shape = Shape::List { item: &FAULT, least: 0, most: MA
 
 static FAULT: Shape = Shape::Map(Map {
     fields: &[
-        required("at", &DURATION, "When, from the beginning of the load, warm-up included."),
+        required("at", &DURATION, "The time from the beginning of the load, warm-up included."),
         optional("kill", &REPLICA, "The replica that is killed: `SERVICE`, `SERVICE[0]` or `SERVICE-1` for the first."),
-        optional("pause", &REPLICA, "The replica that stands still for a while."),
-        beside("for", &POSITIVE_DURATION, &["pause"], "How long it stands still."),
+        optional("pause", &REPLICA, "The replica that is paused for a while."),
+        beside("for", &POSITIVE_DURATION, &["pause"], "How long it is paused."),
         optional(
             "restart",
             &REPLICA,
-            "The replica that is stopped in order and started again, or started if it is down.",
+            "The replica that is stopped gracefully and started again, or started if it is down.",
         ),
         optional(
             "variants",
@@ -49,8 +49,9 @@ static FAULT: Shape = Shape::Map(Map {
 pub(super) fn check_all(root: At<'_>, variants: &[Variant], report: &mut Report) {
     let Some(faults) = root.get("faults") else { return };
     if root.node.get("load").is_some_and(|load| load.get("command").is_some()) {
-        let wrong =
-            Wrong::new("faults need a load of `scenarios`: what another program sends is not followed by the second");
+        let wrong = Wrong::new(
+            "faults need a load of `scenarios`: Narrows cannot follow another program's load second by second",
+        );
         report.add(faults.key_place(), faults.path(), wrong);
     }
     let names: Vec<&str> = variants.iter().map(|variant| variant.name.as_str()).collect();
@@ -112,7 +113,7 @@ fn build_one(at: At<'_>, network: &Network<'_>, end: Option<Duration>, report: &
         && when >= end
     {
         let ends = narrows_model::units::duration(end.as_nanos() as f64);
-        let wrong = Wrong::new(format!("the load is over after {ends}, before this happens"));
+        let wrong = Wrong::new(format!("the load ends after {ends}, before this fault"));
         report.add(written.place(), written.path(), wrong);
     }
     let deed = match deed {

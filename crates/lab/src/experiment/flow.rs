@@ -91,7 +91,7 @@ fn check_names(flows: &[Written<'_>], report: &mut Report) {
         }
         match known.iter().find(|(name, _)| name == called) {
             Some((_, line)) => {
-                let wrong = Wrong::new(format!("`{called}` is the name of two steps, the first in line {line}"));
+                let wrong = Wrong::new(format!("`{called}` is the name of two steps, the first on line {line}"));
                 report.add(place, step.path(), wrong.hint("steps of all flows of a scenario need different names"));
             }
             None => known.push((called.to_owned(), place.0)),

@@ -60,20 +60,20 @@ pub(super) static EXPERIMENT: Shape = Shape::Map(Map::of(&[
         &Shape::Named(Named { what: "parameter", name: Kind::Name, value: &PARAMETER, least: 0, most: 1000 }),
         "Names and values that `${name}` stands for. Variants give them other values.",
     ),
-    optional("system", &SYSTEM, "What Narrows starts. Without it, the load goes to something that runs already."),
+    optional("system", &SYSTEM, "What Narrows starts. Without it, the load goes to a system that already runs."),
     required("load", &LOAD, "What is sent to the system."),
     optional("faults", &FAULTS, "What is done to replicas while they are under load."),
     optional(
         "objectives",
         &Shape::List { item: &OBJECTIVE, least: 0, most: MANY },
-        "What the system must keep to under this load, such as `p95 < 300ms`, `error_rate == 0`, `rate >= 100/s`.",
+        "The objectives of the system under this load, such as `p95 < 300ms`, `error_rate == 0`, `rate >= 100/s`.",
     ),
     optional(
         "variants",
         &Shape::List { item: &VARIANT, least: 1, most: MANY },
-        "The versions of the system to compare, the first being what the others are compared with. Without it there is one, `baseline`.",
+        "The versions of the system; all are compared with the first. Without it there is one, `baseline`.",
     ),
-    optional("published", &PUBLISHED, "Figures published elsewhere, to stand beside the measured ones."),
+    optional("published", &PUBLISHED, "Figures published elsewhere, shown beside the measured ones."),
     optional(
         "thresholds",
         &Shape::Named(Named { what: "threshold", name: Kind::Name, value: &AMOUNT, least: 0, most: 1000 }),
@@ -110,7 +110,7 @@ static OBJECTIVE: Shape = Shape::Either(&[
             "abort",
             &Shape::Scalar(Kind::Boolean, Scope::Literal),
             "false",
-            "Whether a trial ends early once this cannot be kept any more.",
+            "Whether a trial ends early once this can no longer be met.",
         ),
     ])),
 ]);
@@ -120,7 +120,7 @@ static PARAMETER: Shape = Shape::Either(&[
     Shape::Map(Map {
         fields: &[
             required("value", &LITERAL, "The value."),
-            required("reason", &LITERAL, "Why it is that, in a sentence that reports show."),
+            required("reason", &LITERAL, "The reason for the value, in a sentence that reports show."),
             optional(
                 "held_by",
                 &Shape::List { item: &Shape::Scalar(Kind::VariantName, Scope::Literal), least: 1, most: MANY },
@@ -251,8 +251,12 @@ const PROGRAM_FIELDS: &[Field] = &[
         &Shape::List { item: &Shape::Arguments(Scope::Literal), least: 0, most: MANY },
         "Commands that run once in a run, one after the other, before the service's first start.",
     ),
-    default("setup_timeout", &POSITIVE_DURATION, "10m", "How long all setup commands together may take."),
-    optional("run", &Shape::Arguments(Scope::Replica), "The program and its arguments, as a list. No shell reads it."),
+    default("setup_timeout", &POSITIVE_DURATION, "10m", "How long all setup commands may take in total."),
+    optional(
+        "run",
+        &Shape::Arguments(Scope::Replica),
+        "The program and its arguments, as a list. It does not run in a shell.",
+    ),
 ];
 
 static ENVIRONMENT: Shape = Shape::Named(Named {
@@ -271,17 +275,17 @@ const COMMON_FIELDS: &[Field] = &[
         "The folder that `setup` and `run` are started in, relative to the experiment file's folder.",
     ),
     optional("env", &ENVIRONMENT, "Environment variables, beside those that Narrows sets and inherits."),
-    default("ready", &READY, "tcp", "What tells that the service can be used."),
+    default("ready", &READY, "tcp", "How to tell that the service is ready."),
     default(
         "replicas",
         &Shape::Scalar(Kind::Whole(1, REPLICAS_MAX), Scope::Parameters),
         "1",
-        "How many processes of it are started, each with its own port.",
+        "How many processes of the service are started, each with its own port.",
     ),
     optional(
         "port",
         &Shape::Scalar(Kind::Whole(1, 65_535), Scope::Parameters),
-        "A fixed port. Without it, each replica is handed a free one as `${port}`.",
+        "A fixed port. Without it, each replica is assigned a free one as `${port}`.",
     ),
     optional("cpus", &CORES, "How many processor cores each replica may use, such as 0.25. Without it, all."),
     optional(
@@ -311,7 +315,7 @@ static SIDECAR: Shape = Shape::Map(Map::of(&[
         "tls",
         &PARAMETER_FLAG,
         "false",
-        "Whether it speaks mutual TLS with those sidecars of other services that do so too.",
+        "Whether it uses mutual TLS with the sidecars of other services that also have it.",
     ),
     default("access_log", &PARAMETER_FLAG, "false", "Whether it writes a line for each request."),
     optional("cpus", &CORES, "How many processor cores it may use. Without it, all."),
@@ -325,7 +329,7 @@ static READY: Shape = Shape::Either(&[
             optional(
                 "http",
                 &Shape::Scalar(Kind::Request, Scope::Replica),
-                "A request that must be answered with a status below 400.",
+                "A request that must return a status below 400.",
             ),
             optional("log", &REPLICA_TEXT, "A text that must appear in a line that the service prints."),
             default("timeout", &POSITIVE_DURATION, READY_TIMEOUT, "How long that may take."),
@@ -340,7 +344,7 @@ static STOP: Shape = Shape::Map(Map::of(&[
         "signal",
         &Shape::Scalar(Kind::Word(&["TERM", "INT", "QUIT", "HUP", "KILL"]), Scope::Parameters),
         "TERM",
-        "The signal that asks it to end.",
+        "The signal that stops it.",
     ),
-    default("timeout", &DURATION, "10s", "How long it may take to end before it is killed."),
+    default("timeout", &DURATION, "10s", "How long it may take to exit before it is killed."),
 ]));

@@ -300,7 +300,7 @@ fn rate_advice(text: &str) -> Option<String> {
     match quantity::rate(text) {
         Some(rate) if rate > 0.0 => Some(format!("from {RATE_MIN} to {RATE_MAX} per second")),
         Some(_) => None,
-        None => text.contains('/').then(|| "those per `/s`, `/min` and `/h` are known".to_owned()),
+        None => text.contains('/').then(|| "use `/s`, `/min` or `/h`".to_owned()),
     }
 }
 
@@ -386,7 +386,7 @@ mod tests {
             (
                 Kind::Duration,
                 "31d",
-                "expected a length of time such as `30s` or `1m30s`, found \"31d\" (`d` is no unit; those are `h`, `m`, `s`, `ms`, `us`)",
+                "expected a length of time such as `30s` or `1m30s`, found \"31d\" (`d` is not a unit; use `h`, `m`, `s`, `ms` or `us`)",
             ),
             (
                 Kind::PositiveDuration,

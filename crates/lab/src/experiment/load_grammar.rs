@@ -29,13 +29,13 @@ pub(super) static LOAD: Shape = Shape::Map(Map {
         optional(
             "target",
             &Shape::Scalar(Kind::Target, Scope::Literal),
-            "A service of this file, or `http://host:port` or `https://host:port` of something that runs already.",
+            "A service of this file, or `http://host:port` or `https://host:port` of a system that already runs.",
         ),
         default(
             "protocol",
             &Shape::Scalar(Kind::Word(&["http1", "http2"]), Scope::Parameters),
             "http1",
-            "What is spoken: HTTP/1.1, or HTTP/2 (without TLS by prior knowledge).",
+            "The protocol: HTTP/1.1, or HTTP/2 (without TLS by prior knowledge).",
         ),
         optional("tls", &TLS, "How the connection is encrypted and what is verified."),
         optional(
@@ -48,15 +48,15 @@ pub(super) static LOAD: Shape = Shape::Map(Map {
             "timeout",
             &POSITIVE_DURATION,
             "30s",
-            "The longest wait for an answer, connecting included. What takes longer is an error.",
+            "The timeout of a request, connecting included. A longer request is an error.",
         ),
-        default("drain", &DURATION, "30s", "How long after the load's end outstanding answers are waited for."),
+        default("drain", &DURATION, "30s", "How long to wait for outstanding responses after the load's end."),
         default("tracing", &TRACING, "true", "Whether requests carry a W3C `traceparent` header."),
         default(
             "connections",
             &Shape::Scalar(Kind::Word(&["keep-alive", "per-request"]), Scope::Parameters),
             "keep-alive",
-            "Whether a connection carries a user's next request or is closed after each answer.",
+            "Whether a connection carries a user's next request or is closed after each response.",
         ),
         optional(
             "threads",
@@ -76,7 +76,7 @@ pub(super) static LOAD: Shape = Shape::Map(Map {
         optional(
             "command",
             &Shape::Arguments(Scope::Trial),
-            "A program that makes the load instead, and its arguments, as a list. No shell reads it.",
+            "A program that makes the load instead, and its arguments, as a list. It does not run in a shell.",
         ),
         optional(
             "env",
@@ -99,7 +99,11 @@ pub(super) static LOAD: Shape = Shape::Map(Map {
             &Shape::Scalar(Kind::Word(&["k6-summary", "trace-roots"]), Scope::Literal),
             "Where the figures of `command` come from. Without it, `k6-summary` when the program is `k6`, else `trace-roots`.",
         ),
-        optional("duration", &POSITIVE_DURATION, "When `command` is ended if it still runs. Without it, never."),
+        optional(
+            "duration",
+            &POSITIVE_DURATION,
+            "How long `command` may run before it is ended. Without it, there is no limit.",
+        ),
     ],
     rules: &[
         Rule::ExactlyOne(&[key("scenarios"), key("command")]),
@@ -129,7 +133,7 @@ static TLS: Shape = Shape::Map(Map {
         optional(
             "insecure",
             &Shape::Scalar(Kind::Boolean, Scope::Parameters),
-            "Whether any certificate is taken. Without it, no.",
+            "Whether any certificate is accepted. Without it, no.",
         ),
         optional(
             "ca",
@@ -139,7 +143,7 @@ static TLS: Shape = Shape::Map(Map {
         optional(
             "server_name",
             &Shape::Scalar(Kind::ServerName, Scope::Parameters),
-            "The name that is asked for and verified. Without it, the target's host.",
+            "The server name that is sent (SNI) and verified. Without it, the target's host.",
         ),
     ],
     rules: &[Rule::AtMostOne([key("insecure"), key("ca")])],
@@ -208,7 +212,7 @@ const ARRIVALS: Field = default(
 );
 
 const CHECK_BESIDE: Field =
-    beside("check", &CHECKS, &["request"], "What the answer to `request` must be like to count as a success.");
+    beside("check", &CHECKS, &["request"], "What the response to `request` must look like to count as a success.");
 const REDIRECTS_BESIDE: Field =
     beside("redirects", &REDIRECTS, &["request"], "How many redirects are followed at most. Without it, none.");
 
@@ -216,7 +220,7 @@ static SCENARIO: Shape = Shape::Tagged(Tagged {
     tag: "model",
     doc: "How many virtual users there are, or how often iterations begin, when.",
     common: &[
-        optional("request", &REQUEST, "What is sent, again and again: `METHOD /path`, or a map."),
+        optional("request", &REQUEST, "The request that is sent repeatedly: `METHOD /path`, or a map."),
         CHECK_BESIDE,
         REDIRECTS_BESIDE,
         optional(
@@ -229,7 +233,7 @@ static SCENARIO: Shape = Shape::Tagged(Tagged {
             &Shape::Scalar(Kind::Word(&["none", "per-iteration", "per-user"]), Scope::Parameters),
             "How long cookies are kept. Without it, `per-iteration` where there are several steps, else `none`.",
         ),
-        default("think_time", &DURATION, "0s", "The pause between a user's answer and its next request."),
+        default("think_time", &DURATION, "0s", "The pause between a response to a user and its next request."),
         optional(
             "when",
             &Shape::Named(Named { what: "parameter", name: Kind::Name, value: &LITERAL, least: 1, most: MANY }),
@@ -382,14 +386,14 @@ static STEP: Shape = Shape::Map(Map::of(&[
     optional(
         "check",
         &CHECKS,
-        "What the answer must be like to count as a success. Without a check of the status, it must be below 400.",
+        "What the response must look like to count as a success. Without a check of the status, it must be below 400.",
     ),
     optional(
         "extract",
         &Shape::Named(Named { what: "variable", name: Kind::Name, value: &EXTRACT, least: 0, most: MANY }),
-        "Values of the answer by the name under which later steps of the flow use them as `{{name}}`.",
+        "Values of the response by the name under which later steps of the flow use them as `{{name}}`.",
     ),
-    optional("think_time", &DURATION, "The pause after it, in place of the scenario's."),
+    optional("think_time", &DURATION, "The pause after it, instead of the scenario's."),
     optional("redirects", &REDIRECTS, "How many redirects are followed at most. Without it, none."),
 ]));
 

@@ -227,7 +227,7 @@ fn check_service_names(root: At<'_>, report: &mut Report) {
     let Some(system) = root.get("system") else { return };
     let Some(services) = system.get("services") else { return };
     for (name, at) in services.entries().filter(|(name, _)| names::RESERVED_FOR_SERVICES.contains(name)) {
-        let wrong = Wrong::new(format!("a service cannot be called `{name}`, which means something else in `${{…}}`"));
+        let wrong = Wrong::new(format!("a service cannot be named `{name}`, which is reserved in `${{…}}`"));
         report.add(at.key_place(), services.path(), wrong);
     }
 }
@@ -306,7 +306,7 @@ impl Experiment {
             let is_it = |one: &Allotted| one.service == service && one.replica == replica;
             let handed = bindings.ports.iter().find(|one| is_it(one));
             if handed.is_none_or(|handed| handed.further.len() < further) {
-                let wrong = Wrong::new(format!("replica {replica} of `{service}` was handed too few ports"));
+                let wrong = Wrong::new(format!("replica {replica} of `{service}` was assigned too few ports"));
                 report.add(root.place(), "system.services".to_owned(), wrong);
             }
         }

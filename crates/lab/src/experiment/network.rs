@@ -101,11 +101,11 @@ fn check_port(at: At<'_>, one: &Asked, earlier: &[Asked], report: &mut Report) {
     let wrong = match earlier.iter().find(|other| other.port == Some(port)) {
         Some(other) => format!("port {port} is taken by `{}`", other.name),
         None if one.count > 1 => {
-            format!("a fixed port has room for one replica, found {} replicas", one.count)
+            format!("a fixed port allows one replica, found {} replicas", one.count)
         }
         None => return,
     };
-    let hint = "without `port`, each replica is handed its own";
+    let hint = "without `port`, each replica gets its own";
     report.add(port_at.place(), port_at.path(), Wrong::new(wrong).hint(hint));
 }
 

@@ -202,7 +202,7 @@ fn check_scope(at: At<'_>, objective: &Objective, root: At<'_>, report: &mut Rep
         let named = known.iter().map(String::as_str).filter(|name| !name.is_empty());
         let wrong = Wrong::unknown(&format!("request of `{name}`:"), request, named);
         let is_single = known.len() == 1;
-        tell("request", if is_single { wrong.hint("it has one only; name the scenario alone") } else { wrong });
+        tell("request", if is_single { wrong.hint("it has only one request; name only the scenario") } else { wrong });
     }
 }
 

@@ -104,8 +104,8 @@ fn check_subject(figure: At<'_>, section: At<'_>, report: &mut Report) {
         Measure::Throttled | Measure::CallsPerOperation | Measure::AttemptsPerOperation | Measure::ChargePerOperation
     );
     if section.get("operation").is_none() && is_of_operation {
-        let wrong = Wrong::new(format!("`{}` is of an operation, and `published` names none", measure.as_str()));
-        report.add(at.place(), at.path(), wrong.hint("`operation: SERVICE NAME` says which"));
+        let wrong = Wrong::new(format!("`{}` needs `operation`, which `published` does not set", measure.as_str()));
+        report.add(at.place(), at.path(), wrong.hint("add `operation: SERVICE NAME`"));
     }
 }
 
@@ -114,7 +114,7 @@ fn check_repetition(figure: At<'_>, lines: &mut Vec<(String, usize)>, report: &m
     let Some(word) = at.text() else { return };
     match lines.iter().find(|(known, _)| known == word) {
         Some((_, line)) => {
-            report.add(at.place(), at.path(), Wrong::new(format!("`{word}` is given twice, first in line {line}")));
+            report.add(at.place(), at.path(), Wrong::new(format!("`{word}` is given twice, first on line {line}")));
         }
         None => lines.push((word.to_owned(), at.place().0)),
     }

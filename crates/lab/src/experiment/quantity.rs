@@ -56,7 +56,7 @@ pub(super) fn advice(text: &str) -> Option<String> {
     match sum(text) {
         Err(NoDuration::TooLong) => Some("the longest is 30 days, `720h`".to_owned()),
         Err(NoDuration::NoUnit(unit)) if !unit.is_empty() => {
-            Some(format!("`{}` is no unit; those are `h`, `m`, `s`, `ms`, `us`", shortened(unit)))
+            Some(format!("`{}` is not a unit; use `h`, `m`, `s`, `ms` or `us`", shortened(unit)))
         }
         _ => None,
     }
@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn units_and_the_limit_are_explained() {
         let limit = Some("the longest is 30 days, `720h`");
-        let units = |unit: &str| Some(format!("`{unit}` is no unit; those are `h`, `m`, `s`, `ms`, `us`"));
+        let units = |unit: &str| Some(format!("`{unit}` is not a unit; use `h`, `m`, `s`, `ms` or `us`"));
         assert_eq!(advice("800h").as_deref(), limit);
         assert_eq!(advice("99999999999999999999h1s").as_deref(), limit);
         assert_eq!(advice("31d"), units("d"));

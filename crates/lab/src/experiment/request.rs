@@ -71,7 +71,7 @@ pub(super) fn header_name(text: &str) -> Result<(), Wrong> {
     token(text)?;
     match text.to_ascii_lowercase().as_str() {
         "content-length" | "transfer-encoding" => {
-            Err(Wrong::new(format!("the header `{text}` is set by Narrows, which knows the body")).hint("leave it out"))
+            Err(Wrong::new(format!("the header `{text}` is set by Narrows from the body")).hint("leave it out"))
         }
         _ => Ok(()),
     }

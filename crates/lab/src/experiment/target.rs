@@ -64,7 +64,8 @@ impl Target {
     pub(super) fn tls(&self, load: At<'_>, dir: &Path, report: &mut Report) -> Result<Option<Tls>, Told> {
         let at = load.get("tls");
         if let (Some(at), Some(Scheme::Http)) = (&at, self.scheme) {
-            let wrong = Wrong::new("`tls` beside a target without it").hint("write the target with `https://`");
+            let wrong =
+                Wrong::new("`tls` is set, but the target does not use TLS").hint("write the target with `https://`");
             report.add(at.key_place(), at.path(), wrong);
             return Err(Told);
         }

@@ -191,7 +191,7 @@ impl Builder {
             }
             Event::SequenceEnd | Event::MappingEnd => self.leave(report)?,
             Event::Alias(_) => {
-                let wrong = Wrong::new("an alias (`*name`), which experiment files do not have");
+                let wrong = Wrong::new("aliases (`*name`) are not supported");
                 return Err((place, wrong.hint("write the value again, or make it a parameter: `${name}`")));
             }
             Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => {}
@@ -239,7 +239,7 @@ impl Builder {
             Contents::Map { entries, first, key } => {
                 let Some((key, key_place)) = key.take() else { return Ok(()) };
                 if let Some((line, _)) = first.get(&key) {
-                    let wrong = Wrong::new(format!("`{}` is given twice, first in line {line}", shortened(&key)));
+                    let wrong = Wrong::new(format!("`{}` is given twice, first on line {line}", shortened(&key)));
                     report.add(key_place, self.path(), wrong);
                 } else {
                     first.insert(key.clone(), key_place);
@@ -304,7 +304,7 @@ fn bad_key(key: &Node, map: Place) -> Fatal {
 }
 
 fn refuse_tag(is_tagged: bool, place: Place) -> Result<(), Fatal> {
-    if is_tagged { Err((place, Wrong::new("a tag (`!name`), which experiment files do not have"))) } else { Ok(()) }
+    if is_tagged { Err((place, Wrong::new("tags (`!name`) are not supported"))) } else { Ok(()) }
 }
 
 fn push_key(path: &mut String, key: &str) {
@@ -424,10 +424,10 @@ mod tests {
             ("", "e.yaml:1:1: the file is empty, expected an experiment"),
             ("# only a comment\n", "e.yaml:1:1: the file is empty, expected an experiment"),
             ("a: 1\n---\nb: 2\n", "e.yaml:2:1: a second document begins here, expected one experiment in a file"),
-            ("a: &x 1\nb: *x\n", "e.yaml:2:4: an alias (`*name`), which experiment files do not have"),
-            ("a: !secret x\n", "e.yaml:1:4: a tag (`!name`), which experiment files do not have"),
+            ("a: &x 1\nb: *x\n", "e.yaml:2:4: aliases (`*name`) are not supported"),
+            ("a: !secret x\n", "e.yaml:1:4: tags (`!name`) are not supported"),
             ("? [a]\n: 1\n", "e.yaml:1:3: a key that is a list or a map, expected a text"),
-            ("a:\n  b: 1\n  c: 2\n  b: 3\n", "e.yaml:4:3: a: `b` is given twice, first in line 2"),
+            ("a:\n  b: 1\n  c: 2\n  b: 3\n", "e.yaml:4:3: a: `b` is given twice, first on line 2"),
             ("a:\n  b: {{u}}\n", "e.yaml:2:6: a.b: a key that is a list or a map, expected a text"),
             ("a: [1, { {u}: 2 }]\n", "e.yaml:1:10: a[1]: a key that is a list or a map, expected a text"),
             ("a: {{u}}/{{v}}\n", "e.yaml:1:4: a: a key that is a list or a map, expected a text"),

@@ -24,7 +24,7 @@ pub(super) fn parameters(root: At<'_>, report: &mut Report) -> BTreeMap<String, 
     let Some(section) = root.get("parameters") else { return BTreeMap::new() };
     for (name, at) in section.entries() {
         if RESERVED_FOR_PARAMETERS.contains(&name) {
-            let wrong = Wrong::new(format!("a parameter cannot be called `{name}`, which means something else"));
+            let wrong = Wrong::new(format!("a parameter cannot be named `{name}`, which is reserved"));
             report.add(at.key_place(), section.path(), wrong.hint("give it a longer name"));
         }
     }
@@ -47,7 +47,7 @@ pub(super) fn variants(root: At<'_>, parameters: &BTreeMap<String, String>, repo
         let Some(name) = at.get("name") else { continue };
         let Some(text) = name.text() else { continue };
         if let Some(first) = variants.iter().position(|variant| variant.name == text) {
-            let message = format!("`{text}` is the name of two variants, the first in line {}", lines[first]);
+            let message = format!("`{text}` is the name of two variants, the first on line {}", lines[first]);
             report.add(name.place(), name.path(), Wrong::new(message));
             continue;
         }

@@ -20,8 +20,12 @@ pub(super) fn taking_part<'a>(
     };
     let taking_part: Vec<_> = scenarios.entries().filter(|(_, at)| takes_part(at)).collect();
     if taking_part.is_empty() && scenarios.entries().next().is_some() {
-        let wrong = Wrong::new("no scenario takes part: the parameters meet none of their `when`");
-        report.add(scenarios.key_place(), scenarios.path(), wrong.hint("leave `when` out of one, or change a variant"));
+        let wrong = Wrong::new("no scenario's `when` matches these parameters");
+        report.add(
+            scenarios.key_place(),
+            scenarios.path(),
+            wrong.hint("remove `when` from a scenario, or change a variant"),
+        );
     }
     taking_part
 }
@@ -84,7 +88,10 @@ variants: [{ name: a }, { name: b, pacing: open }]
     #[test]
     fn a_variant_without_a_scenario_and_an_unknown_parameter_are_mistakes() {
         let none = told(&TWO.replace("pacing: open }]", "pacing: other }]"));
-        assert!(none.contains("no scenario takes part") && none.contains("(in variant `b`)"), "{none}");
+        assert!(
+            none.contains("no scenario's `when` matches these parameters") && none.contains("(in variant `b`)"),
+            "{none}"
+        );
         let unknown = told(&TWO.replace("when: { pacing: open }", "when: { pacng: open }"));
         assert!(unknown.contains("load.scenarios.rate.when: unknown parameter `pacng`"), "{unknown}");
     }

@@ -88,7 +88,7 @@ impl Bench<'_> {
         match (followed?, code) {
             (End::AtLimit(limit), _) => {
                 let limit = units::duration(limit.as_nanos() as f64);
-                note(format!("`{program}` was ended after {limit}, as the experiment has it."), trial, progress);
+                note(format!("`{program}` was ended after {limit}, as the experiment specifies."), trial, progress);
             }
             (End::Itself(_), Some(0)) => {}
             (End::Itself(_), Some(K6_THRESHOLDS_CROSSED)) if is_k6(command) => note(
@@ -148,7 +148,7 @@ impl Bench<'_> {
                 if counted.is_continued { ", which continue the load command's own trace context" } else { "" };
             format!(
                 "The load came from another program: its {} counted from the server spans{whose}{context}, and latency is \
-                 the time spent there, without the way to it. How many users there were is not known.",
+                 the time spent there, without the path to it. The number of users is not known.",
                 requests_are(requests)
             )
         };

@@ -41,7 +41,7 @@ struct Paused {
 /// A fault that has happened.
 #[derive(Debug)]
 struct Done {
-    /// `store was killed 3.00 s into the load, as the experiment has it`.
+    /// `store was killed 3.00 s into the load, as the experiment specifies`.
     what: String,
     at_ns: i64,
 }
@@ -74,7 +74,7 @@ impl Faults {
                 note(replica, Standing::Down, store);
             }
             let after = units::duration(began.elapsed().as_nanos() as f64);
-            let what = format!("{} {what} {after} into the load, as the experiment has it", replica.process.name());
+            let what = format!("{} {what} {after} into the load, as the experiment specifies", replica.process.name());
             drop(store.logs(vec![line(&fault, &what)]));
             self.done.push(Done { what, at_ns: now_ns() });
         }
@@ -105,10 +105,10 @@ impl Faults {
                 replica.process.signal_all(Signal::STOP);
                 let (service, until) = (replica.service.name.clone(), Instant::now() + time);
                 self.paused.push(Paused { service, replica: replica.service.replica, until });
-                format!("was made to stand still for {}", units::duration(time.as_nanos() as f64))
+                format!("was paused for {}", units::duration(time.as_nanos() as f64))
             }
             (_, Life::Down | Life::Leaving { .. } | Life::Starting(_)) => {
-                "was not up when a fault was due for it".to_owned()
+                "was not running when its fault was due".to_owned()
             }
         }
     }
@@ -140,7 +140,7 @@ impl Faults {
     pub(super) fn told(&self) -> Vec<String> {
         let done = self.done.iter().map(|done| format!("{}: {}", done.what, self.seconds.told_since(done.at_ns)));
         let left = self.to_do.iter().map(|fault| {
-            format!("A fault of {} after {} did not happen, for the load was over.", fault.service, at(fault))
+            format!("A fault of {} after {} did not happen, because the load was over.", fault.service, at(fault))
         });
         done.chain(left).collect()
     }

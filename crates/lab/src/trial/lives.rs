@@ -138,7 +138,7 @@ fn start_again(
 pub(super) fn note_the_ended(running: &[Running], trial: &mut Trial, progress: &mut dyn Progress) {
     for replica in running {
         if let Life::Starting(Pending { fate: Some(fate), .. }) = &replica.life {
-            note(format!("{fate} and was not started again, for the load was over"), trial, progress);
+            note(format!("{fate} and was not started again, because the load was over"), trial, progress);
         }
     }
 }

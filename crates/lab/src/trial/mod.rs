@@ -269,7 +269,7 @@ pub(crate) fn unheard(before: ReceiverStats, after: ReceiverStats, fewer: &str) 
     if malformed > 0 {
         caveats.push(format!(
             "{malformed} telemetry requests were refused because they were not whole OTLP requests (protobuf or JSON over HTTP, \
-             or gRPC) within the limits of size and time; what they carried is missing. The sender's own log has the reason."
+             or gRPC) within the limits of size and time; their data is missing. The sender's log has the reason."
         ));
     }
     let unauthenticated = after.unauthenticated_requests - before.unauthenticated_requests;
@@ -282,14 +282,14 @@ pub(crate) fn unheard(before: ReceiverStats, after: ReceiverStats, fewer: &str) 
     let unserved = after.unserved_requests - before.unserved_requests;
     if unserved > 0 {
         caveats.push(format!(
-            "{unserved} telemetry requests came faster than they could be kept and were sent back; what their senders did not \
-             repeat is missing. {fewer}"
+            "{unserved} telemetry requests arrived faster than they could be stored and were rejected; data that their \
+             senders did not resend is missing. {fewer}"
         ));
     }
     let senseless = after.malformed_records - before.malformed_records;
     if senseless > 0 {
         caveats.push(format!(
-            "{senseless} spans, points or log records made no sense, such as spans without an id, and were left out."
+            "{senseless} spans, points or log records were invalid, such as spans without an id, and were left out."
         ));
     }
     caveats

@@ -25,13 +25,13 @@ impl Seconds {
         let came: Recovery = recovery(&self.0, at_ns);
         let failed = failed(came.errors);
         let Some(usual) = came.usual else {
-            return format!("no whole second before it says what was usual, and {failed} until the load's end.");
+            return format!("no whole second before it shows the usual rate, and {failed} until the load's end.");
         };
         let (rate, silence) = (units::rate(usual), silence(came.silent_seconds));
         let time = Duration::from_nanos((came.until_ns - at_ns).max(0).unsigned_abs());
         let time = units::duration(time.as_nanos() as f64);
         match came.end {
-            RecoveryEnd::Unfelt => format!("the load did not feel it: {rate} succeeded as before."),
+            RecoveryEnd::Unfelt => format!("the load was not affected: {rate} succeeded as before."),
             RecoveryEnd::Recovered => {
                 format!("{failed}{silence} until, {time} later, {rate} succeeded again as before.")
             }
@@ -82,7 +82,7 @@ mod tests {
         let at_ns = 3 * SECOND_NS + SECOND_NS / 2;
         let usual = [(100, 0), (98, 0), (102, 0)];
         let cases: [(&[(u64, u64)], &str); 6] = [
-            (&[(99, 0), (100, 0)], "the load did not feel it: 100/s succeeded as before."),
+            (&[(99, 0), (100, 0)], "the load was not affected: 100/s succeeded as before."),
             (
                 &[(50, 2000), (0, 5000), (10, 30), (95, 0), (100, 0)],
                 "7,030 requests failed (connect 7,030) and none succeeded in 1 whole second until, 2.50 s later, 100/s \
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn errors_that_were_usual_before_are_no_sign_of_the_fault() {
         let shown = seconds(&[(90, 10), (90, 8), (90, 10), (90, 10)]).told_since(2 * SECOND_NS);
-        assert_eq!(shown, "the load did not feel it: 90.0/s succeeded as before.");
+        assert_eq!(shown, "the load was not affected: 90.0/s succeeded as before.");
     }
 
     #[test]

@@ -273,7 +273,7 @@ impl Bench<'_> {
         }
         let wrong = |reason| Error::Target { target: target.to_owned(), reason };
         // The experiment's check has seen that it is a URL.
-        let authority = self.experiment.load.authority().ok_or_else(|| wrong("it is no address".to_owned()))?;
+        let authority = self.experiment.load.authority().ok_or_else(|| wrong("it is not an address".to_owned()))?;
         let address = resolve(&authority).map_err(wrong)?;
         Ok(vec![address])
     }
@@ -289,7 +289,7 @@ impl Bench<'_> {
             if ended == Ended::Killed {
                 let after = narrows_model::units::duration(timeout.as_nanos() as f64);
                 trial.caveats.push(format!(
-                    "{name} had not ended {after} after it was asked to and was killed; its last spans may be missing."
+                    "{name} did not end within {after} of its stop and was killed; its last spans may be missing."
                 ));
             }
         }

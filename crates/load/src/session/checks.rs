@@ -94,7 +94,7 @@ fn words(check: &Check) -> String {
     match check {
         Check::Status(_) => "status".into(),
         Check::BodyContains(text) => format!("body does not contain {:?}", shown(text)),
-        Check::Header { name, value: None } => format!("there is no header {}", shown(name)),
+        Check::Header { name, value: None } => format!("header {} is missing", shown(name)),
         Check::Header { name, value: Some(value) } => format!("header {} is not {:?}", shown(name), shown(value)),
         Check::Json { pointer, value: None } => format!("JSON has no value at {:?}", shown(pointer)),
         Check::Json { pointer, value: Some(value) } => {
@@ -159,7 +159,7 @@ mod tests {
             (header("x-kind", None), Ok(())),
             (header("x-kind", Some("a b")), Ok(())),
             (header("x-kind", Some("a")), Err("check failed: header x-kind is not \"a\"")),
-            (header("x-other", None), Err("check failed: there is no header x-other")),
+            (header("x-other", None), Err("check failed: header x-other is missing")),
             (json_at("/items/0/id", Some(json!(7.0))), Ok(())),
             (json_at("/items/0/a~1b", Some(json!("x"))), Ok(())),
             (json_at("/none", None), Ok(())),

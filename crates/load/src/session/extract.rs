@@ -45,7 +45,7 @@ impl CompiledExtract {
                 check_pointer(pointer).map_err(problem)?;
                 (CompiledPlace::Json(pointer.clone()), format!("JSON has no value at {:?}", shown(pointer)))
             }
-            Place::Header(name) => (CompiledPlace::Header(name.clone()), format!("there is no header {}", shown(name))),
+            Place::Header(name) => (CompiledPlace::Header(name.clone()), format!("header {} is missing", shown(name))),
             Place::Regex(pattern) => {
                 let regex = RegexBuilder::new(pattern).size_limit(PATTERN_BYTES_MAX).build();
                 let regex = regex.map_err(|error| problem(format!("{pattern:?} is not a pattern: {error}")))?;
@@ -150,7 +150,7 @@ mod tests {
             (json("/b"), "{}", "no value for token: JSON has no value at \"/b\""),
             (json("/b"), "<html>", "no value for token: body is not JSON"),
             (json(""), &long, "value for token is longer than 64 KiB"),
-            (Place::Header("x-b".into()), "", "no value for token: there is no header x-b"),
+            (Place::Header("x-b".into()), "", "no value for token: header x-b is missing"),
             (regex("b(c)"), "abd", "no value for token: body does not match \"b(c)\""),
             (regex("b(c)?d"), "abd", "no value for token: body does not match \"b(c)?d\""),
         ];

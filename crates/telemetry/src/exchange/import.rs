@@ -106,7 +106,7 @@ fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
     let mut reader = BufReader::with_capacity(BUFFER_BYTES, file);
     let head = reader.fill_buf()?;
     if head.starts_with(&ZSTD) {
-        return Err(io::Error::other("it is compressed with Zstandard; `zstd -d` makes it readable"));
+        return Err(io::Error::other("it is compressed with Zstandard; decompress it with `zstd -d`"));
     }
     Ok(match head.starts_with(&GZIP) {
         true => Box::new(BufReader::with_capacity(BUFFER_BYTES, MultiGzDecoder::new(reader))),

@@ -48,7 +48,7 @@ pub enum Error {
         accepted: u64,
     },
     /// No runtime to be had.
-    #[error("cannot start what sends")]
+    #[error("cannot start the sender")]
     Start(#[source] std::io::Error),
 }
 
@@ -224,5 +224,5 @@ fn refusal(answer: &Answer, tries: u32) -> String {
     let message = encode::refusal(&answer.body);
     let because = if message.is_empty() { String::new() } else { format!(" ({message})") };
     let times = if tries > 1 { format!(", for the {tries}th time") } else { String::new() };
-    format!("it answers {}{because}{times}", answer.status)
+    format!("it returned {}{because}{times}", answer.status)
 }

@@ -266,10 +266,10 @@ fn a_busy_receiver_is_asked_again_and_another_refusal_is_said() {
     assert_eq!((sent.accepted, sent.repeated), (2, 2));
     let busy = server(vec![LATER; 9]);
     let error = send(&reader, 1, "a", Signal::Logs, &busy).unwrap_err().to_string();
-    assert!(error.contains("/base/v1/logs: it answers 503 Service Unavailable, for the 6th time"), "{error}");
+    assert!(error.contains("/base/v1/logs: it returned 503 Service Unavailable, for the 6th time"), "{error}");
     let gone = server(vec![OK, "HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n"]);
     let error = send(&reader, 1, "a", Signal::Spans, &gone).unwrap_err().to_string();
-    assert!(error.contains("it answers 404 Not Found; 512 records were accepted before"), "{error}");
+    assert!(error.contains("it returned 404 Not Found; 512 records were accepted before"), "{error}");
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let nobody = Url::parse(&format!("http://{nobody}")).unwrap();
     let error = send(&reader, 1, "a", Signal::Logs, &nobody).unwrap_err().to_string();

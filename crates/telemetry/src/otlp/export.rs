@@ -225,7 +225,7 @@ async fn resolved(receipt: Receipt) -> Result<Kept, Refusal> {
 fn verdict(over_limit: u64, malformed: u64, complaint: Option<String>, warning: Option<String>) -> Verdict {
     let mut reasons = Vec::new();
     if over_limit > 0 {
-        reasons.push(format!("{over_limit} over the limit of what is kept"));
+        reasons.push(format!("{over_limit} over the storage limit"));
     }
     if malformed > 0 {
         reasons.push(format!("{malformed} malformed, the first: {}", complaint.unwrap_or_default()));
@@ -265,7 +265,7 @@ mod tests {
         let part = verdict(2, 1, said("no id"), said("cut"));
         assert_eq!(
             (part.rejected, part.message.as_str()),
-            (3, "2 over the limit of what is kept; 1 malformed, the first: no id; cut")
+            (3, "2 over the storage limit; 1 malformed, the first: no id; cut")
         );
         assert_eq!(verdict(0, 0, None, said("cut")), Verdict { rejected: 0, message: "cut".to_owned() });
         assert_eq!(verdict(0, 1, said(&"é".repeat(MESSAGE_BYTES_MAX)), None).message.len(), MESSAGE_BYTES_MAX);

@@ -61,7 +61,7 @@ pub enum Error {
     /// Spans that a killed process left have to become rows before the file can be read.
     #[error(
         "cannot read run file {path}: its run was cut short, so {waiting} spans must be put into tables first, and that \
-         needs a file and a directory that can be written to",
+         needs a writable file and directory",
         path = path.display()
     )]
     Unsettled {
@@ -94,7 +94,7 @@ pub enum Error {
     #[error("the run file is closed")]
     Closed,
     /// The thread that writes the file panicked; what was acknowledged is kept.
-    #[error("the run file takes nothing more: the thread that writes it failed")]
+    #[error("the run-file writer failed")]
     WriterFailed,
     /// Anything else that SQLite reports. Its error is part of the message, not a source: its own sources repeat it.
     #[error("run file {path}: {reason}", path = path.display())]

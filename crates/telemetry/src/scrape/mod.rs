@@ -264,12 +264,12 @@ impl Source {
 /// What an answer holds, or in words why that is no page of metrics.
 fn page_of(answer: &Answer, service: &str, now_ns: i64) -> Result<page::Page, String> {
     if answer.status != StatusCode::OK {
-        return Err(format!("it answers {}", answer.status));
+        return Err(format!("it returned {}", answer.status));
     }
     let kind = answer.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     if matches!(kind.as_str(), "text/html" | "application/json") {
-        return Err(format!("it answers {kind}, expected Prometheus' text format or OpenMetrics"));
+        return Err(format!("it returned {kind}, expected Prometheus' text format or OpenMetrics"));
     }
     let format = match kind.as_str() {
         "application/openmetrics-text" => page::Format::OpenMetrics,

@@ -88,7 +88,7 @@ fn pages_become_points_again_and_again_and_failures_are_counted() {
     let stats = &scraper.stop()[0];
     assert!(stats.pages >= 2 && stats.points > stats.pages, "{stats:?}");
     assert_eq!((stats.failures, stats.malformed), (1, 1));
-    assert_eq!(stats.failure.as_deref(), Some("it answers 500 Internal Server Error"));
+    assert_eq!(stats.failure.as_deref(), Some("it returned 500 Internal Server Error"));
     assert_eq!(stats.complaint.as_deref(), Some("line 3: it has no value"));
 }
 
@@ -98,9 +98,9 @@ fn an_endpoint_without_metrics_is_said_before_anything_starts() {
     let endless = "HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\n".to_owned() + &"x".repeat(64);
     let cases = [
         (dead, "cannot connect"),
-        (server(vec![ok("text/html; charset=utf-8", "<html></html>")]), "it answers text/html"),
+        (server(vec![ok("text/html; charset=utf-8", "<html></html>")]), "it returned text/html"),
         (server(vec![ok("text/plain", "<html></html>")]), "line 1: it has no name"),
-        (server(vec!["HTTP/1.1 404 Gone\r\nContent-Length: 0\r\n\r\n".to_owned()]), "it answers 404"),
+        (server(vec!["HTTP/1.1 404 Gone\r\nContent-Length: 0\r\n\r\n".to_owned()]), "it returned 404"),
         (server(vec!["SSH-2.0-OpenSSH_9.2\r\n\r\n".to_owned()]), "the connection broke"),
         (server(vec![endless]), "larger than"),
     ];

@@ -18,10 +18,10 @@ const CONNECTIONS_MAX: i64 = 100_000;
 pub(crate) struct Arguments {
     /// Where to send requests, such as http://127.0.0.1:8080/path
     pub(super) url: String,
-    /// Number of requests in total, exactly (about so many with --arrivals poisson)
+    /// Number of requests in total, exact (approximate with --arrivals poisson)
     #[arg(short = 'n', value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) requests: u64,
-    /// Number of workers, each with a connection of its own; of no effect with --rate [default: 50]
+    /// Number of workers, each with its own connection; no effect with --rate [default: 50]
     #[arg(short = 'c', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=CONNECTIONS_MAX))]
     pub(super) concurrency: Option<u32>,
     /// Rate limit in requests per second for each worker; 0 is no limit
@@ -60,13 +60,13 @@ pub(crate) struct Arguments {
     /// Close the connection after each request
     #[arg(long)]
     pub(super) disable_keepalive: bool,
-    /// Do not ask for gzip. Answers are counted as they are sent, packed or not
+    /// Do not request gzip. Response sizes are counted as sent, compressed or not
     #[arg(long)]
     pub(super) disable_compression: bool,
-    /// Do not follow redirects; else up to 10 are followed within the same server, a chain counting as one request
+    /// Do not follow redirects; otherwise up to 10 are followed within the same server, a chain counting as one request
     #[arg(long)]
     pub(super) disable_redirects: bool,
-    /// Speak HTTP/2: over https as agreed by ALPN, over http by prior knowledge
+    /// Use HTTP/2: over https as negotiated by ALPN, over http by prior knowledge
     #[arg(long, visible_alias = "h2")]
     pub(super) http2: bool,
     /// Trust any certificate
@@ -87,14 +87,14 @@ pub(crate) struct Arguments {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Load")]
 pub(super) struct OpenModel {
-    /// Begin so many requests per second in all, whether or not answers come: an open model. It lasts as long as -z says,
-    /// or for -n requests
+    /// Start this many requests per second in total, whether or not responses arrive (an open model). It lasts for
+    /// the time of -z or for -n requests
     #[arg(long, value_name = "RATE", value_parser = arrival_rate, conflicts_with = "rate_limit")]
     pub(super) rate: Option<f64>,
     /// How the requests of --rate are spaced: evenly, or at random as those of many independent clients
     #[arg(long, value_name = "uniform|poisson", default_value = "uniform", value_parser = arrivals, requires = "rate")]
     pub(super) arrivals: Arrivals,
-    /// The most connections of --rate at a time; a request that finds all busy waits, and counts as late
+    /// The most connections of --rate at a time; a request that finds all of them busy waits and counts as late
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=CONNECTIONS_MAX), requires = "rate")]
     pub(super) max_connections: u32,
     /// Send for this long before anything counts
@@ -109,14 +109,14 @@ pub(super) struct OpenModel {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Verdict")]
 pub(super) struct Goals {
-    /// Count an answer as a success only with one of these statuses, such as 200 or 200-299,304 [default: below 400]
+    /// Count a response as a success only with one of these statuses, such as 200 or 200-299,304 [default: below 400]
     #[arg(long, value_name = "STATUS", value_delimiter = ',', value_parser = status_range)]
     pub(super) check_status: Vec<(u16, u16)>,
-    /// Exit with 1 unless this is kept, such as "p95 < 10ms", "error_rate < 1%", "rate >= 100/s"; may be given several
-    /// times
+    /// Exit with 1 unless this objective is met, such as "p95 < 10ms", "error_rate < 1%", "rate >= 100/s"; may be given
+    /// several times
     #[arg(long, value_name = "OBJECTIVE", value_parser = narrows_lab::experiment::parse_objective)]
     pub(super) objective: Vec<Objective>,
-    /// Stop early when an objective cannot be kept any more
+    /// Stop early once an objective can no longer be met
     #[arg(long, requires = "objective")]
     pub(super) abort: bool,
     /// Exit with 1 when the generator's own numbers are invalid
@@ -134,7 +134,7 @@ pub(super) struct Results {
     /// Write a row for each second
     #[arg(long, value_name = "FILE")]
     pub(super) csv: Option<PathBuf>,
-    /// Write a row for each request of a bounded sample, which keeps the slowest of each second
+    /// Write a row for each request of a bounded sample, which includes the slowest of each second
     #[arg(long, value_name = "FILE")]
     pub(super) csv_requests: Option<PathBuf>,
     /// Write the latency of each second as an HdrHistogram log

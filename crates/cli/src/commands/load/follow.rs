@@ -91,7 +91,7 @@ impl<'a> Follower<'a> {
             _ if self.view.is_whole(Duration::from_nanos((outcome.ended_ns - outcome.started_ns).max(0) as u64)) => {
                 None
             }
-            Some(lost) => Some(format!("`{}` could not be kept any more", lost.text)),
+            Some(lost) => Some(format!("`{}` can no longer be met", lost.text)),
             None if self.stop.load(Ordering::Relaxed) => Some("interrupted".to_owned()),
             None => None,
         };

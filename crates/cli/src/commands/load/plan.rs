@@ -59,7 +59,7 @@ fn model(arguments: &Arguments) -> Result<LoadModel, Failure> {
         let as_long_as_needed = || Duration::try_from_secs_f64(arguments.requests as f64 / rate);
         let duration = arguments.duration.map_or_else(as_long_as_needed, Ok).map_err(|_| {
             Failure::new(format!("-n {} at --rate {rate} takes longer than can be measured", arguments.requests))
-                .hint("say with -z how long to send")
+                .hint("set the duration with -z")
         })?;
         let (vus_max, arrivals) = (arguments.open.max_connections, arguments.open.arrivals);
         return Ok(LoadModel::ConstantArrivalRate { rate, duration, vus_max, arrivals });

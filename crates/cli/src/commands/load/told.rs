@@ -35,7 +35,7 @@ fn load(arguments: &Arguments, plan: &LoadPlan, sent: &Sent) -> String {
         let ended = units::count(counted.succeeded + counted.errors.total());
         let time = units::duration(counted.seconds * 1e9);
         lines.push(("Counted:", format!("{ended} requests in {time}, {} successes", units::rate(counted.rate()))));
-        lines.push(("", "latencies are theirs; all other figures hold the warm-up too".to_owned()));
+        lines.push(("", "latencies cover these only; all other figures include the warm-up".to_owned()));
     }
     if outcome.client_addresses > 1 {
         lines.push(("From:", format!("{} addresses", units::count(outcome.client_addresses as u64))));

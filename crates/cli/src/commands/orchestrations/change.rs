@@ -16,8 +16,8 @@ pub(super) struct Arguments {
     /// Which orchestrations
     #[arg(value_name = "ID", required = true, value_parser = instance)]
     ids: Vec<InstanceId>,
-    /// Why; it stands in the history
-    #[arg(long, value_name = "TEXT", default_value = "asked for on the command line")]
+    /// The reason, recorded in the history
+    #[arg(long, value_name = "TEXT", default_value = "requested on the command line")]
     reason: String,
 }
 

@@ -21,7 +21,7 @@ pub(super) struct Arguments {
     /// Which orchestration
     #[arg(value_name = "ID", value_parser = instance)]
     id: InstanceId,
-    /// Show at most so many bytes of each value
+    /// Show at most this many bytes of each value
     #[arg(long, value_name = "BYTES", default_value_t = 80,
           value_parser = clap::value_parser!(u64).range(0..=PREVIEW_BYTES_MAX))]
     preview: u64,

@@ -18,10 +18,10 @@ pub(super) struct Arguments {
     hub: HubArgument,
     #[command(flatten)]
     selection: Selection,
-    /// Give at most so many
+    /// List at most this many
     #[arg(long, value_name = "ROWS", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     limit: u64,
-    /// Go on behind this one, the last of the page before
+    /// Continue after this one, the last of the previous page
     #[arg(long, value_name = "ID", value_parser = instance)]
     after: Option<InstanceId>,
     /// Print JSON
@@ -38,7 +38,7 @@ pub(super) struct Selection {
     /// Only those that run this code
     #[arg(long, value_name = "NAME")]
     pub(super) name: Option<String>,
-    /// Only those with an identifier that begins so
+    /// Only those whose identifier starts with this
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     pub(super) prefix: String,
     /// Only those accepted at or after this moment: an instant, or how long ago (`2h`)

@@ -31,11 +31,11 @@ enum Action {
     History(history::Arguments),
     /// End orchestrations and the sub-orchestrations they wait for
     Terminate(change::Arguments),
-    /// Keep events back from orchestrations until they are resumed
+    /// Hold back events of orchestrations until they are resumed
     Suspend(change::Arguments),
-    /// Give suspended orchestrations their events again, as soon as their program runs
+    /// Deliver events to suspended orchestrations again, once their program runs
     Resume(change::Arguments),
-    /// Forget orchestrations that have ended, with their histories and sub-orchestrations
+    /// Delete orchestrations that have ended, with their histories and sub-orchestrations
     Purge(purge::Arguments),
 }
 

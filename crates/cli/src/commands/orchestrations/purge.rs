@@ -23,19 +23,19 @@ const LISTED_MAX: usize = 50;
 pub(super) struct Arguments {
     #[command(flatten)]
     hub: HubArgument,
-    /// Which orchestrations, if not by the options below
+    /// The orchestrations to purge, instead of a filter
     #[arg(value_name = "ID", value_parser = instance,
           conflicts_with_all = ["status", "name", "prefix", "created_after", "created_before", "older_than"])]
     ids: Vec<InstanceId>,
     #[command(flatten)]
     selection: Selection,
-    /// Only those that ended at least so long ago, such as 12h or 7d
+    /// Only those that ended at least this long ago, such as 12h or 7d
     #[arg(long, value_name = "AGE", value_parser = age)]
     older_than: Option<Duration>,
-    /// Say which ones and how many, and forget none
+    /// List the matches and their number, and purge none
     #[arg(long)]
     dry_run: bool,
-    /// Forget all that pass, however many
+    /// Purge all matches, however many
     #[arg(long)]
     yes: bool,
 }
@@ -55,7 +55,7 @@ pub(super) fn execute(arguments: &Arguments) -> Outcome {
         return Err(Failure::new(what).hint("completed, failed and terminated can; `terminate` ends one"));
     }
     if arguments.ids.is_empty() && !arguments.has_filter() {
-        return Err(Failure::new("nothing says what to purge")
+        return Err(Failure::new("no orchestrations selected")
             .hint("give identifiers, or a filter such as `--status completed --older-than 7d`"));
     }
     let found = Found::at(&arguments.hub.hub)?;
@@ -66,7 +66,7 @@ pub(super) fn execute(arguments: &Arguments) -> Outcome {
     }
     let count = chosen.len();
     if arguments.ids.is_empty() && count > 0 && !arguments.yes {
-        let what = format!("{} would be gone for good", plural(count, "orchestration"));
+        let what = format!("{} would be deleted permanently", plural(count, "orchestration"));
         return Err(Failure::new(what).hint("`--dry-run` shows them, `--yes` purges them"));
     }
     purge(&found, chosen)
@@ -92,12 +92,12 @@ fn chosen(found: &Found, arguments: &Arguments) -> Result<Vec<InstanceView>, Fai
 fn preview(chosen: &[InstanceView]) -> String {
     let shown = &chosen[..chosen.len().min(LISTED_MAX)];
     let listed = table::text(&as_table(shown, shown.len() < chosen.len()), table_style());
-    format!("{listed}{} would be purged, with what is below\n", plural(chosen.len(), "orchestration"))
+    format!("{listed}{} would be purged, with their sub-orchestrations\n", plural(chosen.len(), "orchestration"))
 }
 
 fn purge(found: &Found, chosen: Vec<InstanceView>) -> Outcome {
     if chosen.is_empty() {
-        return print("purged nothing: none passes\n");
+        return print("purged nothing: no orchestration matches\n");
     }
     // One may have gone with the one above it.
     let ids: Vec<InstanceId> = chosen.into_iter().map(|view| view.id).collect();

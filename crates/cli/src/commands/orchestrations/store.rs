@@ -38,16 +38,16 @@ impl Found {
         let what = if path.is_dir() {
             format!("{shown} is not a hub: it has neither a file `hub` nor a database `{DATABASE}`")
         } else {
-            format!("there is no folder {shown}")
+            format!("folder {shown} does not exist")
         };
-        Err(Failure::new(what).hint("give the folder that the program gives to `FileStore::open`"))
+        Err(Failure::new(what).hint("use the folder that the program passes to `FileStore::open`"))
     }
 
     /// Says so if a process has the hub open, for what is read then changes.
     pub(super) fn note_holder(&self) {
         let Self::Files(folder) = self else { return };
         if let Some(process) = FileReader::new(folder).holder() {
-            stderr::say(&format!("note: process {process} has the hub open: this is how it stood a moment ago"));
+            stderr::say(&format!("note: process {process} has the hub open: this is its state a moment ago"));
         }
     }
 
@@ -90,10 +90,10 @@ impl Found {
                         "{by} can do it through its `Client`; else end it first (`list` and `history` work meanwhile)"
                     )
                 }
-                Self::Classic(_) => format!("a hub in SQLite has its database for itself: end {by} first"),
+                Self::Classic(_) => format!("only one process can open a hub in SQLite: end {by} first"),
             }),
             StoreError::Damaged { .. } => {
-                failure.hint("what was written there has changed since; restore it from a copy")
+                failure.hint("the stored data was changed after it was written; restore it from a copy")
             }
             _ => failure,
         }

@@ -38,7 +38,7 @@ fn opened(run: &Path) -> Result<Reader, Failure> {
     let waiting = reader.waiting()?;
     if waiting > 0 {
         stderr::say(&format!(
-            "note: {waiting} spans of a trial that is under way cannot be asked yet: they are put into tables when it ends"
+            "note: {waiting} spans of a trial under way cannot be queried yet: they go into the tables when it ends"
         ));
     }
     Ok(reader)
@@ -100,7 +100,7 @@ fn failure(error: QueryError, sql: Option<&str>) -> Failure {
             Failure::new(pointed(SQL, sql, Place { line, column }, &message))
         }
         (QueryError::Sql { message, .. }, Some(_)) => Failure::new(format!("{SQL}: {message}")),
-        (QueryError::Sql { message, .. }, None) => Failure::new(format!("the query cannot go on: {message}")),
+        (QueryError::Sql { message, .. }, None) => Failure::new(format!("the query failed: {message}")),
         (error, _) => Failure::new(error),
     };
     match hint {

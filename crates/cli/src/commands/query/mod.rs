@@ -31,19 +31,19 @@ pub(crate) struct Arguments {
     /// A run file, or its name in the runs folder [default: the newest]
     #[arg(value_name = "RUN")]
     run: Option<PathBuf>,
-    /// The question in SQL; `-` reads it from standard input
+    /// The query in SQL; `-` reads it from standard input
     #[arg(value_name = "SQL", conflicts_with = "kql")]
     sql: Option<String>,
-    /// Ask in KQL, the language of Application Insights, from this file; `-` is standard input
+    /// A file with the query in KQL, the language of Application Insights; `-` is standard input
     #[arg(long, value_name = "FILE")]
     kql: Option<PathBuf>,
-    /// Give a `let` of the KQL query another value; may come again
+    /// Give a `let` of the KQL query another value; may be given several times
     #[arg(long = "let", value_name = "NAME=EXPRESSION", requires = "kql", value_parser = binding)]
     lets: Vec<(String, String)>,
-    /// How the answer is written
+    /// The format of the result
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
-    /// Give at most so many rows
+    /// List at most this many rows
     #[arg(long, value_name = "ROWS", default_value_t = QueryLimits::default().rows as u64,
           value_parser = clap::value_parser!(u64).range(1..=ROWS_MAX))]
     limit: u64,
@@ -86,7 +86,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
     let answer = match (&arguments.kql, sql) {
         (Some(file), _) => ask::kql(&path, file, &arguments.lets, &limits)?,
         (None, Some(sql)) => ask::sql(&path, sql, &limits)?,
-        (None, None) => return Err(Failure::new("there is no query").hint("give one in SQL, or `--kql FILE`")),
+        (None, None) => return Err(Failure::new("no query given").hint("give one in SQL, or `--kql FILE`")),
     };
     if answer.is_cut {
         stderr::say(&cut_note(&answer, &limits));
@@ -101,7 +101,7 @@ fn run_and_sql(arguments: &Arguments) -> Result<(Option<&Path>, Option<&str>), F
     match (run, arguments.sql.as_deref(), &arguments.kql) {
         (Some(only), None, None) => match only.to_str().filter(|text| text.contains(char::is_whitespace)) {
             Some(sql) => Ok((None, Some(sql))),
-            None => Err(Failure::new(format!("there is no query to ask {}", only.display()))
+            None => Err(Failure::new(format!("no query given for {}", only.display()))
                 .hint("`narrows query RUN \"SELECT …\"` asks in SQL, `narrows query RUN --kql FILE` in KQL")),
         },
         (run, sql, _) => Ok((run, sql)),
@@ -112,9 +112,9 @@ fn cut_note(answer: &Table, limits: &QueryLimits) -> String {
     let rows = super::plural(answer.rows.len(), "row");
     if answer.rows.len() < limits.rows {
         let most = narrows_model::units::bytes(limits.bytes as f64);
-        return format!("note: there are more than {rows}, but an answer holds at most {most}: ask for fewer columns");
+        return format!("note: there are more than {rows}, but a result holds at most {most}: select fewer columns");
     }
-    format!("note: there are more than {rows}: `--limit` says how many are given")
+    format!("note: there are more than {rows}: `--limit` sets how many are shown")
 }
 
 fn written(answer: &Table, format: Format) -> String {

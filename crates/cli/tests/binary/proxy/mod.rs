@@ -196,11 +196,9 @@ faults: [{{ at: 3s, kill: front-2 }}, {{ at: 5s, pause: front-1, for: 700ms }}, 
     ));
     let run = bench.path("run.narrows");
     let told = ask(&run, "select caveats from trials");
-    for what in [
-        "front[1] was killed 3.",
-        "front was made to stand still for 700 ms 5.",
-        "front[1] was stopped to be started again 7.",
-    ] {
+    for what in
+        ["front[1] was killed 3.", "front was paused for 700 ms 5.", "front[1] was stopped to be started again 7."]
+    {
         assert!(told.contains(what), "{what}: {told}");
     }
     assert!(number(&run, "select sum(errors_connect + errors_reset) from load_seconds") > 0);

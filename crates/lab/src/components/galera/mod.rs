@@ -85,7 +85,7 @@ impl Component for Galera {
         match status(place.service.port, STATE, TIMEOUT) {
             Ok(state) if state == SYNCED => Ok(()),
             Ok(state) => Err(format!("it has not joined the cluster: its state is {state:?}, expected {SYNCED:?}")),
-            Err(reason) => Err(format!("it has not joined the cluster: asked for its state: {reason}")),
+            Err(reason) => Err(format!("it has not joined the cluster: its state cannot be read: {reason}")),
         }
     }
 

@@ -27,7 +27,7 @@ pub(super) static SHAPE: Shape = Shape::Map(Map::of(&[
         "3",
         "How many nodes the cluster has. They are the replicas of the service.",
     ),
-    default("database", &sql::DATABASE, "test", "The database that is made, and the one that the service's URLs name."),
+    default("database", &sql::DATABASE, "test", "The database that is created and that the service's URLs name."),
     optional(
         "sql",
         &sql::FILES,

@@ -95,7 +95,7 @@ impl Gauges for Asker {
     fn read(&mut self) -> Result<Vec<Gauge>, String> {
         let answer = self.ask().map_err(|error| format!("its statistics: {error}"))?;
         let gauges = gauges(&answer, &self.upstreams);
-        if gauges.is_empty() { Err("its statistics: they are not those of HAProxy".to_owned()) } else { Ok(gauges) }
+        if gauges.is_empty() { Err("its statistics: not in HAProxy's format".to_owned()) } else { Ok(gauges) }
     }
 }
 

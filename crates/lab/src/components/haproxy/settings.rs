@@ -47,11 +47,12 @@ static HEALTH: Shape = Shape::Map(Map::of(&[
     optional(
         "request",
         &Shape::Scalar(Kind::Request, Scope::Parameters),
-        "What each upstream is asked, such as `GET /health`: a status below 400 is well. Without it, it must accept a connection.",
+        "The health check of each upstream, such as `GET /health`; it passes with a status below 400. Without it, the \
+         upstream must accept a connection.",
     ),
-    default("interval", &POSITIVE_DURATION, "1s", "From one look to the next."),
-    default("fall", &LOOKS, "3", "So many failures in a row leave an upstream out."),
-    default("rise", &LOOKS, "2", "So many successes in a row take it back."),
+    default("interval", &POSITIVE_DURATION, "1s", "The interval between checks."),
+    default("fall", &LOOKS, "3", "How many failures in a row take an upstream out."),
+    default("rise", &LOOKS, "2", "How many successes in a row put it back."),
 ]));
 
 static FIELDS: [Field; 9] = {
@@ -59,14 +60,14 @@ static FIELDS: [Field; 9] = {
     let sticky = optional(
         "sticky",
         &proxy::COOKIE,
-        "The name of a cookie that tells a client its upstream: chosen by `balance` once, kept from then on.",
+        "The name of a cookie that keeps a client at its upstream: `balance` chooses the upstream once.",
     );
     let max_connections = optional(
         "max_connections",
         &CONNECTIONS,
-        "How many connections each upstream is given at once. What comes beyond waits in the proxy's queue.",
+        "How many connections each upstream gets at once. Further requests wait in the proxy's queue.",
     );
-    let health = default("health", &HEALTH, "{}", "How it sees which upstreams are there.");
+    let health = default("health", &HEALTH, "{}", "How it checks which upstreams are up.");
     [upstreams, to, balance, key, cookie, keepalive, sticky, max_connections, health]
 };
 

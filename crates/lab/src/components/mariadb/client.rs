@@ -41,7 +41,7 @@ impl Client {
             tokio::time::timeout(timeout, ask).await
         });
         let (connection, rows) = read
-            .map_err(|_| format!("no answer within {} s", timeout.as_secs()))?
+            .map_err(|_| format!("no response within {} s", timeout.as_secs()))?
             .map_err(|error| error.to_string())?;
         self.state = Some((runtime, connection));
         Ok(rows.into_iter().map(|(name, value)| (name.to_lowercase(), value)).collect())

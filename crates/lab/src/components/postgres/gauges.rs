@@ -96,7 +96,7 @@ impl Gauges for Asker {
         });
         self.runtime = Some(runtime);
         let (session, gauges) =
-            read.map_err(|_| format!("no answer within {} s", TIMEOUT.as_secs()))?.map_err(|error| reason(&error))?;
+            read.map_err(|_| format!("no response within {} s", TIMEOUT.as_secs()))?.map_err(|error| reason(&error))?;
         self.session = Some(session);
         Ok(gauges)
     }

@@ -39,12 +39,7 @@ const NOT_FREE: [&str; 12] = [
 ];
 
 pub(super) static SHAPE: Shape = Shape::Map(Map::of(&[
-    default(
-        "database",
-        &sql::DATABASE,
-        "postgres",
-        "The database that is made, and the one that the service's URL names.",
-    ),
+    default("database", &sql::DATABASE, "postgres", "The database that is created and that the service's URL names."),
     optional(
         "sql",
         &sql::FILES,

@@ -63,7 +63,7 @@ pub(super) static SHAPE: Shape = Shape::Map(Map::of(&[
         "max_memory",
         &Shape::Scalar(Kind::Memory, Scope::Parameters),
         "256MiB",
-        "The most memory that its data may take (`maxmemory`).",
+        "The most memory that its data may use (`maxmemory`).",
     ),
     default(
         "eviction",
@@ -145,7 +145,7 @@ mod tests {
         e.yaml:6:34: system.services.web.redis.settings.save: expected one line, found a line break or another control character
         --- redis: {}
               ready: GET /
-        e.yaml:7:14: system.services.web.ready: `redis` knows itself when it is ready
+        e.yaml:7:14: system.services.web.ready: `redis` allows no readiness check
           hint: set only `timeout`: `{ timeout: 2m }`
         "#);
     }

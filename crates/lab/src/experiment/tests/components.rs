@@ -161,7 +161,7 @@ fn mistakes_about_components_are_told_at_their_places() {
       hint: did you mean `postgres`?
     --- postgres: {}
           run: [web]
-    e.yaml:5:5: system.services.web: `run`, `postgres` exclude each other
+    e.yaml:5:5: system.services.web: `run`, `postgres` cannot be combined
     --- postgres: yes
     e.yaml:6:17: system.services.web.postgres: expected a map, found "yes"
       hint: its keys are `database`, `sql`, `settings`
@@ -183,15 +183,15 @@ fn mistakes_about_components_are_told_at_their_places() {
     --- postgres: {}
           cwd: .
           setup: [[make]]
-    e.yaml:7:7: system.services.web: `cwd` says something only beside `run`
-    e.yaml:8:7: system.services.web: `setup` says something only beside `run`
+    e.yaml:7:7: system.services.web: `cwd` is allowed only with `run`
+    e.yaml:8:7: system.services.web: `setup` is allowed only with `run`
     --- postgres: {}
           ready: GET /
-    e.yaml:7:14: system.services.web.ready: `postgres` knows itself when it is ready
+    e.yaml:7:14: system.services.web.ready: `postgres` allows no readiness check
       hint: set only `timeout`: `{ timeout: 2m }`
     --- postgres: {}
           ready: { log: up, timeout: 2m }
-    e.yaml:7:14: system.services.web.ready: `postgres` knows itself when it is ready
+    e.yaml:7:14: system.services.web.ready: `postgres` allows no readiness check
       hint: set only `timeout`: `{ timeout: 2m }`
     --- run: [web]
           sidecar: {}
@@ -255,11 +255,11 @@ fn mistakes_about_faults_are_told_at_their_places() {
     --- [{ at: 1s }]
     e.yaml:26:10: faults[0]: one of `kill`, `pause`, `restart` is missing
     --- [{ at: 1s, kill: db, restart: db }]
-    e.yaml:26:10: faults[0]: `kill`, `restart` exclude each other
+    e.yaml:26:10: faults[0]: `kill`, `restart` cannot be combined
     --- [{ at: 1s, pause: db }]
     e.yaml:26:10: faults[0]: `for` is missing
     --- [{ at: 1s, kill: db, for: 1s }]
-    e.yaml:26:30: faults[0]: `for` says something only beside `pause`
+    e.yaml:26:30: faults[0]: `for` is allowed only with `pause`
     --- [{ kill: bd }]
     e.yaml:26:10: faults[0]: `at` is missing
     e.yaml:26:18: faults[0].kill: unknown replica `bd`
@@ -273,11 +273,11 @@ fn mistakes_about_faults_are_told_at_their_places() {
     e.yaml:26:41: faults[0].variants[0]: unknown variant `bar`
       hint: did you mean `bare`?
     --- [{ at: 10s, kill: db }]
-    e.yaml:26:16: faults[0].at: the load is over after 10.0 s, before this happens
+    e.yaml:26:16: faults[0].at: the load ends after 10.0 s, before this fault
     "#);
     let by_command = "experiment: e\nload: { command: [wrk] }\nfaults: [{ at: 1s, kill: db }]\n";
     assert_snapshot!(told(by_command), @r"
-    e.yaml:3:1: faults: faults need a load of `scenarios`: what another program sends is not followed by the second
+    e.yaml:3:1: faults: faults need a load of `scenarios`: Narrows cannot follow another program's load second by second
     e.yaml:3:26: faults[0].kill: unknown replica `db`
     ");
 }

@@ -26,7 +26,7 @@ load:
 ";
     assert_snapshot!(told(source), @r#"
     e.yaml:5:12: system.services.web.run: expected a list of a program and its arguments, found "node server.js"
-      hint: no shell reads it; write [node, server.js]
+      hint: commands do not run in a shell; write [node, server.js]
     e.yaml:6:21: system.services.web.env.LEVEL: unknown name in `${levl}`
       hint: did you mean `level`?
     e.yaml:9:11: load.target: unknown service `wbe`
@@ -114,7 +114,7 @@ fn each_section_says_what_is_wrong_with_it() {
     --- parameters: { n: ~, m: [1], port: 2, "a.b": 3, o: "${n}" }
     e.yaml:2:18: parameters.n: expected a text, found nothing
     e.yaml:2:24: parameters.m: expected a text, or a map, found a list
-    e.yaml:2:29: parameters: a parameter cannot be called `port`, which means something else
+    e.yaml:2:29: parameters: a parameter cannot be named `port`, which is reserved
       hint: give it a longer name
     e.yaml:2:38: parameters: expected a name of letters, digits, `_` and `-`, found "a.b"
     e.yaml:2:51: parameters.o: `${…}` is not replaced here
@@ -123,7 +123,7 @@ fn each_section_says_what_is_wrong_with_it() {
     e.yaml:4:3: system: unknown key `service`
       hint: did you mean `services`?
     ---     otlp:
-    e.yaml:5:5: system.services: a service cannot be called `otlp`, which means something else in `${…}`
+    e.yaml:5:5: system.services: a service cannot be named `otlp`, which is reserved in `${…}`
     e.yaml:8:11: load.target: unknown service `web`
       hint: known: `otlp`
     --- run: []
@@ -134,7 +134,7 @@ fn each_section_says_what_is_wrong_with_it() {
     e.yaml:6:22: system.services.web.run[2]: expected a text, found nothing
     --- run: web --port ${port}
     e.yaml:6:12: system.services.web.run: expected a list of a program and its arguments, found "web --port ${port}"
-      hint: no shell reads it; write [web, --port, "${port}"]
+      hint: commands do not run in a shell; write [web, --port, "${port}"]
     --- run: [web]
           setup: make all
           replicas: 0
@@ -154,8 +154,8 @@ fn each_section_says_what_is_wrong_with_it() {
     --- run: [web]
           port: 80
           replicas: 2
-    e.yaml:7:13: system.services.web.port: a fixed port has room for one replica, found 2 replicas
-      hint: without `port`, each replica is handed its own
+    e.yaml:7:13: system.services.web.port: a fixed port allows one replica, found 2 replicas
+      hint: without `port`, each replica gets its own
     --- run: [web, "${prot}", "${web.prot}", "${n"]
     e.yaml:6:18: system.services.web.run[1]: unknown name in `${prot}`
       hint: did you mean `port`?
@@ -167,7 +167,7 @@ fn each_section_says_what_is_wrong_with_it() {
           ready: { http: GET /, log: up }
           stop: { signal: KIL }
           restart: sometimes
-    e.yaml:7:7: system.services.web.ready: `http`, `log` exclude each other
+    e.yaml:7:7: system.services.web.ready: `http`, `log` cannot be combined
     e.yaml:8:23: system.services.web.stop.signal: expected one of `TERM`, `INT`, `QUIT`, `HUP`, `KILL`, found "KIL"
       hint: did you mean `KILL`?
     e.yaml:9:16: system.services.web.restart: expected one of `never`, `always`, found "sometimes"
@@ -207,7 +207,7 @@ fn each_section_says_what_is_wrong_with_it() {
 
     e.yaml:12:12: load.scenarios.main.vus: expected a whole number from 1 to 100000, found "1"
       hint: write it without quotes
-    e.yaml:13:7: load.scenarios.main: `vus` is given twice, first in line 12
+    e.yaml:13:7: load.scenarios.main: `vus` is given twice, first on line 12
     --- 
     e.yaml:10:5: load.scenarios.main: `duration` is missing
     --- model: ramping-vus
@@ -217,7 +217,7 @@ fn each_section_says_what_is_wrong_with_it() {
     --- model: ramping-vus
           start_vus: 1
           steps: { from: 5, add: 1, every: 1s, to: 2 }
-    e.yaml:12:7: load.scenarios.main: `start_vus` says something only beside `stages`
+    e.yaml:12:7: load.scenarios.main: `start_vus` is allowed only with `stages`
     e.yaml:13:7: load.scenarios.main.steps: expected `from` to be `to` or less, found 5 and 2
     --- model: ramping-vus
           steps: { from: 1, add: 1, every: 1s, to: 2000 }
@@ -226,21 +226,21 @@ fn each_section_says_what_is_wrong_with_it() {
     e.yaml:14:16: load.scenarios.main.request: unknown data `who`
       hint: describe it under `load.data`
     --- request: { method: get, path: x, body: a, json: {}, headers: { "a b": 1, Content-Length: 3 } }
-    e.yaml:14:7: load.scenarios.main.request: `body`, `json` exclude each other
+    e.yaml:14:7: load.scenarios.main.request: `body`, `json` cannot be combined
     e.yaml:14:26: load.scenarios.main.request.method: expected one of `GET`, `HEAD`, `POST`, `PUT`, `PATCH`, `DELETE`, `OPTIONS`, found "get"
     e.yaml:14:37: load.scenarios.main.request.path: expected a path that begins with `/`, found "x"
     e.yaml:14:70: load.scenarios.main.request.headers: expected the name of a header, found "a b"
-    e.yaml:14:80: load.scenarios.main.request.headers: the header `Content-Length` is set by Narrows, which knows the body
+    e.yaml:14:80: load.scenarios.main.request.headers: the header `Content-Length` is set by Narrows from the body
       hint: leave it out
     --- request: GET /{{d}}/{{d.x}}
       data: { d: { integers: { from: 3, to: 1 }, pick: random } }
-    e.yaml:14:16: load.scenarios.main.request: `d` has no columns, so no `x`
+    e.yaml:14:16: load.scenarios.main.request: `d` has no columns, so `d.x` does not exist
       hint: write `{{d}}`
     e.yaml:15:16: load.data.d.integers: expected `from` to be `to` or less, found 3 and 1
-    e.yaml:15:46: load.data.d: `pick` says something only beside `values`, `csv`, `json`
+    e.yaml:15:46: load.data.d: `pick` is allowed only with `values`, `csv`, `json`
     --- request: GET /{{d}}
       data: { d: { values: [], csv: a.csv } }
-    e.yaml:15:11: load.data.d: `values`, `csv` exclude each other
+    e.yaml:15:11: load.data.d: `values`, `csv` cannot be combined
     e.yaml:15:24: load.data.d.values: expected at least 1 item, found none
     --- request: GET /{{d}}
       data: { d: { csv: none.csv } }
@@ -262,7 +262,7 @@ fn each_section_says_what_is_wrong_with_it() {
       hint: a variant starts from an earlier one
     e.yaml:15:45: variants[1]: unknown parameter `m`
       hint: known: `n`
-    e.yaml:15:61: variants[2].name: `a` is the name of two variants, the first in line 15
+    e.yaml:15:61: variants[2].name: `a` is the name of two variants, the first on line 15
     e.yaml:15:66: variants[3]: `name` is missing
     e.yaml:15:93: variants[4].from: expected a name of letters, digits, `_`, `-`, `.` and `+`, found "x y"
     --- request: GET /
@@ -329,8 +329,8 @@ fn the_parts_of_a_load_say_what_is_wrong_with_them() {
     --- target: http://example
       tls: { insecure: true, ca: a.pem }
       protocol: http3
-    e.yaml:9:3: load.tls: `insecure`, `ca` exclude each other
-    e.yaml:9:3: load.tls: `tls` beside a target without it
+    e.yaml:9:3: load.tls: `insecure`, `ca` cannot be combined
+    e.yaml:9:3: load.tls: `tls` is set, but the target does not use TLS
       hint: write the target with `https://`
     e.yaml:10:13: load.protocol: expected one of `http1`, `http2`, found "http3"
     --- target: web
@@ -343,7 +343,7 @@ fn the_parts_of_a_load_say_what_is_wrong_with_them() {
     e.yaml:9:33: load.client_addresses[1]: ::1 cannot be used beside 127.0.0.1
       hint: an address connects to others of its own family only
     e.yaml:9:40: load.client_addresses[2]: expected an address, `FIRST-LAST` or `ADDRESS/BITS`, found "127.0.0.1-127.0.0.0"
-      hint: the first address comes before the last, and both are of one family
+      hint: put the lower address first; both must be of one family
     e.yaml:9:61: load.client_addresses[3]: expected at most 65536 addresses, found 16777216
     --- target: web
       client_addresses: [127.1.0.0/16, 127.0.0.1]
@@ -351,18 +351,18 @@ fn the_parts_of_a_load_say_what_is_wrong_with_them() {
     --- target: web
       command: [k6, run]
       env: { A: [1] }
-    e.yaml:7:1: load: `scenarios`, `command` exclude each other
+    e.yaml:7:1: load: `scenarios`, `command` cannot be combined
     e.yaml:10:13: load.env.A: expected a text, found a list
     --- target: web
       results: k6
       cwd: .
-    e.yaml:9:3: load: `results` says something only beside `command`
+    e.yaml:9:3: load: `results` is allowed only with `command`
     e.yaml:9:12: load.results: expected one of `k6-summary`, `trace-roots`, found "k6"
-    e.yaml:10:3: load: `cwd` says something only beside `command`
+    e.yaml:10:3: load: `cwd` is allowed only with `command`
     ---   command: [k6]
       drain: 1s
       scenario:
-    e.yaml:10:3: load: `drain` says something only beside `scenarios`
+    e.yaml:10:3: load: `drain` is allowed only with `scenarios`
     e.yaml:11:3: load: unknown key `scenario`
       hint: did you mean `scenarios`?
     ---   scenario:
@@ -373,7 +373,7 @@ fn the_parts_of_a_load_say_what_is_wrong_with_them() {
           duration: 1s
           pace: 1s
     e.yaml:12:13: load.scenarios.main.rate: expected a rate above 0 such as 500 or `30/min`, found "30/m"
-      hint: those per `/s`, `/min` and `/h` are known
+      hint: use `/s`, `/min` or `/h`
     e.yaml:14:7: load.scenarios.main: unknown key `pace`
       hint: it goes with `model` `constant-vus`, `ramping-vus`, `shared-iterations`, `per-vu-iterations`, not with `constant-arrival-rate`
     --- model: constant-arrival-rate
@@ -390,14 +390,14 @@ fn the_parts_of_a_load_say_what_is_wrong_with_them() {
     --- model: ramping-arrival-rate
           start_rate: fast
           levels: { from: 5, add: 0, every: 1s, to: 2 }
-    e.yaml:12:7: load.scenarios.main: `start_rate` says something only beside `stages`
+    e.yaml:12:7: load.scenarios.main: `start_rate` is allowed only with `stages`
     e.yaml:12:19: load.scenarios.main.start_rate: expected a rate such as 500 or `30/min`, found "fast"
     e.yaml:13:7: load.scenarios.main.levels: expected `from` to be `to` or less, found 5 and 2
     e.yaml:13:31: load.scenarios.main.levels.add: expected a rate above 0 such as 500 or `30/min`, found 0
     --- model: ramping-vus
           levels: { from: 1, add: 1, every: 1s, to: 2 }
           steps: { from: 1 }
-    e.yaml:10:5: load.scenarios.main: `levels`, `steps` (a map) exclude each other
+    e.yaml:10:5: load.scenarios.main: `levels`, `steps` (a map) cannot be combined
     e.yaml:13:7: load.scenarios.main.steps: `add` is missing
     e.yaml:13:7: load.scenarios.main.steps: `every` is missing
     e.yaml:13:7: load.scenarios.main.steps: `to` is missing
@@ -410,12 +410,12 @@ fn the_parts_of_a_load_say_what_is_wrong_with_them() {
       hint: known: `request`, `check`, `redirects`, `mix`, `cookies`, `think_time`, `when`, `vus`, `duration`, `pace`, `steps`, `model`
     --- request: GET /
           steps: [{ name: a, request: GET / }]
-    e.yaml:10:5: load.scenarios.main: `request`, `steps` (a list) exclude each other
+    e.yaml:10:5: load.scenarios.main: `request`, `steps` (a list) cannot be combined
     --- steps: [{ name: a, request: GET / }]
           check: { status: 200 }
           redirects: 21
-    e.yaml:15:7: load.scenarios.main: `check` says something only beside `request`
-    e.yaml:16:7: load.scenarios.main: `redirects` says something only beside `request`
+    e.yaml:15:7: load.scenarios.main: `check` is allowed only with `request`
+    e.yaml:16:7: load.scenarios.main: `redirects` is allowed only with `request`
     e.yaml:16:18: load.scenarios.main.redirects: expected a whole number from 0 to 20, found 21
     --- request: GET /
           check: { status: [600, 2x], header: { a b: }, json: { a: 1 }, body: x }
@@ -429,14 +429,14 @@ fn the_parts_of_a_load_say_what_is_wrong_with_them() {
     --- request: GET /
           check: { body_contains: "a {{id}} {{{{b", header: { ETag: "{{x.y}}" }, json: { /a: "{{", /b: [{ c: "{{d}}" }] } }
       data: { id: { values: [1] } }
-    e.yaml:15:31: load.scenarios.main.check.body_contains: a check has no place for `{{id}}`
-      hint: what is expected is the same for every request; `{{{{` is a plain `{{`
-    e.yaml:15:65: load.scenarios.main.check.header.ETag: a check has no place for `{{x.y}}`
-      hint: what is expected is the same for every request; `{{{{` is a plain `{{`
+    e.yaml:15:31: load.scenarios.main.check.body_contains: a check cannot contain `{{id}}`
+      hint: a check is the same for every request; `{{{{` is a plain `{{`
+    e.yaml:15:65: load.scenarios.main.check.header.ETag: a check cannot contain `{{x.y}}`
+      hint: a check is the same for every request; `{{{{` is a plain `{{`
     e.yaml:15:90: load.scenarios.main.check.json./a: `{{` without `}}` in "{{"
       hint: `{{{{` is a plain `{{`
-    e.yaml:15:100: load.scenarios.main.check.json./b: a check has no place for `{{d}}`
-      hint: what is expected is the same for every request; `{{{{` is a plain `{{`
+    e.yaml:15:100: load.scenarios.main.check.json./b: a check cannot contain `{{d}}`
+      hint: a check is the same for every request; `{{{{` is a plain `{{`
     --- request: GET /
           check: 200
           cookies: some
@@ -446,7 +446,7 @@ fn the_parts_of_a_load_say_what_is_wrong_with_them() {
       hint: did you mean `none`?
     e.yaml:17:18: load.scenarios.main.redirects: expected a whole number from 0 to 20, found 21
     --- mix: { a: { weight: 0, request: GET /, steps: [] }, b: { } }
-    e.yaml:14:14: load.scenarios.main.mix.a: `request`, `steps` exclude each other
+    e.yaml:14:14: load.scenarios.main.mix.a: `request`, `steps` cannot be combined
     e.yaml:14:27: load.scenarios.main.mix.a.weight: expected a number above 0, found 0
     e.yaml:14:53: load.scenarios.main.mix.a.steps: expected at least 1 item, found none
     e.yaml:14:59: load.scenarios.main.mix.b: one of `request`, `steps` is missing
@@ -456,29 +456,29 @@ fn the_parts_of_a_load_say_what_is_wrong_with_them() {
             - { request: GET /, extract: { later: { regex: (a }, both: { json: /a, header: b }, none: {} } }
       data: { d: { values: [1] } }
     e.yaml:15:31: load.scenarios.main.steps[0].request: `token` is used before it is extracted
-      hint: a step knows what earlier steps of its flow extracted
+      hint: a step can use only values that earlier steps of its flow extracted
     e.yaml:15:31: load.scenarios.main.steps[0].request: unknown data or variable `tokn`
       hint: did you mean `token`?
-    e.yaml:15:31: load.scenarios.main.steps[0].request: `token` is extracted and has no columns, so no `x`
+    e.yaml:15:31: load.scenarios.main.steps[0].request: `token` is extracted and has no columns, so `token.x` does not exist
       hint: write `{{token}}`
-    e.yaml:16:19: load.scenarios.main.steps[1]: `a` is the name of two steps, the first in line 15
+    e.yaml:16:19: load.scenarios.main.steps[1]: `a` is the name of two steps, the first on line 15
       hint: steps of all flows of a scenario need different names
     e.yaml:16:31: load.scenarios.main.steps[1].request: `later` is used before it is extracted
-      hint: a step knows what earlier steps of its flow extracted
+      hint: a step can use only values that earlier steps of its flow extracted
     e.yaml:16:74: load.scenarios.main.steps[1].extract.d: `d` is the name of data as well
       hint: give one of them another name
     e.yaml:17:11: load.scenarios.main.steps[2]: `name` is missing
     e.yaml:17:56: load.scenarios.main.steps[2].extract.later.regex: expected a regular expression, found "(a": unclosed group
-    e.yaml:17:62: load.scenarios.main.steps[2].extract.both: `json`, `header` exclude each other
+    e.yaml:17:62: load.scenarios.main.steps[2].extract.both: `json`, `header` cannot be combined
     e.yaml:17:93: load.scenarios.main.steps[2].extract.none: one of `json`, `header`, `regex` is missing
     --- mix: { a: { steps: [{ name: b, request: GET /, extract: { t: { json: /t } } }] }, b: { request: "GET /{{t}}" } }
-    e.yaml:14:89: load.scenarios.main.mix.b: `b` is the name of two steps, the first in line 14
+    e.yaml:14:89: load.scenarios.main.mix.b: `b` is the name of two steps, the first on line 14
       hint: steps of all flows of a scenario need different names
     e.yaml:14:103: load.scenarios.main.mix.b.request: `t` is extracted in another flow only
-      hint: a step knows what earlier steps of its flow extracted
+      hint: a step can use only values that earlier steps of its flow extracted
     --- request: GET /
       data: { d: { json: a.json, csv: a.csv }, e: { json: none.json, pick: never } }
-    e.yaml:15:11: load.data.d: `csv`, `json` exclude each other
+    e.yaml:15:11: load.data.d: `csv`, `json` cannot be combined
     e.yaml:15:35: load.data.d.csv: cannot read data file /lab/a.csv: No such file or directory (os error 2)
     e.yaml:15:55: load.data.e.json: cannot read data file /lab/none.json: No such file or directory (os error 2)
     e.yaml:15:72: load.data.e.pick: expected one of `random`, `sequential`, `once`, found "never"
@@ -510,13 +510,13 @@ objectives:
     e.yaml:20:5: objectives[2]: unknown request of `shop`: `loginn`
       hint: did you mean `login`?
     e.yaml:21:5: objectives[3]: unknown request of `main`: `x`
-      hint: it has one only; name the scenario alone
+      hint: it has only one request; name only the scenario
     e.yaml:22:5: objectives[4]: `dropped_rate` is about a scenario, not about one of its requests
       hint: an iteration is dropped before its first request
     e.yaml:23:5: objectives[5]: expected `scenario` or `scenario/request` before the colon, found "a b"
     e.yaml:24:18: objectives[6].objective: unknown metric `shop: p95`
       hint: known: `mean`, `p50`, `p90`, `p95`, `p99`, `p99.9`, `max`, `error_rate`, `dropped_rate`, `rate`
-    e.yaml:25:28: objectives[7]: `request` says something only beside `scenario`
+    e.yaml:25:28: objectives[7]: `request` is allowed only with `scenario`
     e.yaml:26:38: objectives[8].scenario: unknown scenario `none`
       hint: known: `shop`, `main`
     e.yaml:26:51: objectives[8].abort: expected `true` or `false`, found "yes"
@@ -557,11 +557,11 @@ published:
     e.yaml:20:18: published.figures[1].measure: expected one of `rate`, `requests`, `failed`, `error_rate`, `mean`, `p50`, `p95`, `p99`, `completed`, `throttled`, `calls_per_operation`, `attempts_per_operation`, `charge_per_operation`, `metric`, found "rates"
       hint: did you mean `rate`?
     e.yaml:21:57: published.figures[2].remark: expected a text, found a list
-    e.yaml:22:18: published.figures[3].measure: `p95` is given twice, first in line 21
+    e.yaml:22:18: published.figures[3].measure: `p95` is given twice, first on line 21
     e.yaml:22:49: published.figures[3]: unknown key `note`
       hint: known: `remark`, `values`, `measure`
     e.yaml:23:44: published.figures[4].values.baseline: expected a number of 0 or more, found "3ms"
-    e.yaml:25:34: published.figures[6].metric: `queue.length` is given twice, first in line 24
+    e.yaml:25:34: published.figures[6].metric: `queue.length` is given twice, first on line 24
     e.yaml:26:7: published.figures[7]: `metric` is missing
     "#);
     let bare = with("request: GET /", "request: GET /\nvariants: [{ name: a }, { nam: b }]") + published;
@@ -572,7 +572,7 @@ published:
   figures: [{ measure: p95, values: { baseline: 1s } }, { measure: throttled, values: { baseline: 1 } }]
 ";
     let told = told(&(with("n: 1", "n: 1") + of_clients));
-    let expected = "published.figures[1].measure: `throttled` is of an operation, and `published` names none";
+    let expected = "published.figures[1].measure: `throttled` needs `operation`, which `published` does not set";
     assert!(told.contains(expected) && !told.contains("figures[0]"), "{told}");
 }
 
@@ -618,7 +618,7 @@ fn all_faults_of_a_request_are_told() {
       hint: leave out the protocol version
     e.yaml:14:16: load.scenarios.main.request: unknown data `itme`
       hint: did you mean `item`?
-    e.yaml:14:16: load.scenarios.main.request: a `{{…}}` that names no data
+    e.yaml:14:16: load.scenarios.main.request: this `{{…}}` has no name
       hint: known: `item`, `user`, `x.y`
     e.yaml:14:16: load.scenarios.main.request: unknown data `usr`
       hint: did you mean `user`?

@@ -268,7 +268,10 @@ fn a_url_is_left_to_be_resolved() {
 fn a_replica_without_a_port_is_told() {
     let experiment = parsed(WHOLE).unwrap();
     let mistakes = experiment.bind(&experiment.variants[0], &bindings(&[("db", 0, 1), ("orders", 0, 2)])).unwrap_err();
-    assert_eq!(mistakes[0].to_string(), "e.yaml:2:1: system.services: replica 1 of `orders` was handed too few ports");
+    assert_eq!(
+        mistakes[0].to_string(),
+        "e.yaml:2:1: system.services: replica 1 of `orders` was assigned too few ports"
+    );
 }
 
 #[test]

@@ -195,9 +195,9 @@ impl Worker<'_, Epoll> {
                 let now = self.now();
                 self.complete(slot, answer, now);
             }
-            AtClose::Nothing => self.broken(slot, Cause::Text("the server closed the connection without an answer")),
+            AtClose::Nothing => self.broken(slot, Cause::Text("the server closed the connection without a response")),
             AtClose::CutShort => {
-                self.fail(slot, ErrorKind::Reset, Cause::Text("the server closed the connection within an answer"));
+                self.fail(slot, ErrorKind::Reset, Cause::Text("the server closed the connection during a response"));
             }
             AtClose::NotHttp(problem) => self.fail(slot, ErrorKind::Protocol, Cause::Text(problem)),
         }

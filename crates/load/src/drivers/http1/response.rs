@@ -182,7 +182,7 @@ impl ResponseParser {
             return Err("its head is longer than 64 KiB");
         }
         if head.status == 101 {
-            return Err("it switches protocols unasked");
+            return Err("it switches protocols unexpectedly");
         }
         if head.status < 200 {
             return Ok(());
@@ -313,7 +313,7 @@ mod tests {
             (b"HTTP/1.1 2x0 OK\r\n\r\n", "its head is not HTTP/1"),
             (b"HTTP/1.1 200 OK\r\nbad\x01name: x\r\n\r\n", "its head is not HTTP/1"),
             (b"HTTP/1.1 099 Odd\r\n\r\n", "its status is below 100"),
-            (b"HTTP/1.1 101 Switching Protocols\r\n\r\n", "it switches protocols unasked"),
+            (b"HTTP/1.1 101 Switching Protocols\r\n\r\n", "it switches protocols unexpectedly"),
             (b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", "its length is not a number"),
             (b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\n", "its length is not a number"),
             (b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", "it has two lengths"),

@@ -114,7 +114,7 @@ impl Errand {
         let (writing_ns, written_ns) = (link.meter.writing_ns(), link.meter.written_ns());
         let status = answer.status();
         if status == StatusCode::SWITCHING_PROTOCOLS {
-            let cause = Cause::Text("it switches protocols unasked");
+            let cause = Cause::Text("it switches protocols unexpectedly");
             return Err(Broken { bytes: link.meter.read(), ..Broken::new(ErrorKind::Protocol, cause) });
         }
         if let Some(capture) = &mut self.capture {

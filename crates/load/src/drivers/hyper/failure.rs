@@ -107,8 +107,8 @@ fn meaning_of_io(error: &io::Error, heard: Heard) -> (ErrorKind, Cause) {
 
 fn closed(heard: Heard) -> Cause {
     Cause::Text(match heard {
-        Heard::Nothing => "the server closed the connection without an answer",
-        Heard::Part => "the server closed the connection within an answer",
+        Heard::Nothing => "the server closed the connection without a response",
+        Heard::Part => "the server closed the connection during a response",
     })
 }
 

@@ -35,7 +35,7 @@ pub(super) fn request(rendered: &Bytes, protocol: Protocol, security: Security) 
     };
     let mut request = Request::new(Full::new(rendered.slice(head..)));
     let method = parsed.method.unwrap_or_default().as_bytes();
-    *request.method_mut() = Method::from_bytes(method).map_err(|_| Cause::Text("the request's method is none"))?;
+    *request.method_mut() = Method::from_bytes(method).map_err(|_| Cause::Text("invalid HTTP method"))?;
     let path = path(rendered, parsed.path.unwrap_or_default())?;
     let mut host = Bytes::new();
     for header in parsed.headers.iter() {
@@ -45,7 +45,7 @@ pub(super) fn request(rendered: &Bytes, protocol: Protocol, security: Security) 
         if protocol == Protocol::Http1 || !OF_CONNECTIONS.iter().any(|name| header.name.eq_ignore_ascii_case(name)) {
             let (name, value) = (HeaderName::from_bytes(header.name.as_bytes()), rendered.slice_ref(header.value));
             let (Ok(name), Ok(value)) = (name, HeaderValue::from_maybe_shared(value)) else {
-                return Err(Cause::Text("a header of the request is not well-formed"));
+                return Err(Cause::Text("a header of the request is malformed"));
             };
             request.headers_mut().append(name, value);
         }
@@ -64,15 +64,15 @@ fn path(rendered: &Bytes, path: &str) -> Result<PathAndQuery, Cause> {
     }
     let mut encoded = Vec::with_capacity(path.len() + 16);
     percent_encode(path.as_bytes(), |byte| byte.is_ascii_graphic() && !b"\"<>`".contains(&byte), &mut encoded);
-    PathAndQuery::from_maybe_shared(Bytes::from(encoded)).map_err(|_| Cause::Text("the request's path is none"))
+    PathAndQuery::from_maybe_shared(Bytes::from(encoded)).map_err(|_| Cause::Text("invalid request path"))
 }
 
 fn whole_uri(host: Bytes, path: PathAndQuery, security: Security) -> Result<Uri, Cause> {
     let mut parts = http::uri::Parts::default();
     parts.scheme = Some(if security == Security::Tls { Scheme::HTTPS } else { Scheme::HTTP });
-    parts.authority = Some(Authority::from_maybe_shared(host).map_err(|_| Cause::Text("the request's host is none"))?);
+    parts.authority = Some(Authority::from_maybe_shared(host).map_err(|_| Cause::Text("invalid request host"))?);
     parts.path_and_query = Some(path);
-    Uri::from_parts(parts).map_err(|_| Cause::Text("the request's address is none"))
+    Uri::from_parts(parts).map_err(|_| Cause::Text("invalid request address"))
 }
 
 /// The head of an answer as it is captured.
@@ -130,7 +130,7 @@ mod tests {
         let star = translated(b"OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n", Protocol::Http1);
         assert_eq!(star.unwrap().uri().to_string(), "*");
         let nowhere = translated(b"GET / HTTP/1.1\r\nHost: a b\r\n\r\n", Protocol::Http2);
-        assert_eq!(nowhere.unwrap_err(), Cause::Text("the request's host is none"));
+        assert_eq!(nowhere.unwrap_err(), Cause::Text("invalid request host"));
     }
 
     #[test]

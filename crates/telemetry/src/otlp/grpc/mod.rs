@@ -68,7 +68,7 @@ async fn call(exporter: &Exporter, request: Request<Incoming>) -> Result<Verdict
     match deadline {
         None => export.await,
         Some(deadline) => tokio::time::timeout(deadline, export).await.unwrap_or_else(|_| {
-            Err(Refusal::new(Why::Late, format!("not kept within the {deadline:?} that the call gave")))
+            Err(Refusal::new(Why::Late, format!("not stored within the call's deadline of {deadline:?}")))
         }),
     }
 }

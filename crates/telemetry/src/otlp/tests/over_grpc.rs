@@ -134,7 +134,7 @@ fn what_the_store_says_reaches_the_caller() {
 
     let receiver = start(FakeStore::answering(Ok(Kept { kept: 1, over_limit: 2 })));
     let partial = export(&receiver, &[], framed(0, &traces(3))).response().partial_success.unwrap();
-    assert_eq!((partial.rejected_spans, partial.error_message.as_str()), (2, "2 over the limit of what is kept"));
+    assert_eq!((partial.rejected_spans, partial.error_message.as_str()), (2, "2 over the storage limit"));
 }
 
 #[test]
@@ -192,7 +192,7 @@ fn a_call_that_waits_too_long_gives_its_place_back() {
     let store = Arc::new(FakeStore { reached: Some(reached), ..FakeStore::default() });
     let receiver = start(Arc::clone(&store));
     let answer = export(&receiver, &[("grpc-timeout", "1S")], framed(0, &traces(1)));
-    assert_eq!((answer.code(), answer.text()), ("4", "not kept within the 1s that the call gave"));
+    assert_eq!((answer.code(), answer.text()), ("4", "not stored within the call's deadline of 1s"));
     has_reached.recv().unwrap();
     assert_eq!(store.spans.lock().unwrap().len(), 1, "what is queued is kept all the same");
     let stats = receiver.stats();

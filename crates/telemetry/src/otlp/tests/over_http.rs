@@ -54,7 +54,7 @@ fn what_the_store_says_reaches_the_sender() {
 
     let receiver = start(FakeStore::answering(Ok(Kept { kept: 1, over_limit: 2 })));
     let answer = post(&receiver, PROTOBUF, &traces(3));
-    assert_eq!((answer.status, answer.partial()), (200, (2, "2 over the limit of what is kept".to_owned())));
+    assert_eq!((answer.status, answer.partial()), (200, (2, "2 over the storage limit".to_owned())));
     assert_eq!(receiver.stats().refused, 2);
 }
 

@@ -40,7 +40,7 @@ pub enum QueryError {
         time: Duration,
     },
     /// What KQL became has other columns than it should.
-    #[error("the compiled query answers with {found} columns, expected {expected}")]
+    #[error("the compiled query returns {found} columns, expected {expected}")]
     Columns {
         /// How many there are.
         found: usize,

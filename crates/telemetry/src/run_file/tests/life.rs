@@ -81,7 +81,7 @@ fn a_writer_that_panics_is_named_as_the_reason() {
     let (file, recorder) = started(&place.path(), Limits::default());
     let error = recorder.call(1, |_| panic!("a defect")).unwrap_err();
     assert!(matches!(error, Error::WriterFailed), "{error}");
-    let failed = "the run file takes nothing more: the thread that writes it failed";
+    let failed = "the run-file writer failed";
     assert_eq!(recorder.put_trial(&trial(1)).unwrap_err().to_string(), failed);
     assert_eq!(wait(recorder.spans(vec![])), Err(Refused::Broken(failed.into())));
     assert_eq!(file.finish(RunState::Complete).unwrap_err().to_string(), failed);

@@ -176,7 +176,7 @@ fn compiled_columns_say_what_cells_hold() {
     ];
     assert_eq!((&table.rows[..], table.chart, &table.columns[..]), (&expected[..], Some(Chart::Bar), &columns[..]));
     let wrong = reader.run_compiled(sql, &columns[1..], None, &QueryLimits::default()).unwrap_err();
-    assert_eq!(wrong.to_string(), "the compiled query answers with 5 columns, expected 4");
+    assert_eq!(wrong.to_string(), "the compiled query returns 5 columns, expected 4");
 }
 
 #[test]
