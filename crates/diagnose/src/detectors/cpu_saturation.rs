@@ -131,9 +131,8 @@ impl Words<'_> {
         let waiting = self.held.waiting.filter(|share| *share >= thresholds.cpu_pressure_share);
         let throttled =
             throttled.map(|share| format!("its quota was used up in {} of the periods", units::percent(share)));
-        let waiting = waiting.map(|share| {
-            format!("at least one of its tasks waited for CPU {} of the time", units::percent(share))
-        });
+        let waiting = waiting
+            .map(|share| format!("at least one of its tasks waited for CPU {} of the time", units::percent(share)));
         let said: Vec<String> = throttled.into_iter().chain(waiting).collect();
         (!said.is_empty()).then(|| format!("The kernel held it back: {}.", said.join(", and ")))
     }

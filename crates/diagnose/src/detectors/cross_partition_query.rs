@@ -327,18 +327,18 @@ impl<'a> Case<'a> {
             Figure::new("partitions touched by one query, median", self.touched(), ""),
             Figure::new("partitions of the store", self.partitions as f64, ""),
         ];
-        numbers
-            .extend(self.median(Sighting::empty).map(|empty| Figure::new("partitions without rows, median", empty, "")));
+        numbers.extend(
+            self.median(Sighting::empty).map(|empty| Figure::new("partitions without rows, median", empty, "")),
+        );
         if let Some(all) = self.mean(Sighting::charge) {
             numbers.push(Figure::new("request units per operation", all, "{RU}"));
         }
         if let Some((_, useful)) = self.charges() {
             numbers.push(Figure::new("request units of partitions with rows", useful, "{RU}"));
         }
-        numbers.extend(
-            self.peak_share
-                .map(|share| Figure::new("highest share of provisioned throughput used by a partition", share * 100.0, "%")),
-        );
+        numbers.extend(self.peak_share.map(|share| {
+            Figure::new("highest share of provisioned throughput used by a partition", share * 100.0, "%")
+        }));
         numbers
     }
 

@@ -134,9 +134,7 @@ impl<'a> Case<'a> {
             numbers: self.numbers(),
             exemplars: self.visits().take(EXEMPLARS_MAX).map(|visit| exemplar(visit.trace, [visit.span])).collect(),
             ruled_out: self.ruled_out(),
-            falsified_by: format!(
-                "With ten or more clients per replica, replica {hot} still gets as large a share."
-            ),
+            falsified_by: format!("With ten or more clients per replica, replica {hot} still gets as large a share."),
             advice: format!(
                 "Let the load come from as many clients as the real one, {} at least: more users with sessions of their own, \
                  or more source addresses (`client_addresses`). Until then, what one replica of {service} does is no sign of \

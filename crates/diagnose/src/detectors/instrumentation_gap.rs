@@ -412,8 +412,7 @@ mod tests {
     #[test]
     fn a_time_that_grows_with_the_load() {
         let found = only(trial(&orders(8.0), &orders(120.0), 0.02));
-        let grown =
-            "It grows with the load, as a wait in a queue does: 8.00 ms with 2 users, 120 ms with 20 users.";
+        let grown = "It grows with the load, as a wait in a queue does: 8.00 ms with 2 users, 120 ms with 20 users.";
         assert_eq!(found.reasons[1], grown);
         assert!(found.period.is_some_and(|period| period.label.contains("20 users")));
         assert!(found.advice.contains("a connection of a pool, a lock"), "{}", found.advice);

@@ -344,8 +344,7 @@ impl<'a> Case<'a> {
             caveats.push("The traces carry summaries of the queries, not their text.".into());
         }
         if query.shape.values_max == 1 {
-            caveats
-                .push("If the instrumentation shortens lists of values, this statement may be a batch.".into());
+            caveats.push("If the instrumentation shortens lists of values, this statement may be a batch.".into());
         }
         caveats
     }

@@ -260,7 +260,7 @@ mod tests {
         trial.windows[0].rate = Some(130.0);
         let findings = crate::detect(&NotSteady, &trial, &Thresholds::default());
         assert_eq!(findings[0].confidence, Confidence::Medium);
-        assert!(findings[0].reasons[1].contains("130/s offered, 100/s answered"), "{:?}", findings[0].reasons);
+        assert!(findings[0].reasons[1].contains("130/s offered, 100/s completed"), "{:?}", findings[0].reasons);
         assert!(findings[0].advice.starts_with("Read its throughput"));
     }
 

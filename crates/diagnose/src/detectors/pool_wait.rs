@@ -353,10 +353,8 @@ impl<'a> Case<'a> {
                     units::duration(use_ns),
                     units::duration(self.query_ns())
                 ),
-                None => {
-                    "Take one connection per request, return it before remote calls, and keep transactions short. "
-                        .into()
-                }
+                None => "Take one connection per request, return it before remote calls, and keep transactions short. "
+                    .into(),
             }
         };
         format!(

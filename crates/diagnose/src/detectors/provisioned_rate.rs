@@ -317,7 +317,8 @@ impl<'a> Case<'a> {
         }
         if !self.fullest().is_fixed {
             caveats.push(
-                "The provisioned throughput changed during the trial (autoscale); its highest value is compared.".into(),
+                "The provisioned throughput changed during the trial (autoscale); its highest value is compared."
+                    .into(),
             );
         }
         caveats

@@ -356,7 +356,7 @@ mod tests {
     fn throughput_that_comes_back_is_proof() {
         let findings = detect(levels(&[(4, 100.0), (8, 120.0), (16, 80.0), (8, 118.0)]));
         assert_eq!(findings[0].confidence, Confidence::High);
-        assert!(findings[0].reasons.iter().any(|reason| reason.contains("came back to 118/s at 8 users")));
+        assert!(findings[0].reasons.iter().any(|reason| reason.contains("returned to 118/s at 8 users")));
     }
 
     #[test]

@@ -248,10 +248,7 @@ impl<'r> Case<'r> {
                 "Work in the background: each of these branches ended before the span it is below.".into(),
                 "Sequential calls and clocks that disagree: the branches overlapped for most of the shorter one."
                     .into(),
-                format!(
-                    "Chance: one branch was the last in {} of the requests.",
-                    units::percent(self.last_share)
-                ),
+                format!("Chance: one branch was the last in {} of the requests.", units::percent(self.last_share)),
             ],
             falsified_by: format!(
                 "{} responds as fast as the branch that ends next, and {operation} is as slow as before.",

@@ -269,10 +269,9 @@ impl<'a> Case<'a> {
             self.refused.busy_seconds()
         ));
         reasons.extend(self.consumption());
-        reasons
-            .extend(self.told_share().map(|share| {
-                format!("{} of the gaps are as long as the wait that the rejection asked for.", units::percent(share))
-            }));
+        reasons.extend(self.told_share().map(|share| {
+            format!("{} of the gaps are as long as the wait that the rejection asked for.", units::percent(share))
+        }));
         if !self.others.is_empty() {
             reasons.push(format!("It also delays {}.", self.others.join(", ")));
         }
@@ -306,9 +305,7 @@ impl<'a> Case<'a> {
             numbers.push(Figure::new("provisioned per partition", provisioned, "{RU}/s"));
         }
         numbers.extend(
-            self.store
-                .mean(self.trial)
-                .map(|mean| Figure::new("consumption of a partition, mean", mean, "{RU}/s")),
+            self.store.mean(self.trial).map(|mean| Figure::new("consumption of a partition, mean", mean, "{RU}/s")),
         );
         numbers.extend(
             self.demand().map(|demand| Figure::new("demand on a partition in its busiest second", demand, "{RU}/s")),

@@ -49,8 +49,7 @@ mod tests {
                     waiting for a connection 1.8 %
 
         drone-scheduler GET /api/dronedeliveries/utilization, what its time is spent on
-        time        baseline 625 ms: docstore 51 %, waiting to retry docstore 43 %, own work
-                    5.6 %
+        time        baseline 625 ms: docstore 51 %, waiting to retry docstore 43 %, own work 5.6 %
         time        more-throughput 430 ms: docstore 81 %, own work 19 %
         ");
         assert_eq!(all(&fixture::outcome(), Paint(Color::Never), 90), "");
