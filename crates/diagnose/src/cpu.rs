@@ -208,7 +208,7 @@ impl<'a> Cpu<'a> {
             .max_by(|(a, _), (b, _)| self.intervals[*a].by_demand(&self.intervals[*b]).then(a.cmp(b)))
     }
 
-    /// Name and cores of whoever used most in an interval, the generator among them.
+    /// Names and cores of the largest consumers in an interval, the load generator included.
     pub(crate) fn consumers(&self, interval: &Interval) -> Vec<(String, f64)> {
         let generator = self.cores_of(names::CPU_CORES, names::GENERATOR, 0, interval);
         let services = self.trial.service_names().into_iter();

@@ -8,7 +8,7 @@
 //! - *Forced flow*: what a service answers is what the others call. (All three: Denning and Buzen, *The Operational
 //!   Analysis of Queueing Network Models*, ACM Computing Surveys 1978.)
 //!
-//! Every interval of load is looked at; of each law and resource the worst is told, once. Tolerances leave room for noise,
+//! Every interval of load is checked; the worst violation of each law and resource is reported once. Tolerances leave room for noise,
 //! short windows and sampled traces. Which figure is the wrong one is not decided here. What is said here are caveats, told before any finding.
 
 use narrows_model::evidence::TrialEvidence;

@@ -50,7 +50,7 @@ pub(crate) trait Component: Any + fmt::Debug + Send + Sync {
         Ok(())
     }
 
-    /// What is asked of it once a second while it is under load.
+    /// Its gauges, read once a second under load.
     fn gauges(&self, _: &Place<'_>) -> Option<Box<dyn Gauges>> {
         None
     }

@@ -1,4 +1,4 @@
-//! What the rest of the program must know of a component: its key and grammar, the programs that it needs, its defaults.
+//! The declaration of a component: its key and grammar, the programs it needs, its defaults.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::experiment::shape::Shape;
 use crate::experiment::tree::At;
 use crate::programs::Program;
 
-/// What is spoken at a port, as far as a proxy before it must know.
+/// The protocol at a port, as far as a proxy in front of it must know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
     /// HTTP.
@@ -20,7 +20,7 @@ pub enum Protocol {
     Tcp,
 }
 
-/// What stands before and after `host:port` in a service's URL.
+/// The parts of a service's URL before and after `host:port`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Url {
     pub(crate) before: String,
@@ -28,24 +28,24 @@ pub(crate) struct Url {
 }
 
 impl Url {
-    /// That of a service which speaks HTTP.
+    /// The URL of an HTTP service.
     pub(crate) fn http() -> Self {
         Self { before: "http://".to_owned(), after: String::new() }
     }
 }
 
-/// A kind of component. The functions get what stands under its key, whole.
+/// A kind of component. The functions get the whole value under its key.
 #[derive(Debug)]
 pub(crate) struct Entry {
     /// The key.
     pub(crate) key: &'static str,
     /// A sentence for the JSON Schema.
     pub(crate) doc: &'static str,
-    /// What can be written under the key.
+    /// The grammar of the value under the key.
     pub(crate) shape: &'static Shape,
-    /// Programs it needs. A trial does not begin without them; `narrows doctor` lists them.
+    /// The programs it needs. A trial does not start without them; `narrows doctor` lists them.
     pub(crate) programs: &'static [&'static Program],
-    /// What is spoken at its port.
+    /// The protocol at its port.
     pub(crate) protocol: Protocol,
     /// The signal that asks it to end, unless the file says another.
     pub(crate) stop_signal: Signal,
@@ -53,13 +53,13 @@ pub(crate) struct Entry {
     pub(crate) ready_timeout: &'static str,
     /// Ports of each replica beside the one that its clients use.
     pub(crate) further_ports: usize,
-    /// How many replicas its own settings ask for; none where `replicas` says it.
+    /// The number of replicas from its own settings; none if the service's `replicas` decides.
     pub(crate) replicas: fn(At<'_>) -> Option<u32>,
     /// Its URL.
     pub(crate) url: fn(At<'_>) -> Url,
-    /// Tells files that are not there; relative ones start from the folder.
+    /// Reports missing files; relative paths start from the folder.
     pub(crate) check_files: fn(At<'_>, &Path, &mut Report),
-    /// Its settings. None when a mistake was told, now or before.
+    /// Its settings; none if an error was reported, now or before.
     pub(crate) read: fn(At<'_>, &Path, &mut Report) -> Option<Arc<dyn Component>>,
 }
 
@@ -68,7 +68,7 @@ pub(crate) fn of<'a>(service: &'a At<'a>) -> Option<(&'static Entry, At<'a>)> {
     ALL.iter().find_map(|entry| Some((*entry, service.get(entry.key)?)))
 }
 
-/// Tells the keys of services that mean something else beside a component: it knows itself when it is ready.
+/// Reports a `ready` with more than a timeout beside a component, which has its own readiness check.
 pub(crate) fn check(root: At<'_>, report: &mut Report) {
     let Some(system) = root.get("system") else { return };
     let Some(services) = system.get("services") else { return };

@@ -127,7 +127,7 @@ pub(super) const FIELDS: [Field; 6] = [
     default("keepalive", &KEEPALIVE, "32", "How many idle connections it keeps to all upstreams in total."),
 ];
 
-/// What these keys say. None when a mistake was told.
+/// The values of these keys. None if an error was reported.
 pub(super) fn routing(at: &At<'_>, report: &mut Report) -> Option<Routing> {
     let upstreams = upstreams(at, report)?;
     let cookie = cookie(at, "cookie", report)?;

@@ -11,8 +11,8 @@ use crate::experiment::Ready;
 const POLL: Duration = Duration::from_millis(20);
 const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Waits until a probe of the process finds nothing missing or `timeout` is over. `meanwhile` is asked between probes;
-/// its error ends the wait.
+/// Waits until a probe of the process finds nothing missing or `timeout` is over. `meanwhile` is called between
+/// probes; its error ends the wait.
 pub(crate) fn wait(
     process: &mut Process,
     probe: &dyn Fn(&Process) -> Result<(), String>,

@@ -1,4 +1,4 @@
-//! Settings of a server's own configuration, by name, and those of them that Narrows keeps to itself.
+//! Settings of a server's own configuration file, by name; some are reserved for Narrows.
 
 use crate::experiment::kind::Kind;
 use crate::experiment::mistake::{Report, Wrong};
@@ -7,11 +7,12 @@ use crate::experiment::tree::At;
 
 static SETTING: Shape = Shape::Scalar(Kind::Text, Scope::Replica);
 
-/// What stands under `settings`.
+/// The value under `settings`.
 pub(super) static SHAPE: Shape =
     Shape::Named(Named { what: "setting", name: Kind::Setting, value: &SETTING, least: 0, most: 1000 });
 
-/// The settings, in order; those that are not free are told. `is_free` is called with the name in lower case.
+/// The settings, in order. Reports those that are not free and values of more than one line. `is_free` gets the name in
+/// lower case.
 pub(super) fn read(at: At<'_>, is_free: fn(&str) -> bool, report: &mut Report) -> Option<Vec<(String, String)>> {
     let Some(map) = at.get("settings") else { return Some(Vec::new()) };
     let mut settings = Vec::new();

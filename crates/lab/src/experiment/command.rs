@@ -6,7 +6,7 @@ use super::bound::{BoundCommand, Results};
 use super::tree::At;
 use super::{read, service};
 
-/// Builds the command. None when a mistake was told.
+/// Builds the command. None if an error was reported.
 pub(super) fn build(load: At<'_>, dir: &Path) -> Option<BoundCommand> {
     let cwd = match load.get("cwd") {
         Some(at) => read::path(dir, at.text()?),

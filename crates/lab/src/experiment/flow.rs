@@ -11,7 +11,7 @@ use super::mistake::{Report, Wrong};
 use super::tree::{At, Form};
 use super::{expect, read, request};
 
-/// Builds the flows of a scenario. `host` is the value of `Host` headers. None when a mistake was told.
+/// Builds the flows of a scenario. `host` is the value of `Host` headers. None if an error was reported.
 pub(super) fn build(scenario: At<'_>, host: &str, sources: &Sources, report: &mut Report) -> Option<Vec<Flow>> {
     with_steps(scenario, |flows| {
         check_names(flows, report);

@@ -16,7 +16,7 @@ use super::target::{Target, protocol};
 use super::tree::At;
 use super::{command, flow, kind, model, read, when};
 
-/// Builds the load. None when a mistake was told, now or before.
+/// Builds the load. None if an error was reported, now or before.
 pub(super) fn build(
     root: At<'_>,
     values: &Values<'_>,

@@ -11,7 +11,7 @@ use super::{quantity, read};
 /// So many levels are one a second for a quarter of an hour; more is a slip of the pen.
 const LEVELS_MAX: f64 = 1000.0;
 
-/// Builds a scenario's model. None when a mistake was told, now or before.
+/// Builds a scenario's model. None if an error was reported, now or before.
 pub(super) fn build(at: At<'_>, time_scale: f64, report: &mut Report) -> Option<LoadModel> {
     match at.get("model")?.text()? {
         "constant-vus" => Some(LoadModel::ConstantVus {

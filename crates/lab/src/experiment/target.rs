@@ -60,7 +60,7 @@ impl Target {
         load.get("client_addresses").map_or_else(|| Some(Vec::new()), |at| addresses::expand(at, of_target, report))
     }
 
-    /// How the connection is encrypted. An error when a mistake was told.
+    /// How the connection is encrypted. An error if one was reported.
     pub(super) fn tls(&self, load: At<'_>, dir: &Path, report: &mut Report) -> Result<Option<Tls>, Told> {
         let at = load.get("tls");
         if let (Some(at), Some(Scheme::Http)) = (&at, self.scheme) {

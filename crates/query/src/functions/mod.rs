@@ -1,6 +1,6 @@
 //! The functions that are known here: one table of scalar ones, one of aggregates.
 //!
-//! What SQLite does not have is a function whose name begins with `kql_`, registered by whoever runs the SQL.
+//! Functions that SQLite does not have begin with `kql_`; the program that runs the SQL registers them.
 
 pub(crate) mod aggregates;
 pub(crate) mod call;

@@ -138,7 +138,7 @@ impl Receiver {
         let (has_stopped, stopped) = mpsc::sync_channel(1);
         runtime.spawn(async move {
             serve::serve(listeners, limits, exporter, stop_asked).await;
-            // Nobody waits after `stop` timed out.
+            // After `stop` timed out there is no receiver.
             let _ = has_stopped.send(());
         });
         Ok(Self { local_addr, local_addrs, stats, running: Some(Running { runtime, stop, stopped }) })

@@ -49,7 +49,7 @@ impl SubAssign for Size {
     }
 }
 
-/// Records that were refused and that nobody will bring again.
+/// Records that were refused and are not sent again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Lost {
     pub(super) points: u64,

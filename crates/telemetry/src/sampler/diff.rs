@@ -4,7 +4,7 @@
 //! which began in the interval, and what ended in it. The last is known from the ended processes' parents, to whose
 //! "reaped" time the kernel adds it when they wait for them; what an ended process had used up to the earlier reading
 //! is taken off, for it was counted then. So short-lived children count in full, as long as a process of the replica
-//! waits for them. What is lost is the last interval, since the reading before, of a process that nobody waits for.
+//! waits for them. The interval after the last reading is lost for a process without a waiting parent.
 
 use std::collections::HashMap;
 use std::time::Duration;

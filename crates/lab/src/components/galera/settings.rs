@@ -40,7 +40,7 @@ pub(super) static SHAPE: Shape = Shape::Map(Map::of(&[
     ),
 ]));
 
-/// A cluster's settings. None when a mistake was told.
+/// A cluster's settings. None if an error was reported.
 pub(super) fn from_file(at: At<'_>, dir: &Path, report: &mut Report) -> Option<Galera> {
     Some(Galera { node: mariadb::server(at, dir, is_free, report)? })
 }

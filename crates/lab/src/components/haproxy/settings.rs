@@ -73,7 +73,7 @@ static FIELDS: [Field; 9] = {
 
 pub(super) static SHAPE: Shape = Shape::Map(Map::of(&FIELDS));
 
-/// A proxy's settings. None when a mistake was told.
+/// A proxy's settings. None if an error was reported.
 pub(super) fn from_file(at: At<'_>, report: &mut Report) -> Option<Haproxy> {
     let routing = proxy::routing(&at, report)?;
     let sticky = proxy::cookie(&at, "sticky", report)?;

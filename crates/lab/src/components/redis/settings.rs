@@ -1,4 +1,4 @@
-//! `redis:`: what can be written about a Redis server.
+//! `redis:`: the settings of a Redis server.
 
 use crate::components::server_settings;
 use crate::experiment::grammar::{default, optional};
@@ -13,7 +13,7 @@ use crate::experiment::tree::At;
 pub(super) struct Redis {
     /// The most memory that its data may take.
     pub(super) max_memory_bytes: u64,
-    /// What it removes when that is used up, in Redis's words.
+    /// What it evicts when that is used up: a value of `maxmemory-policy`.
     pub(super) eviction: String,
     /// Settings of `redis.conf` beside those that Narrows gives.
     pub(super) settings: Vec<(String, String)>,
@@ -74,7 +74,7 @@ pub(super) static SHAPE: Shape = Shape::Map(Map::of(&[
     optional("settings", &server_settings::SHAPE, "Settings of `redis.conf`, such as `appendonly: yes`."),
 ]));
 
-/// A server's settings. Mistakes in them are told.
+/// A server's settings; none if an error was reported.
 pub(super) fn from_file(at: At<'_>, report: &mut Report) -> Option<Redis> {
     check_settings(at, report);
     let settings = server_settings::read(at, |name| !NOT_FREE.contains(&name), report)?;
