@@ -29,25 +29,24 @@ pub const REDACTED: &str = "REDACTED";
 /// Where secrets stand in a text, in bytes, at character boundaries.
 type Places = Vec<Range<usize>>;
 
+/// A text is gone through again when something was blanked, since a shorter text can show a name that a quote or an
+/// address hid before. One that still changes after so many passes is blanked as a whole.
+const PASSES_MAX: usize = 8;
+
 /// Blanks the secrets of an address, or of a path with a query: its user part and the values of secret parameters, those
 /// after a `#` included.
 pub fn redact_url(url: &mut String) {
-    let mut places = Places::new();
-    url::find(url, 0, &mut places);
-    blank(url, places);
+    blank_all(url, |url, places| url::find(url, 0, places));
 }
 
 /// Blanks the secrets of what follows the `?` of an address.
 pub fn redact_query(query: &mut String) {
-    let mut places = Places::new();
-    url::find_in_query(query, 0, &mut places);
-    blank(query, places);
+    blank_all(query, |query, places| url::find_in_query(query, 0, places));
 }
 
 /// Blanks the secrets of free text, such as a message or lines of output.
 pub fn redact_text(text: &mut String) {
-    let places = find_in_text(text);
-    blank(text, places);
+    blank_all(text, text::find);
 }
 
 /// Where the secrets of free text stand, in order and apart from each other.
@@ -60,9 +59,21 @@ pub fn find_in_text(text: &str) -> Vec<Range<usize>> {
 /// Blanks the passwords that a database statement sets or shows. What it compares or stores stays: whether that is a
 /// secret its name does not say.
 pub fn redact_statement(text: &mut String) {
-    let mut places = Places::new();
-    statement::find(text, &mut places);
-    blank(text, places);
+    blank_all(text, statement::find);
+}
+
+/// Blanks what a search finds until it finds nothing more.
+fn blank_all(text: &mut String, find: impl Fn(&str, &mut Places)) {
+    for _ in 0..PASSES_MAX {
+        let mut places = Places::new();
+        find(text, &mut places);
+        places.retain(|place| !place.is_empty() && &text[place.clone()] != REDACTED);
+        if places.is_empty() {
+            return;
+        }
+        blank(text, places);
+    }
+    REDACTED.clone_into(text);
 }
 
 /// Replaces what stands at these places.

@@ -37,6 +37,8 @@ fn addresses_lose_their_secrets_and_nothing_else() {
             ("/a?X-Amz-Signature=1&X-Amz-Date=2", "/a?X-Amz-Signature=REDACTED&X-Amz-Date=2"),
             ("/a?sv=1&sig=a%2Bb", "/a?sv=1&sig=REDACTED"),
             ("/a?token", "/a?token"),
+            // The name shows once the user part is gone.
+            ("?://=@:token=a", "?://REDACTED@:token=REDACTED"),
             ("", ""),
         ],
         redact_url,
@@ -93,6 +95,8 @@ fn headers_flags_and_addresses_in_free_text_lose_theirs() {
             ("sent \"Authorization: Bearer abc def\" at 3", "sent \"Authorization: REDACTED\" at 3"),
             ("-H 'Authorization: Digest u=\"a\", r=\"b\"' x", "-H 'Authorization: REDACTED' x"),
             ("> Cookie: a=1; b=2\n> Accept: x\n", "> Cookie: REDACTED\n> Accept: x\n"),
+            ("Cookie: {} password='x' token=:{}", "Cookie: REDACTED"),
+            ("cookies: {a: 1}, status: 200", "cookies: REDACTED, status: 200"),
             ("Set-Cookie: sid=1; Path=/\r\nX: y", "Set-Cookie: REDACTED\r\nX: y"),
             ("X-Auth-Token: abc", "X-Auth-Token: REDACTED"),
             ("x-api-key:abc", "x-api-key:REDACTED"),
@@ -335,7 +339,7 @@ proptest! {
     }
 
     #[test]
-    fn a_random_value_behind_a_secret_name_is_gone(value in "[a-zA-Z0-9!#%+_~^-]{8,40}", shape in 0_usize..8) {
+    fn a_random_value_behind_a_secret_name_is_gone(value in "[a-zA-Z0-9!#%+_~^][a-zA-Z0-9!#%+_~^-]{7,39}", shape in 0_usize..8) {
         let text = match shape {
             0 => format!("password={value} x"),
             1 => format!("password: {value}"),
@@ -347,7 +351,7 @@ proptest! {
             _ => format!("http://joe:{}@h/", value.replace('#', "")),
         };
         let value = if shape == 7 { value.replace('#', "") } else { value };
-        prop_assume!(!value.starts_with('-'));
+        prop_assume!(!value.is_empty() && !value.starts_with('-'));
         prop_assert!(!redacted(&text, redact_text).contains(&value));
     }
 }

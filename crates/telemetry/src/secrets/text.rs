@@ -141,12 +141,11 @@ impl Line<'_> {
         if value == self.text.len() || is_colon && self.is_prose(&name, value) {
             return value;
         }
+        let is_header = is_colon && LONG_HEADERS.iter().any(|header| ends_in(&self.text[name.clone()], header));
         let end = match self.closed_end(value) {
-            Some(place) => return self.marked(place),
-            None if is_colon && LONG_HEADERS.iter().any(|header| ends_in(&self.text[name.clone()], header)) => {
-                self.header_end(&name, value)
-            }
-            None => self.bare_end(value),
+            Some(place) if !is_header || self.ends_item(place.end) => return self.marked(place),
+            _ if is_header => self.header_end(&name, value),
+            _ => self.bare_end(value),
         };
         self.marked(value..end)
     }
@@ -248,8 +247,18 @@ impl Line<'_> {
         self.text.len()
     }
 
+    /// Whether an item of a list or object ends here, or the line.
+    fn ends_item(&self, at: usize) -> bool {
+        let rest = self.text[at..].trim_start_matches([' ', '\t']);
+        rest.is_empty() || rest.starts_with(['"', '\'', '`', '\\', ',', ']', '}'])
+    }
+
     /// Where the value of a header ends: with the quote that began before its name, else with the line.
     fn header_end(&self, name: &Range<usize>, value: usize) -> usize {
+        let redacted_end = value + REDACTED.len();
+        if self.text[value..].starts_with(REDACTED) && self.ends_item(redacted_end) {
+            return redacted_end;
+        }
         match name.start.checked_sub(1).map(|at| self.text.as_bytes()[at]) {
             Some(quote) if is_quote(quote) => self.closing_quote(value, quote, 0),
             _ => self.text.len(),
