@@ -11,8 +11,8 @@ static SETTING: Shape = Shape::Scalar(Kind::Text, Scope::Replica);
 pub(super) static SHAPE: Shape =
     Shape::Named(Named { what: "setting", name: Kind::Setting, value: &SETTING, least: 0, most: 1000 });
 
-/// The settings, in order. Reports those that are not free and values of more than one line. `is_free` gets the name in
-/// lower case.
+/// The settings, in order. Reports those that are not free, and values that are not one line: a line break would begin a
+/// setting of its own. `is_free` gets the name in lower case.
 pub(super) fn read(at: At<'_>, is_free: fn(&str) -> bool, report: &mut Report) -> Option<Vec<(String, String)>> {
     let Some(map) = at.get("settings") else { return Some(Vec::new()) };
     let mut settings = Vec::new();
@@ -20,6 +20,10 @@ pub(super) fn read(at: At<'_>, is_free: fn(&str) -> bool, report: &mut Report) -
         if !is_free(&name.to_ascii_lowercase()) {
             let wrong = Wrong::new(format!("`{name}` is set by Narrows, so that the server is private to the trial"));
             report.add(value.key_place(), map.path(), wrong);
+        }
+        if value.text().is_some_and(|text| text.contains(char::is_control)) {
+            let wrong = Wrong::new("expected one line, found a line break or another control character");
+            report.add(value.place(), value.path(), wrong);
         }
         settings.push((name.to_owned(), value.text().unwrap_or_default().to_owned()));
     }

@@ -76,23 +76,19 @@ pub(super) static SHAPE: Shape = Shape::Map(Map::of(&[
 
 /// A server's settings; none if an error was reported.
 pub(super) fn from_file(at: At<'_>, report: &mut Report) -> Option<Redis> {
-    check_settings(at, report);
+    check_own_keys(at, report);
     let settings = server_settings::read(at, |name| !NOT_FREE.contains(&name), report)?;
     Some(Redis { max_memory_bytes: read::bytes(at, "max_memory")?, eviction: read::text(at, "eviction")?, settings })
 }
 
-/// A setting is one line of `redis.conf`, and those with keys of their own are not written twice.
-fn check_settings(at: At<'_>, report: &mut Report) {
+/// Settings with keys of their own are not written twice.
+fn check_own_keys(at: At<'_>, report: &mut Report) {
     let Some(map) = at.get("settings") else { return };
     for (name, value) in map.entries() {
         if let Some((_, key)) = OWN_KEYS.iter().find(|(setting, _)| name.eq_ignore_ascii_case(setting)) {
             let wrong =
                 Wrong::new(format!("`{name}` has a key of its own")).hint(format!("write `{key}` beside `settings`"));
             report.add(value.key_place(), map.path(), wrong);
-        }
-        if value.text().is_some_and(|text| text.contains(char::is_control)) {
-            let wrong = Wrong::new("expected one line, found a line break or another control character");
-            report.add(value.place(), value.path(), wrong);
         }
     }
 }

@@ -281,3 +281,12 @@ fn mistakes_about_faults_are_told_at_their_places() {
     e.yaml:3:26: faults[0].kill: unknown replica `db`
     ");
 }
+
+#[test]
+fn a_setting_of_a_server_is_one_line() {
+    for server in ["galera", "mariadb", "postgres", "redis"] {
+        let told = mistakes(&format!("{server}: {{ settings: {{ a: \"1\\nb = 2\" }} }}"));
+        let expected = format!("web.{server}.settings.a: expected one line, found a line break or another control");
+        assert!(told.contains(&expected), "{told}");
+    }
+}
