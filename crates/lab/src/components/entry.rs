@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rustix::process::Signal;
 
-use super::{ALL, Component};
+use super::{ALL, Component, sidecar};
 use crate::experiment::mistake::{Report, Wrong};
 use crate::experiment::shape::Shape;
 use crate::experiment::tree::At;
@@ -59,6 +59,8 @@ pub(crate) struct Entry {
     pub(crate) url: fn(At<'_>) -> Url,
     /// Reports missing files; relative paths start from the folder.
     pub(crate) check_files: fn(At<'_>, &Path, &mut Report),
+    /// How its program stands beside a replica as a sidecar; none if it cannot.
+    pub(crate) sidecar: Option<&'static sidecar::Kind>,
     /// Its settings; none if an error was reported, now or before.
     pub(crate) read: fn(At<'_>, &Path, &mut Report) -> Option<Arc<dyn Component>>,
 }

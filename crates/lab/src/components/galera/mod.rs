@@ -38,6 +38,7 @@ pub(super) static ENTRY: Entry = Entry {
     replicas: |at| read::whole(at, "nodes"),
     url: mariadb::settings::url,
     check_files: sql::check_files,
+    sidecar: None,
     read: |at, dir, report| Some(Arc::new(settings::from_file(at, dir, report)?)),
 };
 

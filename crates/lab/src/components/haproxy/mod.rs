@@ -6,6 +6,7 @@
 
 mod gauges;
 mod settings;
+mod sidecar;
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -36,6 +37,7 @@ pub(super) static ENTRY: Entry = Entry {
     replicas: |_| None,
     url: |_| Url::http(),
     check_files: |_, _, _| {},
+    sidecar: Some(&sidecar::KIND),
     read: |at, _, report| Some(Arc::new(settings::from_file(at, report)?)),
 };
 

@@ -41,6 +41,7 @@ pub(super) static ENTRY: Entry = Entry {
     replicas: |_| None,
     url: settings::url,
     check_files: sql::check_files,
+    sidecar: None,
     read: |at, dir, report| Some(Arc::new(settings::server(at, dir, settings::is_free, report)?)),
 };
 

@@ -3,6 +3,8 @@
 //! It listens on 127.0.0.1 with one worker. Sticky sessions are made without NGINX's commercial `sticky`: a new cookie is
 //! the request's own identifier.
 
+mod sidecar;
+
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -30,6 +32,7 @@ pub(super) static ENTRY: Entry = Entry {
     replicas: |_| None,
     url: |_| Url::http(),
     check_files: |_, _, _| {},
+    sidecar: Some(&sidecar::KIND),
     read: |at, _, report| Some(Arc::new(Nginx { routing: proxy::routing(&at, report)? })),
 };
 

@@ -41,6 +41,7 @@ pub(super) static ENTRY: Entry = Entry {
     replicas: |_| None,
     url: settings::url,
     check_files: sql::check_files,
+    sidecar: None,
     read: settings::from_file,
 };
 

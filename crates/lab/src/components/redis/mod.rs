@@ -36,6 +36,7 @@ pub(super) static ENTRY: Entry = Entry {
     replicas: |_| None,
     url: |_| Url { before: "redis://".to_owned(), after: String::new() },
     check_files: |_, _, _| {},
+    sidecar: None,
     read: |at, _, report| Some(Arc::new(settings::from_file(at, report)?)),
 };
 

@@ -16,17 +16,17 @@ use crate::Error;
 
 /// One service's files, PEM all of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Files {
+pub(in crate::components) struct Files {
     /// The authority's certificate.
-    pub(super) ca: PathBuf,
+    pub(in crate::components) ca: PathBuf,
     /// The service's certificate.
-    pub(super) certificate: PathBuf,
+    pub(in crate::components) certificate: PathBuf,
     /// Its key. Some proxies look for it under this name beside the certificate.
-    pub(super) key: PathBuf,
+    pub(in crate::components) key: PathBuf,
 }
 
 impl Files {
-    pub(super) fn of(folder: &Path, service: &str) -> Self {
+    pub(in crate::components) fn of(folder: &Path, service: &str) -> Self {
         Self {
             ca: folder.join("ca.pem"),
             certificate: folder.join(format!("{service}.service.pem")),
@@ -36,7 +36,7 @@ impl Files {
 }
 
 /// Makes the authority and a certificate for each of the services, by its name.
-pub(super) fn make(folder: &Path, services: &[&str]) -> Result<(), Error> {
+pub(in crate::components) fn make(folder: &Path, services: &[&str]) -> Result<(), Error> {
     std::fs::create_dir_all(folder).map_err(|source| Error::File {
         what: "create",
         path: folder.to_owned(),

@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn what_is_written() {
-        is_golden("envoy.json", render);
+        is_golden("sidecar/envoy.golden.json", render);
         is_bare(render, "access_log\": []");
     }
 }

@@ -6,22 +6,22 @@ use crate::experiment::{BoundService, BoundSidecar, Outbound, Protocol};
 
 /// A listener of a sidecar and where it leads.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Hop {
+pub(in crate::components) struct Hop {
     /// `inbound`, `inbound-tls`, `to person` or, from the second replica on, `to person[1]`.
-    pub(super) name: String,
-    pub(super) direction: Direction,
-    pub(super) listen: SocketAddr,
-    pub(super) protocol: Protocol,
+    pub(in crate::components) name: String,
+    pub(in crate::components) direction: Direction,
+    pub(in crate::components) listen: SocketAddr,
+    pub(in crate::components) protocol: Protocol,
     /// Whether callers have to show a certificate of the trial's authority.
-    pub(super) accept_tls: bool,
-    pub(super) upstream: SocketAddr,
+    pub(in crate::components) accept_tls: bool,
+    pub(in crate::components) upstream: SocketAddr,
     /// The service whose certificate the upstream must show; none where it is plain.
-    pub(super) upstream_tls: Option<String>,
+    pub(in crate::components) upstream_tls: Option<String>,
 }
 
 /// Whose requests a hop carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Direction {
+pub(in crate::components) enum Direction {
     /// Others' to the replica.
     Inbound,
     /// The replica's to others.
@@ -29,13 +29,13 @@ pub(super) enum Direction {
 }
 
 impl Hop {
-    pub(super) fn is_tcp(&self) -> bool {
+    pub(in crate::components) fn is_tcp(&self) -> bool {
         self.protocol == Protocol::Tcp
     }
 }
 
 /// The hops of a replica's sidecar.
-pub(super) fn of(service: &BoundService, sidecar: &BoundSidecar) -> Vec<Hop> {
+pub(in crate::components) fn of(service: &BoundService, sidecar: &BoundSidecar) -> Vec<Hop> {
     let inbound = |name: &str, port, accept_tls| Hop {
         name: name.to_owned(),
         direction: Direction::Inbound,

@@ -6,14 +6,12 @@
 //! one thread of work, kept connections, mutual TLS between sidecars from an authority that lives as long as the trial.
 
 mod access_log;
-mod certificates;
+pub(super) mod certificates;
 mod envoy;
-mod haproxy;
-mod hops;
+pub(super) mod hops;
 mod narrows;
-mod nginx;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -42,29 +40,54 @@ pub struct Kind {
     /// As experiments name it.
     pub(crate) name: &'static str,
     /// None for the one that is part of this program.
-    program: Option<&'static Program>,
+    pub(super) program: Option<&'static Program>,
     /// What tells that it listens. A connection would be passed on to a replica that is not there yet, so the proxy's
     /// word is better where it gives one.
-    ready: fn() -> Ready,
+    pub(super) ready: fn() -> Ready,
     /// Who keeps its access log within bounds.
-    access_log: LogBound,
+    pub(super) access_log: LogBound,
     /// Errors when the sidecar of that name cannot have these hops on this machine.
-    look: fn(&str, &[Hop]) -> Result<(), Error>,
+    pub(super) look: fn(&str, &[Hop]) -> Result<(), Error>,
     /// Writes its configuration and says how the program is started with it.
-    command: fn(String, &Plan) -> Result<Vec<String>, Error>,
+    pub(super) command: fn(String, &Plan) -> Result<Vec<String>, Error>,
 }
 
 /// Who keeps an access log within bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum LogBound {
+pub(super) enum LogBound {
     /// The proxy itself.
     Own,
     /// [`AccessLog`].
     Ours,
 }
 
-/// All kinds, in the order in which messages list them. A new one has its `mod` line above and its line here.
-const ALL: &[&Kind] = &[&narrows::KIND, &haproxy::KIND, &nginx::KIND, &envoy::KIND];
+/// The kinds that are no components; a component declares its own in its [`Entry`](super::Entry).
+static OTHERS: [&Kind; 2] = [&narrows::KIND, &envoy::KIND];
+
+/// All kinds, in the order in which messages list them.
+static ALL: [&Kind; OTHERS.len() + of_components()] = {
+    let mut all = [OTHERS[0]; OTHERS.len() + of_components()];
+    let (mut at, mut entry) = (OTHERS.len(), 0);
+    all[1] = OTHERS[1];
+    while entry < super::ALL.len() {
+        if let Some(kind) = super::ALL[entry].sidecar {
+            all[at] = kind;
+            at += 1;
+        }
+        entry += 1;
+    }
+    all
+};
+
+/// How many components can stand beside a replica as well.
+const fn of_components() -> usize {
+    let (mut count, mut entry) = (0, 0);
+    while entry < super::ALL.len() {
+        count += super::ALL[entry].sidecar.is_some() as usize;
+        entry += 1;
+    }
+    count
+}
 
 /// What stands for no sidecar where a kind is named.
 pub(crate) const NONE: &str = "none";
@@ -93,15 +116,15 @@ impl fmt::Debug for Kind {
 
 /// What a configuration is written from.
 #[derive(Debug)]
-struct Plan {
+pub(crate) struct Plan {
     /// The name it is recorded under.
-    service: String,
-    hops: Vec<Hop>,
+    pub(super) service: String,
+    pub(super) hops: Vec<Hop>,
     /// None when no hop uses TLS.
-    tls: Option<Files>,
-    access_log: Option<PathBuf>,
+    pub(super) tls: Option<Files>,
+    pub(super) access_log: Option<PathBuf>,
     /// Its own, absolute.
-    folder: PathBuf,
+    pub(super) folder: PathBuf,
 }
 
 /// Makes the certificates of a trial's sidecars, once and for all of them: nobody can sign another afterwards.
@@ -166,7 +189,7 @@ fn plan(service: &BoundService, sidecar: &BoundSidecar, trial_folder: &Path) -> 
 
 impl Plan {
     /// Writes a file into its folder. Returns the path.
-    fn write(&self, name: &str, text: &str) -> Result<String, Error> {
+    pub(super) fn write(&self, name: &str, text: &str) -> Result<String, Error> {
         let path = self.folder.join(name);
         std::fs::write(&path, text).map_err(|source| Error::File { what: "write", path: path.clone(), source })?;
         Ok(path.to_string_lossy().into_owned())

@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn what_is_written() {
-        is_golden("sidecar.json", render);
+        is_golden("sidecar/narrows.golden.json", render);
         is_bare(render, "_tls\"");
     }
 }

@@ -53,15 +53,15 @@ fn example() -> Plan {
     }
 }
 
-/// What is written for the example is the file of that name in `golden/`.
-pub(super) fn is_golden(name: &str, render: impl Fn(&Plan) -> String) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/components/sidecar/golden").join(name);
+/// What is written for the example is the file of that name below `components/`.
+pub(in crate::components) fn is_golden(name: &str, render: impl Fn(&Plan) -> String) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/components").join(name);
     let text = render(&example());
     assert!(std::fs::read_to_string(path).unwrap() == text, "=== {name}\n{text}");
 }
 
 /// Without TLS and log there is nothing of them in what is written, apart from these `words`.
-pub(super) fn is_bare(render: impl Fn(&Plan) -> String, words: &str) {
+pub(in crate::components) fn is_bare(render: impl Fn(&Plan) -> String, words: &str) {
     let mut plan = example();
     plan.tls = None;
     plan.access_log = None;
@@ -136,7 +136,7 @@ fn await_port(port: u16, folder: &Path) {
 
 /// A caller's and a callee's sidecar, with mutual TLS between them, before a server: one request goes all the way; the
 /// port between them takes nobody else.
-pub(super) fn carries(protocol: Protocol, start: impl Fn(&Plan) -> Vec<String>) {
+pub(in crate::components) fn carries(protocol: Protocol, start: impl Fn(&Plan) -> Vec<String>) {
     let root = tempfile::tempdir().unwrap();
     certificates::make(root.path(), &["a", "b", "c"]).unwrap();
     let (outer, trusting, inner) = (free_port(), free_port(), free_port());
@@ -164,7 +164,7 @@ pub(super) fn carries(protocol: Protocol, start: impl Fn(&Plan) -> Vec<String>) 
     drop(running);
 }
 
-pub(super) fn written(plan: &Plan, name: &str, text: &str) -> String {
+pub(in crate::components) fn written(plan: &Plan, name: &str, text: &str) -> String {
     let path = plan.folder.join(name);
     std::fs::write(&path, text).unwrap();
     path.to_string_lossy().into_owned()

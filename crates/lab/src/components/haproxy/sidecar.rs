@@ -6,10 +6,10 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use super::certificates::Files;
-use super::hops::Hop;
-use super::{Kind, LogBound, Plan};
-use crate::components::haproxy::PROGRAM;
+use super::PROGRAM;
+use crate::components::sidecar::certificates::Files;
+use crate::components::sidecar::hops::Hop;
+use crate::components::sidecar::{Kind, LogBound, Plan};
 use crate::experiment::Ready;
 
 pub(super) static KIND: Kind = Kind {
@@ -102,13 +102,13 @@ fn quoted(path: &Path) -> String {
 mod tests {
     use std::process::Command;
 
-    use super::super::tests::{carries, is_bare, is_golden, written};
     use super::*;
+    use crate::components::sidecar::tests::{carries, is_bare, is_golden, written};
     use crate::experiment::Protocol;
 
     #[test]
     fn what_is_written() {
-        is_golden("haproxy.cfg", render);
+        is_golden("haproxy/sidecar.golden.cfg", render);
         is_bare(render, "ssl-");
     }
 

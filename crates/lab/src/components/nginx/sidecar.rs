@@ -1,16 +1,16 @@
 //! NGINX, from 1.22 on.
 //!
 //! A master and one worker. HTTP hops need nothing but the program; TCP hops need the `stream` module, which Debian has
-//! in a package of its own. Websockets are not carried. An access log has no bound of its own: see [`super::access_log`].
+//! in a package of its own. Websockets are not carried. An access log has no bound of its own: see [`crate::components::sidecar`].
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use super::certificates::Files;
-use super::hops::Hop;
-use super::{Kind, LogBound, Plan};
+use super::PROGRAM;
 use crate::Error;
-use crate::components::nginx::PROGRAM;
+use crate::components::sidecar::certificates::Files;
+use crate::components::sidecar::hops::Hop;
+use crate::components::sidecar::{Kind, LogBound, Plan};
 use crate::experiment::Ready;
 
 pub(super) static KIND: Kind = Kind {
@@ -217,14 +217,14 @@ fn quoted(path: &Path) -> String {
 mod tests {
     use std::process::Command;
 
-    use super::super::tests::{carries, is_bare, is_golden, written};
     use super::*;
+    use crate::components::sidecar::tests::{carries, is_bare, is_golden, written};
     use crate::experiment::Protocol;
 
     #[test]
     fn what_is_written() {
         let module = Path::new("/usr/lib/nginx/modules/ngx_stream_module.so");
-        is_golden("nginx.conf", |plan| render(plan, Some(module), Rights::Other));
+        is_golden("nginx/sidecar.golden.conf", |plan| render(plan, Some(module), Rights::Other));
         is_bare(|plan| render(plan, None, Rights::Root).replace("access_log off", ""), "ssl_protocols");
     }
 
