@@ -50,33 +50,32 @@ fn check_addresses(plan: &LoadPlan) -> Result<(), Error> {
 fn check_scenario(scenario: &Scenario) -> Result<(), Error> {
     let place = format!("scenario {}", scenario.name);
     check_model(&scenario.model, &place)?;
-    let is_open =
-        matches!(scenario.model, LoadModel::ConstantArrivalRate { .. } | LoadModel::RampingArrivalRate { .. });
-    require(!is_open || scenario.pace.is_none(), &place, || "`pace` is not allowed with an arrival rate".into())?;
+    require(!scenario.model.is_open() || scenario.pace.is_none(), &place, || {
+        "`pace` is not allowed with an arrival rate".into()
+    })?;
     check_flows(&scenario.flows, &place)
 }
 
 fn check_model(model: &LoadModel, place: &str) -> Result<(), Error> {
-    let (vus, least) = match model {
-        LoadModel::ConstantVus { vus, .. }
-        | LoadModel::SharedIterations { vus, .. }
-        | LoadModel::PerVuIterations { vus, .. } => (*vus, 1),
-        LoadModel::RampingVus { start_vus, stages } => {
+    let least = match model {
+        LoadModel::ConstantVus { .. } | LoadModel::SharedIterations { .. } | LoadModel::PerVuIterations { .. } => 1,
+        LoadModel::RampingVus { stages, .. } => {
             require_stages(stages, place)?;
-            (stages.iter().map(|stage| stage.target).fold(*start_vus, u32::max), 0)
+            0
         }
-        LoadModel::ConstantArrivalRate { rate, vus_max, .. } => {
+        LoadModel::ConstantArrivalRate { rate, .. } => {
             require_rate(*rate, place)?;
-            (*vus_max, 1)
+            1
         }
-        LoadModel::RampingArrivalRate { start_rate, stages, vus_max, .. } => {
+        LoadModel::RampingArrivalRate { start_rate, stages, .. } => {
             require_stages(stages, place)?;
             let rates = || stages.iter().map(|stage| stage.target).chain([*start_rate]);
             rates().filter(|rate| *rate != 0.0).try_for_each(|rate| require_rate(rate, place))?;
             require(rates().any(|rate| rate > 0.0), place, || "at least one rate must be above 0".into())?;
-            (*vus_max, 1)
+            1
         }
     };
+    let vus = model.limits().vus_max;
     require((least..=VUS_MAX).contains(&vus), place, || format!("{vus} users, expected {least} to {VUS_MAX}"))
 }
 

@@ -11,7 +11,7 @@ use narrows_load::validity::{Measured, judge};
 use narrows_load::{LoadOutcome, RATE_MAX, RATE_MIN, VUS_MAX};
 use narrows_model::comparison::Kept;
 use narrows_model::evidence::LoadTotals;
-use narrows_model::load::{Arrivals, LoadModel, LoadPlan, LoadSecond, Scenario};
+use narrows_model::load::{LoadModel, LoadPlan, LoadSecond, Scenario};
 use narrows_model::run::Verdict;
 use narrows_model::units;
 use serde::Serialize;
@@ -81,9 +81,10 @@ pub(crate) fn plan_at(
     let shares = shares(&plan.scenarios)?;
     let scenarios = plan.scenarios.iter().zip(shares).map(|(scenario, share)| {
         let rate = (rate * share).clamp(RATE_MIN, RATE_MAX);
-        let vus_max = own_users_max(&scenario.model).unwrap_or_else(|| users_for(rate, objectives));
-        let model =
-            LoadModel::ConstantArrivalRate { rate, duration: time, vus_max, arrivals: arrivals(&scenario.model) };
+        let limits = scenario.model.limits();
+        let vus_max = if scenario.model.is_open() { limits.vus_max } else { users_for(rate, objectives) };
+        let arrivals = limits.arrivals.unwrap_or_default();
+        let model = LoadModel::ConstantArrivalRate { rate, duration: time, vus_max, arrivals };
         Scenario { model, warmup: settle, pace: None, ..scenario.clone() }
     });
     Ok(LoadPlan { scenarios: scenarios.collect(), ..plan.clone() })
@@ -109,47 +110,14 @@ fn shares(scenarios: &[Scenario]) -> Result<Vec<f64>, String> {
         (total > 0.0).then(|| parts.iter().map(|part| part / total).collect())
     };
     let of_users = |model: &LoadModel| closed_users(model).map(f64::from);
-    split(own_rate).or_else(|| split(of_users)).ok_or_else(|| {
+    split(|model| model.limits().rate_max).or_else(|| split(of_users)).ok_or_else(|| {
         "some of its scenarios have users and some have a rate, so a rate cannot be split between them".to_owned()
     })
 }
 
-fn own_rate(model: &LoadModel) -> Option<f64> {
-    match model {
-        LoadModel::ConstantArrivalRate { rate, .. } => Some(*rate),
-        LoadModel::RampingArrivalRate { start_rate, stages, .. } => {
-            Some(stages.iter().map(|stage| stage.target).fold(*start_rate, f64::max))
-        }
-        _ => None,
-    }
-}
-
-fn own_users_max(model: &LoadModel) -> Option<u32> {
-    match model {
-        LoadModel::ConstantArrivalRate { vus_max, .. } | LoadModel::RampingArrivalRate { vus_max, .. } => {
-            Some(*vus_max)
-        }
-        _ => None,
-    }
-}
-
+/// The users of a closed model; none for an open one, whose users are only those that it needs.
 fn closed_users(model: &LoadModel) -> Option<u32> {
-    match model {
-        LoadModel::ConstantVus { vus, .. }
-        | LoadModel::PerVuIterations { vus, .. }
-        | LoadModel::SharedIterations { vus, .. } => Some(*vus),
-        LoadModel::RampingVus { start_vus, stages } => {
-            Some(stages.iter().map(|stage| stage.target).fold(*start_vus, u32::max))
-        }
-        LoadModel::ConstantArrivalRate { .. } | LoadModel::RampingArrivalRate { .. } => None,
-    }
-}
-
-fn arrivals(model: &LoadModel) -> Arrivals {
-    match model {
-        LoadModel::ConstantArrivalRate { arrivals, .. } | LoadModel::RampingArrivalRate { arrivals, .. } => *arrivals,
-        _ => Arrivals::default(),
-    }
+    (!model.is_open()).then(|| model.limits().vus_max)
 }
 
 /// Little's law: users that are busy at a rate, at the longest latency that the objectives allow and more.
@@ -244,6 +212,8 @@ mod tests {
         Connections, Cookies, ErrorCounts, Flow, Protocol, RateStage, RequestTemplate, Stage, StageShape, Template,
     };
     use narrows_model::run::Validity;
+
+    use narrows_model::load::Arrivals;
 
     use super::*;
 

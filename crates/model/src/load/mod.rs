@@ -16,7 +16,7 @@ mod template;
 pub use counts::{LoadBatch, LoadSecond, Sample};
 pub use data::{DataSource, DataValues, Pick};
 pub use failures::{ErrorCause, ErrorCounts, ErrorKind};
-pub use model::{Arrivals, LoadModel, RateStage, Stage, StageShape};
+pub use model::{Arrivals, LoadLimits, LoadModel, RateStage, Stage, StageShape};
 pub use plan::{Connections, LoadPlan, Protocol, Tls, Tracing, Trust};
 pub use recovery::{Recovery, RecoveryEnd, recovery};
 pub use scenario::{Check, Cookies, Extract, Flow, Place, Scenario, Step};

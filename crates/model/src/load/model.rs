@@ -64,6 +64,60 @@ pub enum LoadModel {
     },
 }
 
+/// The limits of a load model, for whoever only needs to know how much it can be.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LoadLimits {
+    /// The most users at a time.
+    pub vus_max: u32,
+    /// Of an open model the highest rate of arrivals, per second; none for a closed one.
+    pub rate_max: Option<f64>,
+    /// Of an open model how arrivals are spaced.
+    pub arrivals: Option<Arrivals>,
+    /// Iterations of all users together; none if only time ends it.
+    pub iterations: Option<u64>,
+    /// How long it lasts; none if only iterations end it.
+    pub duration: Option<Duration>,
+}
+
+impl LoadModel {
+    /// The limits of this model.
+    pub fn limits(&self) -> LoadLimits {
+        let closed = |vus_max| LoadLimits { vus_max, rate_max: None, arrivals: None, iterations: None, duration: None };
+        let open = |vus_max, rate_max, arrivals| LoadLimits {
+            rate_max: Some(rate_max),
+            arrivals: Some(arrivals),
+            ..closed(vus_max)
+        };
+        match self {
+            Self::ConstantVus { vus, duration } => LoadLimits { duration: Some(*duration), ..closed(*vus) },
+            Self::RampingVus { start_vus, stages } => LoadLimits {
+                duration: Some(stages.iter().map(|stage| stage.duration).sum()),
+                ..closed(stages.iter().map(|stage| stage.target).fold(*start_vus, u32::max))
+            },
+            Self::PerVuIterations { vus, iterations, max_duration } => LoadLimits {
+                iterations: Some(iterations.saturating_mul(u64::from(*vus))),
+                duration: *max_duration,
+                ..closed(*vus)
+            },
+            Self::SharedIterations { vus, iterations, max_duration } => {
+                LoadLimits { iterations: Some(*iterations), duration: *max_duration, ..closed(*vus) }
+            }
+            Self::ConstantArrivalRate { rate, duration, vus_max, arrivals } => {
+                LoadLimits { duration: Some(*duration), ..open(*vus_max, *rate, *arrivals) }
+            }
+            Self::RampingArrivalRate { start_rate, stages, vus_max, arrivals } => LoadLimits {
+                duration: Some(stages.iter().map(|stage| stage.duration).sum()),
+                ..open(*vus_max, stages.iter().map(|stage| stage.target).fold(*start_rate, f64::max), *arrivals)
+            },
+        }
+    }
+
+    /// Whether iterations begin at a rate, however many are under way.
+    pub fn is_open(&self) -> bool {
+        self.limits().rate_max.is_some()
+    }
+}
+
 /// How the arrivals of an open model are spaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -102,11 +102,10 @@ impl<'a> Follower<'a> {
 }
 
 fn until(model: &LoadModel, warmup: Duration) -> Until {
-    match model {
-        LoadModel::ConstantVus { duration, .. } | LoadModel::ConstantArrivalRate { duration, .. } => {
-            Until::Time(*duration + warmup)
-        }
-        LoadModel::SharedIterations { iterations, .. } if warmup.is_zero() => Until::Requests(*iterations),
+    let limits = model.limits();
+    match (limits.iterations, limits.duration) {
+        (Some(iterations), _) if warmup.is_zero() => Until::Requests(iterations),
+        (None, Some(duration)) => Until::Time(duration + warmup),
         _ => Until::Unknown,
     }
 }

@@ -87,20 +87,18 @@ impl Counted {
     /// The extremes of how the load may end: all that is left succeeds at once, succeeds as late as can be, fails.
     fn futures(&self, model: &LoadModel) -> [LoadTotals; 3] {
         let ended = ended(self.totals.succeeded, self.totals.errors.total());
-        let until = |duration: &Duration| duration.as_secs_f64().max(self.totals.seconds);
-        let (left, soonest, latest) = match model {
-            LoadModel::SharedIterations { iterations, .. } => {
-                (iterations.saturating_sub(ended), self.totals.seconds, TIME_WORST_S)
+        let limits = model.limits();
+        let soonest = match (limits.iterations, limits.duration) {
+            (None, Some(duration)) => duration.as_secs_f64().max(self.totals.seconds),
+            _ => self.totals.seconds,
+        };
+        let latest = TIME_WORST_S;
+        let left = match (limits.iterations, limits.rate_max, limits.duration) {
+            (Some(iterations), ..) => iterations.saturating_sub(ended),
+            (None, Some(rate), Some(duration)) => {
+                ((rate * duration.as_secs_f64() * HEADROOM).ceil() as u64).saturating_sub(ended)
             }
-            LoadModel::ConstantArrivalRate { rate, duration, .. } => {
-                let due = (rate * duration.as_secs_f64() * HEADROOM).ceil() as u64;
-                (due.saturating_sub(ended), until(duration), TIME_WORST_S)
-            }
-            LoadModel::ConstantVus { duration, .. } => {
-                let left_s = until(duration) - self.totals.seconds;
-                ((self.ended_most as f64 * HEADROOM * left_s).ceil() as u64, until(duration), TIME_WORST_S)
-            }
-            _ => (u64::MAX / 4, self.totals.seconds, TIME_WORST_S),
+            (None, ..) => (self.ended_most as f64 * HEADROOM * (soonest - self.totals.seconds)).ceil() as u64,
         };
         let succeed = |seconds: f64, latency_ns: u64| {
             let mut future = LoadTotals { seconds, ..self.totals.clone() };

@@ -76,12 +76,10 @@ fn model(arguments: &Arguments) -> Result<LoadModel, Failure> {
 
 fn threads(model: &LoadModel) -> usize {
     let cores = narrows_lab::environment::cores();
-    let useful = match model {
-        LoadModel::ConstantArrivalRate { rate, vus_max, .. } => {
-            (rate / RATE_PER_THREAD).ceil().min(f64::from(*vus_max)) as u32
-        }
-        LoadModel::ConstantVus { vus, .. } | LoadModel::SharedIterations { vus, .. } => *vus,
-        _ => cores,
+    let limits = model.limits();
+    let useful = match limits.rate_max {
+        Some(rate) => (rate / RATE_PER_THREAD).ceil().min(f64::from(limits.vus_max)) as u32,
+        None => limits.vus_max,
     };
     useful.clamp(1, cores.max(1)) as usize
 }
@@ -163,19 +161,19 @@ pub(super) fn in_words(plan: &LoadPlan) -> String {
         Duration::ZERO => String::new(),
         warmup => format!(", after a warm-up of {}", time(&warmup)),
     };
-    let load = match &scenario.model {
-        LoadModel::ConstantArrivalRate { rate, duration, vus_max, arrivals } => {
-            let spaced = if *arrivals == Arrivals::Poisson { "at random" } else { "evenly spaced" };
-            let connections = counted(u64::from(*vus_max), "connection");
-            format!("{} in all, {spaced}, for {}, over at most {connections}", units::rate(*rate), time(duration))
+    let limits = scenario.model.limits();
+    let length = limits.duration.map_or_else(String::new, |duration| format!(", for {}", time(&duration)));
+    let load = match (limits.rate_max, limits.iterations) {
+        (Some(rate), _) => {
+            let spaced = if limits.arrivals == Some(Arrivals::Poisson) { "at random" } else { "evenly spaced" };
+            let connections = counted(u64::from(limits.vus_max), "connection");
+            format!("{} in all, {spaced}{length}, over at most {connections}", units::rate(rate))
         }
-        LoadModel::ConstantVus { vus, duration } => {
-            format!("{}{pace}, for {}", counted(u64::from(*vus), "worker"), time(duration))
+        (None, Some(iterations)) => {
+            let workers = counted(u64::from(limits.vus_max), "worker");
+            format!("{} by {workers}{pace}", counted(iterations, "request"))
         }
-        LoadModel::SharedIterations { vus, iterations, .. } => {
-            format!("{} by {}{pace}", counted(*iterations, "request"), counted(u64::from(*vus), "worker"))
-        }
-        _ => String::new(),
+        (None, None) => format!("{}{pace}{length}", counted(u64::from(limits.vus_max), "worker")),
     };
     format!("{load}{warmup}")
 }
