@@ -8,7 +8,7 @@ use narrows_model::diff::Diff;
 use narrows_model::evidence::RunEvidence;
 use narrows_telemetry::run_file::{Reader, Recorder, TraceLimit};
 
-use crate::experiment::{self, Objective};
+use crate::experiment::Recorded;
 use crate::{Error, judging};
 
 /// Which trials of a run are meant.
@@ -30,9 +30,13 @@ pub fn outcome(path: &Path) -> Result<Outcome, Error> {
 /// # Errors
 /// When the file cannot be read, and when no trial is meant.
 pub fn outcome_of(path: &Path, selection: &Selection) -> Result<Outcome, Error> {
+    concluded(path, selection).map(|(outcome, _)| outcome)
+}
+
+fn concluded(path: &Path, selection: &Selection) -> Result<(Outcome, Recorded), Error> {
     let evidence = selected(Reader::open(path)?.evidence(TraceLimit::default())?, path, selection)?;
-    let objectives = experiment::objectives(&evidence.run.experiment_source);
-    Ok(conclude(evidence, &objectives))
+    let experiment = Recorded::read(&evidence.run.experiment_source);
+    Ok((conclude(evidence, &experiment), experiment))
 }
 
 /// What differs from some trials to others, perhaps of another run file. Compared with the thresholds of the second.
@@ -40,11 +44,11 @@ pub fn outcome_of(path: &Path, selection: &Selection) -> Result<Outcome, Error> 
 /// # Errors
 /// When a file cannot be read, and when no trial is meant.
 pub fn diff(before: (&Path, &Selection, &str), after: (&Path, &Selection, &str)) -> Result<Diff, Error> {
-    let (old, new) = (outcome_of(before.0, before.1)?, outcome_of(after.0, after.1)?);
-    let thresholds = experiment::thresholds(&new.evidence.run.experiment_source);
+    let old = outcome_of(before.0, before.1)?;
+    let (new, experiment) = concluded(after.0, after.1)?;
     let old = Side { label: before.2, run: &old.evidence, findings: &old.findings };
     let new = Side { label: after.2, run: &new.evidence, findings: &new.findings };
-    Ok(narrows_diagnose::diff::diff(old, new, &thresholds))
+    Ok(narrows_diagnose::diff::diff(old, new, &experiment.thresholds))
 }
 
 fn selected(mut evidence: RunEvidence, path: &Path, selection: &Selection) -> Result<RunEvidence, Error> {
@@ -63,9 +67,8 @@ fn selected(mut evidence: RunEvidence, path: &Path, selection: &Selection) -> Re
 }
 
 /// Concludes and keeps the findings in the run file, which is still open for writing.
-pub(crate) fn write(path: &Path, recorder: &Recorder, objectives: &[Objective]) -> Result<(), Error> {
-    let evidence = Reader::open(path)?.evidence(TraceLimit::default())?;
-    let outcome = conclude(evidence, objectives);
+pub(crate) fn write(path: &Path, recorder: &Recorder) -> Result<(), Error> {
+    let outcome = outcome(path)?;
     for (trial, findings) in outcome.evidence.trials.iter().zip(&outcome.findings) {
         recorder.put_findings(trial.trial.id, findings)?;
     }
@@ -75,12 +78,9 @@ pub(crate) fn write(path: &Path, recorder: &Recorder, objectives: &[Objective]) 
     Ok(())
 }
 
-fn conclude(mut evidence: RunEvidence, objectives: &[Objective]) -> Outcome {
-    let client_addresses = experiment::client_addresses(&evidence.run.experiment_source);
-    evidence.trials.iter_mut().for_each(|trial| trial.client_addresses = client_addresses);
+fn conclude(mut evidence: RunEvidence, experiment: &Recorded) -> Outcome {
+    evidence.trials.iter_mut().for_each(|trial| trial.client_addresses = experiment.client_addresses);
     let judged: Vec<Vec<ObjectiveResult>> =
-        evidence.trials.iter().map(|trial| judging::of_trial(objectives, trial)).collect();
-    let notes = experiment::notes(&evidence.run.experiment_source);
-    let thresholds = experiment::thresholds(&evidence.run.experiment_source);
-    narrows_diagnose::conclude(evidence, judged, notes, &thresholds)
+        evidence.trials.iter().map(|trial| judging::of_trial(&experiment.objectives, trial)).collect();
+    narrows_diagnose::conclude(evidence, judged, experiment.notes.clone(), &experiment.thresholds)
 }

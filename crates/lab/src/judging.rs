@@ -58,7 +58,7 @@ mod tests {
         assert_eq!((totals(&rows).seconds, totals(&rows).succeeded), (2.0, 30));
         let of = |request: &str| {
             let source = format!("objectives: [{{ objective: \"max < 5ms\", scenario: shop{request} }}]");
-            judged(&crate::experiment::objectives(&source)[0], &rows).kept
+            judged(&crate::experiment::Recorded::read(&source).objectives[0], &rows).kept
         };
         assert_eq!((of(", request: login"), of(", request: pay"), of("")), (Kept::Yes, Kept::No, Kept::No));
     }

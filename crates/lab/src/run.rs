@@ -80,7 +80,7 @@ pub(crate) fn run_with(
     });
     let result = run_trials(options, &file, &run, &mut trials, &todo, work, stop, progress);
     let concluded = result
-        .and_then(|()| conclude::write(&options.path, &file.recorder(), &options.experiment.objectives))
+        .and_then(|()| conclude::write(&options.path, &file.recorder()))
         .and_then(|()| work.conclude(&file.recorder()));
     let state = match &concluded {
         Ok(()) => RunState::Complete,

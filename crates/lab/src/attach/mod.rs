@@ -90,7 +90,7 @@ impl Observation {
             for rows in seconds.chunks(ROWS_AT_ONCE) {
                 recorder.put_load(TRIAL, LoadBatch { seconds: rows.to_vec(), samples: Vec::new() })?;
             }
-            conclude::write(path, &recorder, &[])
+            conclude::write(path, &recorder)
         })();
         self.file.finish(if result.is_ok() { RunState::Complete } else { RunState::Failed })?;
         result

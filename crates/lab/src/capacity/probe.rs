@@ -222,7 +222,7 @@ mod tests {
 
     fn objectives(texts: &[&str]) -> Vec<Objective> {
         let list: Vec<String> = texts.iter().map(|text| format!("\"{text}\"")).collect();
-        crate::experiment::objectives(&format!("objectives: [{}]", list.join(", ")))
+        crate::experiment::Recorded::read(&format!("objectives: [{}]", list.join(", "))).objectives
     }
 
     fn plan(models: &[LoadModel]) -> LoadPlan {

@@ -41,6 +41,7 @@ mod placeholder;
 mod published;
 mod quantity;
 pub(crate) mod read;
+mod recorded;
 pub(crate) mod request;
 mod schema;
 mod secrets;
@@ -59,10 +60,9 @@ pub use bound::{
 pub use held::Held;
 pub use mistake::{ExperimentError, Mistake, nearest};
 pub use objective::{Abort, Metric, Objective, Op};
-pub use published::notes;
+pub use recorded::Recorded;
 pub use schema::json_schema;
 pub use secrets::redacted;
-pub use thresholds::thresholds;
 pub use variant::Variant;
 
 use crate::components::entry;
@@ -321,27 +321,6 @@ impl Experiment {
 fn load_of(at: At<'_>) -> Load {
     let maker = if at.get("command").is_some() { LoadMaker::Command } else { LoadMaker::Scenarios };
     Load { target: read::text(at, "target"), maker }
-}
-
-/// The objectives in an experiment's text, as far as they can be read: for texts that a run file carries, which may
-/// come from elsewhere and whose data files need not be here.
-pub fn objectives(source: &str) -> Vec<Objective> {
-    let Some(root) = tree::parse(source, &mut Report::new("")) else { return Vec::new() };
-    let at = At::root(&root);
-    let items = at.get("objectives");
-    items.iter().flat_map(At::items).filter_map(objective::read).collect()
-}
-
-/// How many different addresses the load of an experiment connects from: one when it names none; none when it cannot be
-/// told from the file alone.
-pub fn client_addresses(source: &str) -> Option<u32> {
-    let mut report = Report::new("");
-    let root = tree::parse(source, &mut report)?;
-    let experiment = At::root(&root);
-    let load = experiment.get("load")?;
-    let Some(at) = load.get("client_addresses") else { return Some(1) };
-    let addresses = addresses::expand(at, None, &mut report)?;
-    u32::try_from(addresses.len()).ok().filter(|count| *count > 0)
 }
 
 /// A length of time as experiment files have it, such as `250ms`, `1.5s`, `1m30s`; none when it is not one.

@@ -8,7 +8,7 @@ use narrows_model::published::{Measure, Notes, ParameterNote, Published, Publish
 use super::grammar::EXPERIMENT;
 use super::mistake::{Report, Wrong};
 use super::names::Names;
-use super::tree::{self, At};
+use super::tree::At;
 use super::variant::{Variant, parameter};
 use super::{kind, quantity, read};
 
@@ -22,10 +22,8 @@ pub(super) fn operation(text: &str) -> Option<(&str, &str)> {
     is_whole.then_some((service, name))
 }
 
-/// The notes in an experiment's text, as far as they can be read.
-pub fn notes(source: &str) -> Notes {
-    let Some(root) = tree::parse(source, &mut Report::new("")) else { return Notes::default() };
-    let root = At::root(&root);
+/// The notes in an experiment, as far as they can be read.
+pub(super) fn notes(root: At<'_>) -> Notes {
     let section = root.get("parameters");
     let parameters = section.iter().flat_map(At::entries).filter_map(|(name, at)| {
         let reason = read::text(at, "reason")?;
@@ -132,6 +130,7 @@ fn known_variants<'a>(root: At<'_>, variants: &'a [Variant]) -> Option<Vec<&'a s
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiment::Recorded;
 
     #[test]
     fn an_operation_is_a_service_and_a_name() {
@@ -153,7 +152,7 @@ mod tests {
 
     #[test]
     fn notes_are_read_in_the_measures_units() {
-        let read = notes(
+        let Recorded { notes: read, .. } = Recorded::read(
             "parameters: { a: 1, c: { value: 900, reason: too little }, b: { value: x, reason: so } }\n\
              published:\n  source: A Guide\n  operation: web GET /\n  figures:\n\
              \x20   - { measure: mean, values: { one: 669ms, two: soon }, remark: slower there }\n\
@@ -176,7 +175,7 @@ mod tests {
     #[test]
     fn texts_that_are_no_experiment_have_no_notes() {
         for source in ["", "[", "published: 7", "parameters: []", "published: { figures: [1] }"] {
-            assert_eq!(notes(source), Notes::default(), "{source}");
+            assert_eq!(Recorded::read(source).notes, Notes::default(), "{source}");
         }
     }
 }

@@ -4,20 +4,17 @@ use narrows_diagnose::thresholds::{Thresholds, Unset};
 
 use super::mistake::{Report, Wrong, did_you_mean, shortened};
 use super::read;
-use super::tree::{self, At};
+use super::tree::At;
 
 const SECTION: &str = "thresholds";
 
-/// The thresholds that an experiment's text sets, and the usual ones for the rest. What cannot be read is left as it is:
-/// for texts that a run file carries, which may come from elsewhere.
-pub fn thresholds(source: &str) -> Thresholds {
+/// The thresholds that an experiment sets, and the usual ones for the rest. What cannot be read is left as it is.
+pub(super) fn thresholds(root: At<'_>) -> Thresholds {
     let mut thresholds = Thresholds::default();
-    if let Some(root) = tree::parse(source, &mut Report::new("")) {
-        each(At::root(&root), |_, name, value| {
-            // An unknown name or a number of the wrong kind was told when the experiment was checked.
-            let _ = thresholds.set(name, value);
-        });
-    }
+    each(root, |_, name, value| {
+        // An unknown name or a number of the wrong kind was reported when the experiment was checked.
+        let _ = thresholds.set(name, value);
+    });
     thresholds
 }
 
@@ -59,6 +56,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+    use crate::experiment::Recorded;
 
     fn experiment(section: &str) -> String {
         format!(
@@ -71,10 +69,10 @@ mod tests {
     fn a_threshold_is_set_and_the_others_stay() {
         let source = experiment("  cpu_limit_share: 0.7\n  n_plus_one_queries: 8\n");
         assert!(super::super::parse(&source, "e.yaml", Path::new("/")).is_ok());
-        let read = thresholds(&source);
+        let read = Recorded::read(&source).thresholds;
         let expected = Thresholds { cpu_limit_share: 0.7, n_plus_one_queries: 8, ..Thresholds::default() };
         assert_eq!(read, expected);
-        assert_eq!(thresholds("not an experiment: ["), Thresholds::default());
+        assert_eq!(Recorded::read("not an experiment: [").thresholds, Thresholds::default());
     }
 
     #[test]

@@ -104,7 +104,7 @@ mod tests {
     fn a_load_ends_with_the_first_objective_that_is_broken_in_counted_seconds() {
         let source =
             "objectives: [p50 < 1ms, { objective: p95 < 10ms, abort: true }, { objective: max < 1h, abort: true }]";
-        let objectives = crate::experiment::objectives(source);
+        let objectives = crate::experiment::Recorded::read(source).objectives;
         let windows = [window(WindowKind::Warmup, 0, 5), window(WindowKind::Steady, 5, 60)];
         let mut early = EarlyEnd::new(&objectives, &windows);
         assert_eq!(early.see(&[]), Onward::GoOn);
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn without_an_objective_that_breaks_off_a_load_goes_on() {
-        let objectives = crate::experiment::objectives("objectives: [p95 < 10ms]");
+        let objectives = crate::experiment::Recorded::read("objectives: [p95 < 10ms]").objectives;
         let mut early = EarlyEnd::new(&objectives, &[window(WindowKind::Steady, 0, 60)]);
         assert!((0..60).all(|at| early.see(&[slow(at, 1_000)]) == Onward::GoOn));
         assert_eq!(early.caveat(), None);

@@ -485,7 +485,7 @@ fn the_whole_examples_of_the_reference_are_experiments() {
 
 #[test]
 fn objectives_are_read_without_the_rest() {
-    let objectives = objectives(
+    let Recorded { objectives, .. } = Recorded::read(
         "load: broken\nobjectives: [p95 < 1s, nonsense, {}, { objective: rate > 1, scenario: a, request: b, abort: true }, \"a: p50 < 1s\"]\n",
     );
     let shown: Vec<_> = objectives.iter().map(|o| (o.text.as_str(), o.abort)).collect();
@@ -493,5 +493,5 @@ fn objectives_are_read_without_the_rest() {
         shown,
         [("p95 < 1s", Abort::Never), ("a/b: rate > 1", Abort::WhenBroken), ("a: p50 < 1s", Abort::Never)]
     );
-    assert_eq!(super::objectives("[").len(), 0);
+    assert_eq!(Recorded::read("[").objectives.len(), 0);
 }
