@@ -20,6 +20,7 @@ pub mod published;
 pub mod run;
 pub mod scalability;
 pub mod series;
+mod span_facts;
 pub mod table;
 pub mod trace;
 pub mod units;

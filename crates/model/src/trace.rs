@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+pub use crate::span_facts::SpanFacts;
+
 /// Sixteen bytes; never all zero.
 pub type TraceId = [u8; 16];
 /// Eight bytes; never all zero.
@@ -105,71 +107,6 @@ impl SpanStatus {
             SpanStatus::Error => "error",
         }
     }
-}
-
-/// What a span's attributes mean, in the names of OpenTelemetry's stable semantic conventions.
-/// A field is none when no generation's attribute for it was there.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
-pub struct SpanFacts {
-    /// `http.request.method`.
-    pub http_method: Option<String>,
-    /// `http.route`.
-    pub http_route: Option<String>,
-    /// `http.response.status_code`.
-    pub http_status: Option<u16>,
-    /// `url.full`, or path and query of a server span; without secrets' values.
-    pub url: Option<String>,
-    /// `db.system.name`.
-    pub db_system: Option<String>,
-    /// `db.namespace`.
-    pub db_namespace: Option<String>,
-    /// `db.query.text`.
-    pub db_query: Option<String>,
-    /// `db.operation.name`.
-    pub db_operation: Option<String>,
-    /// `db.response.status_code`.
-    pub db_status: Option<String>,
-    /// Rows or documents that came back: `db.response.returned_rows`.
-    pub db_rows: Option<u64>,
-    /// Request units that the call was charged: `azure.cosmosdb.operation.request_charge`.
-    pub db_charge: Option<f64>,
-    /// What the status means more closely: `azure.cosmosdb.response.sub_status_code`.
-    pub db_sub_status: Option<u32>,
-    /// The physical partition that the call went to. No convention has it yet: `db.partition.id`.
-    pub db_partition: Option<String>,
-    /// How long the answer told to wait before the next attempt: `http.response.header.retry-after` (seconds) or
-    /// `http.response.header.x-ms-retry-after-ms`, in nanoseconds.
-    pub retry_after_ns: Option<u64>,
-    /// The number of this attempt among those of one call, 1 for the first repetition: `http.request.resend_count`.
-    pub resend_count: Option<u32>,
-    /// `server.address`.
-    pub server_address: Option<String>,
-    /// `server.port`.
-    pub server_port: Option<u16>,
-    /// `error.type`.
-    pub error_type: Option<String>,
-    /// `rpc.system.name`, such as `grpc`.
-    pub rpc_system: Option<String>,
-    /// The called service with its package, such as `shop.v1.Cart`.
-    pub rpc_service: Option<String>,
-    /// The called method without its service, such as `AddItem`.
-    pub rpc_method: Option<String>,
-    /// `rpc.response.status_code`; gRPC's as its name, such as `DEADLINE_EXCEEDED`.
-    pub rpc_status: Option<String>,
-    /// `messaging.system`, such as `kafka`.
-    pub messaging_system: Option<String>,
-    /// `messaging.destination.name`: the queue or topic.
-    pub messaging_destination: Option<String>,
-    /// `messaging.operation.type`: `create`, `send`, `receive`, `process` or `settle`.
-    pub messaging_operation: Option<String>,
-    /// How many messages or statements went together: `messaging.batch.message_count` or `db.operation.batch.size`.
-    pub batch_size: Option<u32>,
-    /// The table, collection or container: `db.collection.name`.
-    pub db_collection: Option<String>,
-    /// What the caller calls the other side: `service.peer.name`.
-    pub peer_service: Option<String>,
-    /// `url.template` of an HTTP client.
-    pub url_template: Option<String>,
 }
 
 /// All spans of one trace that arrived, in order of start.

@@ -84,29 +84,11 @@ impl Record for Span {
             redact_text(text);
             without_nul(text);
         }
-        let short = [
-            &mut facts.http_method,
-            &mut facts.http_route,
-            &mut facts.url,
-            &mut facts.db_system,
-            &mut facts.db_namespace,
-            &mut facts.db_operation,
-            &mut facts.db_status,
-            &mut facts.db_partition,
-            &mut facts.server_address,
-            &mut facts.error_type,
-            &mut facts.rpc_system,
-            &mut facts.rpc_service,
-            &mut facts.rpc_method,
-            &mut facts.rpc_status,
-            &mut facts.messaging_system,
-            &mut facts.messaging_destination,
-            &mut facts.messaging_operation,
-            &mut facts.db_collection,
-            &mut facts.peer_service,
-            &mut facts.url_template,
-        ];
-        for text in short.into_iter().flatten() {
+        for text in facts.texts_mut().into_iter().flatten() {
+            known.hide(text);
+            truncate(text, TEXT_BYTES_MAX);
+        }
+        for text in [&mut facts.url, &mut facts.messaging_destination].into_iter().flatten() {
             known.hide(text);
             truncate(text, TEXT_BYTES_MAX);
         }
@@ -114,32 +96,9 @@ impl Record for Span {
 
     fn bytes(&self) -> usize {
         let facts = &self.facts;
-        let optional = [
-            &facts.http_method,
-            &facts.http_route,
-            &facts.url,
-            &facts.db_system,
-            &facts.db_namespace,
-            &facts.db_query,
-            &facts.db_operation,
-            &facts.db_status,
-            &facts.db_partition,
-            &facts.server_address,
-            &facts.error_type,
-            &facts.rpc_system,
-            &facts.rpc_service,
-            &facts.rpc_method,
-            &facts.rpc_status,
-            &facts.messaging_system,
-            &facts.messaging_destination,
-            &facts.messaging_operation,
-            &facts.db_collection,
-            &facts.peer_service,
-            &facts.url_template,
-        ];
-        let texts = [&self.service, &self.scope, &self.name, &self.status_message];
-        let texts = texts.into_iter().chain(optional.into_iter().flatten());
-        size_of::<Self>() + texts.map(String::len).sum::<usize>() + attributes_bytes(&self.attributes)
+        let texts = [&self.service, &self.scope, &self.name, &self.status_message].map(|text| Some(text.as_str()));
+        let texts = texts.into_iter().chain(facts.texts()).chain(facts.templates()).flatten();
+        size_of::<Self>() + texts.map(str::len).sum::<usize>() + attributes_bytes(&self.attributes)
     }
 
     fn lost(&self) -> Lost {

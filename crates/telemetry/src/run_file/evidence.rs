@@ -1,6 +1,7 @@
 //! Gathers what a run file says about each trial, for detectors and reports.
 
 use std::collections::HashMap;
+use std::sync::LazyLock;
 
 use narrows_model::evidence::{RunEvidence, TrialEvidence};
 use narrows_model::histogram::Histogram;
@@ -200,22 +201,33 @@ fn trace_from(id: TraceId, spans: Vec<Span>, stands_for: f64) -> Option<Trace> {
 /// Texts of the `strings` table that were read already.
 type Texts = HashMap<i64, String>;
 
-/// The first spans of one trace of one trial.
-const SPANS: &str = "SELECT t.trace_id, s.span_id, s.parent_span_id, h.service, h.scope, h.name, h.kind, \
-     s.start_ns, s.length_ns, h.status, \
-     printf((SELECT text FROM strings WHERE id = h.status_message), a1, a2, a3, a4, a5, a6, a7, a8, a9), \
-     h.http_method, h.http_route, h.http_status, \
-     printf((SELECT text FROM strings WHERE id = h.url), a1, a2, a3, a4, a5, a6, a7, a8, a9), \
-     h.db_system, h.db_namespace, \
-     printf((SELECT text FROM strings WHERE id = h.db_query), a1, a2, a3, a4, a5, a6, a7, a8, a9), \
-     h.db_operation, h.db_status, h.server_address, h.server_port, h.error_type, \
-     printf((SELECT text FROM strings WHERE id = h.attributes), a1, a2, a3, a4, a5, a6, a7, a8, a9), \
-     h.weight * t.weight, s.db_rows, s.db_charge, h.db_sub_status, h.db_partition, s.retry_after_ns, h.resend_count, \
-     h.rpc_system, h.rpc_service, h.rpc_method, h.rpc_status, h.messaging_system, \
-     printf((SELECT text FROM strings WHERE id = h.messaging_destination), a1, a2, a3, a4, a5, a6, a7, a8, a9), \
-     h.messaging_operation, s.batch_size, h.db_collection, h.peer_service, h.url_template \
-     FROM trace_rows AS t CROSS JOIN span_rows AS s ON s.trace = t.id CROSS JOIN span_shape_rows AS h ON h.id = s.shape \
-     WHERE t.trial = ?1 AND t.trace_hex = ?2 ORDER BY s.start_ns, s.span_id, s.kind LIMIT ?3";
+/// The first spans of one trace of one trial: columns of their own, then the facts, in the order in which [`facts_of`]
+/// reads them.
+static SPANS: LazyLock<String> = LazyLock::new(|| {
+    let template = |name: &str| {
+        format!("printf((SELECT text FROM strings WHERE id = h.{name}), a1, a2, a3, a4, a5, a6, a7, a8, a9)")
+    };
+    let own = ["t.trace_id", "s.span_id", "s.parent_span_id", "h.service", "h.scope", "h.name", "h.kind", "s.start_ns"];
+    let of_shapes = |names: &[&str]| names.iter().map(|name| format!("h.{name}")).collect::<Vec<_>>();
+    let of_spans = |names: &[&str]| names.iter().map(|name| format!("s.{name}")).collect::<Vec<_>>();
+    let columns = [
+        own.map(str::to_owned).to_vec(),
+        vec!["s.length_ns".into(), "h.status".into(), template("status_message"), template("attributes")],
+        vec!["h.weight * t.weight".into()],
+        of_shapes(&SpanFacts::TEXTS),
+        SpanFacts::TEMPLATES.map(template).to_vec(),
+        of_shapes(&SpanFacts::CODES),
+        of_spans(&SpanFacts::COUNTS),
+        of_spans(&SpanFacts::AMOUNTS),
+    ];
+    format!(
+        "SELECT {} FROM trace_rows AS t CROSS JOIN span_rows AS s ON s.trace = t.id CROSS JOIN span_shape_rows AS h \
+         ON h.id = s.shape WHERE t.trial = ?1 AND t.trace_hex = ?2 ORDER BY s.start_ns, s.span_id, s.kind LIMIT ?3",
+        columns.concat().join(", ")
+    )
+});
+/// Columns of [`SPANS`] before the facts.
+const FACTS_AT: usize = 13;
 
 fn spans_of(
     connection: &Bounded,
@@ -225,7 +237,7 @@ fn spans_of(
     spans_max: usize,
 ) -> rusqlite::Result<Vec<Span>> {
     let spans_max = i64::try_from(spans_max).unwrap_or(i64::MAX);
-    connection.rows(SPANS, params![trial, hex(trace), spans_max], |row| span_of(connection, texts, row))
+    connection.rows(&SPANS, params![trial, hex(trace), spans_max], |row| span_of(connection, texts, row))
 }
 
 fn span_of(connection: &Bounded, texts: &mut Texts, row: &Row<'_>) -> rusqlite::Result<Span> {
@@ -247,40 +259,39 @@ fn span_of(connection: &Bounded, texts: &mut Texts, row: &Row<'_>) -> rusqlite::
         end_ns: plausible(number(7)?.saturating_add(number(8)?)),
         status: status_of(number(9)?).ok_or_else(|| unknown(9))?,
         status_message: row.get(10)?,
-        facts: SpanFacts {
-            http_method: text(11)?,
-            http_route: text(12)?,
-            http_status: row.get(13)?,
-            url: row.get(14)?,
-            db_system: text(15)?,
-            db_namespace: text(16)?,
-            db_query: row.get(17)?,
-            db_operation: text(18)?,
-            db_status: text(19)?,
-            server_address: text(20)?,
-            server_port: row.get(21)?,
-            error_type: text(22)?,
-            db_rows: row.get::<_, Option<Count>>(25)?.map(|count| count.0),
-            db_charge: row.get(26)?,
-            db_sub_status: row.get(27)?,
-            db_partition: text(28)?,
-            retry_after_ns: row.get::<_, Option<Count>>(29)?.map(|count| count.0),
-            resend_count: row.get(30)?,
-            rpc_system: text(31)?,
-            rpc_service: text(32)?,
-            rpc_method: text(33)?,
-            rpc_status: text(34)?,
-            messaging_system: text(35)?,
-            messaging_destination: row.get(36)?,
-            messaging_operation: text(37)?,
-            batch_size: row.get(38)?,
-            db_collection: text(39)?,
-            peer_service: text(40)?,
-            url_template: text(41)?,
-        },
-        attributes: row.get::<_, Json<_>>(23)?.0,
-        weight: plausible_weight(row.get::<_, Option<f64>>(24)?.unwrap_or(1.0)),
+        facts: facts_of(row, text)?,
+        attributes: row.get::<_, Json<_>>(11)?.0,
+        weight: plausible_weight(row.get::<_, Option<f64>>(12)?.unwrap_or(1.0)),
     })
+}
+
+fn facts_of(
+    row: &Row<'_>,
+    mut text: impl FnMut(usize) -> rusqlite::Result<Option<String>>,
+) -> rusqlite::Result<SpanFacts> {
+    let mut facts = SpanFacts::default();
+    let mut columns = FACTS_AT..;
+    let mut next = || columns.next().unwrap_or_default();
+    for fact in facts.texts_mut() {
+        *fact = text(next())?;
+    }
+    for fact in facts.templates_mut() {
+        *fact = row.get(next())?;
+    }
+    let mut codes = [None; SpanFacts::CODES.len()];
+    for code in &mut codes {
+        *code = row.get(next())?;
+    }
+    facts.set_codes(codes);
+    let mut counts = [None; SpanFacts::COUNTS.len()];
+    for count in &mut counts {
+        *count = row.get::<_, Option<Count>>(next())?.map(|count| count.0);
+    }
+    facts.set_counts(counts);
+    for fact in facts.amounts_mut() {
+        *fact = row.get(next())?;
+    }
+    Ok(facts)
 }
 
 fn text_of(connection: &Bounded, texts: &mut Texts, id: i64) -> rusqlite::Result<String> {

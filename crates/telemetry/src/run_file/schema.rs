@@ -3,6 +3,7 @@
 //! There is one version. A file of another one is refused (`verify.rs`), so nothing here changes a file that exists but
 //! for the index by which finished files find spans.
 
+use narrows_model::trace::SpanFacts;
 use rusqlite::Connection;
 
 const TABLES: &str = include_str!("schema.sql");
@@ -20,7 +21,40 @@ const INDEXED_SPANS_MAX: i64 = 50_000_000;
 
 /// Makes all tables and views.
 pub(super) fn create(connection: &Connection) -> rusqlite::Result<()> {
-    [TABLES, SPANS, VIEWS, INSIGHTS].iter().try_for_each(|script| connection.execute_batch(script))
+    let (spans, views) = (with_columns(SPANS), with_columns(VIEWS));
+    [TABLES, &spans, &views, INSIGHTS].iter().try_for_each(|script| connection.execute_batch(script))
+}
+
+/// A script with the columns of spans' facts, each where the script names the place.
+fn with_columns(script: &str) -> String {
+    let lines = |facts: &[&str], line: &dyn Fn(&str) -> String| facts.iter().map(|fact| line(fact)).collect::<String>();
+    let of_shapes = [
+        lines(&SpanFacts::TEXTS, &|fact| format!("{fact} INTEGER, -- strings.id\n    ")),
+        lines(&SpanFacts::TEMPLATES, &|fact| format!("{fact} INTEGER, -- strings.id of a template\n    ")),
+        lines(&SpanFacts::CODES, &|fact| format!("{fact} INTEGER,\n    ")),
+    ];
+    let of_spans = [
+        lines(&SpanFacts::COUNTS, &|fact| format!("{fact} INTEGER,\n    ")),
+        lines(&SpanFacts::AMOUNTS, &|fact| format!("{fact} REAL,\n    ")),
+    ];
+    let shown = [
+        lines(&SpanFacts::TEXTS, &|fact| format!("(SELECT text FROM strings WHERE id = h.{fact}) AS {fact},\n       ")),
+        lines(&SpanFacts::TEMPLATES, &|fact| {
+            format!(
+                "printf((SELECT text FROM strings WHERE id = h.{fact}), s.a1, s.a2, s.a3, s.a4, s.a5, s.a6, s.a7, \
+                 s.a8, s.a9) AS {fact},\n       "
+            )
+        }),
+        lines(&SpanFacts::CODES, &|fact| format!("h.{fact},\n       ")),
+        lines(&SpanFacts::COUNTS, &|fact| format!("s.{fact},\n       ")),
+        lines(&SpanFacts::AMOUNTS, &|fact| format!("s.{fact},\n       ")),
+    ];
+    let filled = [
+        ("{facts of shapes}", of_shapes.concat()),
+        ("{facts of spans}", of_spans.concat()),
+        ("{facts}", shown.concat()),
+    ];
+    filled.iter().fold(script.to_owned(), |script, (place, columns)| script.replace(place, columns.trim_end()))
 }
 
 /// Makes what queries need and writing does not.

@@ -22,33 +22,9 @@ CREATE TABLE span_shape_rows (
     kind INTEGER NOT NULL, -- OTLP's numbers: 1 internal, 2 server, 3 client, 4 producer, 5 consumer
     status INTEGER NOT NULL, -- OTLP's numbers: 0 unset, 1 ok, 2 error
     status_message INTEGER NOT NULL, -- strings.id of a template
-    http_method INTEGER, -- strings.id
-    http_route INTEGER, -- strings.id
-    http_status INTEGER,
-    url INTEGER, -- strings.id of a template
-    db_system INTEGER, -- strings.id
-    db_namespace INTEGER, -- strings.id
-    db_query INTEGER, -- strings.id of a template
-    db_operation INTEGER, -- strings.id
-    db_status INTEGER, -- strings.id
-    db_sub_status INTEGER,
-    db_partition INTEGER, -- strings.id
-    server_address INTEGER, -- strings.id
-    server_port INTEGER,
-    error_type INTEGER, -- strings.id
-    resend_count INTEGER,
+    {facts of shapes}
     weight REAL NOT NULL, -- how many spans a span stood for when it came
     attributes INTEGER NOT NULL, -- strings.id of a template of a JSON object
-    rpc_system INTEGER, -- strings.id
-    rpc_service INTEGER, -- strings.id
-    rpc_method INTEGER, -- strings.id
-    rpc_status INTEGER, -- strings.id
-    messaging_system INTEGER, -- strings.id
-    messaging_destination INTEGER, -- strings.id of a template
-    messaging_operation INTEGER, -- strings.id
-    db_collection INTEGER, -- strings.id
-    peer_service INTEGER, -- strings.id
-    url_template INTEGER, -- strings.id
     request_name INTEGER -- strings.id; NULL where no request is, and where the name is made of the address
 );
 
@@ -62,11 +38,8 @@ CREATE TABLE span_rows (
     shape INTEGER NOT NULL, -- span_shape_rows.id
     parent_span_id BLOB, -- eight bytes
     length_ns INTEGER NOT NULL, -- end - start; negative when a clock ran backwards
-    db_rows INTEGER,
-    db_charge REAL,
-    retry_after_ns INTEGER,
+    {facts of spans}
     a1, a2, a3, a4, a5, a6, a7, a8, a9, -- what fills the templates
-    batch_size INTEGER,
     PRIMARY KEY (trace, span_id, kind, start_ns)
 ) WITHOUT ROWID;
 

@@ -4,7 +4,7 @@
 
 use std::array;
 
-use narrows_model::trace::Span;
+use narrows_model::trace::{Span, SpanFacts};
 use rusqlite::{CachedStatement, Connection};
 
 use super::shape::Shape;
@@ -15,9 +15,8 @@ use crate::run_file::words::{kind_number, signed};
 /// Columns that every span fills.
 const ALWAYS: &str = "trace, span_id, kind, start_ns, shape, parent_span_id, length_ns";
 const ALWAYS_COUNT: usize = 7;
-/// Columns that few spans fill, and those few of them.
-const NUMBERS: &str = ", db_rows, db_charge, retry_after_ns, batch_size";
-const NUMBERS_COUNT: usize = 4;
+/// Columns of facts, which few spans have.
+const NUMBERS_COUNT: usize = SpanFacts::COUNTS.len() + SpanFacts::AMOUNTS.len();
 /// As many numbers of slots that are named, each without and with the columns of numbers.
 const VARIANTS: usize = 2 * (SLOTS + 1);
 
@@ -41,10 +40,9 @@ impl<'c> Inserts<'c> {
         span: &Span,
     ) -> rusqlite::Result<u64> {
         let facts = &span.facts;
-        let charge = facts.db_charge.filter(|charge| charge.is_finite());
-        let (db_rows, retry_after_ns) = (facts.db_rows.map(signed), facts.retry_after_ns.map(signed));
-        let has_numbers =
-            charge.is_some() || db_rows.is_some() || retry_after_ns.is_some() || facts.batch_size.is_some();
+        let counts = facts.counts().map(|count| count.map(signed));
+        let amounts = facts.amounts().map(|amount| amount.filter(|amount| amount.is_finite()));
+        let has_numbers = counts.iter().any(Option::is_some) || amounts.iter().any(Option::is_some);
         let slots = &slots[..named(slots)];
         let insert = self.prepared(has_numbers, slots.len())?;
         insert.raw_bind_parameter(1, trace.id)?;
@@ -56,10 +54,12 @@ impl<'c> Inserts<'c> {
         insert.raw_bind_parameter(7, span.end_ns.saturating_sub(span.start_ns))?;
         let mut next = ALWAYS_COUNT + 1;
         if has_numbers {
-            insert.raw_bind_parameter(next, db_rows)?;
-            insert.raw_bind_parameter(next + 1, charge)?;
-            insert.raw_bind_parameter(next + 2, retry_after_ns)?;
-            insert.raw_bind_parameter(next + 3, facts.batch_size)?;
+            for (at, count) in counts.iter().enumerate() {
+                insert.raw_bind_parameter(next + at, count)?;
+            }
+            for (at, amount) in amounts.iter().enumerate() {
+                insert.raw_bind_parameter(next + counts.len() + at, amount)?;
+            }
             next += NUMBERS_COUNT;
         }
         for (at, slot) in slots.iter().enumerate() {
@@ -86,7 +86,11 @@ fn named(slots: &[Slot<'_>; SLOTS]) -> usize {
 }
 
 fn statement(has_numbers: bool, slots: usize) -> String {
-    let (numbers, count) = if has_numbers { (NUMBERS, NUMBERS_COUNT) } else { ("", 0) };
+    let names = SpanFacts::COUNTS.iter().chain(&SpanFacts::AMOUNTS);
+    let (numbers, count) = match has_numbers {
+        true => (names.map(|name| format!(", {name}")).collect(), NUMBERS_COUNT),
+        false => (String::new(), 0),
+    };
     let names: String = (1..=slots).map(|slot| format!(", a{slot}")).collect();
     let values = vec!["?"; ALWAYS_COUNT + count + slots].join(", ");
     format!("INSERT INTO span_rows ({ALWAYS}{numbers}{names}) VALUES ({values}) ON CONFLICT DO NOTHING")

@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::LazyLock;
 
 use narrows_model::trace::{Span, SpanFacts};
 use rusqlite::{Connection, ToSql, params_from_iter};
@@ -25,43 +26,15 @@ const SHAPES_MAX: usize = 8 * LAYOUTS_MAX;
 /// Most bytes of keys in the cache.
 const KEY_BYTES_MAX: usize = 32 << 20;
 
-const INSERT_SHAPE: &str = "INSERT INTO span_shape_rows (trial, service, scope, name, kind, status, attributes, \
-     status_message, url, db_query, messaging_destination, request_name, \
-     http_status, server_port, db_sub_status, resend_count, \
-     http_method, http_route, db_system, db_namespace, db_operation, db_status, db_partition, server_address, error_type, \
-     rpc_system, rpc_service, rpc_method, rpc_status, messaging_system, messaging_operation, db_collection, \
-     peer_service, url_template, weight) \
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+/// Columns of a shape before its facts: see [`insert`].
+const ALWAYS: [&str; 8] = ["trial", "service", "scope", "name", "kind", "status", "attributes", "status_message"];
 
-/// Facts that are texts and stand in the shape as they are, in the order of [`INSERT_SHAPE`].
-fn texts_of(facts: &SpanFacts) -> [Option<&str>; 18] {
-    let texts = [
-        &facts.http_method,
-        &facts.http_route,
-        &facts.db_system,
-        &facts.db_namespace,
-        &facts.db_operation,
-        &facts.db_status,
-        &facts.db_partition,
-        &facts.server_address,
-        &facts.error_type,
-        &facts.rpc_system,
-        &facts.rpc_service,
-        &facts.rpc_method,
-        &facts.rpc_status,
-        &facts.messaging_system,
-        &facts.messaging_operation,
-        &facts.db_collection,
-        &facts.peer_service,
-        &facts.url_template,
-    ];
-    texts.map(Option::as_deref)
-}
-
-/// Facts that are numbers and stand in the shape, in the order of [`INSERT_SHAPE`].
-fn numbers_of(facts: &SpanFacts) -> [Option<u32>; 4] {
-    [facts.http_status.map(u32::from), facts.server_port.map(u32::from), facts.db_sub_status, facts.resend_count]
-}
+static INSERT_SHAPE: LazyLock<String> = LazyLock::new(|| {
+    let facts = [&SpanFacts::TEMPLATES[..], &["request_name"], &SpanFacts::CODES, &SpanFacts::TEXTS, &["weight"]];
+    let columns = [&ALWAYS[..], &facts.concat()].concat();
+    let values = vec!["?"; columns.len()].join(", ");
+    format!("INSERT INTO span_shape_rows ({}) VALUES ({values})", columns.join(", "))
+});
 
 /// A shape that is in the file.
 #[derive(Debug, Clone, Copy)]
@@ -266,13 +239,13 @@ fn push_rest(key: &mut Vec<u8>, trial: i64, span: &Span, weight: f64) {
     key.extend_from_slice(&weight.to_bits().to_le_bytes());
     key.push(status_number(span.status) as u8);
     push_text(key, &span.name);
-    for text in texts_of(facts) {
+    for text in facts.texts() {
         key.push(u8::from(text.is_some()));
         if let Some(text) = text {
             push_text(key, text);
         }
     }
-    for number in numbers_of(facts) {
+    for number in facts.codes() {
         key.push(u8::from(number.is_some()));
         key.extend_from_slice(&number.unwrap_or_default().to_le_bytes());
     }
@@ -305,12 +278,12 @@ fn insert(
     let request_name = RequestName::of(span.kind, &span.name, facts, &span.attributes).text();
     let mut columns: Vec<Option<i64>> = always.map(Some).into_iter().chain(templates).collect();
     columns.push(strings.optional(connection, request_name.as_deref())?);
-    columns.extend(numbers_of(facts).map(|number| number.map(i64::from)));
-    for text in texts_of(facts) {
+    columns.extend(facts.codes().map(|number| number.map(i64::from)));
+    for text in facts.texts() {
         columns.push(strings.optional(connection, text)?);
     }
     let columns = columns.iter().map(|column| column as &dyn ToSql).chain([&weight as &dyn ToSql]);
-    let id = connection.prepare_cached(INSERT_SHAPE)?.insert(params_from_iter(columns))?;
+    let id = connection.prepare_cached(&INSERT_SHAPE)?.insert(params_from_iter(columns))?;
     let counted = Counted::new(service, name, span);
     Ok(Shape { id, counted })
 }
