@@ -56,7 +56,7 @@ impl<'a> Side<'a> {
 }
 
 fn is_same_cause(one: &Finding, other: &Finding) -> bool {
-    (one.kind, &one.resource, &one.operation) == (other.kind, &other.resource, &other.operation)
+    (one.kind(), &one.resource, &one.operation) == (other.kind(), &other.resource, &other.operation)
 }
 
 /// What differs from `before` to `after`.
@@ -171,7 +171,7 @@ fn calls_differ(before: (&CallSummary, f64), after: (&CallSummary, f64), thresho
 }
 
 fn finding_diffs(before: &[&Finding], after: &[&Finding], thresholds: &Thresholds) -> Vec<FindingDiff> {
-    let key = |finding: &&Finding| (finding.kind, finding.resource.clone(), finding.operation.clone());
+    let key = |finding: &&Finding| (finding.kind(), finding.resource.clone(), finding.operation.clone());
     let has_changed = |old: &Finding, new: &Finding| {
         (new.cost_share - old.cost_share).abs() > thresholds.change_min * old.cost_share.max(new.cost_share)
     };
@@ -240,12 +240,12 @@ fn told(finding: &FindingDiff, words: &str) -> String {
     match (&finding.before, &finding.after) {
         (Some(before), Some(after)) => format!(
             "{} of {} costs {} instead of {}",
-            after.kind,
+            after.kind(),
             after.resource,
             units::percent(after.cost_share),
             units::percent(before.cost_share)
         ),
-        (Some(one), None) | (None, Some(one)) => format!("{} of {} {words}", one.kind, one.resource),
+        (Some(one), None) | (None, Some(one)) => format!("{} of {} {words}", one.kind(), one.resource),
         (None, None) => String::new(),
     }
 }
@@ -296,7 +296,11 @@ mod tests {
     use super::*;
 
     fn finding(detector: &str, cost_share: f64) -> Finding {
-        Finding { resource: "shop".into(), cost_share, ..Finding::new(detector.parse().unwrap(), 1) }
+        Finding {
+            resource: "shop".into(),
+            cost_share,
+            ..Finding::new(detector.parse::<narrows_model::finding::FindingKind>().unwrap(), 1)
+        }
     }
 
     /// Ten seconds of one operation, with so many calls a second.

@@ -54,6 +54,7 @@ use narrows_model::published::Notes;
 
 pub use compare::compare;
 use critical_path::breakdown;
+use detectors::words::put_into_words;
 pub use programs::knows_program;
 pub use reading::Reading;
 pub use sentence::sentence;
@@ -96,8 +97,8 @@ pub fn diagnose(trial: &TrialEvidence, thresholds: &Thresholds) -> Vec<Finding> 
 }
 
 fn findings(reading: &Reading<'_>) -> Vec<Finding> {
-    let findings = detectors::ALL.iter().flat_map(|detector| detector.detect(reading)).collect();
-    rank::ranked(findings, reading)
+    let findings = detectors::ALL.iter().flat_map(|detector| detector.detect(reading));
+    rank::ranked(findings.map(put_into_words).collect(), reading)
 }
 
 /// What limits the reading of a trial, in whole sentences; empty when nothing does.
@@ -107,7 +108,7 @@ pub fn caveats(trial: &TrialEvidence, thresholds: &Thresholds) -> Vec<String> {
 
 /// What one detector finds in a trial.
 pub fn detect(detector: &dyn Detector, trial: &TrialEvidence, thresholds: &Thresholds) -> Vec<Finding> {
-    Reading::with(trial, thresholds, |reading| detector.detect(reading))
+    Reading::with(trial, thresholds, |reading| detector.detect(reading).into_iter().map(put_into_words).collect())
 }
 
 /// Everything that is to be concluded from a run. `objectives` are the results for each trial, in order, `notes` what
@@ -132,7 +133,7 @@ pub fn conclude(
     let comparison = compare(&evidence, thresholds);
     let of_run = detectors::ALL.iter().flat_map(|detector| detector.detect_run(&evidence, &comparison, thresholds));
     for (at, finding) in of_run.collect::<Vec<_>>() {
-        rank::of_run::join(&mut found[at], finding, thresholds.narrow_place_share);
+        rank::of_run::join(&mut found[at], put_into_words(finding), thresholds.narrow_place_share);
     }
     let findings = found;
     let sentence = sentence(&evidence, &findings, &comparison, thresholds);

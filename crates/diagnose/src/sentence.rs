@@ -63,7 +63,7 @@ impl<'a> Story<'a> {
     fn distrust(&self) -> String {
         let is_invalid = |trial: &TrialEvidence| trial.trial.validity.verdict == Verdict::Invalid;
         let faults = |findings: &'a [Finding]| findings.iter().filter(|finding| finding.role == Role::Invalidates);
-        let is_unsteady = |finding: &Finding| finding.kind == FindingKind::NotSteady;
+        let is_unsteady = |finding: &Finding| finding.kind() == FindingKind::NotSteady;
         let (mut shaped, mut starved, mut unsteady) = (Vec::new(), Vec::new(), Vec::new());
         for (trial, findings) in self.trials() {
             let label = || trial.trial.label();
@@ -135,7 +135,9 @@ impl<'a> Story<'a> {
         let is_none = findings.peek().is_none();
         let is_harmless = |finding: &Finding| match finding.role {
             Role::Invalidates => false,
-            Role::LimitsReading => matches!(finding.kind, FindingKind::OfferedLoadLimited | FindingKind::UnequalRates),
+            Role::LimitsReading => {
+                matches!(finding.kind(), FindingKind::OfferedLoadLimited | FindingKind::UnequalRates)
+            }
             _ => true,
         };
         let text = match findings.all(is_harmless) {
@@ -161,7 +163,7 @@ impl<'a> Story<'a> {
         let mut limits: Vec<(&'a Finding, Vec<String>)> = Vec::new();
         for (trial, findings) in self.finished() {
             for finding in findings.iter().filter(|finding| finding.role == Role::LimitsReading) {
-                match limits.iter_mut().find(|(known, _)| known.kind == finding.kind) {
+                match limits.iter_mut().find(|(known, _)| known.kind() == finding.kind()) {
                     Some((_, labels)) if labels.last().is_some_and(|last| *last == trial.trial.label()) => {}
                     Some((_, labels)) => labels.push(trial.trial.label()),
                     None => limits.push((finding, vec![trial.trial.label()])),
@@ -169,7 +171,7 @@ impl<'a> Story<'a> {
             }
         }
         let told = |(finding, labels): (&Finding, Vec<String>)| {
-            let what = match finding.kind {
+            let what = match finding.kind() {
                 FindingKind::OfferedLoadLimited => CANNOT_GAIN,
                 FindingKind::UnequalRates => UNEQUAL,
                 _ => &finding.title,
@@ -204,7 +206,7 @@ impl<'a> Story<'a> {
     fn is_story(&self, narrow: usize) -> bool {
         let steps = &self.comparison.variants[narrow..];
         let causes: Vec<Option<FindingKind>> =
-            steps.iter().map(|variant| self.narrowest(&variant.variant).map(|finding| finding.kind)).collect();
+            steps.iter().map(|variant| self.narrowest(&variant.variant).map(|finding| finding.kind())).collect();
         let all_differ = causes.windows(2).all(|pair| pair[0] != pair[1]);
         let are_known = causes[..causes.len() - 1].iter().all(Option::is_some);
         (STORY_STEPS_MIN..=STORY_STEPS_MAX).contains(&steps.len()) && are_known && all_differ
@@ -423,7 +425,13 @@ mod tests {
 
     fn finding(detector: &str, role: Role) -> Finding {
         let title = format!("{detector} is seen");
-        Finding { title, role, cost_of: "of it".into(), cost_share: 0.5, ..Finding::new(detector.parse().unwrap(), 1) }
+        Finding {
+            title,
+            role,
+            cost_of: "of it".into(),
+            cost_share: 0.5,
+            ..Finding::new(detector.parse::<FindingKind>().unwrap(), 1)
+        }
     }
 
     #[test]

@@ -204,7 +204,7 @@ fn two_services_of_one_name_are_read_as_replicas() {
         .cpu("shop", 1, |_| 0.1)
         .traces((0..30).map(|number| server("shop", "GET /").at(0.0, 20.0).trace(number)));
     let outcome = concluded(vec![two.build()]);
-    assert_eq!(outcome.findings[0][0].kind.id(), "cpu-saturation");
+    assert_eq!(outcome.findings[0][0].kind().id(), "cpu-saturation");
     assert_sound(&outcome);
 }
 

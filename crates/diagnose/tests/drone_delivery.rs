@@ -185,7 +185,7 @@ fn outcome() -> Outcome {
 
 #[test]
 fn each_variant_is_narrow_in_its_own_place() {
-    let names = |at: usize| found(at).into_iter().map(|finding| finding.kind.id()).collect::<Vec<_>>();
+    let names = |at: usize| found(at).into_iter().map(|finding| finding.kind().id()).collect::<Vec<_>>();
     assert_eq!(names(0), ["throttling", "serial-fan-out", "cross-partition-query"]);
     assert_eq!(names(1), ["serial-fan-out", "cross-partition-query"]);
     assert_eq!(names(2), ["cross-partition-query"]);

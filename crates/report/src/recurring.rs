@@ -114,7 +114,7 @@ pub(crate) fn effect(finding: &Finding) -> (String, String) {
 /// the evidence its first line counts, which is the query in its general form.
 fn subject(finding: &Finding) -> (FindingKind, &str, Option<&str>, Option<&str>) {
     let evidence = finding.evidence_text.as_deref().and_then(|text| text.lines().next());
-    (finding.kind, &finding.resource, finding.operation.as_deref(), evidence)
+    (finding.kind(), &finding.resource, finding.operation.as_deref(), evidence)
 }
 
 #[cfg(test)]

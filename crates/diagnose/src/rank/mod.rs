@@ -58,9 +58,9 @@ pub(crate) fn ranked(mut findings: Vec<Finding>, reading: &Reading<'_>) -> Vec<F
 
 fn role(finding: &Finding, least: f64) -> Role {
     match finding.confidence {
-        Confidence::High if INVALIDATING.contains(&finding.kind) => Role::Invalidates,
-        _ if LIMITING.contains(&finding.kind) => Role::LimitsReading,
-        _ if COSTLY.contains(&finding.kind) || finding.cost_share < least => Role::CostsMore,
+        Confidence::High if INVALIDATING.contains(&finding.kind()) => Role::Invalidates,
+        _ if LIMITING.contains(&finding.kind()) => Role::LimitsReading,
+        _ if COSTLY.contains(&finding.kind()) || finding.cost_share < least => Role::CostsMore,
         _ => Role::InTheWay,
     }
 }
@@ -70,14 +70,14 @@ fn role(finding: &Finding, least: f64) -> Role {
 /// with the load, throughput that falls in that service says the same.
 fn drop_explained_gaps(findings: &mut Vec<Finding>) {
     let explains = |other: &Finding, gap: &Finding| {
-        let is_full = matches!(other.kind, CpuSaturation | DatabaseSaturation);
-        let is_of_system = !other.role.is_about_experiment() && !UNEXPLAINING.contains(&other.kind);
-        let is_same_growth = other.kind == RetrogradeThroughput && gap.period.is_some();
+        let is_full = matches!(other.kind(), CpuSaturation | DatabaseSaturation);
+        let is_of_system = !other.role.is_about_experiment() && !UNEXPLAINING.contains(&other.kind());
+        let is_same_growth = other.kind() == RetrogradeThroughput && gap.period.is_some();
         let is_there = [gap.resource.as_str(), HOST].contains(&&*other.resource);
         let is_same_operation = other.operation.is_some() && other.operation == gap.operation;
         is_of_system && (is_same_operation || is_there && (is_full || is_same_growth))
     };
-    let is_gap = |finding: &Finding| finding.kind == InstrumentationGap;
+    let is_gap = |finding: &Finding| finding.kind() == InstrumentationGap;
     let is_hidden: Vec<bool> =
         findings.iter().map(|gap| is_gap(gap) && findings.iter().any(|other| explains(other, gap))).collect();
     let mut hidden = is_hidden.into_iter();
@@ -87,9 +87,9 @@ fn drop_explained_gaps(findings: &mut Vec<Finding>) {
 /// Where the load has too few clients, a replica that is hot because there are few keys is the same finding with less certainty.
 fn drop_doubled_artefacts(findings: &mut Vec<Finding>) {
     let uneven: Vec<String> =
-        findings.iter().filter(|one| one.kind == FewClients).map(|one| one.resource.clone()).collect();
+        findings.iter().filter(|one| one.kind() == FewClients).map(|one| one.resource.clone()).collect();
     let is_double = |finding: &Finding| {
-        let is_unsure = finding.kind == HotPartition && finding.confidence == Confidence::Low;
+        let is_unsure = finding.kind() == HotPartition && finding.confidence == Confidence::Low;
         is_unsure && uneven.contains(&finding.resource)
     };
     findings.retain(|finding| !is_double(finding));
@@ -97,10 +97,10 @@ fn drop_doubled_artefacts(findings: &mut Vec<Finding>) {
 
 /// A window that held an outage is not steady because of that, which says more.
 fn drop_explained_unrest(findings: &mut Vec<Finding>) {
-    let outages: Vec<Finding> = findings.iter().filter(|one| one.kind == Outage).cloned().collect();
+    let outages: Vec<Finding> = findings.iter().filter(|one| one.kind() == Outage).cloned().collect();
     findings.retain(|one| {
         let is_held = outages.iter().any(|outage| bonds::are_at_one_time(outage, one));
-        one.kind != NotSteady || !is_held
+        one.kind() != NotSteady || !is_held
     });
 }
 
@@ -124,7 +124,7 @@ fn absorbed(findings: Vec<Finding>, bonds: &Bonds<'_, '_>) -> Vec<Finding> {
     for then in 0..findings.len() {
         causes[then] = cause_of(&findings, then, bonds).filter(|(first, _)| origin(&causes, *first) != then);
     }
-    let titles: Vec<(FindingKind, String)> = findings.iter().map(|f| (f.kind, f.title.clone())).collect();
+    let titles: Vec<(FindingKind, String)> = findings.iter().map(|f| (f.kind(), f.title.clone())).collect();
     let origins: Vec<usize> = (0..findings.len()).map(|at| origin(&causes, at)).collect();
     let mut slots: Vec<Option<Finding>> = findings.into_iter().map(Some).collect();
     for at in 0..slots.len() {
@@ -153,9 +153,9 @@ fn cause_of(findings: &[Finding], then: usize, bonds: &Bonds<'_, '_>) -> Option<
     let effect = &findings[then];
     let is_sure_enough = |cause: &Finding| cause.confidence > Confidence::Low || effect.confidence == Confidence::Low;
     let is_cause = |rule: &Rule, cause: &Finding| {
-        rule.first.contains(&cause.kind) && is_sure_enough(cause) && bonds.tie(rule.ties, cause, effect)
+        rule.first.contains(&cause.kind()) && is_sure_enough(cause) && bonds.tie(rule.ties, cause, effect)
     };
-    let rules = CAUSES.iter().filter(|rule| rule.then.contains(&effect.kind));
+    let rules = CAUSES.iter().filter(|rule| rule.then.contains(&effect.kind()));
     rules.into_iter().find_map(|rule| {
         let first = (0..findings.len()).find(|at| *at != then && is_cause(rule, &findings[*at]))?;
         Some((first, rule.why))
@@ -167,8 +167,8 @@ fn put_first(rule: &Rule, findings: &mut Vec<Finding>, bonds: &Bonds<'_, '_>) {
     let mut at = 0;
     while at < findings.len() {
         let waiting = &findings[at];
-        let is_first = |other: &Finding| rule.first.contains(&other.kind) && bonds.tie(rule.ties, other, waiting);
-        let before = findings.iter().position(is_first).filter(|_| rule.then.contains(&waiting.kind));
+        let is_first = |other: &Finding| rule.first.contains(&other.kind()) && bonds.tie(rule.ties, other, waiting);
+        let before = findings.iter().position(is_first).filter(|_| rule.then.contains(&waiting.kind()));
         if let Some(before) = before {
             let reason = format!("{}{}.", rule.why, findings[before].title);
             findings[at].reasons.push(reason);

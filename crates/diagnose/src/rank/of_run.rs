@@ -11,9 +11,9 @@ use super::{COSTLY, mark_narrow_place};
 /// Adds a finding of the run to those of its trial, which are ranked. `least` is the cost below which nothing is narrow.
 pub(crate) fn join(findings: &mut Vec<Finding>, finding: Finding, least: f64) {
     let is_refused =
-        |known: &Finding| finding.kind == FindingKind::UnequalRates && known.kind == FindingKind::SidecarCost;
-    findings.retain(|known| known.kind != finding.kind && !is_refused(known));
-    let is_costly = COSTLY.contains(&finding.kind);
+        |known: &Finding| finding.kind() == FindingKind::UnequalRates && known.kind() == FindingKind::SidecarCost;
+    findings.retain(|known| known.kind() != finding.kind() && !is_refused(known));
+    let is_costly = COSTLY.contains(&finding.kind());
     let role = if is_costly { Role::CostsMore } else { Role::LimitsReading };
     let finding = Finding { role, ..finding };
     let is_later =
@@ -37,7 +37,7 @@ mod tests {
     }
 
     fn told(findings: &[Finding]) -> Vec<(FindingKind, Role)> {
-        findings.iter().map(|finding| (finding.kind, finding.role)).collect()
+        findings.iter().map(|finding| (finding.kind(), finding.role)).collect()
     }
 
     #[test]

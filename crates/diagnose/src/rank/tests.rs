@@ -35,8 +35,11 @@ fn found(trial: TrialBuilder) -> Vec<(String, String, Vec<String>)> {
 }
 
 fn of(findings: &[Finding]) -> Vec<(String, String, Vec<String>)> {
-    let effects = |finding: &Finding| finding.effects.iter().map(|effect| effect.kind.id().to_owned()).collect();
-    findings.iter().map(|finding| (finding.kind.id().to_owned(), finding.resource.clone(), effects(finding))).collect()
+    let effects = |finding: &Finding| finding.effects.iter().map(|effect| effect.kind().id().to_owned()).collect();
+    findings
+        .iter()
+        .map(|finding| (finding.kind().id().to_owned(), finding.resource.clone(), effects(finding)))
+        .collect()
 }
 
 fn row(detector: &str, resource: &str, effects: &[&str]) -> (String, String, Vec<String>) {
@@ -71,7 +74,7 @@ fn finding((detector, resource, cost_share): Given) -> Finding {
         operation: (!["cpu-saturation", "retrograde-throughput"].contains(&detector)).then(|| "GET /".into()),
         cost_share,
         confidence: Confidence::Medium,
-        ..Finding::new(detector.parse().unwrap(), 1)
+        ..Finding::new(detector.parse::<FindingKind>().unwrap(), 1)
     }
 }
 
@@ -142,11 +145,11 @@ fn causes_absorb_what_is_tied_to_them() {
 fn check(cases: &[(&[Given], &[&str])]) {
     for (given, expected) in cases {
         let told = rank_of(given).into_iter().map(|finding| {
-            let effects: Vec<&str> = finding.effects.iter().map(|effect| effect.kind.id()).collect();
+            let effects: Vec<&str> = finding.effects.iter().map(|effect| effect.kind().id()).collect();
             if effects.is_empty() {
-                finding.kind.id().to_owned()
+                finding.kind().id().to_owned()
             } else {
-                format!("{} < {}", finding.kind, effects.join(" "))
+                format!("{} < {}", finding.kind(), effects.join(" "))
             }
         });
         assert_eq!(told.collect::<Vec<_>>(), *expected, "{given:?}");
@@ -248,7 +251,7 @@ fn an_invalid_trial_says_so_first_and_a_busy_generator_last() {
 
 /// The detector of the narrow place.
 fn narrow(given: Vec<Finding>) -> Option<String> {
-    narrow_place(&rank(given, &system().build())).map(|finding| finding.kind.id().to_owned())
+    narrow_place(&rank(given, &system().build())).map(|finding| finding.kind().id().to_owned())
 }
 
 #[test]

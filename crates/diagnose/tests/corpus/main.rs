@@ -2,7 +2,7 @@
 //!
 //! Each file of `corpus/` says what a system does, what evidence it leaves, and what a good diagnosis finds in it. The
 //! cases are written from how such systems behave, not from how the detectors work. `NARROWS_CASE=name` prints one in
-//! full. Format and rules: `docs/reference/corpus.md`.
+//! full; `NARROWS_FINDINGS=folder` writes the findings of each there, to compare two versions. Format and rules: `docs/reference/corpus.md`.
 
 mod case;
 mod evidence;
@@ -94,6 +94,10 @@ fn verdict_of(case: &Case) -> Result<(Verdict, String), String> {
     }
     let caveats = caveats(&trial, &Thresholds::default());
     let _ = writeln!(text, "{findings:#?}\n{caveats:#?}");
+    if let Some(folder) = std::env::var_os("NARROWS_FINDINGS") {
+        let json = serde_json::to_string_pretty(&findings).map_err(|error| error.to_string())?;
+        std::fs::write(Path::new(&folder).join(&case.case).with_extension("json"), json).map_err(|e| e.to_string())?;
+    }
     Ok((score::judge(case, &findings)?, text))
 }
 

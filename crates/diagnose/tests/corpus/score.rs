@@ -64,7 +64,7 @@ impl Expected {
     fn is(&self, finding: &Finding, cause: Option<&str>) -> bool {
         let is_there = |resource: &String| finding.resource.contains(resource.as_str());
         let is_operation = |expected: &String| finding.operation.as_ref().is_some_and(|found| found.contains(expected));
-        finding.kind.id() == self.detector
+        finding.kind().id() == self.detector
             && (self.resources.is_empty() || self.resources.iter().any(is_there))
             && self.operation.as_ref().is_none_or(is_operation)
             && self.under.as_ref().is_none_or(|under| Some(under.as_str()) == cause)
@@ -101,7 +101,7 @@ pub(crate) fn judge(case: &Case, findings: &[Finding]) -> Result<Verdict, String
     for (finding, cause) in &all {
         verdict.found.push(told(finding, *cause));
         if !expected.iter().chain(&allowed).any(|one| one.is(finding, *cause)) {
-            verdict.false_alarms.push(finding.kind.id().to_owned());
+            verdict.false_alarms.push(finding.kind().id().to_owned());
         }
     }
     verdict.expected = expected.iter().map(ToString::to_string).collect();
@@ -115,7 +115,7 @@ pub(crate) fn judge(case: &Case, findings: &[Finding]) -> Result<Verdict, String
 fn flattened(findings: &[Finding]) -> Vec<(&Finding, Option<&str>)> {
     let with_effects = |cause| {
         let finding: &Finding = cause;
-        let effects = finding.effects.iter().map(|effect| (effect, Some(finding.kind.id())));
+        let effects = finding.effects.iter().map(|effect| (effect, Some(finding.kind().id())));
         std::iter::once((finding, None)).chain(effects)
     };
     findings.iter().flat_map(with_effects).collect()
@@ -141,7 +141,7 @@ fn known(detector: &str) -> Result<(), String> {
 fn told(finding: &Finding, cause: Option<&str>) -> String {
     let operation = finding.operation.as_ref().map_or(String::new(), |operation| format!(" on {operation}"));
     let under = cause.map_or(String::new(), |cause| format!(" under {cause}"));
-    format!("{} at {}{operation}{under}", finding.kind, finding.resource)
+    format!("{} at {}{operation}{under}", finding.kind(), finding.resource)
 }
 
 impl fmt::Display for Expected {

@@ -1,13 +1,15 @@
-//! The kinds of findings: one for each detector.
+//! The kinds of findings: one for each detector, with the evidence of each.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Declares the kinds with the id of each, which is the only list of them.
+use super::evidence;
+
+/// Declares the kinds, the id of each and the file of its evidence, which is the only list of them.
 macro_rules! kinds {
-    ($($(#[$doc:meta])* $kind:ident => $id:literal,)*) => {
+    ($($(#[$doc:meta])* $kind:ident => $id:literal, $file:ident;)*) => {
         /// Which cause or limit a finding names. Its id is also that of its detector and of its page.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         pub enum FindingKind {
@@ -25,56 +27,88 @@ macro_rules! kinds {
                 }
             }
         }
+
+        /// What a finding rests on, by its kind.
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+        #[serde(tag = "detector", content = "evidence")]
+        pub enum Evidence {
+            $($(#[$doc])* #[serde(rename = $id)] $kind(evidence::$file::$kind),)*
+        }
+
+        impl Evidence {
+            /// The cause or limit that it is evidence of.
+            pub fn kind(&self) -> FindingKind {
+                match self {
+                    $(Evidence::$kind(_) => FindingKind::$kind,)*
+                }
+            }
+
+        }
+
+        /// Evidence of this kind without data, for tests.
+        impl From<FindingKind> for Evidence {
+            fn from(kind: FindingKind) -> Self {
+                match kind {
+                    $(FindingKind::$kind => Evidence::$kind(evidence::$file::$kind::default()),)*
+                }
+            }
+        }
+
+        $(impl From<evidence::$file::$kind> for Evidence {
+            fn from(evidence: evidence::$file::$kind) -> Self {
+                Evidence::$kind(evidence)
+            }
+        })*
     };
 }
 
 kinds! {
     /// A request calls another service once for each item of an earlier response.
-    ChattyHttp => "chatty-http",
+    ChattyHttp => "chatty-http", chatty_http;
     /// Database transactions conflict; one of them fails or is repeated.
-    ConflictRetry => "conflict-retry",
+    ConflictRetry => "conflict-retry", conflict_retry;
     /// A service uses all the CPU it may or can use.
-    CpuSaturation => "cpu-saturation",
+    CpuSaturation => "cpu-saturation", cpu_saturation;
     /// A query goes to every partition of a store, and most have no rows for it.
-    CrossPartitionQuery => "cross-partition-query",
+    CrossPartitionQuery => "cross-partition-query", cross_partition_query;
     /// A database has no capacity left, so every query waits for others.
-    DatabaseSaturation => "database-saturation",
+    DatabaseSaturation => "database-saturation", database_saturation;
     /// The load has too few clients for a hash of them to spread requests evenly.
-    FewClients => "few-clients",
+    FewClients => "few-clients", few_clients;
     /// The load generator, not the system, determined the figures.
-    GeneratorLimited => "generator-limited",
+    GeneratorLimited => "generator-limited", generator_limited;
     /// One of several equal partitions or replicas gets more than its share and is the slowest for it.
-    HotPartition => "hot-partition",
+    HotPartition => "hot-partition", hot_partition;
     /// Most of an operation's time is unexplained, because a callee sends no spans.
-    InstrumentationGap => "instrumentation-gap",
+    InstrumentationGap => "instrumentation-gap", instrumentation_gap;
     /// A request queries the database once for each row of an earlier result.
-    NPlusOne => "n-plus-one",
+    NPlusOne => "n-plus-one", n_plus_one;
     /// A window that is called steady is not, so its mean depends on when it is taken.
-    NotSteady => "not-steady",
+    NotSteady => "not-steady", not_steady;
     /// The load asks too little to show what the system can carry.
-    OfferedLoadLimited => "offered-load-limited",
+    OfferedLoadLimited => "offered-load-limited", offered_load_limited;
     /// A replica was down during the load.
-    Outage => "outage",
+    Outage => "outage", outage;
     /// Requests wait for a connection from a pool.
-    PoolWait => "pool-wait",
+    PoolWait => "pool-wait", pool_wait;
     /// A partition of a store spends nearly all of its provisioned throughput.
-    ProvisionedRate => "provisioned-rate",
+    ProvisionedRate => "provisioned-rate", provisioned_rate;
     /// More load, less throughput.
-    RetrogradeThroughput => "retrograde-throughput",
+    RetrogradeThroughput => "retrograde-throughput", retrograde_throughput;
     /// Failing calls are repeated and add load to a system that already cannot respond.
-    RetryStorm => "retry-storm",
+    RetryStorm => "retry-storm", retry_storm;
     /// A request makes independent calls one after another.
-    SerialFanOut => "serial-fan-out",
+    SerialFanOut => "serial-fan-out", serial_fan_out;
     /// What proxies beside the services cost in CPU and time.
-    SidecarCost => "sidecar-cost",
+    SidecarCost => "sidecar-cost", sidecar_cost;
     /// A request waits for one query that is slow by itself.
-    SlowQuery => "slow-query",
+    SlowQuery => "slow-query", slow_query;
     /// One of several parallel branches is nearly always the last.
-    StragglerBranch => "straggler-branch",
+    StragglerBranch => "straggler-branch", straggler_branch;
     /// A store rejects calls beyond its provisioned throughput, and they are retried.
-    Throttling => "throttling",
+    Throttling => "throttling", throttling;
     /// Two variants completed different rates, so their CPU and latency cannot be compared.
-    UnequalRates => "unequal-rates",
+    UnequalRates => "unequal-rates", unequal_rates;
 }
 
 impl fmt::Display for FindingKind {

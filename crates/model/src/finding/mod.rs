@@ -1,17 +1,20 @@
 //! What a detector reports.
 
+mod caveat;
+pub mod evidence;
 mod kind;
 
 use serde::{Deserialize, Serialize};
 
-pub use kind::{FindingKind, UnknownKind};
+pub use caveat::Caveat;
+pub use kind::{Evidence, FindingKind, UnknownKind};
 
 /// One named cause, with everything needed to believe it, doubt it and act on it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
-    /// The cause or limit it names; in files the id of its detector.
-    #[serde(rename = "detector")]
-    pub kind: FindingKind,
+    /// What it rests on, as data. Its kind is the cause or limit that the finding names, in files the id of its detector.
+    #[serde(flatten)]
+    pub evidence: Evidence,
     /// The detector's version; it rises when the rule changes.
     pub version: u32,
     /// What is narrow or wrong, in one line without a full stop.
@@ -41,7 +44,8 @@ pub struct Finding {
     /// What to change, in words an engineer can act on.
     pub advice: String,
     /// What limits the reading.
-    pub caveats: Vec<String>,
+    #[serde(serialize_with = "caveat::with_text")]
+    pub caveats: Vec<Caveat>,
     /// The part of the trial that it was seen in; none when it holds for all of it.
     #[serde(default)]
     pub period: Option<Period>,
@@ -54,10 +58,15 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// A finding without words or figures yet, from this version of its detector's rule.
-    pub fn new(kind: FindingKind, version: u32) -> Self {
+    /// The cause or limit it names.
+    pub fn kind(&self) -> FindingKind {
+        self.evidence.kind()
+    }
+
+    /// A finding without a place, a cost or words yet, from this version of its detector's rule.
+    pub fn new(evidence: impl Into<Evidence>, version: u32) -> Self {
         Self {
-            kind,
+            evidence: evidence.into(),
             version,
             title: String::new(),
             resource: String::new(),

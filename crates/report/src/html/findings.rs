@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use narrows_model::comparison::Outcome;
-use narrows_model::finding::{Confidence, Exemplar, Finding, Role};
+use narrows_model::finding::{Caveat, Confidence, Exemplar, Finding, Role};
 use narrows_model::units;
 
 use super::escape::{Esc, cut};
@@ -65,7 +65,7 @@ fn card(variant: &VariantFindings<'_>, recurring: &Recurring<'_>, traces_shown: 
         units::percent(finding.cost_share),
         Esc(&finding.cost_of),
         confidence(finding.confidence),
-        Esc(finding.kind.id()),
+        Esc(finding.kind().id()),
         evidence(finding),
         numbers(finding),
         Esc(&finding.advice),
@@ -159,7 +159,7 @@ fn doubts(finding: &Finding) -> String {
         list("Why it is believed", &finding.reasons),
         list("Ruled out", &finding.ruled_out),
         list("It would be wrong if this were seen", &wrong),
-        list("Keep in mind", &finding.caveats),
+        list("Keep in mind", &finding.caveats.iter().map(Caveat::to_string).collect::<Vec<_>>()),
     ]
     .concat();
     format!("<div class=\"doubts\">{body}</div>")

@@ -118,7 +118,7 @@ fn one(finding: &FindingDiff, paint: Paint, width: usize) -> String {
         (Some(before), Some(after)) => format!("{before} → {after} {}", told.cost_of),
         (before, after) => format!("{} {}", before.or(after).unwrap_or_default(), told.cost_of),
     };
-    let text = format!("{}: {} ({cost})", told.kind, told.title);
+    let text = format!("{}: {} ({cost})", told.kind(), told.title);
     hanging("~ changed ", &mark, &clean(&text), 0, width)
 }
 
@@ -158,7 +158,7 @@ mod tests {
             title: "GET /orders fetches rows one at a time".into(),
             cost_share,
             cost_of: "of the latency of GET /orders".into(),
-            ..Finding::new(detector.parse().unwrap(), 1)
+            ..Finding::new(detector.parse::<narrows_model::finding::FindingKind>().unwrap(), 1)
         };
         let finding = |fate, before, after| FindingDiff { fate, before, after };
         Diff {

@@ -153,7 +153,7 @@ fn closing(finding: &Finding, paint: Paint, width: usize) -> String {
     if !finding.falsified_by.is_empty() {
         said("wrong if", &finding.falsified_by);
     }
-    finding.caveats.iter().for_each(|text| said("caveat", text));
+    finding.caveats.iter().for_each(|caveat| said("caveat", &caveat.to_string()));
     out += &effects(finding, Detail::Whole, paint, width);
     out + &hanging("try", &paint.green("try"), &finding.advice, INDENT, width)
 }

@@ -245,10 +245,11 @@ fn insert_sample(
     ])
 }
 
-/// The finding as JSON. JSON has no word for a number that is not finite, and would not read back.
+/// The finding as JSON. JSON has no word for a number that is not finite, so such a finding would not read back.
 fn body_of(finding: &Finding) -> Result<String> {
-    let is_finite = finding.cost_share.is_finite() && finding.numbers.iter().all(|figure| figure.value.is_finite());
-    is_finite.then(|| json(finding)).ok_or_else(|| Error::NotFinite(format!("finding {}", finding.kind)))
+    let body = json(finding);
+    let reads_back = serde_json::from_str::<Finding>(&body).is_ok_and(|read| read == *finding);
+    if reads_back { Ok(body) } else { Err(Error::NotFinite(format!("finding {}", finding.kind()))) }
 }
 
 fn replace_findings(
@@ -266,7 +267,7 @@ fn replace_findings(
         insert.execute(params![
             trial,
             rank,
-            finding.kind.id(),
+            finding.kind().id(),
             finding.version,
             finding.title,
             finding.resource,

@@ -273,7 +273,7 @@ fn finding(detector: &str) -> Finding {
         falsified_by: "no 429".into(),
         advice: "provision more".into(),
         caveats: vec![],
-        ..Finding::new(detector.parse().unwrap(), 1)
+        ..Finding::new(detector.parse::<narrows_model::finding::FindingKind>().unwrap(), 1)
     }
 }
 

@@ -1,0 +1,283 @@
+//! `few-clients`: replicas that are asked unevenly because the load has so few clients that a hash of them cannot do better.
+//!
+//! A finding on the experiment: a balancer that keeps a client at its replica, by its address or by a cookie, spreads
+//! clients and not requests. With a handful of clients some replicas get several of them and some none, and the real
+//! load, which has thousands, does nothing of the kind.
+//!
+//! Three sources say how many clients there are, in this order: addresses that the replicas' own spans name, addresses
+//! that the load is told to use, and its users. An address that is seen at several replicas is not what the balancer goes
+//! by. Where addresses are only told, or only users are known, the shares of the replicas must be what so few clients
+//! make: each about a whole number of clients' part. That is why weights that are set on purpose, a replica that is slow
+//! and one that only stands by are not taken for it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use narrows_model::finding::{Confidence, Figure, Finding, FindingKind};
+use narrows_model::run::WindowKind;
+use narrows_model::units;
+
+use crate::Detector;
+use crate::places::{Group, Kind, Visit, groups};
+use crate::reading::Reading;
+use crate::skew::{Skew, expected_ratio};
+use crate::words::{EXEMPLARS_MAX, exemplar};
+
+/// See the module.
+#[derive(Debug)]
+pub struct FewClients;
+
+/// In each half of the trial the fullest must have this share of the ratio that all of it must show.
+const HALF_RATIO_SHARE: f64 = 0.8;
+/// Share of the requests that must name their client.
+const NAMED_SHARE: f64 = 0.9;
+/// Share of a client's requests that must go to one replica.
+const STICKY_SHARE: f64 = 0.95;
+/// Replicas from which a single client that only one of them serves is worth saying: of two, one may stand by.
+const REPLICAS_OF_ONE_CLIENT: usize = 3;
+
+impl Detector for FewClients {
+    fn kind(&self) -> FindingKind {
+        FindingKind::FewClients
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
+        let groups = groups(reading);
+        let of_replicas = groups.iter().filter(|((kind, _), _)| *kind == Kind::Replica);
+        of_replicas
+            .filter_map(|((_, service), group)| Case::of(reading, service, group))
+            .map(|c| c.finding(self))
+            .collect()
+    }
+}
+
+/// Who the clients are, and how many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Clients {
+    /// Addresses that the replicas saw, each at one replica only.
+    Seen(usize),
+    /// Addresses that the load is told to use.
+    Told(usize),
+    /// Users of the load.
+    Users(usize),
+}
+
+impl Clients {
+    fn count(self) -> usize {
+        match self {
+            Clients::Seen(count) | Clients::Told(count) | Clients::Users(count) => count,
+        }
+    }
+
+    fn words(self) -> String {
+        let (word, words) = match self {
+            Clients::Seen(_) | Clients::Told(_) => ("address", "addresses"),
+            Clients::Users(_) => ("user", "users"),
+        };
+        format!("{} {}", units::count(self.count() as u64), if self.count() == 1 { word } else { words })
+    }
+}
+
+/// A service whose replicas are asked unevenly.
+struct Case<'a> {
+    service: &'a str,
+    group: &'a Group<'a>,
+    /// Requests at each replica, each as often as its trace stands for.
+    shares: BTreeMap<&'a str, f64>,
+    requests: usize,
+    skew: Skew,
+    clients: Clients,
+}
+
+impl<'a> Case<'a> {
+    fn of(reading: &Reading<'_>, service: &'a str, group: &'a Group<'a>) -> Option<Self> {
+        let thresholds = reading.thresholds;
+        let counts: Vec<f64> = group.places.values().map(|visits| visits.len() as f64).collect();
+        let requests = group.places.values().map(Vec::len).sum();
+        let skew = Skew::of(&counts)?;
+        let hot = group.places.keys().nth(skew.hot)?;
+        let is_lasting = group.is_lasting(hot, HALF_RATIO_SHARE * thresholds.few_clients_ratio);
+        let is_uneven = skew.ratio >= thresholds.few_clients_ratio && skew.is_significant && is_lasting;
+        if !is_uneven || requests < thresholds.few_clients_requests {
+            return None;
+        }
+        let shares = shares_of(group);
+        let clients = clients(reading, group, &shares)?;
+        Some(Self { service, group, shares, requests, skew, clients })
+    }
+
+    fn visits(&self) -> impl Iterator<Item = &Visit<'a>> {
+        self.group.places.values().nth(self.skew.hot).into_iter().flatten()
+    }
+
+    fn idle(&self) -> usize {
+        self.shares.values().filter(|share| **share == 0.0).count()
+    }
+
+    fn finding(&self, detector: &FewClients) -> Finding {
+        let (service, replicas) = (self.service, self.shares.len());
+        let hot = self.shares.keys().nth(self.skew.hot).copied().unwrap_or_default();
+        let words = self.clients.words();
+        Finding {
+            title: format!(
+                "the load has {words} for {replicas} replicas of {service}, so replica {hot} gets {} of its requests",
+                units::percent(self.skew.share)
+            ),
+            resource: service.into(),
+            cost_share: (1.0 - 1.0 / self.skew.ratio).clamp(0.0, 1.0),
+            cost_of: format!("of the combined capacity of all replicas of {service}, when replica {hot} is full"),
+            confidence: self.confidence(),
+            reasons: self.reasons(),
+            numbers: self.numbers(),
+            exemplars: self.visits().take(EXEMPLARS_MAX).map(|visit| exemplar(visit.trace, [visit.span])).collect(),
+            ruled_out: self.ruled_out(),
+            falsified_by: format!("With ten or more clients per replica, replica {hot} still gets as large a share."),
+            advice: format!(
+                "Let the load come from as many clients as the real one, {} at least: more users with sessions of their own, \
+                 or more source addresses (`client_addresses`). Until then, what one replica of {service} does is no sign of \
+                 what the balancer or the service can do.",
+                units::count(10 * replicas as u64)
+            ),
+            caveats: self.caveats().into_iter().map(Into::into).collect(),
+            ..detector.finding()
+        }
+    }
+
+    fn confidence(&self) -> Confidence {
+        match self.clients {
+            Clients::Seen(_) => Confidence::High,
+            _ if self.clients.count() == 1 => Confidence::Low,
+            _ => Confidence::Medium,
+        }
+    }
+
+    fn reasons(&self) -> Vec<String> {
+        let replicas = self.shares.len();
+        let told: Vec<String> =
+            self.shares.iter().map(|(replica, share)| format!("{replica}: {}", units::percent(*share))).collect();
+        let how = match self.clients {
+            Clients::Seen(_) => "each address is seen at only one replica",
+            _ => "the shares are those of whole clients",
+        };
+        vec![
+            format!(
+                "Requests by replica: {}; an even share is {}.",
+                told.join(", "),
+                units::percent(1.0 / replicas as f64)
+            ),
+            format!(
+                "The load has {}, and {how}; a hash of that few gives the fullest about {} times the mean.",
+                self.clients.words(),
+                units::number(expected_ratio(self.clients.count(), replicas))
+            ),
+        ]
+    }
+
+    fn numbers(&self) -> Vec<Figure> {
+        vec![
+            Figure::new("clients", self.clients.count() as f64, ""),
+            Figure::new("replicas", self.shares.len() as f64, ""),
+            Figure::new("replicas without a request", self.idle() as f64, ""),
+            Figure::new("share of the fullest", self.skew.share * 100.0, "%"),
+            Figure::new("fullest over the mean", self.skew.ratio, ""),
+            Figure::new("requests looked at", self.requests as f64, ""),
+        ]
+    }
+
+    fn ruled_out(&self) -> Vec<String> {
+        vec![
+            "Chance among few requests: Pearson's chi-square is beyond its 99.9 % point.".into(),
+            "A burst or a replica that started later: both halves of the trial show it.".into(),
+        ]
+    }
+
+    fn caveats(&self) -> Vec<String> {
+        match self.clients {
+            Clients::Seen(_) => Vec::new(),
+            _ if self.clients.count() == 1 => {
+                vec!["One active replica with intentional standbys looks the same.".into()]
+            }
+            _ => vec!["No span names its client: the shares suggest that the balancer routes by client.".into()],
+        }
+    }
+}
+
+/// The part of all requests that each replica answered.
+fn shares_of<'a>(group: &'a Group<'a>) -> BTreeMap<&'a str, f64> {
+    // From 0, as the sum of none is -0.
+    let weight = |visits: &[Visit<'_>]| visits.iter().fold(0.0, |sum, visit| sum + visit.weight);
+    let sum: f64 = group.places.values().map(|visits| weight(visits)).sum();
+    let share = |visits: &[Visit<'_>]| if sum > 0.0 { weight(visits) / sum } else { 0.0 };
+    group.places.iter().map(|(replica, visits)| (replica.as_str(), share(visits))).collect()
+}
+
+/// The few clients that make shares such as these; none where there are many, or where they do not explain them.
+fn clients(reading: &Reading<'_>, group: &Group<'_>, shares: &BTreeMap<&str, f64>) -> Option<Clients> {
+    let replicas = shares.len();
+    let least = |count: usize| count > 0 && (count as f64) < reading.thresholds.few_clients_each * replicas as f64;
+    let tolerance = reading.thresholds.few_clients_part;
+    let fits = |count: usize| least(count) && is_of_whole_clients(shares, count, tolerance);
+    let users = || users(reading).filter(|users| fits(*users)).map(Clients::Users);
+    match seen(group) {
+        Seen::Sticky(count) if count > 1 => return Some(Clients::Seen(count)).filter(|_| least(count)),
+        // One address may be a proxy's own.
+        Seen::Sticky(count) => return users().or_else(|| Some(Clients::Told(count)).filter(|_| fits(count))),
+        // Addresses do not decide; sessions still may.
+        Seen::Everywhere => return users(),
+        Seen::Unknown => {}
+    }
+    let told = reading.trial.client_addresses.and_then(|count| usize::try_from(count).ok());
+    told.filter(|count| fits(*count)).map(Clients::Told).or_else(users)
+}
+
+/// The users of a closed load that has one level only: their number is that of its sessions.
+fn users(reading: &Reading<'_>) -> Option<usize> {
+    let levels: BTreeSet<u32> = reading.trial.counted_windows().map(|window| window.vus).collect();
+    let is_even = reading.trial.counted_windows().all(|window| window.kind == WindowKind::Steady);
+    let users = levels.iter().next().filter(|_| levels.len() == 1 && is_even)?;
+    usize::try_from(*users).ok().filter(|users| *users > 0)
+}
+
+/// What the replicas' spans say of addresses.
+enum Seen {
+    Unknown,
+    /// So many, each at one replica.
+    Sticky(usize),
+    Everywhere,
+}
+
+fn seen(group: &Group<'_>) -> Seen {
+    let all: f64 = group.places.values().flatten().map(|visit| visit.weight).sum();
+    let named: f64 =
+        group.places.values().flatten().filter(|visit| visit.key.is_some()).map(|visit| visit.weight).sum();
+    if all <= 0.0 || named < NAMED_SHARE * all {
+        return Seen::Unknown;
+    }
+    let mut by_client: BTreeMap<&str, BTreeMap<&str, f64>> = BTreeMap::new();
+    for (replica, visits) in &group.places {
+        for (client, weight) in visits.iter().filter_map(|visit| Some((visit.key?, visit.weight))) {
+            *by_client.entry(client).or_default().entry(replica).or_default() += weight;
+        }
+    }
+    let at_home: f64 = by_client.values().map(|replicas| replicas.values().copied().fold(0.0, f64::max)).sum();
+    // A proxy in between gives all requests its own address, which then is everywhere.
+    if at_home >= STICKY_SHARE * named { Seen::Sticky(by_client.len()) } else { Seen::Everywhere }
+}
+
+/// Whether each share is about that of a whole number of clients, of which there are so many in all.
+fn is_of_whole_clients(shares: &BTreeMap<&str, f64>, clients: usize, tolerance: f64) -> bool {
+    let busy = shares.values().filter(|share| **share > 0.0).count();
+    if clients == 1 && shares.len() < REPLICAS_OF_ONE_CLIENT || busy > clients {
+        return false;
+    }
+    shares.values().all(|share| {
+        let parts = share * clients as f64;
+        (parts - parts.round()).abs() <= tolerance
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,259 @@
+//! `generator-limited`: the load generator, not the system, shaped the numbers.
+//!
+//! A finding on the experiment. Five signs are read: the generator's own verdict; the iterations of an open model that
+//! never began or had to wait, because `max_vus` users were all busy; the part of the mean latency that requests spent
+//! waiting to be sent; the CPU of its busiest load thread; its part of a full machine. Confidence is high
+//! when a sign says that the figures are invalid, medium when they are to be read with care; the ranking relies on it.
+//!
+//! Users that are all busy speak for too few of them only where the system answers as fast as under less load. Where it
+//! answers later, it is beyond its capacity, and more users would only wait with the others.
+
+use narrows_model::evidence::{LoadTotals, TrialEvidence};
+use narrows_model::finding::{Confidence, Figure, Finding, FindingKind};
+use narrows_model::run::Verdict;
+use narrows_model::series::names;
+use narrows_model::units;
+
+use crate::Detector;
+use crate::intervals::{Interval, intervals};
+use crate::reading::Reading;
+use crate::thresholds::Thresholds;
+
+/// See the module.
+#[derive(Debug)]
+pub struct GeneratorLimited;
+
+impl Detector for GeneratorLimited {
+    fn kind(&self) -> FindingKind {
+        FindingKind::GeneratorLimited
+    }
+
+    fn version(&self) -> u32 {
+        4
+    }
+
+    fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
+        let (trial, thresholds, intervals) = (reading.trial, reading.thresholds, reading.intervals);
+        let signs: Vec<Sign> = [
+            verdict(trial),
+            held_back(trial, intervals, thresholds),
+            lateness(trial, intervals, thresholds),
+            busiest_thread(trial, intervals, thresholds),
+            full_host(trial, intervals, thresholds),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        if signs.is_empty() { Vec::new() } else { vec![finding(self, signs, trial, thresholds)] }
+    }
+}
+
+/// One thing that speaks against the generator.
+struct Sign {
+    verdict: Verdict,
+    reason: String,
+    /// A number to show, and the share of the figures or of a resource that it stands for.
+    figure: Option<(Figure, f64, &'static str)>,
+}
+
+/// A doubt is printed beside the figures; only a verdict that nothing holds is a finding by itself.
+fn verdict(trial: &TrialEvidence) -> Option<Sign> {
+    let validity = &trial.trial.validity;
+    (validity.verdict == Verdict::Invalid).then(|| Sign {
+        verdict: Verdict::Invalid,
+        reason: format!("The generator marks its own figures as invalid. {}", validity.reasons.join(" ")),
+        figure: None,
+    })
+}
+
+fn judged(value: f64, doubtful: f64, invalid: f64) -> Option<Verdict> {
+    match value {
+        v if v >= invalid => Some(Verdict::Invalid),
+        v if v >= doubtful => Some(Verdict::Doubtful),
+        _ => None,
+    }
+}
+
+/// The share of the iterations due that never began; 0 in closed models.
+fn dropped_share(load: &LoadTotals) -> f64 {
+    if load.due > 0 { load.dropped as f64 / load.due as f64 } else { 0.0 }
+}
+
+/// The share of the iterations due that found every user busy; 0 in closed models.
+fn waited_share(load: &LoadTotals) -> f64 {
+    if load.due > 0 { load.late as f64 / load.due as f64 } else { 0.0 }
+}
+
+/// Whether so many iterations of an open load never began that the system was not given it, though the generator had
+/// CPU to spare: with a full thread users are busy because of the generator itself.
+pub(crate) fn is_held_back(trial: &TrialEvidence, thresholds: &Thresholds) -> bool {
+    dropped_share(&trial.counted_load()) >= thresholds.generator_dropped_invalid
+        && !is_slow_system(&intervals(trial, thresholds), thresholds)
+        && !has_full_thread(trial, thresholds)
+}
+
+/// Whether users were busy because the system answers later: under the heaviest load requests take, once sent, several
+/// times as long as under the lightest. More users would only wait too, so the throughput is the system's own.
+fn is_slow_system(intervals: &[Interval], thresholds: &Thresholds) -> bool {
+    let answered = || intervals.iter().filter(|interval| interval.service_ns > 0.0);
+    let heavy = answered().max_by(|a, b| a.by_demand(b));
+    let light = answered().min_by(|a, b| a.by_demand(b));
+    heavy.zip(light).is_some_and(|(heavy, light)| {
+        light.by_demand(heavy).is_lt() && heavy.service_ns >= thresholds.queueing_latency_factor * light.service_ns
+    })
+}
+
+fn has_full_thread(trial: &TrialEvidence, thresholds: &Thresholds) -> bool {
+    let sign = busiest_thread(trial, &intervals(trial, thresholds), thresholds);
+    sign.is_some_and(|sign| sign.verdict == Verdict::Invalid)
+}
+
+/// In an open model an iteration waits, and in the end is dropped, only when all users it may have are busy.
+fn held_back(trial: &TrialEvidence, intervals: &[Interval], thresholds: &Thresholds) -> Option<Sign> {
+    if is_slow_system(intervals, thresholds) {
+        return None;
+    }
+    let load = trial.counted_load();
+    let (dropped, waited) = (dropped_share(&load), waited_share(&load));
+    let verdict = judged(dropped, thresholds.generator_dropped_doubtful, thresholds.generator_dropped_invalid)
+        .or_else(|| (waited >= thresholds.generator_waited_doubtful).then_some(Verdict::Doubtful))?;
+    let (share, what) = if dropped > 0.0 {
+        (dropped, "iterations that never began")
+    } else {
+        (waited, "iterations that waited for a user")
+    };
+    Some(Sign {
+        verdict,
+        reason: format!(
+            "max_vus was reached: of {} iterations that were due, {} found every user busy and had to wait, and {} ({}) \
+             never began, so {} were offered and {} given.",
+            units::count(load.due),
+            units::count(load.late),
+            units::count(load.dropped),
+            units::percent(dropped),
+            units::rate(load.offered()),
+            units::rate(load.achieved()),
+        ),
+        figure: Some((Figure::new(what, share * 100.0, "%"), share, "of the iterations that were due")),
+    })
+}
+
+/// The part of the mean latency that passed before sending, 0 to 1; 0 without load.
+fn late_share(trial: &TrialEvidence) -> f64 {
+    let load = trial.counted_load();
+    if load.latency.mean_ns() > 0.0 { (load.lateness.mean_ns() / load.latency.mean_ns()).min(1.0) } else { 0.0 }
+}
+
+fn lateness(trial: &TrialEvidence, intervals: &[Interval], thresholds: &Thresholds) -> Option<Sign> {
+    let load = trial.counted_load();
+    let (late_ns, latency_ns) = (load.lateness.mean_ns(), load.latency.mean_ns());
+    let is_wait = waited_share(&load) >= thresholds.generator_waited_share && is_slow_system(intervals, thresholds);
+    if late_ns < thresholds.generator_lateness_ns_min || latency_ns <= 0.0 || is_wait {
+        return None;
+    }
+    let share = late_ns / latency_ns;
+    let verdict = judged(share, thresholds.generator_lateness_doubtful, thresholds.generator_lateness_invalid)?;
+    Some(Sign {
+        verdict,
+        reason: format!(
+            "Requests left {} late on average, which is {} of the mean latency of {}{}.",
+            units::duration(late_ns),
+            units::percent(share),
+            units::duration(latency_ns),
+            if waited_share(&load) >= thresholds.generator_waited_share {
+                ": the wait for a free user is part of it, because max_vus was reached"
+            } else {
+                ""
+            }
+        ),
+        figure: Some((Figure::new("delay before sending, mean", late_ns, "ns"), share.min(1.0), "of the mean latency")),
+    })
+}
+
+fn busiest_thread(trial: &TrialEvidence, intervals: &[Interval], thresholds: &Thresholds) -> Option<Sign> {
+    let key = (names::BUSIEST_THREAD_CORES, names::GENERATOR, 0);
+    let busy = intervals.iter().filter_map(|s| Some((s, s.median_of(trial, key, thresholds)?)));
+    let (interval, cores) = busy.max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let verdict = judged(cores, thresholds.generator_thread_doubtful, thresholds.generator_thread_invalid)?;
+    Some(Sign {
+        verdict,
+        reason: format!("Its busiest thread used {} of a core in {}.", units::percent(cores), interval.label),
+        figure: Some((
+            Figure::new("busiest load thread, median", cores * 100.0, "%"),
+            cores.min(1.0),
+            "of one core, by the generator's busiest thread",
+        )),
+    })
+}
+
+fn full_host(trial: &TrialEvidence, intervals: &[Interval], thresholds: &Thresholds) -> Option<Sign> {
+    let shares = intervals.iter().filter_map(|interval| {
+        let host = interval.median_of(trial, (names::HOST_CPU_UTILIZATION, "", 0), thresholds)?;
+        let cores = interval.median_of(trial, (names::CPU_CORES, names::GENERATOR, 0), thresholds)?;
+        let share = cores / (host * f64::from(trial.cores.max(1)));
+        (host >= thresholds.cpu_host_share && share >= thresholds.generator_host_share).then_some((interval, share))
+    });
+    let (interval, share) = shares.max_by(|a, b| a.1.total_cmp(&b.1))?;
+    Some(Sign {
+        verdict: Verdict::Doubtful,
+        reason: format!(
+            "In {} the machine's CPU was full and the generator took {} of what was used.",
+            interval.label,
+            units::percent(share)
+        ),
+        figure: Some((
+            Figure::new("the generator's part of the CPU in use", share * 100.0, "%"),
+            share.min(1.0),
+            "of the CPU in use on a full machine",
+        )),
+    })
+}
+
+const MORE_CPU: &str = "Send less, give the generator more threads or a machine of its own, and run this trial again before \
+                        acting on its other findings.";
+const MORE_USERS: &str = "Raise max_vus and run this trial again. If the latency has only grown, the rate is more than the \
+                          system carries: then its throughput is right as it is, and the other findings say what limits it.";
+
+fn finding(detector: &GeneratorLimited, signs: Vec<Sign>, trial: &TrialEvidence, thresholds: &Thresholds) -> Finding {
+    let load = trial.counted_load();
+    let has_waited = dropped_share(&load) >= thresholds.generator_dropped_doubtful
+        || waited_share(&load) >= thresholds.generator_waited_doubtful;
+    let is_users = has_waited && !has_full_thread(trial, thresholds);
+    let worst = signs.iter().map(|sign| sign.verdict).max().unwrap_or_default();
+    let dearest = signs.iter().filter_map(|sign| sign.figure.as_ref()).max_by(|a, b| a.1.total_cmp(&b.1));
+    let (cost_share, cost_of) =
+        dearest.map_or((late_share(trial), "of the mean latency"), |(_, share, of)| (*share, *of));
+    let (title, confidence) = match worst {
+        Verdict::Invalid if is_held_back(trial, thresholds) => {
+            ("max_vus held the load back, so the system was not given what the experiment offers", Confidence::High)
+        }
+        Verdict::Invalid => {
+            ("the load generator was the limit, so this trial says little about the system", Confidence::High)
+        }
+        _ => ("the load generator had a part in the figures", Confidence::Medium),
+    };
+    Finding {
+        title: title.into(),
+        resource: names::GENERATOR.into(),
+        operation: None,
+        cost_share,
+        cost_of: cost_of.into(),
+        confidence,
+        reasons: signs.iter().map(|sign| sign.reason.clone()).collect(),
+        numbers: signs.into_iter().filter_map(|sign| Some(sign.figure?.0)).collect(),
+        evidence_text: None,
+        exemplars: Vec::new(),
+        ruled_out: Vec::new(),
+        falsified_by: if is_users {
+            "The same load with a higher max_vus gives the same figures.".into()
+        } else {
+            "The same load from a generator with more CPU of its own gives the same figures.".into()
+        },
+        advice: if is_users { MORE_USERS.into() } else { MORE_CPU.into() },
+        caveats: Vec::new(),
+        ..detector.finding()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,140 @@
+//! What `instrumentation-gap` finds, and what it leaves alone.
+
+use narrows_testkit::TRIAL_START_NS;
+use narrows_testkit::operations::operation;
+use narrows_testkit::spans::{SpanBuilder, client, query, server};
+use narrows_testkit::trial::{FIRST_PORT, Load, TrialBuilder};
+
+use super::*;
+use crate::thresholds::Thresholds;
+
+fn orders(length_ms: f64) -> SpanBuilder {
+    server("shop", "GET /orders").at(0.0, length_ms)
+}
+
+/// Ten seconds with 2 users and ten with 20, thirty traces in each.
+fn trial(light: &SpanBuilder, heavy: &SpanBuilder, cores: f64) -> TrialBuilder {
+    let load = |vus| Load { vus, rate: 10.0, latency_ms: 40.0 };
+    let at = |second: u32| TRIAL_START_NS + i64::from(second) * 1_000_000_000;
+    let few = (0..30).map(|n| light.clone().trace_from(n, at(n / 4)));
+    let many = (0..30).map(|n| heavy.clone().trace_from(100 + n, at(10 + n / 4)));
+    let trial = TrialBuilder::new("a").steady(10, load(2)).steady(10, load(20)).service("shop", None);
+    let trial = trial.operation(operation("shop", "GET /orders", 20, 10.0, 40.0));
+    trial.cpu("shop", 0, move |_| cores).traces(few).traces(many)
+}
+
+fn steady(root: &SpanBuilder) -> TrialBuilder {
+    trial(root, root, 0.02)
+}
+
+fn with_pool(trial: TrialBuilder) -> TrialBuilder {
+    trial.series("db.client.connection.count", "shop", 0, |_| 3.0)
+}
+
+fn detect(trial: TrialBuilder) -> Vec<Finding> {
+    crate::detect(&InstrumentationGap, &trial.build(), &Thresholds::default())
+}
+
+#[track_caller]
+fn only(trial: TrialBuilder) -> Finding {
+    let mut found = detect(trial);
+    assert_eq!(found.len(), 1, "{found:#?}");
+    found.remove(0)
+}
+
+#[test]
+fn a_database_that_no_span_of_the_operation_shows() {
+    let by_metric = only(with_pool(steady(&orders(40.0))));
+    assert_eq!(by_metric.title, "GET /orders of shop spends 100 % of its time where no span shows what it does");
+    assert!(by_metric.reasons[1].contains("reports db.client.connection.count"), "{:?}", by_metric.reasons);
+    assert_eq!((by_metric.resource.as_str(), by_metric.period, by_metric.exemplars.len()), ("shop", None, 3));
+    let other = server("shop", "GET /carts").at(0.0, 9.0).child(query("SELECT a FROM t"));
+    let beside = steady(&orders(40.0)).traces((201..230).map(|n| other.clone().trace(n)));
+    assert!(only(beside).reasons[1].starts_with("GET /carts of shop has database spans"));
+    let beside_a_server = steady(&orders(40.0)).service("postgres", None);
+    assert!(only(beside_a_server).reasons[1].starts_with("postgres ran, and no service"));
+}
+
+#[test]
+fn a_time_that_grows_with_the_load() {
+    let found = only(trial(&orders(8.0), &orders(120.0), 0.02));
+    let grown = "It grows with the load, as a wait in a queue does: 8.00 ms with 2 users, 120 ms with 20 users.";
+    assert_eq!(found.reasons[1], grown);
+    assert!(found.period.is_some_and(|period| period.label.contains("20 users")));
+    assert!(found.advice.contains("a connection of a pool, a lock"), "{}", found.advice);
+}
+
+fn calling(ms: f64) -> SpanBuilder {
+    orders(ms + 4.0).child(client("GET").to_port(FIRST_PORT + 1).at(2.0, ms))
+}
+
+#[test]
+fn a_service_of_the_trial_that_never_speaks() {
+    let silent = |cores| steady(&calling(80.0)).service("stock", None).cpu("stock", 0, move |_| cores);
+    let found = only(silent(0.05));
+    assert_eq!(found.title, "GET /orders spends 95 % of its time in stock, which sends no spans");
+    assert_eq!(found.resource, "stock");
+    assert!(is_missed_by(&found, "stock") && !is_missed_by(&found, "shop"));
+    assert_eq!(detect(silent(0.7)), [], "70 ms of its processor in each call");
+    assert_eq!(detect(steady(&calling(80.0))), [], "a service of somebody else");
+}
+
+#[test]
+fn a_service_whose_spans_are_torn_from_their_callers() {
+    let stock = |trial: TrialBuilder| trial.service("stock", None).cpu("stock", 0, |_| 0.05);
+    let own = server("stock", "GET /stock").at(0.0, 78.0);
+    let torn = stock(steady(&calling(80.0))).traces((300..330).map(|n| own.clone().trace(n)));
+    let found = only(torn);
+    assert_eq!(found.title, "GET /orders spends 95 % of its time in stock, whose spans are in traces of their own");
+    assert!(found.advice.contains("traceparent"), "{}", found.advice);
+    let call = client("GET").to_port(FIRST_PORT + 1).at(2.0, 80.0).child(own.at(3.0, 78.0));
+    assert_eq!(detect(stock(steady(&orders(84.0).child(call)))), []);
+}
+
+#[test]
+fn a_service_that_works_and_that_nobody_shows_a_call_to() {
+    let beside = |cores| steady(&orders(40.0)).service("db", None).cpu("db", 0, move |_| cores);
+    let found = only(beside(0.12));
+    let busy = "db ran and used 12.0 ms of processor time for each of these requests, and no span shows a call to it.";
+    assert_eq!((found.resource.as_str(), found.reasons[1].as_str()), ("shop", busy));
+    assert!(is_missed_by(&found, "db"));
+    assert_eq!(detect(beside(0.001)), [], "an idle neighbour");
+}
+
+#[test]
+fn a_pause_without_a_sign_is_in_order() {
+    assert_eq!(detect(steady(&orders(40.0))), []);
+    assert_eq!(detect(with_pool(steady(&orders(4.0)))), [], "too short to matter");
+    let asking = orders(40.0).child(query("SELECT a FROM t").at(2.0, 3.0));
+    assert_eq!(detect(with_pool(steady(&asking))), [], "its database is to be seen");
+}
+
+#[test]
+fn calls_work_and_parts_explain_the_time() {
+    let call = |ms: f64| orders(ms).child(client("GET").at(2.0, ms - 4.0));
+    assert_eq!(detect(with_pool(trial(&call(10.0), &call(90.0), 0.02))), []);
+    let part = orders(40.0).child(narrows_testkit::spans::internal("render").at(2.0, 30.0));
+    assert_eq!(detect(with_pool(steady(&part))), []);
+    assert_eq!(detect(with_pool(trial(&orders(40.0), &orders(40.0), 0.35))), [], "35 ms of work in each request");
+}
+
+#[test]
+fn a_few_requests_and_an_unsampled_processor_decide_nothing() {
+    let few = TrialBuilder::new("a").steady(10, Load { vus: 2, rate: 10.0, latency_ms: 40.0 }).service("shop", None);
+    let few = few.cpu("shop", 0, |_| 0.02).traces((0..10).map(|n| orders(40.0).trace(n)));
+    assert_eq!(detect(with_pool(few)), []);
+    let mut unsampled = with_pool(steady(&orders(40.0))).build();
+    unsampled.series.retain(|series| series.key.name.starts_with("db."));
+    assert_eq!(crate::detect(&InstrumentationGap, &unsampled, &Thresholds::default()), []);
+}
+
+#[test]
+fn a_call_that_two_libraries_report_is_answered_below_the_inner_one() {
+    let answer = || server("stock", "GET /stock").at(4.0, 77.0);
+    let inner = client("GET").scope("inner").url("http://stock/stock").to_port(FIRST_PORT + 1).at(2.5, 79.0);
+    let outer = client("GET").scope("outer").url("http://stock/stock").to_port(FIRST_PORT + 1).at(2.0, 80.0);
+    let stacked = steady(&orders(84.0).child(outer.child(inner.child(answer()))));
+    // Somebody looks now and then whether it is up.
+    let checks = (300..310).map(|n| server("stock", "GET /healthz").at(0.0, 1.0).trace(n));
+    assert_eq!(detect(stacked.service("stock", None).cpu("stock", 0, |_| 0.05).traces(checks)), []);
+}

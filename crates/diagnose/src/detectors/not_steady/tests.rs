@@ -1,0 +1,91 @@
+//! What `not-steady` finds, and what it leaves alone.
+
+use narrows_model::run::WindowKind;
+use narrows_testkit::trial::{Load, TrialBuilder};
+
+use super::*;
+use crate::thresholds::Thresholds;
+
+fn detect(trial: TrialBuilder) -> Vec<Finding> {
+    crate::detect(&NotSteady, &trial.build(), &Thresholds::default())
+}
+
+/// A window of so many seconds with a rate (per second) and a latency (milliseconds) for each, and a little noise.
+fn window(trial: TrialBuilder, seconds: usize, of: impl Fn(f64) -> (f64, f64)) -> TrialBuilder {
+    let noise = [1.0, 0.97, 1.04, 0.99, 1.02, 0.98, 1.0];
+    let each = (0..seconds).map(move |s| {
+        let (rate, latency_ms) = of(s as f64);
+        (rate * noise[s % 7], latency_ms * noise[(s * 3) % 7])
+    });
+    trial.window(WindowKind::Steady, 8, each.collect::<Vec<_>>())
+}
+
+fn one(seconds: usize, of: impl Fn(f64) -> (f64, f64)) -> Vec<Finding> {
+    detect(window(TrialBuilder::new("a").warmup(5, Load { vus: 8, rate: 100.0, latency_ms: 80.0 }), seconds, of))
+}
+
+#[test]
+fn a_trend_is_named_with_its_halves() {
+    let findings = one(40, |s| (1000.0 * (1.0 - 0.01 * s), 80.0));
+    let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
+    assert!(finding.title.starts_with("“8 users” is not steady: throughput falls by 22 % from"), "{}", finding.title);
+    assert_eq!((finding.confidence, finding.resource.as_str()), (Confidence::Medium, "experiment"));
+    assert!(finding.reasons[0].contains("from 905/s in the first half to 706/s"), "{:?}", finding.reasons);
+    let both = one(40, |s| (1000.0, 50.0 + 5.0 * s));
+    assert!(both[0].title.contains("mean latency rises by"), "{}", both[0].title);
+    assert_eq!(both[0].confidence, Confidence::High, "it more than doubles over the whole trial");
+}
+
+#[test]
+fn a_start_that_has_not_settled_is_named() {
+    let findings = one(40, |s| (if s < 8.0 { 500.0 } else { 1000.0 }, 80.0));
+    assert_eq!(findings[0].title, "“8 users” begins too soon: its first 8 s are not like the rest");
+    assert!(findings[0].advice.starts_with("Make the warm-up at least 8 s longer"));
+}
+
+#[test]
+fn a_wave_is_named_where_the_window_holds_few() {
+    let wave = |s: f64| (if s % 15.0 < 5.0 { 500.0 } else { 1000.0 }, 80.0);
+    let findings = one(60, wave);
+    assert!(findings[0].title.ends_with("throughput goes up and down every 15 s"), "{}", findings[0].title);
+    assert_eq!(one(180, wave), [], "twelve waves are enough");
+}
+
+#[test]
+fn a_load_beyond_the_capacity_is_told_as_that() {
+    let mut trial = window(TrialBuilder::new("a"), 40, |s| (100.0, 50.0 + 100.0 * s)).build();
+    trial.windows[0].rate = Some(130.0);
+    let findings = crate::detect(&NotSteady, &trial, &Thresholds::default());
+    assert_eq!(findings[0].confidence, Confidence::Medium);
+    assert!(findings[0].reasons[1].contains("130/s offered, 100/s completed"), "{:?}", findings[0].reasons);
+    assert!(findings[0].advice.starts_with("Read its throughput"));
+}
+
+#[test]
+fn steady_windows_and_unknown_ones_are_silent() {
+    let mut seed = 7_u32;
+    let noise: Vec<f64> = (0..200)
+        .map(|_| {
+            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            0.7 + 0.6 * f64::from(seed >> 16) / 65536.0
+        })
+        .collect();
+    let noisy = |s: f64| (1000.0 * noise[s as usize], 80.0 * noise[199 - s as usize]);
+    let steps = (1..=11).fold(TrialBuilder::new("a"), |trial, step| {
+        let rate = 90.0 * f64::from(step);
+        window(trial, 40, move |s| (rate * (1.0 + 0.002 * s), 80.0))
+    });
+    for (name, findings) in [
+        ("noise", one(40, |s| (1000.0, 80.0 + 0.01 * s))),
+        ("much noise", one(200, noisy)),
+        ("a small trend", one(40, |s| (1000.0 * (1.0 - 0.004 * s), 80.0))),
+        ("one peak", one(40, |s| (1000.0, if s == 10.0 { 900.0 } else { 80.0 }))),
+        ("a window too short to tell", one(19, |s| (1000.0 * (1.0 - 0.03 * s), 80.0))),
+        ("steps", detect(steps)),
+        ("a ramp", detect(TrialBuilder::new("a").window(WindowKind::Ramp, 8, (1..60).map(|s| (f64::from(s), 5.0))))),
+        ("no answers", one(40, |_| (0.0, 0.0))),
+        ("nothing", detect(TrialBuilder::new("a"))),
+    ] {
+        assert_eq!(findings, [], "with {name}");
+    }
+}

@@ -1,0 +1,221 @@
+//! `slow-query`: a request waits for one query that takes long by itself, whoever else asks the database.
+//!
+//! It is read under the lightest load that was measured: a query that is quick there and long later waits for others,
+//! which is `database-saturation`. Many quick queries are `n-plus-one`, and a wait for a connection passes before the
+//! query's span begins. Queries that failed say nothing of how long one takes.
+
+use std::collections::BTreeMap;
+
+use narrows_model::finding::{Confidence, Figure, Finding, FindingKind};
+use narrows_model::trace::{Span, SpanStatus};
+use narrows_model::units;
+
+use crate::Detector;
+use crate::calls::{Handled, Times, median_of};
+use crate::cpu::Cpu;
+use crate::databases::name_of;
+use crate::intervals::Interval;
+use crate::reading::Reading;
+use crate::requests::Query;
+use crate::words::{EXEMPLARS_MAX, TEXT_CHARS_MAX, clipped, exemplar};
+
+/// See the module.
+#[derive(Debug)]
+pub struct SlowQuery;
+
+/// Characters of the query in a title.
+const TITLE_CHARS_MAX: usize = 60;
+
+impl Detector for SlowQuery {
+    fn kind(&self) -> FindingKind {
+        FindingKind::SlowQuery
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
+        let of_operation = reading.operations.iter().filter_map(|((service, operation), all)| {
+            let (part, all) = lightest(reading, all);
+            let shapes: BTreeMap<&str, &Query<'_>> =
+                all.iter().flat_map(|one| &one.request.queries).map(|query| (&*query.shape.text, query)).collect();
+            let cases = shapes.into_iter().map(|(shape, query)| Case::new(reading, part, (shape, query), &all));
+            let worst = cases.filter(Case::is_worth_saying).max_by(|a, b| a.share().total_cmp(&b.share()))?;
+            Some(worst.finding(self, service, operation))
+        });
+        of_operation.collect()
+    }
+}
+
+/// The requests of an operation under the lightest load with enough of them; all when no part has enough.
+fn lightest<'r, 'a>(reading: &Reading<'a>, all: &'r [Handled<'a>]) -> (Option<&'a Interval>, Vec<&'r Handled<'a>>) {
+    let within = |interval: &Interval| -> Vec<&'r Handled<'a>> {
+        all.iter().filter(|handled| interval.contains(handled.request.entry.start_ns)).collect()
+    };
+    let parts = reading.intervals.iter().map(|interval| (interval, within(interval)));
+    let enough = parts.filter(|(_, requests)| requests.len() >= reading.thresholds.slow_query_traces);
+    match enough.min_by(|(a, _), (b, _)| a.by_demand(b)) {
+        Some((interval, requests)) => (Some(interval), requests),
+        None => (None, all.iter().collect()),
+    }
+}
+
+/// A request with its queries of one shape.
+struct Asked<'a> {
+    handled: &'a Handled<'a>,
+    spans: Vec<&'a Span>,
+    /// Together, nanoseconds.
+    time_ns: f64,
+}
+
+/// The queries of one shape in one operation.
+struct Case<'a> {
+    reading: &'a Reading<'a>,
+    part: Option<&'a Interval>,
+    shape: &'a str,
+    query: &'a Query<'a>,
+    /// The requests that made one, the slowest first.
+    asked: Vec<Asked<'a>>,
+    /// The time of all requests of the operation, each as often as it stands for.
+    whole_ns: f64,
+}
+
+impl<'a> Case<'a> {
+    fn new(
+        reading: &'a Reading<'a>,
+        part: Option<&'a Interval>,
+        (shape, query): (&'a str, &'a Query<'a>),
+        all: &[&'a Handled<'a>],
+    ) -> Self {
+        let mut asked: Vec<Asked<'a>> = all.iter().filter_map(|handled| asked_in(handled, shape)).collect();
+        asked.sort_by(|a, b| b.time_ns.total_cmp(&a.time_ns));
+        let whole_ns = all.iter().map(|handled| handled.latency_ns() * handled.weight()).sum();
+        Self { reading, part, shape, query, asked, whole_ns }
+    }
+
+    fn median(&self, value: impl Fn(&Asked<'a>) -> f64) -> f64 {
+        median_of(&self.asked, |asked| (value(asked), asked.handled.weight()))
+    }
+
+    /// How long one takes, median, nanoseconds.
+    fn one_ns(&self) -> f64 {
+        self.median(|asked| asked.time_ns / asked.spans.len() as f64)
+    }
+
+    /// How often a request that makes one makes it, median.
+    fn times(&self) -> f64 {
+        self.median(|asked| asked.spans.len() as f64)
+    }
+
+    /// Of the operation's time.
+    fn share(&self) -> f64 {
+        let spent: f64 = self.asked.iter().map(|asked| asked.time_ns * asked.handled.weight()).sum();
+        if self.whole_ns > 0.0 { (spent / self.whole_ns).min(1.0) } else { 0.0 }
+    }
+
+    fn is_worth_saying(&self) -> bool {
+        let thresholds = self.reading.thresholds;
+        self.asked.len() >= thresholds.slow_query_traces
+            && self.times() <= thresholds.slow_query_times
+            && self.one_ns() >= thresholds.slow_query_ns
+            && self.share() >= thresholds.slow_query_share
+    }
+
+    /// How busy the database's CPU is meanwhile; none when that was not sampled.
+    fn busy(&self, database: &str) -> Option<f64> {
+        Cpu::of(self.reading).busy_share(database, self.part?)
+    }
+
+    fn rows(&self) -> Option<f64> {
+        let known = || self.asked.iter().flat_map(|asked| &asked.spans).filter_map(|span| span.facts.db_rows);
+        known().next()?;
+        let each: Vec<f64> = known().map(|rows| rows as f64).collect();
+        crate::stats::median(each)
+    }
+
+    fn finding(&self, detector: &SlowQuery, service: &str, operation: &str) -> Finding {
+        let database = name_of(self.reading.trial, self.query.span);
+        let busy = self.busy(database);
+        Finding {
+            title: format!(
+                "a query of {database} takes {}, {} of {operation}: {}",
+                units::duration(self.one_ns()),
+                units::percent(self.share()),
+                clipped(self.shape, TITLE_CHARS_MAX)
+            ),
+            resource: database.into(),
+            operation: Some(operation.into()),
+            cost_share: self.share(),
+            cost_of: format!("of the latency of {operation}"),
+            confidence: if busy.is_some() { Confidence::High } else { Confidence::Medium },
+            reasons: self.reasons(service, operation),
+            numbers: self.numbers(),
+            evidence_text: Some(clipped(self.query.text, TEXT_CHARS_MAX)),
+            exemplars: self
+                .asked
+                .iter()
+                .take(EXEMPLARS_MAX)
+                .map(|asked| exemplar(asked.handled.request.trace, asked.spans.iter().copied()))
+                .collect(),
+            ruled_out: self.ruled_out(database, busy),
+            falsified_by: format!("The query takes a tenth of the time, and {operation} takes as long as before."),
+            advice: "Look at the query plan (EXPLAIN ANALYZE). Add an index for the columns that the query filters, \
+                     joins or sorts by, return fewer rows and columns, or cache data that seldom changes. If the query \
+                     reads little, it waits: for a lock, a disk, or another server."
+                .into(),
+            caveats: self.caveats(database, busy).into_iter().map(Into::into).collect(),
+            ..detector.finding()
+        }
+    }
+
+    fn reasons(&self, service: &str, operation: &str) -> Vec<String> {
+        let load = self.part.map_or_else(String::new, |part| format!(" at {}", part.demand()));
+        let rows = self.rows().map_or_else(String::new, |rows| format!(", for {} rows", units::number(rows)));
+        let more = if self.part.is_some() && self.reading.intervals.len() > 1 { ", the lightest load" } else { "" };
+        vec![
+            format!("It takes {} (median){load}{more}{rows}.", units::duration(self.one_ns())),
+            format!("{service} spends {} of the time of {operation} waiting for it.", units::percent(self.share())),
+        ]
+    }
+
+    fn numbers(&self) -> Vec<Figure> {
+        vec![
+            Figure::new("one query, median", self.one_ns(), "ns"),
+            Figure::new("queries of this shape in each request, median", self.times(), ""),
+            Figure::new("share of the latency", self.share() * 100.0, "%"),
+        ]
+    }
+
+    fn ruled_out(&self, database: &str, busy: Option<f64>) -> Vec<String> {
+        let mut ruled_out = vec![
+            format!("Repetition: a request sends it {} (median).", times(self.times())),
+            "A wait for a connection: it happens before the query's span begins.".to_owned(),
+        ];
+        ruled_out.extend(busy.map(|busy| {
+            format!("A saturated database: under this load the CPU of {database} stood at {}.", units::percent(busy))
+        }));
+        ruled_out
+    }
+
+    fn caveats(&self, database: &str, busy: Option<f64>) -> Vec<String> {
+        let unknown = busy.is_none();
+        let caveat = format!("The CPU of {database} was not sampled: it may be busy with other queries.");
+        if unknown { vec![caveat] } else { Vec::new() }
+    }
+}
+
+fn times(times: f64) -> String {
+    if times <= 1.0 { "once".to_owned() } else { format!("{} times", units::number(times)) }
+}
+
+/// The queries of a shape in one request; none when it made none that was answered.
+fn asked_in<'a>(handled: &'a Handled<'a>, shape: &str) -> Option<Asked<'a>> {
+    let meant = handled.request.queries.iter().filter(|query| query.shape.text == shape);
+    let spans: Vec<&Span> = meant.map(|query| query.span).filter(|span| span.status != SpanStatus::Error).collect();
+    let time_ns = Times::of(spans.iter().map(|span| (span.start_ns, span.end_ns))).length_ns();
+    (!spans.is_empty()).then_some(Asked { handled, spans, time_ns })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,116 @@
+//! What `straggler-branch` finds, and what it leaves alone.
+
+use narrows_testkit::spans::{SpanBuilder, client, document_query, internal, query, server};
+use narrows_testkit::trial::TrialBuilder;
+
+use super::*;
+
+fn call(host: &str, start_ms: f64, length_ms: f64) -> SpanBuilder {
+    client("GET").url(&format!("http://{host}/part")).at(start_ms, length_ms)
+}
+
+fn request(children: impl IntoIterator<Item = SpanBuilder>) -> SpanBuilder {
+    server("shop", "GET /page").at(0.0, 100.0).children(children)
+}
+
+fn detect(roots: impl IntoIterator<Item = SpanBuilder>) -> Vec<Finding> {
+    let traces = roots.into_iter().zip(0..).map(|(root, number)| root.trace(number));
+    crate::detect(&StragglerBranch, &TrialBuilder::new("a").traces(traces).build(), &Thresholds::default())
+}
+
+fn detect_in_each(children: &[SpanBuilder]) -> Vec<Finding> {
+    detect((0..10).map(|_| request(children.iter().cloned())))
+}
+
+#[test]
+fn the_branch_that_is_waited_for_alone_is_named_with_its_lead() {
+    let findings =
+        detect_in_each(&[call("stock", 5.0, 30.0), call("price", 5.0, 20.0), call("reviews", 5.0, 85.0)]);
+    let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
+    assert_eq!(finding.title, "GET /page waits for the call to reviews after its parallel work is done");
+    assert_eq!((finding.resource.as_str(), finding.operation.as_deref()), ("shop", Some("GET /page")));
+    assert!((finding.cost_share - 0.55).abs() < 1e-9, "{}", finding.cost_share);
+    assert_eq!(finding.numbers[0].value, 100.0);
+    assert_eq!(finding.numbers[1].value, 55e6);
+    assert_eq!(finding.evidence_text.as_deref(), Some("reviews GET /part"));
+    assert_eq!((finding.exemplars.len(), finding.exemplars[0].span_ids.len()), (3, 3));
+}
+
+#[test]
+fn branches_of_every_kind_are_told_apart() {
+    let wrapped =
+        |name: &str, length_ms| internal(name).at(5.0, length_ms).child(call("any", 6.0, length_ms - 2.0));
+    let partition = |partition: &str, length_ms| document_query("SELECT a FROM t", partition).at(5.0, length_ms);
+    let deeper = |children: [SpanBuilder; 2]| vec![internal("gather").at(4.0, 90.0).children(children)];
+    let cases = [
+        ("wrappers", vec![wrapped("stock", 30.0), wrapped("reviews", 85.0)], "“reviews”"),
+        (
+            "a query",
+            vec![call("stock", 5.0, 30.0), query("SELECT b FROM t").at(6.0, 80.0)],
+            "the call to postgresql",
+        ),
+        (
+            "partitions",
+            vec![partition("0", 30.0), partition("1", 80.0), partition("2", 31.0)],
+            "the call to azure.cosmosdb, partition 1",
+        ),
+        ("a span between", deeper([call("stock", 5.0, 30.0), call("reviews", 5.0, 85.0)]), "the call to reviews"),
+        (
+            "work before",
+            vec![query("SELECT a FROM t").at(0.0, 5.0), call("stock", 6.0, 20.0), call("reviews", 6.0, 80.0)],
+            "the call to reviews",
+        ),
+    ];
+    for (name, children, branch) in cases {
+        let findings = detect_in_each(&children);
+        assert_eq!(findings.len(), 1, "{name}");
+        assert!(
+            findings[0].title.contains(&format!("waits for {branch} after its parallel work is done")),
+            "{name}: {}",
+            findings[0].title
+        );
+    }
+}
+
+#[test]
+fn what_is_no_straggler_is_left_alone() {
+    let cases = [
+        ("calls in turn", vec![call("stock", 5.0, 30.0), call("reviews", 35.0, 60.0)]),
+        ("calls in turn by clocks that disagree", vec![call("stock", 5.0, 30.0), call("reviews", 34.2, 60.0)]),
+        ("work in the background", vec![call("stock", 5.0, 30.0), call("audit", 5.0, 600.0)]),
+        ("equal branches", vec![call("stock", 5.0, 80.0), call("reviews", 5.0, 85.0)]),
+        ("calls that ask the same of the same", vec![call("stock", 5.0, 30.0), call("stock", 5.0, 85.0)]),
+        ("one call", vec![call("reviews", 5.0, 85.0)]),
+        ("a small part of the request", vec![call("stock", 5.0, 10.0), call("reviews", 5.0, 25.0)]),
+        (
+            "a longer branch that goes on",
+            vec![call("a", 1.0, 6.0), call("b", 1.0, 9.0), internal("work").at(10.0, 90.0)],
+        ),
+    ];
+    for (name, children) in cases {
+        assert_eq!(detect_in_each(&children), [], "{name}");
+    }
+    let short = |_| server("shop", "GET /page").at(0.0, 8.0).children([call("a", 0.0, 2.0), call("b", 0.0, 6.0)]);
+    assert_eq!(detect((0..10).map(short)), [], "milliseconds");
+}
+
+#[test]
+fn the_same_branch_must_be_the_last_again_and_again() {
+    let mixed = |slow: usize, all: usize| {
+        detect((0..all).map(|n| {
+            let (a, b) = if n < slow { (30.0, 85.0) } else { (85.0, 30.0) };
+            request([call("stock", 5.0, a), call("reviews", 5.0, b)])
+        }))
+    };
+    for (slow, all, fires) in [(5, 10, false), (6, 10, true), (4, 4, false), (5, 5, true), (11, 20, false)] {
+        assert_eq!(mixed(slow, all).len(), usize::from(fires), "{slow} of {all}");
+    }
+}
+
+#[test]
+fn a_fan_out_below_belongs_to_the_service_that_began_it() {
+    let below =
+        server("parts", "GET /part").at(6.0, 90.0).children([call("stock", 7.0, 20.0), call("reviews", 7.0, 80.0)]);
+    let findings = detect((0..10).map(|_| request([call("parts", 5.0, 92.0).child(below.clone())])));
+    assert_eq!(findings.iter().map(|finding| finding.resource.as_str()).collect::<Vec<_>>(), ["parts"]);
+}

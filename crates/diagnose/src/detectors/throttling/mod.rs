@@ -1,0 +1,289 @@
+//! `throttling`: a store refuses attempts because more is asked of it than it may spend, and requests wait to ask again.
+//!
+//! Refusals alone are healthy: a store that refuses one attempt in a hundred is used well. What counts is the time that
+//! requests pass waiting, with no other call of theirs under way, and only as far as the gap is the one that the answer
+//! told to wait. It is judged in the slow half of the operation's requests, because refusals come in bursts.
+//!
+//! A mean hides them: a partition can spend 61 of 100 units in the mean and refuse in its hot seconds. So consumption
+//! is read in the seconds in which attempts were refused, and set beside the mean, not the other way round.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use narrows_model::evidence::TrialEvidence;
+use narrows_model::finding::evidence::throttling as evidence;
+use narrows_model::finding::{Caveat, Confidence, Finding, FindingKind, Period};
+use narrows_model::operation::OperationEvidence;
+use narrows_model::trace::Span;
+
+use crate::Detector;
+use crate::calls::{Call, Handled, Times, is_throttled, is_told_to_wait, median_of, went_wrong};
+use crate::periods::period_of;
+use crate::reading::{Operations, Reading};
+use crate::refusals::{Gap, Refused, SECOND_NS, target_of};
+use crate::stores::Store;
+use crate::thresholds::Thresholds;
+use crate::words::{EXEMPLARS_MAX, exemplar};
+
+mod words;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Throttling;
+
+
+impl Detector for Throttling {
+    fn kind(&self) -> FindingKind {
+        FindingKind::Throttling
+    }
+
+    fn version(&self) -> u32 {
+        2
+    }
+
+    fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
+        let (trial, thresholds, handled) = (reading.trial, reading.thresholds, reading.operations);
+        let mut cases = Vec::new();
+        for operation in &trial.operations {
+            let put_off = put_off_shares(operation, handled);
+            for refused in Refused::by_target(operation, |target| put_off.get(target).copied().unwrap_or(0.0)) {
+                let mut of_service = handled.iter().filter(|((service, _), _)| *service == operation.service);
+                let case = of_service
+                    .find_map(|((_, name), all)| Case::new(trial, thresholds, (operation, name), refused.clone(), all));
+                cases.extend(case.filter(Case::is_worth_saying));
+            }
+        }
+        one_for_each_store(cases).into_iter().map(|case| case.finding(self)).collect()
+    }
+}
+
+/// Of the failed attempts of an operation that were not refused outright, the share that was told to wait (status 503
+/// with a time), by target, as far as the traces tell.
+fn put_off_shares(operation: &OperationEvidence, handled: &Operations<'_>) -> BTreeMap<String, f64> {
+    let of_service = handled.iter().filter(|((service, _), _)| *service == operation.service);
+    let meant = of_service.flat_map(|(_, all)| all).filter(|h| h.request.entry.name == operation.name);
+    let mut failed: BTreeMap<String, (f64, f64)> = BTreeMap::new();
+    for handled in meant {
+        let tries = handled.calls.iter().flat_map(Call::tries);
+        for span in tries.filter(|span| went_wrong(span) && (!is_throttled(span) || is_told_to_wait(span))) {
+            let sums = failed.entry(target_of(span)).or_default();
+            sums.0 += if is_told_to_wait(span) { handled.weight() } else { 0.0 };
+            sums.1 += handled.weight();
+        }
+    }
+    failed.into_iter().map(|(target, (put_off, all))| (target, put_off / all.max(f64::MIN_POSITIVE))).collect()
+}
+
+/// Of the operations that one store refuses, the one that waits most, with the names of the others.
+fn one_for_each_store(mut cases: Vec<Case<'_>>) -> Vec<Case<'_>> {
+    cases.sort_by(|a, b| b.wait_share.total_cmp(&a.wait_share));
+    let mut worst: Vec<Case<'_>> = Vec::new();
+    for case in cases {
+        match worst.iter_mut().find(|known| known.store.name == case.store.name) {
+            Some(known) => known.others.push(case.operation),
+            None => worst.push(case),
+        }
+    }
+    worst
+}
+
+/// One operation whose calls to one store are refused.
+struct Case<'a> {
+    trial: &'a TrialEvidence,
+    thresholds: &'a Thresholds,
+    operation: String,
+    others: Vec<String>,
+    refused: Refused<'a>,
+    store: Store,
+    /// Its requests with a refusal, the longest wait first.
+    seen: Vec<&'a Handled<'a>>,
+    gaps: Vec<(Gap, f64)>,
+    /// Share of the time of the slow half that passed waiting.
+    wait_share: f64,
+}
+
+impl<'a> Case<'a> {
+    /// None when no request of this operation was refused in the traces.
+    fn new(
+        trial: &'a TrialEvidence,
+        thresholds: &'a Thresholds,
+        (evidence, operation): (&OperationEvidence, &str),
+        refused: Refused<'a>,
+        all: &'a [Handled<'a>],
+    ) -> Option<Self> {
+        let of_name: Vec<&Handled<'_>> = all.iter().filter(|h| h.request.entry.name == evidence.name).collect();
+        let is_meant = |call: &Call<'_>| target_of(call.tries()[0]) == refused.target;
+        let refusals =
+            |handled: &'a Handled<'a>| handled.calls.iter().filter(move |call| is_meant(call)).flat_map(Call::refusals);
+        let wait_ns = |handled: &'a Handled<'a>| {
+            // What happens after the answer makes nobody wait.
+            let end_ns = handled.request.entry.end_ns;
+            let gaps = refusals(handled).filter_map(|pair| Gap::of(pair).explained(thresholds));
+            let gaps = gaps.map(|(from_ns, to_ns)| (from_ns, to_ns.min(end_ns)));
+            let attempts = handled.calls.iter().flat_map(Call::tries);
+            Times::of(gaps).without(&Times::of(attempts.map(|span| (span.start_ns, span.end_ns)))).length_ns()
+        };
+        let wait_share = share_of_slow_half(&of_name, wait_ns);
+        let mut seen: Vec<&Handled<'_>> = of_name.into_iter().filter(|h| refusals(h).next().is_some()).collect();
+        seen.sort_by_cached_key(|handled| std::cmp::Reverse(wait_ns(handled) as u64));
+        let (example, _) = refusals(seen.first()?).next()?;
+        let gaps = seen.iter().flat_map(|h| refusals(h).map(|pair| (Gap::of(pair), h.weight()))).collect();
+        let store = Store::of(trial, example);
+        let operation = operation.to_owned();
+        Some(Self { trial, thresholds, operation, others: Vec::new(), refused, store, seen, gaps, wait_share })
+    }
+
+    fn is_worth_saying(&self) -> bool {
+        let is_common = self.refused.share() >= self.thresholds.throttled_share
+            && self.refused.throttled >= self.thresholds.throttled_attempts
+            && self.seen.len() >= self.thresholds.throttled_traces;
+        is_common && self.wait_share >= self.thresholds.throttled_wait_share
+    }
+
+    /// Share of the gaps with a time told that are that time; none when no answer told one.
+    fn told_share(&self) -> Option<f64> {
+        let told = self.gaps.iter().filter_map(|(gap, weight)| Some((gap.is_told(self.thresholds)?, *weight)));
+        let (kept, all) = told.fold((0.0, 0.0), |(kept, all), (is_told, weight)| {
+            (if is_told { kept + weight } else { kept }, all + weight)
+        });
+        (all > 0.0).then(|| kept / all)
+    }
+
+    fn amplification(&self) -> Option<f64> {
+        (self.refused.succeeded > 0.0).then(|| self.refused.attempts / self.refused.succeeded)
+    }
+
+    /// The most that a partition spent in a hot second, and what it may.
+    fn hot_use(&self) -> Option<(f64, f64)> {
+        let peak = self.store.peak(|from_ns, to_ns| self.refused.is_hot(from_ns, to_ns))?;
+        Some((peak, self.store.provisioned().filter(|provisioned| *provisioned > 0.0)?))
+    }
+
+    fn is_used_up(&self) -> Option<bool> {
+        self.hot_use().map(|(peak, provisioned)| peak >= self.thresholds.partition_full_share * provisioned)
+    }
+
+    fn confidence(&self) -> Confidence {
+        let is_told = self.told_share().is_some_and(|share| share >= evidence::WAITS_AS_TOLD_SHARE_MIN);
+        match (is_told, self.is_used_up()) {
+            (true, Some(true)) => Confidence::High,
+            (false, None | Some(false)) => Confidence::Low,
+            _ => Confidence::Medium,
+        }
+    }
+
+    /// What the hottest partition was asked for in its hottest second: what it spent and what it refused, each call
+    /// counted once in a second. None when the store does not report what its partitions spend.
+    fn demand(&self) -> Option<f64> {
+        let asked = self.refused_calls().into_iter().filter_map(|((second, partition), calls)| {
+            let spent = self.store.spent_between(partition, second, second + SECOND_NS)?;
+            let most = self.refused.seconds.get(&second).map_or(0.0, |all| all.throttled);
+            Some(spent + calls.min(most) * self.refused.charge_of_one())
+        });
+        asked.max_by(f64::total_cmp)
+    }
+
+    /// How many calls each partition refused in each second, as far as the traces tell.
+    fn refused_calls(&self) -> BTreeMap<(i64, &'a str), f64> {
+        let mut refused: BTreeMap<(i64, &str), f64> = BTreeMap::new();
+        for (handled, call) in
+            self.seen.iter().flat_map(|handled| handled.calls.iter().map(move |call| (handled, call)))
+        {
+            let Some(partition) = call.partition() else { continue };
+            let refusals = call.tries().iter().filter(|span| is_throttled(span));
+            for second in refusals.filter_map(|span| self.second_of(span)).collect::<BTreeSet<i64>>() {
+                *refused.entry((second, partition)).or_default() += handled.weight();
+            }
+        }
+        refused
+    }
+
+    /// The second in which an attempt ended, by its first instant.
+    fn second_of(&self, span: &Span) -> Option<i64> {
+        self.refused
+            .seconds
+            .range(span.end_ns.saturating_sub(SECOND_NS - 1)..=span.end_ns)
+            .next_back()
+            .map(|(start_ns, _)| *start_ns)
+    }
+
+    fn finding(&self, detector: &Throttling) -> Finding {
+        Finding {
+            resource: self.store.name.clone(),
+            operation: Some(self.operation.clone()),
+            cost_share: self.wait_share.min(1.0),
+            confidence: self.confidence(),
+            exemplars: self
+                .seen
+                .iter()
+                .take(EXEMPLARS_MAX)
+                .map(|handled| exemplar(handled.request.trace, self.shown(handled)))
+                .collect(),
+            caveats: self.caveats(),
+            period: self.period(),
+            ..Finding::new(self.evidence(), detector.version())
+        }
+    }
+
+    fn evidence(&self) -> evidence::Throttling {
+        evidence::Throttling {
+            rejected: self.refused.throttled,
+            attempts: self.refused.attempts,
+            attempts_per_success: self.amplification(),
+            wait_share: self.wait_share,
+            wait_median_ns: self.gap_ns(),
+            seconds_with_rejections: self.refused.hot().count(),
+            seconds_with_attempts: self.refused.busy_seconds(),
+            waits_as_told_share: self.told_share(),
+            partitions: self.store.partitions.len(),
+            provisioned: self.store.provisioned(),
+            peak: self.hot_use().map(|(peak, _)| peak),
+            mean: self.store.mean(self.trial),
+            demand: self.demand(),
+            other_operations: self.others.clone(),
+        }
+    }
+
+    /// From the first to the last second in which attempts were refused.
+    fn period(&self) -> Option<Period> {
+        let (first_ns, _) = self.refused.hot().next()?;
+        let (last_ns, _) = self.refused.hot().last()?;
+        period_of(self.trial, first_ns, last_ns + SECOND_NS)
+    }
+
+    fn shown(&self, handled: &Handled<'a>) -> Vec<&'a Span> {
+        handled.calls.iter().flat_map(Call::refusals).flat_map(|(refused, next)| [refused, next]).collect()
+    }
+
+    fn gap_ns(&self) -> f64 {
+        median_of(&self.gaps, |(gap, weight)| (gap.length_ns(), *weight))
+    }
+
+    fn caveats(&self) -> Vec<Caveat> {
+        let of_readings = match self.is_used_up() {
+            None => Some(Caveat::PartitionsNotMeasured { store: self.store.name.clone() }),
+            Some(false) => Some(Caveat::NoPartitionSeenFull),
+            Some(true) => None,
+        };
+        [Caveat::LimitMayBeIntended].into_iter().chain(of_readings).collect()
+    }
+}
+
+/// What part of the time of the slower half of these requests passed in some way; 0 without requests.
+fn share_of_slow_half<'a>(all: &[&'a Handled<'a>], passed_ns: impl Fn(&'a Handled<'a>) -> f64) -> f64 {
+    let mut slowest_first = all.to_vec();
+    slowest_first.sort_by(|a, b| b.latency_ns().total_cmp(&a.latency_ns()));
+    let half = all.iter().map(|handled| handled.weight()).sum::<f64>() / 2.0;
+    let (mut weight, mut passed, mut whole) = (0.0, 0.0, 0.0);
+    for handled in slowest_first {
+        if weight >= half {
+            break;
+        }
+        weight += handled.weight();
+        passed += handled.weight() * passed_ns(handled);
+        whole += handled.weight() * handled.latency_ns();
+    }
+    if whole > 0.0 { passed / whole } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests;

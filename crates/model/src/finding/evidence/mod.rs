@@ -1,0 +1,28 @@
+//! The data that findings rest on: one file for each kind.
+//!
+//! Evidence is data alone: counts, shares, times and names, from which the words of a finding are made and anything else
+//! can be computed. Every type has a value without data, its default, for findings made in tests.
+
+pub mod chatty_http;
+pub mod conflict_retry;
+pub mod cpu_saturation;
+pub mod cross_partition_query;
+pub mod database_saturation;
+pub mod few_clients;
+pub mod generator_limited;
+pub mod hot_partition;
+pub mod instrumentation_gap;
+pub mod n_plus_one;
+pub mod not_steady;
+pub mod offered_load_limited;
+pub mod outage;
+pub mod pool_wait;
+pub mod provisioned_rate;
+pub mod retrograde_throughput;
+pub mod retry_storm;
+pub mod serial_fan_out;
+pub mod sidecar_cost;
+pub mod slow_query;
+pub mod straggler_branch;
+pub mod throttling;
+pub mod unequal_rates;
