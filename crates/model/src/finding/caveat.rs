@@ -4,6 +4,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize, Serializer};
 
+use super::evidence::cpu::CpuConsumers;
+use crate::units;
+
 /// What a finding's data cannot show, or what its figures leave out. It reads as one whole sentence or a few.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
@@ -17,6 +20,36 @@ pub enum Caveat {
     },
     /// No reading shows a partition near its limit.
     NoPartitionSeenFull,
+    /// The machine was nearly full, so CPU that one process gains, another may lose.
+    MachineBusy {
+        /// Share of the machine's CPU in use, 0 to 1.
+        share: f64,
+        /// The largest consumers.
+        consumers: CpuConsumers,
+    },
+    /// The hypervisor took CPU time for other machines.
+    CpuStolen {
+        /// Share of the machine's CPU time that it took, 0 to 1.
+        share: f64,
+    },
+    /// The span of a call to a database may begin before there is a connection.
+    SpanMayWaitForConnection {
+        /// The database.
+        database: String,
+    },
+    /// Spans do not show how many rows a query returned.
+    RowsNotShown,
+    /// Neither the CPU nor the disks of a database were sampled.
+    DatabaseNotSampled {
+        /// The database.
+        database: String,
+    },
+    /// More connections mean more queries at once, and how the database copes with them is not known.
+    MoreQueriesAtOnce,
+    /// The wait for connections is read from the gaps before queries.
+    WaitReadFromGaps,
+    /// No metric of the pool confirms the wait.
+    NoPoolMetric,
     /// TRANSITION: goes away.
     Said {
         /// The words.
@@ -52,6 +85,36 @@ impl fmt::Display for Caveat {
                 "No reading shows a partition near its limit. Readings are taken at intervals and can miss a second \
                  at the limit.",
             ),
+            Self::MachineBusy { share, consumers } => write!(
+                f,
+                "The machine itself was {} busy, so CPU that one process gains, another may lose: {consumers}.",
+                units::percent(*share)
+            ),
+            Self::CpuStolen { share } => write!(
+                f,
+                "The hypervisor took {} of the machine's CPU time for others, so a part of this limit is not the \
+                 service's own.",
+                units::percent(*share)
+            ),
+            Self::SpanMayWaitForConnection { database } => write!(
+                f,
+                "The span of a call to {database} may begin before it has a connection, so a part may be a wait for \
+                 one."
+            ),
+            Self::RowsNotShown => f.write_str(
+                "The spans do not show how many rows were returned, so a query may have had more work to do.",
+            ),
+            Self::DatabaseNotSampled { database } => write!(
+                f,
+                "The CPU and the disks of {database} were not sampled, so it is not known which of them is full."
+            ),
+            Self::MoreQueriesAtOnce => f.write_str(
+                "More connections mean more queries at once: how the database copes with them is not known.",
+            ),
+            Self::WaitReadFromGaps => {
+                f.write_str("The wait is estimated from the gaps before queries: it is an upper limit.")
+            }
+            Self::NoPoolMetric => f.write_str("No pool metric (pending requests, wait time) confirms it."),
         }
     }
 }
