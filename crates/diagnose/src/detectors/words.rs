@@ -52,6 +52,7 @@ fn words_of(evidence: &Evidence) -> Option<&dyn Words> {
     match evidence {
         Evidence::CpuSaturation(evidence) => Some(evidence),
         Evidence::DatabaseSaturation(evidence) => Some(evidence),
+        Evidence::HotPartition(evidence) => Some(evidence),
         Evidence::PoolWait(evidence) => Some(evidence),
         Evidence::Throttling(evidence) => Some(evidence),
         _ => None,

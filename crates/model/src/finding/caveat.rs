@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::evidence::cpu::CpuConsumers;
+use super::evidence::hot_partition::PlaceKind;
 use crate::units;
 
 /// What a finding's data cannot show, or what its figures leave out. It reads as one whole sentence or a few.
@@ -50,6 +51,19 @@ pub enum Caveat {
     WaitReadFromGaps,
     /// No metric of the pool confirms the wait.
     NoPoolMetric,
+    /// Weights that are set on purpose spread calls as unevenly.
+    WeightsLookSame,
+    /// So few keys are often this uneven by chance.
+    FewKeysByChance {
+        /// What a place is.
+        place: PlaceKind,
+        /// Places that the keys spread over.
+        places: usize,
+    },
+    /// The traces do not record what the calls are for.
+    KeysNotRecorded,
+    /// Spans do not show which partition they went to, so consumption is counted.
+    ConsumptionCounted,
     /// TRANSITION: goes away.
     Said {
         /// The words.
@@ -114,6 +128,19 @@ impl fmt::Display for Caveat {
             Self::WaitReadFromGaps => {
                 f.write_str("The wait is estimated from the gaps before queries: it is an upper limit.")
             }
+            Self::WeightsLookSame => f.write_str("Intentional weights look the same."),
+            Self::FewKeysByChance { place, places } => write!(
+                f,
+                "A test artefact: that few keys over {places} {}s are often this uneven by chance, and more keys would \
+                 not be.",
+                place.word()
+            ),
+            Self::KeysNotRecorded => f.write_str(
+                "The traces do not record the keys, so it is not known whether the load has enough different ones.",
+            ),
+            Self::ConsumptionCounted => f.write_str(
+                "No span shows which partition it went to, so the consumption of each partition is counted instead.",
+            ),
             Self::NoPoolMetric => f.write_str("No pool metric (pending requests, wait time) confirms it."),
         }
     }

@@ -12,12 +12,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use narrows_model::finding::evidence::hot_partition::PlaceKind;
 use narrows_model::finding::{Confidence, Figure, Finding, FindingKind};
 use narrows_model::run::WindowKind;
 use narrows_model::units;
 
 use crate::Detector;
-use crate::places::{Group, Kind, Visit, groups};
+use crate::places::{Group, Visit, groups};
 use crate::reading::Reading;
 use crate::skew::{Skew, expected_ratio};
 use crate::words::{EXEMPLARS_MAX, exemplar};
@@ -46,7 +47,7 @@ impl Detector for FewClients {
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
         let groups = groups(reading);
-        let of_replicas = groups.iter().filter(|((kind, _), _)| *kind == Kind::Replica);
+        let of_replicas = groups.iter().filter(|((kind, _), _)| *kind == PlaceKind::Replica);
         of_replicas
             .filter_map(|((_, service), group)| Case::of(reading, service, group))
             .map(|c| c.finding(self))
