@@ -52,8 +52,11 @@ fn words_of(evidence: &Evidence) -> Option<&dyn Words> {
     match evidence {
         Evidence::CpuSaturation(evidence) => Some(evidence),
         Evidence::DatabaseSaturation(evidence) => Some(evidence),
+        Evidence::FewClients(evidence) => Some(evidence),
         Evidence::HotPartition(evidence) => Some(evidence),
+        Evidence::InstrumentationGap(evidence) => Some(evidence),
         Evidence::PoolWait(evidence) => Some(evidence),
+        Evidence::ProvisionedRate(evidence) => Some(evidence),
         Evidence::Throttling(evidence) => Some(evidence),
         _ => None,
     }

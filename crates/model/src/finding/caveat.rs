@@ -64,6 +64,19 @@ pub enum Caveat {
     KeysNotRecorded,
     /// Spans do not show which partition they went to, so consumption is counted.
     ConsumptionCounted,
+    /// A limit may be set on purpose, for a budget.
+    BudgetMayBeIntended,
+    /// Readings are so far apart that they hide single seconds.
+    ReadingsFarApart {
+        /// From one to the next, nanoseconds.
+        step_ns: f64,
+    },
+    /// The provisioned throughput changed during the trial.
+    ProvisionedChanged,
+    /// One active replica with standbys looks like a single client.
+    StandbysLookSame,
+    /// No span names its client, so only the shares suggest that requests are routed by client.
+    ClientsNotNamed,
     /// TRANSITION: goes away.
     Said {
         /// The words.
@@ -141,6 +154,21 @@ impl fmt::Display for Caveat {
             Self::ConsumptionCounted => f.write_str(
                 "No span shows which partition it went to, so the consumption of each partition is counted instead.",
             ),
+            Self::BudgetMayBeIntended => {
+                f.write_str("The series do not show whether the limit is intentional, for a budget.")
+            }
+            Self::ReadingsFarApart { step_ns } => write!(
+                f,
+                "Readings are {} apart: single seconds in between may be fuller than their mean.",
+                units::duration(*step_ns)
+            ),
+            Self::ProvisionedChanged => f.write_str(
+                "The provisioned throughput changed during the trial (autoscale); its highest value is compared.",
+            ),
+            Self::StandbysLookSame => f.write_str("One active replica with intentional standbys looks the same."),
+            Self::ClientsNotNamed => {
+                f.write_str("No span names its client: the shares suggest that the balancer routes by client.")
+            }
             Self::NoPoolMetric => f.write_str("No pool metric (pending requests, wait time) confirms it."),
         }
     }
