@@ -1,15 +1,16 @@
 //! At which CPU limit a service stands, in which part of the load, and whether that limit is what holds the load back.
 //!
 //! Read by every detector that judges CPU, so that two of them never disagree about it. The rule and its reasons are told
-//! in `detectors/cpu_saturation.rs` and on its page.
+//! in `detectors/cpu_saturation/mod.rs` and on its page.
 
 use narrows_model::evidence::TrialEvidence;
+use narrows_model::finding::evidence::cpu::{CpuConsumer, CpuConsumers, CpuLimit, Proof, ProofSign};
 use narrows_model::run::ServiceInstance;
 use narrows_model::series::{Series, names};
-use narrows_model::units;
 
 use crate::intervals::{HostUse, Interval};
 use crate::reading::Reading;
+use crate::stats::finite;
 use crate::thresholds::Thresholds;
 
 /// A thread that is ready to run and waits for a processor is as busy as one that runs. No more than this share of the
@@ -28,25 +29,12 @@ const CONSUMERS_MAX: usize = 3;
 /// The resource of a finding about the machine as a whole.
 pub(crate) const HOST: &str = "host";
 
-/// Which limit.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Limit {
-    /// The cap in force, in cores.
-    Cap(f64),
-    /// One core, by the busiest thread.
-    Thread,
-    /// All cores of the machine, by one service.
-    Machine,
-    /// All cores of the machine, by all.
-    Host,
-}
-
 /// A service at a limit.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Saturation<'a> {
     /// The service, or [`HOST`].
     pub(crate) service: &'a str,
-    pub(crate) limit: Limit,
+    pub(crate) limit: CpuLimit,
     /// Share of the limit, 0 to about 1.
     pub(crate) level: f64,
     /// The interval, by its place among all.
@@ -152,9 +140,9 @@ impl<'a> Cpu<'a> {
             of(names::CPU_CORES, &self.intervals[at]).is_none_or(|cores| cores - level <= OTHER_THREADS_SHARE * cores)
         };
         let (limit, at, level) = match (by_cap, by_thread, cap) {
-            (Some(_), Some((at, level)), _) if is_one_thread(at, level) => (Limit::Thread, at, level),
-            (Some((at, level)), _, Some(cap)) => (Limit::Cap(cap), at, level),
-            (_, Some((at, level)), _) => (Limit::Thread, at, level),
+            (Some(_), Some((at, level)), _) if is_one_thread(at, level) => (CpuLimit::Thread, at, level),
+            (Some((at, level)), _, Some(cap)) => (CpuLimit::Cap { cores: cap }, at, level),
+            (_, Some((at, level)), _) => (CpuLimit::Thread, at, level),
             _ => return None,
         };
         Some(Saturation { service, limit, level, at, replicas: (1, 1), replica: instance.replica })
@@ -177,14 +165,14 @@ impl<'a> Cpu<'a> {
         let cores = f64::from(self.trial.cores.max(1));
         let share = |interval: &Interval| Some(self.service_cores(service, interval)? / cores);
         let (at, level) = self.saturated(share, self.thresholds.cpu_limit_share)?;
-        Some(Saturation { service, limit: Limit::Machine, level, at, replicas: (replicas, replicas), replica: 0 })
+        Some(Saturation { service, limit: CpuLimit::Machine, level, at, replicas: (replicas, replicas), replica: 0 })
     }
 
     /// The machine as a whole, when the run itself fills it.
     pub(crate) fn of_host(&self) -> Option<Saturation<'a>> {
         let share = |interval: &Interval| Some(self.host_use(interval).filter(|used| !used.is_mostly_others)?.share);
         let (at, level) = self.saturated(share, self.thresholds.cpu_host_share)?;
-        Some(Saturation { service: HOST, limit: Limit::Host, level, at, replicas: (1, 1), replica: 0 })
+        Some(Saturation { service: HOST, limit: CpuLimit::Host, level, at, replicas: (1, 1), replica: 0 })
     }
 
     pub(crate) fn host_use(&self, interval: &Interval) -> Option<HostUse> {
@@ -208,17 +196,18 @@ impl<'a> Cpu<'a> {
             .max_by(|(a, _), (b, _)| self.intervals[*a].by_demand(&self.intervals[*b]).then(a.cmp(b)))
     }
 
-    /// Names and cores of the largest consumers in an interval, the load generator included.
-    pub(crate) fn consumers(&self, interval: &Interval) -> Vec<(String, f64)> {
+    /// The largest consumers in an interval, the load generator included.
+    pub(crate) fn consumers(&self, interval: &Interval) -> CpuConsumers {
         let generator = self.cores_of(names::CPU_CORES, names::GENERATOR, 0, interval);
         let services = self.trial.service_names().into_iter();
-        let mut consumers: Vec<(String, f64)> = services
-            .filter_map(|service| Some((service.to_owned(), self.service_cores(service, interval)?)))
-            .chain(generator.map(|cores| ("the load generator".to_owned(), cores)))
+        let mut consumers: Vec<CpuConsumer> = services
+            .filter_map(|service| Some((Some(service.to_owned()), self.service_cores(service, interval)?)))
+            .chain(generator.map(|cores| (None, cores)))
+            .map(|(service, cores)| CpuConsumer { service, cores: finite(cores) })
             .collect();
-        consumers.sort_by(|a, b| b.1.total_cmp(&a.1));
+        consumers.sort_by(|a, b| b.cores.total_cmp(&a.cores));
         consumers.truncate(CONSUMERS_MAX);
-        consumers
+        CpuConsumers(consumers)
     }
 }
 
@@ -230,10 +219,10 @@ fn carries_on(here: &Interval, lighter: &Interval) -> bool {
     growth.is_some_and(|growth| here.rate / lighter.rate - 1.0 >= CARRIED_SHARE * (growth - 1.0))
 }
 
-/// What shows that requests wait, in a sentence.
+/// What shows that requests wait.
 impl Cpu<'_> {
     /// That throughput stopped growing in this interval, or that requests queue.
-    pub(crate) fn proof(&self, at: usize) -> Option<String> {
+    pub(crate) fn proof(&self, at: usize) -> Option<Proof> {
         let here = self.intervals.get(at).filter(|interval| interval.is_steady)?;
         let is_lighter = |other: &&Interval| {
             let growth = here.demand_over(other).filter(|_| other.is_steady && other.rate > 0.0);
@@ -247,67 +236,36 @@ impl Cpu<'_> {
         self.flat_against(here, below).or_else(|| self.queueing_against(here, lightest))
     }
 
-    fn flat_against(&self, here: &Interval, below: &Interval) -> Option<String> {
+    fn flat_against(&self, here: &Interval, below: &Interval) -> Option<Proof> {
         let users = here.demand_over(below)? - 1.0;
         let rate = here.rate / below.rate - 1.0;
-        (rate < self.thresholds.flat_growth_share * users).then(|| {
-            format!(
-                "Throughput no longer follows the users: from {} to {} users it went from {} to {}.",
-                below.vus,
-                here.vus,
-                units::rate(below.rate),
-                units::rate(here.rate)
-            )
-        })
+        (rate < self.thresholds.flat_growth_share * users).then(|| proof(ProofSign::FlatThroughput, below, here))
     }
 
     /// What the generator held back proves nothing, so the requests sent must have grown too.
-    fn flat_against_offered(&self, here: &Interval, below: &Interval) -> Option<String> {
+    fn flat_against_offered(&self, here: &Interval, below: &Interval) -> Option<Proof> {
         let asked = here.demand_over(below)?.min(here.sent / below.sent) - 1.0;
         let answered = here.rate / below.rate - 1.0;
         let is_flat = asked >= DEMAND_GROWTH_MIN - 1.0 && answered < self.thresholds.flat_growth_share * asked;
-        is_flat.then(|| {
-            format!(
-                "Throughput no longer follows the rate offered: from {} to {} it went from {} to {}.",
-                below.demand(),
-                here.demand(),
-                units::rate(below.rate),
-                units::rate(here.rate)
-            )
-        })
+        is_flat.then(|| proof(ProofSign::FlatThroughput, below, here))
     }
 
     /// With a rate given, the requests under way follow from the time each takes (Little's law). That time would not
     /// depend on the rate if none had to queue.
-    fn slower_once_sent(&self, here: &Interval, lightest: &Interval) -> Option<String> {
+    fn slower_once_sent(&self, here: &Interval, lightest: &Interval) -> Option<Proof> {
         let is_longer = here.service_ns >= self.thresholds.queueing_latency_factor * lightest.service_ns;
-        (is_longer && lightest.service_ns > 0.0).then(|| {
-            format!(
-                "Requests queue: at {} {} of them are under way at any time ({} × {}), each {} times as long as at {}.",
-                here.demand(),
-                units::number(here.in_flight()),
-                units::rate(here.rate),
-                units::duration(here.service_ns),
-                units::number(here.service_ns / lightest.service_ns),
-                lightest.demand()
-            )
-        })
+        (is_longer && lightest.service_ns > 0.0).then(|| proof(ProofSign::Queueing, lightest, here))
     }
 
     /// Little's law: users = throughput × latency while nobody thinks.
-    fn queueing_against(&self, here: &Interval, lightest: &Interval) -> Option<String> {
+    fn queueing_against(&self, here: &Interval, lightest: &Interval) -> Option<Proof> {
         let in_flight = here.rate * here.latency_ns / 1e9;
         let is_little = (in_flight / f64::from(here.vus.max(1)) - 1.0).abs() <= self.thresholds.little_tolerance;
         let is_longer = here.latency_ns >= self.thresholds.queueing_latency_factor * lightest.latency_ns;
-        (is_little && is_longer && lightest.latency_ns > 0.0).then(|| {
-            format!(
-                "Requests queue: all {} users wait at any time ({} × {}), each {} times as long as under {} users.",
-                here.vus,
-                units::rate(here.rate),
-                units::duration(here.latency_ns),
-                units::number(here.latency_ns / lightest.latency_ns),
-                lightest.vus
-            )
-        })
+        (is_little && is_longer && lightest.latency_ns > 0.0).then(|| proof(ProofSign::Queueing, lightest, here))
     }
+}
+
+fn proof(sign: ProofSign, lighter: &Interval, heavier: &Interval) -> Proof {
+    Proof { sign, lighter: lighter.load_point(), heavier: heavier.load_point() }
 }

@@ -14,12 +14,15 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use narrows_model::evidence::TrialEvidence;
+use narrows_model::finding::evidence::cpu::LoadPoint;
+use narrows_model::finding::evidence::load::LoadLevel;
 use narrows_model::load::LoadSecond;
 use narrows_model::run::{Window, WindowKind};
 use narrows_model::series::{Series, names};
 use narrows_model::units;
 
-use crate::stats::{mean_and_variance, median};
+use crate::detectors::words::level;
+use crate::stats::{finite, mean_and_variance, median};
 use crate::thresholds::Thresholds;
 
 const RAMP_PARTS: i64 = 4;
@@ -89,18 +92,25 @@ impl Interval {
         }
     }
 
-    /// The load as it is asked for: `8 users`, `50.0/s`.
+    /// The load as it is asked for.
+    pub(crate) fn load_level(&self) -> LoadLevel {
+        LoadLevel { users: self.vus, arrivals: self.offered.map(finite) }
+    }
+
+    /// The load as it is asked for, in words: `8 users`, `50.0/s`.
     pub(crate) fn demand(&self) -> String {
-        match self.offered {
-            None => format!("{} users", self.vus),
-            Some(offered) if self.vus == 0 => units::rate(offered),
-            Some(offered) => format!("{} users and {}", self.vus, units::rate(offered)),
-        }
+        level(&self.load_level())
     }
 
     /// Requests under way at any time, by Little's law: throughput × time from send to answer.
     pub(crate) fn in_flight(&self) -> f64 {
         self.rate * self.service_ns / 1e9
+    }
+
+    /// The load and what was carried of it.
+    pub(crate) fn load_point(&self) -> LoadPoint {
+        let request_ns = if self.offered.is_some() { self.service_ns } else { self.latency_ns };
+        LoadPoint { level: self.load_level(), rate: finite(self.rate), request_ns: finite(request_ns) }
     }
 
     /// None when the host was not sampled.

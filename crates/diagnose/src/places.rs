@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use narrows_model::evidence::TrialEvidence;
+use narrows_model::finding::evidence::hot_partition::PlaceKind;
 use narrows_model::run::ServiceInstance;
 use narrows_model::trace::{Span, SpanKind, Trace};
 
@@ -16,30 +17,6 @@ use crate::stores::Store;
 
 /// The attribute by which a request's span says which replica answered, as the resource of its process has it.
 pub(crate) const REPLICA: &str = "narrows.replica";
-
-/// What the places of a group are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Kind {
-    /// Physical partitions of a store.
-    Partition,
-    /// Replicas of a service of the trial.
-    Replica,
-    /// Servers that answer for one name.
-    Server,
-    /// Partitions of a topic or queue.
-    Topic,
-}
-
-impl Kind {
-    /// For people.
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            Kind::Partition | Kind::Topic => "partition",
-            Kind::Replica => "replica",
-            Kind::Server => "server",
-        }
-    }
-}
 
 /// One visit of a request at a place.
 #[derive(Debug, Clone, Copy)]
@@ -87,7 +64,7 @@ pub(crate) fn ratio_of(counts: &[f64], at: usize) -> Option<f64> {
 }
 
 /// By what they are and of whom.
-pub(crate) type Groups<'a> = BTreeMap<(Kind, String), Group<'a>>;
+pub(crate) type Groups<'a> = BTreeMap<(PlaceKind, String), Group<'a>>;
 
 /// All groups of two places or more.
 pub(crate) fn groups<'a>(reading: &Reading<'a>) -> Groups<'a> {
@@ -125,11 +102,11 @@ impl<'a> Gather<'a> {
         if entry.kind == SpanKind::Server {
             self.answering.insert(service);
         }
-        self.add((Kind::Replica, service.to_owned()), replica.to_string(), visit, operation);
+        self.add((PlaceKind::Replica, service.to_owned()), replica.to_string(), visit, operation);
     }
 
     fn add_calls(&mut self, operation: &'a str, handled: &'a Handled<'a>) {
-        let mut visited: BTreeSet<((Kind, String), String)> = BTreeSet::new();
+        let mut visited: BTreeSet<((PlaceKind, String), String)> = BTreeSet::new();
         for call in &handled.calls {
             let Some((group, place)) = self.place_of(call) else { continue };
             if visited.insert((group.clone(), place.clone())) {
@@ -139,19 +116,19 @@ impl<'a> Gather<'a> {
         }
     }
 
-    fn place_of(&mut self, call: &'a Call<'a>) -> Option<((Kind, String), String)> {
+    fn place_of(&mut self, call: &'a Call<'a>) -> Option<((PlaceKind, String), String)> {
         let span = call.last();
         let facts = &span.facts;
         if let Some(partition) = call.partition() {
             let known = (facts.server_port, facts.db_system.as_deref(), facts.server_address.as_deref());
             let trial = self.trial;
             let name = self.stores.entry(known).or_insert_with(|| Store::of(trial, span).name);
-            return Some(((Kind::Partition, name.clone()), partition.to_owned()));
+            return Some(((PlaceKind::Partition, name.clone()), partition.to_owned()));
         }
         if let Some((service, replica)) = replica_at(self.trial, facts.server_port) {
             // Where the replicas' own spans say who answered, those count.
             return (!self.answering.contains(service))
-                .then(|| ((Kind::Replica, service.to_owned()), replica.to_string()));
+                .then(|| ((PlaceKind::Replica, service.to_owned()), replica.to_string()));
         }
         let name = match call.query {
             Some(_) => call.kind.to_string(),
@@ -159,7 +136,7 @@ impl<'a> Gather<'a> {
         };
         let address = facts.server_address.as_ref()?;
         let place = facts.server_port.map_or(address.clone(), |port| format!("{address}:{port}"));
-        Some(((Kind::Server, name), place))
+        Some(((PlaceKind::Server, name), place))
     }
 
     fn add_topics(&mut self) {
@@ -172,7 +149,7 @@ impl<'a> Gather<'a> {
                 // Those who handle messages tell how long that takes; who sends them does not wait.
                 if span.kind == SpanKind::Consumer {
                     let visit = Visit { trace, span, weight: trace.weight, key };
-                    self.add((Kind::Topic, topic.clone()), place, visit, &span.name);
+                    self.add((PlaceKind::Topic, topic.clone()), place, visit, &span.name);
                 }
             }
         }
@@ -182,22 +159,22 @@ impl<'a> Gather<'a> {
     fn add_idle(&mut self) {
         for ((kind, name), group) in &mut self.groups {
             match kind {
-                Kind::Partition => {
+                PlaceKind::Partition => {
                     for reported in self.trial.throughput().into_iter().filter(|reported| reported.service == *name) {
                         group.places.entry(reported.partition).or_default();
                     }
                 }
-                Kind::Replica => {
+                PlaceKind::Replica => {
                     for instance in self.trial.services.iter().filter(|instance| instance.service == *name) {
                         group.places.entry(instance.replica.to_string()).or_default();
                     }
                 }
-                Kind::Server | Kind::Topic => {}
+                PlaceKind::Server | PlaceKind::Topic => {}
             }
         }
     }
 
-    fn add(&mut self, group: (Kind, String), place: String, visit: Visit<'a>, operation: &'a str) {
+    fn add(&mut self, group: (PlaceKind, String), place: String, visit: Visit<'a>, operation: &'a str) {
         let group = self.groups.entry(group).or_default();
         group.places.entry(place).or_default().push(visit);
         *group.operations.entry(operation).or_default() += visit.weight;

@@ -1,6 +1,9 @@
 //! Findings in words. Each detector says in `words.rs` how its evidence reads; nothing else writes its sentences.
 
+use narrows_model::finding::evidence::cpu::{Proof, ProofSign};
+use narrows_model::finding::evidence::load::LoadLevel;
 use narrows_model::finding::{Evidence, Figure, Finding};
+use narrows_model::units;
 
 /// The words of one kind of finding.
 ///
@@ -47,9 +50,70 @@ pub(crate) fn put_into_words(finding: Finding) -> Finding {
 
 fn words_of(evidence: &Evidence) -> Option<&dyn Words> {
     match evidence {
+        Evidence::CpuSaturation(evidence) => Some(evidence),
+        Evidence::DatabaseSaturation(evidence) => Some(evidence),
+        Evidence::FewClients(evidence) => Some(evidence),
+        Evidence::HotPartition(evidence) => Some(evidence),
+        Evidence::InstrumentationGap(evidence) => Some(evidence),
+        Evidence::PoolWait(evidence) => Some(evidence),
+        Evidence::ProvisionedRate(evidence) => Some(evidence),
         Evidence::Throttling(evidence) => Some(evidence),
         _ => None,
     }
+}
+
+/// How much a load asks for: `8 users`, `50.0/s`.
+pub(crate) fn level(load: &LoadLevel) -> String {
+    match load.arrivals {
+        None => format!("{} users", load.users),
+        Some(arrivals) if load.users == 0 => units::rate(arrivals),
+        Some(arrivals) => format!("{} users and {}", load.users, units::rate(arrivals)),
+    }
+}
+
+fn proven(proof: &Proof) -> String {
+    let (lighter, heavier) = (&proof.lighter, &proof.heavier);
+    let is_open = heavier.level.arrivals.is_some();
+    let times = units::number(heavier.request_ns / lighter.request_ns);
+    match proof.sign {
+        ProofSign::FlatThroughput if is_open => format!(
+            "Throughput no longer follows the rate offered: from {} to {} it went from {} to {}.",
+            level(&lighter.level),
+            level(&heavier.level),
+            units::rate(lighter.rate),
+            units::rate(heavier.rate)
+        ),
+        ProofSign::FlatThroughput => format!(
+            "Throughput no longer follows the users: from {} to {} users it went from {} to {}.",
+            lighter.level.users,
+            heavier.level.users,
+            units::rate(lighter.rate),
+            units::rate(heavier.rate)
+        ),
+        ProofSign::Queueing if is_open => format!(
+            "Requests queue: at {} {} of them are under way at any time ({} × {}), each {times} times as long as at {}.",
+            level(&heavier.level),
+            units::number(heavier.in_flight()),
+            units::rate(heavier.rate),
+            units::duration(heavier.request_ns),
+            level(&lighter.level)
+        ),
+        ProofSign::Queueing => format!(
+            "Requests queue: all {} users wait at any time ({} × {}), each {times} times as long as under {} users.",
+            heavier.level.users,
+            units::rate(heavier.rate),
+            units::duration(heavier.request_ns),
+            lighter.level.users
+        ),
+    }
+}
+
+/// What shows that a load is no longer carried, or that nothing does, in a sentence.
+pub(crate) fn proof(found: Option<&Proof>) -> String {
+    found.map_or_else(
+        || "It is not shown whether more CPU would carry more load: no lighter steady load was measured.".into(),
+        proven,
+    )
 }
 
 /// The operation of a finding about one.

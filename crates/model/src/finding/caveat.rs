@@ -4,6 +4,10 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize, Serializer};
 
+use super::evidence::cpu::CpuConsumers;
+use super::evidence::hot_partition::PlaceKind;
+use crate::units;
+
 /// What a finding's data cannot show, or what its figures leave out. It reads as one whole sentence or a few.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
@@ -17,6 +21,62 @@ pub enum Caveat {
     },
     /// No reading shows a partition near its limit.
     NoPartitionSeenFull,
+    /// The machine was nearly full, so CPU that one process gains, another may lose.
+    MachineBusy {
+        /// Share of the machine's CPU in use, 0 to 1.
+        share: f64,
+        /// The largest consumers.
+        consumers: CpuConsumers,
+    },
+    /// The hypervisor took CPU time for other machines.
+    CpuStolen {
+        /// Share of the machine's CPU time that it took, 0 to 1.
+        share: f64,
+    },
+    /// The span of a call to a database may begin before there is a connection.
+    SpanMayWaitForConnection {
+        /// The database.
+        database: String,
+    },
+    /// Spans do not show how many rows a query returned.
+    RowsNotShown,
+    /// Neither the CPU nor the disks of a database were sampled.
+    DatabaseNotSampled {
+        /// The database.
+        database: String,
+    },
+    /// More connections mean more queries at once, and how the database copes with them is not known.
+    MoreQueriesAtOnce,
+    /// The wait for connections is read from the gaps before queries.
+    WaitReadFromGaps,
+    /// No metric of the pool confirms the wait.
+    NoPoolMetric,
+    /// Weights that are set on purpose spread calls as unevenly.
+    WeightsLookSame,
+    /// So few keys are often this uneven by chance.
+    FewKeysByChance {
+        /// What a place is.
+        place: PlaceKind,
+        /// Places that the keys spread over.
+        places: usize,
+    },
+    /// The traces do not record what the calls are for.
+    KeysNotRecorded,
+    /// Spans do not show which partition they went to, so consumption is counted.
+    ConsumptionCounted,
+    /// A limit may be set on purpose, for a budget.
+    BudgetMayBeIntended,
+    /// Readings are so far apart that they hide single seconds.
+    ReadingsFarApart {
+        /// From one to the next, nanoseconds.
+        step_ns: f64,
+    },
+    /// The provisioned throughput changed during the trial.
+    ProvisionedChanged,
+    /// One active replica with standbys looks like a single client.
+    StandbysLookSame,
+    /// No span names its client, so only the shares suggest that requests are routed by client.
+    ClientsNotNamed,
     /// TRANSITION: goes away.
     Said {
         /// The words.
@@ -52,6 +112,64 @@ impl fmt::Display for Caveat {
                 "No reading shows a partition near its limit. Readings are taken at intervals and can miss a second \
                  at the limit.",
             ),
+            Self::MachineBusy { share, consumers } => write!(
+                f,
+                "The machine itself was {} busy, so CPU that one process gains, another may lose: {consumers}.",
+                units::percent(*share)
+            ),
+            Self::CpuStolen { share } => write!(
+                f,
+                "The hypervisor took {} of the machine's CPU time for others, so a part of this limit is not the \
+                 service's own.",
+                units::percent(*share)
+            ),
+            Self::SpanMayWaitForConnection { database } => write!(
+                f,
+                "The span of a call to {database} may begin before it has a connection, so a part may be a wait for \
+                 one."
+            ),
+            Self::RowsNotShown => f.write_str(
+                "The spans do not show how many rows were returned, so a query may have had more work to do.",
+            ),
+            Self::DatabaseNotSampled { database } => write!(
+                f,
+                "The CPU and the disks of {database} were not sampled, so it is not known which of them is full."
+            ),
+            Self::MoreQueriesAtOnce => f.write_str(
+                "More connections mean more queries at once: how the database copes with them is not known.",
+            ),
+            Self::WaitReadFromGaps => {
+                f.write_str("The wait is estimated from the gaps before queries: it is an upper limit.")
+            }
+            Self::WeightsLookSame => f.write_str("Intentional weights look the same."),
+            Self::FewKeysByChance { place, places } => write!(
+                f,
+                "A test artefact: that few keys over {places} {}s are often this uneven by chance, and more keys would \
+                 not be.",
+                place.word()
+            ),
+            Self::KeysNotRecorded => f.write_str(
+                "The traces do not record the keys, so it is not known whether the load has enough different ones.",
+            ),
+            Self::ConsumptionCounted => f.write_str(
+                "No span shows which partition it went to, so the consumption of each partition is counted instead.",
+            ),
+            Self::BudgetMayBeIntended => {
+                f.write_str("The series do not show whether the limit is intentional, for a budget.")
+            }
+            Self::ReadingsFarApart { step_ns } => write!(
+                f,
+                "Readings are {} apart: single seconds in between may be fuller than their mean.",
+                units::duration(*step_ns)
+            ),
+            Self::ProvisionedChanged => f.write_str(
+                "The provisioned throughput changed during the trial (autoscale); its highest value is compared.",
+            ),
+            Self::StandbysLookSame => f.write_str("One active replica with intentional standbys looks the same."),
+            Self::ClientsNotNamed => {
+                f.write_str("No span names its client: the shares suggest that the balancer routes by client.")
+            }
+            Self::NoPoolMetric => f.write_str("No pool metric (pending requests, wait time) confirms it."),
         }
     }
 }

@@ -11,19 +11,23 @@
 //! Use of CPU alone does not prove that CPU is what holds the throughput back: confidence is high only when throughput
 //! stopped growing with users or with the rate offered, or when requests queue: by Little's law where users are given,
 //! by the time that requests take once sent where a rate is. Of a cap that only bursts use up, nothing is said without
-//! such a proof. The reading is in `cpu.rs`, the words are here.
+//! such a proof. The reading is in `cpu.rs`.
 
-use narrows_model::finding::{Confidence, Figure, Finding, FindingKind};
+use narrows_model::finding::evidence::cpu::{CpuConsumers, CpuLimit};
+use narrows_model::finding::evidence::cpu_saturation as evidence;
+use narrows_model::finding::{Caveat, Confidence, Finding, FindingKind};
 use narrows_model::series::names;
-use narrows_model::units;
 
 use crate::Detector;
-use crate::cpu::{Cpu, Held, Limit, Saturation};
+use crate::cpu::{Cpu, Saturation};
 use crate::intervals::Interval;
 use crate::periods::period_of;
 use crate::reading::Reading;
+use crate::stats::finite;
 
 pub(crate) use crate::cpu::HOST;
+
+mod words;
 
 /// See the module.
 #[derive(Debug)]
@@ -49,197 +53,55 @@ impl Detector for CpuSaturation {
 
 fn finding(detector: &CpuSaturation, cpu: &Cpu<'_>, saturation: &Saturation<'_>) -> Finding {
     let interval = &cpu.intervals[saturation.at];
-    let proof = cpu.proof(saturation.at);
-    let confidence = if proof.is_some() { Confidence::High } else { Confidence::Medium };
-    let held = cpu.held(saturation.service, saturation.replica, interval);
-    let words = Words { scene: cpu, saturation, interval, held };
-    let mut reasons = vec![words.observation()];
-    reasons.push(proof.unwrap_or_else(|| {
-        "It is not shown whether more CPU would carry more load: no lighter steady load was measured.".into()
-    }));
-    reasons.extend(words.standstill());
+    let evidence = evidence_of(cpu, saturation, interval);
     Finding {
-        title: words.title(),
         resource: saturation.service.into(),
-        operation: None,
         cost_share: saturation.level.min(1.0),
-        cost_of: words.cost_of(),
-        confidence,
-        reasons,
-        numbers: words.numbers(),
-        evidence_text: None,
-        exemplars: Vec::new(),
-        ruled_out: words.ruled_out(),
-        falsified_by: words.falsified_by(),
-        advice: words.advice(),
-        caveats: words.caveats().into_iter().map(Into::into).collect(),
+        confidence: if evidence.proof.is_some() { Confidence::High } else { Confidence::Medium },
+        caveats: caveats(cpu, saturation, interval),
         period: period_of(cpu.trial, interval.start_ns, interval.end_ns),
-        ..detector.finding()
+        ..Finding::new(evidence, detector.version())
     }
 }
 
-struct Words<'a> {
-    scene: &'a Cpu<'a>,
-    saturation: &'a Saturation<'a>,
-    interval: &'a Interval,
-    held: Held,
+fn evidence_of(cpu: &Cpu<'_>, saturation: &Saturation<'_>, interval: &Interval) -> evidence::CpuSaturation {
+    let (service, limit) = (saturation.service, saturation.limit);
+    let held = cpu.held(service, saturation.replica, interval);
+    let is_host = limit == CpuLimit::Host;
+    evidence::CpuSaturation {
+        limit,
+        level: finite(saturation.level),
+        waits_for_core: limit == CpuLimit::Thread && saturation.level < cpu.thresholds.cpu_thread_share,
+        machine_cores: cpu.trial.cores,
+        hot_replicas: saturation.replicas.0,
+        replicas: saturation.replicas.1,
+        interval: interval.label.clone(),
+        load: interval.load_level(),
+        rate: finite(interval.rate),
+        latency_ns: finite(interval.latency_ns),
+        cores: cpu.service_cores(service, interval).filter(|cores| *cores > 0.0).map(finite),
+        held: evidence::Held {
+            throttled_share: held.throttled.map(finite),
+            waiting_share: held.waiting.map(finite),
+            throttled_share_min: cpu.thresholds.cpu_throttled_share,
+            waiting_share_min: cpu.thresholds.cpu_pressure_share,
+        },
+        proof: cpu.proof(saturation.at),
+        generator_cores: cpu.cores_of(names::CPU_CORES, names::GENERATOR, 0, interval).map(finite),
+        consumers: if is_host { cpu.consumers(interval) } else { CpuConsumers::default() },
+    }
 }
 
-impl Words<'_> {
-    fn title(&self) -> String {
-        let (service, level) = (self.saturation.service, units::percent(self.saturation.level));
-        match self.saturation.limit {
-            Limit::Cap(cap) => format!("{service} uses up its CPU limit: {level} of {}", units::cores(cap)),
-            Limit::Thread => {
-                let is_waiting = self.saturation.level < self.scene.thresholds.cpu_thread_share;
-                let waiting = if is_waiting { " and waits for a core the rest of the time" } else { "" };
-                format!("{service} is limited by one thread, which uses {level} of a core{waiting}")
-            }
-            Limit::Machine => format!("{service} fills the machine: {level} of {}", self.machine()),
-            Limit::Host => format!("the machine's CPU is full: {level} of {}", self.machine()),
-        }
-    }
-
-    fn machine(&self) -> String {
-        units::cores(f64::from(self.scene.trial.cores))
-    }
-
-    fn cost_of(&self) -> String {
-        let service = self.saturation.service;
-        match self.saturation.limit {
-            Limit::Cap(cap) => format!("of the CPU limit of {service} ({})", units::cores(cap)),
-            Limit::Thread => format!("of one core, by the busiest thread of {service}"),
-            Limit::Machine | Limit::Host => format!("of the machine's {}", self.machine()),
-        }
-    }
-
-    fn observation(&self) -> String {
-        let (hot, all) = self.saturation.replicas;
-        let replicas = if all > 1 { format!(" ({hot} of {all} replicas)") } else { String::new() };
-        format!(
-            "Half of the time or more in {} it stood at {} or above{replicas}.",
-            self.interval.label,
-            units::percent(self.saturation.level)
-        )
-    }
-
-    /// How often the kernel held the service, when it did.
-    fn standstill(&self) -> Option<String> {
-        let Limit::Cap(_) = self.saturation.limit else { return None };
-        let thresholds = self.scene.thresholds;
-        let throttled = self.held.throttled.filter(|share| *share >= thresholds.cpu_throttled_share);
-        let waiting = self.held.waiting.filter(|share| *share >= thresholds.cpu_pressure_share);
-        let throttled =
-            throttled.map(|share| format!("its quota was used up in {} of the periods", units::percent(share)));
-        let waiting = waiting
-            .map(|share| format!("at least one of its tasks waited for CPU {} of the time", units::percent(share)));
-        let said: Vec<String> = throttled.into_iter().chain(waiting).collect();
-        (!said.is_empty()).then(|| format!("The kernel held it back: {}.", said.join(", and ")))
-    }
-
-    fn numbers(&self) -> Vec<Figure> {
-        let mut numbers = vec![
-            Figure::new("share of the limit, median", self.saturation.level * 100.0, "%"),
-            match self.interval.offered {
-                Some(offered) => Figure::new("arrivals offered at that time", offered, "/s"),
-                None => Figure::new("users at that time", f64::from(self.interval.vus), ""),
-            },
-            Figure::new("throughput at that time", self.interval.rate, "/s"),
-            Figure::new("mean latency at that time", self.interval.latency_ns, "ns"),
-        ];
-        if let Some(cores) = self.scene.service_cores(self.saturation.service, self.interval).filter(|c| *c > 0.0) {
-            numbers.push(Figure::new("CPU, all replicas, median", cores, "{cores}"));
-            if self.interval.rate > 0.0 {
-                numbers.push(Figure::new("CPU for each request", cores / self.interval.rate, "s"));
-            }
-        }
-        let held = [
-            ("periods in which the quota was used up", self.held.throttled),
-            ("time in which a task waited for CPU", self.held.waiting),
-        ];
-        let known = held.into_iter().filter_map(|(name, share)| Some(Figure::new(name, share? * 100.0, "%")));
-        numbers.extend(known);
-        if self.saturation.limit == Limit::Host {
-            let consumers = self.scene.consumers(self.interval).into_iter();
-            numbers
-                .extend(consumers.map(|(name, cores)| Figure::new(format!("CPU of {name}, median"), cores, "{cores}")));
-        }
-        numbers
-    }
-
-    fn ruled_out(&self) -> Vec<String> {
-        let generator = self.scene.cores_of(names::CPU_CORES, names::GENERATOR, 0, self.interval);
-        let mut ruled_out = vec![
-            "A peak or a start: this is the median over an interval of counted load, not the largest value.".to_owned(),
-            "Idle CPU at the same load: no other interval carried as much load with clearly less CPU.".to_owned(),
-        ];
-        if let Some(cores) = generator.filter(|_| self.saturation.limit != Limit::Host) {
-            ruled_out.push(format!("The load generator: it used {}.", units::cores(cores)));
-        }
-        ruled_out
-    }
-
-    fn falsified_by(&self) -> String {
-        let service = self.saturation.service;
-        match self.saturation.limit {
-            Limit::Cap(_) => format!("A higher CPU limit for {service} does not raise throughput."),
-            Limit::Thread => format!("Another worker process or replica of {service} does not raise throughput."),
-            Limit::Machine => format!("A machine with more cores does not raise the throughput of {service}."),
-            Limit::Host => "The same load on a larger machine is no faster.".into(),
-        }
-    }
-
-    fn advice(&self) -> String {
-        let service = self.saturation.service;
-        match self.saturation.limit {
-            Limit::Cap(cap) => format!(
-                "Take work out of the request in {service} first; then raise its limit of {} or add a replica.",
-                units::cores(cap)
-            ),
-            Limit::Thread => format!(
-                "Take work out of the request in {service} first; then spread it over more threads: more worker processes or \
-                 replicas, and no long computation on an event loop or under an interpreter lock. A larger machine or a \
-                 higher limit will not help."
-            ),
-            Limit::Machine => {
-                format!("Take work out of the request in {service} first; then give it more cores or machines.")
-            }
-            Limit::Host => format!(
-                "Give the services more cores, or move one of the largest consumers elsewhere: {}.",
-                self.consumer_list()
-            ),
-        }
-    }
-
-    fn consumer_list(&self) -> String {
-        let consumers = self.scene.consumers(self.interval);
-        if consumers.is_empty() {
-            return "they were not sampled".into();
-        }
-        let each = consumers.iter().map(|(name, cores)| format!("{name} ({})", units::cores(*cores)));
-        each.collect::<Vec<_>>().join(", ")
-    }
-
-    fn caveats(&self) -> Vec<String> {
-        let host =
-            self.scene.host_use(self.interval).map(|used| used.share).filter(|_| self.saturation.limit != Limit::Host);
-        let crowded = host.filter(|share| *share >= self.scene.thresholds.cpu_host_share).map(|share| {
-            format!(
-                "The machine itself was {} busy, so CPU that one process gains, another may lose: {}.",
-                units::percent(share),
-                self.consumer_list()
-            )
-        });
-        let steal = self.scene.cores_of(names::HOST_CPU_STEAL, "", 0, self.interval);
-        let stolen = steal.filter(|share| *share >= self.scene.thresholds.cpu_steal_share).map(|share| {
-            format!(
-                "The hypervisor took {} of the machine's CPU time for others, so a part of this limit is not the \
-                 service's own.",
-                units::percent(share)
-            )
-        });
-        crowded.into_iter().chain(stolen).collect()
-    }
+fn caveats(cpu: &Cpu<'_>, saturation: &Saturation<'_>, interval: &Interval) -> Vec<Caveat> {
+    let host = cpu.host_use(interval).map(|used| used.share).filter(|_| saturation.limit != CpuLimit::Host);
+    let busy = host
+        .filter(|share| *share >= cpu.thresholds.cpu_host_share)
+        .map(|share| Caveat::MachineBusy { share: finite(share), consumers: cpu.consumers(interval) });
+    let steal = cpu.cores_of(names::HOST_CPU_STEAL, "", 0, interval);
+    let stolen = steal
+        .filter(|share| *share >= cpu.thresholds.cpu_steal_share)
+        .map(|share| Caveat::CpuStolen { share: finite(share) });
+    busy.into_iter().chain(stolen).collect()
 }
 
 #[cfg(test)]

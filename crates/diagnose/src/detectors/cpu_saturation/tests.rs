@@ -1,5 +1,7 @@
 //! What `cpu-saturation` finds, and what it leaves alone.
 
+use narrows_model::finding::Evidence;
+use narrows_model::finding::evidence::cpu::ProofSign;
 use narrows_model::run::WindowKind;
 use narrows_testkit::trial::{Load, TrialBuilder};
 
@@ -12,6 +14,11 @@ fn load(vus: u32, rate: f64, latency_ms: f64) -> Load {
 
 fn detect(trial: TrialBuilder) -> Vec<Finding> {
     crate::detect(&CpuSaturation, &trial.build(), &Thresholds::default())
+}
+
+fn read(finding: &Finding) -> &evidence::CpuSaturation {
+    let Evidence::CpuSaturation(evidence) = &finding.evidence else { panic!("{finding:?}") };
+    evidence
 }
 
 /// Three steps of ten seconds in which throughput stops growing.
@@ -51,7 +58,8 @@ fn a_service_without_a_cap_can_fill_the_machine() {
     let findings = detect(steps(None).cpu("shop", 0, |_| 3.6).host_cpu(|_| 0.95));
     assert_eq!(findings.len(), 1);
     assert_eq!(findings[0].title, "shop fills the machine: 90 % of 4 cores");
-    assert!(findings[0].caveats[0].to_string().contains("95 % busy"));
+    let [Caveat::MachineBusy { share, consumers }] = &findings[0].caveats[..] else { panic!("{findings:?}") };
+    assert_eq!((*share, consumers.to_string().as_str()), (0.95, "shop (3.60 cores)"));
 }
 
 #[test]
@@ -67,6 +75,8 @@ fn a_full_host_names_its_consumers() {
 fn one_hot_replica_of_two_is_said() {
     let trial = steps(Some(0.5)).service("shop", Some(0.5));
     let findings = detect(trial.cpu("shop", 0, |_| 0.49).cpu("shop", 1, |_| 0.1));
+    let evidence = read(&findings[0]);
+    assert_eq!((evidence.hot_replicas, evidence.replicas), (1, 2));
     assert!(findings[0].reasons[0].ends_with("(1 of 2 replicas)."), "{:?}", findings[0].reasons);
 }
 
@@ -77,7 +87,7 @@ fn the_end_of_a_ramp_is_seen() {
     let findings = detect(trial.cpu("shop", 0, |second| 0.5 * f64::from(second + 1) / 40.0));
     assert_eq!(findings.len(), 1);
     assert_eq!(findings[0].confidence, Confidence::Medium);
-    assert!(findings[0].reasons[0].contains("part 4 of 4"), "{:?}", findings[0].reasons);
+    assert!(read(&findings[0]).interval.starts_with("part 4 of 4"), "{:?}", findings[0].reasons);
 }
 
 #[test]
@@ -85,6 +95,7 @@ fn queueing_is_proof_where_throughput_still_grows_a_little() {
     let trial = TrialBuilder::new("a").service("shop", Some(0.5)).steady(10, load(1, 20.0, 50.0));
     let findings = detect(trial.steady(10, load(4, 46.0, 87.0)).cpu("shop", 0, |s| if s < 10 { 0.2 } else { 0.48 }));
     assert_eq!(findings[0].confidence, Confidence::High);
+    assert_eq!(read(&findings[0]).proof.map(|proof| proof.sign), Some(ProofSign::Queueing));
     assert!(findings[0].reasons[1].starts_with("Requests queue"), "{:?}", findings[0].reasons);
 }
 
@@ -105,7 +116,7 @@ fn the_last_of_short_steps_are_enough() {
     for last in [[0.80, 0.95, 0.97, 0.99], [0.80, 0.86, 0.96, 0.98]] {
         let findings = rising(last);
         assert_eq!(findings.len(), 1, "{last:?}");
-        assert!(findings[0].reasons[0].contains("in “33 to 41 users” it stood"), "{:?}", findings[0].reasons);
+        assert_eq!(read(&findings[0]).interval, "“33 to 41 users”");
         assert_eq!(findings[0].confidence, Confidence::Medium);
     }
     for last in [[0.75, 0.78, 0.81, 0.84], [0.70, 0.75, 0.80, 0.98]] {
@@ -139,7 +150,7 @@ fn an_open_load_proves_saturation_by_what_it_offered() {
         let expected = if proof.is_some() { Confidence::High } else { Confidence::Medium };
         assert_eq!(finding.confidence, expected, "{:?}", finding.reasons);
         assert!(proof.is_none_or(|proof| finding.reasons[1] == proof), "{:?}", finding.reasons);
-        assert_eq!(finding.numbers[1].name, "arrivals offered at that time");
+        assert!(read(finding).load.arrivals.is_some());
     }
 }
 
@@ -232,7 +243,9 @@ fn pressure_is_that_of_the_cpu() {
         trial.series.iter_mut().for_each(|series| series.key.labels.extend([label.clone()]));
         crate::detect(&CpuSaturation, &trial, &Thresholds::default())
     };
-    assert!(of("cpu")[0].reasons[2].contains("waited for CPU 30 % of the time"));
+    let held = of("cpu");
+    assert_eq!(read(&held[0]).held.waiting_share, Some(0.3));
+    assert!(held[0].reasons[2].contains("waited for CPU 30 % of the time"));
     assert_eq!(of("io"), []);
 }
 
@@ -242,5 +255,5 @@ fn a_cap_that_the_sampler_found_counts_and_stolen_time_is_a_caveat() {
     let trial = trial.series(names::CGROUP_CPU_LIMIT, "shop", 0, |_| 1.0);
     let findings = detect(trial.series(names::HOST_CPU_STEAL, "", 0, |_| 0.08));
     assert_eq!(findings[0].title, "shop uses up its CPU limit: 97 % of 1 core");
-    assert!(findings[0].caveats[0].to_string().starts_with("The hypervisor took 8.0 %"), "{:?}", findings[0].caveats);
+    assert_eq!(findings[0].caveats, [Caveat::CpuStolen { share: 0.08 }]);
 }

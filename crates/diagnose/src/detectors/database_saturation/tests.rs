@@ -1,5 +1,6 @@
 //! What `database-saturation` finds, and what it leaves alone.
 
+use narrows_model::finding::Evidence;
 use narrows_model::trace::Trace;
 use narrows_testkit::spans::{SpanBuilder, query, server};
 use narrows_testkit::trial::{FIRST_PORT, Load, TrialBuilder};
@@ -52,6 +53,10 @@ fn a_full_database_says_what_a_request_costs_it() {
          at most."
     );
     assert!(finding.reasons[3].contains("4 times as long at 32 users as at 2 users"), "{:?}", finding.reasons);
+    let Evidence::DatabaseSaturation(evidence) = &finding.evidence else { panic!() };
+    let evidence::SaturationSign::Cpu { cpu, slowed: Some(slowed) } = &evidence.sign else { panic!("{evidence:?}") };
+    assert!(cpu.demand.is_some_and(|demand| (demand.rate_max() - 255.1).abs() < 0.1), "{cpu:?}");
+    assert_eq!((slowed.factor, slowed.light.users, slowed.heavy.users), (4.0, 2, 32));
     assert!(finding.ruled_out[3].starts_with("The CPU of those who ask: shop uses"), "{:?}", finding.ruled_out);
     assert_eq!((finding.evidence_text.as_deref(), finding.exemplars.len()), (Some(READ), 3));
     assert_eq!(finding.period.as_ref().unwrap().label, "“32 users”");
@@ -69,8 +74,11 @@ fn a_database_outside_the_trial_is_known_by_its_queries() {
         "postgresql is saturated: the same queries take 6 times as long at 32 users as at 2 users"
     );
     assert!((findings[0].cost_share - 5.0 / 6.0).abs() < 1e-9);
-    assert_eq!((findings[0].confidence, findings[0].caveats.len()), (Confidence::Medium, 1));
-    assert_eq!(outside(None)[0].confidence, Confidence::Low);
+    let not_sampled = Caveat::DatabaseNotSampled { database: "postgresql".into() };
+    assert_eq!((findings[0].confidence, &findings[0].caveats[..]), (Confidence::Medium, &[not_sampled.clone()][..]));
+    let unsure = outside(None);
+    assert_eq!(unsure[0].confidence, Confidence::Low);
+    assert_eq!(unsure[0].caveats, [Caveat::RowsNotShown, not_sampled]);
 }
 
 #[test]

@@ -12,15 +12,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use narrows_model::finding::{Confidence, Figure, Finding, FindingKind};
+use narrows_model::finding::evidence::few_clients::{self as evidence, Clients, ReplicaShare};
+use narrows_model::finding::evidence::hot_partition::PlaceKind;
+use narrows_model::finding::{Caveat, Confidence, Finding, FindingKind};
 use narrows_model::run::WindowKind;
-use narrows_model::units;
 
 use crate::Detector;
-use crate::places::{Group, Kind, Visit, groups};
+use crate::places::{Group, Visit, groups};
 use crate::reading::Reading;
 use crate::skew::{Skew, expected_ratio};
+use crate::stats::finite;
 use crate::words::{EXEMPLARS_MAX, exemplar};
+
+mod words;
 
 /// See the module.
 #[derive(Debug)]
@@ -46,38 +50,11 @@ impl Detector for FewClients {
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
         let groups = groups(reading);
-        let of_replicas = groups.iter().filter(|((kind, _), _)| *kind == Kind::Replica);
+        let of_replicas = groups.iter().filter(|((kind, _), _)| *kind == PlaceKind::Replica);
         of_replicas
             .filter_map(|((_, service), group)| Case::of(reading, service, group))
             .map(|c| c.finding(self))
             .collect()
-    }
-}
-
-/// Who the clients are, and how many.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Clients {
-    /// Addresses that the replicas saw, each at one replica only.
-    Seen(usize),
-    /// Addresses that the load is told to use.
-    Told(usize),
-    /// Users of the load.
-    Users(usize),
-}
-
-impl Clients {
-    fn count(self) -> usize {
-        match self {
-            Clients::Seen(count) | Clients::Told(count) | Clients::Users(count) => count,
-        }
-    }
-
-    fn words(self) -> String {
-        let (word, words) = match self {
-            Clients::Seen(_) | Clients::Told(_) => ("address", "addresses"),
-            Clients::Users(_) => ("user", "users"),
-        };
-        format!("{} {}", units::count(self.count() as u64), if self.count() == 1 { word } else { words })
     }
 }
 
@@ -109,98 +86,46 @@ impl<'a> Case<'a> {
         Some(Self { service, group, shares, requests, skew, clients })
     }
 
-    fn visits(&self) -> impl Iterator<Item = &Visit<'a>> {
-        self.group.places.values().nth(self.skew.hot).into_iter().flatten()
-    }
-
-    fn idle(&self) -> usize {
-        self.shares.values().filter(|share| **share == 0.0).count()
-    }
-
     fn finding(&self, detector: &FewClients) -> Finding {
-        let (service, replicas) = (self.service, self.shares.len());
-        let hot = self.shares.keys().nth(self.skew.hot).copied().unwrap_or_default();
-        let words = self.clients.words();
+        let shown = self.group.places.values().nth(self.skew.hot).into_iter().flatten().take(EXEMPLARS_MAX);
         Finding {
-            title: format!(
-                "the load has {words} for {replicas} replicas of {service}, so replica {hot} gets {} of its requests",
-                units::percent(self.skew.share)
-            ),
-            resource: service.into(),
+            resource: self.service.into(),
             cost_share: (1.0 - 1.0 / self.skew.ratio).clamp(0.0, 1.0),
-            cost_of: format!("of the combined capacity of all replicas of {service}, when replica {hot} is full"),
             confidence: self.confidence(),
-            reasons: self.reasons(),
-            numbers: self.numbers(),
-            exemplars: self.visits().take(EXEMPLARS_MAX).map(|visit| exemplar(visit.trace, [visit.span])).collect(),
-            ruled_out: self.ruled_out(),
-            falsified_by: format!("With ten or more clients per replica, replica {hot} still gets as large a share."),
-            advice: format!(
-                "Let the load come from as many clients as the real one, {} at least: more users with sessions of their own, \
-                 or more source addresses (`client_addresses`). Until then, what one replica of {service} does is no sign of \
-                 what the balancer or the service can do.",
-                units::count(10 * replicas as u64)
-            ),
-            caveats: self.caveats().into_iter().map(Into::into).collect(),
-            ..detector.finding()
+            exemplars: shown.map(|visit| exemplar(visit.trace, [visit.span])).collect(),
+            caveats: self.caveats(),
+            ..Finding::new(self.evidence(), detector.version())
+        }
+    }
+
+    fn evidence(&self) -> evidence::FewClients {
+        let shares = self.shares.iter();
+        evidence::FewClients {
+            clients: self.clients,
+            replicas: shares
+                .map(|(replica, share)| ReplicaShare { replica: (*replica).to_owned(), share: finite(*share) })
+                .collect(),
+            hot: self.shares.keys().nth(self.skew.hot).copied().unwrap_or_default().to_owned(),
+            hot_share: finite(self.skew.share),
+            hot_ratio: finite(self.skew.ratio),
+            expected_ratio: expected_ratio(self.clients.count(), self.shares.len()),
+            requests: self.requests,
         }
     }
 
     fn confidence(&self) -> Confidence {
         match self.clients {
-            Clients::Seen(_) => Confidence::High,
+            Clients::SeenAddresses(_) => Confidence::High,
             _ if self.clients.count() == 1 => Confidence::Low,
             _ => Confidence::Medium,
         }
     }
 
-    fn reasons(&self) -> Vec<String> {
-        let replicas = self.shares.len();
-        let told: Vec<String> =
-            self.shares.iter().map(|(replica, share)| format!("{replica}: {}", units::percent(*share))).collect();
-        let how = match self.clients {
-            Clients::Seen(_) => "each address is seen at only one replica",
-            _ => "the shares are those of whole clients",
-        };
-        vec![
-            format!(
-                "Requests by replica: {}; an even share is {}.",
-                told.join(", "),
-                units::percent(1.0 / replicas as f64)
-            ),
-            format!(
-                "The load has {}, and {how}; a hash of that few gives the fullest about {} times the mean.",
-                self.clients.words(),
-                units::number(expected_ratio(self.clients.count(), replicas))
-            ),
-        ]
-    }
-
-    fn numbers(&self) -> Vec<Figure> {
-        vec![
-            Figure::new("clients", self.clients.count() as f64, ""),
-            Figure::new("replicas", self.shares.len() as f64, ""),
-            Figure::new("replicas without a request", self.idle() as f64, ""),
-            Figure::new("share of the fullest", self.skew.share * 100.0, "%"),
-            Figure::new("fullest over the mean", self.skew.ratio, ""),
-            Figure::new("requests looked at", self.requests as f64, ""),
-        ]
-    }
-
-    fn ruled_out(&self) -> Vec<String> {
-        vec![
-            "Chance among few requests: Pearson's chi-square is beyond its 99.9 % point.".into(),
-            "A burst or a replica that started later: both halves of the trial show it.".into(),
-        ]
-    }
-
-    fn caveats(&self) -> Vec<String> {
+    fn caveats(&self) -> Vec<Caveat> {
         match self.clients {
-            Clients::Seen(_) => Vec::new(),
-            _ if self.clients.count() == 1 => {
-                vec!["One active replica with intentional standbys looks the same.".into()]
-            }
-            _ => vec!["No span names its client: the shares suggest that the balancer routes by client.".into()],
+            Clients::SeenAddresses(_) => Vec::new(),
+            _ if self.clients.count() == 1 => vec![Caveat::StandbysLookSame],
+            _ => vec![Caveat::ClientsNotNamed],
         }
     }
 }
@@ -222,15 +147,15 @@ fn clients(reading: &Reading<'_>, group: &Group<'_>, shares: &BTreeMap<&str, f64
     let fits = |count: usize| least(count) && is_of_whole_clients(shares, count, tolerance);
     let users = || users(reading).filter(|users| fits(*users)).map(Clients::Users);
     match seen(group) {
-        Seen::Sticky(count) if count > 1 => return Some(Clients::Seen(count)).filter(|_| least(count)),
+        Seen::Sticky(count) if count > 1 => return Some(Clients::SeenAddresses(count)).filter(|_| least(count)),
         // One address may be a proxy's own.
-        Seen::Sticky(count) => return users().or_else(|| Some(Clients::Told(count)).filter(|_| fits(count))),
+        Seen::Sticky(count) => return users().or_else(|| Some(Clients::GivenAddresses(count)).filter(|_| fits(count))),
         // Addresses do not decide; sessions still may.
         Seen::Everywhere => return users(),
         Seen::Unknown => {}
     }
     let told = reading.trial.client_addresses.and_then(|count| usize::try_from(count).ok());
-    told.filter(|count| fits(*count)).map(Clients::Told).or_else(users)
+    told.filter(|count| fits(*count)).map(Clients::GivenAddresses).or_else(users)
 }
 
 /// The users of a closed load that has one level only: their number is that of its sessions.

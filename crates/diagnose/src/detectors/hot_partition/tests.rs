@@ -1,5 +1,6 @@
 //! What `hot-partition` finds, and what it leaves alone.
 
+use narrows_model::finding::Evidence;
 use narrows_model::trace::Trace;
 use narrows_testkit::spans::{SpanBuilder, client, document_query, server};
 use narrows_testkit::trial::{FIRST_PORT, Load, TrialBuilder};
@@ -42,6 +43,11 @@ fn detect(trial: TrialBuilder) -> Vec<Finding> {
     crate::detect(&HotPartition, &trial.build(), &Thresholds::default())
 }
 
+fn evidence_of(finding: &Finding) -> &evidence::HotPartition {
+    let Evidence::HotPartition(evidence) = &finding.evidence else { panic!("{finding:?}") };
+    evidence
+}
+
 #[test]
 fn a_partition_with_most_of_the_calls_is_named() {
     let findings = detect(with_readings(trial(traces(200, |n| look_up(uneven(n), n, 5.0))), hot));
@@ -58,6 +64,7 @@ fn slower_answers_are_a_sign_as_well() {
     let slow = |n: usize| look_up(uneven(n), n, if uneven(n) == 0 { 20.0 } else { 5.0 });
     let findings = detect(trial(traces(200, slow)));
     assert_eq!((findings.len(), findings[0].confidence), (1, Confidence::Medium));
+    assert_eq!(evidence_of(&findings[0]).latency.map(|latency| (latency.hot_ns, latency.others_ns)), Some((20e6, 5e6)));
     assert!(findings[0].reasons[1].starts_with("A call there takes 20.0 ms"), "{:?}", findings[0].reasons);
 }
 
@@ -81,6 +88,8 @@ fn what_partitions_spend_speaks_where_spans_do_not() {
     let findings = detect(with_readings(trial(Vec::new()), hot));
     assert_eq!((findings.len(), findings[0].confidence), (1, Confidence::Medium));
     assert!(findings[0].title.contains("takes 59 % of what all spend"), "{}", findings[0].title);
+    assert_eq!(evidence_of(&findings[0]).counted, Counted::Consumption);
+    assert_eq!(findings[0].caveats[1..], [Caveat::KeysNotRecorded, Caveat::ConsumptionCounted]);
 }
 
 #[test]
@@ -90,6 +99,7 @@ fn few_keys_are_an_artefact() {
     assert!(one[0].title.ends_with("; the load has 1 key only"), "{}", one[0].title);
     let few = detect(with_readings(trial(traces(200, |n| look_up(uneven(n), uneven(n), 5.0))), hot));
     assert_eq!((few.len(), few[0].confidence), (1, Confidence::Low));
+    assert_eq!(few[0].caveats[1..], [Caveat::FewKeysByChance { place: PlaceKind::Partition, places: 5 }]);
     assert!(few[0].advice.contains("let the load use as many different keys"));
 }
 
@@ -145,8 +155,7 @@ fn a_hot_key_of_another_partition_is_not_taken_for_this_ones() {
     let findings = detect(with_readings(trial(traces(200, |n| look_up(partition(n), key(n), 5.0))), hot));
     let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
     assert!(finding.title.starts_with("partition 0 of store takes 50 %"), "{}", finding.title);
-    assert!(!finding.reasons.iter().any(|reason| reason.starts_with("One key alone")), "{:?}", finding.reasons);
-    assert!(!finding.advice.starts_with("One key"), "{}", finding.advice);
+    assert!(evidence_of(finding).keys.is_some_and(|keys| keys.hot_key_share.is_none()), "{:?}", finding.evidence);
 }
 
 #[test]
@@ -162,5 +171,5 @@ fn a_request_that_caller_and_replica_both_show_counts_once() {
         trial.cpu("stock", replica, move |_| if replica == 0 { 0.9 } else { 0.2 })
     });
     let findings = detect(cpu);
-    assert!(findings[0].reasons[0].starts_with("Of 200 calls"), "{:?}", findings[0].reasons);
+    assert_eq!(evidence_of(&findings[0]).calls, 200.0);
 }

@@ -9,18 +9,23 @@
 //! Where queries themselves take longer than the wait for them, the queries are the matter: connections are held because
 //! of them, and this detector is silent.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 
-use narrows_model::finding::{Confidence, Figure, Finding, FindingKind, Period};
-use narrows_model::trace::{Span, SpanId, SpanKind, Trace, TraceId};
-use narrows_model::units;
+use narrows_model::finding::evidence::pool_wait::{self as evidence, PoolSign};
+use narrows_model::finding::{Caveat, Confidence, Finding, FindingKind};
+use narrows_model::trace::Span;
 
 use crate::Detector;
 use crate::calls::{Handled, Times, median_of};
 use crate::periods::period_of;
-use crate::pools::{PoolMetrics, Within, is_plain_connect, is_taking};
+use crate::pools::{PoolMetrics, Readings, Within, is_plain_connect, is_taking};
 use crate::reading::Reading;
+use crate::stats::finite;
 use crate::words::{EXEMPLARS_MAX, exemplar};
+use takings::Takings;
+
+mod takings;
+mod words;
 
 /// See the module.
 #[derive(Debug)]
@@ -69,78 +74,6 @@ fn parts(reading: &Reading<'_>) -> Vec<Within> {
     if parts.is_empty() { Vec::from([all]) } else { parts }
 }
 
-/// How far up the parents of a pool's span are followed.
-const DEPTH_MAX: usize = 64;
-
-/// The spans of pools, by what they are below, and what was opened below them.
-struct Takings<'a> {
-    /// By trace and the span of the request.
-    by_request: HashMap<(TraceId, SpanId), Vec<&'a Span>>,
-    /// Those below no request, by trace and service, in order of start: only their time says whose they are.
-    strays: HashMap<(TraceId, &'a str), Vec<&'a Span>>,
-    openings: HashMap<SpanId, Vec<(i64, i64)>>,
-}
-
-impl<'a> Takings<'a> {
-    fn of(reading: &Reading<'a>) -> Self {
-        let mut takings = Self { by_request: HashMap::new(), strays: HashMap::new(), openings: HashMap::new() };
-        for trace in &reading.trial.traces {
-            takings.add(trace);
-        }
-        takings.strays.values_mut().for_each(|spans| spans.sort_by_key(|span| span.start_ns));
-        takings
-    }
-
-    fn add(&mut self, trace: &'a Trace) {
-        let ids: HashSet<SpanId> = trace.spans.iter().filter(|span| is_taking(span)).map(|span| span.span_id).collect();
-        if ids.is_empty() {
-            return;
-        }
-        let by_id: HashMap<SpanId, &'a Span> = trace.spans.iter().map(|span| (span.span_id, span)).collect();
-        for span in &trace.spans {
-            if let Some(parent) = span.parent_id.filter(|parent| ids.contains(parent)) {
-                self.openings.entry(parent).or_default().push((span.start_ns, span.end_ns));
-            } else if ids.contains(&span.span_id) {
-                match entry_above(&by_id, span) {
-                    Some(entry) => self.by_request.entry((trace.id, entry.span_id)).or_default().push(span),
-                    None => self.strays.entry((trace.id, &span.service)).or_default().push(span),
-                }
-            }
-        }
-    }
-
-    fn within(&self, handled: &Handled<'a>) -> Vec<&'a Span> {
-        let (entry, trace_id) = (handled.request.entry, handled.request.trace.id);
-        let own = self.by_request.get(&(trace_id, entry.span_id)).into_iter().flatten();
-        let own = own.filter(|span| (entry.start_ns..=entry.end_ns).contains(&span.start_ns));
-        let strays = self.strays.get(&(trace_id, entry.service.as_str())).map_or(&[][..], Vec::as_slice);
-        let from = strays.partition_point(|span| span.start_ns < entry.start_ns);
-        own.chain(strays[from..].iter().take_while(|span| span.start_ns <= entry.end_ns)).copied().collect()
-    }
-}
-
-/// The span that stands for the request that this one is in: the nearest server or consumer span above it in its
-/// service, else the topmost.
-fn entry_above<'a>(by_id: &HashMap<SpanId, &'a Span>, span: &Span) -> Option<&'a Span> {
-    let above = |of: &Span| of.parent_id.and_then(|id| by_id.get(&id).copied()).filter(|up| up.service == of.service);
-    let is_entry = |span: &Span| matches!(span.kind, SpanKind::Server | SpanKind::Consumer);
-    let path = std::iter::successors(above(span), |at| above(at).filter(|_| !is_entry(at)));
-    path.take(DEPTH_MAX).last()
-}
-
-/// How it is known that requests wait.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Sign {
-    /// Spans of the pool, and metrics that agree.
-    Both,
-    /// Spans of the pool only.
-    Spans,
-    /// Times that the pool reports.
-    Times,
-    /// Somebody waits, or all connections are used; how long is read from the gaps before queries.
-    State,
-}
-
 /// One request that waited.
 struct Wait<'a> {
     handled: &'a Handled<'a>,
@@ -154,7 +87,7 @@ struct Case<'a> {
     reading: &'a Reading<'a>,
     service: &'a str,
     operation: &'a str,
-    sign: Sign,
+    sign: PoolSign,
     /// All its requests, the longest wait first.
     waits: Vec<Wait<'a>>,
     part: Within,
@@ -176,10 +109,10 @@ impl<'a> Case<'a> {
         let shown: Vec<&Span> = by_spans.iter().flat_map(|wait| wait.shown.iter().copied()).collect();
         let is_told = !shown.is_empty() && (has_metric || waits_at_all(&shown, thresholds.pool_wait_spread_share));
         let (sign, mut waits) = match (is_told, has_metric, metrics.wait_ns) {
-            (true, true, _) => (Sign::Both, by_spans),
-            (true, false, _) => (Sign::Spans, by_spans),
-            (false, true, Some(wait_ns)) => (Sign::Times, all().map(|handled| gap(handled, Some(wait_ns))).collect()),
-            (false, true, None) => (Sign::State, all().map(|handled| gap(handled, None)).collect()),
+            (true, true, _) => (PoolSign::SpansAndMetrics, by_spans),
+            (true, false, _) => (PoolSign::Spans, by_spans),
+            (false, true, Some(wait_ns)) => (PoolSign::ReportedTimes, all().map(|handled| gap(handled, Some(wait_ns))).collect()),
+            (false, true, None) => (PoolSign::ReportedState, all().map(|handled| gap(handled, None)).collect()),
             (false, false, _) => return None,
         };
         waits.sort_by(|a, b| b.wait_ns.total_cmp(&a.wait_ns));
@@ -217,170 +150,68 @@ impl<'a> Case<'a> {
     }
 
     fn finding(&self, detector: &PoolWait, metrics: &PoolMetrics) -> Finding {
-        let (service, operation) = (self.service, self.operation);
+        let shown = self.waits.iter().take(EXEMPLARS_MAX);
         Finding {
-            title: format!(
-                "{service} waits for a connection: {} of each {operation}, its queries take {}",
-                units::duration(self.wait_ns()),
-                units::duration(self.query_ns())
-            ),
-            resource: service.into(),
-            operation: Some(operation.into()),
+            resource: self.service.into(),
+            operation: Some(self.operation.into()),
             cost_share: self.wait_share(),
-            cost_of: format!("of the latency of {operation}"),
             confidence: self.confidence(),
-            reasons: self.reasons(metrics),
-            numbers: self.numbers(metrics),
-            exemplars: self
-                .waits
-                .iter()
-                .take(EXEMPLARS_MAX)
-                .map(|wait| exemplar(wait.handled.request.trace, wait.shown.iter().copied()))
-                .collect(),
-            ruled_out: self.ruled_out(),
-            falsified_by: format!(
-                "With twice as many connections, {operation} waits as long for one as before, or its queries slow down \
-                 by as much."
-            ),
-            advice: self.advice(metrics),
-            caveats: self.caveats().into_iter().map(Into::into).collect(),
-            period: self.period(),
-            ..detector.finding()
+            exemplars: shown.map(|w| exemplar(w.handled.request.trace, w.shown.iter().copied())).collect(),
+            caveats: self.caveats(),
+            period: period_of(self.reading.trial, self.part.start, self.part.end),
+            ..Finding::new(self.evidence(metrics), detector.version())
         }
-    }
-
-    fn period(&self) -> Option<Period> {
-        period_of(self.reading.trial, self.part.start, self.part.end)
     }
 
     fn confidence(&self) -> Confidence {
         match self.sign {
-            Sign::Both => Confidence::High,
-            Sign::Spans | Sign::Times => Confidence::Medium,
-            Sign::State => Confidence::Low,
+            PoolSign::SpansAndMetrics => Confidence::High,
+            PoolSign::Spans | PoolSign::ReportedTimes => Confidence::Medium,
+            PoolSign::ReportedState => Confidence::Low,
         }
     }
 
-    fn reasons(&self, metrics: &PoolMetrics) -> Vec<String> {
-        let share = units::percent(self.wait_share());
-        let mut reasons = vec![match self.sign {
-            Sign::Both | Sign::Spans => format!(
-                "Spans of the pool take {share} of the time of {}, with no other call of the request in progress.",
-                self.operation
-            ),
-            Sign::Times | Sign::State => format!(
-                "Before its queries, {} spends {share} of its time with no call in progress, and the pool reports that \
-                 requests wait.",
-                self.operation
-            ),
-        }];
-        reasons.extend(metrics.wait_ns.map(|ns| format!("The pool reports a mean wait of {}.", units::duration(ns))));
-        reasons.extend(metrics.pending.filter(|readings| readings.share > 0.0).map(|readings| {
-            format!("Requests wait in {} of the pool's {} readings.", units::percent(readings.share), readings.count)
-        }));
-        if let (Some(full), Some(max)) = (metrics.full.filter(|readings| readings.share > 0.0), metrics.max) {
-            reasons.push(format!(
-                "All {} connections are in use in {} of {} readings.",
-                units::number(max),
-                units::percent(full.share),
-                full.count
-            ));
+    fn evidence(&self, metrics: &PoolMetrics) -> evidence::PoolWait {
+        let readings = |of: Readings| evidence::Readings { count: of.count, share: of.share };
+        evidence::PoolWait {
+            sign: self.sign,
+            wait_ns: finite(self.wait_ns()),
+            query_ns: finite(self.query_ns()),
+            other_calls_ns: finite(self.median(other_calls_ns)),
+            pool: evidence::PoolMetrics {
+                wait_ns: metrics.wait_ns.map(finite),
+                use_ns: metrics.use_ns.map(finite),
+                size: metrics.max.map(finite),
+                taken: metrics.takings.map(finite),
+                pending: metrics.pending.map(readings),
+                full: metrics.full.map(readings),
+            },
         }
-        reasons.push(format!(
-            "The queries themselves take {} of a request (median), the wait {}.",
-            units::duration(self.query_ns()),
-            units::duration(self.wait_ns())
-        ));
-        reasons
     }
 
-    fn numbers(&self, metrics: &PoolMetrics) -> Vec<Figure> {
-        let mut numbers = vec![
-            Figure::new("wait for connections in each request, median", self.wait_ns(), "ns"),
-            Figure::new("time in queries in each request, median", self.query_ns(), "ns"),
-            Figure::new("share of the latency", self.wait_share() * 100.0, "%"),
-        ];
-        numbers.extend(metrics.wait_ns.map(|ns| Figure::new("wait for a connection, mean", ns, "ns")));
-        numbers.extend(metrics.use_ns.map(|ns| Figure::new("a connection is held, mean", ns, "ns")));
-        numbers.extend(metrics.max.map(|max| Figure::new("connections at most", max, "")));
-        numbers.extend(metrics.takings.map(|takings| Figure::new("connections taken", takings, "")));
-        numbers
-    }
-
-    fn ruled_out(&self) -> Vec<String> {
-        let mut ruled_out = vec![format!(
-            "A slow database: its queries take {} of a request, less than the wait.",
-            units::duration(self.query_ns())
-        )];
-        ruled_out.push(match self.sign {
-            Sign::Both | Sign::Spans => {
-                "Opening connections: the time in spans that open them, below a span of the pool, was subtracted."
-                    .to_owned()
-            }
-            Sign::Times => {
-                "Work of the program before a query: no more time was counted than the pool reports.".to_owned()
-            }
-            Sign::State => "A gap without a wait: the pool reports that requests wait.".to_owned(),
-        });
-        ruled_out
-    }
-
-    /// Time in which a request calls other services between its first and its last query, median.
-    fn held_ns(&self) -> f64 {
-        self.median(|wait| {
-            let spans = || wait.handled.request.queries.iter().map(|query| query.span);
-            let first = spans().map(|span| span.end_ns).min().unwrap_or(0);
-            let last = spans().map(|span| span.start_ns).max().unwrap_or(0);
-            let others = wait.handled.request.other_calls.iter();
-            Times::of(others.map(|call| (call.start_ns.max(first), call.end_ns.min(last)))).length_ns()
-        })
-    }
-
-    fn advice(&self, metrics: &PoolMetrics) -> String {
-        let service = self.service;
-        let size = metrics.max.map_or(String::new(), |max| format!(" (now {})", units::number(max)));
-        let held_ns = self.held_ns();
-        let held = if held_ns > self.query_ns() {
-            format!(
-                "Between its queries it calls other services for {}: return the connection before that. ",
-                units::duration(held_ns)
-            )
-        } else {
-            match metrics.use_ns.filter(|use_ns| *use_ns > 2.0 * self.query_ns().max(1.0)) {
-                Some(use_ns) => format!(
-                    "A connection is held for {} while queries take {}: return it before remote calls and other work, \
-                     and keep transactions short. ",
-                    units::duration(use_ns),
-                    units::duration(self.query_ns())
-                ),
-                None => "Take one connection per request, return it before remote calls, and keep transactions short. "
-                    .into(),
-            }
+    fn caveats(&self) -> Vec<Caveat> {
+        let of_sign = match self.sign {
+            PoolSign::ReportedState => Some(Caveat::WaitReadFromGaps),
+            PoolSign::Spans => Some(Caveat::NoPoolMetric),
+            PoolSign::SpansAndMetrics | PoolSign::ReportedTimes => None,
         };
-        format!(
-            "{held}If that is not enough, make the pool of {service} larger{size}, as far as the database can run that \
-             many queries at once: all replicas together must stay below its own limit."
-        )
+        [Caveat::MoreQueriesAtOnce].into_iter().chain(of_sign).collect()
     }
+}
 
-    fn caveats(&self) -> Vec<String> {
-        let mut caveats = vec![
-            "More connections mean more queries at once: how the database copes with them is not known.".to_owned(),
-        ];
-        if self.sign == Sign::State {
-            caveats.push("The wait is estimated from the gaps before queries: it is an upper limit.".into());
-        }
-        if self.sign == Sign::Spans {
-            caveats.push("No pool metric (pending requests, wait time) confirms it.".into());
-        }
-        caveats
-    }
+/// Time in which a request calls other services between its first and its last query.
+fn other_calls_ns(wait: &Wait<'_>) -> f64 {
+    let spans = || wait.handled.request.queries.iter().map(|query| query.span);
+    let first = spans().map(|span| span.end_ns).min().unwrap_or(0);
+    let last = spans().map(|span| span.start_ns).max().unwrap_or(0);
+    let others = wait.handled.request.other_calls.iter();
+    Times::of(others.map(|call| (call.start_ns.max(first), call.end_ns.min(last)))).length_ns()
 }
 
 /// What a request waited by the spans of its pool.
 fn taken<'a>(handled: &'a Handled<'a>, takings: &Takings<'a>) -> Wait<'a> {
     let shown = takings.within(handled);
-    let openings = shown.iter().filter_map(|span| takings.openings.get(&span.span_id)).flatten().copied();
+    let openings = shown.iter().flat_map(|span| takings.openings(span));
     let busy = calls_of(handled).chain(openings);
     let wait = Times::of(shown.iter().map(|span| (span.start_ns, span.end_ns.min(handled.request.entry.end_ns))));
     Wait { wait_ns: wait.without(&Times::of(busy)).length_ns(), query_ns: query_ns(handled), handled, shown }

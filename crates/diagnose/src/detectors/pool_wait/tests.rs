@@ -1,5 +1,6 @@
 //! What `pool-wait` finds, and what it leaves alone.
 
+use narrows_model::finding::Evidence;
 use narrows_testkit::spans::{SpanBuilder, client, database, internal, query, server};
 use narrows_testkit::trial::{Load, TrialBuilder};
 
@@ -29,6 +30,11 @@ fn detect(trial: TrialBuilder) -> Vec<Finding> {
     crate::detect(&PoolWait, &trial.build(), &Thresholds::default())
 }
 
+fn evidence_of(finding: &Finding) -> &evidence::PoolWait {
+    let Evidence::PoolWait(evidence) = &finding.evidence else { panic!("{finding:?}") };
+    evidence
+}
+
 #[test]
 fn waits_in_spans_of_the_pool_are_named() {
     let findings = detect(trial(|_| waiting(internal("pg-pool.connect"), 60.0)));
@@ -36,7 +42,12 @@ fn waits_in_spans_of_the_pool_are_named() {
     assert_eq!(finding.title, "shop waits for a connection: 60.0 ms of each GET /orders, its queries take 4.00 ms");
     assert_eq!((finding.resource.as_str(), finding.confidence), ("shop", Confidence::Medium));
     assert!((finding.cost_share - 0.6).abs() < 0.01, "{}", finding.cost_share);
-    assert_eq!((finding.exemplars.len(), finding.caveats.len()), (3, 2));
+    assert_eq!(finding.exemplars.len(), 3);
+    assert_eq!(finding.caveats, [Caveat::MoreQueriesAtOnce, Caveat::NoPoolMetric]);
+    assert_eq!(
+        finding.reasons[0],
+        "Spans of the pool take 60 % of the time of GET /orders, with no other call of the request in progress."
+    );
     assert!(finding.advice.contains("make the pool of shop larger"), "{}", finding.advice);
 }
 
@@ -46,6 +57,7 @@ fn metrics_that_agree_make_it_sure() {
     let both = trial(|_| waiting(internal("pg-pool.connect"), 60.0)).series(PENDING, "shop", 0, pending);
     let findings = detect(both);
     assert_eq!(findings[0].confidence, Confidence::High);
+    assert_eq!(evidence_of(&findings[0]).pool.pending.map(|readings| readings.share), Some(0.75));
     assert!(findings[0].reasons[1].starts_with("Requests wait in 75 % of"), "{:?}", findings[0].reasons);
 }
 
@@ -62,6 +74,7 @@ fn metrics_explain_a_gap_before_queries() {
     );
     let times = detect(times);
     assert_eq!((times.len(), times[0].confidence), (1, Confidence::Medium));
+    assert_eq!(evidence_of(&times[0]).sign, PoolSign::ReportedTimes);
     assert!((times[0].cost_share - 0.5).abs() < 0.01, "the pool says 50 ms: {}", times[0].cost_share);
     assert_eq!(detect(gap()), [], "a gap alone");
     assert_eq!(detect(gap().series(PENDING, "other", 0, |_| 3.0)), [], "another service's pool");
@@ -89,6 +102,7 @@ fn connections_held_during_calls_are_told() {
         children
     };
     let findings = detect(trial(held));
+    assert_eq!(evidence_of(&findings[0]).other_calls_ns, 30e6);
     assert!(findings[0].advice.starts_with("Between its queries it calls other services for 30.0 ms"), "{findings:?}");
 }
 

@@ -9,26 +9,25 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use narrows_model::evidence::{PartitionThroughput, TrialEvidence};
-use narrows_model::finding::{Confidence, Exemplar, Figure, Finding, FindingKind};
-use narrows_model::series::names;
-use narrows_model::units;
+use narrows_model::evidence::TrialEvidence;
+use narrows_model::finding::evidence::provisioned_rate as evidence;
+use narrows_model::finding::{Caveat, Confidence, Exemplar, Finding, FindingKind};
 
 use crate::Detector;
 use crate::detectors::throttling::Throttling;
 use crate::periods::period_of;
 use crate::reading::Reading;
 use crate::refusals::SECOND_NS;
-use crate::stores::readings;
+use crate::stats::finite;
 use crate::words::{EXEMPLARS_MAX, exemplar};
+use partition::{NS, Part, Partition};
+
+mod partition;
+mod words;
 
 /// See the module.
 #[derive(Debug)]
 pub struct ProvisionedRate;
-
-/// Readings are joined until they are this long, nanoseconds: a second, less what a timer is early.
-const JOINED_NS: i64 = 900_000_000;
-const NS: f64 = 1e9;
 
 impl Detector for ProvisionedRate {
     fn kind(&self) -> FindingKind {
@@ -57,98 +56,6 @@ impl Detector for ProvisionedRate {
         let cases = cases.iter().filter(|case| case.refused == 0.0 || refusing.contains(&case.store));
         cases.map(|case| case.finding(self)).collect()
     }
-}
-
-/// What one partition spent of what it may, in counted time.
-struct Partition {
-    name: String,
-    provisioned: f64,
-    is_fixed: bool,
-    /// Of about a second each, or longer where the store tells less often.
-    parts: Vec<Part>,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Part {
-    from_ns: i64,
-    to_ns: i64,
-    /// Of what is provisioned.
-    share: f64,
-}
-
-impl Part {
-    fn seconds(&self) -> f64 {
-        self.to_ns.saturating_sub(self.from_ns) as f64 / NS
-    }
-}
-
-impl Partition {
-    /// None when it is not known what it may spend.
-    fn of(reading: &Reading<'_>, reported: &PartitionThroughput) -> Option<Self> {
-        let trial = reading.trial;
-        let (least, most) = provisioned(trial, reported)?;
-        let change_max = reading.thresholds.provisioned_change_share;
-        let mut parts = Vec::new();
-        let mut open: Option<(i64, f64)> = None;
-        for (from_ns, to_ns, rate) in readings(reported).filter(|(from, to, _)| from < to && trial.is_counted(*to - 1))
-        {
-            let amount = rate * to_ns.saturating_sub(from_ns) as f64 / NS;
-            let (start_ns, sum) = open.take().map_or((from_ns, amount), |(start_ns, sum)| (start_ns, sum + amount));
-            if to_ns.saturating_sub(start_ns) < JOINED_NS {
-                open = Some((start_ns, sum));
-                continue;
-            }
-            let rate = sum / (to_ns.saturating_sub(start_ns) as f64 / NS);
-            parts.push(Part { from_ns: start_ns, to_ns, share: rate / most });
-        }
-        let is_fixed = most - least <= change_max * most;
-        let name = reported.partition.clone();
-        (!parts.is_empty()).then_some(Self { name, provisioned: most, is_fixed, parts })
-    }
-
-    fn seconds(&self) -> f64 {
-        self.parts.iter().map(Part::seconds).sum()
-    }
-
-    /// The use that is exceeded in no more than this share of the time.
-    fn top(&self, left_out: f64) -> f64 {
-        let mut parts = self.parts.clone();
-        parts.sort_by(|a, b| b.share.total_cmp(&a.share));
-        let mut left = left_out * self.seconds();
-        let at = parts.iter().find(|part| {
-            left -= part.seconds();
-            left < 0.0
-        });
-        at.or(parts.last()).map_or(0.0, |part| part.share)
-    }
-
-    fn peak(&self) -> f64 {
-        self.parts.iter().map(|part| part.share).fold(0.0, f64::max)
-    }
-
-    fn mean(&self) -> f64 {
-        self.parts.iter().map(|part| part.share * part.seconds()).sum::<f64>() / self.seconds().max(f64::MIN_POSITIVE)
-    }
-
-    fn full(&self, share: f64) -> impl Iterator<Item = &Part> {
-        self.parts.iter().filter(move |part| part.share >= share)
-    }
-
-    fn full_seconds(&self, share: f64) -> f64 {
-        self.full(share).map(Part::seconds).sum()
-    }
-}
-
-/// The least and the most that a partition may spend each second, over the trial.
-fn provisioned(trial: &TrialEvidence, reported: &PartitionThroughput) -> Option<(f64, f64)> {
-    let is_its = |key: &narrows_model::series::SeriesKey| {
-        key.name == names::THROUGHPUT_PROVISIONED
-            && key.service == reported.service
-            && key.labels.get(names::PARTITION).map_or("", String::as_str) == reported.partition
-    };
-    let values = || trial.series.iter().filter(|series| is_its(&series.key)).flat_map(|s| &s.points).map(|p| p.value);
-    let (least, most) = (values().reduce(f64::min)?, values().reduce(f64::max)?);
-    (most > 0.0 && most.is_finite()).then_some((least, most))
 }
 
 /// One store.
@@ -203,34 +110,18 @@ impl<'a> Case<'a> {
     }
 
     fn finding(&self, detector: &ProvisionedRate) -> Finding {
-        let (store, fullest) = (&self.store, self.fullest());
+        let fullest = self.fullest();
         let full: Vec<&Part> = fullest.full(self.full_share()).collect();
         let (start_ns, end_ns) =
             (full.first().map_or(0, |part| part.from_ns), full.last().map_or(0, |part| part.to_ns));
         Finding {
-            title: format!(
-                "{store} has no headroom: {} of the provisioned rate at the top",
-                units::percent(self.top())
-            ),
-            resource: store.clone(),
+            resource: self.store.clone(),
             cost_share: (fullest.full_seconds(self.full_share()) / fullest.seconds()).min(1.0),
-            cost_of: format!(
-                "of the time, in which a partition uses {} or more of its provisioned rate",
-                units::percent(self.full_share())
-            ),
             confidence: self.confidence(),
-            reasons: self.reasons(),
-            numbers: self.numbers(),
             exemplars: self.exemplars(start_ns, end_ns),
-            ruled_out: vec![
-                "A single full second: the figure in the title leaves out the fullest seconds.".into(),
-                "Rejections without a wait: they alone do not make a finding.".into(),
-            ],
-            falsified_by: format!("The demand on {store} grows by a quarter and it still rejects nothing."),
-            advice: self.advice(),
-            caveats: self.caveats().into_iter().map(Into::into).collect(),
+            caveats: self.caveats(),
             period: period_of(self.reading.trial, start_ns, end_ns),
-            ..detector.finding()
+            ..Finding::new(self.evidence(), detector.version())
         }
     }
 
@@ -242,43 +133,21 @@ impl<'a> Case<'a> {
         }
     }
 
-    fn reasons(&self) -> Vec<String> {
-        let (fullest, top_share) = (self.fullest(), self.reading.thresholds.provisioned_top_share);
-        vec![
-            format!(
-                "Partition {} uses more than {} of its {} units in {} of the time, and at most {} in any second that \
-                 was read.",
-                fullest.name,
-                units::percent(self.top()),
-                units::number(fullest.provisioned),
-                units::percent(top_share),
-                units::percent(fullest.peak())
-            ),
-            format!(
-                "Its mean over the run, {}, hides that. {} of {} partitions are as full.",
-                units::percent(fullest.mean()),
-                self.full_partitions(),
-                self.partitions.len()
-            ),
-            if self.refused > 0.0 {
-                format!("It rejected {} attempts in these seconds.", units::count(self.refused.round() as u64))
-            } else {
-                "No calls are rejected yet: more users, or another burst, will reach the limit.".into()
-            },
-        ]
-    }
-
-    fn numbers(&self) -> Vec<Figure> {
+    fn evidence(&self) -> evidence::ProvisionedRate {
         let fullest = self.fullest();
-        vec![
-            Figure::new("share of the provisioned rate, at the top", self.top() * 100.0, "%"),
-            Figure::new("share of the provisioned rate, highest second", fullest.peak() * 100.0, "%"),
-            Figure::new("share of the provisioned rate, mean", fullest.mean() * 100.0, "%"),
-            Figure::new("provisioned per partition", fullest.provisioned, "{RU}/s"),
-            Figure::new("seconds as full", fullest.full_seconds(self.full_share()), "s"),
-            Figure::new("partitions as full", self.full_partitions() as f64, ""),
-            Figure::new("partitions", self.partitions.len() as f64, ""),
-        ]
+        evidence::ProvisionedRate {
+            partition: fullest.name.clone(),
+            provisioned: finite(fullest.provisioned),
+            top_share: finite(self.top()),
+            top_time_share: self.reading.thresholds.provisioned_top_share,
+            peak_share: finite(fullest.peak()),
+            mean_share: finite(fullest.mean()),
+            full_share_min: self.full_share(),
+            full_seconds: finite(fullest.full_seconds(self.full_share())),
+            full_partitions: self.full_partitions(),
+            partitions: self.partitions.len(),
+            rejected: finite(self.refused),
+        }
     }
 
     /// Requests that asked the fullest partition in that time.
@@ -293,35 +162,12 @@ impl<'a> Case<'a> {
         asks.take(EXEMPLARS_MAX).collect()
     }
 
-    fn advice(&self) -> String {
-        let store = &self.store;
-        let few = self.full_partitions() * 2 <= self.partitions.len() && self.partitions.len() > 1;
-        let where_to = if few {
-            "choose a partition key that spreads the load: most partitions have capacity left"
-        } else {
-            "provision more throughput before the load grows"
-        };
-        format!(
-            "For {store}, {where_to}; or spend less in each request, by a query that names its partition, an index, fewer \
-             rows."
-        )
-    }
-
-    fn caveats(&self) -> Vec<String> {
-        let mut caveats = vec!["The series do not show whether the limit is intentional, for a budget.".to_owned()];
-        if !self.is_close() {
-            caveats.push(format!(
-                "Readings are {} apart: single seconds in between may be fuller than their mean.",
-                units::duration(self.step() * NS)
-            ));
-        }
-        if !self.fullest().is_fixed {
-            caveats.push(
-                "The provisioned throughput changed during the trial (autoscale); its highest value is compared."
-                    .into(),
-            );
-        }
-        caveats
+    fn caveats(&self) -> Vec<Caveat> {
+        let others = [
+            (!self.is_close()).then(|| Caveat::ReadingsFarApart { step_ns: finite(self.step() * NS) }),
+            (!self.fullest().is_fixed).then_some(Caveat::ProvisionedChanged),
+        ];
+        [Caveat::BudgetMayBeIntended].into_iter().chain(others.into_iter().flatten()).collect()
     }
 }
 

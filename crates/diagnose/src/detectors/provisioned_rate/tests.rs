@@ -1,6 +1,7 @@
 //! What `provisioned-rate` finds, and what it leaves alone.
 
-use narrows_model::series::{Point, Series};
+use narrows_model::finding::Evidence;
+use narrows_model::series::{Point, Series, names};
 use narrows_testkit::TRIAL_START_NS;
 use narrows_testkit::operations::{operation, store_calls};
 use narrows_testkit::trial::{Load, TrialBuilder};
@@ -22,6 +23,11 @@ fn detect(trial: &TrialEvidence) -> Vec<Finding> {
     crate::detect(&ProvisionedRate, trial, &Thresholds::default())
 }
 
+fn evidence_of(finding: &Finding) -> &evidence::ProvisionedRate {
+    let Evidence::ProvisionedRate(evidence) = &finding.evidence else { panic!("{finding:?}") };
+    evidence
+}
+
 /// Thirty seconds, the last ten of them full.
 fn full(second: u32) -> f64 {
     if second >= 20 { 92.0 } else { 45.0 }
@@ -34,6 +40,15 @@ fn a_full_partition_is_named_before_it_refuses() {
     assert_eq!(finding.title, "store has no headroom: 92 % of the provisioned rate at the top");
     assert_eq!((finding.resource.as_str(), finding.confidence), ("store", Confidence::High));
     assert!((finding.cost_share - 10.0 / 29.0).abs() < 0.01, "{}", finding.cost_share);
+    assert_eq!(
+        finding.reasons[1..],
+        [
+            "Its mean over the run, 61 %, hides that. 1 of 2 partitions are as full.",
+            "No calls are rejected yet: more users, or another burst, will reach the limit."
+        ]
+    );
+    let evidence = evidence_of(finding);
+    assert_eq!((evidence.partition.as_str(), evidence.full_seconds), ("1", 10.0));
     assert!(finding.advice.contains("a partition key that spreads the load"), "{}", finding.advice);
     let period = finding.period.as_ref().unwrap();
     assert_eq!((period.end_ns - period.start_ns) / SECOND_NS, 10);
@@ -43,7 +58,7 @@ fn a_full_partition_is_named_before_it_refuses() {
 fn a_minute_of_peaks_is_not_hidden_by_its_mean() {
     let findings = detect(&trial(60, |second| if second % 6 == 0 { 95.0 } else { 20.0 }).build());
     assert_eq!(findings.len(), 1);
-    assert!(findings[0].numbers[2].value < 40.0, "{:?}", findings[0].numbers[2]);
+    assert!(evidence_of(&findings[0]).mean_share < 0.4, "{:?}", findings[0].evidence);
 }
 
 #[test]
@@ -63,7 +78,7 @@ fn readings_closer_than_a_second_are_joined() {
         // 180 units a second for half of one, 10 for the other: 95 in a second.
         let findings = detect(&evidence);
         assert_eq!(findings.len(), usize::from(burst));
-        assert!(findings.iter().all(|finding| finding.numbers[1].value < 100.0), "{findings:?}");
+        assert!(findings.iter().all(|finding| evidence_of(finding).peak_share < 1.0), "{findings:?}");
     }
 }
 
@@ -75,7 +90,8 @@ fn readings_far_apart_are_less_sure() {
     }
     let findings = detect(&evidence);
     assert_eq!((findings.len(), findings[0].confidence), (1, Confidence::Medium));
-    assert!(findings[0].caveats[1].to_string().starts_with("Readings are"), "{:?}", findings[0].caveats);
+    let [_, Caveat::ReadingsFarApart { step_ns }] = findings[0].caveats[..] else { panic!("{findings:?}") };
+    assert!((step_ns - 30e9).abs() < 1.0, "{step_ns}");
 }
 
 #[test]
@@ -109,6 +125,7 @@ fn a_rate_that_follows_the_load_is_compared_with_its_most() {
     assert_eq!(scaled(1000.0), []);
     let findings = scaled(108.0);
     assert_eq!((findings.len(), findings[0].confidence), (1, Confidence::Low));
+    assert_eq!(findings[0].caveats, [Caveat::BudgetMayBeIntended, Caveat::ProvisionedChanged]);
 }
 
 #[test]

@@ -2,6 +2,101 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The data of a finding of this kind.
+/// Several equal places and the fullest of them.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct HotPartition {}
+pub struct HotPartition {
+    /// What the places are.
+    pub kind: PlaceKind,
+    /// Name of the fullest.
+    pub hot: String,
+    /// Places, from 2.
+    pub places: usize,
+    /// Share of the calls, or of the consumption, that the fullest gets, 0 to 1.
+    pub share: f64,
+    /// What the fullest gets, as a multiple of the mean.
+    pub ratio: f64,
+    /// What was counted.
+    pub counted: Counted,
+    /// Calls to all places, or calls that would consume as much.
+    pub calls: f64,
+    /// How much the places use; none when that is not known of all of them.
+    pub used: Option<PlaceUse>,
+    /// How long calls to them take; none when it is not known.
+    pub latency: Option<PlaceLatency>,
+    /// What the calls are for; none when that is not recorded.
+    pub keys: Option<Keys>,
+}
+
+/// What several equal places are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PlaceKind {
+    /// Physical partitions of a store.
+    #[default]
+    Partition,
+    /// Replicas of a service of the trial.
+    Replica,
+    /// Servers that answer for one name.
+    Server,
+    /// Partitions of a topic or queue.
+    Topic,
+}
+
+impl PlaceKind {
+    /// One of them, for people.
+    pub fn word(self) -> &'static str {
+        match self {
+            PlaceKind::Partition | PlaceKind::Topic => "partition",
+            PlaceKind::Replica => "replica",
+            PlaceKind::Server => "server",
+        }
+    }
+}
+
+/// What was counted for each place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Counted {
+    /// Calls in the traces.
+    #[default]
+    Calls,
+    /// What the store reports to have been consumed, because spans do not show the place.
+    Consumption,
+}
+
+/// How much places use, means.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct PlaceUse {
+    /// By the fullest.
+    pub hot: f64,
+    /// By each of the others.
+    pub others: f64,
+    /// Whether these are shares of a limit, 0 to about 1; else request units per second or cores.
+    pub is_share: bool,
+    /// Whether the fullest uses so much more that it is a sign of strain.
+    pub is_strained: bool,
+}
+
+/// How long calls to places take, medians.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct PlaceLatency {
+    /// To the fullest, nanoseconds.
+    pub hot_ns: f64,
+    /// To the others, nanoseconds.
+    pub others_ns: f64,
+    /// Whether the fullest is so much slower that it is a sign of strain.
+    pub is_strained: bool,
+}
+
+/// The keys that calls are for; of replicas, the clients that call.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Keys {
+    /// Different keys.
+    pub count: usize,
+    /// What a hash of that many gives the fullest, as a multiple of the mean.
+    pub expected_ratio: f64,
+    /// Whether that few keys are often this uneven by chance.
+    pub are_too_few: bool,
+    /// Share of one key among the calls to the fullest, 0 to 1; none when no key makes up most of them.
+    pub hot_key_share: Option<f64>,
+}

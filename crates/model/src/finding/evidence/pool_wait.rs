@@ -2,6 +2,66 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The data of a finding of this kind.
+/// One operation whose requests wait for a connection from a pool.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct PoolWait {}
+pub struct PoolWait {
+    /// What shows that requests wait.
+    pub sign: PoolSign,
+    /// Wait for connections in each request, median, nanoseconds.
+    pub wait_ns: f64,
+    /// Time in queries in each request, median, nanoseconds.
+    pub query_ns: f64,
+    /// Time in which a request calls other services between its first and its last query, median, nanoseconds.
+    pub other_calls_ns: f64,
+    /// What the pool reports of itself.
+    pub pool: PoolMetrics,
+}
+
+/// What shows that requests wait for a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PoolSign {
+    /// Spans of the pool, and metrics that agree.
+    SpansAndMetrics,
+    /// Spans of the pool only.
+    Spans,
+    /// Times that the pool reports.
+    ReportedTimes,
+    /// Requests are reported to wait, or all connections to be in use; how long they wait is read from the gaps before
+    /// queries.
+    #[default]
+    ReportedState,
+}
+
+impl PoolSign {
+    /// Whether spans show how long each request waits.
+    pub fn has_spans(self) -> bool {
+        matches!(self, PoolSign::SpansAndMetrics | PoolSign::Spans)
+    }
+}
+
+/// What the pools of a service report.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct PoolMetrics {
+    /// Mean wait for a connection, nanoseconds; none when not reported.
+    pub wait_ns: Option<f64>,
+    /// Mean time that a connection is held, nanoseconds; none when not reported.
+    pub use_ns: Option<f64>,
+    /// The largest number of connections; none when not reported.
+    pub size: Option<f64>,
+    /// Connections taken; none when not reported.
+    pub taken: Option<f64>,
+    /// Readings in which requests wait; none when not reported.
+    pub pending: Option<Readings>,
+    /// Readings in which all connections are in use; none when not reported.
+    pub full: Option<Readings>,
+}
+
+/// Readings that show a state.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Readings {
+    /// All readings.
+    pub count: usize,
+    /// The share that shows it, 0 to 1.
+    pub share: f64,
+}

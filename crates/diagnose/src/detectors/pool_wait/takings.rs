@@ -1,0 +1,75 @@
+//! Which spans of pools are part of which request.
+
+use std::collections::{HashMap, HashSet};
+
+use narrows_model::trace::{Span, SpanId, SpanKind, Trace, TraceId};
+
+use crate::calls::Handled;
+use crate::pools::is_taking;
+use crate::reading::Reading;
+
+/// How far up the parents of a pool's span are followed.
+const DEPTH_MAX: usize = 64;
+
+/// The spans of pools, by what they are below, and what was opened below them.
+pub(super) struct Takings<'a> {
+    /// By trace and the span of the request.
+    by_request: HashMap<(TraceId, SpanId), Vec<&'a Span>>,
+    /// Those below no request, by trace and service, in order of start: only their time says whose they are.
+    strays: HashMap<(TraceId, &'a str), Vec<&'a Span>>,
+    /// By the span of the pool, from and to.
+    openings: HashMap<SpanId, Vec<(i64, i64)>>,
+}
+
+impl<'a> Takings<'a> {
+    pub(super) fn of(reading: &Reading<'a>) -> Self {
+        let mut takings = Self { by_request: HashMap::new(), strays: HashMap::new(), openings: HashMap::new() };
+        for trace in &reading.trial.traces {
+            takings.add(trace);
+        }
+        takings.strays.values_mut().for_each(|spans| spans.sort_by_key(|span| span.start_ns));
+        takings
+    }
+
+    /// When connections were opened below a span of a pool, from and to.
+    pub(super) fn openings(&self, span: &Span) -> impl Iterator<Item = (i64, i64)> {
+        self.openings.get(&span.span_id).into_iter().flatten().copied()
+    }
+
+    fn add(&mut self, trace: &'a Trace) {
+        let ids: HashSet<SpanId> = trace.spans.iter().filter(|span| is_taking(span)).map(|span| span.span_id).collect();
+        if ids.is_empty() {
+            return;
+        }
+        let by_id: HashMap<SpanId, &'a Span> = trace.spans.iter().map(|span| (span.span_id, span)).collect();
+        for span in &trace.spans {
+            if let Some(parent) = span.parent_id.filter(|parent| ids.contains(parent)) {
+                self.openings.entry(parent).or_default().push((span.start_ns, span.end_ns));
+            } else if ids.contains(&span.span_id) {
+                match entry_above(&by_id, span) {
+                    Some(entry) => self.by_request.entry((trace.id, entry.span_id)).or_default().push(span),
+                    None => self.strays.entry((trace.id, &span.service)).or_default().push(span),
+                }
+            }
+        }
+    }
+
+    /// The spans of pools that are part of a request.
+    pub(super) fn within(&self, handled: &Handled<'a>) -> Vec<&'a Span> {
+        let (entry, trace_id) = (handled.request.entry, handled.request.trace.id);
+        let own = self.by_request.get(&(trace_id, entry.span_id)).into_iter().flatten();
+        let own = own.filter(|span| (entry.start_ns..=entry.end_ns).contains(&span.start_ns));
+        let strays = self.strays.get(&(trace_id, entry.service.as_str())).map_or(&[][..], Vec::as_slice);
+        let from = strays.partition_point(|span| span.start_ns < entry.start_ns);
+        own.chain(strays[from..].iter().take_while(|span| span.start_ns <= entry.end_ns)).copied().collect()
+    }
+}
+
+/// The span that stands for the request that this one is in: the nearest server or consumer span above it in its
+/// service, else the topmost.
+fn entry_above<'a>(by_id: &HashMap<SpanId, &'a Span>, span: &Span) -> Option<&'a Span> {
+    let above = |of: &Span| of.parent_id.and_then(|id| by_id.get(&id).copied()).filter(|up| up.service == of.service);
+    let is_entry = |span: &Span| matches!(span.kind, SpanKind::Server | SpanKind::Consumer);
+    let path = std::iter::successors(above(span), |at| above(at).filter(|_| !is_entry(at)));
+    path.take(DEPTH_MAX).last()
+}

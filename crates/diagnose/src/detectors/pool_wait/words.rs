@@ -1,0 +1,135 @@
+//! How `pool-wait` reads.
+
+use narrows_model::finding::evidence::pool_wait::{PoolMetrics, PoolSign, PoolWait};
+use narrows_model::finding::{Figure, Finding};
+use narrows_model::units;
+
+use crate::detectors::words::{Words, operation};
+
+/// A connection that is held for more than this many times the time in queries is held for other work.
+const HELD_FACTOR: f64 = 2.0;
+
+impl Words for PoolWait {
+    fn title(&self, finding: &Finding) -> String {
+        format!(
+            "{} waits for a connection: {} of each {}, its queries take {}",
+            finding.resource,
+            units::duration(self.wait_ns),
+            operation(finding),
+            units::duration(self.query_ns)
+        )
+    }
+
+    fn cost_of(&self, finding: &Finding) -> String {
+        format!("of the latency of {}", operation(finding))
+    }
+
+    fn reasons(&self, finding: &Finding) -> Vec<String> {
+        let (operation, share) = (operation(finding), units::percent(finding.cost_share));
+        let mut reasons = vec![if self.sign.has_spans() {
+            format!(
+                "Spans of the pool take {share} of the time of {operation}, with no other call of the request in progress."
+            )
+        } else {
+            format!(
+                "Before its queries, {operation} spends {share} of its time with no call in progress, and the pool reports \
+                 that requests wait."
+            )
+        }];
+        reasons.extend(reported(&self.pool));
+        reasons.push(format!(
+            "The queries themselves take {} of a request (median), the wait {}.",
+            units::duration(self.query_ns),
+            units::duration(self.wait_ns)
+        ));
+        reasons
+    }
+
+    fn figures(&self, finding: &Finding) -> Vec<Figure> {
+        let pool = &self.pool;
+        let mut figures = vec![
+            Figure::new("wait for connections in each request, median", self.wait_ns, "ns"),
+            Figure::new("time in queries in each request, median", self.query_ns, "ns"),
+            Figure::new("share of the latency", finding.cost_share * 100.0, "%"),
+        ];
+        figures.extend(pool.wait_ns.map(|ns| Figure::new("wait for a connection, mean", ns, "ns")));
+        figures.extend(pool.use_ns.map(|ns| Figure::new("a connection is held, mean", ns, "ns")));
+        figures.extend(pool.size.map(|size| Figure::new("connections at most", size, "")));
+        figures.extend(pool.taken.map(|taken| Figure::new("connections taken", taken, "")));
+        figures
+    }
+
+    fn ruled_out(&self, _finding: &Finding) -> Vec<String> {
+        let other = match self.sign {
+            PoolSign::SpansAndMetrics | PoolSign::Spans => {
+                "Opening connections: the time in spans that open them, below a span of the pool, was subtracted."
+            }
+            PoolSign::ReportedTimes => {
+                "Work of the program before a query: no more time was counted than the pool reports."
+            }
+            PoolSign::ReportedState => "A gap without a wait: the pool reports that requests wait.",
+        };
+        vec![
+            format!(
+                "A slow database: its queries take {} of a request, less than the wait.",
+                units::duration(self.query_ns)
+            ),
+            other.to_owned(),
+        ]
+    }
+
+    fn falsified_by(&self, finding: &Finding) -> String {
+        format!(
+            "With twice as many connections, {} waits as long for one as before, or its queries slow down by as much.",
+            operation(finding)
+        )
+    }
+
+    fn advice(&self, finding: &Finding) -> String {
+        let size = self.pool.size.map_or(String::new(), |size| format!(" (now {})", units::number(size)));
+        format!(
+            "{}If that is not enough, make the pool of {} larger{size}, as far as the database can run that many queries at \
+             once: all replicas together must stay below its own limit.",
+            held(self),
+            finding.resource
+        )
+    }
+}
+
+fn reported(pool: &PoolMetrics) -> Vec<String> {
+    let mut reported = Vec::new();
+    reported.extend(pool.wait_ns.map(|ns| format!("The pool reports a mean wait of {}.", units::duration(ns))));
+    reported.extend(pool.pending.filter(|readings| readings.share > 0.0).map(|readings| {
+        format!("Requests wait in {} of the pool's {} readings.", units::percent(readings.share), readings.count)
+    }));
+    if let (Some(full), Some(size)) = (pool.full.filter(|readings| readings.share > 0.0), pool.size) {
+        reported.push(format!(
+            "All {} connections are in use in {} of {} readings.",
+            units::number(size),
+            units::percent(full.share),
+            full.count
+        ));
+    }
+    reported
+}
+
+/// For what a connection is held, and what to do instead.
+fn held(evidence: &PoolWait) -> String {
+    if evidence.other_calls_ns > evidence.query_ns {
+        return format!(
+            "Between its queries it calls other services for {}: return the connection before that. ",
+            units::duration(evidence.other_calls_ns)
+        );
+    }
+    match evidence.pool.use_ns.filter(|use_ns| *use_ns > HELD_FACTOR * evidence.query_ns.max(1.0)) {
+        Some(use_ns) => format!(
+            "A connection is held for {} while queries take {}: return it before remote calls and other work, and keep \
+             transactions short. ",
+            units::duration(use_ns),
+            units::duration(evidence.query_ns)
+        ),
+        None => {
+            "Take one connection per request, return it before remote calls, and keep transactions short. ".to_owned()
+        }
+    }
+}
