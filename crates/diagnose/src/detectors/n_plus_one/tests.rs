@@ -1,5 +1,6 @@
 //! What `n-plus-one` finds, and what it leaves alone.
 
+use narrows_model::finding::Evidence;
 use narrows_model::trace::Trace;
 use narrows_testkit::spans::{Beat, SpanBuilder, client, database, document_query, internal, query, run_of, server};
 use narrows_testkit::trial::TrialBuilder;
@@ -8,6 +9,11 @@ use super::*;
 
 const ROW: &str = "SELECT name FROM customer WHERE id = $1";
 const BEAT: Beat = Beat { first_ms: 5.0, step_ms: 5.0, length_ms: 3.0 };
+
+fn evidence_of(finding: &Finding) -> &evidence::NPlusOne {
+    let Evidence::NPlusOne(evidence) = &finding.evidence else { panic!("{finding:?}") };
+    evidence
+}
 
 fn orders(children: Vec<SpanBuilder>) -> SpanBuilder {
     let source = query("SELECT id, customer_id FROM orders LIMIT 50").at(1.0, 2.0);
@@ -54,22 +60,22 @@ fn it_fires_through_what_stands_between() {
     };
     let wrapped = |i: usize| internal("CustomerRepository.findById").child(query(ROW).at(5.5 + 5.0 * i as f64, 2.0));
     let cases = [
-        ("pool connects", with_noise_between(database("pg-pool.connect")), 10.0),
-        ("transactions", with_noise_between(query("BEGIN")), 10.0),
-        ("sent pieces", with_noise_between(internal("GET /orders http send")), 10.0),
-        ("middleware", with_noise_between(internal("middleware - json")), 10.0),
-        ("a call to another service", with_noise_between(client("GET")), 10.0),
-        ("a second library", doubled("psycopg2"), 10.0),
-        ("a repository per row", run_of(10, BEAT, wrapped), 10.0),
-        ("literal values", run_of(10, BEAT, |i| query(&format!("SELECT a FROM t WHERE id = {i}"))), 10.0),
-        ("the least number", run_of(5, BEAT, |_| query(ROW)), 5.0),
-        ("parallel queries", run_of(10, Beat { step_ms: 0.1, ..BEAT }, |_| query(ROW)), 10.0),
-        ("writes", run_of(10, BEAT, |_| query("INSERT INTO line (a) VALUES ($1)")), 10.0),
+        ("pool connects", with_noise_between(database("pg-pool.connect")), 10),
+        ("transactions", with_noise_between(query("BEGIN")), 10),
+        ("sent pieces", with_noise_between(internal("GET /orders http send")), 10),
+        ("middleware", with_noise_between(internal("middleware - json")), 10),
+        ("a call to another service", with_noise_between(client("GET")), 10),
+        ("a second library", doubled("psycopg2"), 10),
+        ("a repository per row", run_of(10, BEAT, wrapped), 10),
+        ("literal values", run_of(10, BEAT, |i| query(&format!("SELECT a FROM t WHERE id = {i}"))), 10),
+        ("the least number", run_of(5, BEAT, |_| query(ROW)), 5),
+        ("parallel queries", run_of(10, Beat { step_ms: 0.1, ..BEAT }, |_| query(ROW)), 10),
+        ("writes", run_of(10, BEAT, |_| query("INSERT INTO line (a) VALUES ($1)")), 10),
     ];
     for (name, children, count) in cases {
         let findings = detect_in_each(children);
         assert_eq!(findings.len(), 1, "with {name}: {findings:#?}");
-        assert_eq!(findings[0].numbers[0].value, count, "with {name}");
+        assert_eq!(evidence_of(&findings[0]).queries.median, count, "with {name}");
     }
 }
 
