@@ -20,7 +20,9 @@ use crate::requests::{Query, Request};
 use crate::stats::weighted_median;
 use crate::thresholds::Thresholds;
 use crate::words::{EXEMPLARS_MAX, TEXT_CHARS_MAX, clipped, exemplar};
+use totals::{Requests, Totals};
 
+mod totals;
 mod words;
 
 /// See the module.
@@ -57,55 +59,6 @@ impl Detector for NPlusOne {
             .filter(|case| case.is_worth_saying(thresholds))
             .map(|case| case.finding(self, thresholds))
             .collect()
-    }
-}
-
-/// What the trial's traces hold altogether, weighted.
-struct Totals {
-    queries: f64,
-    by_operation: BTreeMap<(String, String), Requests>,
-}
-
-/// The requests of one operation.
-#[derive(Debug, Clone, Copy)]
-struct Requests {
-    weight: f64,
-    /// Those that ask a database.
-    asking_weight: f64,
-    /// Those of them that began in the later half of the time.
-    late_weight: f64,
-    first_ns: i64,
-    last_ns: i64,
-}
-
-impl Requests {
-    fn is_late(&self, start_ns: i64) -> bool {
-        start_ns >= self.first_ns + self.last_ns.saturating_sub(self.first_ns) / 2
-    }
-}
-
-impl Totals {
-    fn of(requests: &[Request<'_>]) -> Self {
-        let mut totals = Totals { queries: 0.0, by_operation: BTreeMap::new() };
-        let key = |request: &Request<'_>| (request.entry.service.clone(), request.operation());
-        for request in requests {
-            let (weight, start_ns) = (request.trace.weight, request.entry.start_ns);
-            totals.queries += weight * request.queries.len() as f64;
-            let none =
-                Requests { weight: 0.0, asking_weight: 0.0, late_weight: 0.0, first_ns: start_ns, last_ns: start_ns };
-            let known = totals.by_operation.entry(key(request)).or_insert(none);
-            known.weight += weight;
-            known.asking_weight += if request.queries.is_empty() { 0.0 } else { weight };
-            (known.first_ns, known.last_ns) = (known.first_ns.min(start_ns), known.last_ns.max(start_ns));
-        }
-        for request in requests.iter().filter(|request| !request.queries.is_empty()) {
-            if let Some(known) =
-                totals.by_operation.get_mut(&key(request)).filter(|k| k.is_late(request.entry.start_ns))
-            {
-                known.late_weight += request.trace.weight;
-            }
-        }
-        totals
     }
 }
 
@@ -229,6 +182,7 @@ impl<'a> Case<'a> {
             trace_share: self.trace_share,
             query_share: self.query_share,
             queries: self.counts(),
+            latency_ns: self.median(|s| s.latency_ns()),
             busy_ns: self.busy_ns(),
             cost_ns: self.median(|s| s.repetition.cost_ns as f64),
             statement: self.statement(),

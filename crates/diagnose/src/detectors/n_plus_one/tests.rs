@@ -42,6 +42,15 @@ fn one_query_per_row_is_named_with_its_evidence() {
     assert_eq!((finding.resource.as_str(), finding.operation.as_deref()), ("shop", Some("GET /orders")));
     assert_eq!(finding.cost_share, 0.48);
     assert_eq!(finding.confidence, Confidence::High);
+    assert_eq!(
+        finding.reasons,
+        [
+            "100 % of the traces of GET /orders that query a database show it (10 traces): after another query, 10 \
+             queries of one shape follow under one parent.",
+            "They are 91 % of all queries in the traces of this trial.",
+        ]
+    );
+    assert_eq!(finding.caveats[1], Caveat::QueryValuesNotRecorded);
     assert_eq!(finding.exemplars.len(), 3);
     assert_eq!(finding.exemplars[0].span_ids.len(), 5);
     let text = finding.evidence_text.as_deref().unwrap();
@@ -87,7 +96,7 @@ fn what_a_cache_answers_is_no_sign_against_it() {
         detect((0..100).map(|number| if number % 10 < asking_of_ten { asking(number) } else { cached(number) }))
     };
     assert_eq!((mixed(1).len(), mixed(10).len()), (1, 1));
-    assert!(mixed(1)[0].reasons[0].starts_with("100 % of the traces of GET /orders that query a database show it"));
+    assert_eq!(evidence_of(&mixed(1)[0]).trace_share, 1.0);
     let rare = detect((0..100).map(|number| if number % 33 == 0 { asking(number) } else { cached(number) }));
     assert_eq!(rare, [], "few enough do not matter");
 }
@@ -97,7 +106,10 @@ fn double_instrumentation_is_said() {
     let mut children = run_of(10, BEAT, |_| query(ROW).scope("sqlalchemy"));
     children.extend(run_of(10, Beat { first_ms: 5.1, length_ms: 2.8, ..BEAT }, |_| query(ROW).scope("psycopg2")));
     let findings = detect_in_each(children);
-    assert!(findings[0].ruled_out[0].contains("2 spans for each query (sqlalchemy, psycopg2)"));
+    let evidence = evidence_of(&findings[0]);
+    assert_eq!((evidence.spans_per_query, &evidence.scopes[..]), (2.0, &["sqlalchemy".into(), "psycopg2".into()][..]));
+    let said = "Double instrumentation: 2 spans for each query (sqlalchemy, psycopg2), counted once.";
+    assert_eq!(findings[0].ruled_out[0], said);
 }
 
 #[test]
@@ -186,5 +198,6 @@ fn a_fast_repetition_that_is_most_of_the_database_load_fires() {
 fn growth_with_the_result_is_said() {
     let traces = (0..10).map(|n| orders(run_of(6 + n as usize, BEAT, |_| query(ROW))).trace(n));
     let findings = detect(traces);
-    assert!(findings[0].reasons.iter().any(|reason| reason.contains("from 6 to 15")), "{:?}", findings[0].reasons);
+    assert_eq!(evidence_of(&findings[0]).queries, Counts { least: 6, median: 10, most: 15 });
+    assert!(findings[0].reasons[1].contains("request to request, from 6 to 15"), "{:?}", findings[0].reasons);
 }

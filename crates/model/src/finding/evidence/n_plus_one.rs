@@ -15,6 +15,8 @@ pub struct NPlusOne {
     pub query_share: f64,
     /// These queries in each request that shows it.
     pub queries: Counts,
+    /// Latency of a request that shows it, median, nanoseconds.
+    pub latency_ns: f64,
     /// Time of a request with at least one of these queries in progress, median, nanoseconds.
     pub busy_ns: f64,
     /// Time of a request in these queries and in the gaps between them, without that of other calls, median, nanoseconds.
