@@ -48,6 +48,7 @@ pub(crate) fn put_into_words(finding: Finding) -> Finding {
 fn words_of(evidence: &Evidence) -> Option<&dyn Words> {
     match evidence {
         Evidence::ChattyHttp(evidence) => Some(evidence),
+        Evidence::CrossPartitionQuery(evidence) => Some(evidence),
         Evidence::NPlusOne(evidence) => Some(evidence),
         Evidence::SerialFanOut(evidence) => Some(evidence),
         Evidence::StragglerBranch(evidence) => Some(evidence),
