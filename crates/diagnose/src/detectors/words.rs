@@ -57,6 +57,12 @@ fn words_of(evidence: &Evidence) -> Option<&dyn Words> {
         Evidence::InstrumentationGap(evidence) => Some(evidence),
         Evidence::PoolWait(evidence) => Some(evidence),
         Evidence::ProvisionedRate(evidence) => Some(evidence),
+        Evidence::ChattyHttp(evidence) => Some(evidence),
+        Evidence::CrossPartitionQuery(evidence) => Some(evidence),
+        Evidence::NPlusOne(evidence) => Some(evidence),
+        Evidence::RetryStorm(evidence) => Some(evidence),
+        Evidence::SerialFanOut(evidence) => Some(evidence),
+        Evidence::StragglerBranch(evidence) => Some(evidence),
         Evidence::Throttling(evidence) => Some(evidence),
         _ => None,
     }

@@ -77,6 +77,44 @@ pub enum Caveat {
     StandbysLookSame,
     /// No span names its client, so only the shares suggest that requests are routed by client.
     ClientsNotNamed,
+    /// One query for all rows is not free.
+    ReplacingQueryTakesTime,
+    /// No values of the repeated queries are known.
+    QueryValuesNotRecorded,
+    /// Only summaries of the queries are known.
+    QueryTextsNotRecorded,
+    /// A list of one value may be a longer one, shortened.
+    StatementMayBeBatch,
+    /// One call for all items is not free.
+    ReplacingCallTakesTime,
+    /// What each call requests is not known.
+    RequestedItemsNotRecorded,
+    /// A count that never varies may be the load's rather than the program's.
+    CountMayFollowTestData,
+    /// Parallel calls reach their destination at once.
+    ParallelCallsNeedCapacity,
+    /// Parallel calls are not all as fast as sequential ones.
+    ParallelCallsSaveLess,
+    /// Behind the last branch is the second last.
+    NextBranchRemains,
+    /// A store tells nothing of its partitions, so that they are counted in the traces.
+    PartitionsCountedInTraces {
+        /// The store.
+        store: String,
+    },
+    /// All partitions report equally many rows, as for an aggregate.
+    RowsAlikeInPartitions,
+    /// No partition's rows are known.
+    RowsNotRecorded,
+    /// No charge of a call is known.
+    ChargeNotRecorded,
+    /// Retries follow a failure of another cause.
+    FailureNotExplained {
+        /// What is called and fails.
+        callee: String,
+    },
+    /// Counts over all spans have nothing of these calls.
+    CallsOnlySampled,
     /// TRANSITION: goes away.
     Said {
         /// The words.
@@ -170,6 +208,57 @@ impl fmt::Display for Caveat {
                 f.write_str("No span names its client: the shares suggest that the balancer routes by client.")
             }
             Self::NoPoolMetric => f.write_str("No pool metric (pending requests, wait time) confirms it."),
+            Self::ReplacingQueryTakesTime => {
+                f.write_str("The query that replaces these takes time too, so not all of the cost can be saved.")
+            }
+            Self::QueryValuesNotRecorded => f.write_str(
+                "The traces do not record the values of the queries, so it is not shown that they differ.",
+            ),
+            Self::QueryTextsNotRecorded => f.write_str("The traces carry summaries of the queries, not their text."),
+            Self::StatementMayBeBatch => {
+                f.write_str("If the instrumentation shortens lists of values, this statement may be a batch.")
+            }
+            Self::ReplacingCallTakesTime => {
+                f.write_str("The call that replaces these takes time too, so not all of the cost can be saved.")
+            }
+            Self::RequestedItemsNotRecorded => f.write_str(
+                "The traces do not record what each call requests, so it is not shown that the calls differ or are not \
+                 pages.",
+            ),
+            Self::CountMayFollowTestData => {
+                f.write_str("Their number is the same in all traces: the reason may be the data of the load.")
+            }
+            Self::ParallelCallsNeedCapacity => f.write_str(
+                "Parallel calls put the same load on their destination in less time: check its limits first.",
+            ),
+            Self::ParallelCallsSaveLess => f.write_str(
+                "They rarely all take their longest time together, and each may take longer than alone: expect \
+                 somewhat less than the whole saving.",
+            ),
+            Self::NextBranchRemains => f.write_str(
+                "A fix saves no more than this time: after that, the request waits for the branch that ends next.",
+            ),
+            Self::PartitionsCountedInTraces { store } => {
+                write!(f, "{store} does not report its partitions; their number is taken from the traces.")
+            }
+            Self::RowsAlikeInPartitions => f.write_str(
+                "Each partition reports as many rows as the others, as for an aggregate. It is not shown that most have \
+                 nothing to add, only that the query filters by equality.",
+            ),
+            Self::RowsNotRecorded => f.write_str(
+                "The traces do not record how many rows were returned, so it is not shown that most partitions have \
+                 none.",
+            ),
+            Self::ChargeNotRecorded => {
+                f.write_str("The traces record no charge, so partitions are counted instead of request units.")
+            }
+            Self::FailureNotExplained { callee } => write!(
+                f,
+                "The finding does not show why {callee} began to fail: retries amplify a failure and rarely cause it."
+            ),
+            Self::CallsOnlySampled => f.write_str(
+                "The counts over all spans do not include these calls: the figures are from the sampled traces.",
+            ),
         }
     }
 }

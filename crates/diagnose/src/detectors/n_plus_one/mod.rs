@@ -9,8 +9,9 @@
 
 use std::collections::BTreeMap;
 
-use narrows_model::finding::{Confidence, Exemplar, Figure, Finding, FindingKind};
-use narrows_model::units;
+use narrows_model::finding::evidence::n_plus_one::{self as evidence, Access, Statement, Values};
+use narrows_model::finding::evidence::Counts;
+use narrows_model::finding::{Caveat, Confidence, Exemplar, Finding, FindingKind};
 
 use crate::Detector;
 use crate::reading::Reading;
@@ -19,13 +20,15 @@ use crate::requests::{Query, Request};
 use crate::stats::weighted_median;
 use crate::thresholds::Thresholds;
 use crate::words::{EXEMPLARS_MAX, TEXT_CHARS_MAX, clipped, exemplar};
+use totals::{Requests, Totals};
+
+mod totals;
+mod words;
 
 /// See the module.
 #[derive(Debug)]
 pub struct NPlusOne;
 
-/// Enough of a statement to know it by; the whole of it stands in the evidence.
-const STATEMENT_CHARS_MAX: usize = 60;
 /// From this share of the operation's traces on, the pattern is how the operation works, not how some calls of it do.
 const REGULAR_TRACE_SHARE: f64 = 0.5;
 /// Share of all requests of the operation that must show it, those that ask no database included.
@@ -56,55 +59,6 @@ impl Detector for NPlusOne {
             .filter(|case| case.is_worth_saying(thresholds))
             .map(|case| case.finding(self, thresholds))
             .collect()
-    }
-}
-
-/// What the trial's traces hold altogether, weighted.
-struct Totals {
-    queries: f64,
-    by_operation: BTreeMap<(String, String), Requests>,
-}
-
-/// The requests of one operation.
-#[derive(Debug, Clone, Copy)]
-struct Requests {
-    weight: f64,
-    /// Those that ask a database.
-    asking_weight: f64,
-    /// Those of them that began in the later half of the time.
-    late_weight: f64,
-    first_ns: i64,
-    last_ns: i64,
-}
-
-impl Requests {
-    fn is_late(&self, start_ns: i64) -> bool {
-        start_ns >= self.first_ns + self.last_ns.saturating_sub(self.first_ns) / 2
-    }
-}
-
-impl Totals {
-    fn of(requests: &[Request<'_>]) -> Self {
-        let mut totals = Totals { queries: 0.0, by_operation: BTreeMap::new() };
-        let key = |request: &Request<'_>| (request.entry.service.clone(), request.operation());
-        for request in requests {
-            let (weight, start_ns) = (request.trace.weight, request.entry.start_ns);
-            totals.queries += weight * request.queries.len() as f64;
-            let none =
-                Requests { weight: 0.0, asking_weight: 0.0, late_weight: 0.0, first_ns: start_ns, last_ns: start_ns };
-            let known = totals.by_operation.entry(key(request)).or_insert(none);
-            known.weight += weight;
-            known.asking_weight += if request.queries.is_empty() { 0.0 } else { weight };
-            (known.first_ns, known.last_ns) = (known.first_ns.min(start_ns), known.last_ns.max(start_ns));
-        }
-        for request in requests.iter().filter(|request| !request.queries.is_empty()) {
-            if let Some(known) =
-                totals.by_operation.get_mut(&key(request)).filter(|k| k.is_late(request.entry.start_ns))
-            {
-                known.late_weight += request.trace.weight;
-            }
-        }
-        totals
     }
 }
 
@@ -191,9 +145,13 @@ impl<'a> Case<'a> {
         self.median(|s| s.repetition.busy_ns as f64 / s.latency_ns())
     }
 
-    fn counts(&self) -> (usize, usize, usize) {
+    fn counts(&self) -> Counts {
         let counts = || self.seen.iter().map(Sighting::count);
-        (counts().min().unwrap_or(0), self.median(|s| s.count() as f64) as usize, counts().max().unwrap_or(0))
+        Counts {
+            least: counts().min().unwrap_or(0),
+            median: self.median(|s| s.count() as f64) as usize,
+            most: counts().max().unwrap_or(0),
+        }
     }
 
     fn example(&self) -> &'a Query<'a> {
@@ -205,50 +163,52 @@ impl<'a> Case<'a> {
     }
 
     fn finding(&self, detector: &NPlusOne, thresholds: &Thresholds) -> Finding {
-        let (min, p50, max) = self.counts();
-        let verb =
-            if self.example().shape.is_write() { "writes rows one at a time" } else { "fetches rows one at a time" };
         Finding {
-            title: format!("{} {verb}: {p50} similar queries in each request", self.operation),
             resource: self.service.into(),
             operation: Some(self.operation.clone()),
             cost_share: self.median(|s| s.cost_share()),
-            cost_of: format!("of the latency of {}", self.operation),
             confidence: self.confidence(thresholds),
-            reasons: self.reasons(),
-            numbers: vec![
-                Figure::new("queries in each request, median", p50 as f64, ""),
-                Figure::new("queries in each request, smallest", min as f64, ""),
-                Figure::new("queries in each request, largest", max as f64, ""),
-                Figure::new("time of these queries, median", self.busy_ns(), "ns"),
-                Figure::new(
-                    "time of these queries and of the gaps between them, median",
-                    self.median(|s| s.repetition.cost_ns as f64),
-                    "ns",
-                ),
-                Figure::new("traces of the operation with queries that show it", self.trace_share * 100.0, "%"),
-                Figure::new("share of all queries", self.query_share * 100.0, "%"),
-            ],
-            evidence_text: Some(self.evidence_text()),
             exemplars: self.seen.iter().take(EXEMPLARS_MAX).map(Sighting::exemplar).collect(),
-            ruled_out: self.ruled_out(),
-            falsified_by: format!(
-                "The rows are fetched together and {} is as slow as before, or its traces still contain about {p50} of \
-                 these queries.",
-                self.operation
-            ),
-            advice: self.advice(),
-            caveats: self.caveats().into_iter().map(Into::into).collect(),
-            ..detector.finding()
+            caveats: self.caveats(),
+            ..Finding::new(self.evidence(), detector.version())
+        }
+    }
+
+    fn evidence(&self) -> evidence::NPlusOne {
+        let queries = || self.seen.iter().flat_map(|s| &s.repetition.queries);
+        let spans: usize = queries().map(|query| query.scopes.len()).sum();
+        evidence::NPlusOne {
+            traces: self.seen.len(),
+            trace_share: self.trace_share,
+            query_share: self.query_share,
+            queries: self.counts(),
+            latency_ns: self.median(|s| s.latency_ns()),
+            busy_ns: self.busy_ns(),
+            cost_ns: self.median(|s| s.repetition.cost_ns as f64),
+            statement: self.statement(),
+            after: clipped(&self.seen[0].repetition.source.shape.text, TEXT_CHARS_MAX),
+            values: if self.values_differ() { Values::Different } else { Values::NotRecorded },
+            spans_per_query: spans as f64 / queries().count().max(1) as f64,
+            scopes: self.example().scopes.iter().map(|scope| (*scope).to_owned()).collect(),
+            housekeeping_spans: self.seen.iter().map(|s| s.request.housekeeping).sum(),
+        }
+    }
+
+    fn statement(&self) -> Statement {
+        let query = self.example();
+        let reads_alike = query.text.split_whitespace().eq(query.shape.text.split_whitespace());
+        Statement {
+            shape: clipped(&query.shape.text, TEXT_CHARS_MAX),
+            sent: (!reads_alike).then(|| clipped(query.text, TEXT_CHARS_MAX)),
+            access: if query.shape.is_write() { Access::Write } else { Access::Read },
         }
     }
 
     /// High when most requests show it and a second sign agrees: values differ, the number follows the result, or the
     /// queries fill a good part of the latency.
     fn confidence(&self, thresholds: &Thresholds) -> Confidence {
-        let (min, _, max) = self.counts();
         let has_second_sign =
-            self.values_differ() || max > min || self.busy_share() >= thresholds.n_plus_one_latency_share;
+            self.values_differ() || self.counts().vary() || self.busy_share() >= thresholds.n_plus_one_latency_share;
         let has_text = self.example().span.facts.db_query.is_some();
         if self.trace_share >= REGULAR_TRACE_SHARE && has_second_sign && has_text {
             Confidence::High
@@ -257,96 +217,15 @@ impl<'a> Case<'a> {
         }
     }
 
-    fn reasons(&self) -> Vec<String> {
-        let (min, p50, max) = self.counts();
-        let mut reasons = vec![format!(
-            "{} of the traces of {} that query a database show it ({} traces): after another query, {p50} queries of \
-             one shape follow under one parent.",
-            units::percent(self.trace_share),
-            self.operation,
-            self.seen.len(),
-        )];
-        if max > min {
-            reasons.push(format!(
-                "Their number differs from request to request, from {min} to {max}, as it does when it depends on the \
-                 rows of an earlier result."
-            ));
-        }
-        if self.values_differ() {
-            reasons.push("Each has different values.".into());
-        }
-        reasons
-            .push(format!("They are {} of all queries in the traces of this trial.", units::percent(self.query_share)));
-        reasons
-    }
-
-    fn evidence_text(&self) -> String {
+    fn caveats(&self) -> Vec<Caveat> {
         let query = self.example();
-        let mut text = clipped(&query.shape.text, TEXT_CHARS_MAX);
-        if !query.text.split_whitespace().eq(query.shape.text.split_whitespace()) {
-            text += &format!("\n\nas sent: {}", clipped(query.text, TEXT_CHARS_MAX));
-        }
-        text + &format!("\n\nafter: {}", clipped(&self.seen[0].repetition.source.shape.text, TEXT_CHARS_MAX))
-    }
-
-    fn ruled_out(&self) -> Vec<String> {
-        let queries = || self.seen.iter().flat_map(|s| &s.repetition.queries);
-        let spans: usize = queries().map(|query| query.scopes.len()).sum();
-        let factor = spans as f64 / queries().count().max(1) as f64;
-        let scopes = self.example().scopes.join(", ");
-        let double = if factor > 1.0 {
-            format!("Double instrumentation: {} spans for each query ({scopes}), counted once.", units::number(factor))
-        } else {
-            format!("Double instrumentation: each query has one span ({scopes}).")
-        };
-        let housekeeping: usize = self.seen.iter().map(|s| s.request.housekeeping).sum();
-        let mut ruled_out = vec![
-            double,
-            format!(
-                "Connections, pools and transactions: {} such spans in these traces, none counted as a query.",
-                units::count(housekeeping as u64)
-            ),
-            "Pages and batches: the statement has no offset, no cursor and no list of several values.".into(),
+        let conditional = [
+            (!self.values_differ(), Caveat::QueryValuesNotRecorded),
+            (query.span.facts.db_query.is_none(), Caveat::QueryTextsNotRecorded),
+            (query.shape.values_max == 1, Caveat::StatementMayBeBatch),
         ];
-        if self.values_differ() {
-            ruled_out.push("The same query repeated: the values differ.".into());
-        }
-        ruled_out
-    }
-
-    fn advice(&self) -> String {
-        let place = format!("In the code behind {} of {}", self.operation, self.service);
-        let statement = clipped(&self.example().shape.text, STATEMENT_CHARS_MAX);
-        if self.example().shape.is_write() {
-            return format!(
-                "{place}, replace the repeated `{statement}` by one statement for all rows: a multi-row INSERT, a batch \
-                 (JDBC addBatch, SQLAlchemy insertmanyvalues), or COPY."
-            );
-        }
-        format!(
-            "{place}, replace the repeated `{statement}` by one query for all rows: a JOIN with the query before it, \
-             or one look-up with an IN list of the keys. With an object-relational mapper, use eager loading: \
-             SQLAlchemy selectinload, JPA @EntityGraph or JOIN FETCH, Rails includes, Django prefetch_related; with \
-             GraphQL a dataloader."
-        )
-    }
-
-    fn caveats(&self) -> Vec<String> {
-        let query = self.example();
-        let mut caveats =
-            vec!["The query that replaces these takes time too, so not all of the cost can be saved.".into()];
-        if !self.values_differ() {
-            caveats.push(
-                "The traces do not record the values of the queries, so it is not shown that they differ.".into(),
-            );
-        }
-        if query.span.facts.db_query.is_none() {
-            caveats.push("The traces carry summaries of the queries, not their text.".into());
-        }
-        if query.shape.values_max == 1 {
-            caveats.push("If the instrumentation shortens lists of values, this statement may be a batch.".into());
-        }
-        caveats
+        let applicable = conditional.into_iter().filter_map(|(applies, caveat)| applies.then_some(caveat));
+        [Caveat::ReplacingQueryTakesTime].into_iter().chain(applicable).collect()
     }
 }
 

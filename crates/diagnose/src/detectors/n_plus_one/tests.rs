@@ -1,5 +1,6 @@
 //! What `n-plus-one` finds, and what it leaves alone.
 
+use narrows_model::finding::Evidence;
 use narrows_model::trace::Trace;
 use narrows_testkit::spans::{Beat, SpanBuilder, client, database, document_query, internal, query, run_of, server};
 use narrows_testkit::trial::TrialBuilder;
@@ -8,6 +9,11 @@ use super::*;
 
 const ROW: &str = "SELECT name FROM customer WHERE id = $1";
 const BEAT: Beat = Beat { first_ms: 5.0, step_ms: 5.0, length_ms: 3.0 };
+
+fn evidence_of(finding: &Finding) -> &evidence::NPlusOne {
+    let Evidence::NPlusOne(evidence) = &finding.evidence else { panic!("{finding:?}") };
+    evidence
+}
 
 fn orders(children: Vec<SpanBuilder>) -> SpanBuilder {
     let source = query("SELECT id, customer_id FROM orders LIMIT 50").at(1.0, 2.0);
@@ -36,6 +42,15 @@ fn one_query_per_row_is_named_with_its_evidence() {
     assert_eq!((finding.resource.as_str(), finding.operation.as_deref()), ("shop", Some("GET /orders")));
     assert_eq!(finding.cost_share, 0.48);
     assert_eq!(finding.confidence, Confidence::High);
+    assert_eq!(
+        finding.reasons,
+        [
+            "100 % of the traces of GET /orders that query a database show it (10 traces): after another query, 10 \
+             queries of one shape follow under one parent.",
+            "They are 91 % of all queries in the traces of this trial.",
+        ]
+    );
+    assert_eq!(finding.caveats[1], Caveat::QueryValuesNotRecorded);
     assert_eq!(finding.exemplars.len(), 3);
     assert_eq!(finding.exemplars[0].span_ids.len(), 5);
     let text = finding.evidence_text.as_deref().unwrap();
@@ -54,22 +69,22 @@ fn it_fires_through_what_stands_between() {
     };
     let wrapped = |i: usize| internal("CustomerRepository.findById").child(query(ROW).at(5.5 + 5.0 * i as f64, 2.0));
     let cases = [
-        ("pool connects", with_noise_between(database("pg-pool.connect")), 10.0),
-        ("transactions", with_noise_between(query("BEGIN")), 10.0),
-        ("sent pieces", with_noise_between(internal("GET /orders http send")), 10.0),
-        ("middleware", with_noise_between(internal("middleware - json")), 10.0),
-        ("a call to another service", with_noise_between(client("GET")), 10.0),
-        ("a second library", doubled("psycopg2"), 10.0),
-        ("a repository per row", run_of(10, BEAT, wrapped), 10.0),
-        ("literal values", run_of(10, BEAT, |i| query(&format!("SELECT a FROM t WHERE id = {i}"))), 10.0),
-        ("the least number", run_of(5, BEAT, |_| query(ROW)), 5.0),
-        ("parallel queries", run_of(10, Beat { step_ms: 0.1, ..BEAT }, |_| query(ROW)), 10.0),
-        ("writes", run_of(10, BEAT, |_| query("INSERT INTO line (a) VALUES ($1)")), 10.0),
+        ("pool connects", with_noise_between(database("pg-pool.connect")), 10),
+        ("transactions", with_noise_between(query("BEGIN")), 10),
+        ("sent pieces", with_noise_between(internal("GET /orders http send")), 10),
+        ("middleware", with_noise_between(internal("middleware - json")), 10),
+        ("a call to another service", with_noise_between(client("GET")), 10),
+        ("a second library", doubled("psycopg2"), 10),
+        ("a repository per row", run_of(10, BEAT, wrapped), 10),
+        ("literal values", run_of(10, BEAT, |i| query(&format!("SELECT a FROM t WHERE id = {i}"))), 10),
+        ("the least number", run_of(5, BEAT, |_| query(ROW)), 5),
+        ("parallel queries", run_of(10, Beat { step_ms: 0.1, ..BEAT }, |_| query(ROW)), 10),
+        ("writes", run_of(10, BEAT, |_| query("INSERT INTO line (a) VALUES ($1)")), 10),
     ];
     for (name, children, count) in cases {
         let findings = detect_in_each(children);
         assert_eq!(findings.len(), 1, "with {name}: {findings:#?}");
-        assert_eq!(findings[0].numbers[0].value, count, "with {name}");
+        assert_eq!(evidence_of(&findings[0]).queries.median, count, "with {name}");
     }
 }
 
@@ -81,7 +96,7 @@ fn what_a_cache_answers_is_no_sign_against_it() {
         detect((0..100).map(|number| if number % 10 < asking_of_ten { asking(number) } else { cached(number) }))
     };
     assert_eq!((mixed(1).len(), mixed(10).len()), (1, 1));
-    assert!(mixed(1)[0].reasons[0].starts_with("100 % of the traces of GET /orders that query a database show it"));
+    assert_eq!(evidence_of(&mixed(1)[0]).trace_share, 1.0);
     let rare = detect((0..100).map(|number| if number % 33 == 0 { asking(number) } else { cached(number) }));
     assert_eq!(rare, [], "few enough do not matter");
 }
@@ -91,7 +106,10 @@ fn double_instrumentation_is_said() {
     let mut children = run_of(10, BEAT, |_| query(ROW).scope("sqlalchemy"));
     children.extend(run_of(10, Beat { first_ms: 5.1, length_ms: 2.8, ..BEAT }, |_| query(ROW).scope("psycopg2")));
     let findings = detect_in_each(children);
-    assert!(findings[0].ruled_out[0].contains("2 spans for each query (sqlalchemy, psycopg2)"));
+    let evidence = evidence_of(&findings[0]);
+    assert_eq!((evidence.spans_per_query, &evidence.scopes[..]), (2.0, &["sqlalchemy".into(), "psycopg2".into()][..]));
+    let said = "Double instrumentation: 2 spans for each query (sqlalchemy, psycopg2), counted once.";
+    assert_eq!(findings[0].ruled_out[0], said);
 }
 
 #[test]
@@ -180,5 +198,6 @@ fn a_fast_repetition_that_is_most_of_the_database_load_fires() {
 fn growth_with_the_result_is_said() {
     let traces = (0..10).map(|n| orders(run_of(6 + n as usize, BEAT, |_| query(ROW))).trace(n));
     let findings = detect(traces);
-    assert!(findings[0].reasons.iter().any(|reason| reason.contains("from 6 to 15")), "{:?}", findings[0].reasons);
+    assert_eq!(evidence_of(&findings[0]).queries, Counts { least: 6, median: 10, most: 15 });
+    assert!(findings[0].reasons[1].contains("request to request, from 6 to 15"), "{:?}", findings[0].reasons);
 }

@@ -12,44 +12,30 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use narrows_model::finding::{Confidence, Figure, Finding, FindingKind};
+use narrows_model::finding::evidence::retry_storm::{self as evidence, Attempts, Layer};
+use narrows_model::finding::{Caveat, Confidence, Finding, FindingKind};
 use narrows_model::operation::CallEvidence;
 use narrows_model::trace::{Span, TraceId};
-use narrows_model::units;
 
 use crate::Detector;
-use crate::calls::{Call, Handled, is_throttled, median_of, went_wrong};
+use crate::calls::{Call, Handled, median_of};
 use crate::periods::period_of;
 use crate::reading::Reading;
-use crate::refusals::Gap;
-use crate::requests::is_database;
 use crate::stores::Store;
-use crate::thresholds::Thresholds;
 use crate::words::{EXEMPLARS_MAX, TEXT_CHARS_MAX, clipped, exemplar};
+use parts::{Count, Parts, counts, storm_in};
+use retries::{is_conflict, is_retryable, retries};
+
+mod parts;
+mod retries;
+mod words;
 
 /// See the module.
 #[derive(Debug)]
 pub struct RetryStorm;
 
-/// The counted time is cut into so many parts.
-const PARTS: usize = 12;
 /// Share of the attempts in the storm that must have failed in the counts over all spans, to agree with the traces.
 const FAILED_SHARE_MIN: f64 = 0.1;
-/// How databases say that two transactions met, of which one must begin again: SQL states of PostgreSQL, numbers of
-/// MySQL and SQL Server, status of Cosmos DB, types of DynamoDB.
-const CONFLICTS: [&str; 10] = [
-    "40001",
-    "40P01",
-    "55P03",
-    "1205",
-    "1213",
-    "409",
-    "412",
-    "449",
-    "TransactionConflictException",
-    "TransactionCanceledException",
-];
-
 impl Detector for RetryStorm {
     fn kind(&self) -> FindingKind {
         FindingKind::RetryStorm
@@ -78,86 +64,11 @@ impl Detector for RetryStorm {
     }
 }
 
-/// The counted time in equal parts.
-struct Parts {
-    start_ns: i64,
-    length_ns: i64,
-}
-
-impl Parts {
-    fn of(reading: &Reading<'_>) -> Option<Self> {
-        let windows = || reading.trial.counted_windows();
-        let (start_ns, end_ns) = (windows().map(|w| w.start_ns).min()?, windows().map(|w| w.end_ns).max()?);
-        let length_ns = end_ns.saturating_sub(start_ns) / PARTS as i64;
-        (length_ns > 0).then_some(Self { start_ns, length_ns })
-    }
-
-    fn at(&self, instant_ns: i64) -> usize {
-        let part = instant_ns.saturating_sub(self.start_ns).max(0) / self.length_ns;
-        usize::try_from(part).unwrap_or(0).min(PARTS - 1)
-    }
-
-    fn bounds(&self, first: usize, last: usize) -> (i64, i64) {
-        let at = |part: usize| self.start_ns + self.length_ns * part as i64;
-        (at(first), at(last + 1))
-    }
-}
-
 /// A call, and how often it was made again.
 struct Seen<'a> {
     handled: &'a Handled<'a>,
     call: &'a Call<'a>,
     retries: usize,
-}
-
-/// How often a call was made again because it failed.
-fn retries(call: &Call<'_>, thresholds: &Thresholds) -> usize {
-    let again = |pair: &&[&Span]| is_retryable(pair[0]) && !is_patient(pair[0], pair[1], thresholds);
-    call.tries().windows(2).filter(again).count()
-}
-
-/// Whether an attempt failed for a reason that asking again may mend.
-fn is_retryable(span: &Span) -> bool {
-    let is_callers_fault =
-        span.facts.http_status.is_some_and(|status| (400..500).contains(&status) && status != 408 && status != 429);
-    went_wrong(span) && (!is_callers_fault || is_conflict(span))
-}
-
-/// Whether a database had two transactions meet in it.
-fn is_conflict(span: &Span) -> bool {
-    let says_so = |text: &Option<String>| text.as_deref().is_some_and(|text| CONFLICTS.contains(&text));
-    is_database(span) && (says_so(&span.facts.db_status) || says_so(&span.facts.error_type))
-}
-
-/// Whether an attempt was refused and the next one waited for it.
-fn is_patient(refused: &Span, next: &Span, thresholds: &Thresholds) -> bool {
-    let gap = Gap::of((refused, next));
-    let is_backed_off = match gap.told_ns {
-        Some(told_ns) => gap.length_ns() >= thresholds.retry_after_share_min * told_ns,
-        None => gap.length_ns() >= refused.duration_ns() as f64,
-    };
-    is_throttled(refused) && is_backed_off
-}
-
-/// Calls and attempts of a part of the trial.
-#[derive(Debug, Clone, Copy, Default)]
-struct Count {
-    seen: usize,
-    calls: f64,
-    attempts: f64,
-}
-
-impl Count {
-    fn add(&mut self, other: Count) {
-        self.seen += other.seen;
-        self.calls += other.calls;
-        self.attempts += other.attempts;
-    }
-
-    /// Attempts for each call; 1 without calls.
-    fn amplification(self) -> f64 {
-        if self.calls > 0.0 { self.attempts / self.calls } else { 1.0 }
-    }
 }
 
 /// The calls of one kind in one operation.
@@ -173,7 +84,7 @@ struct Case<'a> {
     /// Of calls that succeeded at once in the calm, and of failed attempts in the storm, nanoseconds.
     lengths_ns: (f64, f64),
     /// Services below it that try again too, and by how much.
-    layers: Vec<(String, f64)>,
+    layers: Vec<Layer>,
 }
 
 impl<'a> Case<'a> {
@@ -220,9 +131,9 @@ impl<'a> Case<'a> {
         self.seen.iter().map(|seen| seen.handled.request.trace.id).collect()
     }
 
-    /// Attempts for each call, those of all layers multiplied.
-    fn amplification(&self) -> f64 {
-        self.layers.iter().map(|(_, factor)| factor).product::<f64>() * self.storm.amplification()
+    /// What it is to a service above it.
+    fn layer(&self) -> Layer {
+        Layer { service: self.service.to_owned(), attempts_per_call: self.storm.amplification() }
     }
 
     fn callee(&self) -> String {
@@ -241,46 +152,42 @@ impl<'a> Case<'a> {
             let wrong = second.failed + second.throttled;
             (failed + wrong, all + wrong + second.succeeded)
         });
-        (all > 0.0).then(|| failed / all)
+        (all > 0.0).then(|| failed / all).filter(|share| share.is_finite())
     }
 
     fn finding(&self, detector: &RetryStorm) -> Finding {
-        let (service, callee) = (self.service, self.callee());
-        let amplification = self.amplification();
+        let evidence = self.evidence();
         Finding {
-            title: format!(
-                "{service} calls {callee} {} per request while it fails, and {} before",
-                units::times(amplification),
-                units::times(self.calm.amplification())
-            ),
-            resource: service.into(),
+            resource: self.service.into(),
             operation: Some(self.operation.into()),
-            cost_share: (1.0 - 1.0 / amplification.max(1.0)).clamp(0.0, 1.0),
-            cost_of: format!("of the attempts at {callee} in that time"),
+            cost_share: (1.0 - 1.0 / evidence.amplification().max(1.0)).clamp(0.0, 1.0),
             confidence: self.confidence(),
-            reasons: self.reasons(&callee),
-            numbers: self.numbers(),
-            evidence_text: self.seen.first().map(|seen| {
-                clipped(seen.call.query.map_or(seen.call.kind.as_ref(), |query| query.text), TEXT_CHARS_MAX)
-            }),
             exemplars: self
                 .seen
                 .iter()
                 .take(EXEMPLARS_MAX)
                 .map(|seen| exemplar(seen.handled.request.trace, seen.call.tries().iter().copied()))
                 .collect(),
-            ruled_out: vec![
-                "Hedged calls: each attempt began after the one before it had failed.".into(),
-                "Polling: attempts that succeeded, or failed because of the caller, do not count.".into(),
-                "Throttling with back-off: attempts that were rejected and then waited do not count.".into(),
-            ],
-            falsified_by: format!(
-                "With retries switched off in {service}, {callee} receives as many requests in that time as before."
-            ),
-            advice: self.advice(&callee),
-            caveats: self.caveats(&callee).into_iter().map(Into::into).collect(),
+            caveats: self.caveats(),
             period: period_of(self.reading.trial, self.bounds_ns.0, self.bounds_ns.1),
-            ..detector.finding()
+            ..Finding::new(evidence, detector.version())
+        }
+    }
+
+    fn evidence(&self) -> evidence::RetryStorm {
+        let attempts = |count: Count| Attempts { calls: count.seen, per_call: count.amplification() };
+        let text = |call: &Call<'_>| clipped(call.query.map_or(&*call.kind, |query| query.text), TEXT_CHARS_MAX);
+        let (succeeded_ns, failed_ns) = self.lengths_ns;
+        evidence::RetryStorm {
+            callee: self.callee(),
+            text: self.seen.first().map(|seen| text(seen.call)),
+            storm: attempts(self.storm),
+            calm: attempts(self.calm),
+            layers: self.layers.clone(),
+            failed_ns,
+            succeeded_ns: (succeeded_ns > 0.0).then_some(succeeded_ns),
+            failed_share: self.failed_share(),
+            conflict_share: self.conflict_share(),
         }
     }
 
@@ -297,118 +204,13 @@ impl<'a> Case<'a> {
         failed().filter(|span| is_conflict(span)).count() as f64 / failed().count().max(1) as f64
     }
 
-    fn reasons(&self, callee: &str) -> Vec<String> {
-        let mut reasons = vec![format!(
-            "{} of {} makes {} attempts for each of these calls, {} in the calm part of the trial ({} and {} calls in \
-             the traces).",
-            self.operation,
-            self.service,
-            units::number(self.storm.amplification()),
-            units::number(self.calm.amplification()),
-            units::count(self.storm.seen as u64),
-            units::count(self.calm.seen as u64)
-        )];
-        if !self.layers.is_empty() {
-            let layers: Vec<String> =
-                self.layers.iter().map(|(service, factor)| format!("{service} {}", units::times(*factor))).collect();
-            reasons.push(format!(
-                "Services below it retry as well ({}): the last of them is called {} for one call.",
-                layers.join(", "),
-                units::times(self.amplification())
-            ));
-        }
-        reasons
-            .extend(self.failed_share().map(|share| {
-                format!("Over all spans, {} of the attempts failed in that time.", units::percent(share))
-            }));
-        let (fine_ns, failed_ns) = self.lengths_ns;
-        if failed_ns > 0.0 && fine_ns > 0.0 {
-            reasons.push(format!(
-                "A failed attempt occupies {callee} and its caller for {} (median), one in the calm part for {}.",
-                units::duration(failed_ns),
-                units::duration(fine_ns)
-            ));
-        }
-        reasons
-    }
-
-    fn numbers(&self) -> Vec<Figure> {
-        let mut numbers = vec![
-            Figure::new("attempts per call, while it fails", self.storm.amplification(), ""),
-            Figure::new("attempts per call, before", self.calm.amplification(), ""),
-            Figure::new("attempts per call, all layers", self.amplification(), ""),
-            Figure::new("calls in these traces", self.storm.seen as f64, ""),
-            Figure::new("failed attempt, median", self.lengths_ns.1, "ns"),
-        ];
-        numbers.extend(self.failed_share().map(|share| Figure::new("attempts that failed", share * 100.0, "%")));
-        numbers
-    }
-
-    fn advice(&self, callee: &str) -> String {
-        if self.conflict_share() > 0.5 {
-            return format!(
-                "Transactions conflict: lock rows in one order everywhere, keep the transactions behind {} of {} \
-                 short, with nothing slow between their statements, and lock less (a finer key, a lower isolation \
-                 level, an update that adds instead of writing back a value that was read). Wait a random time before \
-                 a transaction is retried.",
-                self.operation, self.service
-            );
-        }
-        let one_layer = if self.layers.is_empty() {
-            String::new()
-        } else {
-            "Retry in one layer only, the one closest to the failing service. ".to_owned()
-        };
-        format!(
-            "{one_layer}In {}, give retries of calls to {callee} a budget (such as one retry per ten calls), wait \
-             between them with exponential back-off and jitter, and stop calling for a while when most attempts fail \
-             (a circuit breaker). Do not retry once the caller above has timed out. Then find out why {callee} fails: \
-             retries only make it worse.",
-            self.service
-        )
-    }
-
-    fn caveats(&self, callee: &str) -> Vec<String> {
-        let mut caveats = vec![format!(
-            "The finding does not show why {callee} began to fail: retries amplify a failure and rarely cause it."
-        )];
+    fn caveats(&self) -> Vec<Caveat> {
+        let mut caveats = vec![Caveat::FailureNotExplained { callee: self.callee() }];
         if self.failed_share().is_none() {
-            caveats.push(
-                "The counts over all spans do not include these calls: the figures are from the sampled traces.".into(),
-            );
+            caveats.push(Caveat::CallsOnlySampled);
         }
         caveats
     }
-}
-
-fn counts(parts: &Parts, seen: &[Seen<'_>]) -> Vec<Count> {
-    let mut counts = vec![Count::default(); PARTS];
-    for seen in seen {
-        let weight = seen.handled.weight();
-        let attempts = weight * (1.0 + seen.retries as f64);
-        counts[parts.at(seen.call.start_ns())].add(Count { seen: 1, calls: weight, attempts });
-    }
-    counts
-}
-
-/// The first and the last of the parts in a row that together hold most attempts of a storm; parts without calls do not
-/// interrupt it.
-fn storm_in(counts: &[Count], thresholds: &Thresholds) -> Option<(usize, usize)> {
-    let mut runs: Vec<(usize, usize, f64)> = Vec::new();
-    let mut is_open = false;
-    for (part, count) in counts.iter().enumerate().filter(|(_, count)| count.seen > 0) {
-        if count.amplification() < thresholds.storm_amplification {
-            is_open = false;
-            continue;
-        }
-        let again = count.attempts - count.calls;
-        match runs.last_mut().filter(|_| is_open) {
-            Some(run) => (run.1, run.2) = (part, run.2 + again),
-            None => runs.push((part, part, again)),
-        }
-        is_open = true;
-    }
-    runs.into_iter().max_by(|a, b| a.2.total_cmp(&b.2)).map(|(first, last, _)| (first, last))
 }
 
 /// Median length of calls that succeeded at once outside the storm, and of failed attempts in it.
@@ -443,7 +245,7 @@ fn layered(mut cases: Vec<Case<'_>>) -> Vec<Case<'_>> {
                 && known_traces.intersection(&traces).count() >= case.reading.thresholds.storm_traces
         };
         match outer.iter_mut().find(is_above) {
-            Some((_, known)) => known.layers.push((case.service.to_owned(), case.storm.amplification())),
+            Some((_, known)) => known.layers.push(case.layer()),
             None => outer.push((traces, case)),
         }
     }

@@ -1,5 +1,6 @@
 //! What `retry-storm` finds, and what it leaves alone.
 
+use narrows_model::finding::Evidence;
 use narrows_model::trace::Trace;
 use narrows_testkit::TRIAL_START_NS;
 use narrows_testkit::operations::operation;
@@ -7,6 +8,12 @@ use narrows_testkit::spans::{SpanBuilder, client, server};
 use narrows_testkit::trial::{Load, TrialBuilder};
 
 use super::*;
+use crate::thresholds::Thresholds;
+
+fn evidence_of(finding: &Finding) -> &evidence::RetryStorm {
+    let Evidence::RetryStorm(evidence) = &finding.evidence else { panic!("{finding:?}") };
+    evidence
+}
 
 fn get(start_ms: f64, length_ms: f64) -> SpanBuilder {
     client("GET").url("http://stock/parts").at(start_ms, length_ms)
@@ -45,7 +52,17 @@ fn detect(traces: Vec<Trace>) -> Vec<Finding> {
 fn attempts_that_grow_with_failures_are_a_storm() {
     let findings = detect(traces(|is_storm| request(tried(if is_storm { 2 } else { 0 }))));
     let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
-    assert!(finding.title.starts_with("shop calls GET 3 times per request while it fails"), "{}", finding.title);
+    assert_eq!(finding.title, "shop calls GET 3 times per request while it fails, and once before");
+    assert_eq!(
+        finding.reasons,
+        [
+            "GET /orders of shop makes 3 attempts for each of these calls, 1 in the calm part of the trial (40 and 80 \
+             calls in the traces).",
+            "A failed attempt occupies GET and its caller for 20.0 ms (median), one in the calm part for 15.0 ms.",
+        ]
+    );
+    let callee = "GET".into();
+    assert_eq!(finding.caveats, [Caveat::FailureNotExplained { callee }, Caveat::CallsOnlySampled]);
     assert_eq!((finding.resource.as_str(), finding.operation.as_deref()), ("shop", Some("GET /orders")));
     assert!((finding.cost_share - 2.0 / 3.0).abs() < 0.01, "{}", finding.cost_share);
     let period = finding.period.as_ref().unwrap();
@@ -62,7 +79,9 @@ fn counts_over_all_spans_make_it_sure() {
     let storm = traces(|is_storm| request(tried(if is_storm { 2 } else { 0 })));
     let findings = crate::detect(&RetryStorm, &trial(storm).operation(counted).build(), &Thresholds::default());
     assert_eq!(findings[0].confidence, Confidence::High);
-    assert!(findings[0].reasons[1].contains("67 % of the attempts failed"), "{:?}", findings[0].reasons);
+    let failed_share = evidence_of(&findings[0]).failed_share.unwrap();
+    assert!((failed_share - 2.0 / 3.0).abs() < 1e-9, "{failed_share}");
+    assert_eq!(findings[0].reasons[1], "Over all spans, 67 % of the attempts failed in that time.");
 }
 
 #[test]
@@ -82,7 +101,9 @@ fn retries_within_retries_multiply() {
     let findings = detect(traces(nested));
     assert_eq!(findings.len(), 1, "{findings:?}");
     assert_eq!(findings[0].resource, "shop");
-    assert!((findings[0].numbers[2].value - 4.0).abs() < 1e-9, "{:?}", findings[0].numbers);
+    let evidence = evidence_of(&findings[0]);
+    assert!((evidence.amplification() - 4.0).abs() < 1e-9, "{evidence:?}");
+    assert_eq!(evidence.layers.iter().map(|layer| layer.service.as_str()).collect::<Vec<_>>(), ["stock"]);
     assert!(findings[0].advice.starts_with("Retry in one layer only"));
 }
 
@@ -136,6 +157,7 @@ fn transactions_that_meet_begin_again() {
     };
     let findings = detect(traces(failing("40P01")));
     assert_eq!(findings.len(), 1);
+    assert_eq!(evidence_of(&findings[0]).conflict_share, 1.0);
     assert!(findings[0].advice.starts_with("Transactions conflict: lock rows in one"), "{}", findings[0].advice);
 }
 

@@ -1,5 +1,6 @@
 //! What `serial-fan-out` finds, and what it leaves alone.
 
+use narrows_model::finding::Evidence;
 use narrows_testkit::spans::{Beat, SpanBuilder, client, document_query, query, run_of, server};
 use narrows_testkit::trial::TrialBuilder;
 
@@ -7,6 +8,11 @@ use super::*;
 
 const TEXT: &str = "SELECT VALUE SUM(c.hours) FROM c WHERE c.owner = @owner";
 const BEAT: Beat = Beat { first_ms: 10.0, step_ms: 10.0, length_ms: 9.0 };
+
+fn evidence_of(finding: &Finding) -> &evidence::SerialFanOut {
+    let Evidence::SerialFanOut(evidence) = &finding.evidence else { panic!("{finding:?}") };
+    evidence
+}
 
 fn partition(i: usize) -> SpanBuilder {
     document_query(TEXT, &i.to_string())
@@ -39,7 +45,18 @@ fn partitions_asked_in_turn_are_named_with_the_saving() {
     assert_eq!(finding.cost_of, "of the latency of GET /utilization");
     assert_eq!(finding.confidence, Confidence::High);
     assert_eq!(finding.evidence_text.as_deref(), Some(TEXT));
-    assert!(finding.reasons[1].ends_with("in parallel they would save 72.0 ms."), "{:?}", finding.reasons);
+    assert_eq!(evidence_of(finding).saving_ns, 72e6);
+    assert_eq!(
+        finding.reasons,
+        [
+            "100 % of the traces of GET /utilization show it (10 traces): 9 similar calls under one parent, no two of \
+             them at the same time.",
+            "Together they take 81.0 ms, the longest of them 9.00 ms: in parallel they would save 72.0 ms.",
+            "Each sends the same request to a different partition.",
+            "Their number is the same in 100 % of these traces, as it is when it depends on the program and not on a \
+             response.",
+        ]
+    );
     assert_eq!(finding.exemplars.len(), 3);
 }
 
@@ -52,23 +69,23 @@ fn it_fires_through_what_stands_between() {
     again.push(partition(3).at(42.0, 7.0).resent(1));
     let own_url = |i: usize| client("GET").url(&format!("http://parts/part/{i}"));
     for (name, children, count) in [
-        ("a query before it", after_a_plan, 9.0),
-        ("a refusal", again, 9.0),
-        ("three calls", run_of(3, Beat { step_ms: 30.0, length_ms: 29.0, ..BEAT }, partition), 3.0),
+        ("a query before it", after_a_plan, 9),
+        ("a refusal", again, 9),
+        ("three calls", run_of(3, Beat { step_ms: 30.0, length_ms: 29.0, ..BEAT }, partition), 3),
         (
             "shards",
             {
                 let shard = |i: usize| unnamed().facts(|facts| facts.server_address = Some(format!("shard-{i}")));
                 run_of(9, BEAT, shard)
             },
-            9.0,
+            9,
         ),
-        ("unnamed destinations", run_of(9, BEAT, |_| unnamed()), 9.0),
-        ("calls to another service", run_of(9, BEAT, own_url), 9.0),
+        ("unnamed destinations", run_of(9, BEAT, |_| unnamed()), 9),
+        ("calls to another service", run_of(9, BEAT, own_url), 9),
     ] {
         let findings = detect_in_each(children);
         assert_eq!(findings.len(), 1, "with {name}");
-        assert_eq!(findings[0].numbers[0].value, count, "with {name}");
+        assert_eq!(evidence_of(&findings[0]).calls, count, "with {name}");
     }
 }
 
@@ -95,6 +112,7 @@ fn items_with_names_are_of_one_endpoint_as_its_service_says() {
     for route in ["/carriers/:name/quote", "/carriers/{name}/quote", "/carriers/<name>/quote"] {
         let findings = detect(route);
         assert_eq!(findings.len(), 1, "{route}");
+        assert_eq!((evidence_of(&findings[0]).calls, evidence_of(&findings[0]).target), (4, Target::Service));
         assert!(findings[0].title.ends_with("makes 4 similar calls one after another"), "{}", findings[0].title);
     }
     for route in ["/carriers/*", "/{controller}/{action}", "/carriers/{*rest}", "/carriers/{rest:path}", "/carriers"] {

@@ -9,20 +9,21 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use narrows_model::finding::{Confidence, Exemplar, Figure, Finding, FindingKind};
-use narrows_model::trace::{Span, SpanId, Trace};
-use narrows_model::units;
+use narrows_model::finding::evidence::straggler_branch as evidence;
+use narrows_model::finding::{Caveat, Confidence, Exemplar, Finding, FindingKind};
+use narrows_model::trace::{Span, Trace};
 
 use crate::Detector;
-use crate::calls::{Handled, endpoint, median_of};
+use crate::calls::{Handled, median_of};
 use crate::critical_path::category::{Names, is_work};
 use crate::critical_path::{CriticalPath, Place, Tree, by_trace};
 use crate::reading::Reading;
 use crate::thresholds::Thresholds;
 use crate::words::{EXEMPLARS_MAX, TEXT_CHARS_MAX, clipped, exemplar};
+use branch::{Branch, key, kinds};
 
-/// Characters of a branch's name in a title.
-const NAME_CHARS_MAX: usize = 80;
+mod branch;
+mod words;
 
 /// See the module.
 #[derive(Debug)]
@@ -67,13 +68,6 @@ struct Operation<'r> {
     branches: BTreeMap<String, Vec<Sighting<'r>>>,
 }
 
-/// A branch: what tells it from others, and how people call it.
-struct Branch {
-    key: String,
-    name: String,
-    text: String,
-}
-
 /// A request in which a branch was the last of several.
 struct Sighting<'r> {
     handled: &'r Handled<'r>,
@@ -99,7 +93,7 @@ fn sightings<'r>(
     let mut found: BTreeMap<String, Sighting<'_>> = BTreeMap::new();
     for (last, drag_ns) in on_path(&path) {
         let Some(others) = beside.get(&last) else { continue };
-        let mut branch = branch(tree, last, &kinds, names);
+        let mut branch = Branch::of(tree, last, &kinds, names);
         let is_other = |other: &&usize| key(tree, **other, &kinds, names) != branch.key;
         let others: Vec<usize> = others.iter().filter(is_other).copied().collect();
         let is_longer = found.get(&branch.key).is_none_or(|known| known.drag_ns < drag_ns as f64);
@@ -107,7 +101,7 @@ fn sightings<'r>(
             continue;
         }
         if others.iter().any(|other| names.callee(tree, *other) == names.callee(tree, last)) {
-            branch.name += &address(tree.span(last));
+            branch.add_request(tree.span(last));
         }
         let spans = std::iter::once(last).chain(others).map(|at| tree.span(at)).collect();
         let length_ns = tree.placed(last).length_ns() as f64;
@@ -154,45 +148,6 @@ fn is_together(tree: &Tree<'_>, first: usize, last: usize, thresholds: &Threshol
     together_ns >= thresholds.straggler_overlap_ns && together_ns >= share_ns
 }
 
-/// What the calls of a request ask, by their spans.
-fn kinds<'r>(handled: &'r Handled<'r>) -> HashMap<SpanId, String> {
-    let calls = handled.calls.iter();
-    let of_call = |call: &'r crate::calls::Call<'r>| {
-        let partition = call.partition().map(|partition| format!(" partition {partition}"));
-        let kind = format!("{}{}", call.kind.trim(), partition.unwrap_or_default());
-        call.attempts.iter().map(move |span| (span.span_id, kind.clone()))
-    };
-    calls.flat_map(of_call).collect()
-}
-
-fn key(tree: &Tree<'_>, at: usize, kinds: &HashMap<SpanId, String>, names: &Names) -> String {
-    let span = tree.span(at);
-    match kinds.get(&span.span_id) {
-        Some(kind) => format!("{} {kind}", names.callee(tree, at)),
-        None => span.name.clone(),
-    }
-}
-
-fn branch(tree: &Tree<'_>, at: usize, kinds: &HashMap<SpanId, String>, names: &Names) -> Branch {
-    let span = tree.span(at);
-    let partition = span.facts.db_partition.as_ref().map(|partition| format!(", partition {partition}"));
-    let name = if is_work(span) {
-        format!("“{}”", clipped(&span.name, NAME_CHARS_MAX))
-    } else {
-        format!("the call to {}{}", names.callee(tree, at), partition.unwrap_or_default())
-    };
-    let key = key(tree, at, kinds, names);
-    let text = span.facts.db_query.as_ref().unwrap_or(&key).clone();
-    Branch { name, text, key }
-}
-
-/// What a call asks for, in brackets, where its callee alone does not tell it from the others.
-fn address(span: &Span) -> String {
-    let asked = span.facts.url.as_deref().map(endpoint).filter(|path| !path.is_empty() && !is_work(span));
-    let method = span.facts.http_method.as_deref().unwrap_or("");
-    asked.map_or_else(String::new, |path| format!(" ({})", clipped(format!("{method} {path}").trim(), NAME_CHARS_MAX)))
-}
-
 /// One branch of one operation, over all requests.
 struct Case<'r> {
     service: &'r str,
@@ -231,85 +186,30 @@ impl<'r> Case<'r> {
     }
 
     fn finding(&self, detector: &StragglerBranch) -> Finding {
-        let branch = &self.seen[0].branch;
-        let operation = self.operation;
         Finding {
-            title: format!("{operation} waits for {} after its parallel work is done", branch.name),
             resource: self.service.into(),
-            operation: Some(operation.into()),
+            operation: Some(self.operation.into()),
             cost_share: self.cost_share,
-            cost_of: format!("of the latency of {operation}"),
             confidence: Confidence::Medium,
-            reasons: self.reasons(),
-            numbers: self.numbers(),
-            evidence_text: Some(clipped(&branch.text, TEXT_CHARS_MAX)),
             exemplars: self.seen.iter().take(EXEMPLARS_MAX).map(shown).collect(),
-            ruled_out: vec![
-                "Work in the background: each of these branches ended before the span it is below.".into(),
-                "Sequential calls and clocks that disagree: the branches overlapped for most of the shorter one."
-                    .into(),
-                format!("Chance: one branch was the last in {} of the requests.", units::percent(self.last_share)),
-            ],
-            falsified_by: format!(
-                "{} responds as fast as the branch that ends next, and {operation} is as slow as before.",
-                capitalised(&branch.name)
-            ),
-            advice: self.advice(),
-            caveats: vec![
-                "A fix saves no more than this time: after that, the request waits for the branch that ends next."
-                    .into(),
-            ],
-            ..detector.finding()
+            caveats: vec![Caveat::NextBranchRemains],
+            ..Finding::new(self.evidence(), detector.version())
         }
     }
 
-    fn reasons(&self) -> Vec<String> {
+    fn evidence(&self) -> evidence::StragglerBranch {
         let branch = &self.seen[0].branch;
-        vec![
-            format!(
-                "{} is the last of {} parallel branches in {} of the requests of {} ({} requests).",
-                capitalised(&branch.name),
-                self.branches(),
-                units::percent(self.last_share),
-                self.operation,
-                self.seen.len()
-            ),
-            format!(
-                "It takes {} and ends {} after the branch that ends next, which is the time that the request would \
-                 save if it took no time.",
-                units::duration(self.median(|sighting| sighting.length_ns)),
-                units::duration(self.drag_ns())
-            ),
-        ]
+        evidence::StragglerBranch {
+            branch: branch.does.clone(),
+            requests: self.seen.len(),
+            last_share: self.last_share,
+            branches: self.median(|sighting| sighting.spans.len() as f64) as usize,
+            latency_ns: self.latency_ns,
+            length_ns: self.median(|sighting| sighting.length_ns),
+            drag_ns: self.drag_ns(),
+            text: clipped(&branch.text, TEXT_CHARS_MAX),
+        }
     }
-
-    fn branches(&self) -> usize {
-        self.median(|sighting| sighting.spans.len() as f64) as usize
-    }
-
-    fn numbers(&self) -> Vec<Figure> {
-        vec![
-            Figure::new("requests in which it is the last", self.last_share * 100.0, "%"),
-            Figure::new("time after the second-last branch, median", self.drag_ns(), "ns"),
-            Figure::new("time of the last branch, median", self.median(|sighting| sighting.length_ns), "ns"),
-            Figure::new("parallel branches, median", self.branches() as f64, ""),
-            Figure::new("latency of the operation, median", self.latency_ns, "ns"),
-        ]
-    }
-
-    fn advice(&self) -> String {
-        format!(
-            "Make {} faster, or wait for it less: start it first, respond without it after a deadline, cache its response, \
-             or fetch it once the rest is shown. Making the other branches of {} in {} faster gains nothing.",
-            self.seen[0].branch.name, self.operation, self.service
-        )
-    }
-}
-
-fn capitalised(text: &str) -> String {
-    let mut characters = text.chars();
-    let first = characters.next().map(|first| first.to_uppercase().collect::<String>()).unwrap_or_default();
-    first + characters.as_str()
 }
 
 fn shown(sighting: &Sighting<'_>) -> Exemplar {

@@ -1,5 +1,6 @@
 //! What `straggler-branch` finds, and what it leaves alone.
 
+use narrows_model::finding::Evidence;
 use narrows_testkit::spans::{SpanBuilder, client, document_query, internal, query, server};
 use narrows_testkit::trial::TrialBuilder;
 
@@ -30,8 +31,18 @@ fn the_branch_that_is_waited_for_alone_is_named_with_its_lead() {
     assert_eq!(finding.title, "GET /page waits for the call to reviews after its parallel work is done");
     assert_eq!((finding.resource.as_str(), finding.operation.as_deref()), ("shop", Some("GET /page")));
     assert!((finding.cost_share - 0.55).abs() < 1e-9, "{}", finding.cost_share);
-    assert_eq!(finding.numbers[0].value, 100.0);
-    assert_eq!(finding.numbers[1].value, 55e6);
+    let Evidence::StragglerBranch(evidence) = &finding.evidence else { panic!("{finding:?}") };
+    assert_eq!((evidence.last_share, evidence.branches), (1.0, 3));
+    assert_eq!((evidence.length_ns, evidence.drag_ns), (85e6, 55e6));
+    assert_eq!(
+        finding.reasons,
+        [
+            "The call to reviews is the last of 3 parallel branches in 100 % of the requests of GET /page (10 \
+             requests).",
+            "It takes 85.0 ms and ends 55.0 ms after the branch that ends next, which is the time that the request \
+             would save if it took no time.",
+        ]
+    );
     assert_eq!(finding.evidence_text.as_deref(), Some("reviews GET /part"));
     assert_eq!((finding.exemplars.len(), finding.exemplars[0].span_ids.len()), (3, 3));
 }

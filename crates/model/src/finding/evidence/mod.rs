@@ -28,3 +28,23 @@ pub mod slow_query;
 pub mod straggler_branch;
 pub mod throttling;
 pub mod unequal_rates;
+
+use serde::{Deserialize, Serialize};
+
+/// How often something happens in each request that it happens in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Counts {
+    /// In the request with fewest.
+    pub least: usize,
+    /// In the request in the middle, each as often as its trace stands for.
+    pub median: usize,
+    /// In the request with most.
+    pub most: usize,
+}
+
+impl Counts {
+    /// Whether the count is not the same in all requests.
+    pub fn vary(self) -> bool {
+        self.most > self.least
+    }
+}

@@ -2,6 +2,50 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The data of a finding of this kind.
+/// A branch that is nearly always the last of what the requests of an operation do in parallel.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct StragglerBranch {}
+pub struct StragglerBranch {
+    /// The branch.
+    pub branch: Branch,
+    /// Requests in the traces in which it is the last.
+    pub requests: usize,
+    /// Of the operation's requests, the share in which it is the last, 0 to 1.
+    pub last_share: f64,
+    /// Parallel branches in a request, it included, median.
+    pub branches: usize,
+    /// Latency of the operation, median of all its requests, nanoseconds.
+    pub latency_ns: f64,
+    /// Time of the branch, median, nanoseconds.
+    pub length_ns: f64,
+    /// Time that the request waits for it after the branch that ends next, median, nanoseconds: what a request would save
+    /// if the branch took no time.
+    pub drag_ns: f64,
+    /// The query of the branch, or else what it calls or is named; clipped.
+    pub text: String,
+}
+
+/// What is done in parallel with other branches.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Branch {
+    /// Work of the service itself.
+    Work {
+        /// The name of its span, clipped.
+        name: String,
+    },
+    /// A call to something else.
+    Call {
+        /// What is called.
+        callee: String,
+        /// The partition that it goes to.
+        partition: Option<String>,
+        /// Method and path, clipped; known only where another branch calls the same callee.
+        request: Option<String>,
+    },
+}
+
+impl Default for Branch {
+    fn default() -> Self {
+        Self::Work { name: String::new() }
+    }
+}

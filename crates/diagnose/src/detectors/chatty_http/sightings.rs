@@ -1,0 +1,136 @@
+//! The calls of one request that go to one endpoint one after another.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashSet};
+
+use narrows_model::finding::evidence::chatty_http::Items;
+use narrows_model::trace::{Span, SpanId};
+
+use crate::calls::{Call, Handled, Times, went_wrong};
+use crate::detectors::serial_fan_out::is_page;
+use crate::thresholds::Thresholds;
+
+/// What pages load beside themselves.
+const ASSETS: [&str; 11] = [".js", ".css", ".png", ".jpg", ".jpeg", ".gif", ".svg", ".ico", ".woff", ".woff2", ".webp"];
+/// Endpoints and parents of one request that are looked at: those with most calls.
+const GROUPS_MAX: usize = 64;
+
+
+/// The calls of one endpoint that one request made, one after another.
+pub(super) struct Sighting<'a> {
+    pub(super) handled: &'a Handled<'a>,
+    /// One for each id, in order of start.
+    pub(super) calls: Vec<&'a Call<'a>>,
+    /// Time of the request that is theirs and no other call's, that between them included, nanoseconds.
+    pub(super) cost_ns: f64,
+    /// Time in the calls themselves, nanoseconds.
+    pub(super) busy_ns: f64,
+    /// Whether another call of the request ended before the first of them.
+    pub(super) is_after_another: bool,
+    pub(super) items: Items,
+}
+
+impl Sighting<'_> {
+    pub(super) fn weight(&self) -> f64 {
+        self.handled.weight()
+    }
+}
+
+/// Who is called: the address and port, the host of the URL, or the remote service.
+pub(super) fn host_of(span: &Span) -> String {
+    let facts = &span.facts;
+    let url = facts.url.as_deref().and_then(|url| url.split_once("://"));
+    let host = url.map(|(_, rest)| rest.split(['/', '?', '#']).next().unwrap_or(""));
+    let named = facts.server_address.as_deref().or(host).or(facts.peer_service.as_deref());
+    let named = named.or(facts.rpc_service.as_deref()).unwrap_or("");
+    match facts.server_port {
+        Some(port) if !named.contains(':') => format!("{named}:{port}"),
+        _ => named.to_owned(),
+    }
+}
+
+/// One sighting for each endpoint, the one that takes most time.
+pub(super) fn sightings<'a>(handled: &'a Handled<'a>, thresholds: &Thresholds) -> Vec<Sighting<'a>> {
+    let mut siblings: BTreeMap<(&str, String, SpanId), Vec<&Call<'_>>> = BTreeMap::new();
+    for call in handled.calls.iter().filter(|call| call.query.is_none() && may_be_item(call)) {
+        siblings.entry((&call.kind, host_of(call.last()), call.parent)).or_default().push(call);
+    }
+    let mut groups: Vec<_> = siblings.into_iter().filter(|(_, calls)| calls.len() >= thresholds.chatty_calls).collect();
+    groups.sort_by_key(|(_, calls)| Reverse(calls.len()));
+    groups.truncate(GROUPS_MAX);
+    let mut best: BTreeMap<(&str, String), Sighting<'_>> = BTreeMap::new();
+    for ((kind, host, _), calls) in groups {
+        let Some(found) = sighting(handled, calls, thresholds) else { continue };
+        if best.get(&(kind, host.clone())).is_none_or(|known| known.cost_ns < found.cost_ns) {
+            best.insert((kind, host), found);
+        }
+    }
+    best.into_values().collect()
+}
+
+fn sighting<'a>(handled: &'a Handled<'a>, all: Vec<&'a Call<'a>>, thresholds: &Thresholds) -> Option<Sighting<'a>> {
+    let items = items_of(&all)?;
+    let mut asked: HashSet<&str> = HashSet::new();
+    let calls: Vec<&Call<'_>> =
+        all.into_iter().filter(|call| items != Items::Different || asked.insert(&call.asked)).collect();
+    if calls.len() < thresholds.chatty_calls {
+        return None;
+    }
+    let (start_ns, end_ns) = (calls[0].start_ns(), calls.iter().map(|call| call.end_ns()).max()?);
+    let has_waves = calls.iter().any(|call| call.start_ns() >= calls[0].end_ns());
+    if !has_waves {
+        return None;
+    }
+    let own: HashSet<SpanId> = calls.iter().map(|call| call.attempts[0].span_id).collect();
+    let others = || handled.calls.iter().filter(|call| !own.contains(&call.attempts[0].span_id));
+    let times = |call: &Call<'_>| (call.start_ns(), call.end_ns());
+    let theirs = Times::of([(start_ns, end_ns)]).without(&Times::of(others().map(times)));
+    let is_source = |other: &Call<'_>| other.kind != calls[0].kind && other.end_ns() <= start_ns;
+    let is_after_another = others().any(is_source);
+    let busy_ns = Times::of(calls.iter().map(|call| times(call))).length_ns();
+    Some(Sighting { handled, cost_ns: theirs.length_ns(), busy_ns, is_after_another, items, calls })
+}
+
+/// What these calls ask for; none when they wait for something else to happen.
+fn items_of(calls: &[&Call<'_>]) -> Option<Items> {
+    if calls.iter().any(|call| call.asked.is_empty()) {
+        return Some(Items::Unknown);
+    }
+    if calls.iter().any(|call| call.asked != calls[0].asked) {
+        return Some(Items::Different);
+    }
+    let times = Times::of(calls.iter().map(|call| (call.start_ns(), call.end_ns())));
+    let whole_ns = calls.iter().map(|call| call.end_ns()).max()?.saturating_sub(calls[0].start_ns()) as f64;
+    let is_read = |span: &Span| {
+        let facts = &span.facts;
+        let is_get = facts.http_method.as_deref().is_none_or(|method| method == "GET");
+        is_get && !went_wrong(span) && facts.http_status.is_none_or(|status| status == 200 || status == 304)
+    };
+    let pauses_ns = whole_ns - times.length_ns();
+    (pauses_ns < times.length_ns() && calls.iter().all(|call| is_read(call.last()))).then_some(Items::Same)
+}
+
+/// Whether a call can be one for a single item: no page, no batch, no asset, no message, and it says where it goes.
+fn may_be_item(call: &Call<'_>) -> bool {
+    let facts = &call.last().facts;
+    let is_remote = facts.http_method.is_some() || facts.url.is_some() || facts.rpc_method.is_some();
+    let path = call.asked.split(['?', '#']).next().unwrap_or("").to_ascii_lowercase();
+    let is_asset = ASSETS.iter().any(|ending| path.ends_with(ending));
+    is_remote && !is_asset && !is_page(&call.asked) && !is_batch(call)
+}
+
+/// Whether one address asks for several items, or a call says that it does.
+fn is_batch(call: &Call<'_>) -> bool {
+    let lower = call.asked.to_ascii_lowercase();
+    let (path, parameters) = lower.split_once('?').unwrap_or((&lower, ""));
+    let is_list = |value: &str| value.contains(',') || value.contains("%2c");
+    let has_list = parameters.split('&').filter_map(|pair| pair.split_once('=')).any(|(_, value)| is_list(value));
+    let last = path.rsplit('/').next().unwrap_or("");
+    let is_named_so = |word: &str| word.contains("batch") || word.contains("bulk") || word == "graphql";
+    let method = call.last().facts.rpc_method.as_deref().unwrap_or("").to_ascii_lowercase();
+    has_list
+        || is_list(last)
+        || is_named_so(last)
+        || is_named_so(&method)
+        || call.last().facts.batch_size.is_some_and(|size| size > 1)
+}

@@ -1,0 +1,167 @@
+//! The similar calls of one request that follow one another and may be independent.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use narrows_model::trace::{Span, SpanId, SpanKind, TraceId};
+
+use super::is_page;
+use crate::calls::{Call, Handled, Times};
+use crate::reading::Reading;
+use crate::requests::{is_database, query_text};
+use crate::thresholds::Thresholds;
+
+/// Kinds and parents of one request that are looked at: those with most calls.
+const GROUPS_MAX: usize = 64;
+
+/// The calls of one kind that one request made one after another.
+pub(super) struct Sighting<'a> {
+    pub(super) handled: &'a Handled<'a>,
+    pub(super) kind: String,
+    pub(super) calls: Vec<&'a Call<'a>>,
+    /// Time that none of the request's other calls shares, of all of them together and of the longest.
+    pub(super) sum_ns: f64,
+    pub(super) longest_ns: f64,
+    /// Whether it is known that each went to another partition.
+    pub(super) is_spread: bool,
+}
+
+impl Sighting<'_> {
+    pub(super) fn saving_ns(&self) -> f64 {
+        self.sum_ns - self.longest_ns
+    }
+
+    pub(super) fn weight(&self) -> f64 {
+        self.handled.weight()
+    }
+}
+
+/// One sighting for each kind of call in a request, the one that would save most.
+pub(super) fn sightings<'a>(
+    handled: &'a Handled<'a>,
+    (chat, routes): (&HashSet<SpanId>, &Routes<'_>),
+    thresholds: &Thresholds,
+) -> Vec<Sighting<'a>> {
+    if handled.calls.len() < thresholds.fan_out_calls {
+        return Vec::new();
+    }
+    let mut siblings: BTreeMap<(String, SpanId), Vec<&Call<'_>>> = BTreeMap::new();
+    for call in handled.calls.iter().filter(|call| !chat.contains(&call.attempts[0].span_id)) {
+        siblings.entry((kind(call, routes), call.parent)).or_default().push(call);
+    }
+    let mut groups: Vec<_> =
+        siblings.into_iter().filter(|(_, calls)| calls.len() >= thresholds.fan_out_calls).collect();
+    groups.sort_by_key(|(_, calls)| Reverse(calls.len()));
+    groups.truncate(GROUPS_MAX);
+    let mut best: BTreeMap<String, Sighting<'_>> = BTreeMap::new();
+    for ((kind, _), calls) in groups {
+        let Some(found) = sighting(handled, kind.clone(), calls, thresholds) else { continue };
+        if best.get(&kind).is_none_or(|known| known.saving_ns() < found.saving_ns()) {
+            best.insert(kind, found);
+        }
+    }
+    best.into_values().collect()
+}
+
+/// The endpoints that answered calls, as those who answered call them, by the spans of the calls.
+pub(super) type Routes<'a> = HashMap<(TraceId, SpanId), &'a str>;
+
+pub(super) fn routes<'a>(reading: &Reading<'a>) -> Routes<'a> {
+    let spans = reading.trial.traces.iter().flat_map(|trace| &trace.spans);
+    let answers = spans.filter(|span| span.kind == SpanKind::Server);
+    let routes = answers.filter_map(|span| Some(((span.trace_id, span.parent_id?), span.facts.http_route.as_deref()?)));
+    routes.filter(|(_, route)| is_endpoint(route)).collect()
+}
+
+/// Whether a route is that of one endpoint with items that have names: it begins with a fixed part and catches no rest.
+fn is_endpoint(route: &str) -> bool {
+    let is_item = |part: &str| part.starts_with([':', '{', '<']);
+    let parts: Vec<&str> = route.split('/').filter(|part| !part.is_empty()).collect();
+    parts.first().is_some_and(|first| !is_item(first))
+        && parts.iter().any(|part| is_item(part))
+        && !parts.iter().any(|part| part.contains(['*', '(']) || part.starts_with("<path:") || part.ends_with(":path}"))
+}
+
+/// What tells calls from others: their own kind, or the endpoint that answered them, where items have names instead of
+/// numbers.
+fn kind(call: &Call<'_>, routes: &Routes<'_>) -> String {
+    let facts = &call.last().facts;
+    match routes.get(&(call.last().trace_id, call.last().span_id)).filter(|_| call.query.is_none()) {
+        Some(route) => {
+            let address = facts.server_address.as_deref().unwrap_or("");
+            let port = facts.server_port.map_or_else(String::new, |port| format!(" :{port}"));
+            format!("{} {address} {route}{port}", facts.http_method.as_deref().unwrap_or(""))
+        }
+        None => call.kind.to_string(),
+    }
+}
+
+fn sighting<'a>(
+    handled: &'a Handled<'a>,
+    kind: String,
+    calls: Vec<&'a Call<'a>>,
+    thresholds: &Thresholds,
+) -> Option<Sighting<'a>> {
+    let partitions: Vec<&str> = calls.iter().filter_map(|call| call.partition()).collect();
+    let distinct = partitions.iter().collect::<BTreeSet<_>>().len();
+    let servers: Option<BTreeSet<_>> = calls.iter().map(|call| call.server()).collect();
+    let is_sharded = calls[0].query.is_some() && servers.is_some_and(|servers| servers.len() == calls.len());
+    let is_spread = distinct == calls.len() || is_sharded;
+    if distinct < partitions.len() || !is_serial(&calls, thresholds) || !may_be_independent(handled, &calls, is_spread)
+    {
+        return None;
+    }
+    let own: HashSet<SpanId> = calls.iter().map(|call| call.attempts[0].span_id).collect();
+    let others = handled.calls.iter().filter(|call| !own.contains(&call.attempts[0].span_id));
+    let others = Times::of(others.flat_map(|call| &call.attempts).map(|span| (span.start_ns, span.end_ns)));
+    let own: Vec<f64> = calls.iter().map(|call| busy(call).without(&others).length_ns()).collect();
+    let longest_ns = own.iter().copied().fold(0.0, f64::max);
+    Some(Sighting { handled, kind, calls, sum_ns: own.iter().sum(), longest_ns, is_spread })
+}
+
+/// The time in a call's attempts. Waits between them are another cause's.
+fn busy(call: &Call<'_>) -> Times {
+    Times::of(call.attempts.iter().map(|span| (span.start_ns, span.end_ns)))
+}
+
+/// Whether hardly any time passes with two of these under way.
+fn is_serial(calls: &[&Call<'_>], thresholds: &Thresholds) -> bool {
+    let each: f64 = calls.iter().map(|call| call.end_ns().saturating_sub(call.start_ns()) as f64).sum();
+    let together = Times::of(calls.iter().map(|call| (call.start_ns(), call.end_ns()))).length_ns();
+    each > 0.0 && (each - together) / each <= thresholds.fan_out_overlap_share
+}
+
+/// Whether nothing shows that the calls hang together.
+fn may_be_independent(handled: &Handled<'_>, calls: &[&Call<'_>], is_spread: bool) -> bool {
+    let is_one_question = calls.iter().all(|call| call.asked == calls[0].asked);
+    match calls[0].query {
+        Some(query) => {
+            let is_pure = !query.shape.is_page() && !query.shape.is_write();
+            let is_after_another = handled.calls.iter().any(|call| {
+                call.query.is_some_and(|other| other.shape.text != query.shape.text)
+                    && call.start_ns() < calls[0].start_ns()
+            });
+            is_pure && is_one_question && (is_spread || !is_after_another) && !is_in_transaction(handled)
+        }
+        None => {
+            let is_known = !calls[0].asked.is_empty();
+            let asked: BTreeSet<&str> = calls.iter().map(|call| call.asked.as_str()).collect();
+            !is_database(calls[0].last())
+                && !calls.iter().any(|call| is_page(&call.asked))
+                && (!is_known || asked.len() == calls.len())
+        }
+    }
+}
+
+/// Whether the request's service began a transaction in this trace.
+fn is_in_transaction(handled: &Handled<'_>) -> bool {
+    const WORDS: [&str; 4] = ["BEGIN", "START TRANSACTION", "SAVEPOINT", "COMMIT"];
+    let entry = handled.request.entry;
+    let is_one = |span: &Span| {
+        let text = query_text(span).map(|text| text.trim_start().to_ascii_uppercase());
+        span.service == entry.service && text.is_some_and(|text| WORDS.iter().any(|word| text.starts_with(word)))
+    };
+    let spans = &handled.request.trace.spans;
+    let from = spans.partition_point(|span| span.start_ns < entry.start_ns);
+    spans[from..].iter().take_while(|span| span.start_ns <= entry.end_ns).any(is_one)
+}
