@@ -14,6 +14,7 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use narrows_model::evidence::TrialEvidence;
+use narrows_model::finding::evidence::demand::Demand;
 use narrows_model::load::LoadSecond;
 use narrows_model::run::{Window, WindowKind};
 use narrows_model::series::{Series, names};
@@ -89,13 +90,9 @@ impl Interval {
         }
     }
 
-    /// The load as it is asked for: `8 users`, `50.0/s`.
-    pub(crate) fn demand(&self) -> String {
-        match self.offered {
-            None => format!("{} users", self.vus),
-            Some(offered) if self.vus == 0 => units::rate(offered),
-            Some(offered) => format!("{} users and {}", self.vus, units::rate(offered)),
-        }
+    /// The load as it is asked for.
+    pub(crate) fn demand(&self) -> Demand {
+        Demand { users: self.vus, arrivals: self.offered }
     }
 
     /// Requests under way at any time, by Little's law: throughput × time from send to answer.
@@ -333,10 +330,10 @@ mod tests {
         let joined = ("“50.0/s to 200/s”", Some(200.0), 0, false);
         assert_eq!(shown, [joined, ("“400/s”", Some(400.0), 0, true)]);
         let (last, first) = (&found[1], &found[0]);
-        assert_eq!((last.in_flight(), last.demand().as_str()), (7.8, "400/s"));
+        assert_eq!((last.in_flight(), last.demand().to_string().as_str()), (7.8, "400/s"));
         assert_eq!((last.demand_over(first), last.by_demand(first)), (Some(2.0), Ordering::Greater));
         let closed = intervals(&TrialBuilder::new("a").steady(9, at(10.0)).build());
-        assert_eq!((last.demand_over(&closed[0]), closed[0].demand().as_str()), (None, "7 users"));
+        assert_eq!((last.demand_over(&closed[0]), closed[0].demand().to_string().as_str()), (None, "7 users"));
     }
 
     #[test]

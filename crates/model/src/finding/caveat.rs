@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize, Serializer};
 
+use crate::scalability::Misfit;
+
 /// What a finding's data cannot show, or what its figures leave out. It reads as one whole sentence or a few.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
@@ -17,6 +19,31 @@ pub enum Caveat {
     },
     /// No reading shows a partition near its limit.
     NoPartitionSeenFull,
+    /// The CPU of a database was not sampled.
+    DatabaseCpuNotSampled {
+        /// The database.
+        database: String,
+    },
+    /// No span shows the conflicts that a store counts.
+    ConflictsNotInSpans,
+    /// Means over a window include an outage.
+    MeansIncludeOutage,
+    /// No level after the heaviest load has less of it.
+    LoadOnlyGrew,
+    /// The universal scalability law does not describe the levels.
+    ScalabilityLawFitsPoorly {
+        /// Why its fit should not be relied on.
+        misfit: Misfit,
+    },
+    /// The universal scalability law needs more levels.
+    FewLevelsForScalabilityLaw {
+        /// The levels that there are.
+        levels: usize,
+    },
+    /// What sidecars do to latency shows only beside the same system without them.
+    SidecarLatencyNotCompared,
+    /// On one machine, sidecars take CPU from the services.
+    SidecarsShareMachine,
     /// TRANSITION: goes away.
     Said {
         /// The words.
@@ -51,6 +78,29 @@ impl fmt::Display for Caveat {
             Self::NoPartitionSeenFull => f.write_str(
                 "No reading shows a partition near its limit. Readings are taken at intervals and can miss a second \
                  at the limit.",
+            ),
+            Self::DatabaseCpuNotSampled { database } => {
+                write!(f, "The CPU of {database} was not sampled: it may be busy with other queries.")
+            }
+            Self::ConflictsNotInSpans => f.write_str("No span shows which operation had them or how it ended."),
+            Self::MeansIncludeOutage => {
+                f.write_str("Means over the whole window include this time. Times are in whole seconds of the load.")
+            }
+            Self::LoadOnlyGrew => f.write_str(
+                "The load only grew: a level with fewer users after the heaviest would show whether throughput \
+                 recovers.",
+            ),
+            Self::ScalabilityLawFitsPoorly { misfit } => {
+                write!(f, "The universal scalability law does not describe these levels: {misfit}.")
+            }
+            Self::FewLevelsForScalabilityLaw { levels } => {
+                write!(f, "{levels} levels are too few for the universal scalability law.")
+            }
+            Self::SidecarLatencyNotCompared => f.write_str(
+                "To see their effect on latency, compare with the same system without them, at the same rate.",
+            ),
+            Self::SidecarsShareMachine => f.write_str(
+                "On one machine, sidecars also take CPU from the services; on several machines they would not.",
             ),
         }
     }
