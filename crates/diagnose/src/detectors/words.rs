@@ -48,6 +48,7 @@ pub(crate) fn put_into_words(finding: Finding) -> Finding {
 fn words_of(evidence: &Evidence) -> Option<&dyn Words> {
     match evidence {
         Evidence::ConflictRetry(evidence) => Some(evidence),
+        Evidence::GeneratorLimited(evidence) => Some(evidence),
         Evidence::SlowQuery(evidence) => Some(evidence),
         Evidence::Throttling(evidence) => Some(evidence),
         _ => None,
