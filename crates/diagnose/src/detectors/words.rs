@@ -49,6 +49,7 @@ fn words_of(evidence: &Evidence) -> Option<&dyn Words> {
     match evidence {
         Evidence::ConflictRetry(evidence) => Some(evidence),
         Evidence::GeneratorLimited(evidence) => Some(evidence),
+        Evidence::NotSteady(evidence) => Some(evidence),
         Evidence::SlowQuery(evidence) => Some(evidence),
         Evidence::Throttling(evidence) => Some(evidence),
         _ => None,
