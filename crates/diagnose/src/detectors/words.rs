@@ -50,6 +50,7 @@ fn words_of(evidence: &Evidence) -> Option<&dyn Words> {
         Evidence::ConflictRetry(evidence) => Some(evidence),
         Evidence::GeneratorLimited(evidence) => Some(evidence),
         Evidence::NotSteady(evidence) => Some(evidence),
+        Evidence::OfferedLoadLimited(evidence) => Some(evidence),
         Evidence::SlowQuery(evidence) => Some(evidence),
         Evidence::Throttling(evidence) => Some(evidence),
         _ => None,

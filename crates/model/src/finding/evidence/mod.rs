@@ -27,3 +27,4 @@ pub mod slow_query;
 pub mod straggler_branch;
 pub mod throttling;
 pub mod unequal_rates;
+pub mod variant;
