@@ -51,6 +51,7 @@ fn words_of(evidence: &Evidence) -> Option<&dyn Words> {
         Evidence::GeneratorLimited(evidence) => Some(evidence),
         Evidence::NotSteady(evidence) => Some(evidence),
         Evidence::OfferedLoadLimited(evidence) => Some(evidence),
+        Evidence::Outage(evidence) => Some(evidence),
         Evidence::SlowQuery(evidence) => Some(evidence),
         Evidence::Throttling(evidence) => Some(evidence),
         _ => None,
