@@ -52,6 +52,7 @@ fn words_of(evidence: &Evidence) -> Option<&dyn Words> {
         Evidence::NotSteady(evidence) => Some(evidence),
         Evidence::OfferedLoadLimited(evidence) => Some(evidence),
         Evidence::Outage(evidence) => Some(evidence),
+        Evidence::RetrogradeThroughput(evidence) => Some(evidence),
         Evidence::SlowQuery(evidence) => Some(evidence),
         Evidence::Throttling(evidence) => Some(evidence),
         _ => None,
