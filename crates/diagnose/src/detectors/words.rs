@@ -53,6 +53,7 @@ fn words_of(evidence: &Evidence) -> Option<&dyn Words> {
         Evidence::OfferedLoadLimited(evidence) => Some(evidence),
         Evidence::Outage(evidence) => Some(evidence),
         Evidence::RetrogradeThroughput(evidence) => Some(evidence),
+        Evidence::SidecarCost(evidence) => Some(evidence),
         Evidence::SlowQuery(evidence) => Some(evidence),
         Evidence::Throttling(evidence) => Some(evidence),
         _ => None,
