@@ -56,6 +56,7 @@ fn words_of(evidence: &Evidence) -> Option<&dyn Words> {
         Evidence::SidecarCost(evidence) => Some(evidence),
         Evidence::SlowQuery(evidence) => Some(evidence),
         Evidence::Throttling(evidence) => Some(evidence),
+        Evidence::UnequalRates(evidence) => Some(evidence),
         _ => None,
     }
 }
