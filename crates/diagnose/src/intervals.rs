@@ -14,13 +14,14 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use narrows_model::evidence::TrialEvidence;
-use narrows_model::finding::evidence::demand::Demand;
+use narrows_model::finding::evidence::load::LoadLevel;
 use narrows_model::load::LoadSecond;
 use narrows_model::run::{Window, WindowKind};
 use narrows_model::series::{Series, names};
 use narrows_model::units;
 
-use crate::stats::{mean_and_variance, median};
+use crate::detectors::words::level;
+use crate::stats::{finite, mean_and_variance, median};
 use crate::thresholds::Thresholds;
 
 const RAMP_PARTS: i64 = 4;
@@ -91,8 +92,13 @@ impl Interval {
     }
 
     /// The load as it is asked for.
-    pub(crate) fn demand(&self) -> Demand {
-        Demand { users: self.vus, arrivals: self.offered }
+    pub(crate) fn load_level(&self) -> LoadLevel {
+        LoadLevel { users: self.vus, arrivals: self.offered.map(finite) }
+    }
+
+    /// The load as it is asked for, in words: `8 users`, `50.0/s`.
+    pub(crate) fn demand(&self) -> String {
+        level(&self.load_level())
     }
 
     /// Requests under way at any time, by Little's law: throughput × time from send to answer.
@@ -330,10 +336,10 @@ mod tests {
         let joined = ("“50.0/s to 200/s”", Some(200.0), 0, false);
         assert_eq!(shown, [joined, ("“400/s”", Some(400.0), 0, true)]);
         let (last, first) = (&found[1], &found[0]);
-        assert_eq!((last.in_flight(), last.demand().to_string().as_str()), (7.8, "400/s"));
+        assert_eq!((last.in_flight(), last.demand().as_str()), (7.8, "400/s"));
         assert_eq!((last.demand_over(first), last.by_demand(first)), (Some(2.0), Ordering::Greater));
         let closed = intervals(&TrialBuilder::new("a").steady(9, at(10.0)).build());
-        assert_eq!((last.demand_over(&closed[0]), closed[0].demand().to_string().as_str()), (None, "7 users"));
+        assert_eq!((last.demand_over(&closed[0]), closed[0].demand().as_str()), (None, "7 users"));
     }
 
     #[test]

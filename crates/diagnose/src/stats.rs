@@ -37,6 +37,11 @@ pub(crate) fn mean_and_variance(values: &[f64]) -> Option<(f64, f64)> {
     Some((mean, if values.len() > 1 { squares / (n - 1.0) } else { 0.0 }))
 }
 
+/// The nearest value that can be stored: the largest or smallest for an infinite one, 0 for what is not a number.
+pub(crate) fn finite(value: f64) -> f64 {
+    if value.is_nan() { 0.0 } else { value.clamp(f64::MIN, f64::MAX) }
+}
+
 /// The correlation of each value with the next, −1 to 1; 0 when there are fewer than three or all are equal.
 pub(crate) fn autocorrelation(values: &[f64]) -> f64 {
     let Some((mean, _)) = mean_and_variance(values).filter(|_| values.len() > 2) else { return 0.0 };
@@ -71,6 +76,11 @@ mod tests {
         assert_eq!(median(vec![]), None);
         assert_eq!(weighted_median(vec![(1.0, 1.0), (9.0, 5.0), (2.0, 1.0)]), 9.0);
         assert_eq!(weighted_median(vec![]), 0.0);
+    }
+
+    #[test]
+    fn finite_values_stay_and_others_become_finite() {
+        assert_eq!([1.5, f64::NAN, f64::INFINITY, f64::NEG_INFINITY].map(finite), [1.5, 0.0, f64::MAX, f64::MIN]);
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! Findings in words. Each detector says in `words.rs` how its evidence reads; nothing else writes its sentences.
 
+use narrows_model::finding::evidence::load::LoadLevel;
 use narrows_model::finding::{Evidence, Figure, Finding};
+use narrows_model::units;
 
 /// The words of one kind of finding.
 ///
@@ -58,6 +60,15 @@ fn words_of(evidence: &Evidence) -> Option<&dyn Words> {
         Evidence::Throttling(evidence) => Some(evidence),
         Evidence::UnequalRates(evidence) => Some(evidence),
         _ => None,
+    }
+}
+
+/// How much a load asks for: `8 users`, `50.0/s`.
+pub(crate) fn level(load: &LoadLevel) -> String {
+    match load.arrivals {
+        None => format!("{} users", load.users),
+        Some(arrivals) if load.users == 0 => units::rate(arrivals),
+        Some(arrivals) => format!("{} users and {}", load.users, units::rate(arrivals)),
     }
 }
 

@@ -22,6 +22,7 @@ use crate::calls::{Handled, median_of, went_wrong};
 use crate::conflicts::{Met, is_conflict, met};
 use crate::reading::Reading;
 use crate::requests::query_text;
+use crate::stats::finite;
 use crate::stores::Store;
 use crate::words::{EXEMPLARS_MAX, TEXT_CHARS_MAX, clipped, exemplar};
 
@@ -183,7 +184,6 @@ impl<'a> Case<'a> {
         let spans = |met: &Met<'a>| met.conflicts.to_vec();
         self.met.iter().take(EXEMPLARS_MAX).map(|met| exemplar(met.handled.request.trace, spans(met))).collect()
     }
-
 }
 
 /// The counters of conflicts that grew in the counted time, each over its replicas, by store.
@@ -191,7 +191,7 @@ fn counted_by_stores(trial: &TrialEvidence) -> BTreeMap<&str, Vec<Counter>> {
     let mut counted: BTreeMap<&str, Vec<Counter>> = BTreeMap::new();
     for series in trial.series.iter().filter(|series| is_counter(&series.key.name)) {
         let counters = counted.entry(&series.key.service).or_default();
-        let (name, conflicts) = (&series.key.name, grown(trial, series));
+        let (name, conflicts) = (&series.key.name, finite(grown(trial, series)));
         match counters.iter_mut().find(|counter| counter.name == *name) {
             Some(counter) => counter.conflicts += conflicts,
             None => counters.push(Counter { name: name.clone(), conflicts }),

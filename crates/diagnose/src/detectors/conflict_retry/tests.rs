@@ -44,8 +44,7 @@ fn conflicts_that_are_retried_cost_time() {
     let again = server("shop", "POST /order").at(0.0, 30.0).child(conflict(1.0)).child(add(20.0));
     let findings = detect(trial().traces(traces(&again)));
     let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
-    let title =
-        "50 % of the requests of POST /order conflict with another transaction in store, and repeat their work";
+    let title = "50 % of the requests of POST /order conflict with another transaction in store, and repeat their work";
     assert_eq!(finding.title, title);
     assert_eq!(
         finding.reasons,

@@ -46,9 +46,11 @@ impl Words for ConflictRetry {
                 units::percent(requests.lost_share)
             )
         }));
-        reasons.extend(self.counters.iter().map(|counter| {
-            format!("{store} itself counts {} of them ({}).", count(counter.conflicts), counter.name)
-        }));
+        reasons.extend(
+            self.counters.iter().map(|counter| {
+                format!("{store} itself counts {} of them ({}).", count(counter.conflicts), counter.name)
+            }),
+        );
         reasons
     }
 

@@ -17,6 +17,7 @@ use narrows_model::series::names;
 use crate::Detector;
 use crate::intervals::{Interval, intervals};
 use crate::reading::Reading;
+use crate::stats::finite;
 use crate::thresholds::Thresholds;
 
 mod words;
@@ -53,10 +54,8 @@ impl Detector for GeneratorLimited {
 /// A doubt is printed beside the figures; only a verdict that nothing holds is a finding by itself.
 fn verdict(trial: &TrialEvidence) -> Option<Sign> {
     let validity = &trial.trial.validity;
-    (validity.verdict == Verdict::Invalid).then(|| Sign {
-        verdict: Verdict::Invalid,
-        kind: SignKind::OwnVerdict { reasons: validity.reasons.clone() },
-    })
+    (validity.verdict == Verdict::Invalid)
+        .then(|| Sign { verdict: Verdict::Invalid, kind: SignKind::OwnVerdict { reasons: validity.reasons.clone() } })
 }
 
 fn judged(value: f64, doubtful: f64, invalid: f64) -> Option<Verdict> {
@@ -144,7 +143,7 @@ fn busiest_thread(trial: &TrialEvidence, intervals: &[Interval], thresholds: &Th
     let busy = intervals.iter().filter_map(|s| Some((s, s.median_of(trial, key, thresholds)?)));
     let (interval, cores) = busy.max_by(|a, b| a.1.total_cmp(&b.1))?;
     let verdict = judged(cores, thresholds.generator_thread_doubtful, thresholds.generator_thread_invalid)?;
-    Some(Sign { verdict, kind: SignKind::BusyThread { cores, window: interval.label.clone() } })
+    Some(Sign { verdict, kind: SignKind::BusyThread { cores: finite(cores), window: interval.label.clone() } })
 }
 
 fn full_host(trial: &TrialEvidence, intervals: &[Interval], thresholds: &Thresholds) -> Option<Sign> {
@@ -155,7 +154,7 @@ fn full_host(trial: &TrialEvidence, intervals: &[Interval], thresholds: &Thresho
         (host >= thresholds.cpu_host_share && share >= thresholds.generator_host_share).then_some((interval, share))
     });
     let (interval, share) = shares.max_by(|a, b| a.1.total_cmp(&b.1))?;
-    let kind = SignKind::FullHost { share, window: interval.label.clone() };
+    let kind = SignKind::FullHost { share: finite(share), window: interval.label.clone() };
     Some(Sign { verdict: Verdict::Doubtful, kind })
 }
 

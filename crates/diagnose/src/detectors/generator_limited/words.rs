@@ -75,11 +75,7 @@ fn reason(sign: &SignKind) -> String {
             units::duration(*late_ns),
             units::percent(late_ns / latency_ns),
             units::duration(*latency_ns),
-            if *includes_wait {
-                ": the wait for a free user is part of it, because max_vus was reached"
-            } else {
-                ""
-            }
+            if *includes_wait { ": the wait for a free user is part of it, because max_vus was reached" } else { "" }
         ),
         SignKind::BusyThread { cores, window } => {
             format!("Its busiest thread used {} of a core in {window}.", units::percent(*cores))
@@ -102,8 +98,6 @@ fn figure(sign: &SignKind) -> Option<Figure> {
         }
         SignKind::Lateness { late_ns, .. } => Figure::new("delay before sending, mean", *late_ns, "ns"),
         SignKind::BusyThread { cores, .. } => Figure::new("busiest load thread, median", cores * 100.0, "%"),
-        SignKind::FullHost { share, .. } => {
-            Figure::new("the generator's part of the CPU in use", share * 100.0, "%")
-        }
+        SignKind::FullHost { share, .. } => Figure::new("the generator's part of the CPU in use", share * 100.0, "%"),
     })
 }

@@ -19,6 +19,7 @@ use crate::Detector;
 use crate::cpu::Cpu;
 use crate::intervals::Interval;
 use crate::reading::Reading;
+use crate::stats::finite;
 use crate::thresholds::Thresholds;
 use room::{least, room_in};
 
@@ -84,7 +85,7 @@ fn of_steps(detector: &OfferedLoadLimited, reading: &Reading<'_>) -> Option<Find
         return None;
     }
     let step = |interval: &Interval| Step {
-        demand: interval.demand(),
+        load: interval.load_level(),
         rate: interval.rate,
         service_ns: interval.service_ns,
     };
@@ -92,7 +93,7 @@ fn of_steps(detector: &OfferedLoadLimited, reading: &Reading<'_>) -> Option<Find
         lightest: step(lightest),
         heaviest: step(heaviest),
         busiest_service: busiest.0.into(),
-        busiest_share: busiest.1,
+        busiest_share: finite(busiest.1),
     };
     Some(finding(detector, room, Hidden::Capacity(steps)))
 }

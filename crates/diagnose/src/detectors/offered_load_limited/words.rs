@@ -5,13 +5,13 @@ use narrows_model::finding::evidence::variant::VariantFigures;
 use narrows_model::finding::{Figure, Finding};
 use narrows_model::units;
 
-use crate::detectors::words::Words;
+use crate::detectors::words::{Words, level};
 
 impl Words for OfferedLoadLimited {
     fn title(&self, _finding: &Finding) -> String {
         match &self.hidden {
             Hidden::Capacity(steps) => {
-                let heaviest = steps.heaviest.demand;
+                let heaviest = level(&steps.heaviest.load);
                 format!("the offered load ended at {heaviest}, below any limit, so the capacity is unknown")
             }
             Hidden::Others { first, .. } => format!(
@@ -96,7 +96,7 @@ impl Words for OfferedLoadLimited {
         };
         match &self.hidden {
             Hidden::Capacity(steps) => {
-                format!("Under more load than {}, throughput does not grow.", steps.heaviest.demand)
+                format!("Under more load than {}, throughput does not grow.", level(&steps.heaviest.load))
             }
             Hidden::Others { first, others } => same(&first.variant, &others.join(", ")),
             Hidden::Variant(pair) => same(&pair.first.variant, &pair.other.variant),
@@ -144,8 +144,8 @@ fn growth(steps: &Steps) -> String {
     let (light, heavy) = (&steps.lightest, &steps.heaviest);
     format!(
         "From {} to {} throughput went from {} to {}, as the load did, and requests took {} and {}.",
-        light.demand,
-        heavy.demand,
+        level(&light.load),
+        level(&heavy.load),
         units::rate(light.rate),
         units::rate(heavy.rate),
         units::duration(light.service_ns),

@@ -111,8 +111,7 @@ impl<'a> Case<'a> {
     fn confidence(&self, evidence: &evidence::Outage) -> Confidence {
         let failed = evidence.failed();
         let unreached = failed.connect + failed.reset;
-        let is_its =
-            evidence.failed_call_share.is_some_and(|share| share >= self.reading.thresholds.outage_call_share);
+        let is_its = evidence.failed_call_share.is_some_and(|share| share >= self.reading.thresholds.outage_call_share);
         let is_entrance = unreached > 0 && unreached * 2 >= failed.total();
         if is_its || is_entrance { Confidence::High } else { Confidence::Medium }
     }
@@ -152,8 +151,9 @@ struct Failures<'a> {
 impl<'a> Failures<'a> {
     fn of(case: &Case<'a>) -> Self {
         let mut failures = Self { all: 0.0, its: 0.0, shown: Vec::new() };
-        let is_meanwhile =
-            |span: &Span| case.spells.iter().any(|spell| (spell.start_ns..spell.recovery.until_ns).contains(&span.end_ns));
+        let is_meanwhile = |span: &Span| {
+            case.spells.iter().any(|spell| (spell.start_ns..spell.recovery.until_ns).contains(&span.end_ns))
+        };
         for trace in &case.trial().traces {
             for span in deepest(trace).into_iter().filter(|span| is_meanwhile(span)) {
                 failures.all += trace.weight;

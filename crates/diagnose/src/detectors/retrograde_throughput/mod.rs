@@ -7,7 +7,9 @@
 //! Confidence is high when the throughput came back as the load went down again, or when the universal scalability law
 //! fits and its κ, what requests cost each other, is above zero with its whole interval.
 
-use narrows_model::finding::evidence::retrograde_throughput::{self as evidence, CpuPerRequest, Growing, Law, Recovered};
+use narrows_model::finding::evidence::retrograde_throughput::{
+    self as evidence, CpuPerRequest, Growing, Law, Recovered,
+};
 use narrows_model::finding::{Caveat, Confidence, Finding, FindingKind};
 use narrows_model::scalability::Fit;
 
@@ -18,6 +20,7 @@ use crate::intervals::Interval;
 use crate::levels::Level;
 use crate::periods::period_of;
 use crate::reading::Reading;
+use crate::stats::finite;
 
 mod words;
 
@@ -64,12 +67,12 @@ fn finding(detector: &RetrogradeThroughput, reading: &Reading<'_>, fall: &Fall<'
 }
 
 fn evidence(reading: &Reading<'_>, fall: &Fall<'_>) -> evidence::RetrogradeThroughput {
-    let recovered = |back: &Level<'_>| Recovered { demand: back.interval.demand(), rate: back.interval.rate };
+    let recovered = |back: &Level<'_>| Recovered { load: back.interval.load_level(), rate: back.interval.rate };
     let law = |(fit, kappa_interval): &(Fit, Option<(f64, f64)>)| Law {
-        lambda: fit.lambda,
-        sigma: fit.sigma,
-        kappa: fit.kappa,
-        kappa_interval: *kappa_interval,
+        lambda: finite(fit.lambda),
+        sigma: finite(fit.sigma),
+        kappa: finite(fit.kappa),
+        kappa_interval: kappa_interval.map(|(low, high)| (finite(low), finite(high))),
         misfit: fit.poor,
     };
     evidence::RetrogradeThroughput {
@@ -86,7 +89,7 @@ fn evidence(reading: &Reading<'_>, fall: &Fall<'_>) -> evidence::RetrogradeThrou
 
 fn level(level: &Level<'_>) -> evidence::Level {
     evidence::Level {
-        demand: level.interval.demand(),
+        load: level.interval.load_level(),
         rate: level.interval.rate,
         latency_ns: level.interval.latency_ns,
         service_ns: level.interval.service_ns,
@@ -144,8 +147,9 @@ fn processors(reading: &Reading<'_>, fall: &Fall<'_>) -> Vec<Growing> {
             let share = cpu.busy_share(service, last).filter(|share| *share >= reading.thresholds.cpu_limit_share)?;
             let each = |interval: &Interval| Some(cpu.service_cores(service, interval)? / interval.rate * 1e9);
             let dearer = each(peak).zip(each(last)).filter(|(before, now)| *now >= GROWTH_MIN * before);
-            let per_request = dearer.map(|(before_ns, now_ns)| CpuPerRequest { before_ns, now_ns });
-            Some((share, Growing::Cpu { service: service.to_owned(), share, per_request }))
+            let per_request = dearer
+                .map(|(before_ns, now_ns)| CpuPerRequest { before_ns: finite(before_ns), now_ns: finite(now_ns) });
+            Some((share, Growing::Cpu { service: service.to_owned(), share: finite(share), per_request }))
         })
         .collect();
     full.sort_by(|a, b| b.0.total_cmp(&a.0));

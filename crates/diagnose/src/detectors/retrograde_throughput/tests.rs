@@ -58,7 +58,9 @@ fn what_grows_is_said() {
     let full = levels(&[(4, 100.0), (8, 120.0), (16, 80.0)]).service("shop", Some(1.0));
     let findings = detect(full.cpu("shop", 0, |second| if second < 25 { 0.6 } else { 0.99 }));
     assert_eq!(findings[0].resource, "shop");
-    assert!(matches!(&evidence(&findings[0]).growing[..], [Growing::Cpu { service, .. }, Growing::Waiting] if service == "shop"));
+    assert!(
+        matches!(&evidence(&findings[0]).growing[..], [Growing::Cpu { service, .. }, Growing::Waiting] if service == "shop")
+    );
     assert_eq!(findings[0].caveats, [Caveat::LoadOnlyGrew, Caveat::FewLevelsForScalabilityLaw { levels: 3 }]);
     assert!(
         findings[0].reasons[1]

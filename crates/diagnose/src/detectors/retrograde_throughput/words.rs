@@ -4,16 +4,16 @@ use narrows_model::finding::evidence::retrograde_throughput::{Growing, Law, Leve
 use narrows_model::finding::{Figure, Finding};
 use narrows_model::units;
 
-use crate::detectors::words::Words;
+use crate::detectors::words::{self, Words};
 
 impl Words for RetrogradeThroughput {
     fn title(&self, _finding: &Finding) -> String {
-        let told = |level: &Level| format!("{} at {}", units::rate(level.rate), level.demand);
+        let told = |level: &Level| format!("{} at {}", units::rate(level.rate), words::level(&level.load));
         format!("throughput falls under more load, from {} to {}", told(&self.peak), told(&self.fall))
     }
 
     fn cost_of(&self, _finding: &Finding) -> String {
-        format!("of the throughput at {}", self.peak.demand)
+        format!("of the throughput at {}", words::level(&self.peak.load))
     }
 
     fn reasons(&self, _finding: &Finding) -> Vec<String> {
@@ -23,7 +23,7 @@ impl Words for RetrogradeThroughput {
             format!(
                 "The cause is the load, not time: later, with less load again, throughput returned to {} at {}.",
                 units::rate(level.rate),
-                level.demand
+                words::level(&level.load)
             )
         }));
         reasons.extend(self.law.as_ref().and_then(law));
@@ -52,7 +52,7 @@ impl Words for RetrogradeThroughput {
             "The load generator: it had CPU to spare, and its requests left in time.".to_owned(),
             "A drift over time: within the levels throughput does not fall as it does between them.".to_owned(),
         ];
-        if self.fall.demand.arrivals.is_some() {
+        if self.fall.load.arrivals.is_some() {
             ruled_out
                 .push("Arrivals held back: no fewer requests were sent, or under way, than at the peak.".to_owned());
         }
@@ -60,7 +60,11 @@ impl Words for RetrogradeThroughput {
     }
 
     fn falsified_by(&self, _finding: &Finding) -> String {
-        format!("A trial that begins at {} carries as much there as at {}.", self.fall.demand, self.peak.demand)
+        format!(
+            "A trial that begins at {} carries as much there as at {}.",
+            words::level(&self.fall.load),
+            words::level(&self.peak.load)
+        )
     }
 
     fn advice(&self, _finding: &Finding) -> String {
@@ -78,9 +82,9 @@ fn loss(evidence: &RetrogradeThroughput) -> String {
     format!(
         "Of the best throughput, {} at {}, {} is lost at {} (95 % interval {} to {}).",
         units::rate(evidence.peak.rate),
-        evidence.peak.demand,
+        words::level(&evidence.peak.load),
         units::percent(evidence.lost_share),
-        evidence.fall.demand,
+        words::level(&evidence.fall.load),
         units::percent(evidence.lost_share_low),
         units::percent(evidence.lost_share_high)
     )
@@ -123,17 +127,14 @@ fn against(growing: &Growing) -> String {
             "Take work out of the request in {service}, above all what grows with the requests under way: locks, \
              garbage collection, retries, context switches."
         ),
-        Growing::Errors { .. } => {
-            "Find out which call fails first; work that ends in a failure is wasted.".into()
-        }
+        Growing::Errors { .. } => "Find out which call fails first; work that ends in a failure is wasted.".into(),
         Growing::Waiting => "Compare where the slowest traces of the two loads spend their time.".into(),
     }
 }
 
 fn law(law: &Law) -> Option<String> {
-    let interval = law
-        .kappa_interval
-        .map_or_else(String::new, |(low, high)| format!(" (95 % interval {low:.2e} to {high:.2e})"));
+    let interval =
+        law.kappa_interval.map_or_else(String::new, |(low, high)| format!(" (95 % interval {low:.2e} to {high:.2e})"));
     let best = law
         .best_in_flight()
         .map_or_else(String::new, |best| format!(", best with {} requests under way", units::number(best)));
@@ -146,9 +147,9 @@ fn law(law: &Law) -> Option<String> {
 }
 
 fn figures_of(level: &Level, when: &str) -> Vec<Figure> {
-    let load = match level.demand.arrivals {
+    let load = match level.load.arrivals {
         Some(arrivals) => Figure::new(format!("arrivals offered {when}"), arrivals, "/s"),
-        None => Figure::new(format!("users {when}"), f64::from(level.demand.users), ""),
+        None => Figure::new(format!("users {when}"), f64::from(level.load.users), ""),
     };
     vec![
         load,

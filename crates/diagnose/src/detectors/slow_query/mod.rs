@@ -17,6 +17,7 @@ use crate::databases::name_of;
 use crate::intervals::Interval;
 use crate::reading::Reading;
 use crate::requests::Query;
+use crate::stats::finite;
 use crate::words::{EXEMPLARS_MAX, TEXT_CHARS_MAX, clipped, exemplar};
 
 mod words;
@@ -161,9 +162,9 @@ impl<'a> Case<'a> {
             query_ns: self.one_ns(),
             queries_per_request: self.times(),
             rows: self.rows(),
-            demand: self.part.map(Interval::demand),
+            load: self.part.map(Interval::load_level),
             is_lightest_load: self.part.is_some() && self.reading.intervals.len() > 1,
-            database_cpu_share: busy,
+            database_cpu_share: busy.map(finite),
         }
     }
 }

@@ -4,7 +4,7 @@ use narrows_model::finding::evidence::slow_query::SlowQuery;
 use narrows_model::finding::{Figure, Finding};
 use narrows_model::units;
 
-use crate::detectors::words::{Words, operation};
+use crate::detectors::words::{Words, level, operation};
 use crate::words::clipped;
 
 /// Characters of the query in a title.
@@ -27,7 +27,7 @@ impl Words for SlowQuery {
     }
 
     fn reasons(&self, finding: &Finding) -> Vec<String> {
-        let load = self.demand.map_or_else(String::new, |demand| format!(" at {demand}"));
+        let load = self.load.as_ref().map_or_else(String::new, |load| format!(" at {}", level(load)));
         let lightest = if self.is_lightest_load { ", the lightest load" } else { "" };
         let rows = self.rows.map_or_else(String::new, |rows| format!(", for {} rows", units::number(rows)));
         vec![

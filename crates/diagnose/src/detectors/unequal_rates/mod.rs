@@ -82,7 +82,8 @@ impl<'a> Pair<'a> {
             comparison.variants.iter().find(|variant| variant.variant == *name && variant.rate > 0.0)
         };
         let (a, b) = (&run.trials[first], &run.trials[other]);
-        let added_services = without_sidecars(b).difference(&without_sidecars(a)).map(|name| (*name).to_owned()).collect();
+        let added_services =
+            without_sidecars(b).difference(&without_sidecars(a)).map(|name| (*name).to_owned()).collect();
         Some(Self {
             first: summary(first)?,
             other: summary(other)?,

@@ -1,4 +1,4 @@
-//! The data that findings rest on: one file for each kind, and what several kinds have in common.
+//! The data that findings rest on: one file for each kind, and files for what several kinds have in common.
 //!
 //! Evidence is data alone: counts, shares, times and names, from which the words of a finding are made and anything else
 //! can be computed. Every type has a value without data, its default, for findings made in tests.
@@ -8,11 +8,11 @@ pub mod conflict_retry;
 pub mod cpu_saturation;
 pub mod cross_partition_query;
 pub mod database_saturation;
-pub mod demand;
 pub mod few_clients;
 pub mod generator_limited;
 pub mod hot_partition;
 pub mod instrumentation_gap;
+pub mod load;
 pub mod n_plus_one;
 pub mod not_steady;
 pub mod offered_load_limited;

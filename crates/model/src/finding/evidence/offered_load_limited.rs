@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::demand::Demand;
+use super::load::LoadLevel;
 use super::variant::VariantFigures;
 
 /// A load that asks for less than the system can carry.
@@ -74,7 +74,7 @@ pub struct Steps {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Step {
     /// What it asks for.
-    pub demand: Demand,
+    pub load: LoadLevel,
     /// Requests that succeed per second.
     pub rate: f64,
     /// Mean time of a request from its send, nanoseconds.

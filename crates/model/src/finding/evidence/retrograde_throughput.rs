@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::demand::Demand;
+use super::load::LoadLevel;
 use crate::scalability::Misfit;
 
 /// Throughput that falls while the load grows.
@@ -30,7 +30,7 @@ pub struct RetrogradeThroughput {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Level {
     /// What the load asks for.
-    pub demand: Demand,
+    pub load: LoadLevel,
     /// Requests that succeed per second.
     pub rate: f64,
     /// Mean latency from intended send, nanoseconds.
@@ -52,7 +52,7 @@ impl Level {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Recovered {
     /// What the load asks for.
-    pub demand: Demand,
+    pub load: LoadLevel,
     /// Requests that succeed per second.
     pub rate: f64,
 }

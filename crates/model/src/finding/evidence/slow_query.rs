@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::demand::Demand;
+use super::load::LoadLevel;
 
 /// The queries of one shape that one operation waits for.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -20,7 +20,7 @@ pub struct SlowQuery {
     /// Rows that one returns, median; none when no span tells.
     pub rows: Option<f64>,
     /// The load under which it was read; none when it was read over the whole trial.
-    pub demand: Option<Demand>,
+    pub load: Option<LoadLevel>,
     /// Whether the trial has other loads, all of them heavier.
     pub is_lightest_load: bool,
     /// Share of the database's CPU in use under that load, 0 to 1; none when it was not sampled.

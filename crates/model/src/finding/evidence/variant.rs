@@ -36,7 +36,7 @@ impl From<&VariantSummary> for VariantFigures {
             mean_ns: summary.mean_ns,
             p50_ns: summary.p50_ns,
             p95_ns: summary.p95_ns,
-            cpu_seconds_per_request: summary.cpu_seconds_per_request,
+            cpu_seconds_per_request: summary.cpu_seconds_per_request.filter(|seconds| seconds.is_finite()),
         }
     }
 }
