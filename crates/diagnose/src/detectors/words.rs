@@ -4,6 +4,8 @@ use narrows_model::finding::evidence::load::LoadLevel;
 use narrows_model::finding::{Evidence, Figure, Finding};
 use narrows_model::units;
 
+use crate::rank::words::reason;
+
 /// The words of one kind of finding.
 ///
 /// They come from the finding's data alone, so that a finding that was read back reads the same. Sentences are whole and
@@ -37,7 +39,7 @@ pub(crate) fn put_into_words(finding: Finding) -> Finding {
     Finding {
         title: words.title(&finding),
         cost_of: words.cost_of(&finding),
-        reasons: words.reasons(&finding),
+        reasons: words.reasons(&finding).into_iter().chain(finding.relations.iter().map(reason)).collect(),
         numbers: words.figures(&finding),
         evidence_text: words.source_text(),
         ruled_out: words.ruled_out(&finding),
