@@ -11,7 +11,7 @@ pub struct GeneratorLimited {
     pub signs: Vec<Sign>,
     /// Whether virtual users ran out while the generator had CPU to spare, so that more of them are what it needs.
     pub needs_users: bool,
-    /// Whether so many iterations never began for want of users that the system was not given the load.
+    /// Whether so many iterations never began, because all users were busy, that the system was not given the load.
     pub is_held_back: bool,
 }
 
