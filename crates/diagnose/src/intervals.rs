@@ -21,7 +21,6 @@ use narrows_model::run::{Window, WindowKind};
 use narrows_model::series::{Series, names};
 use narrows_model::units;
 
-use crate::detectors::words::level;
 use crate::stats::{finite, mean_and_variance, median};
 use crate::thresholds::Thresholds;
 
@@ -95,11 +94,6 @@ impl Interval {
     /// The load as it is asked for.
     pub(crate) fn load_level(&self) -> LoadLevel {
         LoadLevel { users: self.vus, arrivals: self.offered.map(finite) }
-    }
-
-    /// The load as it is asked for, in words: `8 users`, `50.0/s`.
-    pub(crate) fn demand(&self) -> String {
-        level(&self.load_level())
     }
 
     /// Requests under way at any time, by Little's law: throughput × time from send to answer.

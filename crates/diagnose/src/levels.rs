@@ -1,7 +1,6 @@
 //! The levels of a load that rises in steps: what each steady interval carried, and how sure that is.
 
 use narrows_model::evidence::TrialEvidence;
-use narrows_model::units;
 
 use crate::intervals::Interval;
 use crate::reading::Reading;
@@ -35,11 +34,6 @@ impl<'a> Level<'a> {
         let all = total(&self.seconds);
         let ended = all.succeeded + all.failed;
         if ended > 0.0 { all.failed / ended } else { 0.0 }
-    }
-
-    /// `120/s at 8 users`, or with what arrives.
-    pub(crate) fn told(&self) -> String {
-        format!("{} at {}", units::rate(self.interval.rate), self.interval.demand())
     }
 }
 

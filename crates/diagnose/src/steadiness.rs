@@ -5,6 +5,7 @@
 //! themselves after a time of which the window holds few). Each alone must beat noise; small changes do not count.
 
 use narrows_model::evidence::TrialEvidence;
+use narrows_model::finding::evidence::not_steady::Unrest;
 
 use crate::intervals::Interval;
 use crate::seconds::{Change, Estimate, Quantity, Second, blocks, has_slope, seconds_of, total};
@@ -25,17 +26,6 @@ const WAVE_ERRORS: f64 = 3.5;
 const WAVES: std::ops::RangeInclusive<usize> = 3..=10;
 /// Between two crests there must be a trough: seconds that have nothing in common with those now.
 const TROUGH_CORRELATION: f64 = 0.2;
-
-/// In which way a window is not steady.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Unrest {
-    /// It goes one way: first half, second half, the quantile of Mann's and Kendall's test.
-    Trend { first: f64, second: f64, z: f64 },
-    /// Its start differs from the rest.
-    Start { start: f64, rest: f64, seconds: usize },
-    /// It goes up and down.
-    Wave { seconds: usize, spread: f64 },
-}
 
 /// One window's unrest in one quantity.
 #[derive(Debug, Clone, Copy)]

@@ -10,7 +10,7 @@ use narrows_diagnose::conclude;
 use narrows_diagnose::thresholds::Thresholds;
 use narrows_model::comparison::Outcome;
 use narrows_model::evidence::TrialEvidence;
-use narrows_model::finding::{Finding, Role, narrow_place};
+use narrows_model::finding::{Caveat, Evidence, Finding, Role, narrow_place};
 use narrows_model::series::{Point, Series, SeriesKey, names};
 use narrows_model::trace::{Span, SpanFacts, SpanKind, SpanStatus, Trace};
 use narrows_testkit::TRIAL_START_NS;
@@ -148,8 +148,16 @@ fn assert_sound(outcome: &Outcome) {
         let narrow = findings.iter().filter(|finding| finding.role == Role::NarrowPlace).count();
         assert!(narrow <= 1);
         assert!(narrow_place(findings).is_none_or(|finding| !finding.role.is_about_experiment()));
+        findings.iter().flat_map(|finding| [finding].into_iter().chain(&finding.effects)).for_each(assert_is_read_back);
         assert!(findings.iter().flat_map(|finding| &finding.effects).all(|effect: &Finding| effect.effects.is_empty()));
     }
+}
+
+/// A number that is not finite is written as nothing, which is no number when it is read.
+fn assert_is_read_back(finding: &Finding) {
+    let written = serde_json::to_string(&(&finding.evidence, &finding.caveats)).unwrap_or_default();
+    let read = serde_json::from_str::<(Evidence, Vec<Caveat>)>(&written);
+    assert!(read.is_ok_and(|(evidence, _)| evidence.kind() == finding.kind()), "{written}");
 }
 
 proptest! {

@@ -82,6 +82,9 @@ fn every_detector_is_registered_and_has_its_page() {
     for module in folders_in(DETECTORS) {
         let id = module.replace('_', "-");
         let file = format!("{DETECTORS}/{module}/mod.rs");
+        if !declares(&registry, &module) {
+            faults.push(format!("{DETECTORS}/mod.rs:1: `mod {module};` is missing"));
+        }
         if !registry.contains(&format!("    {module}::{},\n", camel_case(&id))) {
             faults.push(format!("{DETECTORS}/mod.rs:1: `{module}::{}` is missing", camel_case(&id)));
         }

@@ -1,20 +1,50 @@
 //! The detectors: one folder per cause, each with its rule, its words and its tests; and the list of them all.
 //!
 //! A detector's folder is named as its id with underscores, and its page is `docs/reference/findings/<id>.md`. To add
-//! one: the folder, a line here, its kind and its evidence in `narrows_model::finding`, the page. Tests hold them
+//! one: the folder, its `mod` line and its entry here, its kind and its evidence in `narrows_model::finding`, the page. Tests hold them
 //! together.
 
+pub mod chatty_http;
+pub mod conflict_retry;
+pub mod cpu_saturation;
+pub mod cross_partition_query;
+pub mod database_saturation;
+pub mod few_clients;
+pub mod generator_limited;
+pub mod hot_partition;
+pub mod instrumentation_gap;
+pub mod n_plus_one;
+pub mod not_steady;
+pub mod offered_load_limited;
+pub mod outage;
+pub mod pool_wait;
+pub mod provisioned_rate;
+pub mod retrograde_throughput;
+pub mod retry_storm;
+pub mod serial_fan_out;
+pub mod sidecar_cost;
+pub mod slow_query;
+pub mod straggler_branch;
+pub mod throttling;
+pub mod unequal_rates;
 pub(crate) mod words;
+
+use narrows_model::finding::Evidence;
 
 use crate::Detector;
 
-/// Declares the detectors: each is a folder, and there a type that the kind of its findings is named after.
+/// Lists the detectors: each is a folder, and there a type that the kind of its findings is named after.
 macro_rules! detectors {
     ($($folder:ident::$detector:ident,)*) => {
-        $(pub mod $folder;)*
-
         /// Every detector.
         pub const ALL: &[&dyn Detector] = &[$(&$folder::$detector),*];
+
+        /// How evidence reads.
+        pub(crate) fn words_of(evidence: &Evidence) -> &dyn words::Words {
+            match evidence {
+                $(Evidence::$detector(evidence) => evidence,)*
+            }
+        }
     };
 }
 

@@ -2,8 +2,10 @@
 
 use narrows_model::finding::evidence::cpu::{Proof, ProofSign};
 use narrows_model::finding::evidence::load::LoadLevel;
-use narrows_model::finding::{Evidence, Figure, Finding};
+use narrows_model::finding::{Figure, Finding};
 use narrows_model::units;
+
+use crate::rank::words::reason;
 
 /// The words of one kind of finding.
 ///
@@ -34,37 +36,17 @@ pub(crate) trait Words {
 
 /// Puts a finding into words.
 pub(crate) fn put_into_words(finding: Finding) -> Finding {
-    let Some(words) = words_of(&finding.evidence) else { return finding };
+    let words = super::words_of(&finding.evidence);
     Finding {
         title: words.title(&finding),
         cost_of: words.cost_of(&finding),
-        reasons: words.reasons(&finding),
+        reasons: words.reasons(&finding).into_iter().chain(finding.relations.iter().map(reason)).collect(),
         numbers: words.figures(&finding),
         evidence_text: words.source_text(),
         ruled_out: words.ruled_out(&finding),
         falsified_by: words.falsified_by(&finding),
         advice: words.advice(&finding),
         ..finding.clone()
-    }
-}
-
-fn words_of(evidence: &Evidence) -> Option<&dyn Words> {
-    match evidence {
-        Evidence::CpuSaturation(evidence) => Some(evidence),
-        Evidence::DatabaseSaturation(evidence) => Some(evidence),
-        Evidence::FewClients(evidence) => Some(evidence),
-        Evidence::HotPartition(evidence) => Some(evidence),
-        Evidence::InstrumentationGap(evidence) => Some(evidence),
-        Evidence::PoolWait(evidence) => Some(evidence),
-        Evidence::ProvisionedRate(evidence) => Some(evidence),
-        Evidence::ChattyHttp(evidence) => Some(evidence),
-        Evidence::CrossPartitionQuery(evidence) => Some(evidence),
-        Evidence::NPlusOne(evidence) => Some(evidence),
-        Evidence::RetryStorm(evidence) => Some(evidence),
-        Evidence::SerialFanOut(evidence) => Some(evidence),
-        Evidence::StragglerBranch(evidence) => Some(evidence),
-        Evidence::Throttling(evidence) => Some(evidence),
-        _ => None,
     }
 }
 

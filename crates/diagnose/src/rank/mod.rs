@@ -14,6 +14,7 @@ mod bonds;
 pub(crate) mod of_run;
 mod paths;
 mod rules;
+pub(crate) mod words;
 
 use std::cmp::Ordering;
 
@@ -22,7 +23,7 @@ use narrows_model::finding::FindingKind::{
     InstrumentationGap, NotSteady, OfferedLoadLimited, Outage, ProvisionedRate, RetrogradeThroughput, SidecarCost,
     StragglerBranch, UnequalRates,
 };
-use narrows_model::finding::{Confidence, Finding, Role};
+use narrows_model::finding::{Confidence, Finding, Mechanism, Precedence, Relation, Role};
 
 use crate::detectors::cpu_saturation::HOST;
 use crate::reading::Reading;
@@ -116,7 +117,7 @@ fn by_place(a: &Finding, b: &Finding) -> Ordering {
 }
 
 /// What causes another: its position and why.
-type Cause = (usize, &'static str);
+type Cause = (usize, Mechanism);
 
 /// Moves symptoms below their causes. `findings` come dearest first.
 fn absorbed(findings: Vec<Finding>, bonds: &Bonds<'_, '_>) -> Vec<Finding> {
@@ -131,13 +132,19 @@ fn absorbed(findings: Vec<Finding>, bonds: &Bonds<'_, '_>) -> Vec<Finding> {
         let Some((first, why)) = causes[at] else { continue };
         let Some(mut effect) = slots[at].take() else { continue };
         let (kind, title) = &titles[first];
-        effect.reasons.push(format!("It is a likely effect of {kind}: {title}. {why}"));
+        relate(&mut effect, Relation::EffectOf { kind: *kind, title: title.clone(), why });
         if let Some(cause) = slots[origins[at]].as_mut() {
             cause.role = cause.role.min(effect.role);
             cause.effects.push(effect);
         }
     }
     slots.into_iter().flatten().collect()
+}
+
+/// Notes a relation, which is also a reason.
+fn relate(finding: &mut Finding, relation: Relation) {
+    finding.reasons.push(words::reason(&relation));
+    finding.relations.push(relation);
 }
 
 /// The finding at the end of a chain of causes. Causes never go round: the last link of a circle is not made.
@@ -152,7 +159,7 @@ fn origin(causes: &[Option<Cause>], mut at: usize) -> usize {
 fn cause_of(findings: &[Finding], then: usize, bonds: &Bonds<'_, '_>) -> Option<Cause> {
     let effect = &findings[then];
     let is_sure_enough = |cause: &Finding| cause.confidence > Confidence::Low || effect.confidence == Confidence::Low;
-    let is_cause = |rule: &Rule, cause: &Finding| {
+    let is_cause = |rule: &Rule<Mechanism>, cause: &Finding| {
         rule.first.contains(&cause.kind()) && is_sure_enough(cause) && bonds.tie(rule.ties, cause, effect)
     };
     let rules = CAUSES.iter().filter(|rule| rule.then.contains(&effect.kind()));
@@ -163,15 +170,15 @@ fn cause_of(findings: &[Finding], then: usize, bonds: &Bonds<'_, '_>) -> Option<
 }
 
 /// Each finding that must wait, in order, gets the dearest of those it waits for before it.
-fn put_first(rule: &Rule, findings: &mut Vec<Finding>, bonds: &Bonds<'_, '_>) {
+fn put_first(rule: &Rule<Precedence>, findings: &mut Vec<Finding>, bonds: &Bonds<'_, '_>) {
     let mut at = 0;
     while at < findings.len() {
         let waiting = &findings[at];
         let is_first = |other: &Finding| rule.first.contains(&other.kind()) && bonds.tie(rule.ties, other, waiting);
         let before = findings.iter().position(is_first).filter(|_| rule.then.contains(&waiting.kind()));
         if let Some(before) = before {
-            let reason = format!("{}{}.", rule.why, findings[before].title);
-            findings[at].reasons.push(reason);
+            let (kind, title) = (findings[before].kind(), findings[before].title.clone());
+            relate(&mut findings[at], Relation::After { kind, title, why: rule.why });
             if before > at {
                 let first = findings.remove(before);
                 findings.insert(at, first);

@@ -10,6 +10,7 @@ use narrows_model::finding::FindingKind::{
     Outage, PoolWait, ProvisionedRate, RetrogradeThroughput, RetryStorm, SerialFanOut, SlowQuery, StragglerBranch,
     Throttling,
 };
+use narrows_model::finding::{Mechanism, Precedence};
 
 /// Findings of some kinds.
 type Findings = &'static [FindingKind];
@@ -40,111 +41,95 @@ pub(super) enum Tie {
 }
 
 /// One row: any of its ties suffices.
-pub(super) struct Rule {
+pub(super) struct Rule<Why> {
     pub(super) first: Findings,
     pub(super) then: Findings,
     pub(super) ties: &'static [Tie],
-    /// A whole sentence for a cause; the beginning of one, before the first's title, for an order.
-    pub(super) why: &'static str,
+    pub(super) why: Why,
 }
 
 /// Causes and their symptoms.
-pub(super) const CAUSES: &[Rule] = &[
+pub(super) const CAUSES: &[Rule<Mechanism>] = &[
     Rule {
         first: &[Outage],
         then: &[Throttling, RetryStorm],
         ties: &[Tie::SameResource, Tie::Behind],
-        why: "Calls to a replica that is down fail and are retried.",
+        why: Mechanism::DownReplica,
     },
     Rule {
         first: &[HotPartition],
         then: &[Throttling, ProvisionedRate],
         ties: &[Tie::Uneven],
-        why: "With an even load, the partitions together would have capacity left.",
+        why: Mechanism::UnevenLoad,
     },
     Rule {
         first: &[Throttling],
         then: &[ProvisionedRate],
         ties: &[Tie::SameResource],
-        why: "A store that has spent its provisioned throughput rejects further calls.",
+        why: Mechanism::SpentThroughput,
     },
     Rule {
         first: &[CrossPartitionQuery],
         then: &[ProvisionedRate],
         ties: &[Tie::FirstAsks],
-        why: "Each partition spends throughput on queries that it has no rows for.",
+        why: Mechanism::QueriesInVain,
     },
     Rule {
         first: &[NPlusOne, ChattyHttp, CrossPartitionQuery],
         then: &[DatabaseSaturation],
         ties: &[Tie::FirstAsks, Tie::SameResource],
-        why: "Every call is work for the callee.",
+        why: Mechanism::WorkOfCalls,
     },
     Rule {
         first: &[NPlusOne, ChattyHttp, CrossPartitionQuery],
         then: &[CpuSaturation],
         ties: &[Tie::SameResource, Tie::FirstAsks],
-        why: "Every call costs CPU time on both sides.",
+        why: Mechanism::CpuOfCalls,
     },
     Rule {
         first: &[HotPartition],
         then: &[DatabaseSaturation, CpuSaturation],
         ties: &[Tie::SameResource],
-        why: "The partition with the most load is full first.",
+        why: Mechanism::FullestPartition,
     },
-    Rule {
-        first: &[ConflictRetry],
-        then: &[RetryStorm],
-        ties: &[Tie::SameOperation],
-        why: "A transaction that loses a conflict is started again.",
-    },
+    Rule { first: &[ConflictRetry], then: &[RetryStorm], ties: &[Tie::SameOperation], why: Mechanism::LostConflict },
     Rule {
         first: &[RetryStorm],
         then: &[DatabaseSaturation, CpuSaturation],
         ties: &[Tie::Amplified],
-        why: "Without the retries it would not be full.",
+        why: Mechanism::RetriesFill,
     },
     Rule {
         first: &[DatabaseSaturation],
         then: &[CpuSaturation],
         ties: &[Tie::SameResource],
-        why: "It is the same limit, seen from the machine.",
+        why: Mechanism::SameLimit,
     },
     Rule {
         first: &[DatabaseSaturation, CpuSaturation],
         then: &[RetryStorm],
         ties: &[Tie::FullAnyway],
-        why: "A saturated service responds late or not at all, so callers retry.",
+        why: Mechanism::LateResponses,
     },
     Rule {
         first: &[DatabaseSaturation, CpuSaturation],
         then: &[PoolWait],
         ties: &[Tie::SameResource, Tie::Behind],
-        why: "Connections are held for longer while the server behind them is saturated.",
+        why: Mechanism::HeldConnections,
     },
     Rule {
         first: &[HotPartition, DatabaseSaturation, CpuSaturation],
         then: &[SlowQuery],
         ties: &[Tie::SameResource],
-        why: "Every query takes longer on a saturated server.",
+        why: Mechanism::SlowServer,
     },
-    Rule {
-        first: &[SlowQuery],
-        then: &[PoolWait],
-        ties: &[Tie::SameOperation],
-        why: "A connection is held for as long as the query takes.",
-    },
-    Rule {
-        first: &[PoolWait],
-        then: &[Throttling],
-        ties: &[Tie::SameResource],
-        why: "A request that gets no connection in time is rejected.",
-    },
+    Rule { first: &[SlowQuery], then: &[PoolWait], ties: &[Tie::SameOperation], why: Mechanism::LongQuery },
+    Rule { first: &[PoolWait], then: &[Throttling], ties: &[Tie::SameResource], why: Mechanism::NoConnection },
     Rule {
         first: &[Throttling, RetryStorm, DatabaseSaturation, CpuSaturation, PoolWait],
         then: &[RetrogradeThroughput],
         ties: &[Tie::OnTheWay],
-        why: "The load's requests pass through it, and further ones only wait there.",
+        why: Mechanism::OnTheWay,
     },
     Rule {
         first: &[
@@ -162,29 +147,29 @@ pub(super) const CAUSES: &[Rule] = &[
         ],
         then: &[StragglerBranch],
         ties: &[Tie::InBranch],
-        why: "The slow branch waits for it.",
+        why: Mechanism::SlowBranch,
     },
 ];
 
 /// What only comes before something else. In this order, so that what comes first of all is moved last.
-pub(super) const ORDER: &[Rule] = &[
+pub(super) const ORDER: &[Rule<Precedence>] = &[
     Rule {
         first: &[Throttling],
         then: &[HotPartition],
         ties: &[Tie::SameResource],
-        why: "The store's other partitions have no capacity left either: ",
+        why: Precedence::NoCapacityElsewhere,
     },
     Rule {
         first: &[Throttling],
         then: &[CrossPartitionQuery],
         ties: &[Tie::SecondAsks, Tie::SameOperation],
-        why: "It lowers the load on a store that rejects calls now: ",
+        why: Precedence::LowersLoad,
     },
     Rule {
         first: &[Throttling],
         then: &[SerialFanOut],
         ties: &[Tie::SecondAsks, Tie::SameOperation],
-        why: "While the store rejects calls, parallel calls would only be rejected sooner: ",
+        why: Precedence::RejectedSooner,
     },
 ];
 
@@ -215,8 +200,8 @@ mod tests {
     }
 
     #[test]
-    fn reasons_are_sentences_and_orders_lead_to_a_title() {
-        assert!(CAUSES.iter().all(|rule| rule.why.ends_with('.') && !rule.ties.is_empty()));
-        assert!(ORDER.iter().all(|rule| rule.why.ends_with(": ") && !rule.ties.is_empty()));
+    fn every_rule_has_a_tie() {
+        let ties = CAUSES.iter().map(|rule| rule.ties).chain(ORDER.iter().map(|rule| rule.ties));
+        assert!(ties.into_iter().all(|ties| !ties.is_empty()));
     }
 }

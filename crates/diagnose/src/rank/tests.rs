@@ -55,6 +55,9 @@ fn a_full_processor_beside_an_n_plus_one_is_one_finding() {
         let why = findings[0].effects[0].reasons.last().unwrap();
         assert!(why.starts_with("It is a likely effect of n-plus-one: GET /orders fetches rows"), "{why}");
         assert!(why.ends_with("Every call costs CPU time on both sides."), "{why}");
+        let (kind, title) = (FindingKind::NPlusOne, findings[0].title.clone());
+        let relation = Relation::EffectOf { kind, title, why: Mechanism::CpuOfCalls };
+        assert_eq!(findings[0].effects[0].relations, [relation]);
     }
 }
 
@@ -238,6 +241,9 @@ fn what_waits_says_why() {
     let ranked = rank_of(&[FAN_OUT, THROTTLING]);
     let why = "While the store rejects calls, parallel calls would only be rejected sooner: store is narrow.";
     assert_eq!(ranked[1].reasons, [why]);
+    let title = "store is narrow".to_owned();
+    let relation = Relation::After { kind: FindingKind::Throttling, title, why: Precedence::RejectedSooner };
+    assert_eq!(ranked[1].relations, [relation]);
     assert!(ranked[0].reasons.is_empty());
 }
 

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use super::evidence::cpu::CpuConsumers;
 use super::evidence::hot_partition::PlaceKind;
+use crate::scalability::Misfit;
 use crate::units;
 
 /// What a finding's data cannot show, or what its figures leave out. It reads as one whole sentence or a few.
@@ -115,29 +116,36 @@ pub enum Caveat {
     },
     /// Counts over all spans have nothing of these calls.
     CallsOnlySampled,
-    /// TRANSITION: goes away.
-    Said {
-        /// The words.
-        said: String,
+    /// The CPU of a database was not sampled.
+    DatabaseCpuNotSampled {
+        /// The database.
+        database: String,
     },
-}
-
-impl From<String> for Caveat {
-    fn from(said: String) -> Self {
-        Self::Said { said }
-    }
-}
-
-impl From<&str> for Caveat {
-    fn from(said: &str) -> Self {
-        Self::Said { said: said.to_owned() }
-    }
+    /// No span shows the conflicts that a store counts.
+    ConflictsNotInSpans,
+    /// Means over a window include an outage.
+    MeansIncludeOutage,
+    /// No level after the heaviest load has less of it.
+    LoadOnlyGrew,
+    /// The universal scalability law does not describe the levels.
+    ScalabilityLawFitsPoorly {
+        /// Why its fit should not be relied on.
+        misfit: Misfit,
+    },
+    /// The universal scalability law needs more levels.
+    FewLevelsForScalabilityLaw {
+        /// The levels that there are.
+        levels: usize,
+    },
+    /// What sidecars do to latency shows only beside the same system without them.
+    SidecarLatencyNotCompared,
+    /// On one machine, sidecars take CPU from the services.
+    SidecarsShareMachine,
 }
 
 impl fmt::Display for Caveat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Said { said } => f.write_str(said),
             Self::LimitMayBeIntended => f.write_str(
                 "The traces do not show whether the limit is intentional, to protect the store or a budget.",
             ),
@@ -258,6 +266,29 @@ impl fmt::Display for Caveat {
             ),
             Self::CallsOnlySampled => f.write_str(
                 "The counts over all spans do not include these calls: the figures are from the sampled traces.",
+            ),
+            Self::DatabaseCpuNotSampled { database } => {
+                write!(f, "The CPU of {database} was not sampled: it may be busy with other queries.")
+            }
+            Self::ConflictsNotInSpans => f.write_str("No span shows which operation had them or how it ended."),
+            Self::MeansIncludeOutage => {
+                f.write_str("Means over the whole window include this time. Times are in whole seconds of the load.")
+            }
+            Self::LoadOnlyGrew => f.write_str(
+                "The load only grew: a level with fewer users after the heaviest would show whether throughput \
+                 recovers.",
+            ),
+            Self::ScalabilityLawFitsPoorly { misfit } => {
+                write!(f, "The universal scalability law does not describe these levels: {misfit}.")
+            }
+            Self::FewLevelsForScalabilityLaw { levels } => {
+                write!(f, "{levels} levels are too few for the universal scalability law.")
+            }
+            Self::SidecarLatencyNotCompared => f.write_str(
+                "To see their effect on latency, compare with the same system without them, at the same rate.",
+            ),
+            Self::SidecarsShareMachine => f.write_str(
+                "On one machine, sidecars also take CPU from the services; on several machines they would not.",
             ),
         }
     }

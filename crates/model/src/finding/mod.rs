@@ -3,11 +3,13 @@
 mod caveat;
 pub mod evidence;
 mod kind;
+mod relation;
 
 use serde::{Deserialize, Serialize};
 
 pub use caveat::Caveat;
 pub use kind::{Evidence, FindingKind, UnknownKind};
+pub use relation::{Mechanism, Precedence, Relation};
 
 /// One named cause, with everything needed to believe it, doubt it and act on it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -49,6 +51,9 @@ pub struct Finding {
     /// The part of the trial that it was seen in; none when it holds for all of it.
     #[serde(default)]
     pub period: Option<Period>,
+    /// What it has to do with others of its trial. Detectors leave it alone.
+    #[serde(default)]
+    pub relations: Vec<Relation>,
     /// What it brings about: findings that go away with it. Causes absorb their symptoms, one level deep.
     #[serde(default)]
     pub effects: Vec<Finding>,
@@ -83,6 +88,7 @@ impl Finding {
             advice: String::new(),
             caveats: Vec::new(),
             period: None,
+            relations: Vec::new(),
             effects: Vec::new(),
             role: Role::default(),
         }

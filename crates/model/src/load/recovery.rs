@@ -8,6 +8,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use super::{ErrorCounts, LoadSecond};
 
 const SECOND_NS: i64 = 1_000_000_000;
@@ -17,7 +19,7 @@ const BEFORE: usize = 5;
 const WELL: f64 = 0.9;
 
 /// What came of it.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Recovery {
     /// Successes per second before; none when no whole second came before.
     pub usual: Option<f64>,
@@ -34,7 +36,8 @@ pub struct Recovery {
 }
 
 /// How the time in which a load felt something came to an end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum RecoveryEnd {
     /// It did not begin: every second was well.
     Unfelt,

@@ -15,7 +15,6 @@ const ASSETS: [&str; 11] = [".js", ".css", ".png", ".jpg", ".jpeg", ".gif", ".sv
 /// Endpoints and parents of one request that are looked at: those with most calls.
 const GROUPS_MAX: usize = 64;
 
-
 /// The calls of one endpoint that one request made, one after another.
 pub(super) struct Sighting<'a> {
     pub(super) handled: &'a Handled<'a>,

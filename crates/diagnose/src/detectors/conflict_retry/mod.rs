@@ -11,18 +11,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use narrows_model::evidence::TrialEvidence;
-use narrows_model::finding::{Confidence, Figure, Finding, FindingKind};
-use narrows_model::series::Series;
+use narrows_model::finding::evidence::conflict_retry::{self as evidence, Counter, Requests};
+use narrows_model::finding::{Caveat, Confidence, Exemplar, Finding, FindingKind};
+use narrows_model::operation::OperationEvidence;
+use narrows_model::series::{Point, Series};
 use narrows_model::trace::TraceId;
-use narrows_model::units;
 
 use crate::Detector;
 use crate::calls::{Handled, median_of, went_wrong};
 use crate::conflicts::{Met, is_conflict, met};
 use crate::reading::Reading;
 use crate::requests::query_text;
+use crate::stats::finite;
 use crate::stores::Store;
 use crate::words::{EXEMPLARS_MAX, TEXT_CHARS_MAX, clipped, exemplar};
+
+mod words;
 
 /// See the module.
 #[derive(Debug)]
@@ -130,107 +134,45 @@ impl<'a> Case<'a> {
     }
 
     fn finding(&self, detector: &ConflictRetry) -> Finding {
-        let (store, operation) = (self.store(), self.operation);
-        let (lost, failed) = (self.lost_share(), self.share(|met| met.failed));
-        let (cost_share, cost_of) = if failed >= lost {
-            (failed, format!("of the requests of {operation}, which fail because of it"))
-        } else {
-            (lost, format!("of the time of {operation}, in failed attempts"))
-        };
+        let requests = self.requests();
+        let store = self.store();
+        let counters = counted_by_stores(self.reading.trial).remove(store.as_str()).unwrap_or_default();
         Finding {
-            title: self.title(&store),
-            resource: store.clone(),
-            operation: Some(operation.into()),
-            cost_share,
-            cost_of,
+            operation: Some(self.operation.into()),
+            cost_share: requests.failed_share().max(requests.lost_share),
             confidence: if self.is_counted() { Confidence::High } else { Confidence::Medium },
-            reasons: self.reasons(&store),
-            numbers: self.numbers(),
-            evidence_text: self.statement(),
             exemplars: self.exemplars(),
-            ruled_out: vec![
-                "Duplicate keys and other errors of the store: only conflicts between two transactions count.".into(),
-                "A store that is too slow: the calls that count report a conflict with another transaction.".into(),
-            ],
-            falsified_by: format!(
-                "With one request of {operation} at a time, {store} still rejects as large a share of its transactions."
-            ),
-            advice: self.advice(&store),
-            caveats: Vec::new(),
-            ..detector.finding()
+            resource: store,
+            ..Finding::new(evidence::ConflictRetry { requests: Some(requests), counters }, detector.version())
         }
     }
 
-    fn title(&self, store: &str) -> String {
-        let share = units::percent(self.share(|_| true));
-        let again = self.count(|met| met.began_again && !met.failed);
-        let then = match (self.count(|met| met.failed), again) {
-            (failed, 0.0) if failed > 0.0 => "and fail without a retry".to_owned(),
-            (0.0, _) => "and repeat their work".to_owned(),
-            (failed, again) => format!("of which {} fail", units::percent(failed / (failed + again))),
-        };
-        format!("{share} of the requests of {} conflict with another transaction in {store}, {then}", self.operation)
+    fn requests(&self) -> Requests {
+        let again: Vec<&Met<'_>> = self.met.iter().filter(|met| met.began_again).collect();
+        let lost_ns = || median_of(&again, |met| (met.lost_ns as f64, met.handled.weight()));
+        Requests {
+            all: self.requests,
+            failed: self.failed,
+            conflicting: self.count(|_| true),
+            conflicting_failed: self.count(|met| met.failed),
+            retried: self.count(|met| met.began_again),
+            retried_well: self.count(|met| met.began_again && !met.failed),
+            sampled: self.met.len(),
+            conflicts: self.met.iter().map(|met| met.conflicts.len()).sum(),
+            lost_share: self.lost_share(),
+            retry_lost_ns: (!again.is_empty()).then(lost_ns),
+            codes: self.codes().into_iter().map(str::to_owned).collect(),
+            statement: self.statement(),
+        }
     }
 
     /// Whether the counts over all spans show calls of this operation that failed.
     fn is_counted(&self) -> bool {
-        let is_its = |operation: &&narrows_model::operation::OperationEvidence| {
+        let is_its = |operation: &OperationEvidence| {
             operation.service == self.service
                 && operation.calls.iter().any(|call| call.is_database && call.failed > 0.0)
         };
-        self.reading.trial.operations.iter().any(|operation| is_its(&operation))
-    }
-
-    fn reasons(&self, store: &str) -> Vec<String> {
-        let conflicts: usize = self.met.iter().map(|met| met.conflicts.len()).sum();
-        let codes = self.codes();
-        let said = if codes.is_empty() { "an error's text".to_owned() } else { codes.join(", ") };
-        let mut reasons = vec![format!(
-            "{store} reports it ({said}) in {} of the sampled requests, {} each on average.",
-            units::count(self.met.len() as u64),
-            units::times(conflicts as f64 / self.met.len().max(1) as f64)
-        )];
-        let failed = self.share(|met| met.failed);
-        if failed > 0.0 {
-            let all = self.count(|met| met.failed) / self.failed.max(f64::MIN_POSITIVE);
-            reasons.push(format!(
-                "{} of the requests fail after it: {} of all that fail in this operation.",
-                units::percent(failed),
-                units::percent(all.min(1.0))
-            ));
-        }
-        let again: Vec<&Met<'_>> = self.met.iter().filter(|met| met.began_again).collect();
-        if !again.is_empty() {
-            let lost_ns = median_of(&again, |met| (met.lost_ns as f64, met.handled.weight()));
-            reasons.push(format!(
-                "Those that are retried lose {} (median) between their first attempt and their last, {} of the \
-                 operation's time.",
-                units::duration(lost_ns),
-                units::percent(self.lost_share())
-            ));
-        }
-        reasons.extend(
-            counted_by_stores(self.reading.trial).into_iter().filter(|counted| counted.service == store).map(
-                |counted| {
-                    format!(
-                        "{store} itself counts {} of them ({}).",
-                        units::count(counted.sum.round() as u64),
-                        counted.name
-                    )
-                },
-            ),
-        );
-        reasons
-    }
-
-    fn numbers(&self) -> Vec<Figure> {
-        vec![
-            Figure::new("requests that met a conflict", self.share(|_| true) * 100.0, "%"),
-            Figure::new("requests that failed after a conflict", self.share(|met| met.failed) * 100.0, "%"),
-            Figure::new("requests that were retried", self.share(|met| met.began_again) * 100.0, "%"),
-            Figure::new("time in failed attempts", self.lost_share() * 100.0, "%"),
-            Figure::new("requests in the traces", self.met.len() as f64, ""),
-        ]
+        self.reading.trial.operations.iter().any(is_its)
     }
 
     fn statement(&self) -> Option<String> {
@@ -238,48 +180,25 @@ impl<'a> Case<'a> {
         texts.into_iter().next().map(|text| clipped(text, TEXT_CHARS_MAX))
     }
 
-    fn exemplars(&self) -> Vec<narrows_model::finding::Exemplar> {
+    fn exemplars(&self) -> Vec<Exemplar> {
         let spans = |met: &Met<'a>| met.conflicts.to_vec();
         self.met.iter().take(EXEMPLARS_MAX).map(|met| exemplar(met.handled.request.trace, spans(met))).collect()
     }
-
-    fn advice(&self, store: &str) -> String {
-        let retry = if self.count(|met| met.failed) > 0.0 {
-            format!(
-                "Retry the whole transaction of {} when {store} reports a conflict, not one statement of it: after a \
-                 random time, a few times at most. ",
-                self.operation
-            )
-        } else {
-            "Keep the retries, with a random wait and a limit. ".to_owned()
-        };
-        format!(
-            "{retry}Then avoid conflicts: lock rows in one order everywhere (sorted by their key), keep transactions \
-             short with nothing slow between their statements, and lock less (an update that adds instead of writing \
-             back a value that was read, a finer key, a lower isolation level). In a cluster, send writes of one row \
-             to one node."
-        )
-    }
 }
 
-/// What a store says of its own conflicts over the counted time.
-struct CountedByStore<'a> {
-    service: &'a str,
-    name: &'a str,
-    sum: f64,
-}
-
-/// The counters of conflicts that grew, each over its replicas.
-fn counted_by_stores(trial: &TrialEvidence) -> Vec<CountedByStore<'_>> {
-    let mut counted: Vec<CountedByStore<'_>> = Vec::new();
+/// The counters of conflicts that grew in the counted time, each over its replicas, by store.
+fn counted_by_stores(trial: &TrialEvidence) -> BTreeMap<&str, Vec<Counter>> {
+    let mut counted: BTreeMap<&str, Vec<Counter>> = BTreeMap::new();
     for series in trial.series.iter().filter(|series| is_counter(&series.key.name)) {
-        let (service, name, sum) = (series.key.service.as_str(), series.key.name.as_str(), grown(trial, series));
-        match counted.iter_mut().find(|one| (one.service, one.name) == (service, name)) {
-            Some(one) => one.sum += sum,
-            None => counted.push(CountedByStore { service, name, sum }),
+        let counters = counted.entry(&series.key.service).or_default();
+        let (name, conflicts) = (&series.key.name, finite(grown(trial, series)));
+        match counters.iter_mut().find(|counter| counter.name == *name) {
+            Some(counter) => counter.conflicts += conflicts,
+            None => counters.push(Counter { name: name.clone(), conflicts }),
         }
     }
-    counted.retain(|one| one.sum > 0.0);
+    counted.values_mut().for_each(|counters| counters.retain(|counter| counter.conflicts > 0.0));
+    counted.retain(|_, counters| !counters.is_empty());
     counted
 }
 
@@ -290,14 +209,14 @@ fn is_counter(name: &str) -> bool {
 
 /// How much a series grew in counted time; one whose unit is per second is a rate already.
 fn grown(trial: &TrialEvidence, series: &Series) -> f64 {
-    let counted = |points: &[narrows_model::series::Point]| {
+    let counted = |points: &[Point]| {
         let pairs = points.windows(2).filter(|pair| trial.is_counted(pair[1].time_ns));
         pairs.map(|pair| (pair[1].time_ns - pair[0].time_ns) as f64 / 1e9 * pair[1].value.max(0.0)).sum::<f64>()
     };
     if series.key.unit.ends_with("/s") {
         return counted(&series.points);
     }
-    let first = series.points.first().map(|point| narrows_model::series::Point { value: 0.0, ..*point });
+    let first = series.points.first().map(|point| Point { value: 0.0, ..*point });
     counted(&first.into_iter().chain(series.rates()).collect::<Vec<_>>())
 }
 
@@ -305,34 +224,18 @@ fn grown(trial: &TrialEvidence, series: &Series) -> f64 {
 fn of_counters(detector: &ConflictRetry, reading: &Reading<'_>) -> Vec<Finding> {
     let load = reading.trial.counted_load();
     let requests = (load.succeeded + load.errors.total()) as f64;
-    let mut stores: BTreeMap<&str, Vec<CountedByStore<'_>>> = BTreeMap::new();
-    for counted in counted_by_stores(reading.trial) {
-        stores.entry(counted.service).or_default().push(counted);
-    }
-    let told = |(store, counted): (&str, Vec<CountedByStore<'_>>)| {
-        let sum: f64 = counted.iter().map(|one| one.sum).sum();
-        let share = sum / requests.max(1.0);
+    let of_store = |(store, counters): (&str, Vec<Counter>)| {
+        let evidence = evidence::ConflictRetry { requests: None, counters };
+        let share = evidence.counted() / requests.max(1.0);
         (share >= reading.thresholds.conflict_share).then(|| Finding {
-            title: format!("{store} ended {} conflicting transactions", units::count(sum.round() as u64)),
             resource: store.into(),
             cost_share: share.min(1.0),
-            cost_of: "of the load's requests, if each meets one at most".into(),
             confidence: Confidence::Low,
-            reasons: counted
-                .iter()
-                .map(|one| format!("{} grew by {}.", one.name, units::count(one.sum.round() as u64)))
-                .collect(),
-            numbers: counted.iter().map(|one| Figure::new(one.name, one.sum, "")).collect(),
-            falsified_by: format!("{store} counts as many conflicts with one client."),
-            advice: "Record in spans why a transaction failed (`db.response.status_code`, `error.type`), to see which \
-                     operation it was and whether it was retried. Lock rows in one order, and retry the whole \
-                     transaction when it fails."
-                .into(),
-            caveats: vec!["No span shows which operation had them or how it ended.".into()],
-            ..detector.finding()
+            caveats: vec![Caveat::ConflictsNotInSpans],
+            ..Finding::new(evidence, detector.version())
         })
     };
-    stores.into_iter().filter_map(told).collect()
+    counted_by_stores(reading.trial).into_iter().filter_map(of_store).collect()
 }
 
 #[cfg(test)]

@@ -18,10 +18,7 @@ fn few_users_that_a_balancer_keeps_at_their_replica_are_named() {
     let trial = trial.steady(20, Load { vus: 4, rate: 10.0, latency_ms: 20.0 }).traces((0..200).map(request));
     let findings = crate::detect(&FewClients, &trial.build(), &Thresholds::default());
     let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
-    assert_eq!(
-        finding.title,
-        "the load has 4 users for 3 replicas of stock, so replica 0 gets 75 % of its requests"
-    );
+    assert_eq!(finding.title, "the load has 4 users for 3 replicas of stock, so replica 0 gets 75 % of its requests");
     assert_eq!(
         finding.reasons,
         [

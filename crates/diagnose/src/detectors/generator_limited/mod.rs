@@ -9,15 +9,18 @@
 //! answers later, it is beyond its capacity, and more users would only wait with the others.
 
 use narrows_model::evidence::{LoadTotals, TrialEvidence};
-use narrows_model::finding::{Confidence, Figure, Finding, FindingKind};
+use narrows_model::finding::evidence::generator_limited::{self as evidence, Sign, SignKind, share_of};
+use narrows_model::finding::{Confidence, Finding, FindingKind};
 use narrows_model::run::Verdict;
 use narrows_model::series::names;
-use narrows_model::units;
 
 use crate::Detector;
 use crate::intervals::{Interval, intervals};
 use crate::reading::Reading;
+use crate::stats::finite;
 use crate::thresholds::Thresholds;
+
+mod words;
 
 /// See the module.
 #[derive(Debug)]
@@ -48,22 +51,11 @@ impl Detector for GeneratorLimited {
     }
 }
 
-/// One thing that speaks against the generator.
-struct Sign {
-    verdict: Verdict,
-    reason: String,
-    /// A number to show, and the share of the figures or of a resource that it stands for.
-    figure: Option<(Figure, f64, &'static str)>,
-}
-
 /// A doubt is printed beside the figures; only a verdict that nothing holds is a finding by itself.
 fn verdict(trial: &TrialEvidence) -> Option<Sign> {
     let validity = &trial.trial.validity;
-    (validity.verdict == Verdict::Invalid).then(|| Sign {
-        verdict: Verdict::Invalid,
-        reason: format!("The generator marks its own figures as invalid. {}", validity.reasons.join(" ")),
-        figure: None,
-    })
+    (validity.verdict == Verdict::Invalid)
+        .then(|| Sign { verdict: Verdict::Invalid, kind: SignKind::OwnVerdict { reasons: validity.reasons.clone() } })
 }
 
 fn judged(value: f64, doubtful: f64, invalid: f64) -> Option<Verdict> {
@@ -76,12 +68,12 @@ fn judged(value: f64, doubtful: f64, invalid: f64) -> Option<Verdict> {
 
 /// The share of the iterations due that never began; 0 in closed models.
 fn dropped_share(load: &LoadTotals) -> f64 {
-    if load.due > 0 { load.dropped as f64 / load.due as f64 } else { 0.0 }
+    share_of(load.dropped, load.due)
 }
 
 /// The share of the iterations due that found every user busy; 0 in closed models.
 fn waited_share(load: &LoadTotals) -> f64 {
-    if load.due > 0 { load.late as f64 / load.due as f64 } else { 0.0 }
+    share_of(load.late, load.due)
 }
 
 /// Whether so many iterations of an open load never began that the system was not given it, though the generator had
@@ -117,25 +109,14 @@ fn held_back(trial: &TrialEvidence, intervals: &[Interval], thresholds: &Thresho
     let (dropped, waited) = (dropped_share(&load), waited_share(&load));
     let verdict = judged(dropped, thresholds.generator_dropped_doubtful, thresholds.generator_dropped_invalid)
         .or_else(|| (waited >= thresholds.generator_waited_doubtful).then_some(Verdict::Doubtful))?;
-    let (share, what) = if dropped > 0.0 {
-        (dropped, "iterations that never began")
-    } else {
-        (waited, "iterations that waited for a user")
+    let kind = SignKind::UsersBusy {
+        due: load.due,
+        waited: load.late,
+        dropped: load.dropped,
+        offered: load.offered(),
+        given: load.achieved(),
     };
-    Some(Sign {
-        verdict,
-        reason: format!(
-            "max_vus was reached: of {} iterations that were due, {} found every user busy and had to wait, and {} ({}) \
-             never began, so {} were offered and {} given.",
-            units::count(load.due),
-            units::count(load.late),
-            units::count(load.dropped),
-            units::percent(dropped),
-            units::rate(load.offered()),
-            units::rate(load.achieved()),
-        ),
-        figure: Some((Figure::new(what, share * 100.0, "%"), share, "of the iterations that were due")),
-    })
+    Some(Sign { verdict, kind })
 }
 
 /// The part of the mean latency that passed before sending, 0 to 1; 0 without load.
@@ -147,27 +128,14 @@ fn late_share(trial: &TrialEvidence) -> f64 {
 fn lateness(trial: &TrialEvidence, intervals: &[Interval], thresholds: &Thresholds) -> Option<Sign> {
     let load = trial.counted_load();
     let (late_ns, latency_ns) = (load.lateness.mean_ns(), load.latency.mean_ns());
-    let is_wait = waited_share(&load) >= thresholds.generator_waited_share && is_slow_system(intervals, thresholds);
+    let includes_wait = waited_share(&load) >= thresholds.generator_waited_share;
+    let is_wait = includes_wait && is_slow_system(intervals, thresholds);
     if late_ns < thresholds.generator_lateness_ns_min || latency_ns <= 0.0 || is_wait {
         return None;
     }
-    let share = late_ns / latency_ns;
-    let verdict = judged(share, thresholds.generator_lateness_doubtful, thresholds.generator_lateness_invalid)?;
-    Some(Sign {
-        verdict,
-        reason: format!(
-            "Requests left {} late on average, which is {} of the mean latency of {}{}.",
-            units::duration(late_ns),
-            units::percent(share),
-            units::duration(latency_ns),
-            if waited_share(&load) >= thresholds.generator_waited_share {
-                ": the wait for a free user is part of it, because max_vus was reached"
-            } else {
-                ""
-            }
-        ),
-        figure: Some((Figure::new("delay before sending, mean", late_ns, "ns"), share.min(1.0), "of the mean latency")),
-    })
+    let verdict =
+        judged(late_ns / latency_ns, thresholds.generator_lateness_doubtful, thresholds.generator_lateness_invalid)?;
+    Some(Sign { verdict, kind: SignKind::Lateness { late_ns, latency_ns, includes_wait } })
 }
 
 fn busiest_thread(trial: &TrialEvidence, intervals: &[Interval], thresholds: &Thresholds) -> Option<Sign> {
@@ -175,15 +143,7 @@ fn busiest_thread(trial: &TrialEvidence, intervals: &[Interval], thresholds: &Th
     let busy = intervals.iter().filter_map(|s| Some((s, s.median_of(trial, key, thresholds)?)));
     let (interval, cores) = busy.max_by(|a, b| a.1.total_cmp(&b.1))?;
     let verdict = judged(cores, thresholds.generator_thread_doubtful, thresholds.generator_thread_invalid)?;
-    Some(Sign {
-        verdict,
-        reason: format!("Its busiest thread used {} of a core in {}.", units::percent(cores), interval.label),
-        figure: Some((
-            Figure::new("busiest load thread, median", cores * 100.0, "%"),
-            cores.min(1.0),
-            "of one core, by the generator's busiest thread",
-        )),
-    })
+    Some(Sign { verdict, kind: SignKind::BusyThread { cores: finite(cores), window: interval.label.clone() } })
 }
 
 fn full_host(trial: &TrialEvidence, intervals: &[Interval], thresholds: &Thresholds) -> Option<Sign> {
@@ -194,64 +154,24 @@ fn full_host(trial: &TrialEvidence, intervals: &[Interval], thresholds: &Thresho
         (host >= thresholds.cpu_host_share && share >= thresholds.generator_host_share).then_some((interval, share))
     });
     let (interval, share) = shares.max_by(|a, b| a.1.total_cmp(&b.1))?;
-    Some(Sign {
-        verdict: Verdict::Doubtful,
-        reason: format!(
-            "In {} the machine's CPU was full and the generator took {} of what was used.",
-            interval.label,
-            units::percent(share)
-        ),
-        figure: Some((
-            Figure::new("the generator's part of the CPU in use", share * 100.0, "%"),
-            share.min(1.0),
-            "of the CPU in use on a full machine",
-        )),
-    })
+    let kind = SignKind::FullHost { share: finite(share), window: interval.label.clone() };
+    Some(Sign { verdict: Verdict::Doubtful, kind })
 }
-
-const MORE_CPU: &str = "Send less, give the generator more threads or a machine of its own, and run this trial again before \
-                        acting on its other findings.";
-const MORE_USERS: &str = "Raise max_vus and run this trial again. If the latency has only grown, the rate is more than the \
-                          system carries: then its throughput is right as it is, and the other findings say what limits it.";
 
 fn finding(detector: &GeneratorLimited, signs: Vec<Sign>, trial: &TrialEvidence, thresholds: &Thresholds) -> Finding {
     let load = trial.counted_load();
     let has_waited = dropped_share(&load) >= thresholds.generator_dropped_doubtful
         || waited_share(&load) >= thresholds.generator_waited_doubtful;
-    let is_users = has_waited && !has_full_thread(trial, thresholds);
-    let worst = signs.iter().map(|sign| sign.verdict).max().unwrap_or_default();
-    let dearest = signs.iter().filter_map(|sign| sign.figure.as_ref()).max_by(|a, b| a.1.total_cmp(&b.1));
-    let (cost_share, cost_of) =
-        dearest.map_or((late_share(trial), "of the mean latency"), |(_, share, of)| (*share, *of));
-    let (title, confidence) = match worst {
-        Verdict::Invalid if is_held_back(trial, thresholds) => {
-            ("max_vus held the load back, so the system was not given what the experiment offers", Confidence::High)
-        }
-        Verdict::Invalid => {
-            ("the load generator was the limit, so this trial says little about the system", Confidence::High)
-        }
-        _ => ("the load generator had a part in the figures", Confidence::Medium),
+    let evidence = evidence::GeneratorLimited {
+        signs,
+        needs_users: has_waited && !has_full_thread(trial, thresholds),
+        is_held_back: is_held_back(trial, thresholds),
     };
     Finding {
-        title: title.into(),
         resource: names::GENERATOR.into(),
-        operation: None,
-        cost_share,
-        cost_of: cost_of.into(),
-        confidence,
-        reasons: signs.iter().map(|sign| sign.reason.clone()).collect(),
-        numbers: signs.into_iter().filter_map(|sign| Some(sign.figure?.0)).collect(),
-        evidence_text: None,
-        exemplars: Vec::new(),
-        ruled_out: Vec::new(),
-        falsified_by: if is_users {
-            "The same load with a higher max_vus gives the same figures.".into()
-        } else {
-            "The same load from a generator with more CPU of its own gives the same figures.".into()
-        },
-        advice: if is_users { MORE_USERS.into() } else { MORE_CPU.into() },
-        caveats: Vec::new(),
-        ..detector.finding()
+        cost_share: evidence.dearest().map_or_else(|| late_share(trial), |(_, share)| share),
+        confidence: if evidence.verdict() == Verdict::Invalid { Confidence::High } else { Confidence::Medium },
+        ..Finding::new(evidence, detector.version())
     }
 }
 

@@ -95,9 +95,7 @@ fn mean_spent(trial: &TrialEvidence, partition: &PartitionThroughput) -> Option<
 }
 
 fn mean_cores(trial: &TrialEvidence, service: &str, replica: u32) -> Option<f64> {
-    let is_its = |key: &SeriesKey| {
-        key.name == names::CPU_CORES && key.service == service && key.replica == replica
-    };
+    let is_its = |key: &SeriesKey| key.name == names::CPU_CORES && key.service == service && key.replica == replica;
     let points = trial.series.iter().filter(|series| is_its(&series.key)).flat_map(|series| &series.points);
     mean(points.filter(|point| trial.is_counted(point.time_ns)).map(|point| point.value))
 }

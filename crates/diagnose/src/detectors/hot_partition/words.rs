@@ -68,9 +68,11 @@ impl Words for HotPartition {
                 units::number(keys.expected_ratio)
             )
         }));
-        reasons.extend(hot_key_share(self).map(|share| {
-            format!("One key alone makes up as much as {} of the calls there.", units::percent(share))
-        }));
+        reasons.extend(
+            hot_key_share(self).map(|share| {
+                format!("One key alone makes up as much as {} of the calls there.", units::percent(share))
+            }),
+        );
         reasons
     }
 

@@ -9,8 +9,8 @@
 
 use std::collections::BTreeMap;
 
-use narrows_model::finding::evidence::n_plus_one::{self as evidence, Access, Statement, Values};
 use narrows_model::finding::evidence::Counts;
+use narrows_model::finding::evidence::n_plus_one::{self as evidence, Access, Statement, Values};
 use narrows_model::finding::{Caveat, Confidence, Exemplar, Finding, FindingKind};
 
 use crate::Detector;

@@ -1,5 +1,7 @@
 //! What `offered-load-limited` finds, and what it leaves alone.
 
+use narrows_model::finding::Evidence;
+use narrows_model::finding::evidence::offered_load_limited::RoomOf;
 use narrows_testkit::trial::{Load, TrialBuilder, run_of_trials};
 
 use super::*;
@@ -8,7 +10,8 @@ use crate::compare;
 fn detect(trials: [TrialBuilder; 2]) -> Vec<(usize, Finding)> {
     let run = run_of_trials(trials.map(TrialBuilder::build));
     let thresholds = Thresholds::default();
-    OfferedLoadLimited.detect_run(&run, &compare(&run, &thresholds), &thresholds)
+    let found = OfferedLoadLimited.detect_run(&run, &compare(&run, &thresholds), &thresholds);
+    found.into_iter().map(|(at, finding)| (at, crate::put_into_words(finding))).collect()
 }
 
 fn closed(name: &str, vus: u32, rate: f64, latency_ms: f64) -> TrialBuilder {
@@ -38,6 +41,11 @@ fn users_that_think_hide_a_gain() {
 #[test]
 fn arrivals_that_are_all_answered_hide_a_gain() {
     let found = detect([open("one", 200.0, 20.0), open("two", 200.0, 10.0)]);
+    let Evidence::OfferedLoadLimited(evidence) = &found[1].1.evidence else { panic!("{found:?}") };
+    assert_eq!(evidence.room, Room { of: RoomOf::Completed, share: 1.0 });
+    let Hidden::Variant(pair) = &evidence.hidden else { panic!("{evidence:?}") };
+    assert_eq!((pair.latency_differs, pair.cpu_differs), (true, false));
+    assert_eq!((pair.first.under_way(), pair.other.under_way()), (4.0, 2.0));
     assert!(found.iter().all(|(_, one)| one.reasons[1].starts_with("At least 100 % of the arrivals")), "{found:?}");
     let cpu = |name, cores| open(name, 200.0, 20.0).cpu("shop", 0, move |_| cores);
     let found = detect([cpu("one", 0.3), cpu("two", 0.6)]);

@@ -8,11 +8,11 @@
 use std::collections::{HashMap, HashSet};
 
 use narrows_model::evidence::TrialEvidence;
-use narrows_model::finding::{Confidence, Figure, Finding, FindingKind};
-use narrows_model::load::{ErrorCounts, Recovery, RecoveryEnd, recovery};
+use narrows_model::finding::evidence::outage::{self as evidence, Spell};
+use narrows_model::finding::{Caveat, Confidence, Finding, FindingKind};
+use narrows_model::load::{Recovery, RecoveryEnd, recovery};
 use narrows_model::series::{Series, names};
 use narrows_model::trace::{Span, SpanId, SpanKind, Trace};
-use narrows_model::units;
 
 use crate::Detector;
 use crate::calls::went_wrong;
@@ -20,12 +20,12 @@ use crate::periods::period_of;
 use crate::reading::Reading;
 use crate::words::{EXEMPLARS_MAX, exemplar};
 
+mod words;
+
 /// See the module.
 #[derive(Debug)]
 pub struct Outage;
 
-/// Spells that are told one by one.
-const TOLD_MAX: usize = 5;
 /// How far up the parents of a failed call are followed.
 const DEPTH_MAX: usize = 64;
 
@@ -46,14 +46,6 @@ impl Detector for Outage {
     }
 }
 
-/// A time in which a replica was down, with what the load felt of it.
-struct Spell {
-    from_ns: i64,
-    /// None when it stayed down.
-    to_ns: Option<i64>,
-    came: Recovery,
-}
-
 /// One replica that was down.
 struct Case<'a> {
     reading: &'a Reading<'a>,
@@ -71,12 +63,12 @@ impl<'a> Case<'a> {
         let end_ns = trial.windows.last()?.end_ns;
         let counts_from_ns = trial.counted_windows().next()?.start_ns;
         let mut spells: Vec<Spell> = Vec::new();
-        for (from_ns, to_ns) in down(up) {
-            let came = recovery(&trial.seconds, from_ns);
-            let is_counted = came.until_ns > counts_from_ns && from_ns < end_ns;
-            let is_told = spells.last().is_some_and(|before| from_ns < before.came.until_ns);
-            if is_felt(&came) && is_counted && !is_told {
-                spells.push(Spell { from_ns, to_ns, came });
+        for (start_ns, up_ns) in down(up) {
+            let recovery = recovery(&trial.seconds, start_ns);
+            let is_counted = recovery.until_ns > counts_from_ns && start_ns < end_ns;
+            let is_told = spells.last().is_some_and(|before| start_ns < before.recovery.until_ns);
+            if is_felt(&recovery) && is_counted && !is_told {
+                spells.push(Spell { start_ns, end_ns: up_ns, recovery });
             }
         }
         let (service, replica) = (up.key.service.as_str(), up.key.replica);
@@ -87,167 +79,47 @@ impl<'a> Case<'a> {
         self.reading.trial
     }
 
-    /// `store`, or `store[1]` of several.
-    fn name(&self) -> String {
-        let replicas = self.trial().services.iter().filter(|instance| instance.service == self.service).count();
-        if replicas > 1 { format!("{}[{}]", self.service, self.replica) } else { self.service.to_owned() }
-    }
-
-    fn failed(&self) -> ErrorCounts {
-        let mut all = ErrorCounts::default();
-        self.spells.iter().for_each(|spell| all.add(spell.came.errors));
-        all
-    }
-
-    /// How long it was down, all spells together, nanoseconds.
-    fn down_ns(&self) -> f64 {
-        let of = |spell: &Spell| spell.to_ns.unwrap_or(self.end_ns).saturating_sub(spell.from_ns).max(0);
-        self.spells.iter().map(of).sum::<i64>() as f64
-    }
-
-    /// How long the load felt it, nanoseconds.
-    fn felt_ns(&self) -> f64 {
-        self.spells.iter().map(|spell| spell.came.until_ns - spell.from_ns).sum::<i64>() as f64
-    }
-
-    /// Of the requests of that time, the share that did not succeed: of those that ended or, where they would have been
-    /// more, of as many as before.
-    fn share(&self) -> f64 {
-        let (mut succeeded, mut expected) = (0.0, 0.0);
-        for Spell { from_ns, came, .. } in &self.spells {
-            let usual = came.usual.unwrap_or(0.0) * (came.until_ns - from_ns) as f64 / 1e9;
-            succeeded += came.ended.saturating_sub(came.errors.total()) as f64;
-            expected += usual.max(came.ended as f64);
-        }
-        if expected > 0.0 { (1.0 - succeeded / expected).clamp(0.0, 1.0) } else { 0.0 }
-    }
-
     fn finding(&self, detector: &Outage) -> Finding {
         let (first, last) = (&self.spells[0], &self.spells[self.spells.len() - 1]);
         let failures = Failures::of(self);
+        let evidence = self.evidence(&failures);
         Finding {
-            title: format!("{} was down {}; {}", self.name(), self.how_long(), self.what_came()),
             resource: self.service.into(),
-            cost_share: self.share(),
-            cost_of: "of the requests of that time, which did not succeed".into(),
-            confidence: self.confidence(&failures),
-            reasons: self.reasons(&failures),
-            numbers: self.numbers(),
+            cost_share: evidence.lost_share(),
+            confidence: self.confidence(&evidence),
             exemplars: failures.shown.iter().map(|(trace, span)| exemplar(trace, [*span])).collect(),
-            ruled_out: vec![
-                "Usual failures: as many failures in a second as in the worst second before are tolerated.".into(),
-            ],
-            falsified_by: format!("As many requests fail under the same load while {} stays up.", self.name()),
-            advice: self.advice(),
-            caveats: vec![
-                "Means over the whole window include this time. Times are in whole seconds of the load.".into(),
-            ],
-            period: period_of(self.trial(), first.from_ns, last.came.until_ns),
-            ..detector.finding()
+            caveats: vec![Caveat::MeansIncludeOutage],
+            period: period_of(self.trial(), first.start_ns, last.recovery.until_ns),
+            ..Finding::new(evidence, detector.version())
         }
     }
 
-    fn how_long(&self) -> String {
-        let time = units::duration(self.down_ns());
-        match (&self.spells[..], self.spells.len()) {
-            ([Spell { to_ns: None, .. }], _) => format!("to the end of the load, {time}"),
-            ([_], _) => format!("for {time}"),
-            (_, count) => format!("{count} times, {time} in all"),
-        }
-    }
-
-    fn what_came(&self) -> String {
-        let failed = match self.failed().total() {
-            0 => "requests stood still".to_owned(),
-            1 => "1 request failed".to_owned(),
-            n => format!("{} requests failed", units::count(n)),
-        };
-        let has_recovered = self.spells.iter().all(|spell| spell.came.end == RecoveryEnd::Recovered);
-        match (&self.spells[..], has_recovered) {
-            ([spell], true) => {
-                let after = units::duration((spell.came.until_ns - spell.from_ns) as f64);
-                format!("{failed}, all was as before after {after}")
-            }
-            (_, true) => failed,
-            (_, false) => format!("{failed}, and it was not as before when the load ended"),
+    fn evidence(&self, failures: &Failures<'_>) -> evidence::Outage {
+        let trial = self.trial();
+        let load_start_ns = trial.windows.first().map_or(self.end_ns, |window| window.start_ns);
+        evidence::Outage {
+            replica: self.replica,
+            replicas: trial.services.iter().filter(|instance| instance.service == self.service).count(),
+            load_start_ns,
+            load_end_ns: self.end_ns,
+            spells: self.spells.clone(),
+            failed_call_share: failures.share(),
         }
     }
 
     /// High where the traces say that it was this, or where the load itself could not reach it.
-    fn confidence(&self, failures: &Failures<'_>) -> Confidence {
-        let failed = self.failed();
+    fn confidence(&self, evidence: &evidence::Outage) -> Confidence {
+        let failed = evidence.failed();
         let unreached = failed.connect + failed.reset;
-        let is_its = failures.share().is_some_and(|share| share >= self.reading.thresholds.outage_call_share);
+        let is_its = evidence.failed_call_share.is_some_and(|share| share >= self.reading.thresholds.outage_call_share);
         let is_entrance = unreached > 0 && unreached * 2 >= failed.total();
         if is_its || is_entrance { Confidence::High } else { Confidence::Medium }
     }
-
-    fn reasons(&self, failures: &Failures<'_>) -> Vec<String> {
-        let mut reasons: Vec<String> = self.spells.iter().take(TOLD_MAX).map(|spell| self.told(spell)).collect();
-        if self.spells.len() > TOLD_MAX {
-            reasons.push(format!("And {} more times.", self.spells.len() - TOLD_MAX));
-        }
-        reasons.extend(failures.share().map(|share| {
-            format!("Of the failed calls in the traces of that time, {} went to it.", units::percent(share))
-        }));
-        reasons
-    }
-
-    fn told(&self, spell: &Spell) -> String {
-        let came = &spell.came;
-        let began_ns = self.trial().windows.first().map_or(spell.from_ns, |window| window.start_ns);
-        let since = |from_ns: i64, to_ns: i64| units::duration((to_ns - from_ns).max(0) as f64);
-        let ran = match spell.to_ns {
-            Some(to_ns) if to_ns < came.until_ns => {
-                format!("; it ran again {} before that", since(to_ns, came.until_ns))
-            }
-            _ => String::new(),
-        };
-        let failed = match came.errors.total() {
-            0 => "no request failed".to_owned(),
-            n => format!("{} failed ({})", units::count(n), came.errors.by_kind()),
-        };
-        let silent = match came.silent_seconds {
-            0 => String::new(),
-            n => format!(", none succeeded in {n} s"),
-        };
-        let end = match (came.end, came.usual) {
-            (RecoveryEnd::Recovered, Some(usual)) => format!(
-                "until {} succeeded again as before, {} later{ran}",
-                units::rate(usual),
-                since(spell.from_ns, came.until_ns)
-            ),
-            _ => "to the end of the load".to_owned(),
-        };
-        format!("Down {} into the load: {failed}{silent}, {end}.", since(began_ns, spell.from_ns))
-    }
-
-    fn numbers(&self) -> Vec<Figure> {
-        vec![
-            Figure::new("time down", self.down_ns(), "ns"),
-            Figure::new("time until all was as before", self.felt_ns(), "ns"),
-            Figure::new("requests that failed", self.failed().total() as f64, ""),
-        ]
-    }
-
-    fn advice(&self) -> String {
-        let service = self.service;
-        let replicas = self.trial().services.iter().filter(|instance| instance.service == service).count();
-        let stand_in = if replicas > 1 {
-            format!("Let callers of {service} fail over to another replica when one cannot be reached.")
-        } else {
-            format!("{service} has one replica: add a second one, or a standby that takes over.")
-        };
-        format!(
-            "{stand_in} Fail fast instead of waiting, retry what is safe to retry, and check that callers reconnect as \
-             soon as it runs."
-        )
-    }
 }
 
-fn is_felt(came: &Recovery) -> bool {
-    let is_fallen = came.usual.is_some_and(|usual| usual > 0.0);
-    came.end != RecoveryEnd::Unfelt && (is_fallen || came.errors.total() > 0)
+fn is_felt(recovery: &Recovery) -> bool {
+    let is_fallen = recovery.usual.is_some_and(|usual| usual > 0.0);
+    recovery.end != RecoveryEnd::Unfelt && (is_fallen || recovery.errors.total() > 0)
 }
 
 /// From when to when a replica was down.
@@ -279,8 +151,9 @@ struct Failures<'a> {
 impl<'a> Failures<'a> {
     fn of(case: &Case<'a>) -> Self {
         let mut failures = Self { all: 0.0, its: 0.0, shown: Vec::new() };
-        let is_meanwhile =
-            |span: &Span| case.spells.iter().any(|spell| (spell.from_ns..spell.came.until_ns).contains(&span.end_ns));
+        let is_meanwhile = |span: &Span| {
+            case.spells.iter().any(|spell| (spell.start_ns..spell.recovery.until_ns).contains(&span.end_ns))
+        };
         for trace in &case.trial().traces {
             for span in deepest(trace).into_iter().filter(|span| is_meanwhile(span)) {
                 failures.all += trace.weight;

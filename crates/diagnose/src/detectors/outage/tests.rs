@@ -1,5 +1,6 @@
 //! What `outage` finds, and what it leaves alone.
 
+use narrows_model::finding::Evidence;
 use narrows_model::run::WindowKind;
 use narrows_model::series::{Point, SeriesKey};
 use narrows_testkit::TRIAL_START_NS;
@@ -55,7 +56,9 @@ fn a_store_that_was_down_is_named_with_what_failed_and_how_long_it_took() {
         "Down 10.2 s into the load: 230 failed (status 230), none succeeded in 1 s, until 100/s succeeded again as \
          before, 2.80 s later; it ran again 1.60 s before that."
     );
-    assert!(finding.reasons[1].ends_with("100 % went to it."), "{:?}", finding.reasons);
+    let Evidence::Outage(evidence) = &finding.evidence else { panic!("{finding:?}") };
+    assert_eq!((evidence.down_ns(), evidence.felt_ns()), (1_200_000_000, 2_800_000_000));
+    assert_eq!((evidence.failed().total(), evidence.failed_call_share), (230, Some(1.0)));
     assert!((0.7..0.8).contains(&finding.cost_share), "{}", finding.cost_share);
     assert_eq!(finding.exemplars.len(), 3);
 }

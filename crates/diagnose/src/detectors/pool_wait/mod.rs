@@ -111,7 +111,9 @@ impl<'a> Case<'a> {
         let (sign, mut waits) = match (is_told, has_metric, metrics.wait_ns) {
             (true, true, _) => (PoolSign::SpansAndMetrics, by_spans),
             (true, false, _) => (PoolSign::Spans, by_spans),
-            (false, true, Some(wait_ns)) => (PoolSign::ReportedTimes, all().map(|handled| gap(handled, Some(wait_ns))).collect()),
+            (false, true, Some(wait_ns)) => {
+                (PoolSign::ReportedTimes, all().map(|handled| gap(handled, Some(wait_ns))).collect())
+            }
             (false, true, None) => (PoolSign::ReportedState, all().map(|handled| gap(handled, None)).collect()),
             (false, false, _) => return None,
         };

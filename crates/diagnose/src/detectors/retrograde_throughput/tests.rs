@@ -1,5 +1,6 @@
 //! What `retrograde-throughput` finds, and what it leaves alone.
 
+use narrows_model::finding::Evidence;
 use narrows_model::run::{Verdict, WindowKind};
 use narrows_model::series::names;
 use narrows_testkit::operations::{operation, store_calls};
@@ -10,6 +11,11 @@ use crate::thresholds::Thresholds;
 
 fn detect(trial: TrialBuilder) -> Vec<Finding> {
     crate::detect(&RetrogradeThroughput, &trial.build(), &Thresholds::default())
+}
+
+fn evidence(finding: &Finding) -> &evidence::RetrogradeThroughput {
+    let Evidence::RetrogradeThroughput(evidence) = &finding.evidence else { panic!("{:?}", finding.evidence) };
+    evidence
 }
 
 /// Ten seconds with a little noise, as many users as keep `rate` × latency in flight.
@@ -41,8 +47,8 @@ fn a_curve_with_a_peak_is_named_with_its_law() {
         finding.title
     );
     assert!(finding.reasons.iter().any(|reason| reason.contains("best with 22.1 requests under way")), "{finding:?}");
-    let kappa = finding.numbers.iter().find(|figure| figure.name.starts_with('κ')).unwrap();
-    assert!((kappa.value - 0.002).abs() < 2e-4, "{kappa:?}");
+    let law = evidence(finding).law.as_ref().unwrap();
+    assert!((law.kappa - 0.002).abs() < 2e-4 && law.shows_a_peak(), "{law:?}");
     assert!((finding.cost_share - 0.3).abs() < 0.15, "{}", finding.cost_share);
     assert_eq!(finding.period.as_ref().unwrap().label, "“64 users”");
 }
@@ -52,6 +58,10 @@ fn what_grows_is_said() {
     let full = levels(&[(4, 100.0), (8, 120.0), (16, 80.0)]).service("shop", Some(1.0));
     let findings = detect(full.cpu("shop", 0, |second| if second < 25 { 0.6 } else { 0.99 }));
     assert_eq!(findings[0].resource, "shop");
+    assert!(
+        matches!(&evidence(&findings[0]).growing[..], [Growing::Cpu { service, .. }, Growing::Waiting] if service == "shop")
+    );
+    assert_eq!(findings[0].caveats, [Caveat::LoadOnlyGrew, Caveat::FewLevelsForScalabilityLaw { levels: 3 }]);
     assert!(
         findings[0].reasons[1]
             .starts_with("shop uses 99 % of the CPU available to it, and each request costs it 12.4 ms of CPU"),

@@ -99,7 +99,8 @@ impl Words for RetryStorm {
 }
 
 fn layers(evidence: &RetryStorm) -> Option<String> {
-    let each = evidence.layers.iter().map(|layer| format!("{} {}", layer.service, units::times(layer.attempts_per_call)));
+    let each =
+        evidence.layers.iter().map(|layer| format!("{} {}", layer.service, units::times(layer.attempts_per_call)));
     let each: Vec<String> = each.collect();
     (!each.is_empty()).then(|| {
         format!(

@@ -7,14 +7,16 @@
 
 use narrows_model::comparison::{Comparison, SidecarSummary, TraversalCount, VariantSummary};
 use narrows_model::evidence::{RunEvidence, TrialEvidence};
-use narrows_model::finding::{Confidence, Figure, Finding, FindingKind};
-use narrows_model::units;
+use narrows_model::finding::evidence::sidecar_cost::{self as evidence, Compared};
+use narrows_model::finding::{Caveat, Confidence, Finding, FindingKind};
 
 use crate::Detector;
 use crate::detectors::unequal_rates::apart;
 use crate::reading::Reading;
 use crate::sidecars::{counterpart, first_of_variants, hop_ns, of_trial, with_sidecars};
 use crate::thresholds::Thresholds;
+
+mod words;
 
 /// See the module.
 #[derive(Debug)]
@@ -35,7 +37,7 @@ impl Detector for SidecarCost {
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
         let (trial, thresholds) = (reading.trial, reading.thresholds);
         let seen = of_trial(trial).filter(|seen| seen.cpu_share >= thresholds.sidecar_cpu_share);
-        seen.map(|seen| of_one(self, trial, &seen)).into_iter().collect()
+        seen.map(|seen| of_one(self, trial, seen)).into_iter().collect()
     }
 
     fn detect_run(&self, run: &RunEvidence, comparison: &Comparison, thresholds: &Thresholds) -> Vec<(usize, Finding)> {
@@ -48,67 +50,18 @@ impl Detector for SidecarCost {
     }
 }
 
-/// How a count of traversals came about.
-fn counted(seen: &SidecarSummary) -> String {
-    let number = units::number(seen.traversals_per_request);
-    match seen.counted_from {
-        TraversalCount::Hops => format!("A request passes {number} sidecars on average, by their own spans."),
-        TraversalCount::Calls => {
-            format!("A request passes {number} sidecars on average, by the calls of the services.")
-        }
-        TraversalCount::Services => {
-            format!("A request is assumed to pass {number} sidecars, as in a chain of services: no span shows more.")
-        }
-    }
-}
-
-fn each(seen: &SidecarSummary) -> Option<String> {
-    seen.cpu_seconds_per_traversal.map(|seconds| units::duration(seconds * 1e9))
-}
-
 /// What one trial says by itself.
-fn of_one(detector: &SidecarCost, trial: &TrialEvidence, seen: &SidecarSummary) -> Finding {
-    let share = units::percent(seen.cpu_share);
-    let hop = hop_ns(trial);
-    let mut reasons = vec![format!("They use {} on average.", units::cores(seen.cpu_mean)), counted(seen)];
-    reasons
-        .extend(hop.map(|ns| format!("One hop takes {} (median), excluding the time behind it.", units::duration(ns))));
-    let mut numbers = numbers_of(seen);
-    numbers.extend(hop.map(|ns| Figure::new("time of one hop, median", ns, "ns")));
-    let each = each(seen).map_or_else(String::new, |each| format!(", {each} each time that a request passes one"));
+fn of_one(detector: &SidecarCost, trial: &TrialEvidence, seen: SidecarSummary) -> Finding {
     Finding {
-        title: format!("the sidecars use {share} of all CPU{each}"),
         resource: SIDECARS.into(),
         cost_share: seen.cpu_share,
-        cost_of: "of the CPU of all services".into(),
         confidence: Confidence::Medium,
-        reasons,
-        numbers,
-        falsified_by: "Without sidecars, at the same rate, a request costs as much CPU.".into(),
-        advice: advice(),
-        caveats: vec![
-            "To see their effect on latency, compare with the same system without them, at the same rate.".into(),
-        ],
-        ..detector.finding()
+        caveats: vec![Caveat::SidecarLatencyNotCompared],
+        ..Finding::new(
+            evidence::SidecarCost { sidecars: seen, hop_ns: hop_ns(trial), compared: None },
+            detector.version(),
+        )
     }
-}
-
-fn advice() -> String {
-    "Look which of it is needed: encryption between processes of one machine, an access log written for each request, a span \
-     for each hop. Keep connections to the next hop open. Where a chain of services always goes together, one proxy before \
-     all of them costs less than one beside each."
-        .into()
-}
-
-fn numbers_of(seen: &SidecarSummary) -> Vec<Figure> {
-    let mut numbers = vec![
-        Figure::new("CPU of the sidecars", seen.cpu_mean, "{cores}"),
-        Figure::new("their share of all CPU", seen.cpu_share * 100.0, "%"),
-        Figure::new("sidecars passed by a request", seen.traversals_per_request, ""),
-    ];
-    let each = seen.cpu_seconds_per_traversal;
-    numbers.extend(each.map(|seconds| Figure::new("CPU for each sidecar passed", seconds, "s")));
-    numbers
 }
 
 /// A variant with sidecars beside the same without, at one rate.
@@ -149,86 +102,28 @@ impl<'a> Pair<'a> {
         self.seen.cpu_share >= self.thresholds.sidecar_cpu_share || is_slower && self.seen.cpu_share > 0.01
     }
 
-    /// CPU for each request without and with them, core-seconds.
-    fn cpu(&self) -> Option<(f64, f64)> {
-        self.without.cpu_seconds_per_request.zip(self.with.cpu_seconds_per_request)
-    }
-
     fn finding(&self, detector: &SidecarCost) -> Finding {
-        let (p50, p95) = (self.with.p50_ns - self.without.p50_ns, self.with.p95_ns - self.without.p95_ns);
-        let each = each(self.seen).map_or_else(String::new, |each| format!("{each} of CPU for each one passed, "));
-        let share = self.cpu().map_or(self.seen.cpu_share, |(a, b)| (1.0 - a / b).clamp(0.0, 1.0));
+        let compared = Compared {
+            without: self.without.into(),
+            with: self.with.into(),
+            rate_share_max: self.thresholds.unequal_rate_share,
+        };
+        let cpu = compared.cpu_seconds_per_request();
+        let confidence = match self.seen.counted_from {
+            TraversalCount::Services => Confidence::Medium,
+            TraversalCount::Hops | TraversalCount::Calls => Confidence::High,
+        };
+        let evidence =
+            evidence::SidecarCost { sidecars: self.seen.clone(), hop_ns: self.hop_ns, compared: Some(compared) };
         Finding {
-            title: format!("the sidecars cost {each}{} at the median and {} at p95", signed(p50), signed(p95)),
             resource: SIDECARS.into(),
-            cost_share: share,
-            cost_of: "of the CPU for each request".into(),
-            confidence: if self.seen.counted_from == TraversalCount::Services {
-                Confidence::Medium
-            } else {
-                Confidence::High
-            },
-            reasons: self.reasons(),
-            numbers: self.numbers(),
-            ruled_out: vec![format!(
-                "Another load: {} and {} differ by no more than {} in throughput.",
-                units::rate(self.without.rate),
-                units::rate(self.with.rate),
-                units::percent(self.thresholds.unequal_rate_share)
-            )],
-            falsified_by: format!(
-                "{} without its sidecars, at the same rate, costs as much CPU for each request.",
-                self.with.variant
-            ),
-            advice: advice(),
-            caveats: vec![
-                "On one machine, sidecars also take CPU from the services; on several machines they would not.".into(),
-            ],
-            ..detector.finding()
+            cost_share: cpu.map_or(self.seen.cpu_share, |(without, with)| (1.0 - without / with).clamp(0.0, 1.0)),
+            confidence,
+            caveats: vec![Caveat::SidecarsShareMachine],
+            ..Finding::new(evidence, detector.version())
         }
-    }
-
-    fn reasons(&self) -> Vec<String> {
-        let (without, with) = (&self.without.variant, &self.with.variant);
-        let mut reasons = vec![counted(self.seen)];
-        reasons.extend(self.cpu().map(|(a, b)| {
-            let own = b * self.seen.cpu_share;
-            let rest = units::duration((b - own) * 1e9);
-            format!(
-                "CPU for each request is {} in {without} and {} in {with}, of which the sidecars themselves use {} ({}) and \
-                 the services {rest}.",
-                units::duration(a * 1e9),
-                units::duration(b * 1e9),
-                units::duration(own * 1e9),
-                units::percent(self.seen.cpu_share)
-            )
-        }));
-        reasons.push(format!(
-            "Latency goes from {} to {} at the median and from {} to {} at p95.",
-            units::duration(self.without.p50_ns),
-            units::duration(self.with.p50_ns),
-            units::duration(self.without.p95_ns),
-            units::duration(self.with.p95_ns)
-        ));
-        let hop = self.hop_ns.map(|ns| format!("One hop takes {} (median), by its own span.", units::duration(ns)));
-        reasons.extend(hop);
-        reasons
-    }
-
-    fn numbers(&self) -> Vec<Figure> {
-        let mut numbers = numbers_of(self.seen);
-        if let Some((a, b)) = self.cpu() {
-            numbers.push(Figure::new("CPU for each request, without", a, "s"));
-            numbers.push(Figure::new("CPU for each request, with", b, "s"));
-        }
-        numbers.push(Figure::new("added to the median", self.with.p50_ns - self.without.p50_ns, "ns"));
-        numbers.push(Figure::new("added to p95", self.with.p95_ns - self.without.p95_ns, "ns"));
-        numbers.extend(self.hop_ns.map(|ns| Figure::new("time of one hop, median", ns, "ns")));
-        numbers
     }
 }
 
-/// `+3.20 ms`, `−0.10 ms`.
-fn signed(ns: f64) -> String {
-    format!("{}{}", if ns < 0.0 { "−" } else { "+" }, units::duration(ns.abs()))
-}
+#[cfg(test)]
+mod tests;

@@ -6,9 +6,9 @@
 
 use std::collections::BTreeMap;
 
-use narrows_model::finding::{Confidence, Figure, Finding, FindingKind};
+use narrows_model::finding::evidence::slow_query as evidence;
+use narrows_model::finding::{Caveat, Confidence, Finding, FindingKind};
 use narrows_model::trace::{Span, SpanStatus};
-use narrows_model::units;
 
 use crate::Detector;
 use crate::calls::{Handled, Times, median_of};
@@ -17,14 +17,14 @@ use crate::databases::name_of;
 use crate::intervals::Interval;
 use crate::reading::Reading;
 use crate::requests::Query;
+use crate::stats::finite;
 use crate::words::{EXEMPLARS_MAX, TEXT_CHARS_MAX, clipped, exemplar};
+
+mod words;
 
 /// See the module.
 #[derive(Debug)]
 pub struct SlowQuery;
-
-/// Characters of the query in a title.
-const TITLE_CHARS_MAX: usize = 60;
 
 impl Detector for SlowQuery {
     fn kind(&self) -> FindingKind {
@@ -137,76 +137,36 @@ impl<'a> Case<'a> {
     fn finding(&self, detector: &SlowQuery, service: &str, operation: &str) -> Finding {
         let database = name_of(self.reading.trial, self.query.span);
         let busy = self.busy(database);
+        let unknown = busy.is_none().then(|| Caveat::DatabaseCpuNotSampled { database: database.into() });
         Finding {
-            title: format!(
-                "a query of {database} takes {}, {} of {operation}: {}",
-                units::duration(self.one_ns()),
-                units::percent(self.share()),
-                clipped(self.shape, TITLE_CHARS_MAX)
-            ),
             resource: database.into(),
             operation: Some(operation.into()),
             cost_share: self.share(),
-            cost_of: format!("of the latency of {operation}"),
             confidence: if busy.is_some() { Confidence::High } else { Confidence::Medium },
-            reasons: self.reasons(service, operation),
-            numbers: self.numbers(),
-            evidence_text: Some(clipped(self.query.text, TEXT_CHARS_MAX)),
             exemplars: self
                 .asked
                 .iter()
                 .take(EXEMPLARS_MAX)
                 .map(|asked| exemplar(asked.handled.request.trace, asked.spans.iter().copied()))
                 .collect(),
-            ruled_out: self.ruled_out(database, busy),
-            falsified_by: format!("The query takes a tenth of the time, and {operation} takes as long as before."),
-            advice: "Look at the query plan (EXPLAIN ANALYZE). Add an index for the columns that the query filters, \
-                     joins or sorts by, return fewer rows and columns, or cache data that seldom changes. If the query \
-                     reads little, it waits: for a lock, a disk, or another server."
-                .into(),
-            caveats: self.caveats(database, busy).into_iter().map(Into::into).collect(),
-            ..detector.finding()
+            caveats: unknown.into_iter().collect(),
+            ..Finding::new(self.evidence(service, busy), detector.version())
         }
     }
 
-    fn reasons(&self, service: &str, operation: &str) -> Vec<String> {
-        let load = self.part.map_or_else(String::new, |part| format!(" at {}", part.demand()));
-        let rows = self.rows().map_or_else(String::new, |rows| format!(", for {} rows", units::number(rows)));
-        let more = if self.part.is_some() && self.reading.intervals.len() > 1 { ", the lightest load" } else { "" };
-        vec![
-            format!("It takes {} (median){load}{more}{rows}.", units::duration(self.one_ns())),
-            format!("{service} spends {} of the time of {operation} waiting for it.", units::percent(self.share())),
-        ]
+    fn evidence(&self, service: &str, busy: Option<f64>) -> evidence::SlowQuery {
+        evidence::SlowQuery {
+            service: service.into(),
+            shape: clipped(self.shape, TEXT_CHARS_MAX),
+            query: clipped(self.query.text, TEXT_CHARS_MAX),
+            query_ns: self.one_ns(),
+            queries_per_request: self.times(),
+            rows: self.rows(),
+            load: self.part.map(Interval::load_level),
+            is_lightest_load: self.part.is_some() && self.reading.intervals.len() > 1,
+            database_cpu_share: busy.map(finite),
+        }
     }
-
-    fn numbers(&self) -> Vec<Figure> {
-        vec![
-            Figure::new("one query, median", self.one_ns(), "ns"),
-            Figure::new("queries of this shape in each request, median", self.times(), ""),
-            Figure::new("share of the latency", self.share() * 100.0, "%"),
-        ]
-    }
-
-    fn ruled_out(&self, database: &str, busy: Option<f64>) -> Vec<String> {
-        let mut ruled_out = vec![
-            format!("Repetition: a request sends it {} (median).", times(self.times())),
-            "A wait for a connection: it happens before the query's span begins.".to_owned(),
-        ];
-        ruled_out.extend(busy.map(|busy| {
-            format!("A saturated database: under this load the CPU of {database} stood at {}.", units::percent(busy))
-        }));
-        ruled_out
-    }
-
-    fn caveats(&self, database: &str, busy: Option<f64>) -> Vec<String> {
-        let unknown = busy.is_none();
-        let caveat = format!("The CPU of {database} was not sampled: it may be busy with other queries.");
-        if unknown { vec![caveat] } else { Vec::new() }
-    }
-}
-
-fn times(times: f64) -> String {
-    if times <= 1.0 { "once".to_owned() } else { format!("{} times", units::number(times)) }
 }
 
 /// The queries of a shape in one request; none when it made none that was answered.

@@ -25,8 +25,7 @@ fn detect_in_each(children: &[SpanBuilder]) -> Vec<Finding> {
 
 #[test]
 fn the_branch_that_is_waited_for_alone_is_named_with_its_lead() {
-    let findings =
-        detect_in_each(&[call("stock", 5.0, 30.0), call("price", 5.0, 20.0), call("reviews", 5.0, 85.0)]);
+    let findings = detect_in_each(&[call("stock", 5.0, 30.0), call("price", 5.0, 20.0), call("reviews", 5.0, 85.0)]);
     let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
     assert_eq!(finding.title, "GET /page waits for the call to reviews after its parallel work is done");
     assert_eq!((finding.resource.as_str(), finding.operation.as_deref()), ("shop", Some("GET /page")));
@@ -49,17 +48,12 @@ fn the_branch_that_is_waited_for_alone_is_named_with_its_lead() {
 
 #[test]
 fn branches_of_every_kind_are_told_apart() {
-    let wrapped =
-        |name: &str, length_ms| internal(name).at(5.0, length_ms).child(call("any", 6.0, length_ms - 2.0));
+    let wrapped = |name: &str, length_ms| internal(name).at(5.0, length_ms).child(call("any", 6.0, length_ms - 2.0));
     let partition = |partition: &str, length_ms| document_query("SELECT a FROM t", partition).at(5.0, length_ms);
     let deeper = |children: [SpanBuilder; 2]| vec![internal("gather").at(4.0, 90.0).children(children)];
     let cases = [
         ("wrappers", vec![wrapped("stock", 30.0), wrapped("reviews", 85.0)], "“reviews”"),
-        (
-            "a query",
-            vec![call("stock", 5.0, 30.0), query("SELECT b FROM t").at(6.0, 80.0)],
-            "the call to postgresql",
-        ),
+        ("a query", vec![call("stock", 5.0, 30.0), query("SELECT b FROM t").at(6.0, 80.0)], "the call to postgresql"),
         (
             "partitions",
             vec![partition("0", 30.0), partition("1", 80.0), partition("2", 31.0)],

@@ -30,7 +30,6 @@ mod words;
 #[derive(Debug)]
 pub struct Throttling;
 
-
 impl Detector for Throttling {
     fn kind(&self) -> FindingKind {
         FindingKind::Throttling

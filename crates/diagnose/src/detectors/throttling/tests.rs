@@ -155,20 +155,15 @@ fn tries_below_one_span_are_seen() {
 
 #[test]
 fn two_operations_of_one_store_are_one_finding() {
-    let other = |n: u32| {
-        server("drones", "GET /other").at(0.0, 900.0).children(refused(Some(500.0), 700.0)).trace(n + 1000)
-    };
+    let other =
+        |n: u32| server("drones", "GET /other").at(0.0, 900.0).children(refused(Some(500.0), 700.0)).trace(n + 1000);
     let mut counted = operation("drones", "GET /other", 10, 18.0, 900.0);
     counted.calls = vec![busy()];
     let findings =
         detect(trial(busy(), half(&refused(Some(400.0), 401.0))).operation(counted).traces((0..5).map(other)));
     assert_eq!(findings.len(), 1);
     assert_eq!(findings[0].operation.as_deref(), Some("GET /other"));
-    assert!(
-        findings[0].reasons.contains(&"It also delays GET /utilization.".to_owned()),
-        "{:?}",
-        findings[0].reasons
-    );
+    assert!(findings[0].reasons.contains(&"It also delays GET /utilization.".to_owned()), "{:?}", findings[0].reasons);
 }
 
 #[test]

@@ -9,13 +9,15 @@
 
 use narrows_model::comparison::{Comparison, VariantSummary};
 use narrows_model::evidence::RunEvidence;
-use narrows_model::finding::{Confidence, Figure, Finding, FindingKind};
-use narrows_model::units;
+use narrows_model::finding::evidence::unequal_rates as evidence;
+use narrows_model::finding::{Confidence, Finding, FindingKind};
 
 use crate::Detector;
 use crate::reading::Reading;
 use crate::sidecars::{counterpart, first_of_variants, is_open, with_sidecars, without_sidecars};
 use crate::thresholds::Thresholds;
+
+mod words;
 
 /// See the module.
 #[derive(Debug)]
@@ -60,8 +62,10 @@ pub(crate) fn apart(first: f64, other: f64) -> f64 {
 struct Pair<'a> {
     first: &'a VariantSummary,
     other: &'a VariantSummary,
-    /// What the other has more, in words; empty when it has the same.
-    more: Vec<String>,
+    /// Whether the other has sidecars where the first has none.
+    adds_sidecars: bool,
+    /// Services that only the other has.
+    added_services: Vec<String>,
     is_open: bool,
     thresholds: &'a Thresholds,
 }
@@ -78,13 +82,13 @@ impl<'a> Pair<'a> {
             comparison.variants.iter().find(|variant| variant.variant == *name && variant.rate > 0.0)
         };
         let (a, b) = (&run.trials[first], &run.trials[other]);
-        let added = without_sidecars(b).difference(&without_sidecars(a)).map(|name| (*name).to_owned()).collect();
-        let sidecars = with_sidecars(b).difference(&with_sidecars(a)).next().map(|_| "sidecars".to_owned());
-        let more: Vec<String> = sidecars.into_iter().chain::<Vec<String>>(added).collect();
+        let added_services =
+            without_sidecars(b).difference(&without_sidecars(a)).map(|name| (*name).to_owned()).collect();
         Some(Self {
             first: summary(first)?,
             other: summary(other)?,
-            more,
+            adds_sidecars: !with_sidecars(b).is_subset(&with_sidecars(a)),
+            added_services,
             is_open: is_open(a) || is_open(b),
             thresholds,
         })
@@ -94,7 +98,8 @@ impl<'a> Pair<'a> {
         let is_apart = apart(self.first.rate, self.other.rate) > self.thresholds.unequal_rate_share;
         let noise = self.other.against_first.as_ref().filter(|_| self.first.against_first.is_none());
         let is_sure = noise.is_none_or(|against| against.rate.low > 0.0 || against.rate.high < 0.0);
-        is_apart && is_sure && (!self.more.is_empty() || self.is_dearer())
+        let has_more = self.adds_sidecars || !self.added_services.is_empty();
+        is_apart && is_sure && (has_more || self.is_dearer())
     }
 
     /// Whether a closed load got fewer answers, each of which cost more.
@@ -105,64 +110,21 @@ impl<'a> Pair<'a> {
     }
 
     fn finding(&self, detector: &UnequalRates) -> Finding {
-        let (first, other) = (&self.first.variant, &self.other.variant);
-        let what = if self.more.is_empty() { "it costs".to_owned() } else { format!("{} cost", listed(&self.more)) };
+        let evidence = evidence::UnequalRates {
+            first: self.first.into(),
+            other: self.other.into(),
+            adds_sidecars: self.adds_sidecars,
+            added_services: self.added_services.clone(),
+            is_open: self.is_open,
+        };
         Finding {
-            title: format!(
-                "{other} completes {} and {first} {}, so their total CPU and latency do not show what {what}",
-                units::rate(self.other.rate),
-                units::rate(self.first.rate)
-            ),
             resource: "experiment".into(),
             cost_share: 1.0 - self.first.rate.min(self.other.rate) / self.first.rate.max(self.other.rate),
-            cost_of: "of the larger throughput: the difference between the two".into(),
             confidence: Confidence::High,
-            reasons: self.reasons(),
-            numbers: self.numbers(),
-            ruled_out: vec!["Noise: the throughputs are further apart than noise explains.".into()],
-            falsified_by: format!("With one rate for both, {other} and {first} differ as much in latency and in CPU."),
-            advice: "Compare them at one rate that both can carry, such as 60 % of the throughput of the slower one \
-                     here (`constant-arrival-rate`, or a `pace` for each user). Until then only CPU for each request \
-                     can be compared."
-                .to_owned(),
-            ..detector.finding()
+            ..Finding::new(evidence, detector.version())
         }
     }
-
-    fn reasons(&self) -> Vec<String> {
-        let (first, other) = (&self.first.variant, &self.other.variant);
-        let mut reasons = vec![if self.is_open {
-            "The load has a fixed rate, and not both complete all of it.".to_owned()
-        } else {
-            "The load is closed: faster responses lead to more requests, so each variant sets its own rate.".into()
-        }];
-        let cpu = self.first.cpu_seconds_per_request.zip(self.other.cpu_seconds_per_request);
-        reasons.extend(cpu.map(|(a, b)| {
-            format!(
-                "What can be compared: CPU for each request is {} in {first} and {} in {other}.",
-                units::duration(a * 1e9),
-                units::duration(b * 1e9)
-            )
-        }));
-        reasons
-    }
-
-    fn numbers(&self) -> Vec<Figure> {
-        let sides = [self.first, self.other];
-        let of = |variant: &VariantSummary| {
-            let cpu = variant.cpu_seconds_per_request;
-            let cpu =
-                cpu.map(|seconds| Figure::new(format!("CPU for each request, {}", variant.variant), seconds, "s"));
-            [Some(Figure::new(format!("throughput, {}", variant.variant), variant.rate, "/s")), cpu]
-        };
-        sides.into_iter().flat_map(of).flatten().collect()
-    }
 }
 
-/// `a`, `a and b`, `a, b and c`.
-fn listed(names: &[String]) -> String {
-    match names {
-        [all @ .., last] if !all.is_empty() => format!("{} and {last}", all.join(", ")),
-        names => names.concat(),
-    }
-}
+#[cfg(test)]
+mod tests;

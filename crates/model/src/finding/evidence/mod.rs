@@ -28,6 +28,7 @@ pub mod slow_query;
 pub mod straggler_branch;
 pub mod throttling;
 pub mod unequal_rates;
+pub mod variant;
 
 use serde::{Deserialize, Serialize};
 

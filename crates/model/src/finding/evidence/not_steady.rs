@@ -2,6 +2,78 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The data of a finding of this kind.
+/// A window that is called steady and is not, the worst of the trial.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct NotSteady {}
+pub struct NotSteady {
+    /// The window, as people call it.
+    pub window: String,
+    /// What is not steady in it, each quantity once.
+    pub changes: Vec<Change>,
+    /// Other windows that are not steady, less strongly.
+    pub other_windows: Vec<String>,
+    /// Arrivals per second that the load offers in the window; none in closed models.
+    pub offered: Option<f64>,
+    /// Requests per second that succeed in it.
+    pub completed: f64,
+    /// Whether the latency grows because the load offers more than is completed.
+    pub is_beyond_capacity: bool,
+}
+
+impl NotSteady {
+    /// The largest change; none without any.
+    pub fn worst(&self) -> Option<&Change> {
+        self.changes.iter().max_by(|a, b| a.share.total_cmp(&b.share))
+    }
+}
+
+/// A quantity that is not steady.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Change {
+    /// The quantity.
+    pub quantity: Quantity,
+    /// In which way.
+    pub unrest: Unrest,
+    /// How large the change is, as a share of the quantity, from 0.
+    pub share: f64,
+}
+
+/// What can be steady or not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Quantity {
+    /// Requests that succeed per second.
+    Throughput,
+    /// Mean latency, nanoseconds.
+    Latency,
+}
+
+/// In which way a window is not steady. Values are in the quantity's unit.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "way", rename_all = "kebab-case")]
+pub enum Unrest {
+    /// It goes one way.
+    Trend {
+        /// Mean of the first half.
+        first: f64,
+        /// Mean of the second half.
+        second: f64,
+        /// Standard deviations of Mann's and Kendall's test, below 0 for a fall.
+        z: f64,
+    },
+    /// Its start differs from the rest.
+    Start {
+        /// Mean of the start.
+        start: f64,
+        /// Mean of the rest.
+        rest: f64,
+        /// How long the start is, seconds.
+        seconds: usize,
+    },
+    /// It goes up and down.
+    Wave {
+        /// How long one wave is, seconds.
+        seconds: usize,
+        /// Standard deviation ÷ mean, from 0.
+        spread: f64,
+    },
+}

@@ -1,0 +1,151 @@
+//! How `not-steady` reads.
+
+use narrows_model::finding::evidence::not_steady::{Change, NotSteady, Quantity, Unrest};
+use narrows_model::finding::{Figure, Finding};
+use narrows_model::units;
+
+use crate::detectors::words::Words;
+
+impl Words for NotSteady {
+    fn title(&self, _finding: &Finding) -> String {
+        self.worst().map_or_else(String::new, |worst| title(worst, &self.window))
+    }
+
+    fn cost_of(&self, _finding: &Finding) -> String {
+        let what = self.worst().map_or("throughput", |worst| name(worst.quantity));
+        format!("of the {what} in {}: the size of the change", self.window)
+    }
+
+    fn reasons(&self, _finding: &Finding) -> Vec<String> {
+        let mut reasons: Vec<String> = self.changes.iter().map(|change| seen(change, &self.window)).collect();
+        if !self.other_windows.is_empty() {
+            reasons.push(format!("It also shows, less strongly, in {}.", self.other_windows.join(", ")));
+        }
+        if self.is_beyond_capacity {
+            reasons.push(format!(
+                "More requests are offered than completed ({} offered, {} completed), so the queue grows for as long as \
+                 the load lasts.",
+                units::rate(self.offered.unwrap_or(0.0)),
+                units::rate(self.completed)
+            ));
+        }
+        reasons
+    }
+
+    fn figures(&self, _finding: &Finding) -> Vec<Figure> {
+        self.changes.iter().flat_map(figures).collect()
+    }
+
+    fn ruled_out(&self, _finding: &Finding) -> Vec<String> {
+        vec![
+            "Noise: the confidence interval of the change, widened for the number of windows, does not include zero."
+                .to_owned(),
+            "A single peak: a trend must go one way over ten blocks, and a wave must repeat.".to_owned(),
+        ]
+    }
+
+    fn falsified_by(&self, _finding: &Finding) -> String {
+        "The same load for twice as long gives the same means in its first and its second half.".into()
+    }
+
+    fn advice(&self, _finding: &Finding) -> String {
+        match self.worst().map(|worst| worst.unrest) {
+            _ if self.is_beyond_capacity => {
+                "Read its throughput, which is what the system carries, and not its latency, which grows with the \
+                 length of the load; offer less load to measure a meaningful latency."
+                    .into()
+            }
+            Some(Unrest::Start { seconds, .. }) => {
+                format!("Make the warm-up at least {seconds} s longer, or the step, if its start is part of each step.")
+            }
+            Some(Unrest::Wave { seconds, .. }) => format!(
+                "Make the window ten times that long ({} s), and look for periodic work every {seconds} s: garbage \
+                 collection, checkpoints, scheduled work, autoscaling.",
+                10 * seconds
+            ),
+            Some(Unrest::Trend { .. }) | None => {
+                "Find out what keeps changing (caches that fill, data that grows, memory that leaks, a queue that \
+                 builds up), make the warm-up and the window longer, and compare only windows that have settled."
+                    .into()
+            }
+        }
+    }
+}
+
+fn name(quantity: Quantity) -> &'static str {
+    match quantity {
+        Quantity::Throughput => "throughput",
+        Quantity::Latency => "mean latency",
+    }
+}
+
+fn shown(quantity: Quantity, value: f64) -> String {
+    match quantity {
+        Quantity::Throughput => units::rate(value),
+        Quantity::Latency => units::duration(value),
+    }
+}
+
+fn title(worst: &Change, window: &str) -> String {
+    let what = name(worst.quantity);
+    match worst.unrest {
+        Unrest::Trend { first, second, .. } => {
+            let way = if second > first { "rises" } else { "falls" };
+            format!(
+                "{window} is not steady: {what} {way} by {} from its first half to its second",
+                units::percent(worst.share)
+            )
+        }
+        Unrest::Start { seconds, .. } => {
+            format!("{window} begins too soon: its first {seconds} s are not like the rest")
+        }
+        Unrest::Wave { seconds, .. } => {
+            format!("{window} is short for a system whose {what} goes up and down every {seconds} s")
+        }
+    }
+}
+
+fn seen(change: &Change, window: &str) -> String {
+    let what = name(change.quantity);
+    let shown = |value| shown(change.quantity, value);
+    match change.unrest {
+        Unrest::Trend { first, second, z } => format!(
+            "In {window} {what} goes from {} in the first half to {} in the second; the Mann-Kendall test shows the \
+             trend at {} standard deviations.",
+            shown(first),
+            shown(second),
+            units::number(z.abs())
+        ),
+        Unrest::Start { start, rest, seconds } => format!(
+            "In {window} {what} is {} over the first {seconds} s and {} after, and stays there.",
+            shown(start),
+            shown(rest)
+        ),
+        Unrest::Wave { seconds, spread } => format!(
+            "In {window} {what} repeats itself every {seconds} s, with a standard deviation of {} of its mean.",
+            units::percent(spread)
+        ),
+    }
+}
+
+fn figures(change: &Change) -> Vec<Figure> {
+    let what = name(change.quantity);
+    let unit = match change.quantity {
+        Quantity::Throughput => "/s",
+        Quantity::Latency => "ns",
+    };
+    match change.unrest {
+        Unrest::Trend { first, second, .. } => vec![
+            Figure::new(format!("{what}, first half"), first, unit),
+            Figure::new(format!("{what}, second half"), second, unit),
+        ],
+        Unrest::Start { start, rest, seconds } => vec![
+            Figure::new(format!("{what}, first {seconds} s"), start, unit),
+            Figure::new(format!("{what}, after that"), rest, unit),
+        ],
+        Unrest::Wave { seconds, spread } => vec![
+            Figure::new(format!("{what}, period"), seconds as f64, "s"),
+            Figure::new(format!("{what}, standard deviation"), spread * 100.0, "%"),
+        ],
+    }
+}

@@ -1,0 +1,73 @@
+//! What `sidecar-cost` finds, and what it leaves alone.
+
+use narrows_model::finding::Evidence;
+use narrows_testkit::trial::{Load, TrialBuilder, run_of_trials};
+
+use super::*;
+use crate::compare;
+
+/// Two services that use a core together, and answer at this rate.
+fn plain(rate: f64, latency_ms: f64) -> TrialBuilder {
+    let trial = TrialBuilder::new("plain").service("shop", None).service("stock", None);
+    let trial = trial.steady(20, Load { vus: 8, rate, latency_ms });
+    trial.cpu("shop", 0, |_| 0.5).cpu("stock", 0, |_| 0.5)
+}
+
+/// The same with a sidecar beside each, which use a core together.
+fn meshed(rate: f64, latency_ms: f64) -> TrialBuilder {
+    let trial = TrialBuilder::new("meshed").service("shop", None).service("stock", None);
+    let trial = trial.service("shop.sidecar", None).service("stock.sidecar", None);
+    let trial = trial.steady(20, Load { vus: 8, rate, latency_ms });
+    let trial = trial.cpu("shop", 0, |_| 0.5).cpu("stock", 0, |_| 0.5);
+    trial.cpu("shop.sidecar", 0, |_| 0.5).cpu("stock.sidecar", 0, |_| 0.5)
+}
+
+fn detect_run(trials: [TrialBuilder; 2]) -> Vec<(usize, Finding)> {
+    let run = run_of_trials(trials.map(TrialBuilder::build));
+    let thresholds = Thresholds::default();
+    let found = SidecarCost.detect_run(&run, &compare(&run, &thresholds), &thresholds);
+    found.into_iter().map(|(at, finding)| (at, crate::put_into_words(finding))).collect()
+}
+
+fn evidence(finding: &Finding) -> &evidence::SidecarCost {
+    let Evidence::SidecarCost(evidence) = &finding.evidence else { panic!("{:?}", finding.evidence) };
+    evidence
+}
+
+#[test]
+fn one_trial_tells_their_share_of_the_cpu() {
+    let findings = crate::detect(&SidecarCost, &meshed(100.0, 20.0).build(), &Thresholds::default());
+    let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
+    assert_eq!(finding.title, "the sidecars use 50 % of all CPU, 3.33 ms each time that a request passes one");
+    assert_eq!(
+        finding.reasons,
+        [
+            "They use 1 core on average.",
+            "A request is assumed to pass 3 sidecars, as in a chain of services: no span shows more."
+        ]
+    );
+    assert_eq!((evidence(finding).hop_ns, &evidence(finding).compared), (None, &None));
+    assert_eq!(finding.caveats, [Caveat::SidecarLatencyNotCompared]);
+}
+
+#[test]
+fn beside_the_same_without_them_their_latency_shows() {
+    let found = detect_run([plain(100.0, 20.0), meshed(100.0, 30.0)]);
+    let [(1, finding)] = &found[..] else { panic!("one finding in the second trial, not {found:?}") };
+    assert!(finding.title.starts_with("the sidecars cost 3.33 ms of CPU for each one passed, +"), "{}", finding.title);
+    assert_eq!(
+        finding.reasons[1],
+        "CPU for each request is 10.0 ms in plain and 20.0 ms in meshed, of which the sidecars themselves use 10.0 ms \
+         (50 %) and the services 10.0 ms."
+    );
+    let compared = evidence(finding).compared.as_ref().unwrap();
+    assert!((compared.added_p50_ns() - 10e6).abs() < 0.5e6, "{compared:?}");
+    assert_eq!((finding.cost_share, finding.confidence), (0.5, Confidence::Medium));
+    assert_eq!(finding.caveats, [Caveat::SidecarsShareMachine]);
+}
+
+#[test]
+fn other_rates_and_no_sidecars_are_silent() {
+    assert_eq!(detect_run([plain(100.0, 20.0), meshed(60.0, 30.0)]), [], "at another rate");
+    assert_eq!(detect_run([plain(100.0, 20.0), plain(100.0, 30.0)]), [], "without any");
+}

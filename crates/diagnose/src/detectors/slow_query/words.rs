@@ -1,0 +1,85 @@
+//! How `slow-query` reads.
+
+use narrows_model::finding::evidence::slow_query::SlowQuery;
+use narrows_model::finding::{Figure, Finding};
+use narrows_model::units;
+
+use crate::detectors::words::{Words, level, operation};
+use crate::words::clipped;
+
+/// Characters of the query in a title.
+const TITLE_CHARS_MAX: usize = 60;
+
+impl Words for SlowQuery {
+    fn title(&self, finding: &Finding) -> String {
+        format!(
+            "a query of {} takes {}, {} of {}: {}",
+            finding.resource,
+            units::duration(self.query_ns),
+            units::percent(finding.cost_share),
+            operation(finding),
+            clipped(&self.shape, TITLE_CHARS_MAX)
+        )
+    }
+
+    fn cost_of(&self, finding: &Finding) -> String {
+        format!("of the latency of {}", operation(finding))
+    }
+
+    fn reasons(&self, finding: &Finding) -> Vec<String> {
+        let load = self.load.as_ref().map_or_else(String::new, |load| format!(" at {}", level(load)));
+        let lightest = if self.is_lightest_load { ", the lightest load" } else { "" };
+        let rows = self.rows.map_or_else(String::new, |rows| format!(", for {} rows", units::number(rows)));
+        vec![
+            format!("It takes {} (median){load}{lightest}{rows}.", units::duration(self.query_ns)),
+            format!(
+                "{} spends {} of the time of {} waiting for it.",
+                self.service,
+                units::percent(finding.cost_share),
+                operation(finding)
+            ),
+        ]
+    }
+
+    fn figures(&self, finding: &Finding) -> Vec<Figure> {
+        vec![
+            Figure::new("one query, median", self.query_ns, "ns"),
+            Figure::new("queries of this shape in each request, median", self.queries_per_request, ""),
+            Figure::new("share of the latency", finding.cost_share * 100.0, "%"),
+        ]
+    }
+
+    fn source_text(&self) -> Option<String> {
+        Some(self.query.clone())
+    }
+
+    fn ruled_out(&self, finding: &Finding) -> Vec<String> {
+        let mut ruled_out = vec![
+            format!("Repetition: a request sends it {} (median).", times(self.queries_per_request)),
+            "A wait for a connection: it happens before the query's span begins.".to_owned(),
+        ];
+        ruled_out.extend(self.database_cpu_share.map(|share| {
+            format!(
+                "A saturated database: under this load the CPU of {} stood at {}.",
+                finding.resource,
+                units::percent(share)
+            )
+        }));
+        ruled_out
+    }
+
+    fn falsified_by(&self, finding: &Finding) -> String {
+        format!("The query takes a tenth of the time, and {} takes as long as before.", operation(finding))
+    }
+
+    fn advice(&self, _finding: &Finding) -> String {
+        "Look at the query plan (EXPLAIN ANALYZE). Add an index for the columns that the query filters, joins or sorts \
+         by, return fewer rows and columns, or cache data that seldom changes. If the query reads little, it waits: for \
+         a lock, a disk, or another server."
+            .into()
+    }
+}
+
+fn times(times: f64) -> String {
+    if times <= 1.0 { "once".to_owned() } else { format!("{} times", units::number(times)) }
+}

@@ -1,0 +1,56 @@
+//! How relations between findings read: one whole sentence or two.
+
+use narrows_model::finding::{Mechanism, Precedence, Relation};
+
+/// A relation as a reason of the finding that has it.
+pub(crate) fn reason(relation: &Relation) -> String {
+    match relation {
+        Relation::EffectOf { kind, title, why } => {
+            format!("It is a likely effect of {kind}: {title}. {}", mechanism(*why))
+        }
+        Relation::After { title, why, .. } => format!("{}: {title}.", precedence(*why)),
+    }
+}
+
+fn mechanism(why: Mechanism) -> &'static str {
+    match why {
+        Mechanism::DownReplica => "Calls to a replica that is down fail and are retried.",
+        Mechanism::UnevenLoad => "With an even load, the partitions together would have capacity left.",
+        Mechanism::SpentThroughput => "A store that has spent its provisioned throughput rejects further calls.",
+        Mechanism::QueriesInVain => "Each partition spends throughput on queries that it has no rows for.",
+        Mechanism::WorkOfCalls => "Every call is work for the callee.",
+        Mechanism::CpuOfCalls => "Every call costs CPU time on both sides.",
+        Mechanism::FullestPartition => "The partition with the most load is full first.",
+        Mechanism::LostConflict => "A transaction that loses a conflict is started again.",
+        Mechanism::RetriesFill => "Without the retries it would not be full.",
+        Mechanism::SameLimit => "It is the same limit, seen from the machine.",
+        Mechanism::LateResponses => "A saturated service responds late or not at all, so callers retry.",
+        Mechanism::HeldConnections => "Connections are held for longer while the server behind them is saturated.",
+        Mechanism::SlowServer => "Every query takes longer on a saturated server.",
+        Mechanism::LongQuery => "A connection is held for as long as the query takes.",
+        Mechanism::NoConnection => "A request that gets no connection in time is rejected.",
+        Mechanism::OnTheWay => "The load's requests pass through it, and further ones only wait there.",
+        Mechanism::SlowBranch => "The slow branch waits for it.",
+    }
+}
+
+/// The beginning of a sentence, before the title of what comes first.
+fn precedence(why: Precedence) -> &'static str {
+    match why {
+        Precedence::NoCapacityElsewhere => "The store's other partitions have no capacity left either",
+        Precedence::LowersLoad => "It lowers the load on a store that rejects calls now",
+        Precedence::RejectedSooner => "While the store rejects calls, parallel calls would only be rejected sooner",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rank::rules::{CAUSES, ORDER};
+
+    #[test]
+    fn causes_are_sentences_and_orders_lead_to_a_title() {
+        assert!(CAUSES.iter().all(|rule| mechanism(rule.why).ends_with('.')));
+        assert!(ORDER.iter().all(|rule| !precedence(rule.why).ends_with(['.', ':', ' '])));
+    }
+}

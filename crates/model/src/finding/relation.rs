@@ -1,0 +1,81 @@
+//! What a finding has to do with another of its trial.
+
+use serde::{Deserialize, Serialize};
+
+use super::FindingKind;
+
+/// What a finding has to do with another of its trial.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "relation", rename_all = "kebab-case")]
+pub enum Relation {
+    /// It is a likely effect of the other.
+    EffectOf {
+        /// The other's kind.
+        kind: FindingKind,
+        /// The other's title.
+        title: String,
+        /// How the other brings it about.
+        why: Mechanism,
+    },
+    /// The other is to be dealt with first.
+    After {
+        /// The other's kind.
+        kind: FindingKind,
+        /// The other's title.
+        title: String,
+        /// Why it comes first.
+        why: Precedence,
+    },
+}
+
+/// How one thing brings about another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mechanism {
+    /// Calls to a replica that is down fail and are retried.
+    DownReplica,
+    /// All partitions together would have capacity left.
+    UnevenLoad,
+    /// A store that has spent its throughput rejects calls.
+    SpentThroughput,
+    /// Partitions spend throughput on queries that they have no rows for.
+    QueriesInVain,
+    /// Every call is work for the callee.
+    WorkOfCalls,
+    /// Every call costs CPU time on both sides.
+    CpuOfCalls,
+    /// The partition with the most load is full first.
+    FullestPartition,
+    /// A transaction that loses a conflict starts again.
+    LostConflict,
+    /// Only the retries make it full.
+    RetriesFill,
+    /// It is the same limit, seen from the machine.
+    SameLimit,
+    /// Callers of a saturated service retry.
+    LateResponses,
+    /// Connections to a saturated server are held for longer.
+    HeldConnections,
+    /// Every query takes longer on a saturated server.
+    SlowServer,
+    /// A connection is held for as long as the query takes.
+    LongQuery,
+    /// A request that gets no connection in time is rejected.
+    NoConnection,
+    /// The load's requests pass through it and wait there.
+    OnTheWay,
+    /// The slow branch waits for it.
+    SlowBranch,
+}
+
+/// Why one thing is to be dealt with before another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Precedence {
+    /// The store's other partitions have no capacity left either.
+    NoCapacityElsewhere,
+    /// The later change lowers the load on a store that rejects calls now.
+    LowersLoad,
+    /// Parallel calls would only be rejected sooner.
+    RejectedSooner,
+}
