@@ -368,7 +368,7 @@ fn n_plus_one(trace: &Trace) -> Finding {
         falsified_by: "A trace in which the rows differ and the number of queries does not.".to_owned(),
         advice: "Fetch the customers together: join them to the orders, or ask once with WHERE id = ANY($1)."
             .to_owned(),
-        caveats: vec!["Traces are a sample of 1 in 40 requests.".into()],
+        caveats: vec![narrows_model::finding::Caveat::RowsNotShown],
         effects: vec![full_database()],
         role: Role::NarrowPlace,
         ..Finding::new(FindingKind::NPlusOne, 1)

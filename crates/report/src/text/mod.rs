@@ -215,7 +215,8 @@ mod tests {
            ruled out   Duplicate spans of stacked libraries: each query has one span.
                        A slow database: each query takes 0.8 ms.
            wrong if    A trace in which the rows differ and the number of queries does not.
-           caveat      Traces are a sample of 1 in 40 requests.
+           caveat      The spans do not show how many rows were returned, so a query may have had more work
+                       to do.
            effects     ↳ postgres answers the same queries 3.2 times as slowly under load (71 % of the time
                        in its queries, medium confidence). It is a likely effect of n-plus-one: orders sends
                        one query for each row of another. Every call is work for the callee.
@@ -377,7 +378,8 @@ mod tests {
                        A slow database: each query takes 0.8 ms.
            wrong if    A trace in which the rows differ and the number of queries does
                        not.
-           caveat      Traces are a sample of 1 in 40 requests.
+           caveat      The spans do not show how many rows were returned, so a query may
+                       have had more work to do.
            effects     ↳ postgres answers the same queries 3.2 times as slowly under
                        load (71 % of the time in its queries, medium confidence). It is
                        a likely effect of n-plus-one: orders sends one query for each
