@@ -337,10 +337,13 @@ mod tests {
         let joined = ("“50.0/s to 200/s”", Some(200.0), 0, false);
         assert_eq!(shown, [joined, ("“400/s”", Some(400.0), 0, true)]);
         let (last, first) = (&found[1], &found[0]);
-        assert_eq!((last.in_flight(), last.demand().as_str()), (7.8, "400/s"));
+        assert_eq!((last.in_flight(), last.load_level()), (7.8, LoadLevel { users: 0, arrivals: Some(400.0) }));
         assert_eq!((last.demand_over(first), last.by_demand(first)), (Some(2.0), Ordering::Greater));
         let closed = intervals(&TrialBuilder::new("a").steady(9, at(10.0)).build());
-        assert_eq!((last.demand_over(&closed[0]), closed[0].demand().as_str()), (None, "7 users"));
+        assert_eq!(
+            (last.demand_over(&closed[0]), closed[0].load_level()),
+            (None, LoadLevel { users: 7, arrivals: None })
+        );
     }
 
     #[test]
