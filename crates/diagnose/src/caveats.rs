@@ -14,10 +14,10 @@ use narrows_model::units;
 
 use crate::detectors::instrumentation_gap::is_missed_by;
 use crate::instrumentation;
-use crate::operational_laws;
-use crate::reading::Reading;
-use crate::requests::{is_database, query_text};
-use crate::silence::{silent_services, unseen_databases};
+use crate::laws;
+use crate::read::Reading;
+use crate::read::requests::{is_database, query_text};
+use crate::read::silence::{silent_services, unseen_databases};
 
 /// What limits the reading of a trial, in whole sentences; empty when nothing does. What a finding of
 /// `instrumentation-gap` says is not said again.
@@ -26,7 +26,7 @@ pub(crate) fn caveats(reading: &Reading<'_>, findings: &[Finding]) -> Vec<String
         return Vec::new();
     }
     let scene = Scene { reading, findings };
-    let mut caveats = operational_laws::broken(reading);
+    let mut caveats = laws::broken(reading);
     caveats.extend(scene.refused());
     caveats.extend(scene.no_spans());
     caveats.extend(scene.silent_services());

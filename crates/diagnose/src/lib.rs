@@ -4,59 +4,30 @@
 //! missing becomes silence of a detector and a caveat of the trial, never an error. A detector judges and words one
 //! cause; what several causes have to do with each other is decided once, after all have run.
 
-mod beside;
-mod blocks;
-mod calls;
 mod caveats;
 mod compare;
-mod conflicts;
-mod cpu;
 pub mod critical_path;
-mod dark;
-mod databases;
 pub mod detectors;
-pub mod diff;
-mod doubles;
-mod fall;
-mod inflation;
+mod exemplars;
 mod instrumentation;
-mod intervals;
-mod levels;
-mod metric;
-mod operational_laws;
+mod laws;
 pub mod pages;
-mod periods;
-mod places;
-mod pools;
-mod programs;
 mod rank;
-mod reading;
-mod refusals;
-mod repetition;
-mod requests;
-mod seconds;
+mod read;
 mod sentence;
-mod sidecars;
-mod silence;
-mod skew;
-pub mod sql_shape;
 mod stats;
-mod steadiness;
-mod stores;
-mod summaries;
 pub mod thresholds;
-mod words;
 
 use narrows_model::comparison::{Comparison, ObjectiveResult, Outcome};
 use narrows_model::evidence::{RunEvidence, TrialEvidence};
 use narrows_model::finding::{Finding, FindingKind};
 use narrows_model::published::Notes;
 
-pub use compare::compare;
+pub use compare::{compare, diff};
 use critical_path::breakdown;
 use detectors::words::put_into_words;
-pub use programs::knows_program;
-pub use reading::Reading;
+pub use read::Reading;
+pub use read::programs::knows_program;
 pub use sentence::sentence;
 use thresholds::Thresholds;
 
@@ -137,7 +108,7 @@ pub fn conclude(
     }
     let findings = found;
     let sentence = sentence(&evidence, &findings, &comparison, thresholds);
-    let beside = beside::beside(&notes, &evidence, &comparison);
+    let beside = compare::beside::beside(&notes, &evidence, &comparison);
     Outcome { evidence, findings, breakdowns, comparison, objectives, notes, beside, sentence }
 }
 

@@ -1,46 +1,21 @@
 //! The reference pages of detectors and of traps of instrumentation, as they stand in `docs/reference`, for reading where
 //! the documentation is not at hand.
 
-/// The pages of detectors by id.
-const DETECTORS: &[(&str, &str)] = &[
-    ("chatty-http", include_str!("../../../docs/reference/findings/chatty-http.md")),
-    ("conflict-retry", include_str!("../../../docs/reference/findings/conflict-retry.md")),
-    ("cpu-saturation", include_str!("../../../docs/reference/findings/cpu-saturation.md")),
-    ("cross-partition-query", include_str!("../../../docs/reference/findings/cross-partition-query.md")),
-    ("database-saturation", include_str!("../../../docs/reference/findings/database-saturation.md")),
-    ("few-clients", include_str!("../../../docs/reference/findings/few-clients.md")),
-    ("generator-limited", include_str!("../../../docs/reference/findings/generator-limited.md")),
-    ("hot-partition", include_str!("../../../docs/reference/findings/hot-partition.md")),
-    ("instrumentation-gap", include_str!("../../../docs/reference/findings/instrumentation-gap.md")),
-    ("n-plus-one", include_str!("../../../docs/reference/findings/n-plus-one.md")),
-    ("not-steady", include_str!("../../../docs/reference/findings/not-steady.md")),
-    ("offered-load-limited", include_str!("../../../docs/reference/findings/offered-load-limited.md")),
-    ("outage", include_str!("../../../docs/reference/findings/outage.md")),
-    ("pool-wait", include_str!("../../../docs/reference/findings/pool-wait.md")),
-    ("provisioned-rate", include_str!("../../../docs/reference/findings/provisioned-rate.md")),
-    ("retrograde-throughput", include_str!("../../../docs/reference/findings/retrograde-throughput.md")),
-    ("retry-storm", include_str!("../../../docs/reference/findings/retry-storm.md")),
-    ("serial-fan-out", include_str!("../../../docs/reference/findings/serial-fan-out.md")),
-    ("sidecar-cost", include_str!("../../../docs/reference/findings/sidecar-cost.md")),
-    ("slow-query", include_str!("../../../docs/reference/findings/slow-query.md")),
-    ("straggler-branch", include_str!("../../../docs/reference/findings/straggler-branch.md")),
-    ("throttling", include_str!("../../../docs/reference/findings/throttling.md")),
-    ("unequal-rates", include_str!("../../../docs/reference/findings/unequal-rates.md")),
-];
+use crate::detectors::PAGES;
 
 /// Traps of instrumentation, one section each under a heading of its id.
 const TRAPS: &str = include_str!("../../../docs/reference/instrumentation.md");
 
 /// The page of a detector or the section of a trap, in Markdown; none when there is none of this id.
 pub fn page(id: &str) -> Option<&'static str> {
-    let page = DETECTORS.iter().find(|(known, _)| *known == id).map(|(_, page)| *page);
+    let page = PAGES.iter().find(|(known, _)| *known == id).map(|(_, page)| *page);
     page.or_else(|| trap(id))
 }
 
 /// The ids that have a page, detectors first.
 pub fn ids() -> Vec<&'static str> {
     let traps = TRAPS.lines().filter_map(|line| line.strip_prefix("## "));
-    DETECTORS.iter().map(|(id, _)| *id).chain(traps).collect()
+    PAGES.iter().map(|(id, _)| *id).chain(traps).collect()
 }
 
 fn trap(id: &str) -> Option<&'static str> {
@@ -61,9 +36,9 @@ mod tests {
     #[test]
     fn every_detector_has_its_page_and_no_page_is_without_one() {
         let detectors: Vec<&str> = ALL.iter().map(|detector| detector.id()).collect();
-        let pages: Vec<&str> = DETECTORS.iter().map(|(id, _)| *id).collect();
+        let pages: Vec<&str> = PAGES.iter().map(|(id, _)| *id).collect();
         assert_eq!(detectors, pages);
-        for (id, page) in DETECTORS {
+        for (id, page) in PAGES {
             assert!(page.starts_with(&format!("# {id}\n")), "the page of {id}");
         }
     }
@@ -71,7 +46,7 @@ mod tests {
     #[test]
     fn pages_of_detectors_follow_one_pattern() {
         const HEADINGS: [&str; 4] = ["## Example", "## How it is detected", "## False alarms", "## What to do"];
-        for (id, page) in DETECTORS {
+        for (id, page) in PAGES {
             let headings: Vec<&str> = page.lines().filter(|line| line.starts_with("## ")).collect();
             assert_eq!(headings, HEADINGS, "the page of {id}");
         }

@@ -16,7 +16,7 @@ use narrows_model::run::{TrialState, Verdict};
 use narrows_model::units;
 
 use crate::detectors::generator_limited::is_held_back;
-use crate::sidecars::is_open;
+use crate::read::sidecars::is_open;
 use crate::thresholds::Thresholds;
 
 /// From this ratio on a change is told as a factor.

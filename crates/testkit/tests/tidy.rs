@@ -85,7 +85,7 @@ fn every_detector_is_registered_and_has_its_page() {
         if !declares(&registry, &module) {
             faults.push(format!("{DETECTORS}/mod.rs:1: `mod {module};` is missing"));
         }
-        if !registry.contains(&format!("    {module}::{},\n", camel_case(&id))) {
+        if !registry.contains(&format!("    {module}::{}, \"{id}\";\n", camel_case(&id))) {
             faults.push(format!("{DETECTORS}/mod.rs:1: `{module}::{}` is missing", camel_case(&id)));
         }
         let kind = camel_case(&id);

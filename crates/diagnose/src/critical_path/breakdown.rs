@@ -17,8 +17,8 @@ use super::tree::Tree;
 use super::waits::{Wait, waits};
 use super::walk::{CriticalPath, Place, Section};
 use super::{InTrace, by_trace};
-use crate::calls::{Handled, Times};
-use crate::reading::Reading;
+use crate::read::Reading;
+use crate::read::calls::{Handled, Times};
 
 /// Operations told: those whose requests took most time together.
 const OPERATIONS_MAX: usize = 20;

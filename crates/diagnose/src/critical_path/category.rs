@@ -12,8 +12,8 @@ use narrows_model::trace::{Span, SpanKind};
 use super::times::{Role, is_call};
 use super::tree::Tree;
 use super::walk::{CriticalPath, Place};
-use crate::requests::is_database;
-use crate::words::clipped;
+use crate::exemplars::clipped;
+use crate::read::requests::is_database;
 
 /// Characters of a dependency's name at most.
 const NAME_CHARS_MAX: usize = 80;

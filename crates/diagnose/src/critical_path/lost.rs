@@ -6,7 +6,7 @@
 
 use super::tree::Tree;
 use super::walk::TICK_NS;
-use crate::calls::Times;
+use crate::read::calls::Times;
 use narrows_model::trace::SpanKind;
 
 /// A span whose parent did not arrive.

@@ -24,8 +24,8 @@ pub(crate) use breakdown::breakdown;
 pub(crate) use tree::Tree;
 pub use walk::{CriticalPath, Place, Section, Standing, TICK_NS};
 
-use crate::calls::Handled;
-use crate::reading::Reading;
+use crate::read::Reading;
+use crate::read::calls::Handled;
 
 /// Requests of one trace whose paths are walked; of a trace with more, the first.
 const REQUESTS_PER_TRACE_MAX: usize = 256;

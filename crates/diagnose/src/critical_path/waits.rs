@@ -4,8 +4,8 @@ use narrows_model::trace::SpanId;
 
 use super::InTrace;
 use super::tree::Tree;
-use crate::calls::went_wrong;
-use crate::refusals::Gap;
+use crate::read::calls::went_wrong;
+use crate::read::refusals::Gap;
 use crate::thresholds::Thresholds;
 
 /// A wait before another attempt.

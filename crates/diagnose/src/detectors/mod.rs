@@ -33,11 +33,15 @@ use narrows_model::finding::Evidence;
 
 use crate::Detector;
 
-/// Lists the detectors: each is a folder, and there a type that the kind of its findings is named after.
+/// Lists the detectors: each is a folder, there a type that the kind of its findings is named after, and its page.
 macro_rules! detectors {
-    ($($folder:ident::$detector:ident,)*) => {
+    ($($folder:ident::$detector:ident, $id:literal;)*) => {
         /// Every detector.
         pub const ALL: &[&dyn Detector] = &[$(&$folder::$detector),*];
+
+        /// Their pages, by id.
+        pub(crate) const PAGES: &[(&str, &str)] =
+            &[$(($id, include_str!(concat!("../../../../docs/reference/findings/", $id, ".md")))),*];
 
         /// How evidence reads.
         pub(crate) fn words_of(evidence: &Evidence) -> &dyn words::Words {
@@ -49,29 +53,29 @@ macro_rules! detectors {
 }
 
 detectors! {
-    chatty_http::ChattyHttp,
-    conflict_retry::ConflictRetry,
-    cpu_saturation::CpuSaturation,
-    cross_partition_query::CrossPartitionQuery,
-    database_saturation::DatabaseSaturation,
-    few_clients::FewClients,
-    generator_limited::GeneratorLimited,
-    hot_partition::HotPartition,
-    instrumentation_gap::InstrumentationGap,
-    n_plus_one::NPlusOne,
-    not_steady::NotSteady,
-    offered_load_limited::OfferedLoadLimited,
-    outage::Outage,
-    pool_wait::PoolWait,
-    provisioned_rate::ProvisionedRate,
-    retrograde_throughput::RetrogradeThroughput,
-    retry_storm::RetryStorm,
-    serial_fan_out::SerialFanOut,
-    sidecar_cost::SidecarCost,
-    slow_query::SlowQuery,
-    straggler_branch::StragglerBranch,
-    throttling::Throttling,
-    unequal_rates::UnequalRates,
+    chatty_http::ChattyHttp, "chatty-http";
+    conflict_retry::ConflictRetry, "conflict-retry";
+    cpu_saturation::CpuSaturation, "cpu-saturation";
+    cross_partition_query::CrossPartitionQuery, "cross-partition-query";
+    database_saturation::DatabaseSaturation, "database-saturation";
+    few_clients::FewClients, "few-clients";
+    generator_limited::GeneratorLimited, "generator-limited";
+    hot_partition::HotPartition, "hot-partition";
+    instrumentation_gap::InstrumentationGap, "instrumentation-gap";
+    n_plus_one::NPlusOne, "n-plus-one";
+    not_steady::NotSteady, "not-steady";
+    offered_load_limited::OfferedLoadLimited, "offered-load-limited";
+    outage::Outage, "outage";
+    pool_wait::PoolWait, "pool-wait";
+    provisioned_rate::ProvisionedRate, "provisioned-rate";
+    retrograde_throughput::RetrogradeThroughput, "retrograde-throughput";
+    retry_storm::RetryStorm, "retry-storm";
+    serial_fan_out::SerialFanOut, "serial-fan-out";
+    sidecar_cost::SidecarCost, "sidecar-cost";
+    slow_query::SlowQuery, "slow-query";
+    straggler_branch::StragglerBranch, "straggler-branch";
+    throttling::Throttling, "throttling";
+    unequal_rates::UnequalRates, "unequal-rates";
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use narrows_model::units;
 
 use super::Trap;
 use super::scene::{Scene, example, how_to_disable, is_call};
-use crate::doubles::overlap_share;
+use crate::read::doubles::overlap_share;
 
 /// How many of the calls that began after a span are compared with it.
 const LOOK_AHEAD: usize = 32;

@@ -12,10 +12,10 @@ use narrows_model::units;
 
 use super::Trap;
 use super::scene::{Scene, example};
-use crate::calls::Handled;
-use crate::dark::{Dark, cpu_ns_per_request};
 use crate::detectors::instrumentation_gap::{CLIENT_METRICS, is_gap_of, speaks};
-use crate::requests::Request;
+use crate::read::calls::Handled;
+use crate::read::dark::{Dark, cpu_ns_per_request};
+use crate::read::requests::Request;
 use crate::stats::weighted_median;
 
 /// See the module.

@@ -22,7 +22,7 @@ mod traces_without_request;
 
 use narrows_model::finding::Finding;
 
-use crate::reading::Reading;
+use crate::read::Reading;
 use scene::Scene;
 
 /// Looks for one trap.

@@ -12,7 +12,7 @@ use narrows_model::units;
 
 use super::Trap;
 use super::scene::{Scene, Tree, example, how_to_disable, is_call};
-use crate::requests::{is_database, query_text};
+use crate::read::requests::{is_database, query_text};
 
 /// Words in the scopes of object mappers, whose spans are mostly internal ones.
 const MAPPERS: [&str; 9] = [

@@ -11,8 +11,8 @@ use narrows_model::units;
 
 use super::Trap;
 use super::scene::{Scene, example, name_of};
-use crate::pools::is_taking;
-use crate::requests::Request;
+use crate::read::pools::is_taking;
+use crate::read::requests::Request;
 use crate::stats::weighted_median;
 
 /// See the module.

@@ -12,7 +12,7 @@ use narrows_model::units;
 
 use super::Trap;
 use super::scene::Scene;
-use crate::requests::operation_of;
+use crate::read::requests::operation_of;
 use crate::stats::median;
 
 /// See the module.

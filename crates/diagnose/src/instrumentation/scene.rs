@@ -9,12 +9,12 @@ use narrows_model::evidence::TrialEvidence;
 use narrows_model::finding::Finding;
 use narrows_model::trace::{Span, SpanId, SpanKind, Trace, hex};
 
-use crate::doubles;
-use crate::reading::Reading;
-use crate::requests::{Request, is_database, is_housekeeping};
-use crate::sql_shape::SqlShape;
+use crate::exemplars::clipped;
+use crate::read::Reading;
+use crate::read::doubles;
+use crate::read::requests::{Request, is_database, is_housekeeping};
+use crate::read::sql_shape::SqlShape;
 use crate::thresholds::Thresholds;
-use crate::words::clipped;
 
 /// Of a span's name.
 const NAME_CHARS_MAX: usize = 60;

@@ -12,7 +12,7 @@ use narrows_model::series::names;
 use super::paths::{Paths, targets};
 use super::rules::Tie;
 use crate::detectors::cpu_saturation::HOST;
-use crate::reading::Reading;
+use crate::read::Reading;
 
 /// A trial, as far as ties need it.
 pub(super) struct Bonds<'r, 'a> {

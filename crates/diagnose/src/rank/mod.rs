@@ -26,7 +26,7 @@ use narrows_model::finding::FindingKind::{
 use narrows_model::finding::{Confidence, Finding, Mechanism, Precedence, Relation, Role};
 
 use crate::detectors::cpu_saturation::HOST;
-use crate::reading::Reading;
+use crate::read::Reading;
 use bonds::Bonds;
 use rules::{CAUSES, ORDER, Rule};
 

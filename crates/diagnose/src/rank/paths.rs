@@ -10,7 +10,7 @@ use narrows_model::evidence::TrialEvidence;
 use narrows_model::finding::Finding;
 use narrows_model::trace::{Span, SpanKind, Trace, hex};
 
-use crate::reading::Reading;
+use crate::read::Reading;
 
 /// Pairs of who asks and who is asked that are kept; what comes later is left out.
 const PAIRS_MAX: usize = 10_000;

@@ -39,10 +39,11 @@ const CASES_EACH: usize = 6;
 #[test]
 fn findings_are_those_expected() {
     let cases = cases();
-    let (mut verdicts, mut faults) = (Vec::new(), Vec::new());
+    let (mut verdicts, mut faults, mut found) = (Vec::new(), Vec::new(), String::new());
     for case in &cases {
         match verdict_of(case) {
-            Ok((verdict, text)) => {
+            Ok((verdict, text, findings)) => {
+                let _ = write!(found, "{}\n{}", case.case, in_lines(&findings, 1));
                 if wanted().is_some() {
                     println!("{text}");
                 }
@@ -57,6 +58,32 @@ fn findings_are_those_expected() {
     assert!(score.precision() >= GOOD, "precision {:.3}", score.precision());
     assert!(score.recall() >= GOOD, "recall {:.3}", score.recall());
     assert!(score.narrow_places() >= GOOD, "narrow places {:.3}", score.narrow_places());
+    if wanted().is_none() {
+        assert_eq!(found, include_str!("findings.txt"), "{RENEW}");
+    }
+}
+
+/// What to do when findings changed.
+const RENEW: &str = "findings, places, costs or their order changed; if they should, write the text on the left into \
+                     crates/diagnose/tests/corpus/findings.txt";
+
+/// Findings as data, one in each line: role, kind, place, cost, confidence; effects below their causes.
+fn in_lines(findings: &[Finding], depth: usize) -> String {
+    let line = |finding: &Finding| {
+        let operation = finding.operation.as_deref().unwrap_or("-");
+        format!(
+            "{:indent$}{:?} {} at {} | {operation} | {:.2} | {}\n{}",
+            "",
+            finding.role,
+            finding.kind(),
+            finding.resource,
+            finding.cost_share,
+            finding.confidence.as_str(),
+            in_lines(&finding.effects, depth + 1),
+            indent = 2 * depth
+        )
+    };
+    findings.iter().map(line).collect()
 }
 
 #[test]
@@ -81,8 +108,8 @@ fn every_detector_has_cases_and_half_of_them_are_traps() {
     );
 }
 
-/// The verdict on a case, and the case in full.
-fn verdict_of(case: &Case) -> Result<(Verdict, String), String> {
+/// The verdict on a case, the case in full, and what was found in it.
+fn verdict_of(case: &Case) -> Result<(Verdict, String, Vec<Finding>), String> {
     let trial = evidence::evidence_of(case)?;
     let findings = match &case.first {
         Some(first) => beside(evidence::evidence_of(first)?, trial.clone())?,
@@ -98,7 +125,7 @@ fn verdict_of(case: &Case) -> Result<(Verdict, String), String> {
         let json = serde_json::to_string_pretty(&findings).map_err(|error| error.to_string())?;
         std::fs::write(Path::new(&folder).join(&case.case).with_extension("json"), json).map_err(|e| e.to_string())?;
     }
-    Ok((score::judge(case, &findings)?, text))
+    Ok((score::judge(case, &findings)?, text, findings))
 }
 
 /// What is found in a variant beside the first of its run.

@@ -20,10 +20,10 @@ use narrows_model::finding::{Caveat, Confidence, Finding, FindingKind};
 use narrows_model::trace::{Span, SpanId};
 
 use crate::Detector;
-use crate::calls::{Handled, median_of};
-use crate::reading::Reading;
+use crate::exemplars::{EXEMPLARS_MAX, TEXT_CHARS_MAX, clipped, exemplar};
+use crate::read::Reading;
+use crate::read::calls::{Handled, median_of};
 use crate::thresholds::Thresholds;
-use crate::words::{EXEMPLARS_MAX, TEXT_CHARS_MAX, clipped, exemplar};
 use sightings::{Sighting, host_of, sightings};
 
 mod sightings;

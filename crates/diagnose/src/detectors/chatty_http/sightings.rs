@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, HashSet};
 use narrows_model::finding::evidence::chatty_http::Items;
 use narrows_model::trace::{Span, SpanId};
 
-use crate::calls::{Call, Handled, Times, went_wrong};
 use crate::detectors::serial_fan_out::is_page;
+use crate::read::calls::{Call, Handled, Times, went_wrong};
 use crate::thresholds::Thresholds;
 
 /// What pages load beside themselves.

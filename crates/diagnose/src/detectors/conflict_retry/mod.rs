@@ -18,14 +18,15 @@ use narrows_model::series::{Point, Series};
 use narrows_model::trace::TraceId;
 
 use crate::Detector;
-use crate::calls::{Handled, median_of, went_wrong};
-use crate::conflicts::{Met, is_conflict, met};
-use crate::reading::Reading;
-use crate::requests::query_text;
+use crate::detectors::conflict_retry::conflicts::{Met, is_conflict, met};
+use crate::exemplars::{EXEMPLARS_MAX, TEXT_CHARS_MAX, clipped, exemplar};
+use crate::read::Reading;
+use crate::read::calls::{Handled, median_of, went_wrong};
+use crate::read::requests::query_text;
+use crate::read::stores::Store;
 use crate::stats::finite;
-use crate::stores::Store;
-use crate::words::{EXEMPLARS_MAX, TEXT_CHARS_MAX, clipped, exemplar};
 
+mod conflicts;
 mod words;
 
 /// See the module.

@@ -19,13 +19,13 @@ use narrows_model::finding::{Caveat, Confidence, Finding, FindingKind};
 use narrows_model::series::names;
 
 use crate::Detector;
-use crate::cpu::{Cpu, Saturation};
-use crate::intervals::Interval;
-use crate::periods::period_of;
-use crate::reading::Reading;
+use crate::read::Reading;
+use crate::read::cpu::{Cpu, Saturation};
+use crate::read::intervals::Interval;
+use crate::read::periods::period_of;
 use crate::stats::finite;
 
-pub(crate) use crate::cpu::HOST;
+pub(crate) use crate::read::cpu::HOST;
 
 mod words;
 

@@ -15,11 +15,11 @@ use narrows_model::finding::evidence::cross_partition_query as evidence;
 use narrows_model::finding::{Caveat, Confidence, Exemplar, Finding, FindingKind};
 
 use crate::Detector;
-use crate::calls::{Call, Handled, median_of};
-use crate::reading::Reading;
-use crate::stores::Store;
+use crate::exemplars::{EXEMPLARS_MAX, TEXT_CHARS_MAX, clipped, exemplar};
+use crate::read::Reading;
+use crate::read::calls::{Call, Handled, median_of};
+use crate::read::stores::Store;
 use crate::thresholds::Thresholds;
-use crate::words::{EXEMPLARS_MAX, TEXT_CHARS_MAX, clipped, exemplar};
 use sightings::{Sighting, sightings};
 
 mod sightings;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use narrows_model::trace::Span;
 
-use crate::calls::{Call, Handled};
+use crate::read::calls::{Call, Handled};
 
 /// One query of one request: what each partition came to that answered it.
 pub(super) struct Sighting<'a> {

@@ -14,15 +14,16 @@ use narrows_model::finding::evidence::database_saturation as evidence;
 use narrows_model::finding::{Caveat, Confidence, Finding, FindingKind};
 
 use crate::Detector;
-use crate::cpu::{Cpu, Saturation};
-use crate::databases::{Asked, Database, Taken, databases};
-use crate::inflation::{Grown, Inflation, inflation};
-use crate::intervals::Interval;
-use crate::periods::period_of;
-use crate::reading::Reading;
+use crate::detectors::database_saturation::inflation::{Grown, Inflation, inflation};
+use crate::exemplars::{EXEMPLARS_MAX, TEXT_CHARS_MAX, clipped, exemplar};
+use crate::read::Reading;
+use crate::read::cpu::{Cpu, Saturation};
+use crate::read::databases::{Asked, Database, Taken, databases};
+use crate::read::intervals::Interval;
+use crate::read::periods::period_of;
 use crate::stats::finite;
-use crate::words::{EXEMPLARS_MAX, TEXT_CHARS_MAX, clipped, exemplar};
 
+mod inflation;
 mod words;
 
 /// See the module.

@@ -8,7 +8,7 @@ use narrows_model::finding::{Figure, Finding};
 use narrows_model::units;
 
 use crate::detectors::words::{Words, level, proof};
-use crate::words::clipped;
+use crate::exemplars::clipped;
 
 impl Words for DatabaseSaturation {
     fn title(&self, finding: &Finding) -> String {

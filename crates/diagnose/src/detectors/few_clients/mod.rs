@@ -18,11 +18,11 @@ use narrows_model::finding::{Caveat, Confidence, Finding, FindingKind};
 use narrows_model::run::WindowKind;
 
 use crate::Detector;
-use crate::places::{Group, Visit, groups};
-use crate::reading::Reading;
-use crate::skew::{Skew, expected_ratio};
+use crate::exemplars::{EXEMPLARS_MAX, exemplar};
+use crate::read::Reading;
+use crate::read::places::{Group, Visit, groups};
 use crate::stats::finite;
-use crate::words::{EXEMPLARS_MAX, exemplar};
+use crate::stats::skew::{Skew, expected_ratio};
 
 mod words;
 

@@ -15,8 +15,8 @@ use narrows_model::run::Verdict;
 use narrows_model::series::names;
 
 use crate::Detector;
-use crate::intervals::{Interval, intervals};
-use crate::reading::Reading;
+use crate::read::Reading;
+use crate::read::intervals::{Interval, intervals};
 use crate::stats::finite;
 use crate::thresholds::Thresholds;
 

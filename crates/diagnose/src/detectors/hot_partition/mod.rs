@@ -14,12 +14,12 @@ use narrows_model::finding::evidence::hot_partition::{self as evidence, Counted,
 use narrows_model::finding::{Caveat, Confidence, Finding, FindingKind};
 
 use crate::Detector;
-use crate::places::{Group, Visit, groups, ratio_of};
-use crate::reading::Reading;
-use crate::skew::{Skew, chance, expected_ratio};
+use crate::exemplars::{EXEMPLARS_MAX, exemplar};
+use crate::read::Reading;
+use crate::read::places::{Group, Visit, groups, ratio_of};
 use crate::stats::finite;
+use crate::stats::skew::{Skew, chance, expected_ratio};
 use crate::thresholds::Thresholds;
-use crate::words::{EXEMPLARS_MAX, exemplar};
 use strain::{Strain, latency, used};
 
 mod strain;

@@ -4,8 +4,8 @@ use narrows_model::evidence::{PartitionThroughput, TrialEvidence};
 use narrows_model::finding::evidence::hot_partition::{PlaceKind, PlaceLatency, PlaceUse};
 use narrows_model::series::{SeriesKey, names};
 
-use crate::calls::median_of;
-use crate::places::Group;
+use crate::read::calls::median_of;
+use crate::read::places::Group;
 use crate::stats::finite;
 use crate::thresholds::Thresholds;
 

@@ -12,15 +12,15 @@ use narrows_model::finding::evidence::instrumentation_gap::{self as evidence, Ga
 use narrows_model::finding::{Confidence, Evidence, Finding, FindingKind};
 
 use crate::Detector;
-use crate::calls::{Handled, Times};
-use crate::dark::{Dark, cpu_ns_per_request};
-use crate::intervals::Interval;
-use crate::periods::period_of;
-use crate::reading::Reading;
-use crate::requests::Request;
-use crate::silence::{Callers, silent_services, unseen_databases};
+use crate::exemplars::{EXEMPLARS_MAX, exemplar};
+use crate::read::Reading;
+use crate::read::calls::{Handled, Times};
+use crate::read::dark::{Dark, cpu_ns_per_request};
+use crate::read::intervals::Interval;
+use crate::read::periods::period_of;
+use crate::read::requests::Request;
+use crate::read::silence::{Callers, silent_services, unseen_databases};
 use crate::stats::{finite, weighted_median};
-use crate::words::{EXEMPLARS_MAX, exemplar};
 
 mod words;
 

@@ -14,12 +14,12 @@ use narrows_model::finding::evidence::n_plus_one::{self as evidence, Access, Sta
 use narrows_model::finding::{Caveat, Confidence, Exemplar, Finding, FindingKind};
 
 use crate::Detector;
-use crate::reading::Reading;
-use crate::repetition::{Repetition, repetitions};
-use crate::requests::{Query, Request};
+use crate::exemplars::{EXEMPLARS_MAX, TEXT_CHARS_MAX, clipped, exemplar};
+use crate::read::Reading;
+use crate::read::repetition::{Repetition, repetitions};
+use crate::read::requests::{Query, Request};
 use crate::stats::weighted_median;
 use crate::thresholds::Thresholds;
-use crate::words::{EXEMPLARS_MAX, TEXT_CHARS_MAX, clipped, exemplar};
 use totals::{Requests, Totals};
 
 mod totals;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::requests::Request;
+use crate::read::requests::Request;
 
 /// What the trial's traces hold altogether, weighted.
 pub(super) struct Totals {

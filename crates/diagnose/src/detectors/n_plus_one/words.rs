@@ -5,7 +5,7 @@ use narrows_model::finding::{Figure, Finding};
 use narrows_model::units;
 
 use crate::detectors::words::{Words, operation};
-use crate::words::clipped;
+use crate::exemplars::clipped;
 
 /// Enough of a statement to know it by; more of it is in the source text.
 const STATEMENT_CHARS_MAX: usize = 60;

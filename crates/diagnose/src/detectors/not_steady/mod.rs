@@ -11,12 +11,13 @@ use narrows_model::finding::evidence::not_steady::{self as evidence, Change};
 use narrows_model::finding::{Confidence, Finding, FindingKind};
 
 use crate::Detector;
-use crate::intervals::Interval;
-use crate::periods::period_of;
-use crate::reading::Reading;
-use crate::seconds::Quantity;
-use crate::steadiness::{Unsteady, unsteady};
+use crate::detectors::not_steady::steadiness::{Unsteady, unsteady};
+use crate::read::Reading;
+use crate::read::intervals::Interval;
+use crate::read::periods::period_of;
+use crate::read::seconds::Quantity;
 
+mod steadiness;
 mod words;
 
 /// See the module.

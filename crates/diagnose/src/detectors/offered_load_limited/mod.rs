@@ -16,9 +16,9 @@ use narrows_model::finding::{Confidence, Finding, FindingKind};
 use narrows_model::run::TrialState;
 
 use crate::Detector;
-use crate::cpu::Cpu;
-use crate::intervals::Interval;
-use crate::reading::Reading;
+use crate::read::Reading;
+use crate::read::cpu::Cpu;
+use crate::read::intervals::Interval;
 use crate::stats::finite;
 use crate::thresholds::Thresholds;
 use room::{least, room_in};

@@ -3,7 +3,7 @@
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::finding::evidence::offered_load_limited::{Room, RoomOf};
 
-use crate::intervals::{Interval, intervals};
+use crate::read::intervals::{Interval, intervals};
 use crate::thresholds::Thresholds;
 
 /// None when some interval leaves no room, or when the kind of load is not known.

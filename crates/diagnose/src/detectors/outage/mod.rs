@@ -15,10 +15,10 @@ use narrows_model::series::{Series, names};
 use narrows_model::trace::{Span, SpanId, SpanKind, Trace};
 
 use crate::Detector;
-use crate::calls::went_wrong;
-use crate::periods::period_of;
-use crate::reading::Reading;
-use crate::words::{EXEMPLARS_MAX, exemplar};
+use crate::exemplars::{EXEMPLARS_MAX, exemplar};
+use crate::read::Reading;
+use crate::read::calls::went_wrong;
+use crate::read::periods::period_of;
 
 mod words;
 

@@ -16,12 +16,12 @@ use narrows_model::finding::{Caveat, Confidence, Finding, FindingKind};
 use narrows_model::trace::Span;
 
 use crate::Detector;
-use crate::calls::{Handled, Times, median_of};
-use crate::periods::period_of;
-use crate::pools::{PoolMetrics, Readings, Within, is_plain_connect, is_taking};
-use crate::reading::Reading;
+use crate::exemplars::{EXEMPLARS_MAX, exemplar};
+use crate::read::Reading;
+use crate::read::calls::{Handled, Times, median_of};
+use crate::read::periods::period_of;
+use crate::read::pools::{PoolMetrics, Readings, Within, is_plain_connect, is_taking};
 use crate::stats::finite;
-use crate::words::{EXEMPLARS_MAX, exemplar};
 use takings::Takings;
 
 mod takings;

@@ -4,9 +4,9 @@ use std::collections::{HashMap, HashSet};
 
 use narrows_model::trace::{Span, SpanId, SpanKind, Trace, TraceId};
 
-use crate::calls::Handled;
-use crate::pools::is_taking;
-use crate::reading::Reading;
+use crate::read::Reading;
+use crate::read::calls::Handled;
+use crate::read::pools::is_taking;
 
 /// How far up the parents of a pool's span are followed.
 const DEPTH_MAX: usize = 64;

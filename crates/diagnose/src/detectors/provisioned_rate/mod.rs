@@ -15,11 +15,11 @@ use narrows_model::finding::{Caveat, Confidence, Exemplar, Finding, FindingKind}
 
 use crate::Detector;
 use crate::detectors::throttling::Throttling;
-use crate::periods::period_of;
-use crate::reading::Reading;
-use crate::refusals::SECOND_NS;
+use crate::exemplars::{EXEMPLARS_MAX, exemplar};
+use crate::read::Reading;
+use crate::read::periods::period_of;
+use crate::read::refusals::SECOND_NS;
 use crate::stats::finite;
-use crate::words::{EXEMPLARS_MAX, exemplar};
 use partition::{NS, Part, Partition};
 
 mod partition;

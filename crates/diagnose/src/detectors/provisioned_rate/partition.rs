@@ -3,8 +3,8 @@
 use narrows_model::evidence::{PartitionThroughput, TrialEvidence};
 use narrows_model::series::{SeriesKey, names};
 
-use crate::reading::Reading;
-use crate::stores::readings;
+use crate::read::Reading;
+use crate::read::stores::readings;
 
 /// Readings are joined until they are this long, nanoseconds: a second, less what a timer is early.
 const JOINED_NS: i64 = 900_000_000;

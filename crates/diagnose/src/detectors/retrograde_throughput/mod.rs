@@ -14,14 +14,15 @@ use narrows_model::finding::{Caveat, Confidence, Finding, FindingKind};
 use narrows_model::scalability::Fit;
 
 use crate::Detector;
-use crate::cpu::Cpu;
-use crate::fall::Fall;
-use crate::intervals::Interval;
-use crate::levels::Level;
-use crate::periods::period_of;
-use crate::reading::Reading;
+use crate::detectors::retrograde_throughput::fall::Fall;
+use crate::read::Reading;
+use crate::read::cpu::Cpu;
+use crate::read::intervals::Interval;
+use crate::read::levels::Level;
+use crate::read::periods::period_of;
 use crate::stats::finite;
 
+mod fall;
 mod words;
 
 /// See the module.

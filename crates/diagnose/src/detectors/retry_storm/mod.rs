@@ -18,11 +18,11 @@ use narrows_model::operation::CallEvidence;
 use narrows_model::trace::{Span, TraceId};
 
 use crate::Detector;
-use crate::calls::{Call, Handled, median_of};
-use crate::periods::period_of;
-use crate::reading::Reading;
-use crate::stores::Store;
-use crate::words::{EXEMPLARS_MAX, TEXT_CHARS_MAX, clipped, exemplar};
+use crate::exemplars::{EXEMPLARS_MAX, TEXT_CHARS_MAX, clipped, exemplar};
+use crate::read::Reading;
+use crate::read::calls::{Call, Handled, median_of};
+use crate::read::periods::period_of;
+use crate::read::stores::Store;
 use parts::{Count, Parts, counts, storm_in};
 use retries::{is_conflict, is_retryable, retries};
 

@@ -1,7 +1,7 @@
 //! The parts of a trial, the attempts in each, and where among them a storm is.
 
 use super::Seen;
-use crate::reading::Reading;
+use crate::read::Reading;
 use crate::thresholds::Thresholds;
 
 /// The counted time is cut into so many parts.

@@ -2,9 +2,9 @@
 
 use narrows_model::trace::Span;
 
-use crate::calls::{Call, is_throttled, went_wrong};
-use crate::refusals::Gap;
-use crate::requests::is_database;
+use crate::read::calls::{Call, is_throttled, went_wrong};
+use crate::read::refusals::Gap;
+use crate::read::requests::is_database;
 use crate::thresholds::Thresholds;
 
 /// How databases say that two transactions met, of which one must begin again: SQL states of PostgreSQL, numbers of

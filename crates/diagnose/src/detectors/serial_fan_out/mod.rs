@@ -15,11 +15,11 @@ use narrows_model::finding::evidence::serial_fan_out::{self as evidence, Destina
 use narrows_model::finding::{Caveat, Confidence, Exemplar, Finding, FindingKind};
 
 use crate::Detector;
-use crate::calls::{Handled, median_of};
 use crate::detectors::chatty_http::calls_of_chat;
-use crate::reading::Reading;
+use crate::exemplars::{EXEMPLARS_MAX, TEXT_CHARS_MAX, clipped, exemplar};
+use crate::read::Reading;
+use crate::read::calls::{Handled, median_of};
 use crate::thresholds::Thresholds;
-use crate::words::{EXEMPLARS_MAX, TEXT_CHARS_MAX, clipped, exemplar};
 use sightings::{Sighting, routes, sightings};
 
 mod sightings;

@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use narrows_model::trace::{Span, SpanId, SpanKind, TraceId};
 
 use super::is_page;
-use crate::calls::{Call, Handled, Times};
-use crate::reading::Reading;
-use crate::requests::{is_database, query_text};
+use crate::read::Reading;
+use crate::read::calls::{Call, Handled, Times};
+use crate::read::requests::{is_database, query_text};
 use crate::thresholds::Thresholds;
 
 /// Kinds and parents of one request that are looked at: those with most calls.

@@ -12,8 +12,8 @@ use narrows_model::finding::{Caveat, Confidence, Finding, FindingKind};
 
 use crate::Detector;
 use crate::detectors::unequal_rates::apart;
-use crate::reading::Reading;
-use crate::sidecars::{counterpart, first_of_variants, hop_ns, of_trial, with_sidecars};
+use crate::read::Reading;
+use crate::read::sidecars::{counterpart, first_of_variants, hop_ns, of_trial, with_sidecars};
 use crate::thresholds::Thresholds;
 
 mod words;

@@ -11,14 +11,14 @@ use narrows_model::finding::{Caveat, Confidence, Finding, FindingKind};
 use narrows_model::trace::{Span, SpanStatus};
 
 use crate::Detector;
-use crate::calls::{Handled, Times, median_of};
-use crate::cpu::Cpu;
-use crate::databases::name_of;
-use crate::intervals::Interval;
-use crate::reading::Reading;
-use crate::requests::Query;
+use crate::exemplars::{EXEMPLARS_MAX, TEXT_CHARS_MAX, clipped, exemplar};
+use crate::read::Reading;
+use crate::read::calls::{Handled, Times, median_of};
+use crate::read::cpu::Cpu;
+use crate::read::databases::name_of;
+use crate::read::intervals::Interval;
+use crate::read::requests::Query;
 use crate::stats::finite;
-use crate::words::{EXEMPLARS_MAX, TEXT_CHARS_MAX, clipped, exemplar};
 
 mod words;
 

@@ -5,7 +5,7 @@ use narrows_model::finding::{Figure, Finding};
 use narrows_model::units;
 
 use crate::detectors::words::{Words, level, operation};
-use crate::words::clipped;
+use crate::exemplars::clipped;
 
 /// Characters of the query in a title.
 const TITLE_CHARS_MAX: usize = 60;

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use narrows_model::finding::evidence::straggler_branch as evidence;
 use narrows_model::trace::{Span, SpanId};
 
-use crate::calls::{Call, Handled, endpoint};
 use crate::critical_path::Tree;
 use crate::critical_path::category::{Names, is_work};
-use crate::words::{TEXT_CHARS_MAX, clipped};
+use crate::exemplars::{TEXT_CHARS_MAX, clipped};
+use crate::read::calls::{Call, Handled, endpoint};
 
 /// A branch: what tells it from others, and what it does.
 pub(super) struct Branch {

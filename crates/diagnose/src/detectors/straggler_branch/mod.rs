@@ -14,12 +14,12 @@ use narrows_model::finding::{Caveat, Confidence, Exemplar, Finding, FindingKind}
 use narrows_model::trace::{Span, Trace};
 
 use crate::Detector;
-use crate::calls::{Handled, median_of};
 use crate::critical_path::category::{Names, is_work};
 use crate::critical_path::{CriticalPath, Place, Tree, by_trace};
-use crate::reading::Reading;
+use crate::exemplars::{EXEMPLARS_MAX, TEXT_CHARS_MAX, clipped, exemplar};
+use crate::read::Reading;
+use crate::read::calls::{Handled, median_of};
 use crate::thresholds::Thresholds;
-use crate::words::{EXEMPLARS_MAX, TEXT_CHARS_MAX, clipped, exemplar};
 use branch::{Branch, key, kinds};
 
 mod branch;

@@ -5,7 +5,7 @@ use narrows_model::finding::{Figure, Finding};
 use narrows_model::units;
 
 use crate::detectors::words::{Words, operation};
-use crate::words::clipped;
+use crate::exemplars::clipped;
 
 /// Characters of a branch's name in a title.
 const NAME_CHARS_MAX: usize = 80;

@@ -16,13 +16,13 @@ use narrows_model::operation::OperationEvidence;
 use narrows_model::trace::Span;
 
 use crate::Detector;
-use crate::calls::{Call, Handled, Times, is_throttled, is_told_to_wait, median_of, went_wrong};
-use crate::periods::period_of;
-use crate::reading::{Operations, Reading};
-use crate::refusals::{Gap, Refused, SECOND_NS, target_of};
-use crate::stores::Store;
+use crate::exemplars::{EXEMPLARS_MAX, exemplar};
+use crate::read::calls::{Call, Handled, Times, is_throttled, is_told_to_wait, median_of, went_wrong};
+use crate::read::periods::period_of;
+use crate::read::refusals::{Gap, Refused, SECOND_NS, target_of};
+use crate::read::stores::Store;
+use crate::read::{Operations, Reading};
 use crate::thresholds::Thresholds;
-use crate::words::{EXEMPLARS_MAX, exemplar};
 
 mod words;
 

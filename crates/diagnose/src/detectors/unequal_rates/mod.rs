@@ -13,8 +13,8 @@ use narrows_model::finding::evidence::unequal_rates as evidence;
 use narrows_model::finding::{Confidence, Finding, FindingKind};
 
 use crate::Detector;
-use crate::reading::Reading;
-use crate::sidecars::{counterpart, first_of_variants, is_open, with_sidecars, without_sidecars};
+use crate::read::Reading;
+use crate::read::sidecars::{counterpart, first_of_variants, is_open, with_sidecars, without_sidecars};
 use crate::thresholds::Thresholds;
 
 mod words;

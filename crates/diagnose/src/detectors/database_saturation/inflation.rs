@@ -3,9 +3,9 @@
 
 use narrows_model::series::names;
 
-use crate::cpu::Cpu;
-use crate::databases::{Database, Taken};
-use crate::intervals::Interval;
+use crate::read::cpu::Cpu;
+use crate::read::databases::{Database, Taken};
+use crate::read::intervals::Interval;
 
 /// A shape of query in both loads.
 #[derive(Debug, Clone, Copy)]

@@ -7,8 +7,8 @@
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::finding::evidence::not_steady::Unrest;
 
-use crate::intervals::Interval;
-use crate::seconds::{Change, Estimate, Quantity, Second, blocks, has_slope, seconds_of, total};
+use crate::read::intervals::Interval;
+use crate::read::seconds::{Change, Estimate, Quantity, Second, blocks, has_slope, seconds_of, total};
 use crate::stats::mean_and_variance;
 use crate::thresholds::Thresholds;
 

@@ -8,7 +8,7 @@ use narrows_model::evidence::TrialEvidence;
 use narrows_model::series::{Point, Series};
 use narrows_model::trace::Span;
 
-use crate::requests::is_database;
+use crate::read::requests::is_database;
 
 /// How the names of spans end that stand for taking a connection from a pool.
 const ENDINGS: [&str; 8] = [

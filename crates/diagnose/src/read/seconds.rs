@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use narrows_model::evidence::TrialEvidence;
 
-use crate::blocks::{CORRELATION_MAX, correlation};
+use crate::stats::blocks::{CORRELATION_MAX, correlation};
 use crate::stats::{mean_and_variance, student_t_975};
 
 /// Blocks of an estimate.

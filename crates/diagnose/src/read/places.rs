@@ -11,9 +11,9 @@ use narrows_model::finding::evidence::hot_partition::PlaceKind;
 use narrows_model::run::ServiceInstance;
 use narrows_model::trace::{Span, SpanKind, Trace};
 
-use crate::calls::{Call, Handled};
-use crate::reading::Reading;
-use crate::stores::Store;
+use crate::read::Reading;
+use crate::read::calls::{Call, Handled};
+use crate::read::stores::Store;
 
 /// The attribute by which a request's span says which replica answered, as the resource of its process has it.
 pub(crate) const REPLICA: &str = "narrows.replica";

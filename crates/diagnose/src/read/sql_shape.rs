@@ -12,7 +12,7 @@ use std::collections::HashSet;
 
 /// A query without its values.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SqlShape {
+pub(crate) struct SqlShape {
     /// The statement with `?` for every value.
     pub text: String,
     /// How many literal values were in it.
@@ -26,7 +26,7 @@ pub struct SqlShape {
 
 impl SqlShape {
     /// The shape of a statement. Never fails; what cannot be read stays as it is.
-    pub fn of(statement: &str) -> Self {
+    pub(crate) fn of(statement: &str) -> Self {
         let mut scanner = Scanner::new(statement);
         scanner.scan();
         let (literals, placeholders) = (scanner.literals, scanner.placeholders);
@@ -36,17 +36,17 @@ impl SqlShape {
     }
 
     /// Whether the statement has any value in it, written out or bound.
-    pub fn has_values(&self) -> bool {
+    pub(crate) fn has_values(&self) -> bool {
         self.literals + self.placeholders > 0
     }
 
     /// Whether it asks for several rows by a list of their keys, or writes several rows: a batch.
-    pub fn is_batch(&self) -> bool {
+    pub(crate) fn is_batch(&self) -> bool {
         self.values_max > 1 || self.words.contains("ANY") || self.words.contains("UNNEST")
     }
 
     /// Whether it reads on where an earlier statement stopped: by offset, by cursor, or past the last key seen.
-    pub fn is_page(&self) -> bool {
+    pub(crate) fn is_page(&self) -> bool {
         let has = |word: &str| self.words.contains(word);
         let is_bounded = has("LIMIT") || has("FETCH") || has("TOP");
         let is_past_a_key = ["> ?", "< ?", ">?", "<?"].iter().any(|sign| self.text.contains(sign));
@@ -54,12 +54,12 @@ impl SqlShape {
     }
 
     /// Whether it changes rows.
-    pub fn is_write(&self) -> bool {
+    pub(crate) fn is_write(&self) -> bool {
         matches!(self.first_word().as_str(), "INSERT" | "UPDATE" | "DELETE" | "MERGE" | "REPLACE" | "UPSERT")
     }
 
     /// Whether it only steers the connection or the transaction, or asks whether the database is there.
-    pub fn is_housekeeping(&self) -> bool {
+    pub(crate) fn is_housekeeping(&self) -> bool {
         const WORDS: [&str; 16] = [
             "BEGIN",
             "START",

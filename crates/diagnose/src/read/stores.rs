@@ -7,7 +7,7 @@
 use narrows_model::evidence::{PartitionThroughput, TrialEvidence};
 use narrows_model::trace::Span;
 
-use crate::requests::is_database;
+use crate::read::requests::is_database;
 
 /// The time that the only reading of a series stands for, nanoseconds.
 const FIRST_READING_NS: i64 = 1_000_000_000;

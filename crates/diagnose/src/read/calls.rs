@@ -11,8 +11,8 @@ use std::rc::Rc;
 
 use narrows_model::trace::{Span, SpanId, SpanKind, SpanStatus, Trace};
 
-use crate::repetition::values_of;
-use crate::requests::{Query, Request};
+use crate::read::repetition::values_of;
+use crate::read::requests::{Query, Request};
 use crate::stats::weighted_median;
 
 /// How much earlier than the end of a failed attempt its repetition may seem to start, nanoseconds: clocks of two
@@ -372,7 +372,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::requests::requests;
+    use crate::read::requests::requests;
     use crate::thresholds::Thresholds;
 
     const TEXT: &str = "SELECT VALUE SUM(c.hours) FROM c WHERE c.owner = @owner";

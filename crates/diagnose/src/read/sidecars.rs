@@ -13,8 +13,8 @@ use narrows_model::run::{TrialState, sidecar_of};
 use narrows_model::series::names;
 use narrows_model::trace::{Span, SpanId, SpanKind, Trace};
 
-use crate::programs::is_database_program;
-use crate::requests::is_database;
+use crate::read::programs::is_database_program;
+use crate::read::requests::is_database;
 use crate::stats::{median, weighted_median};
 
 /// How far up the parents are followed.

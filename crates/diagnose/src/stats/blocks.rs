@@ -13,7 +13,7 @@ use narrows_model::comparison::{Change, Meaning};
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::operation::{OperationEvidence, OperationSecond};
 
-use crate::intervals::bounds_of;
+use crate::read::intervals::bounds_of;
 use crate::stats::{autocorrelation, mean_and_variance, student_t_975};
 
 const HALF_SECOND_NS: i64 = 500_000_000;

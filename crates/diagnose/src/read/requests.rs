@@ -22,8 +22,8 @@ use std::rc::Rc;
 
 use narrows_model::trace::{Span, SpanId, SpanKind, Trace};
 
-use crate::doubles::{Limits, is_same_remote_call};
-use crate::sql_shape::SqlShape;
+use crate::read::doubles::{Limits, is_same_remote_call};
+use crate::read::sql_shape::SqlShape;
 use crate::thresholds::Thresholds;
 
 /// How far up the parents are followed; deeper nesting is cut off.

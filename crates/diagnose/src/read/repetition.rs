@@ -14,8 +14,8 @@ use std::collections::{BTreeMap, HashSet};
 
 use narrows_model::trace::{Span, SpanId};
 
-use crate::calls::went_wrong;
-use crate::requests::{Query, Request};
+use crate::read::calls::went_wrong;
+use crate::read::requests::{Query, Request};
 
 /// One statement, repeated within one request.
 #[derive(Debug)]
@@ -136,7 +136,7 @@ mod tests {
     use narrows_testkit::spans::{Beat, SpanBuilder, client, query, run_of, server};
 
     use super::*;
-    use crate::requests::requests;
+    use crate::read::requests::requests;
     use crate::thresholds::Thresholds;
 
     const ROW: &str = "SELECT name FROM customer WHERE id = ?";

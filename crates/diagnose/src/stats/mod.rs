@@ -2,6 +2,9 @@
 //!
 //! Written here because they are twenty lines each and the crates that offer them bring hundreds of functions along.
 
+pub(crate) mod blocks;
+pub(crate) mod skew;
+
 /// The middle of these values, the mean of the two middle ones when their number is even; none without values.
 pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
     if values.is_empty() {

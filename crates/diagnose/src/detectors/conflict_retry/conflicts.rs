@@ -11,8 +11,8 @@ use std::collections::HashMap;
 
 use narrows_model::trace::{Span, SpanId, SpanKind};
 
-use crate::calls::{Handled, went_wrong};
-use crate::requests::{is_database, query_text};
+use crate::read::calls::{Handled, went_wrong};
+use crate::read::requests::{is_database, query_text};
 
 /// SQL states of PostgreSQL (and of all that follow the standard), numbers of MySQL, MariaDB and SQL Server, statuses of
 /// Cosmos DB.
@@ -171,8 +171,8 @@ mod tests {
     use narrows_testkit::spans::{SpanBuilder, query, server};
 
     use super::*;
-    use crate::calls::by_operation;
-    use crate::requests::requests;
+    use crate::read::calls::by_operation;
+    use crate::read::requests::requests;
     use crate::thresholds::Thresholds;
 
     fn lost(text: &str) -> SpanBuilder {

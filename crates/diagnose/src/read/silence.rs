@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use narrows_model::run::sidecar_of;
 use narrows_model::trace::{Span, SpanId, SpanKind, TraceId};
 
-use crate::programs::{is_database_program, is_proxy_program};
-use crate::reading::Reading;
-use crate::requests::is_database;
+use crate::read::Reading;
+use crate::read::programs::{is_database_program, is_proxy_program};
+use crate::read::requests::is_database;
 
 /// Traces below which the absence of a service from them means nothing.
 const TRACES_MIN: usize = 20;

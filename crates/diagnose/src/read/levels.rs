@@ -2,9 +2,9 @@
 
 use narrows_model::evidence::TrialEvidence;
 
-use crate::intervals::Interval;
-use crate::reading::Reading;
-use crate::seconds::{Estimate, Quantity, Second, seconds_of, total};
+use crate::read::Reading;
+use crate::read::intervals::Interval;
+use crate::read::seconds::{Estimate, Quantity, Second, seconds_of, total};
 
 /// One steady interval with what it carried.
 #[derive(Debug, Clone)]

@@ -8,8 +8,8 @@ use narrows_model::finding::evidence::cpu::{CpuConsumer, CpuConsumers, CpuLimit,
 use narrows_model::run::ServiceInstance;
 use narrows_model::series::{Series, names};
 
-use crate::intervals::{HostUse, Interval};
-use crate::reading::Reading;
+use crate::read::Reading;
+use crate::read::intervals::{HostUse, Interval};
 use crate::stats::finite;
 use crate::thresholds::Thresholds;
 

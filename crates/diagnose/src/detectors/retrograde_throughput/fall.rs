@@ -10,10 +10,10 @@ use narrows_model::run::Verdict;
 use narrows_model::scalability::{self, Fit};
 use narrows_model::series::names;
 
-use crate::intervals::Interval;
-use crate::levels::{Level, levels};
-use crate::reading::Reading;
-use crate::seconds::Change;
+use crate::read::Reading;
+use crate::read::intervals::Interval;
+use crate::read::levels::{Level, levels};
+use crate::read::seconds::Change;
 
 /// The load must grow by this factor from the peak to the fall.
 const DEMAND_GROWTH_MIN: f64 = 1.25;

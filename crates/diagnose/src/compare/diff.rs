@@ -13,9 +13,9 @@ use narrows_model::operation::{CallSummary, OperationEvidence, OperationSummary}
 use narrows_model::run::TrialState;
 use narrows_model::units;
 
-use crate::blocks::{Quantity, Stratum, change, half_width, operation_blocks, strata};
 use crate::compare::between_starts;
-use crate::summaries::operations;
+use crate::compare::summaries::operations;
+use crate::stats::blocks::{Quantity, Stratum, change, half_width, operation_blocks, strata};
 use crate::thresholds::Thresholds;
 
 /// How many standard errors two counts must lie apart.

@@ -16,10 +16,10 @@ use narrows_model::run::ServiceInstance;
 use narrows_model::series::names;
 use narrows_model::units;
 
-use crate::cpu::Cpu;
-use crate::intervals::Interval;
-use crate::levels::{Level, levels};
-use crate::reading::Reading;
+use crate::read::Reading;
+use crate::read::cpu::Cpu;
+use crate::read::intervals::Interval;
+use crate::read::levels::{Level, levels};
 
 /// From this share of the users under way nobody thinks.
 const NOBODY_THINKS: f64 = 0.95;

@@ -10,10 +10,10 @@ use std::collections::BTreeMap;
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::trace::{Span, SpanStatus, Trace};
 
-use crate::intervals::Interval;
-use crate::programs::is_database_program;
-use crate::reading::Reading;
-use crate::requests::Query;
+use crate::read::Reading;
+use crate::read::intervals::Interval;
+use crate::read::programs::is_database_program;
+use crate::read::requests::Query;
 use crate::stats::weighted_median;
 
 /// One query that was answered.
@@ -107,7 +107,7 @@ pub(crate) fn databases<'a>(reading: &Reading<'a>) -> Vec<Database<'a>> {
                 (Database { name, is_service, system, asked: Vec::new(), refused_share: 0.0 }, 0.0, 0.0)
             });
             entry.2 += request.trace.weight;
-            if crate::calls::is_throttled(span) {
+            if crate::read::calls::is_throttled(span) {
                 entry.1 += request.trace.weight;
             } else if span.status != SpanStatus::Error {
                 entry.0.asked.push(Asked { trace: request.trace, query, client: &request.entry.service });

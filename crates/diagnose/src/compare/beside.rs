@@ -9,7 +9,7 @@ use narrows_model::evidence::RunEvidence;
 use narrows_model::operation::{CallSummary, OperationSummary};
 use narrows_model::published::{Beside, BesideCell, Measure, Notes, Published, PublishedFigure};
 
-use crate::metric;
+use crate::compare::metric;
 
 /// One row per published figure, in its order; empty when the experiment names none.
 pub(crate) fn beside(notes: &Notes, run: &RunEvidence, comparison: &Comparison) -> Vec<Beside> {

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use narrows_model::trace::{Span, SpanId};
 
-use crate::requests::{is_database, query_text};
+use crate::read::requests::{is_database, query_text};
 
 /// How long two spans were under way together, as a share of the shorter one, 0 to 1; 0 when that has no length.
 pub(crate) fn overlap_share(a: &Span, b: &Span) -> f64 {

@@ -4,15 +4,20 @@
 //! some, the interval is at least Welch's over the repetitions, and at least as wide as their spread. A change is called one when its interval leaves out zero
 //! and it is larger than both 5 % and that spread.
 
+pub(crate) mod beside;
+pub mod diff;
+mod metric;
+mod summaries;
+
 use narrows_model::comparison::{Comparison, Difference, NoiseFloor, VariantSummary};
 use narrows_model::evidence::{RunEvidence, TrialEvidence};
 use narrows_model::load::ErrorCounts;
 use narrows_model::run::TrialState;
 use narrows_model::series::names;
 
-use crate::blocks::{Quantity, change, half_width, load_blocks, strata};
+use crate::compare::summaries::{operations, services};
+use crate::stats::blocks::{Quantity, change, half_width, load_blocks, strata};
 use crate::stats::{mean_and_variance, median, student_t_975};
-use crate::summaries::{operations, services};
 use crate::thresholds::Thresholds;
 
 /// The variants of a run in order of their first trial, each over its finished repetitions. A variant without one has
@@ -69,7 +74,7 @@ fn summary(variant: &str, trials: &[&TrialEvidence]) -> VariantSummary {
         error_rate: if ended > 0 { errors.total() as f64 / ended as f64 } else { 0.0 },
         cpu_seconds_per_request: median(cpu.collect()),
         services: services(trials),
-        sidecars: crate::sidecars::summary(trials),
+        sidecars: crate::read::sidecars::summary(trials),
         operations: operations(trials),
         against_first: None,
     }

@@ -1,12 +1,32 @@
 //! What detectors read of one trial, prepared once for all of them.
 
+pub(crate) mod calls;
+pub(crate) mod cpu;
+pub(crate) mod dark;
+pub(crate) mod databases;
+pub(crate) mod doubles;
+pub(crate) mod intervals;
+pub(crate) mod levels;
+pub(crate) mod periods;
+pub(crate) mod places;
+pub(crate) mod pools;
+pub(crate) mod programs;
+pub(crate) mod refusals;
+pub(crate) mod repetition;
+pub(crate) mod requests;
+pub(crate) mod seconds;
+pub(crate) mod sidecars;
+pub(crate) mod silence;
+pub(crate) mod sql_shape;
+pub(crate) mod stores;
+
 use std::collections::BTreeMap;
 
 use narrows_model::evidence::TrialEvidence;
 
-use crate::calls::{Handled, by_operation};
-use crate::intervals::{Interval, intervals};
-use crate::requests::{Request, requests};
+use crate::read::calls::{Handled, by_operation};
+use crate::read::intervals::{Interval, intervals};
+use crate::read::requests::{Request, requests};
 use crate::thresholds::Thresholds;
 
 /// The requests of each operation, by service and operation.

@@ -10,9 +10,9 @@ use std::collections::HashMap;
 use narrows_model::series::names;
 use narrows_model::trace::{Span, SpanId, SpanKind, TraceId};
 
-use crate::calls::{Handled, Times};
-use crate::reading::Reading;
-use crate::requests::Request;
+use crate::read::Reading;
+use crate::read::calls::{Handled, Times};
+use crate::read::requests::Request;
 
 /// How deep below a request spans for the whole of it may be nested.
 const WHOLE_DEPTH_MAX: usize = 8;
