@@ -61,7 +61,9 @@ impl Detector for SerialFanOut {
                 }
             }
             let cases = kinds.into_values().map(|seen| Case::new(service, operation, seen, all));
-            findings.extend(cases.filter(|case| case.is_worth_saying(thresholds)).map(|case| case.finding(self)));
+            findings.extend(
+                cases.filter(|case| case.is_worth_saying(thresholds)).map(|case| case.finding(self, thresholds)),
+            );
         }
         findings
     }
@@ -124,8 +126,8 @@ impl<'a> Case<'a> {
         is_regular && is_planned && is_dear
     }
 
-    fn finding(&self, detector: &SerialFanOut) -> Finding {
-        let is_spread = self.is_spread(&Thresholds::default());
+    fn finding(&self, detector: &SerialFanOut, thresholds: &Thresholds) -> Finding {
+        let is_spread = self.is_spread(thresholds);
         Finding {
             resource: self.service.into(),
             operation: Some(self.operation.into()),
@@ -133,18 +135,18 @@ impl<'a> Case<'a> {
             confidence: if is_spread { Confidence::High } else { Confidence::Medium },
             exemplars: self.seen.iter().take(EXEMPLARS_MAX).map(shown).collect(),
             caveats: vec![Caveat::ParallelCallsNeedCapacity, Caveat::ParallelCallsSaveLess],
-            ..Finding::new(self.evidence(is_spread), detector.version())
+            ..Finding::new(self.evidence(is_spread, thresholds), detector.version())
         }
     }
 
-    fn evidence(&self, is_spread: bool) -> evidence::SerialFanOut {
+    fn evidence(&self, is_spread: bool, thresholds: &Thresholds) -> evidence::SerialFanOut {
         let query = self.seen[0].calls[0].query;
         evidence::SerialFanOut {
             traces: self.seen.len(),
             trace_share: self.trace_share,
             calls: self.count(),
             same_count_share: self.same_count_share(),
-            same_count_share_min: Thresholds::default().same_count_share,
+            same_count_share_min: thresholds.same_count_share,
             latency_ns: self.latency_ns,
             calls_ns: self.median(|sighting| sighting.sum_ns),
             longest_ns: self.median(|sighting| sighting.longest_ns),

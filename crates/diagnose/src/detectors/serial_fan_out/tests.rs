@@ -23,8 +23,12 @@ fn unnamed() -> SpanBuilder {
 }
 
 fn detect(roots: impl IntoIterator<Item = SpanBuilder>) -> Vec<Finding> {
+    detect_with(roots, &Thresholds::default())
+}
+
+fn detect_with(roots: impl IntoIterator<Item = SpanBuilder>, thresholds: &Thresholds) -> Vec<Finding> {
     let traces = roots.into_iter().zip(0..).map(|(root, number)| root.trace(number));
-    crate::detect(&SerialFanOut, &TrialBuilder::new("a").traces(traces).build(), &Thresholds::default())
+    crate::detect(&SerialFanOut, &TrialBuilder::new("a").traces(traces).build(), thresholds)
 }
 
 fn request(children: Vec<SpanBuilder>) -> SpanBuilder {
@@ -96,6 +100,13 @@ fn destinations_that_are_not_recorded_make_it_less_sure() {
     assert_eq!(detect(varying), [], "as many as there are rows");
     let spread = (0..10).map(|n| request(run_of(if n < 5 { 8 } else { 9 }, BEAT, partition)));
     assert_eq!(detect(spread).len(), 1, "another partition came along");
+}
+
+#[test]
+fn the_share_that_an_experiment_sets_is_the_one_that_is_told() {
+    let varying = (0..10).map(|n| request(run_of(4 + n, BEAT, |_| unnamed())));
+    let findings = detect_with(varying, &Thresholds { same_count_share: 0.05, ..Thresholds::default() });
+    assert_eq!(evidence_of(&findings[0]).same_count_share_min, 0.05);
 }
 
 #[test]
