@@ -133,7 +133,7 @@ proptest! {
 }
 
 #[test]
-fn every_beginning_of_every_query_is_answered() {
+fn every_beginning_of_every_query_is_handled() {
     for text in CORPUS.iter() {
         for (at, _) in text.char_indices() {
             check(&text[..at]);

@@ -119,9 +119,9 @@ type Seen<'a> = (&'a TrialEvidence, &'a OperationEvidence);
 
 fn operation_summary(service: &str, name: &str, seen: &[Seen<'_>]) -> OperationSummary {
     let durations = seen.iter().map(|(_, operation)| &operation.duration);
-    let answered: Vec<_> = durations.filter(|d| d.count() > 0).map(|d| d.quantiles()).collect();
+    let quantiles: Vec<_> = durations.filter(|d| d.count() > 0).map(|d| d.quantiles()).collect();
     let of_duration = |value: fn(&narrows_model::histogram::Quantiles) -> f64| {
-        median(answered.iter().map(value).collect()).unwrap_or(0.0)
+        median(quantiles.iter().map(value).collect()).unwrap_or(0.0)
     };
     OperationSummary {
         service: service.to_owned(),

@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_on_after_the_answer_costs_nothing() {
+    fn what_goes_on_after_the_response_costs_nothing() {
         let background = client("POST").url("http://audit/").at(90.0, 400.0);
         assert_eq!(parts(request().children([background])), [(TimeCategory::Own, 100.0)]);
     }

@@ -19,7 +19,7 @@ const PAIRS_MAX: usize = 10_000;
 #[derive(Debug, Default)]
 pub(super) struct Paths<'a> {
     /// Whom each service asks.
-    asked: BTreeMap<&'a str, BTreeSet<&'a str>>,
+    called: BTreeMap<&'a str, BTreeSet<&'a str>>,
     /// The services that requests reach first.
     entrances: BTreeSet<&'a str>,
 }
@@ -35,30 +35,30 @@ impl<'a> Paths<'a> {
             }
             let queries = request.queries.iter().map(|query| query.span);
             for call in queries.chain(request.other_calls.iter().copied()) {
-                pairs.extend(names_by_call(reading.trial, call).map(|asked| (service, asked)));
+                pairs.extend(names_by_call(reading.trial, call).map(|called| (service, called)));
             }
             if pairs.len() > PAIRS_MAX {
                 break;
             }
         }
         for trace in &reading.trial.traces {
-            pairs.extend(answered(trace).into_iter().take(PAIRS_MAX.saturating_sub(pairs.len())));
+            pairs.extend(service_pairs(trace).into_iter().take(PAIRS_MAX.saturating_sub(pairs.len())));
         }
-        for (service, asked) in pairs.into_iter().filter(|(service, asked)| service != asked) {
-            paths.asked.entry(service).or_default().insert(asked);
+        for (service, called) in pairs.into_iter().filter(|(service, called)| service != called) {
+            paths.called.entry(service).or_default().insert(called);
         }
         paths
     }
 
     /// Whether any trace says who asks whom or where requests arrive.
     pub(super) fn are_known(&self) -> bool {
-        !self.entrances.is_empty() || !self.asked.is_empty()
+        !self.entrances.is_empty() || !self.called.is_empty()
     }
 
     /// Whether requests pass by this one on their way: whether one that arrives there, or anywhere when `from` is no
     /// service that asks, is answered with its help.
     pub(super) fn lead_by(&self, from: &str, to: &str) -> bool {
-        if self.asked.contains_key(from) || self.entrances.contains(from) {
+        if self.called.contains_key(from) || self.entrances.contains(from) {
             return self.reaches(from, to);
         }
         self.entrances.iter().any(|entrance| self.reaches(entrance, to))
@@ -72,10 +72,10 @@ impl<'a> Paths<'a> {
             if service == to {
                 return true;
             }
-            if let Some((known, asked)) = self.asked.get_key_value(service)
+            if let Some((known, called)) = self.called.get_key_value(service)
                 && seen.insert(known)
             {
-                open.extend(asked.iter().copied());
+                open.extend(called.iter().copied());
             }
         }
         false
@@ -83,10 +83,10 @@ impl<'a> Paths<'a> {
 }
 
 /// Services whose spans answer a span of another service.
-fn answered(trace: &Trace) -> BTreeSet<(&str, &str)> {
+fn service_pairs(trace: &Trace) -> BTreeSet<(&str, &str)> {
     let service_of: BTreeMap<_, _> = trace.spans.iter().map(|span| (span.span_id, span.service.as_str())).collect();
-    let asker = |span: &Span| span.parent_id.and_then(|parent| service_of.get(&parent).copied());
-    trace.spans.iter().filter_map(|span| Some((asker(span)?, span.service.as_str()))).collect()
+    let caller = |span: &Span| span.parent_id.and_then(|parent| service_of.get(&parent).copied());
+    trace.spans.iter().filter_map(|span| Some((caller(span)?, span.service.as_str()))).collect()
 }
 
 /// The names that a call itself gives to what it calls.
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_pass_by_what_answers_them() {
+    fn requests_pass_by_what_serves_them() {
         with_paths(|paths| {
             assert!(paths.lead_by("", "store") && paths.lead_by("", "mail"));
             assert!(paths.lead_by("stock", "store") && !paths.lead_by("mail", "store"));

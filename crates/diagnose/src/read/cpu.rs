@@ -244,9 +244,9 @@ impl Cpu<'_> {
 
     /// What the generator held back proves nothing, so the requests sent must have grown too.
     fn flat_against_offered(&self, here: &Interval, below: &Interval) -> Option<Proof> {
-        let asked = here.demand_over(below)?.min(here.sent / below.sent) - 1.0;
-        let answered = here.rate / below.rate - 1.0;
-        let is_flat = asked >= DEMAND_GROWTH_MIN - 1.0 && answered < self.thresholds.flat_growth_share * asked;
+        let demanded = here.demand_over(below)?.min(here.sent / below.sent) - 1.0;
+        let completed = here.rate / below.rate - 1.0;
+        let is_flat = demanded >= DEMAND_GROWTH_MIN - 1.0 && completed < self.thresholds.flat_growth_share * demanded;
         is_flat.then(|| proof(ProofSign::FlatThroughput, below, here))
     }
 

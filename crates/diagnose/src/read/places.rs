@@ -69,7 +69,7 @@ pub(crate) type Groups<'a> = BTreeMap<(PlaceKind, String), Group<'a>>;
 /// All groups of two places or more.
 pub(crate) fn groups<'a>(reading: &Reading<'a>) -> Groups<'a> {
     let mut gather =
-        Gather { trial: reading.trial, stores: HashMap::new(), answering: BTreeSet::new(), groups: BTreeMap::new() };
+        Gather { trial: reading.trial, stores: HashMap::new(), reporting: BTreeSet::new(), groups: BTreeMap::new() };
     let all = || reading.operations.iter().flat_map(|((_, name), all)| all.iter().map(move |handled| (name, handled)));
     // All that replicas say before what their callers say.
     all().for_each(|(operation, handled)| gather.add_entry(operation, handled));
@@ -88,7 +88,7 @@ struct Gather<'a> {
     /// Names of stores, by how spans call them.
     stores: HashMap<Called<'a>, String>,
     /// Services whose own spans say which replica answered.
-    answering: BTreeSet<&'a str>,
+    reporting: BTreeSet<&'a str>,
     groups: Groups<'a>,
 }
 
@@ -100,7 +100,7 @@ impl<'a> Gather<'a> {
         let client = entry.attributes.get("client.address").and_then(|address| address.as_str());
         let visit = Visit { trace, span: entry, weight: trace.weight, key: client };
         if entry.kind == SpanKind::Server {
-            self.answering.insert(service);
+            self.reporting.insert(service);
         }
         self.add((PlaceKind::Replica, service.to_owned()), replica.to_string(), visit, operation);
     }
@@ -127,7 +127,7 @@ impl<'a> Gather<'a> {
         }
         if let Some((service, replica)) = replica_at(self.trial, facts.server_port) {
             // Where the replicas' own spans say who answered, those count.
-            return (!self.answering.contains(service))
+            return (!self.reporting.contains(service))
                 .then(|| ((PlaceKind::Replica, service.to_owned()), replica.to_string()));
         }
         let name = match call.query {

@@ -54,11 +54,11 @@ fn in_json(signal: Signal, verdict: &Verdict) -> Vec<u8> {
         Signal::Metrics => "rejectedDataPoints",
         Signal::Logs => "rejectedLogRecords",
     };
-    let answer = match message.is_empty() {
+    let response = match message.is_empty() {
         true => json!({}),
         false => json!({ "partialSuccess": { rejected_what: rejected.to_string(), "errorMessage": message } }),
     };
-    answer.to_string().into_bytes()
+    response.to_string().into_bytes()
 }
 
 /// Nothing was kept.

@@ -247,7 +247,7 @@ mod tests {
     fn a_receipt_is_waited_for_however_late_it_comes() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         let kept = Kept { kept: 1, over_limit: 0 };
-        let answer = runtime.block_on(async {
+        let outcome = runtime.block_on(async {
             let (tell, receipt) = tokio::sync::oneshot::channel();
             let waiting = tokio::spawn(resolved(receipt));
             // An hour of the paused clock, which takes no time.
@@ -255,7 +255,7 @@ mod tests {
             tell.send(Ok(kept)).unwrap();
             waiting.await.unwrap()
         });
-        assert_eq!(answer, Ok(kept));
+        assert_eq!(outcome, Ok(kept));
     }
 
     #[test]

@@ -22,7 +22,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
-use crate::http::{Answer, Bounds, Client, NotAUrl, Url};
+use crate::http::{Bounds, Client, NotAUrl, Response, Url};
 use crate::{Kept, Store};
 
 /// Endpoints asked at once at most.
@@ -256,17 +256,17 @@ impl Source {
     }
 
     async fn page(&mut self) -> Result<page::Page, String> {
-        let answer = self.client.get(ACCEPT).await.map_err(|error| error.to_string())?;
-        page_of(&answer, &self.endpoint.service, now_ns())
+        let response = self.client.get(ACCEPT).await.map_err(|error| error.to_string())?;
+        page_of(&response, &self.endpoint.service, now_ns())
     }
 }
 
 /// What an answer holds, or in words why that is no page of metrics.
-fn page_of(answer: &Answer, service: &str, now_ns: i64) -> Result<page::Page, String> {
-    if answer.status != StatusCode::OK {
-        return Err(format!("it returned {}", answer.status));
+fn page_of(response: &Response, service: &str, now_ns: i64) -> Result<page::Page, String> {
+    if response.status != StatusCode::OK {
+        return Err(format!("it returned {}", response.status));
     }
-    let kind = answer.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let kind = response.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     if matches!(kind.as_str(), "text/html" | "application/json") {
         return Err(format!("it returned {kind}, expected Prometheus' text format or OpenMetrics"));
@@ -275,7 +275,7 @@ fn page_of(answer: &Answer, service: &str, now_ns: i64) -> Result<page::Page, St
         "application/openmetrics-text" => page::Format::OpenMetrics,
         _ => page::Format::Text,
     };
-    let page = page::read(&answer.body, format, service, now_ns);
+    let page = page::read(&response.body, format, service, now_ns);
     match &page.complaint {
         Some(complaint) if page.points.is_empty() => {
             Err(format!("its page is neither Prometheus' text format nor OpenMetrics: {complaint}"))

@@ -150,19 +150,19 @@ impl System {
         let mut calls: Vec<Vec<Op>> = Vec::new();
         for region in 0..self.peer_calls {
             let url = format!("http://127.0.0.1:{PEER_PORT}/regions/{region}/items");
-            let asks = client("GET").url(&url).scope("http.client").facts(|facts| {
+            let call = client("GET").url(&url).scope("http.client").facts(|facts| {
                 facts.http_status = Some(200);
                 facts.server_address = Some("127.0.0.1".into());
                 facts.server_port = Some(PEER_PORT);
             });
-            let answers = server(PEER, "GET /regions/{id}/items");
+            let callee = server(PEER, "GET /regions/{id}/items");
             let inside = [
-                Op::open(answers),
+                Op::open(callee),
                 Op::work(PEER_AT, self.peer_ms / 10.0),
                 Op::Wait(random.around(self.peer_ms, 0.3)),
                 Op::Close,
             ];
-            calls.push(std::iter::once(Op::open(asks)).chain(inside).chain([Op::Close]).collect());
+            calls.push(std::iter::once(Op::open(call)).chain(inside).chain([Op::Close]).collect());
         }
         if self.is_serial {
             ops.extend(calls.into_iter().flatten());

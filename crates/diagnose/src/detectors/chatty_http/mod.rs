@@ -174,7 +174,7 @@ impl<'a> Case<'a> {
     fn is_worth_saying(&self, thresholds: &Thresholds) -> bool {
         let is_common =
             self.seen.len() >= thresholds.chatty_traces && self.trace_share >= thresholds.chatty_trace_share;
-        let is_from_answer = match self.items() {
+        let is_from_response = match self.items() {
             Items::Same => true,
             Items::Different => self.counts().vary() || self.is_after_another() && asks_for_others(&self.seen),
             Items::Unknown => self.counts().vary(),
@@ -182,7 +182,7 @@ impl<'a> Case<'a> {
         let is_dear = self.median(|sighting| sighting.busy_ns) >= thresholds.chatty_time_ns
             || self.median(|s| s.busy_ns / s.handled.latency_ns()) >= thresholds.chatty_latency_share
             || self.callee_share >= thresholds.chatty_callee_share;
-        is_common && is_from_answer && is_dear
+        is_common && is_from_response && is_dear
     }
 
     fn finding(&self, detector: &ChattyHttp, thresholds: &Thresholds) -> Finding {

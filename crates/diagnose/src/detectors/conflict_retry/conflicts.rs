@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_double_counts_once_and_an_answer_is_no_conflict() {
+    fn a_double_counts_once_and_an_existing_row_is_no_conflict() {
         let stacked =
             server("bank", "POST /move").at(0.0, 50.0).children([lost("A").at(1.0, 5.0), lost("A").at(1.1, 4.8)]);
         assert_eq!(seen(stacked).map(|seen| seen.0), Some(1));

@@ -45,7 +45,7 @@ impl Detector for CrossPartitionQuery {
         for ((service, operation), all) in reading.operations {
             let mut kinds: BTreeMap<&str, Vec<Sighting<'_>>> = BTreeMap::new();
             for sighting in all.iter().flat_map(sightings) {
-                kinds.entry(&sighting.answers[0].0.kind).or_default().push(sighting);
+                kinds.entry(&sighting.responses[0].0.kind).or_default().push(sighting);
             }
             for seen in kinds.into_values() {
                 let case = Case::new(trial, (service, operation), seen, (all, &seen_partitions));
@@ -88,7 +88,7 @@ impl<'a> Case<'a> {
         seen: Vec<Sighting<'a>>,
         (all, seen_partitions): (&[Handled<'_>], &BTreeMap<&str, BTreeSet<&str>>),
     ) -> Option<Self> {
-        let span = seen.first()?.answers.first()?.0.last();
+        let span = seen.first()?.responses.first()?.0.last();
         let store = Store::of(trial, span);
         let system = span.facts.db_system.as_deref().unwrap_or("");
         let touched = seen_partitions.get(system).map_or(0, BTreeSet::len);
@@ -193,7 +193,7 @@ impl<'a> Case<'a> {
     }
 
     fn example(&self) -> &'a Call<'a> {
-        self.seen[0].answers[0].0
+        self.seen[0].responses[0].0
     }
 
     fn caveats(&self) -> Vec<Caveat> {
@@ -212,7 +212,7 @@ impl<'a> Case<'a> {
 }
 
 fn shown(sighting: &Sighting<'_>) -> Exemplar {
-    exemplar(sighting.handled.request.trace, sighting.answers.iter().map(|(call, _)| call.last()))
+    exemplar(sighting.handled.request.trace, sighting.responses.iter().map(|(call, _)| call.last()))
 }
 
 #[cfg(test)]

@@ -87,9 +87,9 @@ pub(crate) fn is_held_back(trial: &TrialEvidence, thresholds: &Thresholds) -> bo
 /// Whether users were busy because the system answers later: under the heaviest load requests take, once sent, several
 /// times as long as under the lightest. More users would only wait too, so the throughput is the system's own.
 fn is_slow_system(intervals: &[Interval], thresholds: &Thresholds) -> bool {
-    let answered = || intervals.iter().filter(|interval| interval.service_ns > 0.0);
-    let heavy = answered().max_by(|a, b| a.by_demand(b));
-    let light = answered().min_by(|a, b| a.by_demand(b));
+    let completed = || intervals.iter().filter(|interval| interval.service_ns > 0.0);
+    let heavy = completed().max_by(|a, b| a.by_demand(b));
+    let light = completed().min_by(|a, b| a.by_demand(b));
     heavy.zip(light).is_some_and(|(heavy, light)| {
         light.by_demand(heavy).is_lt() && heavy.service_ns >= thresholds.queueing_latency_factor * light.service_ns
     })

@@ -29,7 +29,7 @@ const EXPERIMENT: &str = "experiment";
 /// Share of the counted time from which its windows are most of the trial.
 const MOST: f64 = 0.5;
 /// An open load brings more than is answered when no more than this share of what it offers is.
-const ANSWERED_SHARE: f64 = 0.95;
+const COMPLETED_SHARE: f64 = 0.95;
 
 impl Detector for NotSteady {
     fn kind(&self) -> FindingKind {
@@ -85,7 +85,7 @@ fn change(one: &Unsteady<'_>) -> Change {
 
 fn is_beyond_capacity(worst: &Unsteady<'_>) -> bool {
     let offered = worst.interval.offered.filter(|_| worst.quantity == Quantity::Latency);
-    offered.is_some_and(|offered| worst.interval.rate <= ANSWERED_SHARE * offered)
+    offered.is_some_and(|offered| worst.interval.rate <= COMPLETED_SHARE * offered)
 }
 
 /// Whether the windows found make up most of the counted time.

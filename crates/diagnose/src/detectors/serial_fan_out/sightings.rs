@@ -68,8 +68,8 @@ pub(super) type Routes<'a> = HashMap<(TraceId, SpanId), &'a str>;
 
 pub(super) fn routes<'a>(reading: &Reading<'a>) -> Routes<'a> {
     let spans = reading.trial.traces.iter().flat_map(|trace| &trace.spans);
-    let answers = spans.filter(|span| span.kind == SpanKind::Server);
-    let routes = answers.filter_map(|span| Some(((span.trace_id, span.parent_id?), span.facts.http_route.as_deref()?)));
+    let served = spans.filter(|span| span.kind == SpanKind::Server);
+    let routes = served.filter_map(|span| Some(((span.trace_id, span.parent_id?), span.facts.http_route.as_deref()?)));
     routes.filter(|(_, route)| is_endpoint(route)).collect()
 }
 

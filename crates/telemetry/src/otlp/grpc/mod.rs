@@ -38,7 +38,7 @@ pub(super) fn is_meant(headers: &HeaderMap) -> bool {
 }
 
 /// Answers a call of any method.
-pub(super) async fn answer(exporter: &Exporter, request: Request<Incoming>) -> Response<Body> {
+pub(super) async fn handle(exporter: &Exporter, request: Request<Incoming>) -> Response<Body> {
     if request.version() != Version::HTTP_2 {
         let message = "gRPC needs HTTP/2";
         return answer::error(StatusCode::HTTP_VERSION_NOT_SUPPORTED, ContentType::Other, message);

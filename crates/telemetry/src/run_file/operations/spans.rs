@@ -169,7 +169,7 @@ impl Statuses {
             name: row.get(4)?,
             target: target_of(row)?,
             kind,
-            outcome: if kind == SpanKind::Client { self.of_call(row, status)? } else { of_answer(row, status)? },
+            outcome: if kind == SpanKind::Client { self.of_call(row, status)? } else { of_request(row, status)? },
         })
     }
 
@@ -190,7 +190,7 @@ impl Statuses {
     }
 }
 
-fn of_answer(row: &Row<'_>, status: SpanStatus) -> rusqlite::Result<Outcome> {
+fn of_request(row: &Row<'_>, status: SpanStatus) -> rusqlite::Result<Outcome> {
     let is_fine = status != SpanStatus::Error && row.get::<_, Option<i64>>(10)?.is_none_or(|http| http < 500);
     Ok(if is_fine { Outcome::Succeeded } else { Outcome::Failed })
 }

@@ -46,7 +46,7 @@ impl Reader {
     /// When it is not one statement that only reads, when SQLite does not understand it, when it takes too long, and
     /// when the file cannot be read.
     pub fn sql(&self, sql: &str, limits: &QueryLimits) -> Result<Table, QueryError> {
-        self.answer(sql, None, limits)
+        self.execute(sql, None, limits)
     }
 
     /// Answers what KQL was compiled to: `columns` says what the SQL's columns are called and hold.
@@ -60,10 +60,10 @@ impl Reader {
         chart: Option<Chart>,
         limits: &QueryLimits,
     ) -> Result<Table, QueryError> {
-        Ok(Table { chart, ..self.answer(sql, Some(columns), limits)? })
+        Ok(Table { chart, ..self.execute(sql, Some(columns), limits)? })
     }
 
-    fn answer(&self, sql: &str, columns: Option<&[Column]>, limits: &QueryLimits) -> Result<Table, QueryError> {
+    fn execute(&self, sql: &str, columns: Option<&[Column]>, limits: &QueryLimits) -> Result<Table, QueryError> {
         let session = Session::open(&self.path, limits.time)?;
         let failed = |error| self.explain(&session, sql, error, limits);
         let mut statement = session.connection.prepare(sql).map_err(failed)?;
