@@ -1,6 +1,6 @@
-//! A small HTTP/1.1 client: to ask for pages of metrics, and to hand telemetry to another receiver.
+//! A small HTTP/1.1 client: to request pages of metrics, and to hand telemetry to another receiver.
 //!
-//! One connection, kept while the other side keeps it; every answer within a time and a size. Plain text only, no
+//! One connection, kept while the other side keeps it; every response within a time and a size. Plain text only, no
 //! redirects, no proxies: what it talks to stands beside the system under test.
 
 use std::time::Duration;
@@ -91,7 +91,7 @@ impl std::fmt::Display for Url {
     }
 }
 
-/// Why there is no answer.
+/// Why there is no response.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NoResponse {
     #[error("cannot connect: {0}")]
@@ -104,7 +104,7 @@ pub(crate) enum NoResponse {
     TooLarge(usize),
 }
 
-/// How long and how large an answer may be.
+/// How long a response may take, and how large it may be.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
     pub(crate) timeout: Duration,
@@ -171,7 +171,7 @@ impl Client {
         let response = tokio::time::timeout(timeout, self.exchange(request)).await;
         let response = response.unwrap_or(Err(NoResponse::TooSlow(timeout)));
         if response.is_err() {
-            // What is left of a broken exchange would be read as the next answer.
+            // What is left of a broken exchange would be read as the next response.
             self.open = None;
         }
         response
@@ -202,10 +202,10 @@ impl Client {
         if !is_open {
             let refused = |error: &dyn std::fmt::Display| NoResponse::Connect(error.to_string());
             let stream = TcpStream::connect(self.url.host_and_port()).await.map_err(|error| refused(&error))?;
-            // A request is one write, and the next one waits for its answer.
+            // A request is one write, and the next one waits for its response.
             let _ = stream.set_nodelay(true);
             let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(|error| refused(&error))?;
-            // Ends with the connection; what breaks it is told to the sender.
+            // Ends with the connection; the sender gets the error that breaks it.
             drop(tokio::spawn(connection));
             self.open = Some(sender);
         }
@@ -241,7 +241,7 @@ mod tests {
         assert!(Url::parse(&format!("http://a/{}", "x".repeat(URL_BYTES_MAX))).is_err());
     }
 
-    /// Answers each of its connections once, and ends the first when it is used again.
+    /// Responds once on each of its connections, and ends the first when it is used again.
     async fn respond_once_each(listener: tokio::net::TcpListener) {
         use tokio::io::{AsyncReadExt, AsyncWriteExt};
         for _ in 0..2 {

@@ -1,4 +1,4 @@
-//! The sender: requests over HTTP/1.1, the next when the one before is answered.
+//! The sender: requests over HTTP/1.1, the next when the one before has its response.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Read, Write};

@@ -1,8 +1,8 @@
 //! Telemetry of a trial to another receiver: Jaeger, a Collector, anything that speaks OTLP over HTTP.
 //!
 //! Protobuf, in batches of [`BATCH_RECORDS`], one after the other on one connection. A receiver that says "later" (429,
-//! 502, 503, 504, as OTLP has it) is asked again a bounded number of times, after the wait it asks for; any other refusal
-//! ends it, since the next batch would fare no better. What a receiver accepts but does not keep is counted.
+//! 502, 503, 504, as OTLP has it) gets the batch again a bounded number of times, after the wait it requests; any other
+//! refusal ends it, since the next batch would fare no better. What a receiver accepts but does not keep is counted.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
@@ -22,11 +22,11 @@ pub const BATCH_RECORDS: usize = 512;
 const TRIES_MAX: u32 = 6;
 /// The first wait before a batch is sent again, where the receiver names none; each one after it is twice as long.
 const FIRST_WAIT: Duration = Duration::from_millis(500);
-/// The longest wait, whoever asks for it.
+/// The longest wait, even where the receiver requests a longer one.
 const WAIT_MAX: Duration = Duration::from_secs(10);
-/// The longest that an answer may take.
+/// The longest that a response may take.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// The largest answer, in bytes.
+/// The largest response, in bytes.
 const RESPONSE_BYTES_MAX: usize = 1 << 20;
 /// Batches that wait to be sent.
 const BATCHES_WAITING: usize = 4;
@@ -42,7 +42,7 @@ pub enum Error {
     Receiver {
         /// Where the batch went.
         url: String,
-        /// What it answered.
+        /// What it returned.
         why: String,
         /// Records of this signal that it had accepted.
         accepted: u64,

@@ -230,7 +230,7 @@ fn what_is_sent_to_a_receiver_arrives_as_the_same() {
     assert_eq!((got.points, got.logs), (expected.points, expected.logs));
 }
 
-/// Answers each request with the next of these.
+/// Responds to each request with the next of these.
 fn server(responses: Vec<&'static str>) -> Url {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = Url::parse(&format!("http://{}/base/", listener.local_addr().unwrap())).unwrap();

@@ -1,8 +1,8 @@
 //! An export, whatever it came by: from a body to the store's receipt to a verdict.
 //!
 //! The wait for a receipt has no limit of its own: what is queued will be committed, so a "try again" in the meantime
-//! would have log lines and points stored twice. The store answers every call, and requests in flight are bounded. A
-//! sender that gives up by itself (SDKs do after 10 seconds) and sends again is not helped by this.
+//! would have log lines and points stored twice. The store resolves every receipt, and requests in flight are bounded.
+//! A sender that gives up by itself (SDKs do after 10 seconds) and sends again is not helped by this.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -194,7 +194,7 @@ pub(super) async fn read(body: Incoming, bytes_max: usize) -> Result<Bytes, Refu
     match tokio::time::timeout(BODY_TIMEOUT, Limited::new(body, bytes_max).collect()).await {
         Ok(Ok(collected)) => Ok(collected.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large(bytes_max)),
-        // Whoever broke the connection reads no answer; one who broke the encoding of chunks may.
+        // A sender that broke the connection reads no response; one that broke the encoding of chunks may.
         Ok(Err(error)) => Err(Refusal::new(Why::Framing, format!("body broke off: {error}"))),
         Err(_) => Err(Refusal::new(Why::TooSlow, format!("body took longer than {BODY_TIMEOUT:?}"))),
     }

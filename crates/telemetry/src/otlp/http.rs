@@ -12,7 +12,7 @@ use super::request::Format;
 
 pub(super) const EXPECTED: &str = "expected content type application/x-protobuf or application/json";
 
-/// Answers a request to any path.
+/// Responds to a request to any path.
 pub(super) async fn handle(exporter: &Exporter, request: Request<Incoming>) -> Response<Body> {
     let content_type = ContentType::of(request.headers());
     let signal = match request.uri().path() {

@@ -1,4 +1,4 @@
-//! Accepts connections and tells the protocols apart.
+//! Accepts connections and detects their protocol.
 //!
 //! HTTP/2 is what begins with its preface (gRPC's clients know that without encryption nobody negotiates), everything
 //! else is HTTP/1.1; hyper looks. Of the requests, those whose content type says so are gRPC, on either port that OTLP
@@ -44,7 +44,7 @@ const PING_TIMEOUT: Duration = Duration::from_secs(10);
 /// Where to listen, and the token that senders need there, if any.
 pub(super) type Guarded<L> = (L, Option<Token>);
 
-/// Serves until it is told to stop, and then until the requests in flight are answered.
+/// Serves until `stop` fires, and then until the requests in flight have their responses.
 pub(super) async fn serve(
     listeners: Vec<Guarded<TcpListener>>,
     limits: Limits,

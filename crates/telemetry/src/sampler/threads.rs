@@ -32,7 +32,7 @@ pub(super) struct Ran {
 #[derive(Debug, Default)]
 pub(super) struct Threads {
     known: HashMap<u32, Thread>,
-    /// How many the process had when they were listed. 0 asks for a new list.
+    /// How many the process had when they were listed. 0 requests a new list.
     listed: u64,
     /// How many were beyond the limit then.
     beyond: u64,

@@ -30,7 +30,7 @@ impl Store for Told {
     }
 }
 
-/// Answers every request on every connection with the next of these, and the last one from then on.
+/// Responds to every request on every connection with the next of these, and the last one from then on.
 fn server(responses: Vec<String>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

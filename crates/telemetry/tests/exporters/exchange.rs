@@ -1,4 +1,4 @@
-//! What every program does: it asks itself for `/hello…`, which is answered with 200, and for `/boom`, with 500.
+//! What every program does: it requests `/hello…` from itself, which returns 200, and `/boom`, which returns 500.
 
 use narrows_model::trace::{Span, SpanKind};
 use narrows_telemetry::otlp::convert::EXCEPTIONS;

@@ -22,7 +22,7 @@ pub const DATABASE: &str = "database";
 pub const PEER: &str = "peer";
 /// The store with provisioned throughput.
 pub const STORE: &str = "store";
-/// The operation that users ask for.
+/// The operation that users call.
 pub const OPERATION: &str = "GET /orders";
 
 /// The shop and its load. The default is healthy.
@@ -32,7 +32,7 @@ pub struct System {
     pub seed: u64,
     /// Users and seconds of each step; the first three seconds are warm-up.
     pub steps: Vec<(u32, u32)>,
-    /// Mean time between an answer and the next request, milliseconds; exponential.
+    /// Mean time between a response and the next request, milliseconds; exponential.
     pub think_ms: f64,
     /// Processors of the web service.
     pub web_cores: u32,

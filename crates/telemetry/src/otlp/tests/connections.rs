@@ -1,4 +1,4 @@
-//! Connections that ask for nothing: they keep no sender out, and they are closed.
+//! Connections without a request: they keep no sender out, and they are closed.
 
 use std::time::Duration;
 

@@ -8,7 +8,7 @@ use crate::otlp::request::RECORD_BYTES_MAX;
 
 const TRACES: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
 
-/// What a sender is told.
+/// The response that a sender gets.
 #[derive(Debug, Clone, Copy)]
 enum Expected {
     /// The request is refused, by HTTP's and gRPC's code, with these words.

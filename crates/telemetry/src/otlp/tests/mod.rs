@@ -23,7 +23,7 @@ use super::rpc::Status;
 use super::*;
 use crate::{Kept, Receipt, Refused};
 
-/// Keeps spans and answers as it was told; holds its receipts back when told nothing.
+/// Keeps spans and returns `outcome`; holds its receipts back without one.
 #[derive(Default)]
 struct FakeStore {
     spans: Mutex<Vec<Span>>,
@@ -117,7 +117,7 @@ fn send(address: SocketAddr, line: &str, headers: &str, body: &[u8]) -> TcpStrea
     let head =
         format!("{line} HTTP/1.1\r\nhost: h\r\nconnection: close\r\ncontent-length: {}\r\n{headers}\r\n", body.len());
     stream.write_all(head.as_bytes()).unwrap();
-    // The receiver may answer and close before it has read a body that is too large.
+    // The receiver may respond and close before it has read a body that is too large.
     let _ = stream.write_all(body);
     stream
 }

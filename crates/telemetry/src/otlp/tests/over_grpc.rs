@@ -13,7 +13,7 @@ const LOGS: &str = "/opentelemetry.proto.collector.logs.v1.LogsService/Export";
 
 type Headers<'a> = &'a [(&'a str, &'a str)];
 
-/// All of an answer. The status is among the headers when there is no message.
+/// A whole response. The status is among the headers when there is no message.
 pub(super) struct GrpcResponse {
     pub(super) http_status: u16,
     head: HeaderMap,

@@ -117,7 +117,7 @@ fn stopping_lets_go_of_a_request_that_waits_for_the_store() {
     has_reached.recv().unwrap();
     assert_eq!(receiver.stop().batches, 1);
     let mut response = Vec::new();
-    // Closed or reset, as the kernel sees fit, but neither answered nor left waiting.
+    // Closed or reset, as the kernel sees fit, but without a response, and not left waiting.
     let _ = waiting.read_to_end(&mut response);
     assert!(response.is_empty());
 }

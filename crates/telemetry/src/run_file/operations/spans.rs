@@ -133,11 +133,11 @@ impl<'a> Shapes<'a> {
     }
 }
 
-/// The ids of the texts that tell how a call ended.
+/// The ids of the texts that say how a call ended.
 struct Statuses {
     /// As a database's status or as a type of error: the caller asks for too much.
     throttled: HashSet<u32>,
-    /// As a database's status: 400 to 599, of databases that answer as HTTP does.
+    /// As a database's status: 400 to 599, of databases whose statuses are HTTP's.
     failed: HashSet<u32>,
 }
 

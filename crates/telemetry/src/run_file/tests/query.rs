@@ -65,7 +65,7 @@ fn what_would_write_is_refused_and_changes_nothing() {
     for (sql, action) in cases {
         let expected = format!("the query would {action}, expected one that only reads, such as a SELECT");
         let found = said(&place, sql);
-        // SQLite drops statements of nothing to attach or no such function before it asks.
+        // SQLite drops statements of nothing to attach or no such function before it calls the authorizer.
         let is_unknown = found.starts_with("no such function: load_extension") || found == "not authorized";
         assert!(found == expected || is_unknown, "{sql}: {found}");
     }
