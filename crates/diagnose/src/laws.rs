@@ -5,11 +5,12 @@
 //!   closed load, and are all of them when nobody thinks.
 //! - *The utilisation law*: use of a resource = throughput × what each request costs it. So a service's CPU follows the
 //!   requests along a line; and it can be no more than its limit, nor all together more than the machine's.
-//! - *Forced flow*: what a service answers is what the others call. (All three: Denning and Buzen, *The Operational
+//! - *Forced flow*: what a service handles is what the others call. (All three: Denning and Buzen, *The Operational
 //!   Analysis of Queueing Network Models*, ACM Computing Surveys 1978.)
 //!
-//! Every interval of load is checked; the worst violation of each law and resource is reported once. Tolerances leave room for noise,
-//! short windows and sampled traces. Which figure is the wrong one is not decided here. What is said here are caveats, told before any finding.
+//! Every interval of load is checked; the worst violation of each law and resource is reported once. Tolerances leave
+//! room for noise, short windows and sampled traces. Which figure is the wrong one is not decided here. The results are
+//! caveats, reported before any finding.
 
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::run::ServiceInstance;

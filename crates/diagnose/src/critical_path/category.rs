@@ -49,7 +49,7 @@ impl Names {
         Self { by_port, store }
     }
 
-    /// What an attempt that went wrong asked; of one that carries a query, the database.
+    /// What an attempt that went wrong called; of one that carries a query, the database.
     pub(super) fn refuser(&self, tree: &Tree<'_>, attempt: usize) -> String {
         let carries = |parent: &usize| {
             let (span, attempt) = (tree.span(*parent), tree.span(attempt));

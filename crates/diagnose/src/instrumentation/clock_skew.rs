@@ -4,7 +4,7 @@
 //! follows an interval for the offset of the callee's clock: the server span cannot be earlier than the call, nor
 //! later. When zero lies outside of that interval, by more than the slack, in most calls between two services, their
 //! clocks differ. The estimate is the median of the intervals' middles, as NTP (RFC 5905) takes the way there and back
-//! to be equally long. A server span that outlasts its call goes on after the answer and says nothing about clocks.
+//! to be equally long. A server span that outlasts its call goes on after the response and says nothing about clocks.
 
 use std::collections::BTreeMap;
 

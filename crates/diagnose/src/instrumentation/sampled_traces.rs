@@ -116,7 +116,7 @@ mod tests {
         (1..=30).map(|number| server("shop", "GET /").weighted_trace(number, weight(number))).collect()
     }
 
-    /// A load of 1,000 answers of which spans show so many a second.
+    /// A load of 1,000 responses of which spans show so many a second.
     fn shown(rate: f64) -> Vec<String> {
         let trial = TrialBuilder::new("a").steady(10, Load { vus: 4, rate: 100.0, latency_ms: 5.0 });
         let trial = trial.operation(operation("shop", "GET /", 10, rate, 5.0));

@@ -12,7 +12,7 @@ use narrows_model::units;
 use super::Trap;
 use super::scene::{Scene, example, name_of};
 
-/// Names of roots that are told.
+/// Names of roots that are reported.
 const NAMES_MAX: usize = 3;
 
 /// See the module.

@@ -1,4 +1,4 @@
-//! Services that ran and of which no span tells, or whose spans do not join those of their callers.
+//! Services that ran and that no span shows, or whose spans do not join those of their callers.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -37,7 +37,7 @@ pub(crate) fn silent_services<'a>(reading: &Reading<'a>) -> Vec<&'a str> {
     services
 }
 
-/// Databases that ran while no span of any service tells of a database.
+/// Databases that ran while no span of any service shows a database.
 pub(crate) fn unseen_databases<'a>(reading: &Reading<'a>) -> Vec<&'a str> {
     let trial = reading.trial;
     let mut spans = trial.traces.iter().flat_map(|trace| &trace.spans);
@@ -49,14 +49,14 @@ pub(crate) fn unseen_databases<'a>(reading: &Reading<'a>) -> Vec<&'a str> {
     services
 }
 
-/// Which services of the trial the calls go to, and whether spans answer them.
+/// Which services of the trial the calls go to, and whether they have server spans.
 #[derive(Debug)]
 pub(crate) struct Callers<'a> {
     /// The services that listen at each port.
     ports: BTreeMap<u16, BTreeSet<&'a str>>,
     /// All services.
     names: BTreeSet<&'a str>,
-    /// Calls to each service: how many, and how many of them a span answers.
+    /// Calls to each service: how many, and how many of them have a server span.
     calls: BTreeMap<&'a str, (usize, usize)>,
     /// Services that begin traces.
     beginning: BTreeSet<&'a str>,
@@ -114,7 +114,7 @@ impl<'a> Callers<'a> {
         self.calls.contains_key(service)
     }
 
-    /// Whether this share of the calls to it, at least, is answered by no span, while it begins traces of its own.
+    /// Whether this share of the calls to it, at least, has no server span, while it begins traces of its own.
     pub(crate) fn are_torn_from(&self, service: &str, share: f64) -> bool {
         let (calls, served) = self.calls.get(service).copied().unwrap_or_default();
         let unserved = calls.saturating_sub(served) as f64;
@@ -122,7 +122,7 @@ impl<'a> Callers<'a> {
     }
 }
 
-/// The calls that a span answers: the parent of each request and, where stacked libraries report one call, the call
+/// The calls that have a server span: the parent of each request and, where stacked libraries report one call, the call
 /// around it.
 fn served_calls(reading: &Reading<'_>) -> HashSet<(TraceId, SpanId)> {
     let spans = reading.trial.traces.iter().flat_map(|trace| &trace.spans);

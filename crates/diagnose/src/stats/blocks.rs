@@ -68,7 +68,7 @@ impl Quantity {
     /// The logarithm of a block's mean; none for a latency of nothing.
     fn log_of(self, block: &Block) -> Option<f64> {
         match self {
-            // A block without an answer counts as half an answer: its logarithm must be some number.
+            // A block without a response counts as half a response: its logarithm must be some number.
             Quantity::Rate => Some((block.succeeded.max(0.5) / block.seconds).ln()),
             Quantity::Latency if block.succeeded > 0.0 => Some((block.latency_sum_ns / block.succeeded).max(1.0).ln()),
             Quantity::Latency => None,

@@ -1,9 +1,9 @@
-//! `cross-partition-query`: a query that every partition of a store is asked, and that most have no rows for.
+//! `cross-partition-query`: a query that goes to every partition of a store, and for which most have no rows.
 //!
-//! It is told by what happens: the partitions that answered one query of one request, counted each once, are nearly all
-//! that the store has, the same number whatever is asked, and most return nothing. Attempts that were refused do not
-//! count, nor does a partition that is asked for its next page. A query that finds rows everywhere needs all partitions
-//! and is left alone. Where each partition says as many rows as the others, rows tell nothing (an aggregate gives one
+//! It is recognised by what happens: the partitions that responded to one query of one request, counted each once, are
+//! nearly all that the store has, the same number for every query, and most return nothing. Attempts that were refused
+//! do not count, nor does a call for a partition's next page. A query that finds rows everywhere needs all partitions
+//! and is left alone. Where each partition says as many rows as the others, rows show nothing (an aggregate gives one
 //! each); then only a query for what equals a value counts.
 //!
 //! It spends more than needed. Whether it is also in the way now is what other detectors say; the ranking knows that.
@@ -148,7 +148,7 @@ impl<'a> Case<'a> {
         self.seen.iter().any(Sighting::is_alike)
     }
 
-    /// Whether the statement asks for what equals a value: its rows lie together under a suitable key.
+    /// Whether the statement selects what equals a value: its rows lie together under a suitable key.
     fn is_look_up(&self) -> bool {
         self.example().query.is_some_and(|query| {
             let text = query.shape.text.to_ascii_uppercase();

@@ -6,21 +6,21 @@ use narrows_model::trace::Span;
 
 use crate::read::calls::{Call, Handled};
 
-/// One query of one request: what each partition came to that answered it.
+/// One query of one request, with the rows and the charge of each partition that responded.
 pub(super) struct Sighting<'a> {
     pub(super) handled: &'a Handled<'a>,
-    /// In order of the first answer.
+    /// In order of the first response.
     pub(super) responses: Vec<(&'a Call<'a>, Response)>,
 }
 
-/// What one partition answered to one query, pages together.
+/// What one partition returned for one query, pages together.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Response {
     rows: Option<u64>,
     charge: Option<f64>,
 }
 
-/// The call and the answer of each partition.
+/// The call and the response of each partition.
 type ResponsesByPartition<'a> = BTreeMap<&'a str, (&'a Call<'a>, Response)>;
 
 impl Response {
@@ -40,8 +40,8 @@ impl Sighting<'_> {
         self.responses.iter().map(|(_, response)| response.rows).collect()
     }
 
-    /// Whether all partitions say the same number of rows, as they do for an aggregate, or where a client library repeats
-    /// the whole answer's: it tells nothing about where the rows lie.
+    /// Whether all partitions say the same number of rows, as they do for an aggregate, or where a client library
+    /// repeats the whole result's: it says nothing about where the rows lie.
     pub(super) fn is_alike(&self) -> bool {
         self.rows().is_some_and(|rows| rows.iter().all(|count| *count > 0 && *count == rows[0]))
     }
@@ -65,8 +65,8 @@ impl Sighting<'_> {
     }
 }
 
-/// For each query of a request, values included, the partitions that answered it. Of several of one statement the one
-/// that touched most.
+/// For each query of a request, values included, the partitions that responded to it. Of several of one statement the
+/// one that touched most.
 pub(super) fn sightings<'a>(handled: &'a Handled<'a>) -> Vec<Sighting<'a>> {
     let mut found: BTreeMap<(&str, &str), ResponsesByPartition<'a>> = BTreeMap::new();
     let succeeded = handled.calls.iter().filter(|call| call.query.is_some() && call.succeeded());

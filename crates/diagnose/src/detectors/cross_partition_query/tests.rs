@@ -14,7 +14,7 @@ fn evidence_of(finding: &Finding) -> &evidence::CrossPartitionQuery {
     evidence
 }
 
-/// What partition `i` answers to a query whose rows lie in partition `home`.
+/// The response of partition `i` to a query whose rows lie in partition `home`.
 fn response(i: usize, home: usize) -> SpanBuilder {
     let rows = u64::from(i == home);
     document_query(TEXT, &i.to_string()).rows(rows).charge(if rows > 0 { 3.0 } else { 3.25 })

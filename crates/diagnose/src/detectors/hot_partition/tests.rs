@@ -9,7 +9,7 @@ use super::*;
 
 const LOAD: Load = Load { vus: 40, rate: 50.0, latency_ms: 20.0 };
 
-/// A look-up of one of `keys` owners in a partition, as long as told.
+/// A look-up of one of `keys` owners in a partition, as long as given.
 fn look_up(partition: usize, key: usize, ms: f64) -> SpanBuilder {
     document_query(&format!("SELECT * FROM c WHERE c.owner = {key}"), &partition.to_string()).at(2.0, ms)
 }

@@ -14,7 +14,7 @@ use crate::thresholds::Thresholds;
 
 /// Blocks that the test for a trend looks at.
 const TREND_BLOCKS: usize = 10;
-/// With fewer answers in a window, chance makes its blocks differ.
+/// With fewer responses in a window, chance makes its blocks differ.
 const RESPONSES_MIN: f64 = 100.0;
 /// The start is one part of so many.
 const START_PART: usize = 5;
