@@ -2,8 +2,8 @@
 //!
 //! A cause absorbs a symptom only where something ties the two; without a tie they are two findings, however alike they
 //! look. Of several causes that are tied to one symptom, the first rule decides, then cost. The table goes one way: no
-//! detector's findings can be both cause and symptom of another's, but for one pair, a full service and the repetitions
-//! that it is called, where figures decide which way it goes.
+//! detector's findings can be both cause and symptom of another's, but for one pair, a full service and the repeated
+//! calls that it gets, where figures decide which way it goes.
 
 use narrows_model::finding::FindingKind::{
     self, ChattyHttp, ConflictRetry, CpuSaturation, CrossPartitionQuery, DatabaseSaturation, HotPartition, NPlusOne,

@@ -77,7 +77,7 @@ struct Attributes<'a> {
     is_server: bool,
     /// Whether a name is there that was replaced: most spans have none, and need no look at the names that were.
     has_old: bool,
-    /// The marks of all names, as bits: most names that are asked for are not there, and need no look at the map.
+    /// The marks of all names, as bits: most names that are looked up are not there, and need no look at the map.
     marks: u64,
 }
 

@@ -139,7 +139,7 @@ impl Recorder {
         // Its bytes are the caller's own, who waits with them.
         let job = Job { size: Size { records, bytes: 0 }, apply: Box::new(apply), done: Box::new(done) };
         self.shared.queue.push(job, Admission::Always).map_err(why_closed)?;
-        // A job is dropped unanswered only when the writer panics over it or one beside it.
+        // A job is dropped without a result only when the writer panics over it or one beside it.
         told.recv().unwrap_or(Err(Error::WriterFailed))
     }
 
@@ -181,7 +181,7 @@ impl Recorder {
     }
 }
 
-/// What goes wrong is told in words of programs, which may quote what they were given.
+/// Errors are reported in words of programs, which may quote what they were given.
 fn clean_trial(trial: &mut Trial, known: &Known) {
     for (name, value) in &mut trial.parameters {
         if is_secret_key(name) {

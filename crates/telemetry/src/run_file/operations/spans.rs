@@ -135,7 +135,7 @@ impl<'a> Shapes<'a> {
 
 /// The ids of the texts that say how a call ended.
 struct Statuses {
-    /// As a database's status or as a type of error: the caller asks for too much.
+    /// As a database's status or as a type of error: the caller sends too much.
     throttled: HashSet<u32>,
     /// As a database's status: 400 to 599, of databases whose statuses are HTTP's.
     failed: HashSet<u32>,
