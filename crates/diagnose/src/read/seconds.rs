@@ -2,8 +2,8 @@
 //!
 //! Seconds are not independent: queues and caches carry over. So they are joined into about ten blocks whose means are
 //! compared (the method of batch means, Law, *Simulation Modeling and Analysis*), on a logarithmic scale; what
-//! correlation r is left between neighbouring blocks widens the interval: n blocks then say as much as n (1 − r) ÷ (1 +
-//! r) independent ones.
+//! correlation r is left between neighbouring blocks widens the interval: n blocks then say as much as
+//! n (1 − r) ÷ (1 + r) independent ones.
 
 use std::collections::BTreeMap;
 
