@@ -128,7 +128,7 @@ impl<'a> Scene<'_, 'a> {
         ))
     }
 
-    /// Services for which CPU saturation cannot be told.
+    /// Services for which CPU saturation cannot be determined.
     fn unsampled_cpu(&self) -> Option<String> {
         let (trial, thresholds, intervals) = (self.reading.trial, self.reading.thresholds, self.reading.intervals);
         let is_sampled = |service: &str| {

@@ -5,11 +5,12 @@
 //!   closed load, and are all of them when nobody thinks.
 //! - *The utilisation law*: use of a resource = throughput × what each request costs it. So a service's CPU follows the
 //!   requests along a line; and it can be no more than its limit, nor all together more than the machine's.
-//! - *Forced flow*: what a service answers is what the others call. (All three: Denning and Buzen, *The Operational
+//! - *Forced flow*: what a service handles is what the others call. (All three: Denning and Buzen, *The Operational
 //!   Analysis of Queueing Network Models*, ACM Computing Surveys 1978.)
 //!
-//! Every interval of load is checked; the worst violation of each law and resource is reported once. Tolerances leave room for noise,
-//! short windows and sampled traces. Which figure is the wrong one is not decided here. What is said here are caveats, told before any finding.
+//! Every interval of load is checked; the worst violation of each law and resource is reported once. Tolerances leave
+//! room for noise, short windows and sampled traces. Which figure is the wrong one is not decided here. The results are
+//! caveats, reported before any finding.
 
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::run::ServiceInstance;
@@ -215,7 +216,7 @@ fn lost_calls(reading: &Reading<'_>) -> Vec<String> {
     let of = |service: &str| {
         let ports: Vec<String> =
             trial.services.iter().filter(|i| i.service == service).map(|i| format!(":{}", i.port)).collect();
-        let answered: f64 =
+        let handled: f64 =
             trial.operations.iter().filter(|o| o.service == service).map(|o| o.completed + o.failed).sum();
         let calls = trial.operations.iter().flat_map(|operation| &operation.calls);
         let is_meant = |target: &str| ports.iter().any(|port| target.ends_with(port.as_str()));
@@ -224,15 +225,15 @@ fn lost_calls(reading: &Reading<'_>) -> Vec<String> {
         let weight = trial.traces.iter().map(|trace| trace.weight).fold(1.0, f64::max);
         let thresholds = reading.thresholds;
         let noise = COUNT_ERRORS * (weight / called.max(1.0)).sqrt();
-        let is_lost = answered > 0.0
+        let is_lost = handled > 0.0
             && called >= thresholds.law_calls
-            && answered < (1.0 - thresholds.law_flow_share - noise) * called;
+            && handled < (1.0 - thresholds.law_flow_share - noise) * called;
         is_lost.then(|| {
             format!(
                 "Forced flow is broken: {service} was called {} times with an answer, but its own spans show {} requests. Spans \
                  of {service} are missing, so its time and its calls are counted too low.",
                 units::count(called.round() as u64),
-                units::count(answered.round() as u64)
+                units::count(handled.round() as u64)
             )
         })
     };
@@ -306,16 +307,16 @@ mod tests {
         );
     }
 
-    fn calls(called: f64, answered: u32) -> TrialBuilder {
+    fn calls(called: f64, handled: u32) -> TrialBuilder {
         let mut orders = operation("shop", "GET /", 40, called / 40.0, 20.0);
         let target = format!("127.0.0.1:{}", FIRST_PORT + 1);
         orders.calls = vec![CallEvidence { target, name: "GET".into(), succeeded: called, ..CallEvidence::default() }];
-        let stock = operation("stock", "GET /stock", 1, f64::from(answered), 5.0);
+        let stock = operation("stock", "GET /stock", 1, f64::from(handled), 5.0);
         steps(&EASY).operation(orders).operation(stock)
     }
 
     #[test]
-    fn what_is_called_is_answered() {
+    fn calls_show_up_at_the_callee() {
         let lost = said(calls(1000.0, 600));
         assert_eq!(
             lost,

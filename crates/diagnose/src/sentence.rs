@@ -1,13 +1,13 @@
 //! The one sentence that says what a run means.
 //!
 //! In order of what a reader must know first: which trials not to believe; where the first variant with a finding is
-//! narrow; what the variant that gained most gained, with its figures; what holds that one back next. Where each variant
-//! is narrow in another place than the one before, they are steps of one story, and every step is told. Only changes
-//! that noise does not explain are told.
+//! narrow; what the variant that gained most gained, with its figures; what holds that one back next. Where each
+//! variant is narrow in another place than the one before, they are steps of one story, and every step is reported.
+//! Only changes that noise does not explain are reported.
 //!
-//! A finding about the experiment is never told as the system's narrow place, and none is left out: what makes figures
-//! invalid begins the sentence, what limits their reading ends it. “Nothing held it back” is said only where nothing
-//! speaks against the experiment; elsewhere no narrow place was found, which is less.
+//! A finding about the experiment is never reported as the system's bottleneck, and none is left out: what makes
+//! figures invalid begins the sentence, what limits their reading ends it. “Nothing held it back” is said only where
+//! nothing speaks against the experiment; elsewhere no narrow place was found, which is less.
 
 use narrows_model::comparison::{Change, Comparison, Meaning, VariantSummary};
 use narrows_model::evidence::{RunEvidence, TrialEvidence};
@@ -19,7 +19,7 @@ use crate::detectors::generator_limited::is_held_back;
 use crate::read::sidecars::is_open;
 use crate::thresholds::Thresholds;
 
-/// From this ratio on a change is told as a factor.
+/// From this ratio on a change is reported as a factor.
 const FACTOR_FROM: f64 = 3.0;
 /// As many variants make a story of steps; with fewer there is nothing between the first and the best.
 const STORY_STEPS_MIN: usize = 3;
@@ -27,7 +27,7 @@ const STORY_STEPS_MIN: usize = 3;
 const STORY_STEPS_MAX: usize = 5;
 /// Trials named for one limit of the reading; further ones are counted.
 const LABELS_MAX: usize = 4;
-/// What a load that was answered in whole means.
+/// What a load that completed in full means.
 const CANNOT_GAIN: &str = "the system completed the whole offered load, so throughput cannot show a gain";
 /// What different rates mean.
 const UNEQUAL: &str = "the rates differ, so only CPU per request can be compared";
@@ -110,7 +110,7 @@ impl<'a> Story<'a> {
         self.evidence.trials.iter().zip(findings)
     }
 
-    /// Whether both are asked as fast as they answer, or both at a rate: else throughput is the load's doing.
+    /// Whether both get calls as fast as they respond, or both at a rate: else throughput is the load's doing.
     fn are_loaded_alike(&self, first: &VariantSummary, other: &VariantSummary) -> bool {
         let is_open = |summary: &VariantSummary| {
             self.finished().find(|(trial, _)| trial.trial.variant == summary.variant).map(|(trial, _)| is_open(trial))

@@ -186,7 +186,7 @@ thresholds! {
     throttled_wait_share: f64 = 0.10;
     /// `throttling`: traces that must show a refused attempt and the next one.
     throttled_traces: usize = 3;
-    /// `throttling`: share of the wait that the refusal asked for, below which a gap is not that wait.
+    /// `throttling`: share of the wait that the refusal requested, below which a gap is not that wait.
     retry_after_share_min: f64 = 0.8;
     /// `throttling`: this multiple of that wait, plus the slack, counts as waiting; the rest of a longer gap has
     /// another cause.

@@ -1,8 +1,8 @@
 //! Four variants of one operation against a partitioned store, as short runs show them: which cause is named first in
-//! each, what is no longer named once it is fixed, and how the sentence tells it.
+//! each, what is no longer named once it is fixed, and how the sentence reports it.
 //!
 //! The figures are those of a step load from 1 to 40 users in eleven steps of two seconds. In each variant another
-//! thing is narrow: the store's throughput, calls in turn, a query that all partitions are asked, one thread.
+//! thing is narrow: the store's throughput, calls in turn, a query that goes to all partitions, one thread.
 
 use narrows_diagnose::thresholds::Thresholds;
 use narrows_diagnose::{conclude, diagnose};
@@ -51,7 +51,7 @@ fn at_once(home: usize) -> Vec<SpanBuilder> {
     run_of(PARTITIONS, Beat { first_ms: 20.0, step_ms: 0.3, length_ms: 150.0 }, |partition| attempt(partition, home))
 }
 
-/// The gateway asks three services at the same time; only one of them takes long.
+/// The gateway calls three services at the same time; only one of them takes long.
 fn request(number: u32, length_ms: f64, children: Vec<SpanBuilder>) -> Trace {
     let drones = server("dronescheduler", OPERATION).at(5.0, length_ms - 10.0).children(children);
     let beside = |port: u16| client("GET").url("http://127.0.0.1/count").to_port(port).at(2.0, 15.0);

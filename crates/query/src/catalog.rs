@@ -43,7 +43,7 @@ pub(crate) fn table(name: &str) -> Option<&'static Table> {
     TABLES.iter().find(|table| table.name == name)
 }
 
-/// Every table, the ones asked for most first.
+/// Every table, the ones queried most first.
 pub(crate) const TABLES: [Table; 17] = [
     Table {
         name: "requests",

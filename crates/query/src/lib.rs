@@ -34,7 +34,7 @@ pub struct Compiled {
     /// Its columns, in order. Instants and lengths of time come as nanoseconds, truth values as 0 and 1, dynamic values
     /// as JSON text.
     pub columns: Vec<Column>,
-    /// The picture that `render` asks for.
+    /// The picture that `render` requests.
     pub chart: Option<Chart>,
 }
 

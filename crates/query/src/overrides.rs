@@ -1,6 +1,6 @@
 //! Values given from outside in the place of those of `let`.
 //!
-//! Each is a text of its own. So that a place tells which text it is in, those of the n-th override begin at n times a
+//! Each is a text of its own. So that a place shows which text it is in, those of the n-th override begin at n times a
 //! distance that no text reaches.
 
 use crate::error::{Fault, Mistake, Place};

@@ -1,7 +1,7 @@
 //! Pieces of SQL: names, literals, and a table under construction.
 //!
-//! A [`Relation`] is one SELECT that is still open: operators add to it for as long as that keeps their meaning, so that
-//! a chain of them becomes one flat statement over the view's own columns, which SQLite can answer from its indexes.
+//! A [`Relation`] is one SELECT that is still open: operators add to it for as long as that keeps their meaning, so
+//! that a chain of them becomes one flat statement over the view's own columns, which SQLite can run from its indexes.
 //! [`Relation::sql`] closes it.
 
 use crate::types::Type;
@@ -127,11 +127,11 @@ pub(crate) struct Relation {
     pub(crate) filters: Vec<String>,
     pub(crate) order: Vec<Key>,
     pub(crate) limit: Option<i64>,
-    /// It costs something to ask twice, so that a name for it is not put in its place.
+    /// It costs something to evaluate twice, so that a name for it is not put in its place.
     pub(crate) is_costly: bool,
     /// Its rows have an order that `row_number` can count in.
     pub(crate) is_serialized: bool,
-    /// The name it goes by, which `union withsource` tells.
+    /// The name it goes by, which `union withsource` returns.
     pub(crate) name: Option<String>,
 }
 

@@ -60,7 +60,7 @@ impl Type {
         }
     }
 
-    /// What the column of an answer says.
+    /// What the column of a result says.
     pub(crate) fn column(self) -> ColumnType {
         match self {
             Type::Bool => ColumnType::Bool,

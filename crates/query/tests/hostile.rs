@@ -1,4 +1,4 @@
-//! Texts that are no queries, or hardly: whatever comes, an answer comes, and a mistake lies within the text.
+//! Texts that are no queries, or hardly: each one compiles or fails, and an error's place lies within the text.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
 
@@ -24,7 +24,7 @@ fn corpus() -> Vec<String> {
     paths.into_iter().map(|path| fs::read_to_string(path).unwrap()).collect()
 }
 
-/// What a query of the limits' size may run into: SQLite's own limits, which its runner tells.
+/// What a query of the limits' size may run into: SQLite's own limits, which its runner reports.
 const SQLITE_LIMITS: [&str; 3] = ["too many", "Expression tree is too large", "parser stack overflow"];
 
 /// A text is refused with a place in it, or gives SQL that SQLite understands.
@@ -133,7 +133,7 @@ proptest! {
 }
 
 #[test]
-fn every_beginning_of_every_query_is_answered() {
+fn every_beginning_of_every_query_is_handled() {
     for text in CORPUS.iter() {
         for (at, _) in text.char_indices() {
             check(&text[..at]);

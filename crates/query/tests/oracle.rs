@@ -78,8 +78,8 @@ fn asked(folder: &str) -> BTreeMap<String, (Vec<String>, Vec<String>)> {
     let texts = |value: &Value| value.as_array().unwrap().iter().map(|it| it.as_str().unwrap().to_owned()).collect();
     let lines = String::from_utf8(said.stdout).unwrap();
     let read = |line: &str| {
-        let answer: Value = serde_json::from_str(line).unwrap();
-        (answer["file"].as_str().unwrap().to_owned(), (texts(&answer["columns"]), texts(&answer["errors"])))
+        let response: Value = serde_json::from_str(line).unwrap();
+        (response["file"].as_str().unwrap().to_owned(), (texts(&response["columns"]), texts(&response["errors"])))
     };
     lines.lines().map(read).collect()
 }

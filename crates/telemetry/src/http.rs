@@ -1,6 +1,6 @@
-//! A small HTTP/1.1 client: to ask for pages of metrics, and to hand telemetry to another receiver.
+//! A small HTTP/1.1 client: to request pages of metrics, and to hand telemetry to another receiver.
 //!
-//! One connection, kept while the other side keeps it; every answer within a time and a size. Plain text only, no
+//! One connection, kept while the other side keeps it; every response within a time and a size. Plain text only, no
 //! redirects, no proxies: what it talks to stands beside the system under test.
 
 use std::time::Duration;
@@ -91,9 +91,9 @@ impl std::fmt::Display for Url {
     }
 }
 
-/// Why there is no answer.
+/// Why there is no response.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum NoAnswer {
+pub(crate) enum NoResponse {
     #[error("cannot connect: {0}")]
     Connect(String),
     #[error("the connection broke: {0}")]
@@ -104,7 +104,7 @@ pub(crate) enum NoAnswer {
     TooLarge(usize),
 }
 
-/// How long and how large an answer may be.
+/// How long a response may take, and how large it may be.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
     pub(crate) timeout: Duration,
@@ -112,7 +112,7 @@ pub(crate) struct Bounds {
 }
 
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct Response {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
@@ -132,15 +132,15 @@ impl Client {
     }
 
     /// `GET` of the URL; on a new connection if a kept one breaks.
-    pub(crate) async fn get(&mut self, accept: &'static str) -> Result<Answer, NoAnswer> {
+    pub(crate) async fn get(&mut self, accept: &'static str) -> Result<Response, NoResponse> {
         let headers = [("accept", HeaderValue::from_static(accept))];
         let path = self.url.path.clone();
         let was_kept = self.open.is_some();
-        let answer = self.ask("GET", &path, &headers, Bytes::new()).await;
-        match answer {
+        let response = self.send("GET", &path, &headers, Bytes::new()).await;
+        match response {
             // The other side may end a kept connection just when it is used again.
-            Err(NoAnswer::Broken(_)) if was_kept => self.ask("GET", &path, &headers, Bytes::new()).await,
-            answer => answer,
+            Err(NoResponse::Broken(_)) if was_kept => self.send("GET", &path, &headers, Bytes::new()).await,
+            response => response,
         }
     }
 
@@ -150,66 +150,66 @@ impl Client {
         path: &str,
         content_type: &'static str,
         body: Bytes,
-    ) -> Result<Answer, NoAnswer> {
+    ) -> Result<Response, NoResponse> {
         let headers = [("content-type", HeaderValue::from_static(content_type))];
-        self.ask("POST", path, &headers, body).await
+        self.send("POST", path, &headers, body).await
     }
 
-    async fn ask(
+    async fn send(
         &mut self,
         method: &str,
         path: &str,
         headers: &[(&'static str, HeaderValue)],
         body: Bytes,
-    ) -> Result<Answer, NoAnswer> {
+    ) -> Result<Response, NoResponse> {
         let mut request = Request::builder().method(method).uri(path).header(HOST, self.url.authority());
         for (name, value) in headers {
             request = request.header(*name, value);
         }
-        let request = request.body(Full::new(body)).map_err(|error| NoAnswer::Broken(error.to_string()))?;
+        let request = request.body(Full::new(body)).map_err(|error| NoResponse::Broken(error.to_string()))?;
         let timeout = self.bounds.timeout;
-        let answered = tokio::time::timeout(timeout, self.exchange(request)).await;
-        let answered = answered.unwrap_or(Err(NoAnswer::TooSlow(timeout)));
-        if answered.is_err() {
-            // What is left of a broken exchange would be read as the next answer.
+        let response = tokio::time::timeout(timeout, self.exchange(request)).await;
+        let response = response.unwrap_or(Err(NoResponse::TooSlow(timeout)));
+        if response.is_err() {
+            // What is left of a broken exchange would be read as the next response.
             self.open = None;
         }
-        answered
+        response
     }
 
-    async fn exchange(&mut self, request: Request<Full<Bytes>>) -> Result<Answer, NoAnswer> {
+    async fn exchange(&mut self, request: Request<Full<Bytes>>) -> Result<Response, NoResponse> {
         let sender = self.connected().await?;
-        let broken = |error: hyper::Error| NoAnswer::Broken(error.to_string());
+        let broken = |error: hyper::Error| NoResponse::Broken(error.to_string());
         let response = sender.send_request(request).await.map_err(broken)?;
         let (parts, body) = response.into_parts();
         let bytes_max = self.bounds.body_bytes_max;
         if body.size_hint().lower() > bytes_max as u64 {
-            return Err(NoAnswer::TooLarge(bytes_max));
+            return Err(NoResponse::TooLarge(bytes_max));
         }
         let body = Limited::new(body, bytes_max).collect().await.map_err(|error| match error.downcast_ref() {
-            Some(LengthLimitError { .. }) => NoAnswer::TooLarge(bytes_max),
-            None => NoAnswer::Broken(error.to_string()),
+            Some(LengthLimitError { .. }) => NoResponse::TooLarge(bytes_max),
+            None => NoResponse::Broken(error.to_string()),
         })?;
-        Ok(Answer { status: parts.status, headers: parts.headers, body: body.to_bytes() })
+        Ok(Response { status: parts.status, headers: parts.headers, body: body.to_bytes() })
     }
 
     /// The open connection, or a new one when the other side closed it.
-    async fn connected(&mut self) -> Result<&mut SendRequest<Full<Bytes>>, NoAnswer> {
+    async fn connected(&mut self) -> Result<&mut SendRequest<Full<Bytes>>, NoResponse> {
         let is_open = match &mut self.open {
             Some(sender) => sender.ready().await.is_ok(),
             None => false,
         };
         if !is_open {
-            let refused = |error: &dyn std::fmt::Display| NoAnswer::Connect(error.to_string());
+            let refused = |error: &dyn std::fmt::Display| NoResponse::Connect(error.to_string());
             let stream = TcpStream::connect(self.url.host_and_port()).await.map_err(|error| refused(&error))?;
-            // A request is one write, and the next one waits for its answer.
+            // A request is one write, and the next one waits for its response.
             let _ = stream.set_nodelay(true);
             let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(|error| refused(&error))?;
-            // Ends with the connection; what breaks it is told to the sender.
+            // Ends with the connection; the sender gets the error that breaks it.
             drop(tokio::spawn(connection));
             self.open = Some(sender);
         }
-        self.open.as_mut().ok_or_else(|| NoAnswer::Connect("no connection".to_owned()))
+        self.open.as_mut().ok_or_else(|| NoResponse::Connect("no connection".to_owned()))
     }
 }
 
@@ -241,8 +241,8 @@ mod tests {
         assert!(Url::parse(&format!("http://a/{}", "x".repeat(URL_BYTES_MAX))).is_err());
     }
 
-    /// Answers each of its connections once, and ends the first when it is used again.
-    async fn answer_once_each(listener: tokio::net::TcpListener) {
+    /// Responds once on each of its connections, and ends the first when it is used again.
+    async fn respond_once_each(listener: tokio::net::TcpListener) {
         use tokio::io::{AsyncReadExt, AsyncWriteExt};
         for _ in 0..2 {
             let (mut stream, _) = listener.accept().await.unwrap();
@@ -259,7 +259,7 @@ mod tests {
         runtime.block_on(async {
             let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
             let url = Url::parse(&format!("http://{}/", listener.local_addr().unwrap())).unwrap();
-            let server = tokio::spawn(answer_once_each(listener));
+            let server = tokio::spawn(respond_once_each(listener));
             let bounds = Bounds { timeout: Duration::from_secs(60), body_bytes_max: 10 };
             let mut client = Client::new(url, bounds);
             for _ in 0..2 {

@@ -18,7 +18,7 @@ use narrows_model::trace::Span;
 use crate::otlp::convert::Packed;
 
 /// Where telemetry is kept. Calls never block for long: they queue, and the receipt resolves once the records are
-/// committed, so that a sender is told "accepted" only for what survives a crash.
+/// committed, so that a sender gets "accepted" only for what survives a crash.
 pub trait Store: Send + Sync + 'static {
     /// Keeps spans, in the trial that is under way.
     fn spans(&self, spans: Vec<Span>) -> Receipt;
@@ -32,7 +32,7 @@ pub trait Store: Send + Sync + 'static {
             }
             Err(error) => {
                 let (tell, receipt) = tokio::sync::oneshot::channel();
-                // The receipt is right here to be told.
+                // The receipt's receiver is right here.
                 let _ = tell.send(Err(Refused::Broken(error.to_string())));
                 receipt
             }

@@ -45,7 +45,7 @@ pub struct Beat {
     pub length_ms: f64,
 }
 
-/// The span with which a service answers `GET /orders`: method and route are read from the operation.
+/// The span of a service that handles `GET /orders`: method and route are read from the operation.
 pub fn server(service: &str, operation: &str) -> SpanBuilder {
     let mut span = SpanBuilder::new(SpanKind::Server, operation);
     span.service = service.into();
@@ -92,7 +92,7 @@ pub fn database(name: &str) -> SpanBuilder {
     span
 }
 
-/// `count` spans on a beat; `span` is asked for each in turn.
+/// `count` spans on a beat; `span` is called for each in turn.
 pub fn run_of(count: usize, beat: Beat, span: impl Fn(usize) -> SpanBuilder) -> Vec<SpanBuilder> {
     (0..count).map(|i| span(i).at(beat.first_ms + beat.step_ms * i as f64, beat.length_ms)).collect()
 }
@@ -180,7 +180,7 @@ impl SpanBuilder {
         self
     }
 
-    /// What a gRPC call asks for: `shop.v1.Cart` and `Add`.
+    /// What a gRPC call requests: `shop.v1.Cart` and `Add`.
     pub fn remote(mut self, service: &str, method: &str) -> Self {
         self.facts.rpc_system = Some("grpc".into());
         self.facts.rpc_service = Some(service.into());
@@ -188,7 +188,7 @@ impl SpanBuilder {
         self
     }
 
-    /// Refuses the attempt with status 429; `retry_after_ms` is what the answer told to wait, if it said so.
+    /// Refuses the attempt with status 429; `retry_after_ms` is the wait that the response requests, if it does.
     pub fn throttled(mut self, retry_after_ms: Option<f64>) -> Self {
         let is_database = self.facts.db_system.is_some();
         self.facts.db_status = is_database.then(|| "429".into());

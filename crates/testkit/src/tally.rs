@@ -1,6 +1,6 @@
 //! Operations counted from traces, by the rules of a run file's reader.
 //!
-//! A few traces can stand for the load of many seconds: each is counted as often in each second as it is told to, so
+//! A few traces can stand for the load of many seconds: each is counted as often in each second as its caller sets, so
 //! that what a test says of structure and what it says of counts cannot contradict each other.
 
 use std::collections::BTreeMap;

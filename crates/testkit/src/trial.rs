@@ -27,7 +27,7 @@ pub const FIRST_PORT: u16 = 9000;
 pub struct Load {
     /// Virtual users.
     pub vus: u32,
-    /// Successful answers per second.
+    /// Successful responses per second.
     pub rate: f64,
     /// What each took.
     pub latency_ms: f64,

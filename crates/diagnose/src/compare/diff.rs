@@ -3,7 +3,7 @@
 //! An operation has changed when its mean duration has, with the same intervals as variants of one run. A kind of call
 //! has changed when its attempts for each operation differ by more than counting explains (two standard errors of a
 //! Poisson count) and by more than the smallest change that is called one; the same holds for a finding's cost, which
-//! has no interval. Between two runs stands whatever else differs between two days: that is told as a caveat.
+//! has no interval. Between two runs stands whatever else differs between two days: a caveat reports that.
 
 use narrows_model::comparison::{Change, Meaning};
 use narrows_model::diff::{CallDiff, Diff, Fate, FindingDiff, OperationDiff};
@@ -20,7 +20,7 @@ use crate::thresholds::Thresholds;
 
 /// How many standard errors two counts must lie apart.
 const COUNT_ERRORS: f64 = 2.0;
-/// How many things of a kind the sentence tells before it counts the rest.
+/// How many things of a kind the sentence names before it counts the rest.
 const TOLD_MAX: usize = 2;
 
 /// One variant of a run.

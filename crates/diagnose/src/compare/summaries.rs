@@ -85,8 +85,8 @@ fn mean_of(trial: &TrialEvidence, (name, service, replica): (&str, &str, u32)) -
     (usage.points > 0).then_some(usage.mean)
 }
 
-/// Requests per second that each replica answered: its share of the sampled traces' requests at the service, of all that
-/// its operations counted. Empty where no span says which replica answered.
+/// Requests per second that each replica handled: its share of the sampled traces' requests at the service, of all that
+/// its operations counted. Empty where no span says which replica handled it.
 fn rates_of(trial: &TrialEvidence, service: &str) -> BTreeMap<u32, f64> {
     let mut seen: BTreeMap<u32, f64> = BTreeMap::new();
     let entries = trial.traces.iter().flat_map(|trace| trace.spans.iter().map(move |span| (span, trace.weight)));
@@ -119,9 +119,9 @@ type Seen<'a> = (&'a TrialEvidence, &'a OperationEvidence);
 
 fn operation_summary(service: &str, name: &str, seen: &[Seen<'_>]) -> OperationSummary {
     let durations = seen.iter().map(|(_, operation)| &operation.duration);
-    let answered: Vec<_> = durations.filter(|d| d.count() > 0).map(|d| d.quantiles()).collect();
+    let quantiles: Vec<_> = durations.filter(|d| d.count() > 0).map(|d| d.quantiles()).collect();
     let of_duration = |value: fn(&narrows_model::histogram::Quantiles) -> f64| {
-        median(answered.iter().map(value).collect()).unwrap_or(0.0)
+        median(quantiles.iter().map(value).collect()).unwrap_or(0.0)
     };
     OperationSummary {
         service: service.to_owned(),

@@ -20,9 +20,9 @@ use super::{InTrace, by_trace};
 use crate::read::Reading;
 use crate::read::calls::{Handled, Times};
 
-/// Operations told: those whose requests took most time together.
+/// Operations reported: those whose requests took most time together.
 const OPERATIONS_MAX: usize = 20;
-/// Categories of one operation; the smallest beyond are told as one.
+/// Categories of one operation; the smallest beyond are reported as one.
 const PARTS_MAX: usize = 12;
 /// What the smallest dependencies are called together.
 const OTHERS: &str = "others";
@@ -111,7 +111,7 @@ impl Sum {
     }
 }
 
-/// What a trace tells besides its tree.
+/// What a trace says besides its tree.
 struct Told<'t> {
     tree: &'t Tree<'t>,
     names: &'t Names,
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_on_after_the_answer_costs_nothing() {
+    fn what_goes_on_after_the_response_costs_nothing() {
         let background = client("POST").url("http://audit/").at(90.0, 400.0);
         assert_eq!(parts(request().children([background])), [(TimeCategory::Own, 100.0)]);
     }

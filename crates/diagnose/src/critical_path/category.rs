@@ -49,7 +49,7 @@ impl Names {
         Self { by_port, store }
     }
 
-    /// What an attempt that went wrong asked; of one that carries a query, the database.
+    /// What an attempt that went wrong called; of one that carries a query, the database.
     pub(super) fn refuser(&self, tree: &Tree<'_>, attempt: usize) -> String {
         let carries = |parent: &usize| {
             let (span, attempt) = (tree.span(*parent), tree.span(attempt));
@@ -63,10 +63,10 @@ impl Names {
         let span = tree.span(at);
         let by_port = || span.facts.server_port.and_then(|port| self.by_port.get(&port)).cloned();
         let by_store = || self.store.clone().filter(|_| is_database(span));
-        let answers = |child: &&u32| is_call(span, tree.span(**child as usize));
-        let by_answer =
-            || tree.children(at).iter().find(answers).map(|child| tree.span(*child as usize).service.clone());
-        let name = by_port().or_else(by_store).or_else(by_answer).unwrap_or_else(|| called(span));
+        let is_callee = |child: &&u32| is_call(span, tree.span(**child as usize));
+        let by_child =
+            || tree.children(at).iter().find(is_callee).map(|child| tree.span(*child as usize).service.clone());
+        let name = by_port().or_else(by_store).or_else(by_child).unwrap_or_else(|| called(span));
         clipped(&name, NAME_CHARS_MAX)
     }
 }

@@ -111,8 +111,8 @@ mod tests {
     fn another_clock_is_put_right_with_what_it_timed() {
         let call = |server_at: f64, length_ms: f64| {
             let below = internal("last").at(server_at + 10.0, 10.0);
-            let answer = server("store", "GET /store").at(server_at, length_ms).child(below);
-            client("GET").service("shop").at(0.0, 100.0).child(answer)
+            let callee = server("store", "GET /store").at(server_at, length_ms).child(below);
+            client("GET").service("shop").at(0.0, 100.0).child(callee)
         };
         assert_eq!(last(call(20.0, 60.0)), (30, 40, Role::Within), "it fits");
         assert_eq!(last(call(5_000.0, 60.0)), (30, 40, Role::Within), "it is ahead");
@@ -121,9 +121,9 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_was_given_up_does_not_move_its_answer() {
-        let answer = server("store", "GET last").at(70.0, 80.0);
-        assert_eq!(last(client("GET").service("shop").at(0.0, 100.0).failed().child(answer)), (70, 100, Role::Within));
+    fn a_call_that_was_given_up_does_not_move_its_server_span() {
+        let callee = server("store", "GET last").at(70.0, 80.0);
+        assert_eq!(last(client("GET").service("shop").at(0.0, 100.0).failed().child(callee)), (70, 100, Role::Within));
     }
 
     #[test]

@@ -50,7 +50,7 @@ pub(crate) fn put_into_words(finding: Finding) -> Finding {
     }
 }
 
-/// How much a load asks for: `8 users`, `50.0/s`.
+/// How much a load demands: `8 users`, `50.0/s`.
 pub(crate) fn level(load: &LoadLevel) -> String {
     match load.arrivals {
         None => format!("{} users", load.users),

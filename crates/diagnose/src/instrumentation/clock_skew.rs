@@ -4,7 +4,7 @@
 //! follows an interval for the offset of the callee's clock: the server span cannot be earlier than the call, nor
 //! later. When zero lies outside of that interval, by more than the slack, in most calls between two services, their
 //! clocks differ. The estimate is the median of the intervals' middles, as NTP (RFC 5905) takes the way there and back
-//! to be equally long. A server span that outlasts its call goes on after the answer and says nothing about clocks.
+//! to be equally long. A server span that outlasts its call goes on after the response and says nothing about clocks.
 
 use std::collections::BTreeMap;
 
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_callee_that_answers_before_it_is_asked_is_behind() {
+    fn a_callee_that_responds_before_it_is_called_is_behind() {
         let said = told(&ClockSkew, handled(-10.0, 8.0));
         assert_one(&said, &["clock of stock is about 12.0 ms behind that of shop", "in 30 of 30 calls", "± 0 ns"]);
     }
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_on_after_its_answer_says_nothing_about_clocks() {
+    fn what_goes_on_after_its_response_says_nothing_about_clocks() {
         assert_eq!(told(&ClockSkew, handled(2.0, 400.0)), [""; 0]);
     }
 

@@ -2,9 +2,9 @@
 //!
 //! SQLAlchemy and its driver, an HTTP client and the one it is built on: both are instrumented, neither knows of the
 //! other, and both hang their span under the same parent. Two spans are doubles when they are of two scopes of one
-//! service, ask the same, and were under way together for nearly all of the shorter one's time. A repetition of a query
-//! comes after it, and queries side by side come from one scope; neither is a double. A library that is instrumented
-//! twice under one name cannot be told from queries side by side, and is not reported.
+//! service, request the same, and were under way together for nearly all of the shorter one's time. A repetition of a
+//! query comes after it, and queries side by side come from one scope; neither is a double. A library that is
+//! instrumented twice under one name cannot be distinguished from queries side by side, and is not reported.
 
 use std::collections::BTreeMap;
 

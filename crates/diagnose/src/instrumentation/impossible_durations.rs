@@ -1,9 +1,9 @@
 //! `impossible-durations`: spans that end before they begin, never end, or take no time at all.
 //!
-//! A single span of negative length is worth telling: its clock was set back or its end was never recorded, and it
-//! counts as zero everywhere. Spans of length zero are told when there are many of them among calls and requests, which
-//! nothing does in no time; that is mostly a clock that ticks in whole milliseconds, and then everything below one is
-//! unknown.
+//! A single span of negative length is worth reporting: its clock was set back or its end was never recorded, and it
+//! counts as zero everywhere. Spans of length zero are reported when there are many of them among calls and requests,
+//! which nothing does in no time; that is mostly a clock that ticks in whole milliseconds, and then everything below
+//! one is unknown.
 
 use std::collections::BTreeMap;
 
@@ -48,7 +48,7 @@ struct Lengths<'a> {
     negative: usize,
     never_ended: usize,
     backwards: Option<Example<'a>>,
-    /// Spans that are calls or answers.
+    /// Spans that are calls or requests.
     calls: usize,
     zero: usize,
     standing: Option<Example<'a>>,

@@ -1,5 +1,5 @@
-//! Traps of instrumentation: ways in which traces say something else than what happened, each told as a caveat of the
-//! trial, with its numbers, a trace to look at and what to change.
+//! Traps of instrumentation: ways in which traces say something else than what happened, each reported as a caveat of
+//! the trial, with its numbers, a trace to look at and what to change.
 //!
 //! Traces are taken as they are by everything else that reads them; what is wrong with them is said here once, instead
 //! of in each finding. A trap says nothing where the evidence could as well be in order: an engineer who was sent after
@@ -29,11 +29,11 @@ use scene::Scene;
 trait Trap: Sync {
     /// The id: lower case with dashes, as its file is named.
     fn id(&self) -> &'static str;
-    /// What to tell, in whole sentences, one text for each place; empty when nothing is wrong or nothing can be said.
+    /// What to report, in whole sentences, one text for each place; empty when nothing is wrong or nothing can be said.
     fn caveats(&self, scene: &Scene<'_>) -> Vec<String>;
 }
 
-/// Every trap, in the order in which they are told: first what makes traces incomplete, then what makes them lie.
+/// Every trap, in the order in which they are reported: first what makes traces incomplete, then what makes them lie.
 const ALL: &[&dyn Trap] = &[
     &sampled_traces::SampledTraces,
     &missing_parents::MissingParents,
@@ -50,7 +50,7 @@ const ALL: &[&dyn Trap] = &[
 /// The most caveats of one trap in one trial; further ones are counted in the last.
 const CAVEATS_MAX: usize = 5;
 
-/// What all traps tell of a trial.
+/// What all traps report of a trial.
 pub(crate) fn caveats(reading: &Reading<'_>, findings: &[Finding]) -> Vec<String> {
     let scene = Scene::of(reading, findings);
     ALL.iter().flat_map(|trap| bounded(trap.caveats(&scene), trap.id())).collect()

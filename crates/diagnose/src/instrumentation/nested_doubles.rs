@@ -3,7 +3,7 @@
 //! An object mapper above the driver (Hibernate over JDBC, Mongoose over MongoDB's driver), an HTTP client above the
 //! one it is built on. A span is doubled when it holds exactly one call of its service, of another scope but the same
 //! protocol, that lasts nearly as long. A call over another protocol is no double but what carries it (a document store
-//! asked over HTTP), and a phase of the program with one query in it is no call.
+//! called over HTTP), and a phase of the program with one query in it is no call.
 
 use std::collections::BTreeMap;
 

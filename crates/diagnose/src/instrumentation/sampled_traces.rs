@@ -68,11 +68,11 @@ fn scaled(scene: &Scene<'_>) -> Option<String> {
 /// Fewer requests among the spans than were sent.
 fn unsaid(scene: &Scene<'_>) -> Option<String> {
     let load = scene.trial.counted_load();
-    let answered = load.succeeded + load.errors.status;
+    let responses = load.succeeded + load.errors.status;
     let seen = seen_at_the_front(scene)?;
-    let share = seen / answered as f64;
+    let share = seen / responses as f64;
     let is_clear = scene.trial.spans_refused == 0
-        && answered >= scene.thresholds.unsampled_requests
+        && responses >= scene.thresholds.unsampled_requests
         && share < scene.thresholds.unsampled_share;
     is_clear.then(|| {
         format!(
@@ -81,7 +81,7 @@ fn unsaid(scene: &Scene<'_>) -> Option<String> {
              sampler in the services (OTEL_TRACES_SAMPLER should be parentbased_always_on, as the load decides what \
              is traced), for an exporter that drops spans, and for instances that are not instrumented.",
             units::count(seen.round() as u64),
-            units::count(answered),
+            units::count(responses),
             units::percent(share)
         )
     })
@@ -116,7 +116,7 @@ mod tests {
         (1..=30).map(|number| server("shop", "GET /").weighted_trace(number, weight(number))).collect()
     }
 
-    /// A load of 1,000 answers of which spans show so many a second.
+    /// A load of 1,000 responses of which spans show so many a second.
     fn shown(rate: f64) -> Vec<String> {
         let trial = TrialBuilder::new("a").steady(10, Load { vus: 4, rate: 100.0, latency_ms: 5.0 });
         let trial = trial.operation(operation("shop", "GET /", 10, rate, 5.0));

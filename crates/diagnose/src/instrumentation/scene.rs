@@ -60,7 +60,7 @@ impl<'a> Scene<'a> {
         self.trial.traces.iter().flat_map(|trace| trace.spans.iter().map(move |span| (trace, span)))
     }
 
-    /// Whether two calls ask for the same: statements of one shape, one address, or one remote method. A database span
+    /// Whether two calls request the same: statements of one shape, one address, or one remote method. A database span
     /// without a statement is taken to be of the other's when it has the name of its operation.
     pub(super) fn ask_the_same(&self, a: &'a Span, b: &'a Span) -> bool {
         doubles::ask_the_same(a, b, |one, other| self.shape(one) == self.shape(other))
@@ -149,17 +149,17 @@ pub(super) mod tests {
         (1..=30).map(|number| root.clone().trace(number)).collect()
     }
 
-    /// What a trap tells of these traces.
+    /// What a trap reports of these traces.
     pub(crate) fn told(trap: &dyn Trap, traces: Vec<Trace>) -> Vec<String> {
         told_of(trap, TrialBuilder::new("a").traces(traces))
     }
 
-    /// What a trap tells of a trial.
+    /// What a trap reports of a trial.
     pub(crate) fn told_of(trap: &dyn Trap, trial: TrialBuilder) -> Vec<String> {
         told_of_built(trap, &trial.build())
     }
 
-    /// What a trap tells of a trial that is evidence already.
+    /// What a trap reports of a trial that is evidence already.
     pub(crate) fn told_of_built(trap: &dyn Trap, trial: &TrialEvidence) -> Vec<String> {
         Reading::with(trial, &Thresholds::default(), |reading| trap.caveats(&Scene::of(reading, &[])))
     }

@@ -12,7 +12,7 @@ use narrows_model::units;
 use super::Trap;
 use super::scene::{Scene, example, name_of};
 
-/// Names of roots that are told.
+/// Names of roots that are reported.
 const NAMES_MAX: usize = 3;
 
 /// See the module.
@@ -24,8 +24,8 @@ impl Trap for TracesWithoutRequest {
     }
 
     fn caveats(&self, scene: &Scene<'_>) -> Vec<String> {
-        let answering = scene.spans().filter(|(_, span)| is_request(span)).map(|(_, span)| span.service.as_str());
-        let answering: BTreeSet<&str> = answering.collect();
+        let serving = scene.spans().filter(|(_, span)| is_request(span)).map(|(_, span)| span.service.as_str());
+        let serving: BTreeSet<&str> = serving.collect();
         let mut services: BTreeMap<&str, Vec<(&Trace, &Span)>> = BTreeMap::new();
         for tree in &scene.trees {
             let trace = tree.trace;
@@ -39,7 +39,7 @@ impl Trap for TracesWithoutRequest {
                 && traces.len() as f64 >= scene.thresholds.requestless_share * all as f64
         };
         let cases = services.into_iter().filter(|(_, traces)| is_many(traces));
-        cases.map(|(service, traces)| told(service, &traces, all, answering.contains(service))).collect()
+        cases.map(|(service, traces)| told(service, &traces, all, serving.contains(service))).collect()
     }
 }
 
@@ -47,7 +47,7 @@ fn is_request(span: &Span) -> bool {
     matches!(span.kind, SpanKind::Server | SpanKind::Consumer)
 }
 
-fn told(service: &str, traces: &[(&Trace, &Span)], all: usize, answers: bool) -> String {
+fn told(service: &str, traces: &[(&Trace, &Span)], all: usize, has_server_spans: bool) -> String {
     let mut names: BTreeMap<String, usize> = BTreeMap::new();
     for (_, root) in traces {
         *names.entry(name_of(root)).or_default() += 1;
@@ -55,7 +55,7 @@ fn told(service: &str, traces: &[(&Trace, &Span)], all: usize, answers: bool) ->
     let mut names: Vec<(String, usize)> = names.into_iter().collect();
     names.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     let names: Vec<String> = names.iter().take(NAMES_MAX).map(|(name, count)| format!("{name:?} ({count})")).collect();
-    let advice = if answers {
+    let advice = if has_server_spans {
         "That is work beside the requests (a scheduler, a poll, a pool that tests its connections); it uses up part \
          of the number of traces examined. Drop it with a sampler if you do not need it."
     } else {

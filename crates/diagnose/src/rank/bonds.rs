@@ -85,7 +85,7 @@ impl<'r, 'a> Bonds<'r, 'a> {
         self.targets(then).into_iter().any(|branch| self.paths.reaches(branch, &first.resource))
     }
 
-    /// Whether a store's partitions, were they asked alike, would stay below what they may spend: by the mean of what
+    /// Whether a store's partitions, had they the same load, would stay below what they may spend: by the mean of what
     /// each spent at most. A store that reports nothing is taken at the finding's word.
     fn would_have_room(&self, store: &str) -> bool {
         let used = |partition: &PartitionThroughput| {

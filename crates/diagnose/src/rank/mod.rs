@@ -1,6 +1,6 @@
 //! The order of a trial's findings, which of them is the narrow place, and which are only symptoms of others.
 //!
-//! Findings are told in this order, see [`Role`]: what makes the trial's figures invalid; what is in the way now, a
+//! Findings are reported in this order, see [`Role`]: what makes the trial's figures invalid; what is in the way now, a
 //! limit that is hit or a structure that makes requests wait; what only spends more than needed; what says how far the
 //! trial can be read. Within a role cost decides, but what is in the way with low confidence comes after what is so
 //! with more. A cause absorbs its symptoms by the table of [`rules`] and takes the best place of them all, so that one

@@ -1,8 +1,8 @@
 //! How what only variants beside each other show joins the findings of a trial.
 //!
 //! It takes the place of what the same detector says of that trial by itself, because it says more. A limit of the
-//! reading comes last; what costs more than needed comes before the limits and, where nothing was found to be narrow, is
-//! what to deal with first. Variants that were asked at unequal rates say nothing of a cost.
+//! reading comes last; what costs more than needed comes before the limits and, where nothing was found to be narrow,
+//! is what to deal with first. Variants with unequal rates say nothing of a cost.
 
 use narrows_model::finding::{Finding, FindingKind, Role};
 

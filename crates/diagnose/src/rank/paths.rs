@@ -1,8 +1,8 @@
-//! Who asks whom, as traces and ports say it: the ways by which one thing can hold another back.
+//! Which service calls which, as traces and ports show it: the ways by which one thing can hold another back.
 //!
 //! A service is known by its name. What it calls is known by every name that the call gives it: the service that
-//! listens at the port, the service whose span answers below the call, the database's system, the address. So a finding
-//! about `postgres` and one about `postgresql` both find their callers. A way that no trace shows is not there.
+//! listens at the port, the service whose server span is below the call, the database's system, the address. So a
+//! finding about `postgres` and one about `postgresql` both find their callers. A way that no trace shows is not there.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,14 +12,14 @@ use narrows_model::trace::{Span, SpanKind, Trace, hex};
 
 use crate::read::Reading;
 
-/// Pairs of who asks and who is asked that are kept; what comes later is left out.
+/// Pairs of caller and callee that are kept; what comes later is left out.
 const PAIRS_MAX: usize = 10_000;
 
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Paths<'a> {
-    /// Whom each service asks.
-    asked: BTreeMap<&'a str, BTreeSet<&'a str>>,
+    /// What each service calls.
+    called: BTreeMap<&'a str, BTreeSet<&'a str>>,
     /// The services that requests reach first.
     entrances: BTreeSet<&'a str>,
 }
@@ -35,36 +35,36 @@ impl<'a> Paths<'a> {
             }
             let queries = request.queries.iter().map(|query| query.span);
             for call in queries.chain(request.other_calls.iter().copied()) {
-                pairs.extend(names_by_call(reading.trial, call).map(|asked| (service, asked)));
+                pairs.extend(names_by_call(reading.trial, call).map(|called| (service, called)));
             }
             if pairs.len() > PAIRS_MAX {
                 break;
             }
         }
         for trace in &reading.trial.traces {
-            pairs.extend(answered(trace).into_iter().take(PAIRS_MAX.saturating_sub(pairs.len())));
+            pairs.extend(service_pairs(trace).into_iter().take(PAIRS_MAX.saturating_sub(pairs.len())));
         }
-        for (service, asked) in pairs.into_iter().filter(|(service, asked)| service != asked) {
-            paths.asked.entry(service).or_default().insert(asked);
+        for (service, called) in pairs.into_iter().filter(|(service, called)| service != called) {
+            paths.called.entry(service).or_default().insert(called);
         }
         paths
     }
 
-    /// Whether any trace says who asks whom or where requests arrive.
+    /// Whether any trace shows which service calls which, or where requests arrive.
     pub(super) fn are_known(&self) -> bool {
-        !self.entrances.is_empty() || !self.asked.is_empty()
+        !self.entrances.is_empty() || !self.called.is_empty()
     }
 
-    /// Whether requests pass by this one on their way: whether one that arrives there, or anywhere when `from` is no
-    /// service that asks, is answered with its help.
+    /// Whether requests pass by this one on their way: whether one that arrives there, or anywhere when `from` calls
+    /// nothing, needs it for its response.
     pub(super) fn lead_by(&self, from: &str, to: &str) -> bool {
-        if self.asked.contains_key(from) || self.entrances.contains(from) {
+        if self.called.contains_key(from) || self.entrances.contains(from) {
             return self.reaches(from, to);
         }
         self.entrances.iter().any(|entrance| self.reaches(entrance, to))
     }
 
-    /// Whether one is the other, or asks it, or asks what asks it.
+    /// Whether one is the other, or calls it, directly or through others.
     pub(super) fn reaches(&self, from: &str, to: &str) -> bool {
         let mut seen: BTreeSet<&str> = BTreeSet::new();
         let mut open = vec![from];
@@ -72,21 +72,21 @@ impl<'a> Paths<'a> {
             if service == to {
                 return true;
             }
-            if let Some((known, asked)) = self.asked.get_key_value(service)
+            if let Some((known, called)) = self.called.get_key_value(service)
                 && seen.insert(known)
             {
-                open.extend(asked.iter().copied());
+                open.extend(called.iter().copied());
             }
         }
         false
     }
 }
 
-/// Services whose spans answer a span of another service.
-fn answered(trace: &Trace) -> BTreeSet<(&str, &str)> {
+/// Pairs of services of which a span of the second is below a span of the first.
+fn service_pairs(trace: &Trace) -> BTreeSet<(&str, &str)> {
     let service_of: BTreeMap<_, _> = trace.spans.iter().map(|span| (span.span_id, span.service.as_str())).collect();
-    let asker = |span: &Span| span.parent_id.and_then(|parent| service_of.get(&parent).copied());
-    trace.spans.iter().filter_map(|span| Some((asker(span)?, span.service.as_str()))).collect()
+    let caller = |span: &Span| span.parent_id.and_then(|parent| service_of.get(&parent).copied());
+    trace.spans.iter().filter_map(|span| Some((caller(span)?, span.service.as_str()))).collect()
 }
 
 /// The names that a call itself gives to what it calls.
@@ -97,7 +97,7 @@ fn names_by_call<'a>(trial: &'a TrialEvidence, call: &'a Span) -> impl Iterator<
     listens.map(|instance| instance.service.as_str()).chain(said.into_iter().flatten().map(String::as_str))
 }
 
-/// What the example spans of a finding call, by all names that are known for it; a span that answers names its service.
+/// What the example spans of a finding call, by all names that are known for it; a server span names its service.
 pub(super) fn targets<'a>(finding: &Finding, trial: &'a TrialEvidence) -> BTreeSet<&'a str> {
     let mut names = BTreeSet::new();
     for exemplar in &finding.exemplars {
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_pass_by_what_answers_them() {
+    fn requests_pass_by_what_serves_them() {
         with_paths(|paths| {
             assert!(paths.lead_by("", "store") && paths.lead_by("", "mail"));
             assert!(paths.lead_by("stock", "store") && !paths.lead_by("mail", "store"));

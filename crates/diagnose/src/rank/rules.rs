@@ -2,8 +2,8 @@
 //!
 //! A cause absorbs a symptom only where something ties the two; without a tie they are two findings, however alike they
 //! look. Of several causes that are tied to one symptom, the first rule decides, then cost. The table goes one way: no
-//! detector's findings can be both cause and symptom of another's, but for one pair, a full service and the repetitions
-//! that it is asked, where figures decide which way it goes.
+//! detector's findings can be both cause and symptom of another's, but for one pair, a full service and the repeated
+//! calls that it gets, where figures decide which way it goes.
 
 use narrows_model::finding::FindingKind::{
     self, ChattyHttp, ConflictRetry, CpuSaturation, CrossPartitionQuery, DatabaseSaturation, HotPartition, NPlusOne,
@@ -24,15 +24,15 @@ pub(super) enum Tie {
     FirstAsks,
     /// The calls that the second shows go to what the first is about.
     SecondAsks,
-    /// What the second is about asks what the first is about, by whichever of its calls.
+    /// What the second is about calls what the first is about, by whichever of its calls.
     Behind,
-    /// Both are about one operation of one service, or of services that ask one another.
+    /// Both are about one operation of one service, or of services that call one another.
     SameOperation,
     /// The load's requests pass by what the first is about.
     OnTheWay,
-    /// The branch that the second shows is what the first is about, or asks it.
+    /// The branch that the second shows is what the first is about, or calls it.
     InBranch,
-    /// Both are about one store, and it would have room if all its partitions were asked alike.
+    /// Both are about one store, and it would have room if all its partitions had the same load.
     Uneven,
     /// The repetitions that the first counts go to what the second is about, and without them that would not be full.
     Amplified,

@@ -13,7 +13,7 @@ use crate::thresholds::Thresholds;
 
 const LOAD: Load = Load { vus: 8, rate: 100.0, latency_ms: 20.0 };
 
-/// A shop with an N+1 against a database, both with a cap, and a mail service that nobody asks.
+/// A shop with an N+1 against a database, both with a cap, and a mail service that nobody calls.
 fn trial() -> TrialBuilder {
     let row = query("SELECT name FROM customer WHERE id = ?").to_port(FIRST_PORT + 1);
     let beat = Beat { first_ms: 5.0, step_ms: 5.0, length_ms: 3.0 };
@@ -81,7 +81,7 @@ fn finding((detector, resource, cost_share): Given) -> Finding {
     }
 }
 
-/// A gateway that asks drones and parts; drones ask a store, parts ask nobody. Mail has requests of its own.
+/// A gateway that calls drones and parts; drones call a store, parts call nobody. Mail has requests of its own.
 fn system() -> TrialBuilder {
     let drones = server("drones", "GET /").child(query("SELECT a FROM t").to_port(FIRST_PORT + 2));
     let call = |port: u16| client("GET").to_port(port);

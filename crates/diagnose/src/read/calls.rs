@@ -1,9 +1,9 @@
 //! The calls of a request to the outside, with everything that was tried for one of them counted as one call.
 //!
-//! A client library that is refused waits and tries again, and each attempt has its span. An attempt is a repetition
-//! of an earlier one when that one went wrong and had ended, both ask the same under the same parent, and nothing
-//! says that they went to different partitions. Calls of one *kind* have the same statement or the same endpoint;
-//! what differs from call to call (values, ids in a path) is kept apart as what was asked.
+//! A client library that is refused waits and tries again, and each attempt has its span. An attempt is a repetition of
+//! an earlier one when that one went wrong and had ended, both request the same under the same parent, and nothing says
+//! that they went to different partitions. Calls of one *kind* have the same statement or the same endpoint; what
+//! differs from call to call (values, ids in a path) is kept apart, in `asked`.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ptr;
@@ -69,7 +69,7 @@ pub(crate) fn median_of<T>(of: &[T], weighted: impl Fn(&T) -> (f64, f64)) -> f64
 pub(crate) struct Call<'a> {
     /// The statement's shape, or method, address and path without ids.
     pub(crate) kind: Rc<str>,
-    /// What was asked, values included.
+    /// What was requested, values included.
     pub(crate) asked: String,
     /// The span that its author would name as its parent.
     pub(crate) parent: SpanId,
@@ -84,12 +84,12 @@ pub(crate) struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// The last attempt: the one that the program got its answer from.
+    /// The last attempt: the one whose response the program got.
     pub(crate) fn last(&self) -> &'a Span {
         self.attempts[self.attempts.len() - 1]
     }
 
-    /// Whether the program got an answer in the end.
+    /// Whether the program got a response in the end.
     pub(crate) fn succeeded(&self) -> bool {
         !went_wrong(self.last())
     }
@@ -149,11 +149,11 @@ impl<'a> Call<'a> {
     }
 }
 
-/// The words by which services refuse a caller that asks for too much, at the start of a type of error or a status.
+/// The words by which services refuse a caller that sends too much, at the start of a type of error or a status.
 const REFUSALS: [&str; 5] =
     ["429", "RESOURCE_EXHAUSTED", "Throttl", "ProvisionedThroughputExceeded", "TooManyRequests"];
 
-/// Whether an attempt was refused because the caller asks for too much: status 429, `RESOURCE_EXHAUSTED` of gRPC, the
+/// Whether an attempt was refused because the caller sends too much: status 429, `RESOURCE_EXHAUSTED` of gRPC, the
 /// types of error by which stores say it, or status 503 with a time to wait.
 pub(crate) fn is_throttled(span: &Span) -> bool {
     let facts = &span.facts;

@@ -1,7 +1,7 @@
 //! At which CPU limit a service stands, in which part of the load, and whether that limit is what holds the load back.
 //!
-//! Read by every detector that judges CPU, so that two of them never disagree about it. The rule and its reasons are told
-//! in `detectors/cpu_saturation/mod.rs` and on its page.
+//! Read by every detector that judges CPU, so that two of them never disagree about it. The rule and its reasons are
+//! described in `detectors/cpu_saturation/mod.rs` and on its page.
 
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::finding::evidence::cpu::{CpuConsumer, CpuConsumers, CpuLimit, Proof, ProofSign};
@@ -179,7 +179,7 @@ impl<'a> Cpu<'a> {
         interval.host_use(self.trial, self.thresholds)
     }
 
-    /// The saturated interval that asks for most, the later of equals, unless another interval refutes it.
+    /// The saturated interval that demands most, the later of equals, unless another interval refutes it.
     fn saturated(&self, level: impl Fn(&Interval) -> Option<f64>, threshold: f64) -> Option<(usize, f64)> {
         let levels: Vec<Option<f64>> = self.intervals.iter().map(level).collect();
         let known = || levels.iter().enumerate().filter_map(|(at, level)| Some((at, (*level)?)));
@@ -244,9 +244,9 @@ impl Cpu<'_> {
 
     /// What the generator held back proves nothing, so the requests sent must have grown too.
     fn flat_against_offered(&self, here: &Interval, below: &Interval) -> Option<Proof> {
-        let asked = here.demand_over(below)?.min(here.sent / below.sent) - 1.0;
-        let answered = here.rate / below.rate - 1.0;
-        let is_flat = asked >= DEMAND_GROWTH_MIN - 1.0 && answered < self.thresholds.flat_growth_share * asked;
+        let demanded = here.demand_over(below)?.min(here.sent / below.sent) - 1.0;
+        let completed = here.rate / below.rate - 1.0;
+        let is_flat = demanded >= DEMAND_GROWTH_MIN - 1.0 && completed < self.thresholds.flat_growth_share * demanded;
         is_flat.then(|| proof(ProofSign::FlatThroughput, below, here))
     }
 

@@ -1,4 +1,4 @@
-//! The databases that a trial's requests asked: which service of the trial each is, and its queries in each part of the
+//! The databases that a trial's requests query: which service of the trial each is, and its queries in each part of the
 //! load.
 //!
 //! A database is a service of the trial when its port is called by database spans, or when it is the only one that runs a
@@ -16,12 +16,12 @@ use crate::read::programs::is_database_program;
 use crate::read::requests::Query;
 use crate::stats::weighted_median;
 
-/// One query that was answered.
+/// One query that got a response.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Asked<'a> {
     pub(crate) trace: &'a Trace,
     pub(crate) query: &'a Query<'a>,
-    /// The service that asked.
+    /// The service that sent it.
     pub(crate) client: &'a str,
 }
 
@@ -92,7 +92,7 @@ fn taken(asked: &[&Asked<'_>]) -> Taken {
     }
 }
 
-/// The databases that these requests asked, by name.
+/// The databases that these requests query, by name.
 pub(crate) fn databases<'a>(reading: &Reading<'a>) -> Vec<Database<'a>> {
     let trial: &'a TrialEvidence = reading.trial;
     let mut found: BTreeMap<&'a str, (Database<'a>, f64, f64)> = BTreeMap::new();
@@ -119,7 +119,7 @@ pub(crate) fn databases<'a>(reading: &Reading<'a>) -> Vec<Database<'a>> {
     found.into_values().map(finished).collect()
 }
 
-/// What the database that a span asks is called: as the trial names it, else as the span does.
+/// The name of the database that a span queries: as the trial names it, else as the span does.
 pub(crate) fn name_of<'a>(trial: &'a TrialEvidence, span: &'a Span) -> &'a str {
     service_of(trial, span).or(span.facts.db_system.as_deref()).unwrap_or("the database")
 }

@@ -1,7 +1,7 @@
 //! Whether two spans report one call: what stacked instrumentation libraries have in common with each other.
 //!
-//! Both who counts calls and who warns of spans that come twice ask here. Nothing is decided about what to do with a
-//! double, and nothing is read from the times of more than two spans.
+//! Both the count of calls and the warning about spans that come twice use this. Nothing is decided about what to do
+//! with a double, and nothing is read from the times of more than two spans.
 
 use std::collections::HashSet;
 
@@ -16,7 +16,7 @@ pub(crate) fn overlap_share(a: &Span, b: &Span) -> f64 {
     if shorter > 0 { together as f64 / shorter as f64 } else { 0.0 }
 }
 
-/// Whether two calls ask for the same: statements that `is_one_shape` holds for one, one address, or one remote method.
+/// Whether two calls request the same: statements that `is_one_shape` holds for one, one address, or one remote method.
 /// A database span without a statement is taken to be of the other's when it has the name of its operation.
 pub(crate) fn ask_the_same<'a>(a: &'a Span, b: &'a Span, is_one_shape: impl Fn(&'a str, &'a str) -> bool) -> bool {
     match (query_text(a), query_text(b)) {

@@ -1,7 +1,7 @@
 //! Intervals of a trial in which a median over a series means something.
 //!
 //! A steady window is one interval. A ramp is cut into four, because what saturates at its end hides in a median over
-//! all of it. A median needs a number of points over a length of time; with fewer the answer is none, not a guess.
+//! all of it. A median needs a number of points over a length of time; with fewer the result is none, not a guess.
 //!
 //! That number follows the steps of the load: where there are several steps of different loads, a shorter one stands by
 //! itself, and a median in it needs fewer points; but then they must agree, for two of three points may be a peak.
@@ -39,7 +39,7 @@ pub(crate) struct Interval {
     pub(crate) offered: Option<f64>,
     /// Requests sent per second.
     pub(crate) sent: f64,
-    /// Successful answers per second.
+    /// Successful responses per second.
     pub(crate) rate: f64,
     /// Mean latency from intended send, nanoseconds.
     pub(crate) latency_ns: f64,
@@ -75,14 +75,14 @@ impl Interval {
         (self.end_ns - self.start_ns).max(0) as f64 / 1e9
     }
 
-    /// Which of two intervals asks for more.
+    /// Which of two intervals demands more.
     pub(crate) fn by_demand(&self, other: &Interval) -> Ordering {
         let offered = |interval: &Interval| interval.offered.unwrap_or(0.0);
         offered(self).total_cmp(&offered(other)).then(self.vus.cmp(&other.vus))
     }
 
-    /// How many times as much as another's this load asks for; none when that cannot be told, because one is open and
-    /// the other is not, or because users and arrivals both differ.
+    /// How many times as much as another's this load demands; none when that is not known, because one is open and the
+    /// other is not, or because users and arrivals both differ.
     pub(crate) fn demand_over(&self, other: &Interval) -> Option<f64> {
         match (self.offered, other.offered) {
             (None, None) => Some(f64::from(self.vus) / f64::from(other.vus.max(1))),
@@ -91,12 +91,12 @@ impl Interval {
         }
     }
 
-    /// The load as it is asked for.
+    /// The load as it is demanded.
     pub(crate) fn load_level(&self) -> LoadLevel {
         LoadLevel { users: self.vus, arrivals: self.offered.map(finite) }
     }
 
-    /// Requests under way at any time, by Little's law: throughput × time from send to answer.
+    /// Requests under way at any time, by Little's law: throughput × time from send to response.
     pub(crate) fn in_flight(&self) -> f64 {
         self.rate * self.service_ns / 1e9
     }

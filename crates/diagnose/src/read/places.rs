@@ -1,5 +1,5 @@
-//! What each of several alike places was asked: a store's partitions, a service's replicas, the servers of a database,
-//! the partitions of a topic.
+//! The load of each of several alike places: a store's partitions, a service's replicas, the servers of a database, the
+//! partitions of a topic.
 //!
 //! A request counts once at each place that it goes to, because what it does there is one decision. Statements that only
 //! one server ever sees, such as writes to a primary, do not count: they go there by design.
@@ -15,7 +15,7 @@ use crate::read::Reading;
 use crate::read::calls::{Call, Handled};
 use crate::read::stores::Store;
 
-/// The attribute by which a request's span says which replica answered, as the resource of its process has it.
+/// The attribute by which a request's span says which replica handled it, as the resource of its process has it.
 pub(crate) const REPLICA: &str = "narrows.replica";
 
 /// One visit of a request at a place.
@@ -24,7 +24,7 @@ pub(crate) struct Visit<'a> {
     pub(crate) trace: &'a Trace,
     pub(crate) span: &'a Span,
     pub(crate) weight: f64,
-    /// What it asked for, where that is recorded.
+    /// What it requested, where that is recorded.
     pub(crate) key: Option<&'a str>,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct Visit<'a> {
 pub(crate) struct Group<'a> {
     /// By name, those that nothing went to as well.
     pub(crate) places: BTreeMap<String, Vec<Visit<'a>>>,
-    /// What the visits asked for, with how often, where that is recorded.
+    /// What the visits requested, with how often, where that is recorded.
     pub(crate) keys: BTreeMap<&'a str, f64>,
     /// Visits by operation.
     pub(crate) operations: BTreeMap<&'a str, f64>,
@@ -69,7 +69,7 @@ pub(crate) type Groups<'a> = BTreeMap<(PlaceKind, String), Group<'a>>;
 /// All groups of two places or more.
 pub(crate) fn groups<'a>(reading: &Reading<'a>) -> Groups<'a> {
     let mut gather =
-        Gather { trial: reading.trial, stores: HashMap::new(), answering: BTreeSet::new(), groups: BTreeMap::new() };
+        Gather { trial: reading.trial, stores: HashMap::new(), reporting: BTreeSet::new(), groups: BTreeMap::new() };
     let all = || reading.operations.iter().flat_map(|((_, name), all)| all.iter().map(move |handled| (name, handled)));
     // All that replicas say before what their callers say.
     all().for_each(|(operation, handled)| gather.add_entry(operation, handled));
@@ -87,20 +87,20 @@ struct Gather<'a> {
     trial: &'a TrialEvidence,
     /// Names of stores, by how spans call them.
     stores: HashMap<Called<'a>, String>,
-    /// Services whose own spans say which replica answered.
-    answering: BTreeSet<&'a str>,
+    /// Services whose own spans say which replica handled a request.
+    reporting: BTreeSet<&'a str>,
     groups: Groups<'a>,
 }
 
 impl<'a> Gather<'a> {
-    /// A request that a replica answered, where its span says which.
+    /// A request that a replica handled, where its span says which.
     fn add_entry(&mut self, operation: &'a str, handled: &Handled<'a>) {
         let (entry, trace) = (handled.request.entry, handled.request.trace);
         let Some((service, replica)) = replica_of(self.trial, entry) else { return };
         let client = entry.attributes.get("client.address").and_then(|address| address.as_str());
         let visit = Visit { trace, span: entry, weight: trace.weight, key: client };
         if entry.kind == SpanKind::Server {
-            self.answering.insert(service);
+            self.reporting.insert(service);
         }
         self.add((PlaceKind::Replica, service.to_owned()), replica.to_string(), visit, operation);
     }
@@ -126,8 +126,8 @@ impl<'a> Gather<'a> {
             return Some(((PlaceKind::Partition, name.clone()), partition.to_owned()));
         }
         if let Some((service, replica)) = replica_at(self.trial, facts.server_port) {
-            // Where the replicas' own spans say who answered, those count.
-            return (!self.answering.contains(service))
+            // Where the replicas' own spans say which of them handled it, those count.
+            return (!self.reporting.contains(service))
                 .then(|| ((PlaceKind::Replica, service.to_owned()), replica.to_string()));
         }
         let name = match call.query {
@@ -146,7 +146,7 @@ impl<'a> Gather<'a> {
                 let (Some(partition), Some(topic)) = (partition, &span.facts.messaging_destination) else { continue };
                 let place = partition.as_str().map_or_else(|| partition.to_string(), str::to_owned);
                 let key = span.attributes.get("messaging.kafka.message.key").and_then(|key| key.as_str());
-                // Those who handle messages tell how long that takes; who sends them does not wait.
+                // Consumers show how long a message takes to handle; the producer does not wait.
                 if span.kind == SpanKind::Consumer {
                     let visit = Visit { trace, span, weight: trace.weight, key };
                     self.add((PlaceKind::Topic, topic.clone()), place, visit, &span.name);
@@ -206,7 +206,7 @@ fn replica_at(trial: &TrialEvidence, port: Option<u16>) -> Option<(&str, u32)> {
     has_sisters(trial, instance).then_some((instance.service.as_str(), instance.replica))
 }
 
-/// What a call asks for, where its values are recorded.
+/// What a call requests, where its values are recorded.
 fn key_of<'a>(call: &'a Call<'a>) -> Option<&'a str> {
     let is_recorded = match call.query {
         Some(query) => query.shape.placeholders == 0 && query.shape.has_values() || call.asked.len() > query.text.len(),

@@ -141,7 +141,7 @@ fn mean_of((trial, service): (&TrialEvidence, &str), name: &str, within: &Within
         trial.series.iter().filter(|series| series.key.service == service && series.key.name == name).collect()
     };
     let (sums, counts) = (series(".sum"), series(".count"));
-    // A steady flow of new values may happen never to fall; that the other series falls tells.
+    // A steady flow of new values may happen never to fall; that the other series falls shows it.
     let is_cumulative = sums.iter().chain(&counts).all(|series| never_falls(series));
     let grown = |all: &[&Series]| all.iter().map(|series| increase(within, series, is_cumulative)).sum::<f64>();
     let (sum, count) = (grown(&sums), grown(&counts));
@@ -152,7 +152,7 @@ fn never_falls(series: &Series) -> bool {
     series.points.len() > 1 && series.points.windows(2).all(|pair| pair[0].value <= pair[1].value)
 }
 
-/// What a series counted up in that time. Cumulative ones never fall, others tell what was new each time.
+/// What a series counted up in that time. Cumulative ones never fall, others report what was new each time.
 fn increase(within: &Within, series: &Series, is_cumulative: bool) -> f64 {
     let points = &series.points;
     if is_cumulative {

@@ -1,7 +1,7 @@
 //! What a store refused: the attempts of one operation second by second, and the wait after each refusal.
 //!
-//! Counts are over all spans, waits from traces. A gap counts as a wait only as far as the time that the refusal told
-//! explains it, because a program also pauses for reasons of its own.
+//! Counts are over all spans, waits from traces. A gap counts as a wait only as far as the time that the refusal
+//! requested explains it, because a program also pauses for reasons of its own.
 
 use std::collections::BTreeMap;
 
@@ -33,8 +33,8 @@ pub(crate) struct Refused<'a> {
 }
 
 impl<'a> Refused<'a> {
-    /// The targets that refused anything. `put_off_share` is the share of a target's failed attempts that were told to
-    /// wait: these are refusals as well.
+    /// The targets that refused anything. `put_off_share` is the share of a target's failed attempts whose refusal
+    /// requested a wait: these are refusals as well.
     pub(crate) fn by_target(operation: &'a OperationEvidence, put_off_share: impl Fn(&str) -> f64) -> Vec<Self> {
         let mut targets: BTreeMap<&str, Refused<'a>> = BTreeMap::new();
         for call in &operation.calls {
@@ -108,14 +108,15 @@ impl Gap {
         self.end_ns.saturating_sub(self.start_ns) as f64
     }
 
-    /// Whether it is the time that the answer told to wait; none when the answer told none.
+    /// Whether it is the wait that the response requested; none when the response requested none.
     pub(crate) fn is_told(&self, thresholds: &Thresholds) -> Option<bool> {
         let told_ns = self.told_ns?;
         let longest_ns = thresholds.retry_after_factor_max * told_ns + thresholds.retry_after_slack_ns;
         Some((thresholds.retry_after_share_min * told_ns..=longest_ns).contains(&self.length_ns()))
     }
 
-    /// The part of it that the refusal explains: none of a gap that is too short, what was told of one that is too long.
+    /// The part of it that the refusal explains: none of a gap that is too short, the requested wait of one that is too
+    /// long.
     pub(crate) fn explained(&self, thresholds: &Thresholds) -> Option<(i64, i64)> {
         let Some(told_ns) = self.told_ns else { return Some((self.start_ns, self.end_ns)) };
         if self.length_ns() < thresholds.retry_after_share_min * told_ns {

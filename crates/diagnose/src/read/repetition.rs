@@ -65,7 +65,7 @@ fn repetition<'a>(request: &'a Request<'a>, queries: Vec<&'a Query<'a>>) -> Opti
     Some(Repetition { source, busy_ns, cost_ns, values_differ, queries })
 }
 
-/// Whether the repeated queries ask for different rows; none when it is known that they do not.
+/// Whether the repeated queries select different rows; none when it is known that they do not.
 fn values_differ(queries: &[&Query<'_>]) -> Option<bool> {
     let values: HashSet<String> = queries.iter().map(|query| values_of(query)).collect();
     let are_bound = queries.iter().all(|query| query.shape.placeholders > 0);
@@ -84,7 +84,7 @@ fn is_fan_out(queries: &[&Query<'_>]) -> bool {
     partitions.len() > 1 && partitions.len() == queries.len()
 }
 
-/// What tells two queries of one shape apart: the text as sent and the values that were recorded.
+/// What distinguishes two queries of one shape: the text as sent and the values that were recorded.
 pub(crate) fn values_of(query: &Query<'_>) -> String {
     bound_values(query.span).fold(query.text.to_owned(), |text, (key, value)| format!("{text}\n{key}={value}"))
 }

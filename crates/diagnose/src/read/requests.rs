@@ -5,8 +5,8 @@
 //! `BEGIN`, frameworks add a span per middleware and one per repository call. Here that is undone: a query that two
 //! libraries report counts once, what is no query is set aside and counted, and each query gets the parent that its
 //! author would name. Calls over HTTP and to remote methods are treated alike: stacked clients (requests over urllib3,
-//! gRPC over HTTP/2) count once, and a span that holds several calls for what it asks itself is the library that tries
-//! again, so its calls count and it does not.
+//! gRPC over HTTP/2) count once, and a span that holds several calls for what it requests itself is the library that
+//! tries again, so its calls count and it does not.
 //!
 //! The *entry* of a request is the nearest server or consumer span above a query in the same service; without one, the
 //! topmost span of that service. The *logical parent* of a query is the nearest span above it, up to the entry, that is
@@ -205,7 +205,7 @@ impl<'a, 's> Cut<'a, 's> {
         }
     }
 
-    /// Puts the calls of a wrapper in its place: those below it that ask for the same one after another.
+    /// Puts the calls of a wrapper in its place: those below it that request the same one after another.
     fn open_wrappers(&self, request: &mut Request<'a>) {
         let in_turn = |call: &Span| {
             let below = self.nested.get(&call.span_id)?;
@@ -295,7 +295,7 @@ fn is_same_call(known: &Span, span: &Span, above: &HashSet<SpanId>, gap_ns_max: 
     overlaps && (is_sibling || above.contains(&known.span_id))
 }
 
-/// Whether a span goes to a database and says neither what it asks nor which operation it is.
+/// Whether a span goes to a database and says neither its statement nor which operation it is.
 fn is_silent(span: &Span) -> bool {
     is_database(span) && (span.facts.db_operation.is_none() || query_text(span).is_some())
 }

@@ -2,7 +2,7 @@
 //!
 //! Seconds are not independent: queues and caches carry over. So they are joined into about ten blocks whose means are
 //! compared (the method of batch means, Law, *Simulation Modeling and Analysis*), on a logarithmic scale; what
-//! correlation r is left between neighbouring blocks widens the interval: n blocks then tell as much as
+//! correlation r is left between neighbouring blocks widens the interval: n blocks then say as much as
 //! n (1 − r) ÷ (1 + r) independent ones.
 
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ pub(crate) struct Second {
     pub(crate) seconds: f64,
     /// Requests sent.
     pub(crate) sent: f64,
-    /// Successful answers.
+    /// Successful responses.
     pub(crate) succeeded: f64,
     /// Failed requests.
     pub(crate) failed: f64,
@@ -43,7 +43,7 @@ impl Second {
         self.latency_sum_ns += other.latency_sum_ns;
     }
 
-    /// Successful answers per second.
+    /// Successful responses per second.
     pub(crate) fn rate(&self) -> f64 {
         if self.seconds > 0.0 { self.succeeded / self.seconds } else { 0.0 }
     }
@@ -91,14 +91,14 @@ pub(crate) fn blocks(seconds: &[Second], count: usize) -> Vec<Second> {
 /// What is estimated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Quantity {
-    /// Successful answers per second.
+    /// Successful responses per second.
     Rate,
     /// Mean latency of the successful.
     Latency,
 }
 
 impl Quantity {
-    /// Of one block; none for a latency of nothing. A block without an answer counts as half an answer, so that its
+    /// Of one block; none for a latency of nothing. A block without a response counts as half a response, so that its
     /// logarithm is some number.
     pub(crate) fn of(self, block: &Second) -> Option<f64> {
         match self {

@@ -104,7 +104,7 @@ fn hops_of(trace: &Trace) -> usize {
     hops(trace).count()
 }
 
-/// In once for each request that a service answers, out once for each call that it makes here.
+/// In once for each request that a service handles, out once for each call that it makes here.
 fn calls_of(trace: &Trace, services: &BTreeSet<&str>, has_database: bool) -> usize {
     let own = trace.spans.iter().filter(|span| services.contains(span.service.as_str()));
     let passed = |span: &Span| match span.kind {
@@ -144,7 +144,8 @@ pub(crate) fn hop_ns(trial: &TrialEvidence) -> Option<f64> {
     (!own.is_empty()).then(|| weighted_median(own))
 }
 
-/// By span: the time of the spans of other services below it, where it or spans of its own service in between asked them.
+/// By span: the time of the spans of other services below it, where it or spans of its own service in between called
+/// them.
 fn others_below(trace: &Trace) -> HashMap<SpanId, u64> {
     let by_id: HashMap<SpanId, &Span> = trace.spans.iter().map(|span| (span.span_id, span)).collect();
     let above = |span: &Span| span.parent_id.and_then(|parent| by_id.get(&parent).copied());

@@ -1,4 +1,4 @@
-//! Services that ran and of which no span tells, or whose spans do not join those of their callers.
+//! Services that ran and that no span shows, or whose spans do not join those of their callers.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -37,7 +37,7 @@ pub(crate) fn silent_services<'a>(reading: &Reading<'a>) -> Vec<&'a str> {
     services
 }
 
-/// Databases that ran while no span of any service tells of a database.
+/// Databases that ran while no span of any service shows a database.
 pub(crate) fn unseen_databases<'a>(reading: &Reading<'a>) -> Vec<&'a str> {
     let trial = reading.trial;
     let mut spans = trial.traces.iter().flat_map(|trace| &trace.spans);
@@ -49,14 +49,14 @@ pub(crate) fn unseen_databases<'a>(reading: &Reading<'a>) -> Vec<&'a str> {
     services
 }
 
-/// Which services of the trial the calls go to, and whether spans answer them.
+/// Which services of the trial the calls go to, and whether they have server spans.
 #[derive(Debug)]
 pub(crate) struct Callers<'a> {
     /// The services that listen at each port.
     ports: BTreeMap<u16, BTreeSet<&'a str>>,
     /// All services.
     names: BTreeSet<&'a str>,
-    /// Calls to each service: how many, and how many of them a span answers.
+    /// Calls to each service: how many, and how many of them have a server span.
     calls: BTreeMap<&'a str, (usize, usize)>,
     /// Services that begin traces.
     beginning: BTreeSet<&'a str>,
@@ -72,26 +72,26 @@ impl<'a> Callers<'a> {
         }
         let names = reading.trial.service_names().into_iter().collect();
         let mut callers = Self { ports, names, calls: BTreeMap::new(), beginning: BTreeSet::new() };
-        let answered = answered(reading);
+        let served = served_calls(reading);
         for request in reading.requests {
             if request.entry.parent_id.is_none() {
                 callers.beginning.insert(&request.entry.service);
             }
             let queries = request.queries.iter().map(|query| query.span);
             for call in request.other_calls.iter().copied().chain(queries) {
-                let is_answered = answered.contains(&(request.trace.id, call.span_id));
-                callers.count(call, is_answered);
+                let has_server_span = served.contains(&(request.trace.id, call.span_id));
+                callers.count(call, has_server_span);
             }
         }
         callers
     }
 
-    fn count(&mut self, call: &Span, is_answered: bool) {
+    fn count(&mut self, call: &Span, has_server_span: bool) {
         let called: BTreeSet<&'a str> = self.called(call).collect();
         for service in called {
-            let (calls, answered) = self.calls.entry(service).or_default();
+            let (calls, served) = self.calls.entry(service).or_default();
             *calls += 1;
-            *answered += usize::from(is_answered);
+            *served += usize::from(has_server_span);
         }
     }
 
@@ -114,26 +114,26 @@ impl<'a> Callers<'a> {
         self.calls.contains_key(service)
     }
 
-    /// Whether this share of the calls to it, at least, is answered by no span, while it begins traces of its own.
+    /// Whether this share of the calls to it, at least, has no server span, while it begins traces of its own.
     pub(crate) fn are_torn_from(&self, service: &str, share: f64) -> bool {
-        let (calls, answered) = self.calls.get(service).copied().unwrap_or_default();
-        let unanswered = calls.saturating_sub(answered) as f64;
-        calls > 0 && unanswered >= share * calls as f64 && self.beginning.contains(service)
+        let (calls, served) = self.calls.get(service).copied().unwrap_or_default();
+        let unserved = calls.saturating_sub(served) as f64;
+        calls > 0 && unserved >= share * calls as f64 && self.beginning.contains(service)
     }
 }
 
-/// The calls that a span answers: the parent of each request and, where stacked libraries report one call, the call
+/// The calls that have a server span: the parent of each request and, where stacked libraries report one call, the call
 /// around it.
-fn answered(reading: &Reading<'_>) -> HashSet<(TraceId, SpanId)> {
+fn served_calls(reading: &Reading<'_>) -> HashSet<(TraceId, SpanId)> {
     let spans = reading.trial.traces.iter().flat_map(|trace| &trace.spans);
     let calls = spans.filter(|span| span.kind == SpanKind::Client);
     let around: HashMap<(TraceId, SpanId), SpanId> =
         calls.filter_map(|span| Some(((span.trace_id, span.span_id), span.parent_id?))).collect();
-    let mut answered = HashSet::new();
+    let mut served = HashSet::new();
     for request in reading.requests {
         let trace_id = request.trace.id;
         let calls = std::iter::successors(request.entry.parent_id, |at| around.get(&(trace_id, *at)).copied());
-        answered.extend(calls.take(STACKED_MAX).map(|call| (trace_id, call)));
+        served.extend(calls.take(STACKED_MAX).map(|call| (trace_id, call)));
     }
-    answered
+    served
 }

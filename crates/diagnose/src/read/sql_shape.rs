@@ -40,7 +40,7 @@ impl SqlShape {
         self.literals + self.placeholders > 0
     }
 
-    /// Whether it asks for several rows by a list of their keys, or writes several rows: a batch.
+    /// Whether it selects several rows by a list of their keys, or writes several rows: a batch.
     pub(crate) fn is_batch(&self) -> bool {
         self.values_max > 1 || self.words.contains("ANY") || self.words.contains("UNNEST")
     }
@@ -58,7 +58,7 @@ impl SqlShape {
         matches!(self.first_word().as_str(), "INSERT" | "UPDATE" | "DELETE" | "MERGE" | "REPLACE" | "UPSERT")
     }
 
-    /// Whether it only steers the connection or the transaction, or asks whether the database is there.
+    /// Whether it only steers the connection or the transaction, or checks whether the database is there.
     pub(crate) fn is_housekeeping(&self) -> bool {
         const WORDS: [&str; 16] = [
             "BEGIN",

@@ -1,11 +1,11 @@
 //! Means of something that varies from second to second, with intervals that know about noise.
 //!
 //! Seconds of one trial are not independent: queues and caches carry over. So the counted seconds are cut into about
-//! ten blocks and the blocks' means are compared (the method of batch means, Law, *Simulation Modeling and
-//! Analysis*), on a logarithmic scale, with Welch's interval; what correlation r is left between neighbouring blocks
-//! widens it: n blocks then tell as much as n (1 − r) ÷ (1 + r) independent ones. Blocks are compared within a window
-//! with the same window of the other variant, so that a load that rises in steps does not count as noise. A ramp
-//! counts as four windows.
+//! ten blocks and the blocks' means are compared (the method of batch means, Law, *Simulation Modeling and Analysis*),
+//! on a logarithmic scale, with Welch's interval; what correlation r is left between neighbouring blocks widens it: n
+//! blocks then say as much as n (1 − r) ÷ (1 + r) independent ones. Blocks are compared within a window with the same
+//! window of the other variant, so that a load that rises in steps does not count as noise. A ramp counts as four
+//! windows.
 
 use std::collections::BTreeMap;
 
@@ -68,7 +68,7 @@ impl Quantity {
     /// The logarithm of a block's mean; none for a latency of nothing.
     fn log_of(self, block: &Block) -> Option<f64> {
         match self {
-            // A block without an answer counts as half an answer: its logarithm must be some number.
+            // A block without a response counts as half a response: its logarithm must be some number.
             Quantity::Rate => Some((block.succeeded.max(0.5) / block.seconds).ln()),
             Quantity::Latency if block.succeeded > 0.0 => Some((block.latency_sum_ns / block.succeeded).max(1.0).ln()),
             Quantity::Latency => None,
@@ -194,7 +194,7 @@ fn squared_error(stratum: &Stratum, quantity: Quantity) -> Option<(f64, f64)> {
 }
 
 /// The correlation of neighbouring blocks. Few values make it look smaller by (1 + 4r) ÷ n (Kendall 1954, Marriott and
-/// Pope 1954), which is put back; from four or fewer it cannot be told and counts as none.
+/// Pope 1954), which is put back; from four or fewer it is not known and counts as none.
 pub(crate) fn correlation(values: &[f64]) -> f64 {
     let n = values.len() as f64;
     if values.len() > 4 { (n * autocorrelation(values) + 1.0) / (n - 4.0) } else { 0.0 }

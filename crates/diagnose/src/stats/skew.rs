@@ -1,7 +1,7 @@
 //! Whether counts over several places differ by more than chance, and how much keys alone would make them differ.
 //!
-//! A count that is too high can have three reasons: chance among few calls, which Pearson's chi-square tells; chance
-//! among few keys that are hashed to places, which the binomial distribution tells; or a place that really is asked for
+//! A count that is too high can have three reasons: chance among few calls, which Pearson's chi-square tests; chance
+//! among few keys that are hashed to places, which the binomial distribution gives; or a place that really is requested
 //! more. Only the last is a property of the system.
 
 /// Keys beyond which a hash spreads them evenly for all that matters here.

@@ -40,7 +40,7 @@ pub(crate) struct Case {
     pub(crate) series: Vec<ExtraSeries>,
     #[serde(default)]
     pub(crate) generator: Generator,
-    /// Between an answer and the user's next request, milliseconds.
+    /// Between a response and the user's next request, milliseconds.
     #[serde(default)]
     pub(crate) think: f64,
     #[serde(default = "default_cores")]
@@ -114,7 +114,7 @@ pub(crate) struct Step {
     pub(crate) latency: Option<f64>,
     pub(crate) late: u64,
     pub(crate) dropped: u64,
-    /// Requests that got no answer, per second, by kind.
+    /// Requests that got no response, per second, by kind.
     pub(crate) errors: BTreeMap<String, f64>,
     /// What the rate of each second is multiplied with, over and over.
     pub(crate) profile: Vec<f64>,

@@ -12,7 +12,7 @@ use super::case::{Case, OneOrMany, Step};
 use super::load::Phase;
 
 const SECOND_NS: i64 = 1_000_000_000;
-/// What a service costs that nobody asks.
+/// What a service costs that nobody calls.
 const IDLE_CORES: f64 = 0.01;
 /// A sampled value's noise, to either side.
 const NOISE: f64 = 0.04;

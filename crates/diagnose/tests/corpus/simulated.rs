@@ -30,7 +30,7 @@ struct Told {
     hot_share: Option<f64>,
 }
 
-/// Runs the system that a case tells of, with a seed of its name.
+/// Runs the system that a case describes, with a seed of its name.
 ///
 /// # Errors
 /// What is wrong with `simulate`.

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::told::Told;
 
-/// Cases with another answer on purpose, and why.
+/// Cases with another result on purpose, and why.
 const OTHERWISE: [(&str, &str); 4] = [
     ("10.json", "calls overlap by a tick: the same spans are on the path, but here no instant is told twice"),
     ("19.json", "calls overlap by 5 of 600 µs: for CRISP they follow one another, here only a tick is allowed"),

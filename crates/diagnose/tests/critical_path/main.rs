@@ -2,7 +2,7 @@
 //! named, in their own cases.
 //!
 //! `NARROWS_CRISP` names a checkout of uber-research/CRISP, `NARROWS_JAEGER_UI` one of jaegertracing/jaeger-ui; without
-//! them those tests say that they are skipped. Where our answer is another one on purpose, the case says so;
+//! them those tests say that they are skipped. Where our result is another one on purpose, the case says so;
 //! `docs/reference/critical-path.md` says why.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on should panic")]

@@ -67,7 +67,7 @@ fn time_of_each_span_on_the_path() {
     }
 }
 
-/// As Jaeger's user interface tells it: sections from the end backwards.
+/// As Jaeger's user interface shows it: sections from the end backwards.
 #[test]
 fn sections_from_the_end_backwards() {
     let cases: &[Case<'_, (&str, i64, i64)>] = &[

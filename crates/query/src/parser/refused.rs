@@ -1,4 +1,4 @@
-//! What KQL has and this part of it does not, so that it can be told from a slip of the pen.
+//! What KQL has and this part of it does not, so that it can be distinguished from a typing error.
 
 use crate::error::{Fault, Place};
 

@@ -1,4 +1,4 @@
-//! The sender: requests over HTTP/1.1, the next when the one before is answered.
+//! The sender: requests over HTTP/1.1, the next when the one before has its response.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Read, Write};
@@ -61,15 +61,15 @@ pub(crate) fn send(address: SocketAddr, service: usize, traces: u64) -> u64 {
 struct Connection {
     address: SocketAddr,
     stream: TcpStream,
-    answers: BufReader<TcpStream>,
+    responses: BufReader<TcpStream>,
 }
 
 impl Connection {
     fn open(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).unwrap();
         stream.set_nodelay(true).unwrap();
-        let answers = BufReader::new(stream.try_clone().unwrap());
-        Self { address, stream, answers }
+        let responses = BufReader::new(stream.try_clone().unwrap());
+        Self { address, stream, responses }
     }
 
     /// Sends a body and waits until it is accepted.
@@ -83,15 +83,15 @@ impl Connection {
         self.stream.write_all(head.as_bytes()).unwrap();
         self.stream.write_all(body).unwrap();
         let (mut line, mut length) = (String::new(), 0);
-        self.answers.read_line(&mut line).unwrap();
+        self.responses.read_line(&mut line).unwrap();
         assert!(line.starts_with("HTTP/1.1 200"), "{line}");
         while line != "\r\n" {
             line.clear();
-            self.answers.read_line(&mut line).unwrap();
+            self.responses.read_line(&mut line).unwrap();
             if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
                 length = value.trim().parse().unwrap();
             }
         }
-        self.answers.read_exact(&mut vec![0; length]).unwrap();
+        self.responses.read_exact(&mut vec![0; length]).unwrap();
     }
 }

@@ -60,20 +60,20 @@ fn spans_of(service: usize, trace: u64, spans: &mut Vec<Span>) {
     let route = ROUTES[(mixed(trace) % 4) as usize];
     match service {
         0 => {
-            spans.push(at(0, None, SpanKind::Server, format!("GET {route}"), answered(trace, route, "gateway", 8080)));
+            spans.push(at(0, None, SpanKind::Server, format!("GET {route}"), handled(trace, route, "gateway", 8080)));
             spans.push(at(1, Some(0), SpanKind::Client, "GET".into(), called(trace, "orders", 8081)));
             spans.push(at(5, Some(0), SpanKind::Client, "GET".into(), called(trace, "billing", 8082)));
             spans.push(at(2, Some(0), SpanKind::Internal, "Pricing.apply".into(), within(trace)));
         }
         1 => {
             let name = "GET /orders/{id}";
-            spans.push(at(3, Some(1), SpanKind::Server, name.into(), answered(trace, "/orders/{id}", "orders", 8081)));
+            spans.push(at(3, Some(1), SpanKind::Server, name.into(), handled(trace, "/orders/{id}", "orders", 8081)));
             spans.push(at(4, Some(3), SpanKind::Client, "query orders".into(), queried(trace, "orders")));
             spans.push(at(6, Some(3), SpanKind::Client, "query items".into(), queried(trace + 7, "items")));
         }
         2 => {
             let name = "GET /invoices/{id}";
-            let attributes = answered(trace, "/invoices/{id}", "billing", 8082);
+            let attributes = handled(trace, "/invoices/{id}", "billing", 8082);
             spans.push(at(7, Some(5), SpanKind::Server, name.into(), attributes));
             spans.push(at(8, Some(7), SpanKind::Client, "query invoices".into(), queried(trace + 13, "invoices")));
         }
@@ -81,7 +81,7 @@ fn spans_of(service: usize, trace: u64, spans: &mut Vec<Span>) {
     }
 }
 
-fn answered(trace: u64, route: &str, host: &str, port: i64) -> Vec<KeyValue> {
+fn handled(trace: u64, route: &str, host: &str, port: i64) -> Vec<KeyValue> {
     let id = mixed(trace + 3) % 50_000;
     vec![
         text("http.request.method", "GET"),

@@ -9,7 +9,7 @@ use serde::Deserializer as _;
 use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, SeqAccess, Unexpected, Visitor};
 use serde_json::value::RawValue;
 
-/// Names of members that are told when none is known.
+/// Names of members that are reported when none is known.
 const NAMES_MAX: usize = 5;
 
 /// A list whose elements are handed on.

@@ -1,8 +1,8 @@
 //! Telemetry of a trial to another receiver: Jaeger, a Collector, anything that speaks OTLP over HTTP.
 //!
 //! Protobuf, in batches of [`BATCH_RECORDS`], one after the other on one connection. A receiver that says "later" (429,
-//! 502, 503, 504, as OTLP has it) is asked again a bounded number of times, after the wait it asks for; any other refusal
-//! ends it, since the next batch would fare no better. What a receiver accepts but does not keep is counted.
+//! 502, 503, 504, as OTLP has it) gets the batch again a bounded number of times, after the wait it requests; any other
+//! refusal ends it, since the next batch would fare no better. What a receiver accepts but does not keep is counted.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use hyper::StatusCode;
 use hyper::header::RETRY_AFTER;
 
 use super::out::Signal;
-use crate::http::{Answer, Bounds, Client, Url};
+use crate::http::{Bounds, Client, Response, Url};
 use crate::otlp::encode;
 use crate::run_file::{self, Reader, SpanOrder};
 
@@ -22,12 +22,12 @@ pub const BATCH_RECORDS: usize = 512;
 const TRIES_MAX: u32 = 6;
 /// The first wait before a batch is sent again, where the receiver names none; each one after it is twice as long.
 const FIRST_WAIT: Duration = Duration::from_millis(500);
-/// The longest wait, whoever asks for it.
+/// The longest wait, even where the receiver requests a longer one.
 const WAIT_MAX: Duration = Duration::from_secs(10);
-/// The longest that an answer may take.
+/// The longest that a response may take.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// The largest answer, in bytes.
-const ANSWER_BYTES_MAX: usize = 1 << 20;
+/// The largest response, in bytes.
+const RESPONSE_BYTES_MAX: usize = 1 << 20;
 /// Batches that wait to be sent.
 const BATCHES_WAITING: usize = 4;
 
@@ -42,7 +42,7 @@ pub enum Error {
     Receiver {
         /// Where the batch went.
         url: String,
-        /// What it answered.
+        /// What it returned.
         why: String,
         /// Records of this signal that it had accepted.
         accepted: u64,
@@ -170,7 +170,7 @@ fn send_all(url: &Url, batches: &Receiver<Batch>) -> (Sent, Option<Failed>) {
         Ok(runtime) => runtime,
         Err(error) => return (sent, Some(Failed::Start(error))),
     };
-    let mut client = Client::new(url.clone(), Bounds { timeout: TIMEOUT, body_bytes_max: ANSWER_BYTES_MAX });
+    let mut client = Client::new(url.clone(), Bounds { timeout: TIMEOUT, body_bytes_max: RESPONSE_BYTES_MAX });
     while let Ok(batch) = batches.recv() {
         if let Err(why) = runtime.block_on(send_one(&mut client, url, batch, &mut sent)) {
             return (sent, Some(Failed::Refused(why)));
@@ -183,10 +183,10 @@ async fn send_one(client: &mut Client, url: &Url, batch: Batch, sent: &mut Sent)
     let request = Bytes::from(batch.request);
     let mut wait = FIRST_WAIT;
     for try_number in 1..=TRIES_MAX {
-        let answer = client.post(url.path(), "application/x-protobuf", request.clone()).await;
-        let answer = answer.map_err(|error| error.to_string())?;
-        if answer.status.is_success() {
-            let (rejected, why) = encode::rejected(&answer.body);
+        let response = client.post(url.path(), "application/x-protobuf", request.clone()).await;
+        let response = response.map_err(|error| error.to_string())?;
+        if response.status.is_success() {
+            let (rejected, why) = encode::rejected(&response.body);
             let rejected = rejected.min(batch.records);
             sent.accepted += batch.records - rejected;
             sent.rejected += rejected;
@@ -195,11 +195,11 @@ async fn send_one(client: &mut Client, url: &Url, batch: Batch, sent: &mut Sent)
             }
             return Ok(());
         }
-        if !is_for_later(answer.status) || try_number == TRIES_MAX {
-            return Err(refusal(&answer, try_number));
+        if !is_for_later(response.status) || try_number == TRIES_MAX {
+            return Err(refusal(&response, try_number));
         }
         sent.repeated += 1;
-        tokio::time::sleep(asked_wait(&answer).unwrap_or(wait).min(WAIT_MAX)).await;
+        tokio::time::sleep(requested_wait(&response).unwrap_or(wait).min(WAIT_MAX)).await;
         wait *= 2;
     }
     Ok(())
@@ -216,13 +216,13 @@ fn is_for_later(status: StatusCode) -> bool {
 }
 
 /// `Retry-After` in seconds; its other form, a date, is not read.
-fn asked_wait(answer: &Answer) -> Option<Duration> {
-    answer.headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok().map(Duration::from_secs)
+fn requested_wait(response: &Response) -> Option<Duration> {
+    response.headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok().map(Duration::from_secs)
 }
 
-fn refusal(answer: &Answer, tries: u32) -> String {
-    let message = encode::refusal(&answer.body);
+fn refusal(response: &Response, tries: u32) -> String {
+    let message = encode::refusal(&response.body);
     let because = if message.is_empty() { String::new() } else { format!(" ({message})") };
     let times = if tries > 1 { format!(", for the {tries}th time") } else { String::new() };
-    format!("it returned {}{because}{times}", answer.status)
+    format!("it returned {}{because}{times}", response.status)
 }

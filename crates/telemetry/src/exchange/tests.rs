@@ -230,12 +230,12 @@ fn what_is_sent_to_a_receiver_arrives_as_the_same() {
     assert_eq!((got.points, got.logs), (expected.points, expected.logs));
 }
 
-/// Answers each request with the next of these.
-fn server(answers: Vec<&'static str>) -> Url {
+/// Responds to each request with the next of these.
+fn server(responses: Vec<&'static str>) -> Url {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = Url::parse(&format!("http://{}/base/", listener.local_addr().unwrap())).unwrap();
     std::thread::spawn(move || {
-        let mut answers = answers.into_iter();
+        let mut responses = responses.into_iter();
         for stream in listener.incoming().flatten() {
             let mut stream = BufReader::new(stream);
             let (mut line, mut length) = (String::new(), 0);
@@ -245,8 +245,8 @@ fn server(answers: Vec<&'static str>) -> Url {
                 }
                 if line.trim().is_empty() {
                     std::io::copy(&mut stream.by_ref().take(length), &mut std::io::sink()).unwrap();
-                    let Some(answer) = answers.next() else { return };
-                    stream.get_mut().write_all(answer.as_bytes()).unwrap();
+                    let Some(response) = responses.next() else { return };
+                    stream.get_mut().write_all(response.as_bytes()).unwrap();
                 }
                 line.clear();
             }

@@ -28,7 +28,7 @@ use values::{as_charge, as_count, as_number, as_text, one_of_header, split_port}
 /// ephemeral port, not the server's.
 const SERVER_SIDE: &[&str] = &["net.host.name", "net.host.port", "net.host.ip", "http.server_name", "client.address"];
 
-/// The longest wait that an answer can ask for, in nanoseconds: a year. A longer one counts as absent.
+/// The longest wait that a response can request, in nanoseconds: a year. A longer one counts as absent.
 const WAIT_NS_MAX: u64 = 366 * 24 * 3600 * 1_000_000_000;
 
 /// Reads the facts off a span's attributes. A number may come as a string and the other way round; a value of any
@@ -77,7 +77,7 @@ struct Attributes<'a> {
     is_server: bool,
     /// Whether a name is there that was replaced: most spans have none, and need no look at the names that were.
     has_old: bool,
-    /// The marks of all names, as bits: most names that are asked for are not there, and need no look at the map.
+    /// The marks of all names, as bits: most names that are looked up are not there, and need no look at the map.
     marks: u64,
 }
 

@@ -292,7 +292,7 @@ fn numbers_may_be_strings_and_nonsense_counts_as_absent() {
 }
 
 #[test]
-fn how_long_an_answer_told_to_wait() {
+fn how_long_a_response_says_to_wait() {
     const SECONDS: &str = "http.response.header.retry-after";
     const MILLISECONDS: &str = "http.response.header.x-ms-retry-after-ms";
     let cases = [

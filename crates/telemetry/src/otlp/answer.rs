@@ -1,8 +1,8 @@
-//! What a sender over HTTP is answered.
+//! Responses to senders over HTTP.
 //!
-//! OTLP/HTTP wants a `google.rpc.Status` with every 4xx and 5xx and the export response message with every success, both
-//! in the request's own content type. The three response messages are one on protobuf's wire; in JSON they differ by
-//! the name of one field.
+//! OTLP/HTTP wants a `google.rpc.Status` with every 4xx and 5xx and the export response message with every success,
+//! both in the request's own content type. In protobuf the three response messages have the same bytes; in JSON they
+//! differ by the name of one field.
 
 use std::convert::Infallible;
 
@@ -21,7 +21,7 @@ use super::export::{Refusal, Signal, Verdict, Why};
 use super::request::Format;
 use super::rpc::{Code, Status};
 
-/// An answer's body, over HTTP or gRPC.
+/// A response's body, over HTTP or gRPC.
 pub(super) type Body = UnsyncBoxBody<Bytes, Infallible>;
 
 const PROTOBUF: HeaderValue = HeaderValue::from_static("application/x-protobuf");
@@ -54,11 +54,11 @@ fn in_json(signal: Signal, verdict: &Verdict) -> Vec<u8> {
         Signal::Metrics => "rejectedDataPoints",
         Signal::Logs => "rejectedLogRecords",
     };
-    let answer = match message.is_empty() {
+    let response = match message.is_empty() {
         true => json!({}),
         false => json!({ "partialSuccess": { rejected_what: rejected.to_string(), "errorMessage": message } }),
     };
-    answer.to_string().into_bytes()
+    response.to_string().into_bytes()
 }
 
 /// Nothing was kept.

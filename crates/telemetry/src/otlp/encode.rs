@@ -98,7 +98,7 @@ pub(crate) fn rejected(response: &[u8]) -> (u64, String) {
     (u64::try_from(partial.rejected_spans).unwrap_or(0), partial.error_message)
 }
 
-/// The message of an answer that refuses a request; empty when it is no `google.rpc.Status`.
+/// The message of a response that refuses a request; empty when it is no `google.rpc.Status`.
 pub(crate) fn refusal(response: &[u8]) -> String {
     Status::decode(response).map(|status| status.message).unwrap_or_default()
 }

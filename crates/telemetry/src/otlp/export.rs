@@ -1,8 +1,8 @@
 //! An export, whatever it came by: from a body to the store's receipt to a verdict.
 //!
 //! The wait for a receipt has no limit of its own: what is queued will be committed, so a "try again" in the meantime
-//! would have log lines and points stored twice. The store answers every call, and requests in flight are bounded. A
-//! sender that gives up by itself (SDKs do after 10 seconds) and sends again is not helped by this.
+//! would have log lines and points stored twice. The store resolves every receipt, and requests in flight are bounded.
+//! A sender that gives up by itself (SDKs do after 10 seconds) and sends again is not helped by this.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -194,7 +194,7 @@ pub(super) async fn read(body: Incoming, bytes_max: usize) -> Result<Bytes, Refu
     match tokio::time::timeout(BODY_TIMEOUT, Limited::new(body, bytes_max).collect()).await {
         Ok(Ok(collected)) => Ok(collected.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large(bytes_max)),
-        // Whoever broke the connection reads no answer; one who broke the encoding of chunks may.
+        // A sender that broke the connection reads no response; one that broke the encoding of chunks may.
         Ok(Err(error)) => Err(Refusal::new(Why::Framing, format!("body broke off: {error}"))),
         Err(_) => Err(Refusal::new(Why::TooSlow, format!("body took longer than {BODY_TIMEOUT:?}"))),
     }
@@ -247,7 +247,7 @@ mod tests {
     fn a_receipt_is_waited_for_however_late_it_comes() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         let kept = Kept { kept: 1, over_limit: 0 };
-        let answer = runtime.block_on(async {
+        let outcome = runtime.block_on(async {
             let (tell, receipt) = tokio::sync::oneshot::channel();
             let waiting = tokio::spawn(resolved(receipt));
             // An hour of the paused clock, which takes no time.
@@ -255,7 +255,7 @@ mod tests {
             tell.send(Ok(kept)).unwrap();
             waiting.await.unwrap()
         });
-        assert_eq!(answer, Ok(kept));
+        assert_eq!(outcome, Ok(kept));
     }
 
     #[test]

@@ -12,8 +12,8 @@ use super::request::Format;
 
 pub(super) const EXPECTED: &str = "expected content type application/x-protobuf or application/json";
 
-/// Answers a request to any path.
-pub(super) async fn answer(exporter: &Exporter, request: Request<Incoming>) -> Response<Body> {
+/// Responds to a request to any path.
+pub(super) async fn handle(exporter: &Exporter, request: Request<Incoming>) -> Response<Body> {
     let content_type = ContentType::of(request.headers());
     let signal = match request.uri().path() {
         "/v1/traces" => Signal::Traces,
@@ -25,9 +25,9 @@ pub(super) async fn answer(exporter: &Exporter, request: Request<Incoming>) -> R
         }
     };
     if request.method() != Method::POST {
-        let mut answer = answer::error(StatusCode::METHOD_NOT_ALLOWED, content_type, "expected POST");
-        answer.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
-        return answer;
+        let mut response = answer::error(StatusCode::METHOD_NOT_ALLOWED, content_type, "expected POST");
+        response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
+        return response;
     }
     match export(exporter, signal, content_type, request).await {
         Ok((format, verdict)) => answer::verdict(signal, format, &verdict),

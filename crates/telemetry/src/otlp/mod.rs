@@ -3,15 +3,15 @@
 //! Every address serves what an exporter may be set to: OTLP/HTTP (`POST /v1/traces`, `/v1/metrics`, `/v1/logs`) in
 //! protobuf or JSON (`http`), and OTLP/gRPC (`grpc`), plain or gzip; which of them it is, the connection and its
 //! content type say (`serve`). What arrives is turned into the model's nouns ([`convert`]) and handed to the [`Store`]
-//! (`export`); a sender hears "accepted" only after the store's receipt resolved. A full store is answered with "again
-//! later" in the words of the protocol; what a trial's ceiling refuses and what makes no sense is counted and said in
+//! (`export`); a sender gets "accepted" only after the store's receipt resolved. When the store is full, the response
+//! is the protocol's "try again later"; what a trial's ceiling refuses and what makes no sense is counted and said in
 //! `partial_success`.
 //!
 //! Everything a sender decides is bounded: connections, requests in flight, bytes before and after inflation, bytes of
 //! a record, records of a request, and the time a body may take. Inflating and converting happen on the runtime's
 //! threads, so no more than [`THREADS`] inflated bodies exist at once.
 //!
-//! Connections that ask for nothing cannot keep senders out: `narrows_listener` closes them. An address may require a
+//! Connections without a request cannot keep senders out: `narrows_listener` closes them. An address may require a
 //! [`Token`], which every address beyond loopback should.
 //!
 //! Not here: profiles and TLS.
@@ -64,7 +64,7 @@ pub enum Error {
     /// The address is taken, not ours, or not allowed.
     #[error("cannot listen for OTLP on {address}")]
     Listen {
-        /// As it was asked for.
+        /// As it was requested.
         address: SocketAddr,
         /// What the system said.
         source: std::io::Error,
@@ -149,7 +149,7 @@ impl Receiver {
         self.local_addr
     }
 
-    /// Everywhere it listens, in the order asked for.
+    /// Everywhere it listens, in the order requested.
     pub fn local_addrs(&self) -> &[SocketAddr] {
         &self.local_addrs
     }

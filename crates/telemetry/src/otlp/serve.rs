@@ -1,4 +1,4 @@
-//! Accepts connections and tells the protocols apart.
+//! Accepts connections and detects their protocol.
 //!
 //! HTTP/2 is what begins with its preface (gRPC's clients know that without encryption nobody negotiates), everything
 //! else is HTTP/1.1; hyper looks. Of the requests, those whose content type says so are gRPC, on either port that OTLP
@@ -44,7 +44,7 @@ const PING_TIMEOUT: Duration = Duration::from_secs(10);
 /// Where to listen, and the token that senders need there, if any.
 pub(super) type Guarded<L> = (L, Option<Token>);
 
-/// Serves until it is told to stop, and then until the requests in flight are answered.
+/// Serves until `stop` fires, and then until the requests in flight have their responses.
 pub(super) async fn serve(
     listeners: Vec<Guarded<TcpListener>>,
     limits: Limits,
@@ -84,7 +84,7 @@ struct Shared {
 
 async fn one(stream: TcpStream, server: Arc<Builder<TokioExecutor>>, shared: Arc<Shared>) {
     let connection = Arc::clone(&shared.connection);
-    let service = service_fn(move |request| answer(Arc::clone(&shared), request));
+    let service = service_fn(move |request| handle(Arc::clone(&shared), request));
     // A connection that broke is its sender's matter, who sees it too.
     drop(drive(&connection, server.serve_connection(TokioIo::new(stream), service)).await);
 }
@@ -104,7 +104,7 @@ fn server() -> Builder<TokioExecutor> {
     server
 }
 
-async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
+async fn handle(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
     let _in_progress = shared.connection.begin();
     let exporter = &shared.exporter;
     let is_grpc = grpc::is_meant(request.headers());
@@ -113,5 +113,5 @@ async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Respo
         exporter.count(&refusal);
         return Ok(if is_grpc { grpc::refused(&refusal) } else { http::refused(&request, &refusal) });
     }
-    Ok(if is_grpc { grpc::answer(exporter, request).await } else { http::answer(exporter, request).await })
+    Ok(if is_grpc { grpc::handle(exporter, request).await } else { http::handle(exporter, request).await })
 }

@@ -2,7 +2,7 @@
 //!
 //! Run files come from other people. Even one with the right tables can make SQLite work without end, because its pages
 //! can refer to each other and so hold a few rows a billion times. Every connection that reads a run file is therefore
-//! bounded, and this is the only place that does it; `narrows query` asks for narrower bounds.
+//! bounded, and this is the only place that does it; `narrows query` requests narrower bounds.
 
 use std::cell::Cell;
 use std::ops::{Deref, DerefMut};

@@ -176,8 +176,8 @@ fn traces_of(connection: &Bounded, trial: &TrialEvidence, limit: TraceLimit) -> 
     Ok(traces)
 }
 
-/// Chooses by each trace's earliest span, which is told in passing over the traces as they lie in the file; the root is
-/// looked at once the trace is read.
+/// Chooses by each trace's earliest span, which is known from one pass over the traces as they lie in the file; the
+/// root is looked at once the trace is read.
 fn chosen_traces(connection: &Bounded, trial: &TrialEvidence, places: usize) -> rusqlite::Result<Selection> {
     let mut choice = Choice::new(trial.counted_windows(), places);
     let sql = "SELECT t.trace_id, min(s.start_ns), t.weight, max(s.shape IN (SELECT id FROM span_shape_rows \

@@ -209,7 +209,7 @@ fn write_end(connection: &Connection, state: RunState) -> rusqlite::Result<()> {
     transaction.commit()?;
     give_room_back(connection)?;
     schema::index_spans(connection)?;
-    // So that SQLite, in whatever program people query the file with, knows which index tells more.
+    // So that SQLite, in whatever program people query the file with, knows which index is more selective.
     connection.execute_batch("PRAGMA analysis_limit = 1000; ANALYZE")
 }
 

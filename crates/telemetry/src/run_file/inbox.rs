@@ -1,20 +1,20 @@
 //! Spans that wait in the file for their rows.
 //!
 //! To take a span apart costs more than to keep it, and while a load runs the cost is borne by the machine that is
-//! measured. So spans are committed packed, a request of them a row (`crate::otlp::convert::Packed`): whoever sent
-//! them is told that they are kept, and a kill loses none. They become rows, are counted and thinned out when their trial
-//! ends, when more wait than a limit allows, and when a file that a killed process left is opened. From that limit on
-//! until none waits, those that come are written as rows at once; who sends too much pays for it then.
+//! measured. So spans are committed packed, a request of them a row (`crate::otlp::convert::Packed`): their sender gets
+//! the receipt that they are kept, and a kill loses none. They become rows, are counted and thinned out when their
+//! trial ends, when more wait than a limit allows, and when a file that a killed process left is opened. From that
+//! limit on until none waits, those that come are written as rows at once; who sends too much pays for it then.
 //!
 //! None waits in a trial that nears a ceiling: what is refused is decided when rows are written, and by then the sender
-//! was told.
+//! has its response.
 
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::words::{Count, signed};
 use crate::otlp::convert::Packed;
 
-/// Spans that become rows in one transaction, about; it holds an answer up for no more than a tenth of a second.
+/// Spans that become rows in one transaction, about; it delays a response by no more than a tenth of a second.
 pub(super) const SLICE_SPANS: u64 = 20_000;
 
 /// How many spans, and their bytes.
@@ -50,7 +50,7 @@ pub(super) struct Waiting {
 /// The writer's side of the table.
 #[derive(Debug, Default)]
 pub(super) struct Inbox {
-    /// None until somebody asked.
+    /// None until the first request for it.
     size: Option<Size>,
     is_draining: bool,
 }

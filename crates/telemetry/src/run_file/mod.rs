@@ -1,7 +1,7 @@
 //! A run on disk: one SQLite file, from the first trial to the last conclusion.
 //!
 //! [`RunFile`] makes or takes up a file and ends it; [`Recorder`] is the handle everything is written through, one
-//! thread behind it owning the connection; [`Reader`] answers what a file says, while it is written and after.
+//! thread behind it owning the connection; [`Reader`] reads what a file holds, while it is written and after.
 //!
 //! The decisions: one writer and group commit, so that a receipt costs no commit of its own; a write-ahead log while the
 //! run lasts, so that what was acknowledged survives the process and others can read meanwhile; a plain single file at

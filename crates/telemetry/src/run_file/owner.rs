@@ -6,7 +6,7 @@
 
 use std::fs;
 
-/// A process, told from every other process of this machine before and after it.
+/// A process, distinguished from every other process of this machine before and after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Owner {
     pub(super) pid: u32,

@@ -63,7 +63,7 @@ impl AddAssign for Lost {
     }
 }
 
-/// One call: what to write, and whom to tell once it is committed.
+/// One call: what to write, and whom to notify once it is committed.
 pub(super) struct Job {
     pub(super) size: Size,
     pub(super) apply: Apply,
@@ -161,7 +161,7 @@ impl Queue {
         self.filled.notify_all();
     }
 
-    /// Lets nothing more in and tells all who wait that the writer failed.
+    /// Accepts nothing more and reports to all who wait that the writer failed.
     pub(super) fn abandon(&self) {
         let mut state = self.lock();
         state.closed = Some(Turned::WriterFailed);

@@ -53,7 +53,8 @@ impl Recorder {
         self.shared.known.get().unwrap_or(&NONE)
     }
 
-    /// Decides to which trial telemetry belongs from now on. Without a trial it is refused, and told so.
+    /// Decides to which trial telemetry belongs from now on. Without a trial it is refused, and the sender gets that
+    /// refusal.
     pub fn set_trial(&self, trial: Option<i64>) {
         *self.shared.trial.lock().unwrap_or_else(PoisonError::into_inner) = trial;
     }
@@ -133,12 +134,12 @@ impl Recorder {
         apply: impl FnOnce(&mut Rows) -> Result<Kept> + Send + 'static,
     ) -> Result<Kept> {
         let (tell, told) = sync_channel(1);
-        // The caller waits for the answer below, so it is always there to be told.
+        // The caller waits for the result below, so its receiver is always there.
         let done = move |result| drop(tell.send(result));
         // Its bytes are the caller's own, who waits with them.
         let job = Job { size: Size { records, bytes: 0 }, apply: Box::new(apply), done: Box::new(done) };
         self.shared.queue.push(job, Admission::Always).map_err(why_closed)?;
-        // A job is dropped unanswered only when the writer panics over it or one beside it.
+        // A job is dropped without a result only when the writer panics over it or one beside it.
         told.recv().unwrap_or(Err(Error::WriterFailed))
     }
 
@@ -180,7 +181,7 @@ impl Recorder {
     }
 }
 
-/// What goes wrong is told in words of programs, which may quote what they were given.
+/// Errors are reported in words of programs, which may quote what they were given.
 fn clean_trial(trial: &mut Trial, known: &Known) {
     for (name, value) in &mut trial.parameters {
         if is_secret_key(name) {

@@ -1,9 +1,9 @@
-//! The writer thread: takes what is queued, writes it in one transaction, then tells all who wait.
+//! The writer thread: takes what is queued, writes it in one transaction, then notifies all who wait.
 //!
 //! A job that finds its trial missing says so before it writes anything, and fails alone. When the database itself
-//! fails (a full disk), the whole transaction is taken back and every job in it is told: nothing is acknowledged that
-//! was not committed. What the queue had to turn away is added to the counts of the same transaction; there always is one
-//! more, since a queue is full only while a job waits in it.
+//! fails (a full disk), the whole transaction is rolled back and every job in it gets the error: nothing is
+//! acknowledged that was not committed. What the queue had to refuse is added to the counts of the same transaction;
+//! there always is one more, since a queue is full only while a job waits in it.
 
 use std::sync::Arc;
 

@@ -21,7 +21,7 @@ const KEPT_SHARE: u64 = 32;
 const RECORD_BYTES_MAX: usize = 8 << 10;
 /// A file of many records is read up to here.
 const WHOLE_BYTES_MAX: u64 = 1 << 20;
-/// Entries of a directory are asked for in pieces of this size.
+/// Entries of a directory are requested in pieces of this size.
 const ENTRIES_BYTES: usize = 32 << 10;
 
 /// A file that may be kept open. Belongs to one path.

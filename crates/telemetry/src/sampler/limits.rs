@@ -18,7 +18,7 @@ pub const PROCESSES_MAX: usize = 4096;
 pub const THREADS_MAX: usize = 16_384;
 /// Descriptors that are counted one by one in one reading, where the kernel does not say how many there are.
 pub const DESCRIPTORS_MAX: usize = 65_536;
-/// Resident memory whose sharing is asked for in one reading; the kernel walks all of it.
+/// Resident memory whose sharing is requested in one reading; the kernel walks all of it.
 pub const PSS_BYTES_MAX: u64 = 16 << 30;
 
 /// What was left out because of a limit, added up over readings.

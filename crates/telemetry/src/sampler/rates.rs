@@ -194,7 +194,7 @@ fn stalls(
     for (resource, (then, now)) in RESOURCES.iter().zip(before.iter().zip(after)) {
         if let (Some(then), Some(now)) = (then, now) {
             let seconds = now.total_us.saturating_sub(then.total_us) as f64 / 1e6;
-            // The kernel adds up a stall when it ends or is asked for, so a share may go a little beyond the interval.
+            // The kernel adds up a stall when it ends or is read, so a share may go a little beyond the interval.
             let share = since.per_second(seconds).min(1.0);
             points.push_labelled(name, &[(names::PRESSURE_RESOURCE, resource)], share);
         }

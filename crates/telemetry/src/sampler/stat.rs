@@ -1,6 +1,6 @@
 //! Lines of `/proc/PID/stat`, `/proc/PID/task/TID/stat` and `/proc/stat`. Fields: proc(5).
 
-/// A process or thread, told from a later one with the same number by its start.
+/// A process or thread, distinguished from a later one with the same number by its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct TaskId {
     /// When it started, in clock ticks since boot.

@@ -1,9 +1,9 @@
 //! The threads of a process: how long each ran and how often it was switched.
 //!
-//! What the scheduler counts (`schedstat`) is short, exact to the nanosecond and cheap to read. The dear `status`, which
-//! alone tells voluntary from involuntary switches, is read only of threads that ran since. Where a kernel has no
-//! `schedstat`, or a file could not be kept open, a thread's `stat` says how long it ran, in clock ticks, and who it is.
-//! Threads are listed again only when their number changed or one of them was not there any more.
+//! What the scheduler counts (`schedstat`) is short, exact to the nanosecond and cheap to read. The dear `status`,
+//! which alone separates voluntary from involuntary switches, is read only of threads that ran since. Where a kernel
+//! has no `schedstat`, or a file could not be kept open, a thread's `stat` says how long it ran, in clock ticks, and
+//! who it is. Threads are listed again only when their number changed or one of them was not there any more.
 
 use std::collections::HashMap;
 
@@ -32,7 +32,7 @@ pub(super) struct Ran {
 #[derive(Debug, Default)]
 pub(super) struct Threads {
     known: HashMap<u32, Thread>,
-    /// How many the process had when they were listed. 0 asks for a new list.
+    /// How many the process had when they were listed. 0 requests a new list.
     listed: u64,
     /// How many were beyond the limit then.
     beyond: u64,

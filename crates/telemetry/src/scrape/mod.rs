@@ -1,9 +1,9 @@
-//! Asks pages of metrics, as Prometheus does, at a fixed interval, and keeps what they say.
+//! Requests pages of metrics, as Prometheus does, at a fixed interval, and keeps what they say.
 //!
-//! One thread, named `scrape`, with a task for each endpoint: a slow one delays no other. An endpoint is asked once
-//! before anything starts, so that a wrong address is said at once; what fails later is counted and the first reason
-//! kept, since a service that is started again must not end a collection. A page that comes late is asked for again at
-//! the next due time, never twice at once.
+//! One thread, named `scrape`, with a task for each endpoint: a slow one delays no other. Each endpoint gets one
+//! request before anything starts, so that a wrong address is reported at once; what fails later is counted and the
+//! first reason kept, since a service that is started again must not end a collection. A page that comes late is
+//! requested again at the next due time, never twice at once.
 //!
 //! Not here: service discovery, TLS, authentication, protobuf exposition, and rules about labels.
 
@@ -22,10 +22,10 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
-use crate::http::{Answer, Bounds, Client, NotAUrl, Url};
+use crate::http::{Bounds, Client, NotAUrl, Response, Url};
 use crate::{Kept, Store};
 
-/// Endpoints asked at once at most.
+/// The most endpoints.
 pub const ENDPOINTS_MAX: usize = 64;
 /// The shortest interval.
 pub const INTERVAL_MIN: Duration = Duration::from_millis(100);
@@ -34,7 +34,7 @@ pub const TIMEOUT: Duration = Duration::from_secs(5);
 /// The largest page, in bytes.
 pub const PAGE_BYTES_MAX: usize = 16 << 20;
 
-/// Both formats, OpenMetrics first, as Prometheus asks.
+/// Both formats, OpenMetrics first, as Prometheus requests them.
 const ACCEPT: &str =
     "application/openmetrics-text;version=1.0.0;q=0.8,text/plain;version=0.0.4;q=0.6,text/plain;q=0.4,*/*;q=0.1";
 
@@ -47,7 +47,7 @@ pub enum Error {
     /// More than [`ENDPOINTS_MAX`].
     #[error("{0} Prometheus endpoints, expected {ENDPOINTS_MAX} or fewer")]
     TooManyEndpoints(usize),
-    /// An endpoint gave no page of metrics when it was asked first.
+    /// An endpoint returned no page of metrics for the first request.
     #[error("no metrics from {url}: {why}")]
     Endpoint {
         /// Which.
@@ -114,7 +114,7 @@ pub struct Scraper {
 }
 
 impl Scraper {
-    /// Asks every endpoint once, keeps nothing of it, then starts the thread, whose first pages are asked for at once.
+    /// Requests every page once, keeps nothing of it, then starts the thread, which requests its first pages at once.
     ///
     /// # Errors
     /// When the interval is too short, there are too many endpoints, one of them gives no metrics, or no thread can be
@@ -220,7 +220,7 @@ impl Task {
 
     async fn keep(&self, page: page::Page) {
         let points = page.points.len() as u64;
-        // A busy store is not asked again: the next page tells the same, a second later.
+        // A busy store gets no second call: the next page reports the same, a second later.
         let kept = match self.store.points(page.points).await {
             Ok(Ok(kept)) => kept,
             Ok(Err(_)) | Err(_) => Kept { kept: 0, over_limit: points },
@@ -256,17 +256,17 @@ impl Source {
     }
 
     async fn page(&mut self) -> Result<page::Page, String> {
-        let answer = self.client.get(ACCEPT).await.map_err(|error| error.to_string())?;
-        page_of(&answer, &self.endpoint.service, now_ns())
+        let response = self.client.get(ACCEPT).await.map_err(|error| error.to_string())?;
+        page_of(&response, &self.endpoint.service, now_ns())
     }
 }
 
-/// What an answer holds, or in words why that is no page of metrics.
-fn page_of(answer: &Answer, service: &str, now_ns: i64) -> Result<page::Page, String> {
-    if answer.status != StatusCode::OK {
-        return Err(format!("it returned {}", answer.status));
+/// The page that a response holds, or in words why it holds none.
+fn page_of(response: &Response, service: &str, now_ns: i64) -> Result<page::Page, String> {
+    if response.status != StatusCode::OK {
+        return Err(format!("it returned {}", response.status));
     }
-    let kind = answer.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let kind = response.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     if matches!(kind.as_str(), "text/html" | "application/json") {
         return Err(format!("it returned {kind}, expected Prometheus' text format or OpenMetrics"));
@@ -275,7 +275,7 @@ fn page_of(answer: &Answer, service: &str, now_ns: i64) -> Result<page::Page, St
         "application/openmetrics-text" => page::Format::OpenMetrics,
         _ => page::Format::Text,
     };
-    let page = page::read(&answer.body, format, service, now_ns);
+    let page = page::read(&response.body, format, service, now_ns);
     match &page.complaint {
         Some(complaint) if page.points.is_empty() => {
             Err(format!("its page is neither Prometheus' text format nor OpenMetrics: {complaint}"))

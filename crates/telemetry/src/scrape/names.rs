@@ -3,7 +3,7 @@
 //! Two kinds are known: what client libraries of Prometheus call their own figures ([`EXPORTED`]), and any metric of
 //! [`METRICS_RENAMED`] as OpenTelemetry's rule for Prometheus writes it: dots as underscores, then the unit, then
 //! `_total` for a counter. A renamed series keeps its old name as [`ORIGINAL_NAME`], like any other. What is not known
-//! stays as it came: an underscore does not tell whether it was a dot.
+//! stays as it came: an underscore does not show whether it was a dot.
 //!
 //! Source: the default collectors of client_golang, client_python, client_java and prom-client; Micrometer's names for
 //! HikariCP; "Prometheus and OpenMetrics compatibility" of the OpenTelemetry specification.

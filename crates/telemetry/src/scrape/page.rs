@@ -6,7 +6,7 @@
 //! counters were made (`NAME_created`): neither is a measurement that anything reads. A sample that is not finite says
 //! that there is nothing to say.
 //!
-//! A line that is no sample is counted and left out; those beside it stay, for a page is asked for again and again.
+//! A line that is no sample is counted and left out; those beside it stay, because a page is requested again and again.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -30,22 +30,22 @@ impl Store for Told {
     }
 }
 
-/// Answers every request on every connection with the next of these, and the last one from then on.
-fn server(answers: Vec<String>) -> SocketAddr {
+/// Responds to every request on every connection with the next of these, and the last one from then on.
+fn server(responses: Vec<String>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let answers = Arc::new(Mutex::new(answers));
+    let responses = Arc::new(Mutex::new(responses));
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            let answers = Arc::clone(&answers);
+            let responses = Arc::clone(&responses);
             std::thread::spawn(move || {
                 let mut stream = BufReader::new(stream);
                 let mut line = String::new();
                 while stream.read_line(&mut line).is_ok_and(|bytes| bytes > 0) {
                     if line.trim().is_empty() {
-                        let mut answers = answers.lock().unwrap();
-                        let answer = if answers.len() > 1 { answers.remove(0) } else { answers[0].clone() };
-                        if stream.get_mut().write_all(answer.as_bytes()).is_err() {
+                        let mut responses = responses.lock().unwrap();
+                        let response = if responses.len() > 1 { responses.remove(0) } else { responses[0].clone() };
+                        if stream.get_mut().write_all(response.as_bytes()).is_err() {
                             return;
                         }
                     }

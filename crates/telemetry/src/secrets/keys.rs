@@ -66,7 +66,7 @@ const PARAMETER_LAST_WORDS: &[&str] = &["signature"];
 
 /// Whether a name of an attribute, a label or a header says that its value is a secret.
 pub fn is_secret_key(key: &str) -> bool {
-    // Nearly every key differs in its last two letters already; this is asked for each attribute of each span.
+    // Nearly every key differs in its last two letters already; this runs for each attribute of each span.
     if let [.., before, last] = key.as_bytes()
         && before.is_ascii_alphanumeric()
         && last.is_ascii_alphanumeric()

@@ -66,7 +66,8 @@ struct Inner {
 }
 
 impl Known {
-    /// Of these values those that can be told from other text: at least six bytes, and no short number nor common word.
+    /// Of these values those that can be distinguished from other text: at least six bytes, and no short number nor
+    /// common word.
     pub fn new(values: impl IntoIterator<Item = String>) -> Self {
         let all: BTreeSet<String> =
             values.into_iter().filter(|value| is_telling(value)).flat_map(|value| spellings(&value)).collect();

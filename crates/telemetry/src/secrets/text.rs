@@ -10,9 +10,9 @@
 //! - `Bearer` or `Basic` before something that is no plain word;
 //! - an address, see `url`.
 //!
-//! Prose stays readable where it can be told from secrets: after `bad token:`, `unexpected token:` and the like, a plain
-//! word is kept, because parsers say so. So are placeholders (`?`, `$1`, `${name}`, `***`). A lone `token: word` is
-//! blanked.
+//! Prose stays readable where it can be distinguished from secrets: after `bad token:`, `unexpected token:` and the
+//! like, a plain word is kept, because parsers say so. So are placeholders (`?`, `$1`, `${name}`, `***`). A lone
+//! `token: word` is blanked.
 
 use std::ops::Range;
 
@@ -344,7 +344,7 @@ impl Line<'_> {
         let content = word.trim_end_matches('=');
         let is_plain_word = content.bytes().all(|byte| byte.is_ascii_alphabetic())
             && content.bytes().skip(1).all(|byte| byte.is_ascii_lowercase());
-        // `Bearer realm="…"` asks for a credential.
+        // `Bearer realm="…"` requests a credential.
         if length < CREDENTIAL_BYTES_MIN || is_plain_word || content.contains('=') {
             return value;
         }

@@ -1,4 +1,4 @@
-//! What every program does: it asks itself for `/hello…`, which is answered with 200, and for `/boom`, with 500.
+//! What every program does: it requests `/hello…` from itself, which returns 200, and `/boom`, which returns 500.
 
 use narrows_model::trace::{Span, SpanKind};
 use narrows_telemetry::otlp::convert::EXCEPTIONS;
@@ -21,17 +21,17 @@ pub(crate) fn check(collected: &Collected, protocol: &str, expected: &Expected) 
     let of_kind = |kind| collected.spans.iter().filter(move |span| span.kind == kind);
     for (i, (path, status)) in [("/hello", 200), ("/boom", 500)].into_iter().enumerate() {
         let said = format!("{path} over {protocol}: {:#?}", collected.spans);
-        let asked = of_kind(SpanKind::Client).find(|span| span.facts.http_status == Some(status)).expect(&said);
-        let answered = of_kind(SpanKind::Server).find(|span| span.parent_id == Some(asked.span_id)).expect(&said);
-        assert_eq!(answered.trace_id, asked.trace_id, "{said}");
-        assert_eq!(answered.facts.http_status, Some(status), "{said}");
-        for span in [asked, answered] {
+        let client = of_kind(SpanKind::Client).find(|span| span.facts.http_status == Some(status)).expect(&said);
+        let server = of_kind(SpanKind::Server).find(|span| span.parent_id == Some(client.span_id)).expect(&said);
+        assert_eq!(server.trace_id, client.trace_id, "{said}");
+        assert_eq!(server.facts.http_status, Some(status), "{said}");
+        for span in [client, server] {
             assert_eq!((span.service.as_str(), span.facts.http_method.as_deref()), (SERVICE, Some("GET")), "{said}");
             assert!(span.facts.url.as_deref().is_some_and(|url| url.contains(path)), "{said}");
             assert!(span.end_ns > span.start_ns && span.weight == 1.0, "{said}");
         }
         if let Some(routes) = expected.routes {
-            assert_eq!(answered.facts.http_route.as_deref(), Some(routes[i]), "{said}");
+            assert_eq!(server.facts.http_route.as_deref(), Some(routes[i]), "{said}");
         }
     }
     if let Some(exception) = expected.exception {

@@ -134,7 +134,7 @@ fn rust_opentelemetry_otlp() {
     }
 }
 
-/// Runs a program to its end with a receiver of its own, whose address is all that it is told.
+/// Runs a program to its end with a receiver of its own, whose address is all that it gets.
 fn run(folder: &Path, protocol: &str, program: &[&str]) -> Collected {
     let collecting = Collected::start();
     let settings = [

@@ -88,17 +88,17 @@ fn requests(tracing: &SdkTracerProvider, metering: &SdkMeterProvider) {
         scope.spawn(|| {
             for (_, route, status) in ROUTES {
                 let began = Instant::now();
-                answer(&tracer, listener.accept().unwrap().0, route, status);
+                respond(&tracer, listener.accept().unwrap().0, route, status);
                 duration.record(began.elapsed().as_secs_f64(), &[KeyValue::new("http.route", route)]);
             }
         });
         for (path, _, status) in ROUTES {
-            ask(&tracer, &address, path, status);
+            send(&tracer, &address, path, status);
         }
     });
 }
 
-fn ask(tracer: &SdkTracer, address: &str, path: &str, status: i64) {
+fn send(tracer: &SdkTracer, address: &str, path: &str, status: i64) {
     let attributes = [
         KeyValue::new("http.request.method", "GET"),
         KeyValue::new("url.full", format!("http://{address}{path}")),
@@ -110,13 +110,13 @@ fn ask(tracer: &SdkTracer, address: &str, path: &str, status: i64) {
     TraceContextPropagator::new().inject_context(&context, &mut headers);
     let mut stream = TcpStream::connect(address).unwrap();
     write!(stream, "GET {path} HTTP/1.1\r\ntraceparent: {}\r\n\r\n", headers["traceparent"]).unwrap();
-    let mut answer = String::new();
-    BufReader::new(stream).read_line(&mut answer).unwrap();
-    assert!(answer.contains(&status.to_string()), "{answer}");
+    let mut response = String::new();
+    BufReader::new(stream).read_line(&mut response).unwrap();
+    assert!(response.contains(&status.to_string()), "{response}");
     context.span().end();
 }
 
-fn answer(tracer: &SdkTracer, stream: TcpStream, route: &'static str, status: i64) {
+fn respond(tracer: &SdkTracer, stream: TcpStream, route: &'static str, status: i64) {
     let mut lines = BufReader::new(stream);
     let mut headers = HashMap::new();
     let mut path = String::new();

@@ -15,7 +15,7 @@ const MS: f64 = 1e6;
 const SECOND_NS: u64 = 1_000_000_000;
 /// An attempt that is refused takes so long.
 const REFUSAL_MS: f64 = 1.0;
-/// What the store tells to wait, doubled with each attempt.
+/// The wait that the store requests, doubled with each attempt.
 const RETRY_AFTER_MS: f64 = 60.0;
 /// Attempts before a caller gives up.
 const ATTEMPTS_MAX: u32 = 9;
@@ -134,7 +134,7 @@ impl Engine {
         }
     }
 
-    /// Runs all steps; `program` is asked for what each request does.
+    /// Runs all steps; `program` returns what each request does.
     pub(super) fn run(
         &mut self,
         steps: &[(u32, u32)],

@@ -22,7 +22,7 @@ pub const DATABASE: &str = "database";
 pub const PEER: &str = "peer";
 /// The store with provisioned throughput.
 pub const STORE: &str = "store";
-/// The operation that users ask for.
+/// The operation that users call.
 pub const OPERATION: &str = "GET /orders";
 
 /// The shop and its load. The default is healthy.
@@ -32,7 +32,7 @@ pub struct System {
     pub seed: u64,
     /// Users and seconds of each step; the first three seconds are warm-up.
     pub steps: Vec<(u32, u32)>,
-    /// Mean time between an answer and the next request, milliseconds; exponential.
+    /// Mean time between a response and the next request, milliseconds; exponential.
     pub think_ms: f64,
     /// Processors of the web service.
     pub web_cores: u32,
@@ -150,19 +150,19 @@ impl System {
         let mut calls: Vec<Vec<Op>> = Vec::new();
         for region in 0..self.peer_calls {
             let url = format!("http://127.0.0.1:{PEER_PORT}/regions/{region}/items");
-            let asks = client("GET").url(&url).scope("http.client").facts(|facts| {
+            let call = client("GET").url(&url).scope("http.client").facts(|facts| {
                 facts.http_status = Some(200);
                 facts.server_address = Some("127.0.0.1".into());
                 facts.server_port = Some(PEER_PORT);
             });
-            let answers = server(PEER, "GET /regions/{id}/items");
+            let callee = server(PEER, "GET /regions/{id}/items");
             let inside = [
-                Op::open(answers),
+                Op::open(callee),
                 Op::work(PEER_AT, self.peer_ms / 10.0),
                 Op::Wait(random.around(self.peer_ms, 0.3)),
                 Op::Close,
             ];
-            calls.push(std::iter::once(Op::open(asks)).chain(inside).chain([Op::Close]).collect());
+            calls.push(std::iter::once(Op::open(call)).chain(inside).chain([Op::Close]).collect());
         }
         if self.is_serial {
             ops.extend(calls.into_iter().flatten());

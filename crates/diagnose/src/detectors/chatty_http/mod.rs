@@ -1,15 +1,16 @@
-//! `chatty-http`: a request that asks another service once for each item of an earlier answer.
+//! `chatty-http`: a request that calls another service once for each item of an earlier response.
 //!
-//! It is `n-plus-one` over HTTP or remote calls. Calls count together when they go to one endpoint of one host under one
-//! parent, each with another id, and one wave of them ends before the next begins: calls that all begin together are a
-//! prefetch or a gathering, which waits for the slowest only. That the ids come from an answer is shown by a call before
-//! them, with other ids in each request, or by a number that differs from request to request. A number that is always the
-//! same without that is a plan of the program, and `serial-fan-out`'s.
+//! It is `n-plus-one` over HTTP or remote calls. Calls count together when they go to one endpoint of one host under
+//! one parent, each with another id, and one wave of them ends before the next begins: calls that all begin together
+//! are a prefetch or a gathering, which waits for the slowest only. That the ids come from a response is shown by a
+//! call before them, with other ids in each request, or by a number that differs from request to request. A number that
+//! is always the same without that is a plan of the program, and `serial-fan-out`'s.
 //!
-//! The same address asked again and again counts too, when the request does nothing else meanwhile: what it was told is
-//! thrown away. With pauses between the calls it is polling, which waits for something else and is left alone.
+//! The same address called again and again counts too, when the request does nothing else meanwhile: the earlier
+//! response is thrown away. With pauses between the calls it is polling, which waits for something else and is left
+//! alone.
 //!
-//! Pages read on where the last one stopped and cannot be asked for together; a list of ids in one address is a batch.
+//! Pages read on where the last one stopped and cannot be requested together; a list of ids in one address is a batch.
 //! Both are left alone, and stacked libraries count once.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -81,7 +82,7 @@ fn service_of(reading: &Reading<'_>, call: &Span) -> Option<String> {
     reading.trial.reached_at(call.facts.server_port).map(|instance| instance.service.clone())
 }
 
-/// The first spans of those calls of an operation that ask for the items of an earlier answer, for all that is known.
+/// The first spans of those calls of an operation that request the items of an earlier response, for all that is known.
 pub(crate) fn calls_of_chat(all: &[Handled<'_>], thresholds: &Thresholds) -> HashSet<SpanId> {
     let mut kinds: BTreeMap<(String, &str), Vec<Sighting<'_>>> = BTreeMap::new();
     for sighting in all.iter().flat_map(|handled| sightings(handled, thresholds)) {
@@ -96,7 +97,7 @@ pub(crate) fn calls_of_chat(all: &[Handled<'_>], thresholds: &Thresholds) -> Has
     calls.map(|call| call.attempts[0].span_id).collect()
 }
 
-/// Whether one request asks for other items than another: a plan of the program would ask for the same each time.
+/// Whether one request fetches other items than another: a plan of the program would fetch the same each time.
 fn asks_for_others(seen: &[Sighting<'_>]) -> bool {
     let asked = |sighting: &Sighting<'_>| sighting.calls.iter().map(|call| call.asked.clone()).collect::<BTreeSet<_>>();
     seen.first().is_some_and(|first| {
@@ -174,7 +175,7 @@ impl<'a> Case<'a> {
     fn is_worth_saying(&self, thresholds: &Thresholds) -> bool {
         let is_common =
             self.seen.len() >= thresholds.chatty_traces && self.trace_share >= thresholds.chatty_trace_share;
-        let is_from_answer = match self.items() {
+        let is_from_response = match self.items() {
             Items::Same => true,
             Items::Different => self.counts().vary() || self.is_after_another() && asks_for_others(&self.seen),
             Items::Unknown => self.counts().vary(),
@@ -182,7 +183,7 @@ impl<'a> Case<'a> {
         let is_dear = self.median(|sighting| sighting.busy_ns) >= thresholds.chatty_time_ns
             || self.median(|s| s.busy_ns / s.handled.latency_ns()) >= thresholds.chatty_latency_share
             || self.callee_share >= thresholds.chatty_callee_share;
-        is_common && is_from_answer && is_dear
+        is_common && is_from_response && is_dear
     }
 
     fn finding(&self, detector: &ChattyHttp, thresholds: &Thresholds) -> Finding {
@@ -220,7 +221,7 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// High when it is how the operation works, each call is known to ask for another item, and their number follows
+    /// High when it is how the operation works, each call is known to request another item, and their number follows
     /// what came before.
     fn confidence(&self, thresholds: &Thresholds) -> Confidence {
         let is_dear = self.cost_share() >= thresholds.chatty_latency_share;

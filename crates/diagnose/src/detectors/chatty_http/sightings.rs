@@ -90,7 +90,7 @@ fn sighting<'a>(handled: &'a Handled<'a>, all: Vec<&'a Call<'a>>, thresholds: &T
     Some(Sighting { handled, cost_ns: theirs.length_ns(), busy_ns, is_after_another, items, calls })
 }
 
-/// What these calls ask for; none when they wait for something else to happen.
+/// What these calls request; none when they wait for something else to happen.
 fn items_of(calls: &[&Call<'_>]) -> Option<Items> {
     if calls.iter().any(|call| call.asked.is_empty()) {
         return Some(Items::Unknown);
@@ -118,7 +118,7 @@ fn may_be_item(call: &Call<'_>) -> bool {
     is_remote && !is_asset && !is_page(&call.asked) && !is_batch(call)
 }
 
-/// Whether one address asks for several items, or a call says that it does.
+/// Whether one address requests several items, or a call says that it does.
 fn is_batch(call: &Call<'_>) -> bool {
     let lower = call.asked.to_ascii_lowercase();
     let (path, parameters) = lower.split_once('?').unwrap_or((&lower, ""));

@@ -66,7 +66,7 @@ fn one_call_for_each_item_is_named() {
 }
 
 #[test]
-fn growth_with_the_answer_is_said_even_without_a_call_before() {
+fn growth_with_the_response_is_reported_even_without_a_call_before() {
     let findings = detect((0..10).map(|n| bare(run_of(5 + n, BEAT, part))));
     assert_eq!(findings.len(), 1);
     assert_eq!(evidence_of(&findings[0]).calls, Counts { least: 5, median: 9, most: 14 });

@@ -5,7 +5,7 @@
 //! that was thrown away and the wait before it is done again. Where nothing is done again, it is the time to the
 //! conflict, and the caller gets an error.
 //!
-//! A row that exists already, or a document that does (409), is an answer and no conflict.
+//! A row that exists already, or a document that does (409), is a result and no conflict.
 
 use std::collections::HashMap;
 
@@ -57,7 +57,7 @@ pub(crate) fn is_conflict(span: &Span) -> bool {
             || went_wrong(span) && (is_text_of_conflict(&span.status_message) || has_exception(span)))
 }
 
-/// Whoever asks for what is free only, such as a queue of jobs, is answered when nothing is.
+/// A query for free rows only, such as one on a queue of jobs, returns without a row when nothing is free.
 fn asks_not_to_wait(span: &Span) -> bool {
     query_text(span).is_some_and(|text| text.to_uppercase().contains("NOWAIT"))
 }
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_double_counts_once_and_an_answer_is_no_conflict() {
+    fn a_double_counts_once_and_an_existing_row_is_no_conflict() {
         let stacked =
             server("bank", "POST /move").at(0.0, 50.0).children([lost("A").at(1.0, 5.0), lost("A").at(1.1, 4.8)]);
         assert_eq!(seen(stacked).map(|seen| seen.0), Some(1));

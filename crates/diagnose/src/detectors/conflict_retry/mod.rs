@@ -1,12 +1,12 @@
 //! `conflict-retry`: transactions meet in a database, one has to give way, and its caller gets an error or does it again.
 //!
 //! What a conflict costs depends on what follows it. Without another try it is an error to somebody; with one it is the
-//! time of all tries but the last. Both are told, of each operation by itself, because the same deadlock may be retried
-//! in one place and forgotten in another. `retry-storm` looks at attempts that multiply while something fails; this looks
-//! at a rate of conflicts, which may be the same all the time.
+//! time of all tries but the last. Both are reported, of each operation by itself, because the same deadlock may be
+//! retried in one place and forgotten in another. `retry-storm` looks at attempts that multiply while something fails;
+//! this looks at a rate of conflicts, which may be the same all the time.
 //!
 //! A few conflicts that are retried cost nothing worth saying. Where no span says why a transaction failed, the store's
-//! own counters (`wsrep_local_bf_aborts`, `wsrep_local_cert_failures`, deadlocks) may still tell.
+//! own counters (`wsrep_local_bf_aborts`, `wsrep_local_cert_failures`, deadlocks) may still show it.
 
 use std::collections::{BTreeMap, BTreeSet};
 

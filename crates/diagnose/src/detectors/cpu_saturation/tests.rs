@@ -124,7 +124,7 @@ fn the_last_of_short_steps_are_enough() {
     }
 }
 
-/// Two levels of an open load: what is offered, answered and takes how long.
+/// Two levels of an open load: what is offered, what completes and how long it takes.
 fn open(levels: [(f64, f64, f64); 2]) -> TrialBuilder {
     let step = |trial: TrialBuilder, (offered, rate, latency_ms): (f64, f64, f64)| {
         trial.arrivals(10, offered, load((rate * latency_ms / 1e3) as u32, rate, latency_ms))

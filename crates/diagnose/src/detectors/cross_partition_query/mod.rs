@@ -1,9 +1,9 @@
-//! `cross-partition-query`: a query that every partition of a store is asked, and that most have no rows for.
+//! `cross-partition-query`: a query that goes to every partition of a store, and for which most have no rows.
 //!
-//! It is told by what happens: the partitions that answered one query of one request, counted each once, are nearly all
-//! that the store has, the same number whatever is asked, and most return nothing. Attempts that were refused do not
-//! count, nor does a partition that is asked for its next page. A query that finds rows everywhere needs all partitions
-//! and is left alone. Where each partition says as many rows as the others, rows tell nothing (an aggregate gives one
+//! It is recognised by what happens: the partitions that responded to one query of one request, counted each once, are
+//! nearly all that the store has, the same number for every query, and most return nothing. Attempts that were refused
+//! do not count, nor does a call for a partition's next page. A query that finds rows everywhere needs all partitions
+//! and is left alone. Where each partition says as many rows as the others, rows show nothing (an aggregate gives one
 //! each); then only a query for what equals a value counts.
 //!
 //! It spends more than needed. Whether it is also in the way now is what other detectors say; the ranking knows that.
@@ -45,7 +45,7 @@ impl Detector for CrossPartitionQuery {
         for ((service, operation), all) in reading.operations {
             let mut kinds: BTreeMap<&str, Vec<Sighting<'_>>> = BTreeMap::new();
             for sighting in all.iter().flat_map(sightings) {
-                kinds.entry(&sighting.answers[0].0.kind).or_default().push(sighting);
+                kinds.entry(&sighting.responses[0].0.kind).or_default().push(sighting);
             }
             for seen in kinds.into_values() {
                 let case = Case::new(trial, (service, operation), seen, (all, &seen_partitions));
@@ -88,7 +88,7 @@ impl<'a> Case<'a> {
         seen: Vec<Sighting<'a>>,
         (all, seen_partitions): (&[Handled<'_>], &BTreeMap<&str, BTreeSet<&str>>),
     ) -> Option<Self> {
-        let span = seen.first()?.answers.first()?.0.last();
+        let span = seen.first()?.responses.first()?.0.last();
         let store = Store::of(trial, span);
         let system = span.facts.db_system.as_deref().unwrap_or("");
         let touched = seen_partitions.get(system).map_or(0, BTreeSet::len);
@@ -148,7 +148,7 @@ impl<'a> Case<'a> {
         self.seen.iter().any(Sighting::is_alike)
     }
 
-    /// Whether the statement asks for what equals a value: its rows lie together under a suitable key.
+    /// Whether the statement selects what equals a value: its rows lie together under a suitable key.
     fn is_look_up(&self) -> bool {
         self.example().query.is_some_and(|query| {
             let text = query.shape.text.to_ascii_uppercase();
@@ -193,7 +193,7 @@ impl<'a> Case<'a> {
     }
 
     fn example(&self) -> &'a Call<'a> {
-        self.seen[0].answers[0].0
+        self.seen[0].responses[0].0
     }
 
     fn caveats(&self) -> Vec<Caveat> {
@@ -212,7 +212,7 @@ impl<'a> Case<'a> {
 }
 
 fn shown(sighting: &Sighting<'_>) -> Exemplar {
-    exemplar(sighting.handled.request.trace, sighting.answers.iter().map(|(call, _)| call.last()))
+    exemplar(sighting.handled.request.trace, sighting.responses.iter().map(|(call, _)| call.last()))
 }
 
 #[cfg(test)]

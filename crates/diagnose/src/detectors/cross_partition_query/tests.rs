@@ -14,14 +14,14 @@ fn evidence_of(finding: &Finding) -> &evidence::CrossPartitionQuery {
     evidence
 }
 
-/// What partition `i` answers to a query whose rows lie in partition `home`.
-fn answer(i: usize, home: usize) -> SpanBuilder {
+/// The response of partition `i` to a query whose rows lie in partition `home`.
+fn response(i: usize, home: usize) -> SpanBuilder {
     let rows = u64::from(i == home);
     document_query(TEXT, &i.to_string()).rows(rows).charge(if rows > 0 { 3.0 } else { 3.25 })
 }
 
 fn everywhere(home: usize) -> Vec<SpanBuilder> {
-    run_of(9, BEAT, |i| answer(i, home))
+    run_of(9, BEAT, |i| response(i, home))
 }
 
 fn trial(each: impl Fn(usize) -> Vec<SpanBuilder>) -> TrialBuilder {
@@ -74,12 +74,12 @@ fn it_fires_through_what_stands_between() {
     let again = |_: usize| {
         let mut children = everywhere(2);
         children[4] = children[4].clone().throttled(Some(5.0)).at(12.0, 1.0);
-        children.push(answer(4, 2).at(19.0, 5.0).resent(1));
+        children.push(response(4, 2).at(19.0, 5.0).resent(1));
         children
     };
-    let paged = |_: usize| [everywhere(2), vec![answer(2, 2).at(70.0, 5.0)]].concat();
-    let serial = |_: usize| run_of(9, Beat { step_ms: 10.0, length_ms: 9.0, ..BEAT }, |i| answer(i, 2));
-    let eight = |_: usize| run_of(8, BEAT, |i| answer(i, 2));
+    let paged = |_: usize| [everywhere(2), vec![response(2, 2).at(70.0, 5.0)]].concat();
+    let serial = |_: usize| run_of(9, Beat { step_ms: 10.0, length_ms: 9.0, ..BEAT }, |i| response(i, 2));
+    let eight = |_: usize| run_of(8, BEAT, |i| response(i, 2));
     assert_eq!(detect(trial(again)).len(), 1, "with a refusal");
     assert_eq!(detect(trial(paged)).len(), 1, "with a second page");
     assert_eq!(detect(trial(serial)).len(), 1, "in turn");
@@ -115,23 +115,25 @@ fn a_partition_that_was_split_is_not_missed() {
 
 #[test]
 fn as_many_rows_from_each_tell_nothing() {
-    let findings = detect(with_readings(trial(|_| run_of(9, BEAT, |i| answer(i, i)))));
+    let findings = detect(with_readings(trial(|_| run_of(9, BEAT, |i| response(i, i)))));
     assert_eq!((findings.len(), findings[0].confidence), (1, Confidence::Medium));
     assert_eq!(findings[0].caveats, [Caveat::RowsAlikeInPartitions]);
 }
 
 #[test]
 fn queries_that_need_what_they_ask_are_left_alone() {
-    let keyed = |n: usize| vec![answer(n % 9, n % 9).at(10.0, 20.0)];
-    let full = |_: usize| run_of(9, BEAT, |i| answer(i, i).rows(3 + i as u64));
+    let keyed = |n: usize| vec![response(n % 9, n % 9).at(10.0, 20.0)];
+    let full = |_: usize| run_of(9, BEAT, |i| response(i, i).rows(3 + i as u64));
     let total = |_: usize| run_of(9, BEAT, |i| document_query("SELECT VALUE COUNT(1) FROM c", &i.to_string()).rows(1));
-    let rows = |n: usize| run_of(9, BEAT, |i| answer(i, i).attribute("db.query.parameter.owner", (n * 9 + i) as u64));
+    let rows = |n: usize| run_of(9, BEAT, |i| response(i, i).attribute("db.query.parameter.owner", (n * 9 + i) as u64));
     let empty_rows =
-        |n: usize| run_of(9, BEAT, |i| answer(i, 99).attribute("db.query.parameter.owner", (n * 9 + i) as u64));
-    let varying = |n: usize| run_of(if n.is_multiple_of(2) { 9 } else { 8 }, BEAT, |i| answer(i, 2));
-    let two = |_: usize| run_of(2, BEAT, |i| answer(i, 0));
-    let half = |_: usize| run_of(5, BEAT, |i| answer(i, 0));
-    let refused = |_: usize| run_of(9, BEAT, |i| if i == 0 { answer(0, 0) } else { answer(i, 0).throttled(Some(1.0)) });
+        |n: usize| run_of(9, BEAT, |i| response(i, 99).attribute("db.query.parameter.owner", (n * 9 + i) as u64));
+    let varying = |n: usize| run_of(if n.is_multiple_of(2) { 9 } else { 8 }, BEAT, |i| response(i, 2));
+    let two = |_: usize| run_of(2, BEAT, |i| response(i, 0));
+    let half = |_: usize| run_of(5, BEAT, |i| response(i, 0));
+    let refused = |_: usize| {
+        run_of(9, BEAT, |i| if i == 0 { response(0, 0) } else { response(i, 0).throttled(Some(1.0)) })
+    };
     assert_eq!(detect(with_readings(trial(keyed))), [], "one partition");
     assert_eq!(detect(with_readings(trial(full))), [], "rows everywhere");
     assert_eq!(detect(with_readings(trial(total))), [], "a total of all");

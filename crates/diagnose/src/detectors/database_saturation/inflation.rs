@@ -95,7 +95,7 @@ fn reads(shape: &str) -> bool {
     !writes.iter().any(|word| text.starts_with(word)) && !text.contains(" for update") && !text.contains(" for share")
 }
 
-/// Those who ask are known to have CPU to spare; else a span may be long because its own program waits for a processor.
+/// The callers are known to have CPU to spare; else a span may be long because its own program waits for a processor.
 fn clients_are_idle(cpu: &Cpu<'_>, database: &Database<'_>, heavy: &Interval) -> bool {
     let is_idle =
         |client: &str| cpu.busy_share(client, heavy).is_some_and(|share| share <= cpu.thresholds.database_client_share);

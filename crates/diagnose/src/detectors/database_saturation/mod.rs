@@ -1,13 +1,13 @@
 //! `database-saturation`: a database that has no room left, so that every query waits for others.
 //!
-//! Two readings. A database that is a service of the trial stands at a CPU limit (the rule of `cpu.rs`) while queries are
-//! sent to it: then its CPU for each request gives, by the utilisation law U = X · D, the most requests that it can
+//! Two readings. A database that is a service of the trial stands at a CPU limit (the rule of `cpu.rs`) while queries
+//! are sent to it: then its CPU for each request gives, by the utilisation law U = X · D, the most requests that it can
 //! carry. Or, wherever it runs, the same queries with the same rows take several times as long under more load, while
-//! those who ask have CPU to spare: then they wait inside the database.
+//! its callers have CPU to spare: then they wait inside the database.
 //!
-//! What else makes queries long is asked first: refusals, clients without CPU, more rows, a machine full of others; locks
-//! when only writing queries grow; a database whose CPU is known to be idle waits for something else. A wait for a
-//! connection passes before a query's span begins.
+//! What else makes queries long is checked first: refusals, clients without CPU, more rows, a machine full of others;
+//! locks when only writing queries grow; a database whose CPU is known to be idle waits for something else. A wait for
+//! a connection passes before a query's span begins.
 
 use narrows_model::finding::evidence::cpu::CpuLimit;
 use narrows_model::finding::evidence::database_saturation as evidence;
@@ -30,7 +30,7 @@ mod words;
 #[derive(Debug)]
 pub struct DatabaseSaturation;
 
-/// Systems that a program asks over a connection that it has before the span of a query begins.
+/// Systems that a program calls over a connection that it has before the span of a query begins.
 const CONNECTED: [&str; 6] = ["postgresql", "mysql", "mariadb", "microsoft.sql_server", "mssql", "oracle.db"];
 
 impl Detector for DatabaseSaturation {
@@ -150,7 +150,7 @@ fn slowed(grown: &Inflation<'_>) -> evidence::SlowedQueries {
     }
 }
 
-/// Who asks and how busy they are; none when that was not sampled or one of them is busy.
+/// The callers and how busy they are; none when that was not sampled or one of them is busy.
 fn idle_clients(cpu: &Cpu<'_>, database: &Database<'_>, interval: &Interval) -> Option<Vec<evidence::ClientCpu>> {
     let mut clients: Vec<&str> = database.asked.iter().map(|asked| asked.client).collect();
     clients.sort_unstable();

@@ -1,14 +1,15 @@
-//! `few-clients`: replicas that are asked unevenly because the load has so few clients that a hash of them cannot do better.
+//! `few-clients`: replicas that get uneven load because the load has so few clients that a hash of them cannot do
+//! better.
 //!
 //! A finding on the experiment: a balancer that keeps a client at its replica, by its address or by a cookie, spreads
 //! clients and not requests. With a handful of clients some replicas get several of them and some none, and the real
 //! load, which has thousands, does nothing of the kind.
 //!
 //! Three sources say how many clients there are, in this order: addresses that the replicas' own spans name, addresses
-//! that the load is told to use, and its users. An address that is seen at several replicas is not what the balancer goes
-//! by. Where addresses are only told, or only users are known, the shares of the replicas must be what so few clients
-//! make: each about a whole number of clients' part. That is why weights that are set on purpose, a replica that is slow
-//! and one that only stands by are not taken for it.
+//! that the load is configured to use, and its users. An address that is seen at several replicas is not what the
+//! balancer goes by. Where addresses are only configured, or only users are known, the shares of the replicas must be
+//! what so few clients make: each about a whole number of clients' part. That is why weights that are set on purpose, a
+//! replica that is slow and one that only stands by are not taken for it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -58,7 +59,7 @@ impl Detector for FewClients {
     }
 }
 
-/// A service whose replicas are asked unevenly.
+/// A service whose replicas get uneven load.
 struct Case<'a> {
     service: &'a str,
     group: &'a Group<'a>,
@@ -130,7 +131,7 @@ impl<'a> Case<'a> {
     }
 }
 
-/// The part of all requests that each replica answered.
+/// The part of all requests that each replica handled.
 fn shares_of<'a>(group: &'a Group<'a>) -> BTreeMap<&'a str, f64> {
     // From 0, as the sum of none is -0.
     let weight = |visits: &[Visit<'_>]| visits.iter().fold(0.0, |sum, visit| sum + visit.weight);

@@ -5,8 +5,8 @@
 //! waiting to be sent; the CPU of its busiest load thread; its part of a full machine. Confidence is high
 //! when a sign says that the figures are invalid, medium when they are to be read with care; the ranking relies on it.
 //!
-//! Users that are all busy speak for too few of them only where the system answers as fast as under less load. Where it
-//! answers later, it is beyond its capacity, and more users would only wait with the others.
+//! Users that are all busy speak for too few of them only where the system responds as fast as under less load. Where
+//! it responds later, it is beyond its capacity, and more users would only wait with the others.
 
 use narrows_model::evidence::{LoadTotals, TrialEvidence};
 use narrows_model::finding::evidence::generator_limited::{self as evidence, Sign, SignKind, share_of};
@@ -84,12 +84,12 @@ pub(crate) fn is_held_back(trial: &TrialEvidence, thresholds: &Thresholds) -> bo
         && !has_full_thread(trial, thresholds)
 }
 
-/// Whether users were busy because the system answers later: under the heaviest load requests take, once sent, several
+/// Whether users were busy because the system responds later: under the heaviest load requests take, once sent, several
 /// times as long as under the lightest. More users would only wait too, so the throughput is the system's own.
 fn is_slow_system(intervals: &[Interval], thresholds: &Thresholds) -> bool {
-    let answered = || intervals.iter().filter(|interval| interval.service_ns > 0.0);
-    let heavy = answered().max_by(|a, b| a.by_demand(b));
-    let light = answered().min_by(|a, b| a.by_demand(b));
+    let completed = || intervals.iter().filter(|interval| interval.service_ns > 0.0);
+    let heavy = completed().max_by(|a, b| a.by_demand(b));
+    let light = completed().min_by(|a, b| a.by_demand(b));
     heavy.zip(light).is_some_and(|(heavy, light)| {
         light.by_demand(heavy).is_lt() && heavy.service_ns >= thresholds.queueing_latency_factor * light.service_ns
     })

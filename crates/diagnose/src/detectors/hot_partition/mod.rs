@@ -1,9 +1,9 @@
 //! `hot-partition`: one of several alike places (partitions, replicas, servers) gets far more than its share and feels it.
 //!
 //! Three things must come together: counts that differ by more than chance, in the earlier and the later half of the
-//! trial; a fullest place that uses more of what it may than the others, or answers later; and enough different keys that
-//! a hash would have spread them. With few keys or few clients the load itself makes the skew: that is said, with low
-//! confidence, because it is the test that wants mending.
+//! trial; a fullest place that uses more of what it may than the others, or responds later; and enough different keys
+//! that a hash would have spread them. With few keys or few clients the load itself makes the skew: that is said, with
+//! low confidence, because it is the test that needs fixing.
 //!
 //! Where spans do not say which partition they went to, what the store spent on each is counted instead.
 
@@ -178,7 +178,7 @@ impl<'a> Case<'a> {
         })
     }
 
-    /// Whether one of many keys is asked for far more often than the others: that is the data's, not the number's.
+    /// Whether one of many keys is requested far more often than the others: that is the data's, not the number's.
     fn has_hot_key(&self, keys: usize) -> bool {
         keys >= 2 * self.places.len() && self.top_key_share.is_some_and(|share| share >= HOT_KEY_SHARE)
     }
@@ -237,7 +237,7 @@ impl<'a> Case<'a> {
     }
 }
 
-/// How many clients ask, where places are chosen by client or connection: the users of the load.
+/// How many clients call, where places are chosen by client or connection: the users of the load.
 fn clients(trial: &TrialEvidence, kind: PlaceKind) -> Option<usize> {
     let users = trial.counted_windows().map(|window| window.vus).max().filter(|users| *users > 0);
     users.filter(|_| kind == PlaceKind::Replica).and_then(|users| usize::try_from(users).ok())

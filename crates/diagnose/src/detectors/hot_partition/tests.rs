@@ -9,7 +9,7 @@ use super::*;
 
 const LOAD: Load = Load { vus: 40, rate: 50.0, latency_ms: 20.0 };
 
-/// A look-up of one of `keys` owners in a partition, as long as told.
+/// A look-up of one of `keys` owners in a partition, as long as given.
 fn look_up(partition: usize, key: usize, ms: f64) -> SpanBuilder {
     document_query(&format!("SELECT * FROM c WHERE c.owner = {key}"), &partition.to_string()).at(2.0, ms)
 }
@@ -60,7 +60,7 @@ fn a_partition_with_most_of_the_calls_is_named() {
 }
 
 #[test]
-fn slower_answers_are_a_sign_as_well() {
+fn slower_responses_are_a_sign_as_well() {
     let slow = |n: usize| look_up(uneven(n), n, if uneven(n) == 0 { 20.0 } else { 5.0 });
     let findings = detect(trial(traces(200, slow)));
     assert_eq!((findings.len(), findings[0].confidence), (1, Confidence::Medium));
@@ -162,8 +162,8 @@ fn a_hot_key_of_another_partition_is_not_taken_for_this_ones() {
 fn a_request_that_caller_and_replica_both_show_counts_once() {
     let port = |n: usize| FIRST_PORT + 1 + (n % 10).saturating_sub(7) as u16;
     let to = |n: usize| {
-        let answer = server("stock", "GET /part").to_port(port(n)).at(3.0, 7.0);
-        client("GET").to_port(port(n)).at(2.0, 9.0).child(answer)
+        let callee = server("stock", "GET /part").to_port(port(n)).at(3.0, 7.0);
+        client("GET").to_port(port(n)).at(2.0, 9.0).child(callee)
     };
     let services = TrialBuilder::new("a").service("shop", None);
     let services = (0..3).fold(services, |trial, _| trial.service("stock", Some(1.0))).steady(20, LOAD);

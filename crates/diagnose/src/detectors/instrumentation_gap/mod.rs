@@ -1,9 +1,9 @@
-//! `instrumentation-gap`: an operation whose time cannot be told apart, because what it waits for sends no spans.
+//! `instrumentation-gap`: an operation whose time cannot be broken down, because what it waits for sends no spans.
 //!
 //! A finding on the experiment: no cause can be named before more is seen. Time under no span proves nothing by itself,
 //! for a program may sleep and be in order. So something must say that there is a thing to see: a database or a busy
 //! service is known to be there and no span shows it; or just this time grows with the load, as a wait in a queue does.
-//! Time in a call is explained by the call, unless a service of this very trial answers it and no span of that service
+//! Time in a call is explained by the call, unless a service of this very trial handles it and no span of that service
 //! is below: because it sends none, or because it begins traces of its own.
 //!
 //! Where another finding explains the operation's time, the ranking drops this one.
@@ -117,7 +117,7 @@ impl<'r, 'a> Scene<'r, 'a> {
         longest(gaps)
     }
 
-    /// A service that nobody calls as far as spans show, and that works all the same while requests are answered.
+    /// A service that nobody calls as far as spans show, and that works all the same while requests complete.
     fn busy(&self, (service, operation): (&str, &str)) -> Option<Hint<'a>> {
         let uncalled = self.silent.iter().copied().filter(|silent| !self.callers.have_called(silent));
         let used = uncalled
@@ -127,7 +127,7 @@ impl<'r, 'a> Scene<'r, 'a> {
         is_busy.then(|| GapSign::BusyService { service: service.to_owned(), cpu_ns: finite(cpu_ns) }.into())
     }
 
-    /// The longest time that an operation spends in calls to a service of which no span tells what it did.
+    /// The longest time that an operation spends in calls to a service of which no span shows what it did.
     fn behind(&self, callee: &'a str) -> Option<Gap<'a>> {
         let is_silent = self.silent.contains(&callee);
         if !is_silent && !self.callers.are_torn_from(callee, self.reading.thresholds.regular_trace_share) {

@@ -136,11 +136,11 @@ fn a_few_requests_and_an_unsampled_processor_decide_nothing() {
 }
 
 #[test]
-fn a_call_that_two_libraries_report_is_answered_below_the_inner_one() {
-    let answer = || server("stock", "GET /stock").at(4.0, 77.0);
+fn a_call_that_two_libraries_report_has_its_server_span_below_the_inner_one() {
+    let callee = || server("stock", "GET /stock").at(4.0, 77.0);
     let inner = client("GET").scope("inner").url("http://stock/stock").to_port(FIRST_PORT + 1).at(2.5, 79.0);
     let outer = client("GET").scope("outer").url("http://stock/stock").to_port(FIRST_PORT + 1).at(2.0, 80.0);
-    let stacked = steady(&orders(84.0).child(outer.child(inner.child(answer()))));
+    let stacked = steady(&orders(84.0).child(outer.child(inner.child(callee()))));
     // Somebody looks now and then whether it is up.
     let checks = (300..310).map(|n| server("stock", "GET /healthz").at(0.0, 1.0).trace(n));
     assert_eq!(detect(stacked.service("stock", None).cpu("stock", 0, |_| 0.05).traces(checks)), []);

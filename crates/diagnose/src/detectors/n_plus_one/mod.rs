@@ -1,11 +1,11 @@
-//! `n-plus-one`: a request that asks the database once for each row of an earlier answer.
+//! `n-plus-one`: a request that queries the database once for each row of an earlier result.
 //!
 //! Repetitions are found per request and judged per operation and statement over all traces of the trial, because one
 //! odd request is no cause and because what saturates a database under load is the number of queries, even where each
 //! is fast. What only the first requests of a trial do, to fill a cache, is no way to work: the later half of the
-//! requests must show it as well. Requests that ask no database, such as those that a cache answers, are no sign against
-//! it: the share is of those that do. The cost is the share of the operation's latency that the repetition takes, the program's own work
-//! between the queries included. It is no promise: the query that replaces them takes time too.
+//! requests must show it as well. Requests without a query, such as those that a cache serves, are no sign against it:
+//! the share is of those that do. The cost is the share of the operation's latency that the repetition takes, the
+//! program's own work between the queries included. It is no promise: the query that replaces them takes time too.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ pub struct NPlusOne;
 
 /// From this share of the operation's traces on, the pattern is how the operation works, not how some calls of it do.
 const REGULAR_TRACE_SHARE: f64 = 0.5;
-/// Share of all requests of the operation that must show it, those that ask no database included.
+/// Share of all requests of the operation that must show it, those without a query included.
 const TRACE_SHARE_MIN: f64 = 0.05;
 
 impl Detector for NPlusOne {
@@ -91,7 +91,7 @@ struct Case<'a> {
     service: &'a str,
     operation: String,
     seen: Vec<Sighting<'a>>,
-    /// Of the operation's requests that ask a database.
+    /// Of the operation's requests that query a database.
     trace_share: f64,
     /// The same in the later half of the time.
     late_share: f64,

@@ -89,7 +89,7 @@ fn it_fires_through_what_stands_between() {
 }
 
 #[test]
-fn what_a_cache_answers_is_no_sign_against_it() {
+fn requests_served_by_a_cache_are_no_sign_against_it() {
     let asking = |number| orders(run_of(10, BEAT, |_| query(ROW))).trace(number);
     let cached = |number| server("shop", "GET /orders").at(0.0, 1.0).trace(number);
     let mixed = |asking_of_ten: u32| {

@@ -14,7 +14,7 @@ pub(super) struct Totals {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Requests {
     pub(super) weight: f64,
-    /// Those that ask a database.
+    /// Those that query a database.
     pub(super) asking_weight: f64,
     /// Those of them that began in the later half of the time.
     pub(super) late_weight: f64,

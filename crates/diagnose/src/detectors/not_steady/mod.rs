@@ -1,8 +1,8 @@
 //! `not-steady`: a window that is called steady and is not, so that its mean depends on when one looks.
 //!
-//! A finding on the experiment. The tests are in `steadiness.rs`: a trend, a start that has not settled, a wave of which
-//! the window holds too few. Of several windows the worst speaks. An open load that brings more than is answered has no
-//! steady state at all; then that is what is said.
+//! A finding on the experiment. The tests are in `steadiness.rs`: a trend, a start that has not settled, a wave of
+//! which the window holds too few. Of several windows the worst speaks. An open load that offers more than completes
+//! has no steady state at all; then that is what is reported.
 //!
 //! Confidence is high, which makes the trial's figures invalid, only when the change is large and windows with one make
 //! up most of the counted time; never for a load beyond the capacity, whose throughput is right as it is.
@@ -28,8 +28,8 @@ pub struct NotSteady;
 const EXPERIMENT: &str = "experiment";
 /// Share of the counted time from which its windows are most of the trial.
 const MOST: f64 = 0.5;
-/// An open load brings more than is answered when no more than this share of what it offers is.
-const ANSWERED_SHARE: f64 = 0.95;
+/// An open load offers more than completes when no more than this share of what it offers completes.
+const COMPLETED_SHARE: f64 = 0.95;
 
 impl Detector for NotSteady {
     fn kind(&self) -> FindingKind {
@@ -85,7 +85,7 @@ fn change(one: &Unsteady<'_>) -> Change {
 
 fn is_beyond_capacity(worst: &Unsteady<'_>) -> bool {
     let offered = worst.interval.offered.filter(|_| worst.quantity == Quantity::Latency);
-    offered.is_some_and(|offered| worst.interval.rate <= ANSWERED_SHARE * offered)
+    offered.is_some_and(|offered| worst.interval.rate <= COMPLETED_SHARE * offered)
 }
 
 /// Whether the windows found make up most of the counted time.

@@ -14,8 +14,8 @@ use crate::thresholds::Thresholds;
 
 /// Blocks that the test for a trend looks at.
 const TREND_BLOCKS: usize = 10;
-/// With fewer answers in a window, chance makes its blocks differ.
-const ANSWERS_MIN: f64 = 100.0;
+/// With fewer responses in a window, chance makes its blocks differ.
+const RESPONSES_MIN: f64 = 100.0;
 /// The start is one part of so many.
 const START_PART: usize = 5;
 /// The shortest wave that is looked for, in seconds: shorter ones are what queues and timers do.
@@ -48,7 +48,7 @@ pub(crate) fn unsteady<'a>(
         .filter(|interval| interval.is_steady)
         .map(|interval| (interval, seconds_of(trial, interval.start_ns, interval.end_ns)))
         .filter(|(_, seconds)| seconds.len() >= thresholds.unsteady_seconds)
-        .filter(|(_, seconds)| total(seconds).succeeded >= ANSWERS_MIN)
+        .filter(|(_, seconds)| total(seconds).succeeded >= RESPONSES_MIN)
         .collect();
     let looks = 2 * long.len();
     let each = long.iter().flat_map(|(interval, seconds)| {

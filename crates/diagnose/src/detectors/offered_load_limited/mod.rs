@@ -1,13 +1,14 @@
-//! `offered-load-limited`: a load that asks too little to say what the system can carry.
+//! `offered-load-limited`: a load that is too small to show what the system can carry.
 //!
 //! A finding on the experiment, in two places. In a trial whose load rises in steps, as one does to find a limit: every
-//! step is answered in full, takes as long as the first, and no service is near a limit. And between variants: where one
-//! changes the latency, or the CPU for each request, and the throughput is the same because each answers all that is asked
-//! for, somebody will read "no gain" from the throughput. A trial of one step that answers what it is asked is healthy, and
-//! nothing is said of it; so is a closed load whose users do not think, for its throughput follows from the latency.
+//! step completes in full, takes as long as the first, and no service is near a limit. And between variants: where one
+//! changes the latency, or the CPU for each request, and the throughput is the same because each completes all that the
+//! load offers, somebody will read "no gain" from the throughput. A trial of one step that completes all requests is
+//! healthy, and nothing is reported of it; so is a closed load whose users do not think, for its throughput follows
+//! from the latency.
 //!
-//! A load leaves room when nearly all users of a closed one think at any time (Little's law), for then throughput hardly
-//! grows even if requests take no time, or when nearly every arrival of an open one is answered, in all intervals.
+//! A load leaves room when nearly all users of a closed one think at any time (Little's law), for then throughput
+//! hardly grows even if requests take no time, or when nearly every arrival of an open one completes, in all intervals.
 
 use narrows_model::comparison::{Comparison, Meaning, VariantSummary};
 use narrows_model::evidence::{RunEvidence, TrialEvidence};

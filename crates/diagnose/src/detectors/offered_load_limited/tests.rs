@@ -39,7 +39,7 @@ fn users_that_think_hide_a_gain() {
 }
 
 #[test]
-fn arrivals_that_are_all_answered_hide_a_gain() {
+fn arrivals_that_all_complete_hide_a_gain() {
     let found = detect([open("one", 200.0, 20.0), open("two", 200.0, 10.0)]);
     let Evidence::OfferedLoadLimited(evidence) = &found[1].1.evidence else { panic!("{found:?}") };
     assert_eq!(evidence.room, Room { of: RoomOf::Completed, share: 1.0 });

@@ -1,9 +1,10 @@
-//! `outage`: a replica was down while the load ran, and requests failed or were not answered until the load was as before.
+//! `outage`: a replica was down while the load ran, and requests failed or got no response until the load was as
+//! before.
 //!
 //! When a replica was up is what the run wrote down, because an experiment killed, paused or restarted it or because it
 //! ended by itself. What came of it is counted in the load's seconds (`recovery`). An outage that the load did not feel
-//! is none. Whose fault the failures are is asked of the traces too: of the calls that failed meanwhile, those with no
-//! failed call below them should have gone to the replica's service.
+//! is none. The traces show too whose fault the failures are: of the calls that failed meanwhile, those with no failed
+//! call below them should have gone to the replica's service.
 
 use std::collections::{HashMap, HashSet};
 

@@ -7,7 +7,7 @@ use narrows_model::units;
 
 use crate::detectors::words::Words;
 
-/// Spells that are told one by one.
+/// Spells that are reported one by one.
 const TOLD_MAX: usize = 5;
 
 impl Words for Outage {

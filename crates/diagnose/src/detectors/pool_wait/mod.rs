@@ -1,4 +1,4 @@
-//! `pool-wait`: requests wait for a connection, while what they ask over it is answered quickly.
+//! `pool-wait`: requests wait for a connection, while their calls over it return quickly.
 //!
 //! The wait lies outside the database's spans, so from these alone it looks like the program's own time. It is named
 //! only where something says what the time is: spans of the pool, or metrics of its state. Of a pool's span, the part in

@@ -150,7 +150,7 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// Requests that asked the fullest partition in that time.
+    /// Requests that called the fullest partition in that time.
     fn exemplars(&self, start_ns: i64, end_ns: i64) -> Vec<Exemplar> {
         let partition = self.fullest().name.as_str();
         let asks = self.reading.requests.iter().filter_map(|request| {

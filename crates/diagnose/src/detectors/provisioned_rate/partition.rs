@@ -16,7 +16,7 @@ pub(super) struct Partition {
     pub(super) name: String,
     pub(super) provisioned: f64,
     pub(super) is_fixed: bool,
-    /// Of about a second each, or longer where the store tells less often.
+    /// Of about a second each, or longer where the store reports less often.
     pub(super) parts: Vec<Part>,
 }
 

@@ -1,4 +1,4 @@
-//! `retry-storm`: calls that fail are made again and again, so that more is asked of what already cannot answer.
+//! `retry-storm`: calls that fail are made again and again, so that what already fails gets more load.
 //!
 //! Counted are attempts for each call, part by part of the trial. Retries that are few and always there are healthy; what
 //! makes a storm is that their number grows, from hardly any in a calm part to half again as many calls or more. Where
@@ -6,9 +6,9 @@
 //!
 //! Transactions that lost to another one and begin again are such calls too, with another advice.
 //!
-//! Only what failed and had ended is made again: hedged calls overlap, polling gets answers, and attempts that were
-//! refused and waited as long as they were told are `throttling`'s. An answer that the caller is at fault (status 400 to
-//! 499) is no reason to ask again and does not count either.
+//! Only what failed and had ended is made again: hedged calls overlap, polling gets responses, and attempts that were
+//! refused and waited as long as the refusal requested are `throttling`'s. A response that the caller is at fault
+//! (status 400 to 499) is no reason to call again and does not count either.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -28,7 +28,7 @@ pub(super) fn retries(call: &Call<'_>, thresholds: &Thresholds) -> usize {
     call.tries().windows(2).filter(again).count()
 }
 
-/// Whether an attempt failed for a reason that asking again may mend.
+/// Whether an attempt failed for a reason that may be gone at the next attempt.
 pub(super) fn is_retryable(span: &Span) -> bool {
     let is_callers_fault =
         span.facts.http_status.is_some_and(|status| (400..500).contains(&status) && status != 408 && status != 429);

@@ -1,10 +1,10 @@
 //! `serial-fan-out`: a request makes several similar calls one after another that could be under way at once.
 //!
-//! What tells it from a chain in which each call needs the answer of the one before: the calls ask the same of different
-//! partitions; or, where destinations are not recorded, their number is the same in nearly all requests. Pages come to
-//! one partition again, rows of an earlier answer ask with other values (`n-plus-one` names those), a transaction holds
-//! one connection: all three are left alone, as are calls that overlap. What is tried again counts as one call. Calls for
-//! the items of an earlier answer of a service are `chatty-http`'s.
+//! What distinguishes it from a chain in which each call needs the response of the one before: the calls send the same
+//! query to different partitions; or, where destinations are not recorded, their number is the same in nearly all
+//! requests. Pages come to one partition again, calls for the rows of an earlier response send other values
+//! (`n-plus-one` names those), a transaction holds one connection: all three are left alone, as are calls that overlap.
+//! What is tried again counts as one call. Calls for the items of an earlier response of a service are `chatty-http`'s.
 //!
 //! The saving is what the request would gain if the calls were under way together: their time without the longest of
 //! them, as far as no other call of the request is under way in it.

@@ -63,13 +63,13 @@ pub(super) fn sightings<'a>(
     best.into_values().collect()
 }
 
-/// The endpoints that answered calls, as those who answered call them, by the spans of the calls.
+/// The endpoints that handled calls, as their services name them, by the spans of the calls.
 pub(super) type Routes<'a> = HashMap<(TraceId, SpanId), &'a str>;
 
 pub(super) fn routes<'a>(reading: &Reading<'a>) -> Routes<'a> {
     let spans = reading.trial.traces.iter().flat_map(|trace| &trace.spans);
-    let answers = spans.filter(|span| span.kind == SpanKind::Server);
-    let routes = answers.filter_map(|span| Some(((span.trace_id, span.parent_id?), span.facts.http_route.as_deref()?)));
+    let served = spans.filter(|span| span.kind == SpanKind::Server);
+    let routes = served.filter_map(|span| Some(((span.trace_id, span.parent_id?), span.facts.http_route.as_deref()?)));
     routes.filter(|(_, route)| is_endpoint(route)).collect()
 }
 
@@ -82,7 +82,7 @@ fn is_endpoint(route: &str) -> bool {
         && !parts.iter().any(|part| part.contains(['*', '(']) || part.starts_with("<path:") || part.ends_with(":path}"))
 }
 
-/// What tells calls from others: their own kind, or the endpoint that answered them, where items have names instead of
+/// What distinguishes calls: their own kind, or the endpoint that handled them, where items have names instead of
 /// numbers.
 fn kind(call: &Call<'_>, routes: &Routes<'_>) -> String {
     let facts = &call.last().facts;

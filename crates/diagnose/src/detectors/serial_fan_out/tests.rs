@@ -113,10 +113,10 @@ fn the_share_that_an_experiment_sets_is_the_one_that_is_told() {
 fn items_with_names_are_of_one_endpoint_as_its_service_says() {
     let named = |route: &'static str| {
         move |i: usize| {
-            let answered = server("carriers", "GET").facts(|facts| facts.http_route = Some(route.into()));
+            let callee = server("carriers", "GET").facts(|facts| facts.http_route = Some(route.into()));
             let (at, name) = (10.0 * i as f64, ["bike", "post", "truck", "drone", "ship"][i % 5]);
             let call = client("GET").url(&format!("http://carriers/carriers/{name}/quote")).at(at, 9.0);
-            call.child(answered.at(at + 1.0, 7.0))
+            call.child(callee.at(at + 1.0, 7.0))
         }
     };
     let detect = |route| detect_in_each((1..5).map(named(route)).collect());
@@ -172,7 +172,7 @@ fn what_hangs_together_is_left_alone() {
 }
 
 #[test]
-fn items_of_an_earlier_answer_are_another_cause() {
+fn items_of_an_earlier_response_are_another_cause() {
     let each = |first: fn(usize) -> usize| {
         (0..10).map(move |n| {
             let item = |i: usize| client("GET").url(&format!("http://parts/part/{}", first(n) + i));

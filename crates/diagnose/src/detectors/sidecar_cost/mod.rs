@@ -74,7 +74,7 @@ struct Pair<'a> {
 }
 
 impl<'a> Pair<'a> {
-    /// None when they answered at different rates.
+    /// None when they responded at different rates.
     fn of(
         run: &RunEvidence,
         comparison: &'a Comparison,

@@ -6,7 +6,7 @@ use narrows_testkit::trial::{Load, TrialBuilder, run_of_trials};
 use super::*;
 use crate::compare;
 
-/// Two services that use a core together, and answer at this rate.
+/// Two services that use a core together, and respond at this rate.
 fn plain(rate: f64, latency_ms: f64) -> TrialBuilder {
     let trial = TrialBuilder::new("plain").service("shop", None).service("stock", None);
     let trial = trial.steady(20, Load { vus: 8, rate, latency_ms });

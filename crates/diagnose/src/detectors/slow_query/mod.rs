@@ -1,4 +1,4 @@
-//! `slow-query`: a request waits for one query that takes long by itself, whoever else asks the database.
+//! `slow-query`: a request waits for one query that takes long by itself, whatever else queries the database.
 //!
 //! It is read under the lightest load that was measured: a query that is quick there and long later waits for others,
 //! which is `database-saturation`. Many quick queries are `n-plus-one`, and a wait for a connection passes before the
@@ -169,7 +169,7 @@ impl<'a> Case<'a> {
     }
 }
 
-/// The queries of a shape in one request; none when it made none that was answered.
+/// The queries of a shape in one request; none when none of them got a response.
 fn asked_in<'a>(handled: &'a Handled<'a>, shape: &str) -> Option<Asked<'a>> {
     let meant = handled.request.queries.iter().filter(|query| query.shape.text == shape);
     let spans: Vec<&Span> = meant.map(|query| query.span).filter(|span| span.status != SpanStatus::Error).collect();

@@ -4,8 +4,8 @@
 //! its lead over the branch that ended next, as far as the request waits for either. So a child that goes on after its
 //! parent, which nobody waits for, is no branch; nor are calls in turn, whatever clocks say of their ends.
 //!
-//! A branch is known by what it asks: the kind of its call and the partition, or the name of a span of the program's
-//! own. Where all that is under way together asks the same of the same, no branch can be told from another.
+//! A branch is known by what it calls: the kind of its call and the partition, or the name of a span of the program's
+//! own. Where all calls under way together send the same to the same callee, branches cannot be distinguished.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 

@@ -1,8 +1,9 @@
-//! `throttling`: a store refuses attempts because more is asked of it than it may spend, and requests wait to ask again.
+//! `throttling`: a store refuses attempts because calls request more than it may spend, and requests wait for another
+//! attempt.
 //!
 //! Refusals alone are healthy: a store that refuses one attempt in a hundred is used well. What counts is the time that
-//! requests pass waiting, with no other call of theirs under way, and only as far as the gap is the one that the answer
-//! told to wait. It is judged in the slow half of the operation's requests, because refusals come in bursts.
+//! requests pass waiting, with no other call of theirs under way, and only as far as the gap is the wait that the
+//! response requested. It is judged in the slow half of the operation's requests, because refusals come in bursts.
 //!
 //! A mean hides them: a partition can spend 61 of 100 units in the mean and refuse in its hot seconds. So consumption
 //! is read in the seconds in which attempts were refused, and set beside the mean, not the other way round.
@@ -55,8 +56,8 @@ impl Detector for Throttling {
     }
 }
 
-/// Of the failed attempts of an operation that were not refused outright, the share that was told to wait (status 503
-/// with a time), by target, as far as the traces tell.
+/// Of the failed attempts of an operation that were not refused outright, the share that got a time to wait (status 503
+/// with a time), by target, as far as the traces show.
 fn put_off_shares(operation: &OperationEvidence, handled: &Operations<'_>) -> BTreeMap<String, f64> {
     let of_service = handled.iter().filter(|((service, _), _)| *service == operation.service);
     let meant = of_service.flat_map(|(_, all)| all).filter(|h| h.request.entry.name == operation.name);
@@ -114,7 +115,7 @@ impl<'a> Case<'a> {
         let refusals =
             |handled: &'a Handled<'a>| handled.calls.iter().filter(move |call| is_meant(call)).flat_map(Call::refusals);
         let wait_ns = |handled: &'a Handled<'a>| {
-            // What happens after the answer makes nobody wait.
+            // What happens after the response makes nobody wait.
             let end_ns = handled.request.entry.end_ns;
             let gaps = refusals(handled).filter_map(|pair| Gap::of(pair).explained(thresholds));
             let gaps = gaps.map(|(from_ns, to_ns)| (from_ns, to_ns.min(end_ns)));
@@ -138,7 +139,7 @@ impl<'a> Case<'a> {
         is_common && self.wait_share >= self.thresholds.throttled_wait_share
     }
 
-    /// Share of the gaps with a time told that are that time; none when no answer told one.
+    /// Share of the gaps with a requested time that are that time; none when no response requested one.
     fn told_share(&self) -> Option<f64> {
         let told = self.gaps.iter().filter_map(|(gap, weight)| Some((gap.is_told(self.thresholds)?, *weight)));
         let (kept, all) = told.fold((0.0, 0.0), |(kept, all), (is_told, weight)| {
@@ -170,8 +171,8 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// What the hottest partition was asked for in its hottest second: what it spent and what it refused, each call
-    /// counted once in a second. None when the store does not report what its partitions spend.
+    /// The demand on the hottest partition in its hottest second: what it spent and what it refused, each call counted
+    /// once in a second. None when the store does not report what its partitions spend.
     fn demand(&self) -> Option<f64> {
         let asked = self.refused_calls().into_iter().filter_map(|((second, partition), calls)| {
             let spent = self.store.spent_between(partition, second, second + SECOND_NS)?;
@@ -181,7 +182,7 @@ impl<'a> Case<'a> {
         asked.max_by(f64::total_cmp)
     }
 
-    /// How many calls each partition refused in each second, as far as the traces tell.
+    /// How many calls each partition refused in each second, as far as the traces show.
     fn refused_calls(&self) -> BTreeMap<(i64, &'a str), f64> {
         let mut refused: BTreeMap<(i64, &str), f64> = BTreeMap::new();
         for (handled, call) in

@@ -15,7 +15,7 @@ fn attempt(partition: &str, start_ms: f64) -> SpanBuilder {
     document_query(TEXT, partition).charge(3.0).to_port(FIRST_PORT + 1).at(start_ms, 40.0)
 }
 
-/// A request that is refused once, waits as long, and asks again.
+/// A request that is refused once, waits as long, and calls again.
 fn refused(told_ms: Option<f64>, waits_ms: f64) -> Vec<SpanBuilder> {
     let no = document_query(TEXT, "1").throttled(told_ms).to_port(FIRST_PORT + 1).at(50.0, 4.0);
     vec![attempt("0", 5.0), no, attempt("1", 54.0 + waits_ms).resent(1)]
@@ -75,7 +75,7 @@ fn hot_seconds_are_named_beside_the_mean_that_hides_them() {
     let number = |name: &str| finding.numbers.iter().find(|n| n.name == name).map(|n| n.value);
     assert_eq!(number("rejected attempts"), Some(40.0));
     assert_eq!(number("attempts per success"), Some(400.0 / 360.0));
-    // 96 spent and one call of 3 refused there, as far as the traces tell: less than is provisioned, so no amount.
+    // 96 spent and one call of 3 refused there, as far as the traces show: less than is provisioned, so no amount.
     assert_eq!(number("demand on a partition in its busiest second"), Some(99.0));
     assert!(finding.advice.starts_with("Provision more throughput for store; or spend"), "{}", finding.advice);
 }
@@ -106,7 +106,7 @@ fn without_readings_or_times_told_it_is_less_sure() {
 
 #[test]
 fn a_gap_counts_as_far_as_the_refusal_explains_it() {
-    // 400 ms pass, 20 were told: twice that and the slack of 50 count.
+    // 400 ms pass, 20 were requested: twice that and the slack of 50 count.
     let long = detect(trial(busy(), half(&refused(Some(20.0), 400.0))));
     assert!((long[0].cost_share - 90.0 / 600.0).abs() < 0.01, "{}", long[0].cost_share);
     assert_eq!(long[0].confidence, Confidence::Low);

@@ -1,11 +1,11 @@
-//! `unequal-rates`: two variants are compared that answered at different rates, so differences of CPU and latency are not
-//! what one of them costs.
+//! `unequal-rates`: two variants are compared that responded at different rates, so differences of CPU and latency are
+//! not what one of them costs.
 //!
-//! A finding on the experiment. A closed load without pauses asks as fast as it is answered: the slower variant is asked
-//! less, uses less CPU and memory in all, and its requests wait behind fewer others. What each request costs can still be
-//! compared; what an addition costs in latency cannot. It is said only where somebody would read a cost: one variant has
-//! sidecars or services more than the other, or answers less and spends more on each request. A variant that answers more
-//! for less is a gain, and the table says that already.
+//! A finding on the experiment. A closed load without pauses calls as fast as it gets responses: the slower variant
+//! gets fewer calls, uses less CPU and memory in all, and its requests wait behind fewer others. What each request
+//! costs can still be compared; what an addition costs in latency cannot. It is reported only where somebody would read
+//! a cost: one variant has sidecars or services more than the other, or completes fewer requests and spends more on
+//! each. A variant that completes more for less is a gain, and the table says that already.
 
 use narrows_model::comparison::{Comparison, VariantSummary};
 use narrows_model::evidence::RunEvidence;
@@ -53,7 +53,7 @@ fn compared_with(run: &RunEvidence, trials: &[usize], at: usize) -> Option<usize
     if with_sidecars(&run.trials[at]).is_empty() { first } else { counterpart(run, at).or(first) }
 }
 
-/// How much the throughput of two variants differs, as a share of the smaller; infinite when one answers nothing.
+/// How much the throughput of two variants differs, as a share of the smaller; infinite when one completes nothing.
 pub(crate) fn apart(first: f64, other: f64) -> f64 {
     first.max(other) / first.min(other).max(f64::MIN_POSITIVE) - 1.0
 }
@@ -102,7 +102,7 @@ impl<'a> Pair<'a> {
         is_apart && is_sure && (has_more || self.is_dearer())
     }
 
-    /// Whether a closed load got fewer answers, each of which cost more.
+    /// Whether a closed load got fewer responses, each of which cost more.
     fn is_dearer(&self) -> bool {
         let cpu = self.first.cpu_seconds_per_request.zip(self.other.cpu_seconds_per_request);
         let is_dearer = cpu.is_some_and(|(a, b)| b >= (1.0 + self.thresholds.unequal_cpu_share) * a);

@@ -1,4 +1,4 @@
-//! Valid requests, broken in many ways: whatever comes, there is an answer, and what is kept is within the limits.
+//! Valid requests, broken in many ways: every one gets a response, and what is kept is within the limits.
 //!
 //! The seed is fixed, so that every run breaks them in the same ways.
 

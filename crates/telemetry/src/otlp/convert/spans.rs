@@ -11,10 +11,10 @@ use crate::normalise;
 use crate::otlp::request::{Format, Malformed, Record, TRACES, each_record};
 use crate::otlp::weights::{Rule, Weights};
 
-/// The most attributes of a span, in the order in which they came; an SDK sends 128 unless told otherwise.
+/// The most attributes of a span, in the order in which they came; an SDK sends 128 unless configured otherwise.
 pub const ATTRIBUTES_MAX: usize = 1024;
 
-/// The attribute that tells which replica's span it is, as its resource has it.
+/// The attribute that names the span's replica, as its resource has it.
 const REPLICA: &str = "narrows.replica";
 
 /// The spans of an `ExportTraceServiceRequest`.
@@ -70,7 +70,7 @@ impl Converted<Span> {
     }
 }
 
-/// Whose a span is, as it is told of the span itself.
+/// Whose a span is, as the span itself reports it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Whose<'a> {
     pub(super) service: &'a str,
@@ -115,7 +115,7 @@ fn cut_attributes(span: &mut otlp::Span, origin: &Origin, converted: &mut Conver
     }
 }
 
-/// What a span is told from others by, and its times.
+/// What identifies a span, and its times.
 pub(super) struct Checked {
     pub(super) trace_id: [u8; 16],
     span_id: [u8; 8],
@@ -148,7 +148,7 @@ impl Checked {
 
 fn convert(whose: Whose<'_>, weight: f64, ids: Checked, mut attributes: Map<String, Value>, span: otlp::Span) -> Span {
     exceptions::of_events(span.events).put_into(&mut attributes);
-    // Which replica answered is told of requests only: other spans lie below one.
+    // Only requests name the replica that handled them: other spans lie below one.
     if let Some(replica) = whose.replica.filter(|_| kind(span.kind) == SpanKind::Server) {
         attributes.entry(REPLICA).or_insert(replica.into());
     }

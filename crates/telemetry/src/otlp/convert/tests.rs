@@ -1,4 +1,4 @@
-//! Whole requests, from bytes to the model's nouns and from any bytes to an answer.
+//! Whole requests, from bytes to the model's nouns and from any bytes to a response.
 
 use super::*;
 use crate::otlp::{Format, Weights};

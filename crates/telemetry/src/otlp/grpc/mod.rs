@@ -37,8 +37,8 @@ pub(super) fn is_meant(headers: &HeaderMap) -> bool {
     name.eq_ignore_ascii_case("application/grpc") || name.eq_ignore_ascii_case("application/grpc+proto")
 }
 
-/// Answers a call of any method.
-pub(super) async fn answer(exporter: &Exporter, request: Request<Incoming>) -> Response<Body> {
+/// Responds to a call of any method.
+pub(super) async fn handle(exporter: &Exporter, request: Request<Incoming>) -> Response<Body> {
     if request.version() != Version::HTTP_2 {
         let message = "gRPC needs HTTP/2";
         return answer::error(StatusCode::HTTP_VERSION_NOT_SUPPORTED, ContentType::Other, message);
@@ -103,7 +103,7 @@ fn kept(verdict: &Verdict) -> Response<Body> {
     respond(Full::new(message).with_trailers(async { Some(Ok(trailers)) }).boxed_unsync())
 }
 
-/// A "Trailers-Only" answer: the status stands among the headers.
+/// A "Trailers-Only" response: the status is one of the headers.
 pub(super) fn refused(refusal: &Refusal) -> Response<Body> {
     let Refusal { why, message } = refusal;
     let code = Code::of(*why);

@@ -1,4 +1,4 @@
-//! What calls are told apart by, and how their answers are written.
+//! How calls are distinguished, and how their responses are written.
 
 use super::*;
 

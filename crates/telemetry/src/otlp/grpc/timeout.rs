@@ -1,7 +1,7 @@
 //! `grpc-timeout`: how long the caller waits.
 //!
-//! When it is over the call is answered, although nobody listens any more, so that it gives its place to another. What
-//! is queued by then is kept all the same.
+//! When the timeout expires the call gets a response, although its caller no longer waits, so that its slot is free for
+//! another call. What is queued by then is kept all the same.
 
 use std::time::Duration;
 

@@ -8,7 +8,7 @@ const TOKEN: &str = "a1b2-c3d4";
 
 #[test]
 fn requests_without_the_token_are_refused_and_counted() {
-    let store = FakeStore::answering(Ok(Kept::default()));
+    let store = FakeStore::returning(Ok(Kept::default()));
     let token = Token::parse(TOKEN).unwrap();
     // All addresses are listened on, and loopback reaches that too.
     let guarded = [("0.0.0.0:0".parse().unwrap(), Some(token)), ("127.0.0.1:0".parse().unwrap(), None)];
@@ -19,14 +19,14 @@ fn requests_without_the_token_are_refused_and_counted() {
 
     let expected = "expected the header `authorization: Bearer TOKEN`";
     for headers in [PROTOBUF.to_owned(), format!("{PROTOBUF}authorization: Bearer a1b2-c3d5\r\n")] {
-        let answer = over_http(&headers);
-        assert_eq!((answer.status, answer.message().as_str()), (401, expected));
-        assert!(answer.head.contains("www-authenticate: bearer"), "{}", answer.head);
+        let response = over_http(&headers);
+        assert_eq!((response.status, response.message().as_str()), (401, expected));
+        assert!(response.head.contains("www-authenticate: bearer"), "{}", response.head);
     }
     assert_eq!(receive(send(at(0), "GET /", "", b"")).status, 401, "whatever the path");
     for value in ["", "Bearer a1b2", "Basic a1b2-c3d4"] {
-        let answer = over_grpc(value);
-        assert_eq!((answer.code(), answer.text()), ("16", expected));
+        let response = over_grpc(value);
+        assert_eq!((response.code(), response.text()), ("16", expected));
     }
     assert!(store.spans.lock().unwrap().is_empty());
 

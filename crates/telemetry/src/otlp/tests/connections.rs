@@ -1,4 +1,4 @@
-//! Connections that ask for nothing: they keep no sender out, and they are closed.
+//! Connections without a request: they keep no sender out, and they are closed.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ fn half_open(receiver: &Receiver, part: &[u8]) -> TcpStream {
 }
 
 fn limited(limits: Limits) -> Receiver {
-    let store = FakeStore::answering(Ok(Kept::default()));
+    let store = FakeStore::returning(Ok(Kept::default()));
     Receiver::start_within(limits, &[("127.0.0.1:0".parse().unwrap(), None)], store, Weights::new()).unwrap()
 }
 
@@ -56,7 +56,7 @@ fn is_closed(mut stream: TcpStream) -> bool {
 
 #[test]
 fn half_open_connections_keep_no_sender_out() {
-    let receiver = start(FakeStore::answering(Ok(Kept::default())));
+    let receiver = start(FakeStore::returning(Ok(Kept::default())));
     let mut sender = connect(&receiver);
     keeps(&mut sender);
     let half_open: Vec<TcpStream> =

@@ -8,7 +8,7 @@ use crate::otlp::request::RECORD_BYTES_MAX;
 
 const TRACES: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
 
-/// What a sender is told.
+/// The response that a sender gets.
 #[derive(Debug, Clone, Copy)]
 enum Expected {
     /// The request is refused, by HTTP's and gRPC's code, with these words.
@@ -156,20 +156,20 @@ fn json_cases() -> Vec<(&'static str, Vec<u8>, Expected)> {
 }
 
 fn over_http(receiver: &Receiver, headers: &str, body: &[u8], expected: Expected, name: &str) {
-    let answer = post(receiver, headers, body);
-    let text = String::from_utf8_lossy(&answer.body).replace("\\\"", "\"");
+    let response = post(receiver, headers, body);
+    let text = String::from_utf8_lossy(&response.body).replace("\\\"", "\"");
     match expected {
         Refused(status, _, words) => {
-            assert_eq!(answer.status, status, "{name}: {text}");
+            assert_eq!(response.status, status, "{name}: {text}");
             assert!(text.contains(words), "{name}: {text}");
         }
         InPart(rejected, words) => {
-            assert_eq!(answer.status, 200, "{name}: {text}");
+            assert_eq!(response.status, 200, "{name}: {text}");
             assert!(text.contains(words), "{name}: {text}");
             if headers == JSON {
                 assert!(text.contains(&format!(r#""rejectedSpans":"{rejected}""#)), "{name}: {text}");
             } else {
-                assert_eq!(answer.partial().0, rejected, "{name}");
+                assert_eq!(response.partial().0, rejected, "{name}");
             }
         }
     }
@@ -181,7 +181,7 @@ fn goes_on(receiver: &Receiver, name: &str) {
 
 #[test]
 fn protobuf_over_http() {
-    let receiver = start(FakeStore::answering(Ok(Kept::default())));
+    let receiver = start(FakeStore::returning(Ok(Kept::default())));
     for (name, body, expected) in protobuf_cases() {
         over_http(&receiver, PROTOBUF, &body, expected, name);
         goes_on(&receiver, name);
@@ -190,7 +190,7 @@ fn protobuf_over_http() {
 
 #[test]
 fn json_over_http() {
-    let receiver = start(FakeStore::answering(Ok(Kept::default())));
+    let receiver = start(FakeStore::returning(Ok(Kept::default())));
     for (name, body, expected) in json_cases() {
         over_http(&receiver, JSON, &body, expected, name);
         goes_on(&receiver, name);
@@ -199,17 +199,17 @@ fn json_over_http() {
 
 #[test]
 fn protobuf_over_grpc() {
-    let receiver = start(FakeStore::answering(Ok(Kept::default())));
+    let receiver = start(FakeStore::returning(Ok(Kept::default())));
     for (name, body, expected) in protobuf_cases() {
-        let answer = call(receiver.local_addr(), TRACES, &[], framed(0, &body));
+        let response = call(receiver.local_addr(), TRACES, &[], framed(0, &body));
         match expected {
             Refused(_, code, words) => {
-                assert_eq!(answer.code(), code, "{name}: {}", answer.text());
-                assert!(answer.text().contains(words), "{name}: {}", answer.text());
+                assert_eq!(response.code(), code, "{name}: {}", response.text());
+                assert!(response.text().contains(words), "{name}: {}", response.text());
             }
             InPart(rejected, words) => {
-                assert_eq!(answer.code(), "0", "{name}: {}", answer.text());
-                let partial = answer.response().partial_success.unwrap();
+                assert_eq!(response.code(), "0", "{name}: {}", response.text());
+                let partial = response.decoded().partial_success.unwrap();
                 assert_eq!(partial.rejected_spans, rejected, "{name}");
                 assert!(partial.error_message.contains(words), "{name}: {}", partial.error_message);
             }
@@ -220,15 +220,15 @@ fn protobuf_over_grpc() {
 
 #[test]
 fn bombs() {
-    let receiver = start(FakeStore::answering(Ok(Kept::default())));
+    let receiver = start(FakeStore::returning(Ok(Kept::default())));
     let bomb = gzip(&vec![b' '; body::INFLATED_BYTES_MAX + 1]);
     let words = "body inflates to more than 67108864 bytes";
     let json = "content-type: application/json\r\ncontent-encoding: gzip\r\n";
     for headers in [GZIPPED, json] {
         over_http(&receiver, headers, &bomb, Refused(413, "8", words), "bomb");
     }
-    let answer = call(receiver.local_addr(), TRACES, &[("grpc-encoding", "gzip")], framed(1, &bomb));
-    assert_eq!((answer.code(), answer.text()), ("8", words));
+    let response = call(receiver.local_addr(), TRACES, &[("grpc-encoding", "gzip")], framed(1, &bomb));
+    assert_eq!((response.code(), response.text()), ("8", words));
     let cut_short = &gzip(&traces(100))[..20];
     over_http(&receiver, GZIPPED, cut_short, Refused(400, "13", "body is not whole gzip"), "half a gzip");
     goes_on(&receiver, "bombs");
@@ -236,7 +236,7 @@ fn bombs() {
 
 #[test]
 fn what_is_no_http_at_all() {
-    let receiver = start(FakeStore::answering(Ok(Kept::default())));
+    let receiver = start(FakeStore::returning(Ok(Kept::default())));
     let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".as_slice();
     let noise: Vec<u8> = (0..4096_u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     let half = b"POST /v1/traces HTTP/1.1\r\nhost: h\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{";

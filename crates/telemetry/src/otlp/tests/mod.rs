@@ -23,7 +23,7 @@ use super::rpc::Status;
 use super::*;
 use crate::{Kept, Receipt, Refused};
 
-/// Keeps spans and answers as it was told; holds its receipts back when told nothing.
+/// Keeps spans and returns `outcome`; holds its receipts back without one.
 #[derive(Default)]
 struct FakeStore {
     spans: Mutex<Vec<Span>>,
@@ -33,7 +33,7 @@ struct FakeStore {
 }
 
 impl FakeStore {
-    fn answering(outcome: Result<Kept, Refused>) -> Arc<Self> {
+    fn returning(outcome: Result<Kept, Refused>) -> Arc<Self> {
         Arc::new(Self { outcome: Some(outcome), ..Self::default() })
     }
 
@@ -95,13 +95,13 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-struct Answer {
+struct HttpResponse {
     status: u16,
     head: String,
     body: Vec<u8>,
 }
 
-impl Answer {
+impl HttpResponse {
     fn message(&self) -> String {
         Status::decode(self.body.as_slice()).unwrap().message
     }
@@ -117,23 +117,23 @@ fn send(address: SocketAddr, line: &str, headers: &str, body: &[u8]) -> TcpStrea
     let head =
         format!("{line} HTTP/1.1\r\nhost: h\r\nconnection: close\r\ncontent-length: {}\r\n{headers}\r\n", body.len());
     stream.write_all(head.as_bytes()).unwrap();
-    // The receiver may answer and close before it has read a body that is too large.
+    // The receiver may respond and close before it has read a body that is too large.
     let _ = stream.write_all(body);
     stream
 }
 
-fn receive(mut stream: TcpStream) -> Answer {
+fn receive(mut stream: TcpStream) -> HttpResponse {
     let mut bytes = Vec::new();
     stream.read_to_end(&mut bytes).unwrap();
     let split = bytes.windows(4).position(|window| window == b"\r\n\r\n").unwrap();
     let head = String::from_utf8(bytes[..split].to_vec()).unwrap().to_ascii_lowercase();
-    Answer { status: head[9..12].parse().unwrap(), body: bytes[split + 4..].to_vec(), head }
+    HttpResponse { status: head[9..12].parse().unwrap(), body: bytes[split + 4..].to_vec(), head }
 }
 
 const PROTOBUF: &str = "content-type: application/x-protobuf\r\n";
 const JSON: &str = "content-type: application/json\r\n";
 const GZIPPED: &str = "content-type: application/x-protobuf\r\ncontent-encoding: gzip\r\n";
 
-fn post(receiver: &Receiver, headers: &str, body: &[u8]) -> Answer {
+fn post(receiver: &Receiver, headers: &str, body: &[u8]) -> HttpResponse {
     receive(send(receiver.local_addr(), "POST /v1/traces", headers, body))
 }

@@ -13,15 +13,15 @@ const LOGS: &str = "/opentelemetry.proto.collector.logs.v1.LogsService/Export";
 
 type Headers<'a> = &'a [(&'a str, &'a str)];
 
-/// All of an answer. The status is among the headers when there is no message.
-pub(super) struct Answered {
+/// A whole response. The status is among the headers when there is no message.
+pub(super) struct GrpcResponse {
     pub(super) http_status: u16,
     head: HeaderMap,
     message: Vec<u8>,
     trailers: HeaderMap,
 }
 
-impl Answered {
+impl GrpcResponse {
     fn field(&self, name: &str) -> Option<&str> {
         self.trailers.get(name).or(self.head.get(name)).map(|value| value.to_str().unwrap())
     }
@@ -34,7 +34,7 @@ impl Answered {
         self.field("grpc-message").unwrap_or_default()
     }
 
-    pub(super) fn response(&self) -> ExportTraceServiceResponse {
+    pub(super) fn decoded(&self) -> ExportTraceServiceResponse {
         let (head, message) = self.message.split_at(5);
         assert_eq!(head, [&[0][..], &u32::try_from(message.len()).unwrap().to_be_bytes()].concat());
         ExportTraceServiceResponse::decode(message).unwrap()
@@ -46,7 +46,7 @@ pub(super) fn framed(compressed: u8, message: &[u8]) -> Vec<u8> {
 }
 
 /// One call over a connection of its own.
-pub(super) fn call(address: SocketAddr, path: &str, headers: Headers<'_>, body: Vec<u8>) -> Answered {
+pub(super) fn call(address: SocketAddr, path: &str, headers: Headers<'_>, body: Vec<u8>) -> GrpcResponse {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let (client, connection) = h2::client::handshake(TcpStream::connect(address).await.unwrap()).await.unwrap();
@@ -70,27 +70,27 @@ pub(super) fn call(address: SocketAddr, path: &str, headers: Headers<'_>, body: 
             message.extend_from_slice(&data);
         }
         let trailers = received.trailers().await.unwrap().unwrap_or_default();
-        Answered { http_status: head.status.as_u16(), head: head.headers, message, trailers }
+        GrpcResponse { http_status: head.status.as_u16(), head: head.headers, message, trailers }
     })
 }
 
-fn export(receiver: &Receiver, headers: Headers<'_>, body: Vec<u8>) -> Answered {
+fn export(receiver: &Receiver, headers: Headers<'_>, body: Vec<u8>) -> GrpcResponse {
     call(receiver.local_addr(), TRACES, headers, body)
 }
 
 #[test]
 fn spans_are_accepted_plain_and_gzipped_on_the_port_of_http() {
-    let store = FakeStore::answering(Ok(Kept { kept: 3, over_limit: 0 }));
+    let store = FakeStore::returning(Ok(Kept { kept: 3, over_limit: 0 }));
     let receiver = start(Arc::clone(&store));
     let gzipped: &[(&str, &str)] = &[("grpc-encoding", "gzip")];
     let cases =
         [(&[][..], framed(0, &traces(3))), (gzipped, framed(1, &gzip(&traces(3)))), (gzipped, framed(0, &traces(3)))];
     for (headers, body) in cases {
-        let answer = export(&receiver, headers, body);
-        assert_eq!((answer.http_status, answer.code(), answer.text()), (200, "0", ""));
-        assert_eq!(answer.response(), ExportTraceServiceResponse::default());
-        assert_eq!(answer.field("content-type"), Some("application/grpc"));
-        assert!(answer.trailers.contains_key("grpc-status") && !answer.head.contains_key("grpc-status"));
+        let response = export(&receiver, headers, body);
+        assert_eq!((response.http_status, response.code(), response.text()), (200, "0", ""));
+        assert_eq!(response.decoded(), ExportTraceServiceResponse::default());
+        assert_eq!(response.field("content-type"), Some("application/grpc"));
+        assert!(response.trailers.contains_key("grpc-status") && !response.head.contains_key("grpc-status"));
     }
     assert_eq!(post(&receiver, PROTOBUF, &traces(3)).status, 200);
     assert_eq!(receiver.stop(), ReceiverStats { batches: 4, spans: 12, ..ReceiverStats::default() });
@@ -100,18 +100,18 @@ fn spans_are_accepted_plain_and_gzipped_on_the_port_of_http() {
 fn an_empty_request_of_each_service_is_accepted() {
     let receiver = start(Arc::default());
     for path in [TRACES, METRICS, LOGS] {
-        let answer = call(receiver.local_addr(), path, &[], framed(0, &[]));
-        assert_eq!((answer.code(), answer.response()), ("0", ExportTraceServiceResponse::default()), "{path}");
+        let response = call(receiver.local_addr(), path, &[], framed(0, &[]));
+        assert_eq!((response.code(), response.decoded()), ("0", ExportTraceServiceResponse::default()), "{path}");
     }
     assert_eq!(receiver.stats().batches, 3);
 }
 
 #[test]
-fn a_full_store_is_answered_with_when_to_try_again() {
-    let receiver = start(FakeStore::answering(Err(Refused::Busy)));
-    let answer = export(&receiver, &[], framed(0, &traces(1)));
-    assert_eq!((answer.http_status, answer.code(), answer.text()), (200, "14", "the run file's queue is full"));
-    let details = answer.field("grpc-status-details-bin").unwrap();
+fn a_full_store_responds_with_when_to_try_again() {
+    let receiver = start(FakeStore::returning(Err(Refused::Busy)));
+    let response = export(&receiver, &[], framed(0, &traces(1)));
+    assert_eq!((response.http_status, response.code(), response.text()), (200, "14", "the run file's queue is full"));
+    let details = response.field("grpc-status-details-bin").unwrap();
     let status = Status::decode(base64(details).as_slice()).unwrap();
     assert_eq!((status.code, status.message.as_str()), (14, "the run file's queue is full"));
     assert_eq!(status.details[0].type_url, "type.googleapis.com/google.rpc.RetryInfo");
@@ -127,19 +127,19 @@ fn base64(text: &str) -> Vec<u8> {
 
 #[test]
 fn what_the_store_says_reaches_the_caller() {
-    let receiver = start(FakeStore::answering(Err(Refused::Broken("100 % full: é".to_owned()))));
-    let answer = export(&receiver, &[], framed(0, &traces(1)));
-    assert_eq!((answer.code(), answer.text()), ("13", "the run file cannot be written: 100 %25 full: %C3%A9"));
-    assert_eq!(answer.field("grpc-status-details-bin"), None);
+    let receiver = start(FakeStore::returning(Err(Refused::Broken("100 % full: é".to_owned()))));
+    let response = export(&receiver, &[], framed(0, &traces(1)));
+    assert_eq!((response.code(), response.text()), ("13", "the run file cannot be written: 100 %25 full: %C3%A9"));
+    assert_eq!(response.field("grpc-status-details-bin"), None);
 
-    let receiver = start(FakeStore::answering(Ok(Kept { kept: 1, over_limit: 2 })));
+    let receiver = start(FakeStore::returning(Ok(Kept { kept: 1, over_limit: 2 })));
     let partial = export(&receiver, &[], framed(0, &traces(3))).response().partial_success.unwrap();
     assert_eq!((partial.rejected_spans, partial.error_message.as_str()), (2, "2 over the storage limit"));
 }
 
 #[test]
 fn calls_that_are_wrong_are_refused_in_the_words_of_grpc() {
-    let receiver = start(FakeStore::answering(Ok(Kept::default())));
+    let receiver = start(FakeStore::returning(Ok(Kept::default())));
     let address = receiver.local_addr();
     let unknown = TRACES.replace("Export", "Import");
     let whole = || framed(0, &traces(1));
@@ -179,9 +179,9 @@ fn calls_that_are_wrong_are_refused_in_the_words_of_grpc() {
         ),
     ];
     for (path, headers, body, code, text) in cases {
-        let answer = call(address, path, headers, body);
-        assert_eq!((answer.http_status, answer.code(), answer.text()), (200, code, text));
-        assert!(answer.message.is_empty() && answer.field("grpc-accept-encoding") == Some("identity,gzip"));
+        let response = call(address, path, headers, body);
+        assert_eq!((response.http_status, response.code(), response.text()), (200, code, text));
+        assert!(response.message.is_empty() && response.field("grpc-accept-encoding") == Some("identity,gzip"));
     }
     assert_eq!(receiver.stats().malformed_requests, 9);
 }
@@ -191,8 +191,8 @@ fn a_call_that_waits_too_long_gives_its_place_back() {
     let (reached, has_reached) = mpsc::sync_channel(1);
     let store = Arc::new(FakeStore { reached: Some(reached), ..FakeStore::default() });
     let receiver = start(Arc::clone(&store));
-    let answer = export(&receiver, &[("grpc-timeout", "1S")], framed(0, &traces(1)));
-    assert_eq!((answer.code(), answer.text()), ("4", "not stored within the call's deadline of 1s"));
+    let response = export(&receiver, &[("grpc-timeout", "1S")], framed(0, &traces(1)));
+    assert_eq!((response.code(), response.text()), ("4", "not stored within the call's deadline of 1s"));
     has_reached.recv().unwrap();
     assert_eq!(store.spans.lock().unwrap().len(), 1, "what is queued is kept all the same");
     let stats = receiver.stats();
@@ -201,18 +201,18 @@ fn a_call_that_waits_too_long_gives_its_place_back() {
 
 #[test]
 fn http_2_without_grpc_is_http() {
-    let receiver = start(FakeStore::answering(Ok(Kept::default())));
+    let receiver = start(FakeStore::returning(Ok(Kept::default())));
     let headers = [("content-type", "application/x-protobuf")];
-    let answer = call(receiver.local_addr(), "/v1/traces", &headers, traces(1));
-    assert_eq!((answer.http_status, answer.field("grpc-status")), (200, None));
+    let response = call(receiver.local_addr(), "/v1/traces", &headers, traces(1));
+    assert_eq!((response.http_status, response.field("grpc-status")), (200, None));
     assert_eq!(receiver.stats().spans, 1);
 }
 
 #[test]
 fn grpc_over_http_1_is_refused() {
     let receiver = start(Arc::default());
-    let answer = post(&receiver, "content-type: application/grpc\r\n", &framed(0, &[]));
-    assert_eq!((answer.status, answer.message().as_str()), (505, "gRPC needs HTTP/2"));
-    let answer = post(&receiver, "content-type: application/grpc-web\r\n", &[]);
-    assert_eq!((answer.status, answer.message().as_str()), (415, http::EXPECTED));
+    let response = post(&receiver, "content-type: application/grpc\r\n", &framed(0, &[]));
+    assert_eq!((response.status, response.message().as_str()), (505, "gRPC needs HTTP/2"));
+    let response = post(&receiver, "content-type: application/grpc-web\r\n", &[]);
+    assert_eq!((response.status, response.message().as_str()), (415, http::EXPECTED));
 }

@@ -4,12 +4,12 @@ use super::*;
 
 #[test]
 fn spans_are_accepted_plain_and_gzipped() {
-    let store = FakeStore::answering(Ok(Kept { kept: 3, over_limit: 0 }));
+    let store = FakeStore::returning(Ok(Kept { kept: 3, over_limit: 0 }));
     let receiver = start(Arc::clone(&store));
     for (headers, body) in [(PROTOBUF, traces(3)), (GZIPPED, gzip(&traces(3)))] {
-        let answer = post(&receiver, headers, &body);
-        assert_eq!((answer.status, answer.body.len()), (200, 0));
-        assert!(answer.head.contains("content-type: application/x-protobuf"));
+        let response = post(&receiver, headers, &body);
+        assert_eq!((response.status, response.body.len()), (200, 0));
+        assert!(response.head.contains("content-type: application/x-protobuf"));
     }
     let stats = receiver.stop();
     assert_eq!(stats, ReceiverStats { batches: 2, spans: 6, ..ReceiverStats::default() });
@@ -20,8 +20,8 @@ fn spans_are_accepted_plain_and_gzipped() {
 fn an_empty_request_of_each_signal_is_accepted() {
     let receiver = start(Arc::default());
     for path in ["/v1/traces", "/v1/metrics", "/v1/logs"] {
-        let answer = receive(send(receiver.local_addr(), &format!("POST {path}"), PROTOBUF, &[]));
-        assert_eq!((answer.status, answer.body.len()), (200, 0), "{path}");
+        let response = receive(send(receiver.local_addr(), &format!("POST {path}"), PROTOBUF, &[]));
+        assert_eq!((response.status, response.body.len()), (200, 0), "{path}");
     }
     assert_eq!(receiver.stats().batches, 3);
 }
@@ -42,25 +42,25 @@ fn accepted_is_said_only_after_the_receipt() {
 
 #[test]
 fn what_the_store_says_reaches_the_sender() {
-    let receiver = start(FakeStore::answering(Err(Refused::Busy)));
-    let answer = post(&receiver, PROTOBUF, &traces(1));
-    assert_eq!((answer.status, answer.message().as_str()), (503, "the run file's queue is full"));
-    assert!(answer.head.contains("retry-after: 1"));
+    let receiver = start(FakeStore::returning(Err(Refused::Busy)));
+    let response = post(&receiver, PROTOBUF, &traces(1));
+    assert_eq!((response.status, response.message().as_str()), (503, "the run file's queue is full"));
+    assert!(response.head.contains("retry-after: 1"));
     assert_eq!(receiver.stats().unserved_requests, 1);
 
-    let receiver = start(FakeStore::answering(Err(Refused::Broken("disk full".to_owned()))));
-    let answer = post(&receiver, PROTOBUF, &traces(1));
-    assert_eq!((answer.status, answer.message().as_str()), (500, "the run file cannot be written: disk full"));
+    let receiver = start(FakeStore::returning(Err(Refused::Broken("disk full".to_owned()))));
+    let response = post(&receiver, PROTOBUF, &traces(1));
+    assert_eq!((response.status, response.message().as_str()), (500, "the run file cannot be written: disk full"));
 
-    let receiver = start(FakeStore::answering(Ok(Kept { kept: 1, over_limit: 2 })));
-    let answer = post(&receiver, PROTOBUF, &traces(3));
-    assert_eq!((answer.status, answer.partial()), (200, (2, "2 over the storage limit".to_owned())));
+    let receiver = start(FakeStore::returning(Ok(Kept { kept: 1, over_limit: 2 })));
+    let response = post(&receiver, PROTOBUF, &traces(3));
+    assert_eq!((response.status, response.partial()), (200, (2, "2 over the storage limit".to_owned())));
     assert_eq!(receiver.stats().refused, 2);
 }
 
 #[test]
 fn malformed_spans_are_said_and_the_others_kept() {
-    let receiver = start(FakeStore::answering(Ok(Kept { kept: 1, over_limit: 0 })));
+    let receiver = start(FakeStore::returning(Ok(Kept { kept: 1, over_limit: 0 })));
     let (rejected, why) = post(&receiver, PROTOBUF, &request_of(vec![otlp::Span::default()])).partial();
     assert_eq!(rejected, 1);
     assert!(why.contains("trace id"), "{why}");
@@ -69,7 +69,7 @@ fn malformed_spans_are_said_and_the_others_kept() {
 
 #[test]
 fn what_is_not_understood_is_refused_with_a_reason() {
-    let receiver = start(FakeStore::answering(Ok(Kept::default())));
+    let receiver = start(FakeStore::returning(Ok(Kept::default())));
     let bomb = gzip(&vec![0; body::INFLATED_BYTES_MAX + 1]);
     let cases: [(&str, &[u8], u16, &str); 6] = [
         (PROTOBUF, &[0x0a, 0xff], 400, "request: a number is cut short, at or after byte 2"),
@@ -85,8 +85,8 @@ fn what_is_not_understood_is_refused_with_a_reason() {
         ),
     ];
     for (headers, body, status, message) in cases {
-        let answer = post(&receiver, headers, body);
-        assert_eq!((answer.status, answer.message().as_str()), (status, message));
+        let response = post(&receiver, headers, body);
+        assert_eq!((response.status, response.message().as_str()), (status, message));
     }
     assert_eq!(receiver.stats().malformed_requests, 6);
     assert_eq!(receive(send(receiver.local_addr(), "POST /v1/profiles", PROTOBUF, b"")).status, 404);
@@ -116,10 +116,10 @@ fn stopping_lets_go_of_a_request_that_waits_for_the_store() {
     let mut waiting = send(receiver.local_addr(), "POST /v1/traces", PROTOBUF, &traces(1));
     has_reached.recv().unwrap();
     assert_eq!(receiver.stop().batches, 1);
-    let mut answer = Vec::new();
-    // Closed or reset, as the kernel sees fit, but neither answered nor left waiting.
-    let _ = waiting.read_to_end(&mut answer);
-    assert!(answer.is_empty());
+    let mut response = Vec::new();
+    // Closed or reset, as the kernel sees fit, but without a response, and not left waiting.
+    let _ = waiting.read_to_end(&mut response);
+    assert!(response.is_empty());
 }
 
 #[test]
@@ -130,12 +130,12 @@ fn a_taken_address_is_an_error_that_names_it() {
 }
 
 #[test]
-fn json_is_answered_in_json() {
-    let store = FakeStore::answering(Ok(Kept { kept: 1, over_limit: 0 }));
+fn json_requests_get_json_responses() {
+    let store = FakeStore::returning(Ok(Kept { kept: 1, over_limit: 0 }));
     let receiver = start(Arc::clone(&store));
     let span = r#"{"traceId":"01010101010101010101010101010101","spanId":"0202020202020202","startTimeUnixNano":"1"}"#;
     let request = |span: &str| format!(r#"{{"resourceSpans":[{{"scopeSpans":[{{"spans":[{span}]}}]}}]}}"#);
-    let said = |answer: &Answer| String::from_utf8(answer.body.clone()).unwrap();
+    let said = |response: &HttpResponse| String::from_utf8(response.body.clone()).unwrap();
 
     let kept = post(&receiver, JSON, request(span).as_bytes());
     assert_eq!((kept.status, said(&kept).as_str()), (200, "{}"));
@@ -157,18 +157,18 @@ fn json_is_answered_in_json() {
 #[test]
 fn each_signal_names_what_it_rejected_in_json() {
     let nan = r#"{"resourceMetrics":[{"scopeMetrics":[{"metrics":[{"name":"m","gauge":{"dataPoints":[{"asDouble":"NaN"}]}}]}]}]}"#;
-    let receiver = start(FakeStore::answering(Ok(Kept { kept: 0, over_limit: 1 })));
-    let answer = receive(send(receiver.local_addr(), "POST /v1/metrics", JSON, nan.as_bytes()));
-    assert!(String::from_utf8(answer.body).unwrap().contains(r#""rejectedDataPoints":"1""#));
+    let receiver = start(FakeStore::returning(Ok(Kept { kept: 0, over_limit: 1 })));
+    let response = receive(send(receiver.local_addr(), "POST /v1/metrics", JSON, nan.as_bytes()));
+    assert!(String::from_utf8(response.body).unwrap().contains(r#""rejectedDataPoints":"1""#));
     let line = r#"{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"body":{"stringValue":"x"}}]}]}]}"#;
-    let answer = receive(send(receiver.local_addr(), "POST /v1/logs", JSON, line.as_bytes()));
-    assert!(String::from_utf8(answer.body).unwrap().contains(r#""rejectedLogRecords":"1""#));
+    let response = receive(send(receiver.local_addr(), "POST /v1/logs", JSON, line.as_bytes()));
+    assert!(String::from_utf8(response.body).unwrap().contains(r#""rejectedLogRecords":"1""#));
 }
 
 #[test]
 fn several_addresses_serve_the_same() {
     let any = "127.0.0.1:0".parse().unwrap();
-    let receiver = Receiver::start(&[any, any], FakeStore::answering(Ok(Kept::default())), Weights::new()).unwrap();
+    let receiver = Receiver::start(&[any, any], FakeStore::returning(Ok(Kept::default())), Weights::new()).unwrap();
     let [first, second] = receiver.local_addrs() else { panic!("{:?}", receiver.local_addrs()) };
     assert_ne!(first, second);
     assert_eq!(receiver.local_addr(), *first);

@@ -1,8 +1,9 @@
 //! A map that keeps the entries with the smallest names, and no more than a limit.
 //!
-//! An entry that has to go can never be among the smallest again, so those that are left at the end have seen everything
-//! that was meant for them, in whichever order it came. Keys are remembered also when their entries went: each name is
-//! asked for once, since it may be costly. So there is a key in memory for every different one that was shown.
+//! An entry that has to go can never be among the smallest again, so those that are left at the end have seen
+//! everything that was meant for them, in whichever order it came. Keys are remembered also when their entries went:
+//! each name is requested once, since it may be costly. So there is a key in memory for every different one that was
+//! shown.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::Hash;

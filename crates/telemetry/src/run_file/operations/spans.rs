@@ -133,11 +133,11 @@ impl<'a> Shapes<'a> {
     }
 }
 
-/// The ids of the texts that tell how a call ended.
+/// The ids of the texts that say how a call ended.
 struct Statuses {
-    /// As a database's status or as a type of error: the caller asks for too much.
+    /// As a database's status or as a type of error: the caller sends too much.
     throttled: HashSet<u32>,
-    /// As a database's status: 400 to 599, of databases that answer as HTTP does.
+    /// As a database's status: 400 to 599, of databases whose statuses are HTTP's.
     failed: HashSet<u32>,
 }
 
@@ -169,7 +169,7 @@ impl Statuses {
             name: row.get(4)?,
             target: target_of(row)?,
             kind,
-            outcome: if kind == SpanKind::Client { self.of_call(row, status)? } else { of_answer(row, status)? },
+            outcome: if kind == SpanKind::Client { self.of_call(row, status)? } else { of_request(row, status)? },
         })
     }
 
@@ -190,7 +190,7 @@ impl Statuses {
     }
 }
 
-fn of_answer(row: &Row<'_>, status: SpanStatus) -> rusqlite::Result<Outcome> {
+fn of_request(row: &Row<'_>, status: SpanStatus) -> rusqlite::Result<Outcome> {
     let is_fine = status != SpanStatus::Error && row.get::<_, Option<i64>>(10)?.is_none_or(|http| http < 500);
     Ok(if is_fine { Outcome::Succeeded } else { Outcome::Failed })
 }

@@ -1,7 +1,7 @@
 //! Adds up operations and their calls.
 //!
 //! Beyond the limits, the operations and kinds of calls whose names sort last are left out, whole. So many of them come
-//! from names with ids in them, of which none tells more than another.
+//! from names with ids in them, of which none says more than another.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::super::error::Error;
 
-/// Why a query has no answer.
+/// Why a query has no result.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum QueryError {
     /// It does more than read.

@@ -1,13 +1,13 @@
-//! Lets only reading through: an authorizer that SQLite asks about every action while it compiles a statement.
+//! Lets only reading through: an authorizer that SQLite calls for every action while it compiles a statement.
 //!
-//! The file is opened read-only besides, so this is about a clear answer, and about what reading-only does not cover:
+//! The file is opened read-only besides, so this is about a clear error, and about what read-only mode does not cover:
 //! other files (`ATTACH`), settings (`PRAGMA`), code (`load_extension`).
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 
-/// PRAGMAs that only tell something, whatever their argument.
+/// PRAGMAs that only report something, whatever their argument.
 const TELLING: [&str; 14] = [
     "table_info",
     "table_xinfo",
@@ -24,7 +24,7 @@ const TELLING: [&str; 14] = [
     "compile_options",
     "integrity_check",
 ];
-/// PRAGMAs that tell something as long as they are given nothing.
+/// PRAGMAs that only report something as long as they have no argument.
 const TELLING_WHEN_ASKED: [&str; 7] =
     ["application_id", "user_version", "schema_version", "page_count", "page_size", "encoding", "journal_mode"];
 
@@ -38,7 +38,7 @@ impl Refused {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// The answer to one action.
+    /// The decision on one action.
     pub(super) fn decide(&self, context: &AuthContext<'_>) -> Authorization {
         let Some(action) = forbidden(&context.action) else { return Authorization::Allow };
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(action);
@@ -69,7 +69,7 @@ fn forbidden(action: &AuthAction<'_>) -> Option<String> {
     })
 }
 
-/// SQLite first asks to write its own table when tables are made, changed or dropped.
+/// SQLite first requests a write to its own table when tables are made, changed or dropped.
 fn table(verb: &str, name: &str) -> String {
     if name.starts_with("sqlite_") { "change the tables".to_owned() } else { format!("{verb} {name}") }
 }

@@ -25,9 +25,9 @@ use session::Session;
 /// How far a query may go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueryLimits {
-    /// Rows of the answer; those after them are left out, and [`Table::is_cut`] says so.
+    /// Rows of the result; those after them are left out, and [`Table::is_cut`] says so.
     pub rows: usize,
-    /// What the answer may take in memory, in bytes; rows that would take more are left out too.
+    /// What the result may take in memory, in bytes; rows that would take more are left out too.
     pub bytes: usize,
     /// How long it may run before it is stopped.
     pub time: Duration,
@@ -40,16 +40,16 @@ impl Default for QueryLimits {
 }
 
 impl Reader {
-    /// Answers a statement of SQL. Its columns have whatever type each row brings.
+    /// Runs a statement of SQL. Its columns have whatever type each row brings.
     ///
     /// # Errors
     /// When it is not one statement that only reads, when SQLite does not understand it, when it takes too long, and
     /// when the file cannot be read.
     pub fn sql(&self, sql: &str, limits: &QueryLimits) -> Result<Table, QueryError> {
-        self.answer(sql, None, limits)
+        self.execute(sql, None, limits)
     }
 
-    /// Answers what KQL was compiled to: `columns` says what the SQL's columns are called and hold.
+    /// Runs what KQL was compiled to: `columns` says what the SQL's columns are called and hold.
     ///
     /// # Errors
     /// As [`Reader::sql`], and when the SQL has another number of columns.
@@ -60,10 +60,10 @@ impl Reader {
         chart: Option<Chart>,
         limits: &QueryLimits,
     ) -> Result<Table, QueryError> {
-        Ok(Table { chart, ..self.answer(sql, Some(columns), limits)? })
+        Ok(Table { chart, ..self.execute(sql, Some(columns), limits)? })
     }
 
-    fn answer(&self, sql: &str, columns: Option<&[Column]>, limits: &QueryLimits) -> Result<Table, QueryError> {
+    fn execute(&self, sql: &str, columns: Option<&[Column]>, limits: &QueryLimits) -> Result<Table, QueryError> {
         let session = Session::open(&self.path, limits.time)?;
         let failed = |error| self.explain(&session, sql, error, limits);
         let mut statement = session.connection.prepare(sql).map_err(failed)?;

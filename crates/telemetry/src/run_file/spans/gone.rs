@@ -1,7 +1,7 @@
 //! Which traces are not in the file any more, or never were: what comes of them is counted, not kept.
 //!
-//! Without it a span that comes late would begin its trace anew and stand there without the rest. Two bounded generations
-//! of hashes; what is forgotten is told by when it began (`passes.rs`), as far as it can be.
+//! Without it a span that comes late would begin its trace anew and stand there without the rest. Two bounded
+//! generations of hashes; what is forgotten is recognised by when it began (`passes.rs`), as far as it can be.
 
 use std::collections::HashSet;
 

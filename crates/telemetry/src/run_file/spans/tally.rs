@@ -1,7 +1,8 @@
 //! How many spans of each kind arrived: exact, also where not all of them are kept.
 //!
-//! A kind is a service, a name, OTLP's kind and a status. Beyond a number of kinds of a trial the name is no longer told
-//! apart: then names have ids in them, and counting each says nothing. What was counted is written with each commit.
+//! A kind is a service, a name, OTLP's kind and a status. Beyond a number of kinds of a trial the name is no longer
+//! distinguished: then names have ids in them, and counting each says nothing. What was counted is written with each
+//! commit.
 
 use std::collections::HashMap;
 
@@ -83,8 +84,8 @@ impl Tally {
         Ok(Self { trial, added, dirty: Vec::new() })
     }
 
-    /// Under what a span is counted that is not kept. A text that would not be told apart is not added to the file: of
-    /// such spans there may come any number.
+    /// Under what a span is counted that is not kept. A text that would not be distinguished is not added to the file:
+    /// of such spans there may come any number.
     pub(super) fn counted(
         &self,
         connection: &Connection,

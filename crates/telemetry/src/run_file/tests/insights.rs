@@ -256,7 +256,7 @@ fn views_are_dissolved_in_the_query_around_them() {
             ["MATERIALIZE", "CO-ROUTINE", "SCAN requests", "SCAN dependencies"].iter().any(|word| plan.contains(word));
         assert!(!is_apart, "{sql}:\n{plan}");
     }
-    // What is not asked for is not looked up: these have no part of the plan, whatever the view computes.
+    // Columns that are not selected are not looked up: these have no part of the plan, whatever the view computes.
     assert!(!plan("SELECT itemCount FROM dependencies").contains("RECURSIVE"));
     let joined = plan(
         "SELECT d.id FROM requests AS r JOIN dependencies AS d ON d.trial = r.trial AND d.operation_Id = r.operation_Id",

@@ -188,10 +188,10 @@ fn an_operation_fails_by_its_status_or_from_500_on() {
     let cases = [(Some(200), false), (Some(429), false), (Some(499), false), (Some(500), true), (None, false)];
     let mut spans = Vec::new();
     for (number, (http_status, _)) in (1..).zip(cases) {
-        let answer = Span { facts: http(http_status), ..server(number, 0, "gateway", COUNTED) };
-        spans.push(Span { name: format!("{number}"), ..answer.clone() });
+        let request = Span { facts: http(http_status), ..server(number, 0, "gateway", COUNTED) };
+        spans.push(Span { name: format!("{number}"), ..request.clone() });
         let name = format!("{number} with an error");
-        spans.push(Span { name, span_id: [number, 9, 0, 0, 0, 0, 0, 0], status: SpanStatus::Error, ..answer });
+        spans.push(Span { name, span_id: [number, 9, 0, 0, 0, 0, 0, 0], status: SpanStatus::Error, ..request });
     }
     let found = operations(spans);
     for (number, (http_status, is_failed)) in (1..).zip(cases) {

@@ -65,7 +65,7 @@ fn what_would_write_is_refused_and_changes_nothing() {
     for (sql, action) in cases {
         let expected = format!("the query would {action}, expected one that only reads, such as a SELECT");
         let found = said(&place, sql);
-        // SQLite drops statements of nothing to attach or no such function before it asks.
+        // SQLite drops statements of nothing to attach or no such function before it calls the authorizer.
         let is_unknown = found.starts_with("no such function: load_extension") || found == "not authorized";
         assert!(found == expected || is_unknown, "{sql}: {found}");
     }
@@ -126,7 +126,7 @@ fn a_query_without_an_end_is_stopped() {
 }
 
 #[test]
-fn spans_that_are_above_each_other_and_come_twice_have_an_answer() {
+fn queries_over_spans_that_are_above_each_other_and_come_twice_return() {
     let place = Place::new();
     let (file, recorder) = started(&place.path(), Limits::default());
     let [server, call] = <[Span; 2]>::try_from(trace(1, T0).spans).unwrap();
@@ -146,19 +146,19 @@ fn spans_that_are_above_each_other_and_come_twice_have_an_answer() {
 }
 
 #[test]
-fn an_answer_is_cut_at_its_limits() {
+fn a_result_is_cut_at_its_limits() {
     let place = finished();
     let reader = Reader::open(&place.path()).unwrap();
     let count = "WITH RECURSIVE t (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM t WHERE x < 10) SELECT x FROM t";
-    let answer = |limits: QueryLimits| {
+    let result = |limits: QueryLimits| {
         let table = reader.sql(count, &limits).unwrap();
         (table.rows.len(), table.is_cut)
     };
     let all = QueryLimits::default();
-    assert_eq!(answer(QueryLimits { rows: 10, ..all }), (10, false));
-    assert_eq!(answer(QueryLimits { rows: 9, ..all }), (9, true));
-    assert_eq!(answer(QueryLimits { rows: 0, ..all }), (0, true));
-    assert_eq!(answer(QueryLimits { bytes: 3 * size_of::<TableCell>(), ..all }), (3, true));
+    assert_eq!(result(QueryLimits { rows: 10, ..all }), (10, false));
+    assert_eq!(result(QueryLimits { rows: 9, ..all }), (9, true));
+    assert_eq!(result(QueryLimits { rows: 0, ..all }), (0, true));
+    assert_eq!(result(QueryLimits { bytes: 3 * size_of::<TableCell>(), ..all }), (3, true));
 }
 
 #[test]

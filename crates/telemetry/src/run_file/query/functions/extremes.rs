@@ -87,7 +87,7 @@ mod tests {
     use super::super::testing::{cell, connection};
 
     #[test]
-    fn the_row_with_the_extreme_answers() {
+    fn the_row_with_the_extreme_is_returned() {
         let connection = connection();
         let of = |call: &str, rows: &str| {
             cell(&connection, &format!("WITH t (by, x) AS (VALUES {rows}) SELECT {call} FROM t"))

@@ -22,7 +22,7 @@ fn two(context: &Context<'_>) -> Option<(Number, Number)> {
     number(context, 0).zip(number(context, 1))
 }
 
-/// Whole numbers divide without a remainder, toward zero; by zero there is no answer. Others as reals do.
+/// Whole numbers divide without a remainder, toward zero; by zero there is no result. Others as reals do.
 fn div(a: Number, b: Number) -> Option<Number> {
     match (a, b) {
         (Number::Integer(a), Number::Integer(b)) => a.checked_div(b).map(Number::Integer),
