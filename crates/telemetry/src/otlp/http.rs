@@ -5,7 +5,7 @@ use hyper::header::{ALLOW, CONTENT_LENGTH};
 use hyper::http::HeaderValue;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 
-use super::answer::{self, Body};
+use super::response::{self, Body};
 use super::body::{COMPRESSED_BYTES_MAX, ContentType, Encoding};
 use super::export::{Exporter, Refusal, Signal, Verdict, Why, read, too_large};
 use super::request::Format;
@@ -21,26 +21,26 @@ pub(super) async fn handle(exporter: &Exporter, request: Request<Incoming>) -> R
         "/v1/logs" => Signal::Logs,
         _ => {
             let message = "no such path, expected /v1/traces, /v1/metrics or /v1/logs";
-            return answer::error(StatusCode::NOT_FOUND, content_type, message);
+            return response::error(StatusCode::NOT_FOUND, content_type, message);
         }
     };
     if request.method() != Method::POST {
-        let mut response = answer::error(StatusCode::METHOD_NOT_ALLOWED, content_type, "expected POST");
+        let mut response = response::error(StatusCode::METHOD_NOT_ALLOWED, content_type, "expected POST");
         response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
         return response;
     }
     match export(exporter, signal, content_type, request).await {
-        Ok((format, verdict)) => answer::verdict(signal, format, &verdict),
+        Ok((format, verdict)) => response::verdict(signal, format, &verdict),
         Err(refusal) => {
             exporter.count(&refusal);
-            answer::refused(content_type, &refusal)
+            response::refused(content_type, &refusal)
         }
     }
 }
 
 /// Nothing of `request` is read.
 pub(super) fn refused<B>(request: &Request<B>, refusal: &Refusal) -> Response<Body> {
-    answer::refused(ContentType::of(request.headers()), refusal)
+    response::refused(ContentType::of(request.headers()), refusal)
 }
 
 async fn export(

@@ -16,7 +16,6 @@
 //!
 //! Not here: profiles and TLS.
 
-mod answer;
 mod body;
 pub mod convert;
 pub(crate) mod encode;
@@ -25,6 +24,7 @@ mod grpc;
 mod http;
 mod json;
 mod request;
+mod response;
 mod rpc;
 mod serve;
 mod stats;

@@ -18,7 +18,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::answer::Body;
+use super::response::Body;
 use super::export::{Exporter, IN_FLIGHT_MAX, Refusal, Why};
 use super::token::Token;
 use super::{STOP_TIMEOUT, grpc, http};

@@ -16,7 +16,7 @@ use hyper::http::{HeaderName, HeaderValue};
 use hyper::{HeaderMap, Method, Request, Response, StatusCode, Version};
 use prost::Message;
 
-use super::answer::{self, Body, TRY_AGAIN_S};
+use super::response::{self, Body, TRY_AGAIN_S};
 use super::body::{COMPRESSED_BYTES_MAX, ContentType, Encoding};
 use super::export::{Exporter, Refusal, Signal, Verdict, Why, read};
 use super::request::Format;
@@ -41,10 +41,10 @@ pub(super) fn is_meant(headers: &HeaderMap) -> bool {
 pub(super) async fn handle(exporter: &Exporter, request: Request<Incoming>) -> Response<Body> {
     if request.version() != Version::HTTP_2 {
         let message = "gRPC needs HTTP/2";
-        return answer::error(StatusCode::HTTP_VERSION_NOT_SUPPORTED, ContentType::Other, message);
+        return response::error(StatusCode::HTTP_VERSION_NOT_SUPPORTED, ContentType::Other, message);
     }
     if request.method() != Method::POST {
-        return answer::error(StatusCode::METHOD_NOT_ALLOWED, ContentType::Other, "gRPC needs POST");
+        return response::error(StatusCode::METHOD_NOT_ALLOWED, ContentType::Other, "gRPC needs POST");
     }
     match call(exporter, request).await {
         Ok(verdict) => kept(&verdict),
@@ -98,7 +98,7 @@ fn encoding(headers: &HeaderMap) -> Result<Encoding, Refusal> {
 }
 
 fn kept(verdict: &Verdict) -> Response<Body> {
-    let message = frame::framed(&answer::message(verdict));
+    let message = frame::framed(&response::message(verdict));
     let trailers = HeaderMap::from_iter([(GRPC_STATUS, HeaderValue::from(Code::Ok as u16))]);
     respond(Full::new(message).with_trailers(async { Some(Ok(trailers)) }).boxed_unsync())
 }
