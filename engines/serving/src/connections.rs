@@ -35,7 +35,7 @@ pub fn limits(drain: Duration) -> Limits {
 const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Answers requests by `router` until `stop` is ready, then finishes those in progress within the drain of `limits`.
-pub async fn answer(listener: TcpListener, limits: Limits, router: Router, stop: impl Future<Output = ()>) {
+pub async fn serve(listener: TcpListener, limits: Limits, router: Router, stop: impl Future<Output = ()>) {
     let (places, router) = (Places::new(limits), TowerToHyperService::new(router));
     narrows_listener::serve(listener, &places, stop, |stream, connection| one(stream, connection, router.clone()))
         .await;

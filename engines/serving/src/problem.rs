@@ -61,11 +61,11 @@ impl Problem {
 
 /// A 200 with `body` as JSON.
 pub fn ok(body: &impl Serialize) -> Response<Body> {
-    answer(StatusCode::OK, body)
+    with_status(StatusCode::OK, body)
 }
 
 /// `body` as JSON, with a status of success.
-pub fn answer(status: StatusCode, body: &impl Serialize) -> Response<Body> {
+pub fn with_status(status: StatusCode, body: &impl Serialize) -> Response<Body> {
     match serde_json::to_vec(body) {
         Ok(bytes) => encoded(status, bytes.into()),
         Err(error) => Problem::new(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()).into_response(),

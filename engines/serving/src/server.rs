@@ -43,7 +43,7 @@ impl Service {
     /// Answers until `stop` is ready; then takes no more, finishes what is in flight within two seconds, and sends the
     /// last spans.
     pub async fn run(self, stop: impl Future<Output = ()>) {
-        connections::answer(self.listener, connections::limits(DRAIN_TIMEOUT), self.router, stop).await;
+        connections::serve(self.listener, connections::limits(DRAIN_TIMEOUT), self.router, stop).await;
         self.telemetry.flush().await;
     }
 }

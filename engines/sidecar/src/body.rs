@@ -90,7 +90,7 @@ fn data_bytes(frame: &Option<hyper::Result<Frame<Bytes>>>) -> u64 {
 }
 
 /// The body of an answer to the caller.
-pub(crate) enum Answer {
+pub(crate) enum ResponseBody {
     /// The hop's own words. The record ends with them.
     Own {
         text: Option<Bytes>,
@@ -163,7 +163,7 @@ impl Drop for Relayed {
     }
 }
 
-impl Body for Answer {
+impl Body for ResponseBody {
     type Data = Bytes;
     type Error = BoxError;
 

@@ -59,7 +59,7 @@ impl Exchange {
     }
 
     /// The status that the caller is told.
-    pub(crate) fn answered(&mut self, status: u16) {
+    pub(crate) fn responded(&mut self, status: u16) {
         self.status = status;
     }
 

@@ -3,7 +3,7 @@
 use http::{Method, Request};
 use hyper::body::Incoming;
 
-use crate::answer::{Answer, Problem, healthy, json, wrong_method};
+use crate::answer::{FullResponse, Problem, healthy, json, wrong_method};
 use crate::server::Handler;
 use crate::telemetry::Telemetry;
 use crate::trace::Trace;
@@ -35,12 +35,12 @@ impl Handler for Customer {
         (path == PATH).then_some(PATH)
     }
 
-    async fn answer(&self, trace: &Trace, request: Request<Incoming>) -> Answer {
+    async fn respond(&self, trace: &Trace, request: Request<Incoming>) -> FullResponse {
         match (request.uri().path(), request.method()) {
-            (PATH, &Method::GET) => self.customers(trace).await.map_or_else(Problem::into_answer, json),
+            (PATH, &Method::GET) => self.customers(trace).await.map_or_else(Problem::into_response, json),
             ("/health", &Method::GET) => healthy(),
             (PATH | "/health", _) => wrong_method("GET"),
-            (path, _) => Problem::unknown_route(path).into_answer(),
+            (path, _) => Problem::unknown_route(path).into_response(),
         }
     }
 }

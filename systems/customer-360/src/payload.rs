@@ -126,11 +126,11 @@ pub(crate) fn customers(people: &[u8]) -> Result<Vec<u8>, serde_json::Error> {
 }
 
 /// How much room an answer is given at first: the five rows fit, wrapped or not.
-const ANSWER_BYTES_USUAL: usize = 1_024;
+const RESPONSE_BYTES_USUAL: usize = 1_024;
 
 /// A list as JSON, written item by item.
 pub(crate) fn written(items: impl Iterator<Item = impl Serialize>) -> Result<Vec<u8>, serde_json::Error> {
-    let mut body = Vec::with_capacity(ANSWER_BYTES_USUAL);
+    let mut body = Vec::with_capacity(RESPONSE_BYTES_USUAL);
     let mut before = b'[';
     for item in items {
         body.push(before);

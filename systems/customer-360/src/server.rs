@@ -19,7 +19,7 @@ use hyper_util::rt::TokioIo;
 use narrows_listener::{Connection, Limits, Places, drive};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::answer::Answer;
+use crate::answer::FullResponse;
 use crate::telemetry::Telemetry;
 use crate::trace::Trace;
 
@@ -40,7 +40,7 @@ pub(crate) trait Handler: Send + Sync + 'static {
     fn route(&self, method: &Method, path: &str) -> Option<&'static str>;
 
     /// The answer to a request, whatever it is.
-    fn answer(&self, trace: &Trace, request: Request<Incoming>) -> impl Future<Output = Answer> + Send;
+    fn respond(&self, trace: &Trace, request: Request<Incoming>) -> impl Future<Output = FullResponse> + Send;
 }
 
 type Boxed = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -116,11 +116,11 @@ async fn serve_one<H: Handler>(stream: TcpStream, shared: Arc<Shared<H>>) {
     drop(drive(&connection, http).await);
 }
 
-async fn respond<H: Handler>(shared: Arc<Shared<H>>, request: Request<Incoming>) -> Result<Answer, Infallible> {
+async fn respond<H: Handler>(shared: Arc<Shared<H>>, request: Request<Incoming>) -> Result<FullResponse, Infallible> {
     let _in_progress = shared.connection.begin();
     let handler = &*shared.handler;
     let trace = Trace::begin(&shared.telemetry, &request, |method, path| handler.route(method, path));
-    let answer = handler.answer(&trace, request).await;
-    trace.finish(&answer);
-    Ok(answer)
+    let response = handler.respond(&trace, request).await;
+    trace.finish(&response);
+    Ok(response)
 }

@@ -72,11 +72,11 @@ struct FakeState {
 
 impl Fake {
     /// Gives `answers` one after the other, and the last one from then on.
-    pub(crate) async fn start(answers: &[(u16, &str)]) -> Self {
-        let answers: Vec<Told> = answers.iter().map(|(status, body)| Told::new(*status, body)).collect();
+    pub(crate) async fn start(responses: &[(u16, &str)]) -> Self {
+        let responses: Vec<Told> = responses.iter().map(|(status, body)| Told::new(*status, body)).collect();
         Self::with(move |asked| {
-            let answer = answers[asked.number.min(answers.len() - 1)].clone();
-            async move { answer }
+            let response = responses[asked.number.min(responses.len() - 1)].clone();
+            async move { response }
         })
         .await
     }
@@ -91,7 +91,7 @@ impl Fake {
             in_flight: AtomicUsize::new(0),
             in_flight_max: AtomicUsize::new(0),
         });
-        let url = serve(Router::new().fallback(answer).with_state(Arc::clone(&state))).await;
+        let url = serve(Router::new().fallback(respond).with_state(Arc::clone(&state))).await;
         Self { url, state }
     }
 
@@ -114,7 +114,7 @@ impl Fake {
     }
 }
 
-async fn answer(State(state): State<Arc<FakeState>>, request: Request) -> Response<Body> {
+async fn respond(State(state): State<Arc<FakeState>>, request: Request) -> Response<Body> {
     let in_flight = state.in_flight.fetch_add(1, Ordering::SeqCst) + 1;
     state.in_flight_max.fetch_max(in_flight, Ordering::SeqCst);
     let at = Instant::now();

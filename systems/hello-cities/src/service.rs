@@ -93,7 +93,7 @@ impl Runner {
 
 fn router(runner: Arc<Runner>, telemetry: &Telemetry) -> Router {
     let route = Route { path: WORKLOADS, tracer: telemetry.tracer() };
-    let workloads = post(answer).route_layer(middleware::from_fn_with_state(route, trace));
+    let workloads = post(respond).route_layer(middleware::from_fn_with_state(route, trace));
     Router::new().route(WORKLOADS, workloads).with_state(runner)
 }
 
@@ -111,7 +111,7 @@ impl Asked {
     }
 }
 
-async fn answer(
+async fn respond(
     State(runner): State<Arc<Runner>>,
     Path(name): Path<String>,
     asked: Result<Query<Asked>, QueryRejection>,

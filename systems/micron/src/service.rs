@@ -25,7 +25,7 @@ use crate::session::{Moved, Sessions, keep};
 use crate::transfer::{AMOUNT_MAX, NotDone, Transfer, Transfers};
 use crate::{Error, Queries, Service, proof};
 use narrows_serving::Telemetry;
-use narrows_serving::problem::{Problem, answer, encoded};
+use narrows_serving::problem::{Problem, encoded, with_status};
 use narrows_serving::server_span::{Route, Trace, trace};
 
 const OWNERS: &str = "/owners";
@@ -202,7 +202,7 @@ async fn transfer(
     }
     micron.pass_the_platform(&cx).await;
     match micron.transfers.transfer(&cx, &micron.pool, &micron.ledger, transfer).await {
-        Ok(done) => answer(StatusCode::CREATED, &done),
+        Ok(done) => with_status(StatusCode::CREATED, &done),
         Err(not_done) => problem_of(&not_done).into_response(),
     }
 }
@@ -227,7 +227,7 @@ async fn prove(State(micron): State<Arc<Micron>>, Extension(Trace(cx)): Extensio
         "nodes": nodes,
         "matches": status == StatusCode::OK,
     });
-    answer(status, &body)
+    with_status(status, &body)
 }
 
 fn bad_request(detail: &str) -> Response<Body> {

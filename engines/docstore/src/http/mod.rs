@@ -23,7 +23,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Response};
 use tokio::net::TcpListener;
 
-use self::answer::{Answer, Failure};
+use self::answer::{Failure, Reply};
 use self::route::Route;
 use crate::clock::Monotonic;
 use crate::latency::Latency;
@@ -86,7 +86,7 @@ async fn serve_with(
     let export = metrics.map(|settings| Export::start(&settings, &store)).transpose()?;
     let service = Service { store, endpoint: format!("http://{address}/"), latency };
     let router = Router::new().fallback(handle).with_state(Arc::new(service));
-    connections::answer(listener, connections::limits(DRAIN_TIMEOUT), router, shutdown).await;
+    connections::serve(listener, connections::limits(DRAIN_TIMEOUT), router, shutdown).await;
     if let Some(export) = export {
         export.finish().await;
     }
@@ -107,17 +107,17 @@ async fn handle(State(service): State<Arc<Service>>, request: Request) -> Respon
 
 impl Service {
     async fn respond(&self, request: Request) -> Response<Body> {
-        self.latency.around(self.answer(request)).await.unwrap_or_else(Answer::from).into_response()
+        self.latency.around(self.try_respond(request)).await.unwrap_or_else(Reply::from).into_response()
     }
 
-    async fn answer(&self, request: Request) -> Result<Answer, Failure> {
+    async fn try_respond(&self, request: Request) -> Result<Reply, Failure> {
         let (head, body) = request.into_parts();
         let route = Route::of(&head.method, head.uri.path())?;
         let body = read(body).await?;
         self.dispatch(&route, &head.headers, &body)
     }
 
-    fn dispatch(&self, route: &Route, headers: &HeaderMap, body: &Bytes) -> Result<Answer, Failure> {
+    fn dispatch(&self, route: &Route, headers: &HeaderMap, body: &Bytes) -> Result<Reply, Failure> {
         let Some(database) = route.database() else { return Ok(descriptions::account(&self.endpoint)) };
         if !self.store.is_database(database) {
             return Err(Failure::not_found(&format!("database {database:?}")));

@@ -107,9 +107,9 @@ impl Shell {
         for effect in partition.effects().drain(..) {
             match effect {
                 Effect::Run(key, call) => tasks.push(Task { partition: self.id, key, call }),
-                Effect::Answer(reply, answer) => {
+                Effect::Respond(reply, response) => {
                     // A client that has gone away does not want its answer.
-                    let _ = reply.send(answer);
+                    let _ = reply.send(response);
                 }
                 Effect::Send { to, first, messages } => self.hand_over(to, first, messages),
                 Effect::Acknowledge { to, up_to } => {
@@ -155,13 +155,13 @@ impl Shell {
             std::thread::yield_now();
         }
         partition.confirm(durable);
-        self.answer_only(partition);
+        self.respond_only(partition);
         self.stop(partition, inputs, &Error::Closed);
     }
 
     fn stop(&self, partition: &mut Partition, inputs: &mut Vec<Input>, error: &Error) {
         partition.stop(error);
-        self.answer_only(partition);
+        self.respond_only(partition);
         for input in inputs.drain(..) {
             if let Input::Request(request) = input {
                 let _ = request.reply.send(Err(error.clone()));
@@ -170,10 +170,10 @@ impl Shell {
         self.meter.turned(partition.counts());
     }
 
-    fn answer_only(&self, partition: &mut Partition) {
+    fn respond_only(&self, partition: &mut Partition) {
         for effect in partition.effects().drain(..) {
-            if let Effect::Answer(reply, answer) = effect {
-                let _ = reply.send(answer);
+            if let Effect::Respond(reply, response) = effect {
+                let _ = reply.send(response);
             }
         }
     }

@@ -76,7 +76,7 @@ pub(super) enum Wait {
 enum Slot {
     Closed,
     Open(Wait, Option<Branch>),
-    Answered(Payload),
+    Completed(Payload),
     Failed(Box<Failure>),
 }
 
@@ -186,7 +186,7 @@ impl State {
 
     /// Whether an outside event answers something that is open, or needs no asking.
     pub(super) fn accepts(&self, kind: &EventKind) -> bool {
-        match answer(kind) {
+        match completion(kind) {
             Some((id, wait, _)) => self.is_open(id, wait),
             None => matches!(kind, EventKind::EventRaised { .. }),
         }
@@ -203,13 +203,13 @@ impl State {
             let is_awaited = self.mailbox.get_or_insert_default().put(name.clone(), data.clone());
             return if is_awaited { Delivery::Woken } else { Delivery::Kept };
         }
-        let Some((id, wait, result)) = answer(kind) else { return Delivery::Refused };
+        let Some((id, wait, result)) = completion(kind) else { return Delivery::Refused };
         if !self.is_open(id, wait) {
             return Delivery::Refused;
         }
         let filled = match result {
-            Ok(Some(payload)) => Slot::Answered(payload.clone()),
-            Ok(None) => Slot::Answered(Payload::EMPTY),
+            Ok(Some(payload)) => Slot::Completed(payload.clone()),
+            Ok(None) => Slot::Completed(Payload::EMPTY),
             Err(failure) => Slot::Failed(Box::new(failure.clone())),
         };
         self.bytes += filled.bytes();
@@ -243,7 +243,7 @@ impl State {
 impl Slot {
     fn bytes(&self) -> usize {
         match self {
-            Self::Answered(payload) => payload.len(),
+            Self::Completed(payload) => payload.len(),
             Self::Failed(failure) => {
                 size_of::<Failure>() + failure.message.len() + failure.details.as_ref().map_or(0, Payload::len)
             }
@@ -256,9 +256,9 @@ fn place(id: u32, first: u32) -> usize {
     id.checked_sub(first).map_or(usize::MAX, |place| place as usize)
 }
 
-type Answer<'a> = (u32, Wait, Result<Option<&'a Payload>, &'a Failure>);
+type Completion<'a> = (u32, Wait, Result<Option<&'a Payload>, &'a Failure>);
 
-fn answer(kind: &EventKind) -> Option<Answer<'_>> {
+fn completion(kind: &EventKind) -> Option<Completion<'_>> {
     Some(match kind {
         EventKind::TaskCompleted { id, result } => (*id, Wait::Task, Ok(Some(result))),
         EventKind::TaskFailed { id, failure } => (*id, Wait::Task, Err(failure)),
@@ -297,7 +297,7 @@ impl Ticket {
         state.bytes -= slot.bytes();
         state.trim();
         match slot {
-            Slot::Answered(payload) => Poll::Ready(Ok(payload)),
+            Slot::Completed(payload) => Poll::Ready(Ok(payload)),
             Slot::Failed(failure) => Poll::Ready(Err(*failure)),
             Slot::Closed | Slot::Open(..) => Poll::Pending,
         }

@@ -141,8 +141,8 @@ impl Partition {
                 self.counts.events += 1;
                 continue;
             };
-            let unanswered = || Err(Failure::new(FailureKind::Application, "the entity gave no answer"));
-            let result = result.unwrap_or_else(unanswered);
+            let missing = || Err(Failure::new(FailureKind::Application, "the entity gave no answer"));
+            let result = result.unwrap_or_else(missing);
             self.send(Message { to: instance, kind: MessageKind::Operated { generation, id, result } });
         }
         for message in step.messages {

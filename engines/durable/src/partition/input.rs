@@ -53,7 +53,7 @@ pub struct TaskKey {
 }
 
 /// Where an answer goes. A client that has gone away is no error.
-pub type Reply = oneshot::Sender<Result<Answer, Error>>;
+pub type Reply = oneshot::Sender<Result<Response, Error>>;
 
 /// What a client asks, and where the answer goes.
 #[derive(Debug)]
@@ -67,21 +67,21 @@ pub struct Request {
 /// What clients can ask of one partition.
 #[derive(Debug)]
 pub enum Ask {
-    /// Deliver a message; answered with [`Answer::Done`].
+    /// Deliver a message; answered with [`Response::Done`].
     Tell(Message),
-    /// Deliver messages, each on its own account; answered with [`Answer::Each`].
+    /// Deliver messages, each on its own account; answered with [`Response::Each`].
     TellEach(Vec<Message>),
-    /// Answer with [`Answer::View`] once the instance has ended.
+    /// Answer with [`Response::View`] once the instance has ended.
     Wait(InstanceId),
     /// Forget those who wait for this instance and have gone away.
     Forget(InstanceId),
-    /// The instance as it is: [`Answer::View`].
+    /// The instance as it is: [`Response::View`].
     Get(InstanceId),
-    /// Its history: [`Answer::Events`].
+    /// Its history: [`Response::Events`].
     History(InstanceId),
-    /// The state of an entity: [`Answer::State`].
+    /// The state of an entity: [`Response::State`].
     State(EntityId),
-    /// Instances that pass, from a place on: [`Answer::Page`].
+    /// Instances that pass, from a place on: [`Response::Page`].
     Query {
         /// Which ones.
         filter: Filter,
@@ -92,11 +92,11 @@ pub enum Ask {
         /// Where to begin.
         from: u64,
     },
-    /// How many pass, from a place on: [`Answer::Count`].
+    /// How many pass, from a place on: [`Response::Count`].
     Count(Filter, u64),
-    /// Forget an ended instance and its sub-orchestrations: [`Answer::Count`].
+    /// Forget an ended instance and its sub-orchestrations: [`Response::Count`].
     Purge(InstanceId),
-    /// Forget ended instances that pass, from a place on: [`Answer::Count`].
+    /// Forget ended instances that pass, from a place on: [`Response::Count`].
     PurgeAll(Filter, u64),
 }
 
@@ -111,7 +111,7 @@ pub enum Values {
 
 /// What a partition answers.
 #[derive(Debug)]
-pub enum Answer {
+pub enum Response {
     /// It is done.
     Done,
     /// Each is done or is not.
@@ -151,7 +151,7 @@ pub enum Effect {
         up_to: u64,
     },
     /// Answer a client.
-    Answer(Reply, Result<Answer, Error>),
+    Respond(Reply, Result<Response, Error>),
     /// Keep a part of a snapshot.
     Keep(String, Vec<u8>),
     /// Keep the list of parts, then cut the log before `before` and forget blobs of older snapshots.

@@ -2,7 +2,7 @@
 
 use http::StatusCode;
 
-use super::connection::ANSWER_BYTES_MAX;
+use super::connection::RESPONSE_BYTES_MAX;
 use crate::answer::{Problem, Reason};
 
 /// Why a call has no answer.
@@ -15,7 +15,7 @@ pub(crate) enum CallFailure {
     #[error("no answer in time")]
     Timeout,
     /// The answer is longer than what is read.
-    #[error("the answer is larger than {ANSWER_BYTES_MAX} bytes")]
+    #[error("the answer is larger than {RESPONSE_BYTES_MAX} bytes")]
     TooLarge,
     /// What came is not HTTP.
     #[error("the answer is not HTTP: {0}")]

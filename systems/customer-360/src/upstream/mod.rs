@@ -92,9 +92,9 @@ impl Upstream {
     ///
     /// What the caller is to be told when there is none.
     pub(crate) async fn get(&self, trace: &Trace) -> Result<Bytes, Problem> {
-        let answer = self.attempts(trace, Instant::now() + self.timeout).await;
-        let answer = answer.map_err(|failure| failure.into_problem(self.name))?;
-        if answer.status() == StatusCode::OK { Ok(answer.into_body()) } else { Err(self.refused(&answer)) }
+        let response = self.attempts(trace, Instant::now() + self.timeout).await;
+        let response = response.map_err(|failure| failure.into_problem(self.name))?;
+        if response.status() == StatusCode::OK { Ok(response.into_body()) } else { Err(self.refused(&response)) }
     }
 
     /// What the caller is told of a body that is not what it should be.
@@ -126,10 +126,10 @@ impl Upstream {
 
     /// An answer other than 200: what says itself that it is busy or late is passed on, so that the client learns
     /// where in the chain that was.
-    fn refused(&self, answer: &Response<Bytes>) -> Problem {
-        let status = answer.status();
+    fn refused(&self, response: &Response<Bytes>) -> Problem {
+        let status = response.status();
         let passed_on = [StatusCode::SERVICE_UNAVAILABLE, StatusCode::GATEWAY_TIMEOUT, StatusCode::BAD_GATEWAY];
-        if let (true, Ok(told)) = (passed_on.contains(&status), serde_json::from_slice::<Told>(answer.body())) {
+        if let (true, Ok(told)) = (passed_on.contains(&status), serde_json::from_slice::<Told>(response.body())) {
             return Problem { status, reason: told.reason, detail: format!("{}: {}", self.name, told.detail) };
         }
         let status_kept = passed_on[..2].contains(&status).then_some(status);

@@ -200,7 +200,7 @@ async fn the_wait_for_a_connection_is_in_no_span() {
 }
 
 #[tokio::test]
-async fn results_come_in_the_order_of_the_ranges_whoever_answers_first() {
+async fn results_come_in_the_order_of_the_ranges_whichever_responds_first() {
     let last = Arc::new(Notify::new());
     let fake = Fake::with(move |asked| {
         let last = Arc::clone(&last);
@@ -351,7 +351,7 @@ async fn each_attempt_is_a_span_with_its_charge_under_the_caller() {
 }
 
 #[tokio::test]
-async fn a_failing_store_is_told_apart_from_a_wrong_request_and_a_wrong_answer() {
+async fn a_failing_store_is_reported_apart_from_a_wrong_request_and_a_wrong_response() {
     for (told, expected) in [
         (Told::new(503, r#"{"message":"away"}"#), "the store answered 503: away"),
         (Told::new(400, r#"{"message":"syntax"}"#), "the store refused the request with 400: syntax"),

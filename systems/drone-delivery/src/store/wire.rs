@@ -47,7 +47,7 @@ pub(super) struct Place {
 
 /// What the headers of an answer say.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct ResponseHead {
     pub(super) status: StatusCode,
     /// In request units.
     pub(super) charge: Option<f64>,
@@ -111,7 +111,7 @@ impl Wire {
         match reply.status {
             StatusCode::OK => Ok(reply.body.to_vec()),
             StatusCode::TOO_MANY_REQUESTS => {
-                let retry_after = Answer::of(&reply).retry_after.unwrap_or(RETRY_AFTER_UNSAID);
+                let retry_after = ResponseHead::of(&reply).retry_after.unwrap_or(RETRY_AFTER_UNSAID);
                 Err(StoreError::Throttled { retries: 0, retry_after })
             }
             _ => Err(refused(&reply)),
@@ -155,13 +155,13 @@ impl Wire {
                 return Err(unreachable(&error));
             }
         };
-        let answer = Answer::of(&reply);
-        let outcome = outcome(&reply, &answer);
+        let head = ResponseHead::of(&reply);
+        let outcome = outcome(&reply, &head);
         let rows = match &outcome {
             Ok(Outcome::Page(page)) => Some(page.documents.len()),
             _ => None,
         };
-        span.answered(&answer, rows);
+        span.responded(&head, rows);
         outcome
     }
 
@@ -199,15 +199,15 @@ enum Outcome<D> {
     Throttled(Duration),
 }
 
-fn outcome<D: DeserializeOwned>(reply: &Reply, answer: &Answer) -> Result<Outcome<D>, StoreError> {
-    match answer.status {
+fn outcome<D: DeserializeOwned>(reply: &Reply, head: &ResponseHead) -> Result<Outcome<D>, StoreError> {
+    match head.status {
         StatusCode::OK => {
             let read: Documents<D> = serde_json::from_slice(&reply.body)
                 .map_err(|error| StoreError::Malformed(format!("a page of documents: {error}")))?;
-            let continuation = answer.continuation.clone();
+            let continuation = head.continuation.clone();
             Ok(Outcome::Page(Page { documents: read.documents, continuation }))
         }
-        StatusCode::TOO_MANY_REQUESTS => Ok(Outcome::Throttled(answer.retry_after.unwrap_or(RETRY_AFTER_UNSAID))),
+        StatusCode::TOO_MANY_REQUESTS => Ok(Outcome::Throttled(head.retry_after.unwrap_or(RETRY_AFTER_UNSAID))),
         StatusCode::GONE => Err(StoreError::RangesGone),
         _ => Err(refused(reply)),
     }
@@ -232,7 +232,7 @@ fn unreachable(error: &CallError) -> StoreError {
     }
 }
 
-impl Answer {
+impl ResponseHead {
     fn of(reply: &Reply) -> Self {
         let headers = &reply.headers;
         let retry_after = number::<f64>(headers, "x-ms-retry-after-ms").filter(|wait_ms| *wait_ms >= 0.0);
@@ -295,8 +295,8 @@ mod tests {
             headers.insert("x-ms-session-token", HeaderValue::from_static(value));
             headers.insert("x-ms-continuation", HeaderValue::from_static(""));
             let reply = Reply { status: StatusCode::OK, headers, body: Vec::new().into() };
-            let answer = Answer::of(&reply);
-            assert_eq!((answer.retry_after, answer.range, answer.continuation), (None, None, None), "{value}");
+            let head = ResponseHead::of(&reply);
+            assert_eq!((head.retry_after, head.range, head.continuation), (None, None, None), "{value}");
         }
     }
 }

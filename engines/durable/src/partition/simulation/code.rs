@@ -232,7 +232,7 @@ async fn flaky(ctx: &Ctx, script: &mut Script) -> Result<(), Failure> {
     let token = script.token();
     let policy = RetryPolicy::new(3, Duration::from_millis(40));
     match ctx.call(FLAKY, &token).retry(policy).await {
-        Ok(answer) => same("a result", &answer, &token),
+        Ok(result) => same("a result", &result, &token),
         Err(failure) => same("a failure", &failure.message.as_str(), &"flaky"),
     }
 }
@@ -240,8 +240,8 @@ async fn flaky(ctx: &Ctx, script: &mut Script) -> Result<(), Failure> {
 async fn fan(ctx: &Ctx, script: &mut Script, width: u32) -> Result<(), Failure> {
     let tokens: Vec<Token> = (0..width).map(|_| script.token()).collect();
     let calls = tokens.iter().map(|token| ctx.call(WORK, &(token.clone(), String::new()))).collect();
-    let answers = ctx.join_all(calls).await.into_iter().collect::<Result<Vec<Token>, _>>()?;
-    same("results", &answers, &tokens)
+    let results = ctx.join_all(calls).await.into_iter().collect::<Result<Vec<Token>, _>>()?;
+    same("results", &results, &tokens)
 }
 
 async fn sleep(ctx: &Ctx, ms: u64) -> Result<(), Failure> {
@@ -259,8 +259,8 @@ async fn hear(ctx: &Ctx, ms: u64) -> Result<(), Failure> {
 
 async fn ask(ctx: &Ctx, token: Token, ledger: u8) -> Result<u64, Failure> {
     let note = Note { token: token.clone(), then: Then::Nothing };
-    let (answer, length) = ctx.entity_call(&self::ledger(ledger), NOTE, &note).await?;
-    same("an answer", &answer, &token)?;
+    let (result, length) = ctx.entity_call(&self::ledger(ledger), NOTE, &note).await?;
+    same("an answer", &result, &token)?;
     Ok(length)
 }
 
@@ -286,7 +286,7 @@ async fn race(ctx: &Ctx, script: &mut Script, ms: u64) -> Result<(), Failure> {
     let token = script.token();
     let call = ctx.call(WORK, &(token.clone(), String::new()));
     match ctx.select2(call, ctx.timer(Duration::from_millis(ms))).await {
-        Either::Left(answer) => same("a result", &answer?, &token),
+        Either::Left(result) => same("a result", &result?, &token),
         Either::Right(()) => Ok(()),
     }
 }
