@@ -1,4 +1,4 @@
-//! Answers as JSON, and failures as problem details (RFC 9457).
+//! Responses as JSON, and failures as problem details (RFC 9457).
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use axum::http::{HeaderValue, Response, StatusCode};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-/// A failed request as its caller is told.
+/// A failed request as reported to its caller.
 #[derive(Debug)]
 pub struct Problem {
     status: StatusCode,
@@ -46,7 +46,7 @@ impl Problem {
         Self { retry_after: Some(wait), ..self }
     }
 
-    /// The answer that tells it.
+    /// The response that reports it.
     #[must_use]
     pub fn into_response(self) -> Response<Body> {
         let body = serde_json::to_vec(&self.members).unwrap_or_default();

@@ -96,7 +96,7 @@ async fn send(
 
 type Sent = Result<Response<Incoming>, TrySendError<Request<Outgoing>>>;
 
-/// The head of the answer. Timeout starts anew for as long as the caller's body gets on.
+/// The head of the response. The timeout starts anew for as long as the caller's body gets on.
 async fn head(
     hop: &Hop,
     lease: &mut Lease,
@@ -131,7 +131,7 @@ fn spare(request: &Request<Outgoing>) -> Option<Request<Outgoing>> {
     Some(copy)
 }
 
-/// Whether the connection ended before an answer began, rather than in the middle of one or with one that is none.
+/// Whether the connection ended before a response began, rather than during one or with an invalid one.
 fn is_broken(error: &hyper::Error) -> bool {
     !error.is_parse() && !error.is_user()
 }

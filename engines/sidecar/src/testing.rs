@@ -84,14 +84,14 @@ impl Running {
         Self { addresses, stop, serving }
     }
 
-    /// Asks it to stop; what is left is to wait for it.
+    /// Signals it to stop; what is left is to wait for it.
     pub(crate) fn stop(self) -> JoinHandle<()> {
         self.stop.send(()).unwrap();
         self.serving
     }
 }
 
-/// A server that answers each request by a function.
+/// A server that responds to each request by a function.
 pub(crate) async fn server<F, R>(respond: F) -> SocketAddr
 where
     F: Fn(Request<hyper::body::Incoming>) -> R + Clone + Send + Sync + 'static,

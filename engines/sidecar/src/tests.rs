@@ -26,7 +26,7 @@ fn post(body: impl Into<Bytes>) -> Request<Full<Bytes>> {
     Request::post("/").header("host", "h").body(Full::new(body.into())).unwrap()
 }
 
-/// Says what it was asked.
+/// Reports the request it got.
 async fn echo(request: Request<Incoming>) -> Response<Full<Bytes>> {
     let (parts, body) = request.into_parts();
     let mut headers: Vec<String> =
@@ -166,7 +166,7 @@ async fn a_kept_connection_that_closes_costs_a_get_nothing_and_a_post_its_respon
     let upstream = raw(|mut stream| async move {
         read_head(&mut stream).await;
         stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await.unwrap();
-        // The next request is read and left without an answer, as by a server that closes just then.
+        // The next request is read and left without a response, as by a server that closes just then.
         read_head(&mut stream).await;
     });
     let sidecar = Running::start(&config(vec![hop("in", upstream.await)]));

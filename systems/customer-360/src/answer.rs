@@ -1,4 +1,4 @@
-//! Answers as JSON, and failures as problem details (RFC 9457) with a `reason` that programs can count by.
+//! Responses as JSON, and failures as problem details (RFC 9457) with a `reason` that programs can count by.
 
 use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
@@ -6,7 +6,7 @@ use http::{HeaderValue, Response, StatusCode};
 use http_body_util::Full;
 use serde::Serialize;
 
-/// An answer with all of its body.
+/// A response with all of its body.
 pub(crate) type FullResponse = Response<Full<Bytes>>;
 
 /// A 200 with JSON that is written already.
@@ -14,7 +14,7 @@ pub(crate) fn json(body: Vec<u8>) -> FullResponse {
     response(StatusCode::OK, "application/json", body.into())
 }
 
-/// A 200 without a body, for those who ask whether the service is well.
+/// A 200 with a fixed body, for health checks.
 pub(crate) fn healthy() -> FullResponse {
     json(br#"{"status":"up"}"#.to_vec())
 }
@@ -30,7 +30,7 @@ fn response(status: StatusCode, kind: &'static str, body: Bytes) -> FullResponse
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Reason(pub(crate) &'static str);
 
-/// A failed request as its caller is told.
+/// A failed request as reported to its caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Problem {
     pub(crate) status: StatusCode,
@@ -77,7 +77,7 @@ impl Problem {
     }
 }
 
-/// Marks a failed answer for the span of its request.
+/// Marks a failed response for the span of its request.
 #[derive(Debug, Clone)]
 pub(crate) struct Failed(pub(crate) String);
 

@@ -16,11 +16,11 @@ struct Customer {
     person: Upstream,
 }
 
-/// Listens on `port`, 0 for any, and asks the service that `person` says.
+/// Listens on `port`, 0 for any, and calls the service that `person` names.
 ///
 /// # Errors
 ///
-/// [`Error::Serving`] if the port is not to be had or telemetry cannot be exported as asked for.
+/// [`Error::Serving`] if the port is not to be had or telemetry cannot be exported as requested.
 pub async fn open(port: u16, person: Config) -> Result<Service, Error> {
     open_with(port, person, Telemetry::from_env("customer")?).await
 }

@@ -16,11 +16,11 @@ struct Person {
     name: Upstream,
 }
 
-/// Listens on `port`, 0 for any, and asks the service that `name` says.
+/// Listens on `port`, 0 for any, and calls the service that `name` names.
 ///
 /// # Errors
 ///
-/// [`Error::Serving`] if the port is not to be had or telemetry cannot be exported as asked for.
+/// [`Error::Serving`] if the port is not to be had or telemetry cannot be exported as requested.
 pub async fn open(port: u16, name: Config) -> Result<Service, Error> {
     open_with(port, name, Telemetry::from_env("person")?).await
 }

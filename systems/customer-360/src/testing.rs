@@ -1,4 +1,4 @@
-//! For tests: services that answer as they are told, a PostgreSQL server of the test's own, spans that are kept.
+//! For tests: services that respond from a script, a PostgreSQL server of the test's own, spans that are kept.
 
 use std::future::Future;
 use std::path::{Path, PathBuf};
@@ -132,7 +132,7 @@ impl Started {
         Self { url, stop: Some(stop), running }
     }
 
-    /// Asks it to end.
+    /// Signals it to end.
     pub(crate) fn stop(&mut self) {
         self.stop.take().unwrap().send(()).unwrap();
     }
@@ -159,7 +159,7 @@ impl Started {
     }
 }
 
-/// Asks the service at `url`: status, headers and body.
+/// Calls the service at `url`: status, headers and body.
 pub(crate) async fn ask(
     url: &str,
     method: &str,

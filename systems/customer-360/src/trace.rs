@@ -78,7 +78,7 @@ impl Trace {
         headers.extend(kept.into_iter().filter_map(|(name, value)| Some((name, value.clone()?))));
     }
 
-    /// Ends the span with what was answered. If the client goes away before, the span ends where it is dropped.
+    /// Ends the span with the response. If the client goes away before, the span ends where it is dropped.
     pub(crate) fn finish(&self, response: &FullResponse) {
         let Self::Recording { cx, .. } = self else { return };
         let (span, status) = (cx.span(), response.status());

@@ -1,7 +1,7 @@
 //! `dronescheduler`: how far and how long an owner's drones flew in a month, summed over the documents of a store.
 //!
 //! It is meant to run on one thread, so that its processor time has a ceiling that load can reach. What the original
-//! spends outside the store is a setting, taken half before the store is asked and half after: processor time that is
+//! spends outside the store is a setting, taken half before the store is queried and half after: processor time that is
 //! really used (another language's framework, JSON, TLS), and time that only passes (the platform's network and mesh).
 
 use std::sync::Arc;
@@ -32,7 +32,7 @@ const QUERY: &str = "SELECT * FROM c WHERE c.ownerId = @ownerId AND c.year = @ye
 /// When to come again after the store was not there.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// The store, how it is asked, and what a request takes besides.
+/// The store, how it is queried, and what a request takes besides.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// The store's address.
@@ -41,7 +41,7 @@ pub struct Config {
     pub database: String,
     /// The container within it.
     pub container: String,
-    /// How many partitions a query asks at a time.
+    /// How many partitions a query requests at a time.
     pub parallelism: Parallelism,
     /// Whether a query goes to every partition or to the owner's.
     pub routing: Routing,

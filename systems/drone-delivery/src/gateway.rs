@@ -87,7 +87,7 @@ struct Part {
     url: Uri,
 }
 
-/// A part that is missing, as the caller is told.
+/// A part that is missing, as reported to the caller.
 #[derive(Debug, Serialize)]
 struct Omitted {
     part: &'static str,

@@ -1,4 +1,4 @@
-//! For tests: services that answer as they are told, and spans that are kept to be looked at.
+//! For tests: services that respond from a script, and spans that are kept to be looked at.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -36,7 +36,7 @@ impl Asked {
     }
 }
 
-/// What a fake answers.
+/// A fake's response.
 #[derive(Debug, Clone)]
 pub(crate) struct Told {
     pub(crate) status: u16,
@@ -57,7 +57,7 @@ impl Told {
 
 type Script = dyn Fn(Asked) -> Pin<Box<dyn Future<Output = Told> + Send>> + Send + Sync;
 
-/// A service that answers as a script says and remembers what it was asked.
+/// A service that responds from a script and remembers the requests it got.
 pub(crate) struct Fake {
     pub(crate) url: BaseUrl,
     state: Arc<FakeState>,
@@ -71,7 +71,7 @@ struct FakeState {
 }
 
 impl Fake {
-    /// Gives `answers` one after the other, and the last one from then on.
+    /// Gives `responses` one after the other, and the last one from then on.
     pub(crate) async fn start(responses: &[(u16, &str)]) -> Self {
         let responses: Vec<Told> = responses.iter().map(|(status, body)| Told::new(*status, body)).collect();
         Self::with(move |asked| {
@@ -108,7 +108,7 @@ impl Fake {
         self.asked().iter().filter_map(|asked| asked.header(name).map(str::to_owned)).collect()
     }
 
-    /// The most requests that were being answered at a time.
+    /// The most requests that were in flight at a time.
     pub(crate) fn in_flight_max(&self) -> usize {
         self.state.in_flight_max.load(Ordering::SeqCst)
     }
@@ -150,7 +150,7 @@ pub(crate) async fn url_of_nobody() -> BaseUrl {
     format!("http://{}", listener.local_addr().unwrap()).parse().unwrap()
 }
 
-/// Asks `path`, which may have a query: status, headers and body.
+/// Requests `path`, which may have a query: status, headers and body.
 pub(crate) async fn ask(base: &BaseUrl, path: &str, headers: &[(&'static str, &str)]) -> (u16, HeaderMap, Value) {
     let url = format!("http://{}{path}", base.authority()).parse().unwrap();
     let mut request = request(Method::GET, url, Bytes::new());

@@ -1,6 +1,6 @@
-//! Answers: a status, a JSON text and the headers every client reads, first of all `x-ms-request-charge`.
+//! Responses: a status, a JSON text and the headers every client reads, first of all `x-ms-request-charge`.
 //!
-//! Failures are answers in Cosmos DB's shape, `{"code", "message"}`, with its sub-status where it has one.
+//! Failures are responses in Cosmos DB's shape, `{"code", "message"}`, with its sub-status where it has one.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -17,10 +17,10 @@ const SUB_STATUS_THROTTLED: u32 = 3200;
 /// "The partition is full."
 const SUB_STATUS_FULL: u32 = 1014;
 
-/// Numbers the answers of this process, for `x-ms-activity-id`.
+/// Numbers the responses of this process, for `x-ms-activity-id`.
 static RESPONSES: AtomicU64 = AtomicU64::new(1);
 
-/// An answer in the making.
+/// A response before its headers are written.
 #[derive(Debug)]
 pub(super) struct Reply {
     status: StatusCode,

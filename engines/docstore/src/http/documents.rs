@@ -1,7 +1,7 @@
 //! Documents: point reads, writes, and queries of one partition at a time.
 //!
 //! A query names its partition by a range id or by a partition key; without either it is refused with sub-status 1004,
-//! which tells a client to ask for the query plan and fan out over the ranges itself.
+//! which makes a client request the query plan and fan out over the ranges itself.
 
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, StatusCode};
@@ -90,7 +90,7 @@ fn page(container: &Container, range: u32, done: &Done<Page>) -> Reply {
     }
 }
 
-/// The plan of every query of the subset: the same query on each range, answers joined in the order of the ranges.
+/// The plan of every query of the subset: the same query on each range, responses joined in the order of the ranges.
 fn plan() -> Reply {
     let body = json!({
         "partitionedQueryExecutionInfoVersion": 2,

@@ -1,4 +1,4 @@
-//! The store as a client meets it: requests in, answers out, time held by the test.
+//! The store as a client meets it: requests in, responses out, time held by the test.
 
 use axum::http::Method;
 use proptest::prelude::*;

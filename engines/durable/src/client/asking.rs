@@ -17,11 +17,11 @@ use crate::payload::{PAYLOAD_BYTES_MAX, Payload};
 
 /// Starts that go to a partition as one request.
 const STARTS_PER_REQUEST_MAX: usize = 256;
-/// Instances that one query may ask for.
+/// Instances that one query may request.
 const PAGE_MAX: usize = 10_000;
 
-/// Asks things of a hub. Cheap to clone; its futures run under any executor. Every answer, also to a question that
-/// changes nothing, tells only of what is durable.
+/// Sends requests to a hub. Cheap to clone; its futures run under any executor. Every response, also to a query that
+/// changes nothing, reports only what is durable.
 #[derive(Clone)]
 pub struct Client {
     hub: Arc<Ways>,
@@ -75,7 +75,7 @@ impl Client {
         Ok(id)
     }
 
-    /// Starts orchestrations; each may succeed or fail on its own account. The answers are in the order of `starts`.
+    /// Starts orchestrations; each may succeed or fail on its own account. The results are in the order of `starts`.
     ///
     /// # Errors
     /// [`Error::Closed`] or [`Error::Stopped`] if the hub cannot say what became of them.

@@ -108,7 +108,7 @@ impl Shell {
             match effect {
                 Effect::Run(key, call) => tasks.push(Task { partition: self.id, key, call }),
                 Effect::Respond(reply, response) => {
-                    // A client that has gone away does not want its answer.
+                    // A client that has gone away does not need its response.
                     let _ = reply.send(response);
                 }
                 Effect::Send { to, first, messages } => self.hand_over(to, first, messages),
@@ -143,7 +143,8 @@ impl Shell {
         let _ = self.chores.send(chore);
     }
 
-    /// Waits until all is durable, answers those who waited for that, and tells the others that the hub is closed.
+    /// Waits until all is durable, responds to those who waited for that, and reports to the others that the hub is
+    /// closed.
     fn finish(&self, partition: &mut Partition, inputs: &mut Vec<Input>, mut durable: Position) {
         let inbox = &self.inboxes[usize::from(self.id.0)];
         while durable < partition.position() {

@@ -1,7 +1,7 @@
 //! Entities: operations of one of them run as a batch on a state that is read once and written once.
 //!
 //! An operation that fails or panics leaves no trace. States need not be `Clone`, so a batch first runs without a way
-//! back; if an operation fails, all its answers are forgotten and it runs again with the state written after each
+//! back; if an operation fails, all its results are forgotten and it runs again with the state written after each
 //! operation. Nothing has left by then.
 
 use std::any::Any;
@@ -54,7 +54,7 @@ impl<'a, S: 'static> EntityBuilder<'a, S> {
     }
 
     /// Adds an operation. If it fails or panics, the state is as before and nothing that it sent is sent. It may run
-    /// more than once before its answer counts, so it must not reach outside by itself.
+    /// more than once before its result counts, so it must not reach outside by itself.
     ///
     /// # Panics
     /// If there is one of this name already, or the name cannot be one.

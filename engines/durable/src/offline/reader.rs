@@ -40,8 +40,8 @@ impl HubReader {
         Ok(Self { partitions })
     }
 
-    /// Reads all partitions and asks something. Both are done again as long as the store changes under them: large
-    /// payloads are read only when they are asked for, and may be gone by then.
+    /// Reads all partitions and runs a query. Both are done again as long as the store changes under them: large
+    /// payloads are read only when they are requested, and may be gone by then.
     ///
     /// # Errors
     /// What [`HubReader::open`] and `ask` say.

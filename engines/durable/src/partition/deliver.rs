@@ -10,7 +10,7 @@ use crate::partition::Partition;
 use crate::partition::table::{EntityState, Execution, Instance, Kind};
 use crate::payload::Payload;
 
-/// What a start asks for, without the receiver.
+/// What a start requests, without the receiver.
 pub(super) struct Begin {
     pub(super) name: Name,
     pub(super) version: Option<u32>,
@@ -19,7 +19,7 @@ pub(super) struct Begin {
 }
 
 impl Partition {
-    /// Delivers a message of an instance. Whoever waits for an answer is told if it cannot be delivered.
+    /// Delivers a message of an instance. If it cannot be delivered, the waiting caller gets a failure.
     pub(super) fn deliver(&mut self, message: Message) {
         let waits = match &message.kind {
             MessageKind::Start { parent: Some(parent), .. } => Some(parent.clone()),

@@ -37,7 +37,7 @@ pub enum Input {
         /// How.
         result: Result<Payload, Failure>,
     },
-    /// A client asks.
+    /// A client's request.
     Request(Request),
 }
 
@@ -52,26 +52,26 @@ pub struct TaskKey {
     pub id: u32,
 }
 
-/// Where an answer goes. A client that has gone away is no error.
+/// Where a response goes. A client that has gone away is no error.
 pub type Reply = oneshot::Sender<Result<Response, Error>>;
 
-/// What a client asks, and where the answer goes.
+/// What a client requests, and where the response goes.
 #[derive(Debug)]
 pub struct Request {
-    /// The question.
+    /// The request.
     pub ask: Ask,
-    /// Where the answer goes.
+    /// Where the response goes.
     pub reply: Reply,
 }
 
-/// What clients can ask of one partition.
+/// What clients can request of one partition.
 #[derive(Debug)]
 pub enum Ask {
-    /// Deliver a message; answered with [`Response::Done`].
+    /// Deliver a message; the response is [`Response::Done`].
     Tell(Message),
-    /// Deliver messages, each on its own account; answered with [`Response::Each`].
+    /// Deliver messages, each on its own account; the response is [`Response::Each`].
     TellEach(Vec<Message>),
-    /// Answer with [`Response::View`] once the instance has ended.
+    /// Respond with [`Response::View`] once the instance has ended.
     Wait(InstanceId),
     /// Forget those who wait for this instance and have gone away.
     Forget(InstanceId),
@@ -109,7 +109,7 @@ pub enum Values {
     Without,
 }
 
-/// What a partition answers.
+/// A partition's response.
 #[derive(Debug)]
 pub enum Response {
     /// It is done.
@@ -150,7 +150,7 @@ pub enum Effect {
         /// The last number that was taken.
         up_to: u64,
     },
-    /// Answer a client.
+    /// Respond to a client.
     Respond(Reply, Result<Response, Error>),
     /// Keep a part of a snapshot.
     Keep(String, Vec<u8>),

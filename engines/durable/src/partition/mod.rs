@@ -384,7 +384,7 @@ impl Partition {
         self.snapshots.is_under_way() || !self.restarts.is_empty()
     }
 
-    /// Tells everybody who waits that the partition has stopped. Nothing may be asked of it afterwards.
+    /// Reports to everybody who waits that the partition has stopped. It takes no requests afterwards.
     pub fn stop(&mut self, error: &Error) {
         let mut replies: Vec<Reply> = self.waiters.drain().flat_map(|(_, replies)| replies).collect();
         replies.extend(self.gate.drain().filter_map(|gated| match gated {

@@ -55,7 +55,7 @@ impl Partition {
             return false;
         }
         if execution.is_continuing {
-            // An answer is for the execution that has ended; what is for the instance is for the next one.
+            // A result is for the execution that has ended; what is for the instance is for the next one.
             return generation.is_none() && self.feed_next(handle, kind);
         }
         self.step(handle, kind)

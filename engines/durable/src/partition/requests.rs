@@ -1,6 +1,6 @@
-//! What clients ask.
+//! What clients request.
 //!
-//! Every answer waits at the gate, reads too: a client never learns of a step that a crash could take back.
+//! Every response waits at the gate, reads too: a client never learns of a step that a crash could take back.
 
 use crate::error::Error;
 use crate::ids::InstanceId;
@@ -40,7 +40,7 @@ impl Partition {
         }
     }
 
-    /// Answers a question. What would change something is none, and is left undone.
+    /// Responds to a query. A request that would change something is not a query, and is left undone.
     pub(crate) fn look(&self, ask: &Ask) -> Result<Response, Error> {
         match ask {
             Ask::Get(id) => {
@@ -100,8 +100,9 @@ impl Partition {
         }
     }
 
-    /// Forgets an ended orchestration or an idle entity. Sub-orchestrations of other partitions are the client's to ask for:
-    /// the answer counts only what is gone here. Chains may be longer than any stack, so this does not call itself.
+    /// Forgets an ended orchestration or an idle entity. Sub-orchestrations of other partitions are the
+    /// client's to purge: the response counts only what is gone here. Chains may be longer than any stack, so this does
+    /// not call itself.
     pub(super) fn purge(&mut self, id: &InstanceId) -> Result<u64, Error> {
         let Some(mut subs) = self.purge_one(id)? else { return Ok(0) };
         let mut count = 1;

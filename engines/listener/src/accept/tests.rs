@@ -28,7 +28,7 @@ const LIMITS: Limits = Limits {
     drain: NEVER,
 };
 
-/// A server whose `/slow` answers after it was let go.
+/// A server whose `/slow` responds after it was let go.
 struct Server {
     address: SocketAddr,
     slow_began: Arc<Notify>,

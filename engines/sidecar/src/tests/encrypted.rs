@@ -17,7 +17,7 @@ fn with(tls: &TlsFiles, hop: crate::HopConfig) -> Config {
     Config { tls: Some(tls.clone()), ..config(vec![hop]) }
 }
 
-/// A sidecar that asks for certificates, of the service `b`, before `upstream`.
+/// A sidecar that requests certificates, of the service `b`, before `upstream`.
 fn inner(authority: &Authority, folder: &Path, protocol: Protocol, upstream: SocketAddr) -> Running {
     Running::start(&with(
         &authority.issue(folder, "b"),

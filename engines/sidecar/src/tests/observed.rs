@@ -1,4 +1,4 @@
-//! What hops tell about requests: spans, and lines of the access log.
+//! What hops report about requests: spans, and lines of the access log.
 
 use opentelemetry::trace::{SpanKind, Status};
 
@@ -38,7 +38,7 @@ async fn sampled_requests_get_a_span_at_each_hop_and_others_pass_as_they_are() {
     assert!(exporter.take().is_empty());
 
     let response = get(&mut client, "/gone?q=1", Some(&format!("00-{TRACE}-{PARENT}-01"))).await;
-    // Each record is written as its answer's body is let go of; stopping waits for that.
+    // Each record is written as its response's body is let go of; stopping waits for that.
     outbound.stop().await.unwrap();
     inbound.stop().await.unwrap();
     let mut spans = exporter.take();

@@ -52,7 +52,7 @@ struct Names {
 ///
 /// # Errors
 ///
-/// [`Error::Serving`] if the port is not to be had or telemetry cannot be exported as asked for,
+/// [`Error::Serving`] if the port is not to be had or telemetry cannot be exported as requested,
 /// [`Error::Setting`] and [`Error::Database`] for settings that make no sense.
 pub async fn open(port: u16, config: &Config) -> Result<Service, Error> {
     open_with(port, config, Telemetry::from_env("name")?).await

@@ -1,4 +1,4 @@
-//! One kept HTTP/1.1 connection, driven by whoever waits for its answer.
+//! One kept HTTP/1.1 connection, driven by the task that waits for its response.
 //!
 //! hyper splits a connection into a sender and a driver that usually has a task of its own, which costs each call two
 //! changes of task. Here the task that calls polls both. A connection that nobody uses is not driven either: whether
@@ -19,9 +19,9 @@ use tokio::net::TcpStream;
 use super::failure::CallFailure;
 use crate::base_url::Authority;
 
-/// The largest answer that is read.
+/// The largest response that is read.
 pub(super) const RESPONSE_BYTES_MAX: usize = 4 << 20;
-/// An answer's head may be this long.
+/// A response's head may be this long.
 const HEAD_BYTES_MAX: usize = 64 << 10;
 
 type Body = Empty<Bytes>;
@@ -50,7 +50,7 @@ impl Connection {
         Ok(Self { sender, driver })
     }
 
-    /// Sends `request` and reads the answer to its end.
+    /// Sends `request` and reads the response to its end.
     pub(super) async fn exchange(mut self, request: Request<Body>) -> Exchanged {
         let Self { sender, driver } = &mut self;
         let result = Driven { work: pin!(send(sender, request)), driver, is_open: true }.await;
@@ -90,7 +90,7 @@ impl<W: Future<Output = Result<Response<Bytes>, CallFailure>>> Future for Driven
         if let Poll::Ready(result) = self.work.as_mut().poll(&mut deaf) {
             return Poll::Ready(result.map(|response| (response, self.is_open)));
         }
-        // Why the driver ended, the call is told as well.
+        // The call learns as well why the driver ended.
         self.is_open = Pin::new(&mut *self.driver).poll(cx).is_pending();
         match self.work.as_mut().poll(&mut deaf) {
             Poll::Ready(result) => Poll::Ready(result.map(|response| (response, self.is_open))),

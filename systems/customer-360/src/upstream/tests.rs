@@ -1,4 +1,4 @@
-//! Calls through a whole service, to fakes that answer as they are told.
+//! Calls through a whole service, to fakes that respond from a script.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! The CLIENT span of one attempt on the wire, by OpenTelemetry's conventions for databases and for Cosmos DB.
 //!
 //! The official clients make one span for the whole query and hide its attempts; here each attempt is seen, since
-//! waiting to retry and asking one partition after another are what there is to find. `db.partition.id` is a name of
+//! waiting to retry and querying one partition after another are what there is to find. `db.partition.id` is a name of
 //! our own: the conventions have none.
 
 use std::sync::Arc;
@@ -47,7 +47,7 @@ impl AttemptSpan {
         Self(tracer.build_with_context(span, parent))
     }
 
-    /// Notes an answer; `rows` is how many documents it brought.
+    /// Records a response; `rows` is how many documents it brought.
     pub(super) fn responded(mut self, head: &ResponseHead, rows: Option<usize>) {
         let span = &mut self.0;
         let status = head.status.as_str().to_owned();
@@ -75,7 +75,7 @@ impl AttemptSpan {
         span.end();
     }
 
-    /// Notes that no answer came.
+    /// Records that no response came.
     pub(super) fn failed(mut self, error: &CallError) {
         self.0.set_attribute(KeyValue::new("error.type", kind(error)));
         self.0.set_status(Status::error(error.to_string()));

@@ -28,7 +28,7 @@ const RETRY_AFTER_UNSAID: Duration = Duration::from_secs(5);
 /// How much of the store's own words is passed on, in characters.
 const MESSAGE_CHARACTERS_MAX: usize = 300;
 
-/// What a request asks: one range, or the range of a partition key.
+/// What a request reads: one range, or the range of a partition key.
 #[derive(Debug, Clone)]
 pub(super) enum Target {
     Range(Arc<str>),
@@ -45,7 +45,7 @@ pub(super) struct Place {
     pub(super) port: u16,
 }
 
-/// What the headers of an answer say.
+/// What the headers of a response say.
 #[derive(Debug)]
 pub(super) struct ResponseHead {
     pub(super) status: StatusCode,
@@ -53,7 +53,7 @@ pub(super) struct ResponseHead {
     pub(super) charge: Option<f64>,
     pub(super) sub_status: Option<i64>,
     pub(super) retry_after: Option<Duration>,
-    /// The id of the range that answered.
+    /// The id of the range that responded.
     pub(super) range: Option<String>,
     continuation: Option<HeaderValue>,
 }
@@ -118,7 +118,7 @@ impl Wire {
         }
     }
 
-    /// A page, asked for again after each 429 until the request's deadline.
+    /// A page, requested again after each 429 until the request's deadline.
     pub(super) async fn page<D: DeserializeOwned>(
         &self,
         operation: &Operation,

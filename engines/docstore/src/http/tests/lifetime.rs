@@ -191,7 +191,7 @@ fn a_request_that_never_ends_does_not_keep_the_store_from_ending() {
             let mut stream = TcpStream::connect(address).unwrap();
             let rest = "HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n";
             stream.write_all(format!("POST {DOCS} {rest}").as_bytes()).unwrap();
-            // The store asks for the body once it handles the request.
+            // The store requests the body once it handles the request.
             let mut asked = [0; 25];
             stream.read_exact(&mut asked).unwrap();
             assert_eq!(&asked, b"HTTP/1.1 100 Continue\r\n\r\n");
@@ -203,7 +203,7 @@ fn a_request_that_never_ends_does_not_keep_the_store_from_ending() {
         stream
     });
     drop(runtime);
-    // Had the store waited for the body, it would have answered 408.
+    // Had the store waited for the body, it would have responded with 408.
     let mut response = Vec::new();
     let _ = stream.read_to_end(&mut response);
     assert_eq!(String::from_utf8(response).unwrap(), "");

@@ -1,6 +1,6 @@
 //! The user code that is simulated: one orchestration that does what its script says, and ledgers that note everything.
 //!
-//! Every request carries a token of its own, and every answer is held against the token of its question. What must
+//! Every request carries a token of its own, and every response is compared with the token of its request. What must
 //! never be is a failure that begins with [`BROKEN`].
 
 use std::collections::VecDeque;
@@ -30,7 +30,7 @@ const HEAR: EntityOp<Ledger, Token, ()> = EntityOp::new("Hear");
 const REFUSE: EntityOp<Ledger, Token, ()> = EntityOp::new("Refuse");
 pub(super) const SAY: ExternalEvent<Token> = ExternalEvent::new("Say");
 
-/// Who asks, and which of its requests it is. No two requests have the same.
+/// Who sends a request, and which of its requests it is. No two requests have the same.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(super) struct Token {
     pub(super) sender: String,
@@ -49,7 +49,7 @@ pub(super) struct Note {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) enum Then {
     Nothing,
-    /// Tell another ledger.
+    /// Signal another ledger.
     Tell(u8),
     /// Start an orchestration that does nothing, under the token's words.
     Launch,

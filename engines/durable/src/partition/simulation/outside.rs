@@ -1,4 +1,4 @@
-//! What happens outside of the partitions: messages on their way, activities, answers, snapshots.
+//! What happens outside of the partitions: messages on their way, activities, responses, snapshots.
 
 use std::collections::VecDeque;
 use std::task::{Context, Poll, Waker};
@@ -18,12 +18,12 @@ use crate::partition::snapshot::Finished;
 use crate::program::ActivityCall;
 use crate::store::{Batching, Store};
 
-/// A request whose answer has not come.
+/// A request whose response has not come.
 pub(super) struct Asked {
     pub(super) number: u64,
     pub(super) to: PartitionId,
     pub(super) wish: Wish,
-    /// What has to be durable before it may be answered; known once it has been taken.
+    /// What has to be durable before the response; known once the request has been taken.
     pub(super) needs: Option<Position>,
     /// An event for an orchestration that ran before and after it was taken: it must be there.
     pub(super) must_be_heard: bool,
@@ -79,7 +79,7 @@ impl World {
         }
     }
 
-    /// Takes answers in. They are looked for at once, so what is durable now was durable as they were given.
+    /// Takes responses in. They are looked for at once, so what is durable now was durable as they were sent.
     pub(super) fn take_responses(&mut self) {
         for mut asked in std::mem::take(&mut self.asked) {
             match asked.response.try_recv() {

@@ -57,7 +57,7 @@ impl World {
         let mut chance = Chance::new(seed);
         let setting = Setting::draw(&mut chance);
         let workload = Workload::new(setting.partitions, setting.large_bytes, &mut chance);
-        // Asking, a turn, a commit's begin and end, the word of it, a delivery, an activity, a chore, time.
+        // A request, a turn, a commit's begin and end, the word of it, a delivery, an activity, a chore, time.
         let mut weights: Vec<usize> = (0..9).map(|_| 1 + chance.below(8)).collect();
         weights.extend([usize::from(!chance.one_in(3)), usize::from(chance.one_in(3))]);
         weights[TURN] += 4;
@@ -271,7 +271,7 @@ impl World {
             }
         }
         for asked in self.asked.iter_mut().filter(|asked| asked.to == self.nodes[at].id) {
-            // Whatever it is told now, it is not told that something is done.
+            // Whatever response it gets now does not report that something is done.
             asked.needs = Some(Position(0));
         }
         self.take_responses();
