@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-/// Tells the time since the store started; never goes back.
+/// Reports the time since the store started; never goes back.
 pub(crate) trait Clock: Send + Sync + 'static {
     fn now(&self) -> Duration;
 }

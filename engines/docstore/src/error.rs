@@ -1,4 +1,4 @@
-//! What can keep the store from starting or serving. Errors of a single request are answers, not values of this type.
+//! What can keep the store from starting or serving. Errors of a single request are responses, not values of this type.
 
 use std::io;
 
@@ -22,12 +22,12 @@ pub enum Error {
     /// The port on the loopback interface is not to be had.
     #[error("cannot listen on 127.0.0.1:{port}")]
     Bind {
-        /// The port asked for.
+        /// The requested port.
         port: u16,
         /// What the system said.
         source: io::Error,
     },
-    /// The environment asks for metrics to be exported in a way that cannot be done.
+    /// The environment requests an export of metrics that is not possible.
     #[error("cannot export metrics to {endpoint:?}, expected the http:// address of an OTLP receiver")]
     Metrics {
         /// The address metrics would go to.

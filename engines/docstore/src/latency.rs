@@ -1,9 +1,9 @@
 //! The network between a client and a cloud store: a fixed delay and an exponentially distributed one on top.
 //!
 //! Half of a request's latency is waited before the store looks at it and half after, so that a budget is judged when
-//! the request would arrive and every answer, a refusal too, travels back. The second wait ends at a point in time
+//! the request would arrive and every response, a refusal too, travels back. The second wait ends at a point in time
 //! counted from the request's arrival, so lateness of the first does not add up. Waits use tokio's timer: it has a
-//! resolution of 1 ms and rounds up, as does the kernel's wait below it, so an answer leaves 1 to 2 ms later than
+//! resolution of 1 ms and rounds up, as does the kernel's wait below it, so a response leaves 1 to 2 ms later than
 //! drawn, even with a latency of a fraction of a millisecond. No latency at all waits for nothing.
 //!
 //! Draws are taken from a seeded sequence in the order of arrival: the n-th request of a run meets the n-th draw.

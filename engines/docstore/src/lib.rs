@@ -2,8 +2,8 @@
 //!
 //! It exists so that a service written against Cosmos DB can be measured on one machine and meet the same narrow
 //! places: a budget of request units per physical partition and second, queries that pay for every partition they
-//! touch, and answers `429` with a time to wait. What is exact here is the arithmetic of throughput: which partition a
-//! key lands on, what a request costs, and when it is refused. Documents live in memory and go with the process.
+//! touch, and `429` responses with a time to wait. What is exact here is the arithmetic of throughput: which partition
+//! a key lands on, what a request costs, and when it is refused. Documents live in memory and go with the process.
 //!
 //! What surrounds a cloud store can be played too: a network latency with an exponential part, drawn from a seed
 //! ([`Config::delay`], [`Config::jitter`]), and physical partitions whose seconds do not begin together: partition i of
@@ -21,9 +21,9 @@
 //! | `db.requests.throttled` | counter, u64 | `{request}` | requests refused with status 429 since the store opened |
 //!
 //! Each has one series per container and physical partition, by the attributes `db.collection.name` (the container)
-//! and `db.partition.id` (the number of its range, as text). Sums are cumulative and add up to the charges that were
-//! answered; descriptions are charged in their answers but to no partition. `service.name` is `OTEL_SERVICE_NAME`, else
-//! that of `OTEL_RESOURCE_ATTRIBUTES`, else `docstore`. The three names and `db.partition.id` are Narrows' own: no
+//! and `db.partition.id` (the number of its range, as text). Sums are cumulative and add up to the charges in the
+//! responses; descriptions are charged in their responses but to no partition. `service.name` is `OTEL_SERVICE_NAME`,
+//! else that of `OTEL_RESOURCE_ATTRIBUTES`, else `docstore`. The three names and `db.partition.id` are Narrows' own: no
 //! semantic convention of OpenTelemetry has them; `db.collection.name` is the conventions'.
 //!
 //! Deliberately absent: authentication (the store listens on loopback), consistency levels, binary JSON, deletes,

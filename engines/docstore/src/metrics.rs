@@ -83,7 +83,7 @@ impl Export {
             let _ = done.send(());
         });
         if finishing.is_ok() {
-            // Whether told or timed out, there is nothing left to do.
+            // Whether it succeeded or timed out, there is nothing left to do.
             let _ = tokio::time::timeout(FINISH_TIMEOUT, told).await;
         }
     }

@@ -1,7 +1,7 @@
 //! One physical partition: its documents, their index and the budget they are read and written from.
 //!
-//! Every operation asks for admission, runs and books its charge under one lock, so the sum booked in a second never
-//! depends on how requests interleave. Documents are kept as the text they are answered with.
+//! Every operation requests admission, runs and books its charge under one lock, so the sum booked in a second never
+//! depends on how requests interleave. Documents are kept as the text that responses carry.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -44,7 +44,7 @@ pub(crate) struct Usage {
     pub(crate) throttled: u64,
 }
 
-/// Some documents of a query's answer.
+/// Some documents of a query's result.
 #[derive(Debug)]
 pub(crate) struct Page {
     pub(crate) documents: Vec<Box<str>>,
@@ -147,7 +147,7 @@ impl Partition {
         self.metered(now, |state| state.write(key, document, mode, stamp))
     }
 
-    /// Writes a document before the store opens, without asking the budget.
+    /// Writes a document before the store opens, without checking the budget.
     pub(crate) fn load(&self, key: Vec<u8>, document: Map<String, Value>, stamp: &dyn Stamp) {
         self.lock().write(key, document, WriteMode::Upsert, stamp);
     }

@@ -43,7 +43,7 @@ impl Selection {
         self
     }
 
-    /// The equalities an index can answer: an absent property has no entry.
+    /// The equalities an index can resolve: an absent property has no entry.
     pub(crate) fn indexed(&self) -> impl Iterator<Item = (&[String], &Scalar)> {
         self.equalities
             .iter()

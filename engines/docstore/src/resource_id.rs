@@ -28,7 +28,7 @@ pub(crate) fn document(container: u32, document: u64) -> String {
 fn container_bytes(container: u32) -> [u8; 8] {
     let mut bytes = [0_u8; 8];
     bytes[..4].copy_from_slice(&DATABASE);
-    // The top bit tells a container from the other children a database may have.
+    // The top bit distinguishes a container from the other children a database may have.
     bytes[4..].copy_from_slice(&(container | 0x8000_0000).to_be_bytes());
     bytes
 }

@@ -3,7 +3,7 @@
 use crate::ids::{InstanceId, PartitionId};
 use crate::store::StoreError;
 
-/// Why the hub did not do what it was asked.
+/// Why a request to the hub failed.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -46,7 +46,7 @@ pub enum Error {
         instance: InstanceId,
         /// What state it is in.
         state: &'static str,
-        /// What was asked for.
+        /// What was requested.
         action: &'static str,
     },
     /// A bound on memory is reached; nothing was done.

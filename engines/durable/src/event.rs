@@ -3,7 +3,7 @@
 //! A history is a sequence of events. Those *from outside* are fed to the code one after another; those the code
 //! *decided* stand directly behind the outside event that made it decide. Replay feeds the outside events again and
 //! compares decisions. `id` numbers decisions of one execution from 0, in the order the code took them, across all
-//! kinds; the event that answers a decision carries the same number.
+//! kinds; the event that completes a decision carries the same number.
 
 use crate::failure::Failure;
 use crate::ids::{EntityId, InstanceId, Name, Time};
@@ -90,11 +90,11 @@ pub enum EventKind {
         /// What it brings.
         data: Payload,
     },
-    /// An entity answered a call.
+    /// An entity completed a call.
     OperationCompleted {
         /// Which decision.
         id: u32,
-        /// What it answered.
+        /// What it returned.
         result: Payload,
     },
     /// An entity's operation failed.
@@ -104,7 +104,7 @@ pub enum EventKind {
         /// How.
         failure: Failure,
     },
-    /// All entities asked for are locked for this orchestration.
+    /// All requested entities are locked for this orchestration.
     LockGranted {
         /// Which decision.
         id: u32,
@@ -206,7 +206,7 @@ pub enum EventKind {
     },
     /// The entities of a lock are free again.
     LockReleased {
-        /// The number of the decision that asked for the lock.
+        /// The number of the decision that requested the lock.
         id: u32,
         /// Which entities.
         entities: Vec<EntityId>,

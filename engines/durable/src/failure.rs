@@ -18,7 +18,7 @@ pub enum FailureKind {
     Application = 0,
     /// User code panicked.
     Panic = 1,
-    /// A timeout that was asked for ran out.
+    /// A requested timeout ran out.
     Timeout = 2,
     /// There is no code of this name or version.
     Unregistered = 3,
@@ -32,7 +32,7 @@ pub enum FailureKind {
     Payload = 7,
     /// A named limit was reached.
     Limit = 8,
-    /// What was asked for is not possible in this state, such as a second start under a taken identifier.
+    /// The request is not possible in this state, such as a second start under a taken identifier.
     Conflict = 9,
 }
 

@@ -46,7 +46,7 @@
 //! of a partition changes is one frame of its log, applied whole or not at all. Frames are written in groups: while
 //! one group is on its way to the disk, the next one gathers.
 //!
-//! A partition runs ahead of its log. Only what leaves it waits until the step that caused it is durable: answers to
+//! A partition runs ahead of its log. Only what leaves it waits until the step that caused it is durable: responses to
 //! clients, messages to other partitions, and activities that are not marked idempotent. So nothing that was seen
 //! outside is ever taken back, and a step inside costs no wait. [`Mode::PersistFirst`] makes every message wait.
 //!
@@ -63,7 +63,7 @@
 //!
 //! # Seen from outside
 //!
-//! [`HubOptions::meter`] and [`Observed`] tell OpenTelemetry what a hub does, [`Hub::stats`] tells the program itself.
+//! [`HubOptions::meter`] and [`Observed`] report what a hub does to OpenTelemetry, [`Hub::stats`] to the program.
 //! [`HubReader`] looks into a store without the program, [`HubMaintenance`] changes single instances in it.
 //!
 //! # What there is not

@@ -73,21 +73,22 @@ pub enum MessageKind {
         operation: Name,
         /// What it is given.
         input: Payload,
-        /// Who waits for the answer; none is a signal.
+        /// Who waits for the response; none is a signal.
         caller: Option<Caller>,
         /// Not before this moment.
         at: Option<Time>,
     },
-    /// The answer to an operation.
+    /// The response to an operation.
     Operated {
         /// The execution of the receiver that waits.
         generation: u32,
         /// Its decision.
         id: u32,
-        /// What was answered.
+        /// What the operation returned.
         result: Result<Payload, Failure>,
     },
-    /// Lock the receiving entity, `entities[next]`, then pass this on to the one after it; the last answers the owner.
+    /// Lock the receiving entity, `entities[next]`, then pass this on to the one after it. The last one responds to the
+    /// owner.
     Lock {
         /// Who locks.
         owner: Caller,

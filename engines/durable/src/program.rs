@@ -1,4 +1,4 @@
-//! What the partitions ask of user code: the boundary between the engine's core and the programming model.
+//! What the partitions require of user code: the boundary between the engine's core and the programming model.
 //!
 //! A [`Cursor`] is one orchestration in the middle of its code, as a state machine: outside events in, decisions out.
 //! It does no input or output, reads no clock and lives on one thread. [`Registry`](crate::Registry) is the
@@ -47,7 +47,7 @@ pub struct ActivityCall {
     pub name: Name,
     /// What it is given.
     pub input: Payload,
-    /// Who asked; with the two numbers below, a key that is the same whenever this call is run again.
+    /// Who called; with the two numbers below, a key that is the same whenever this call is run again.
     pub instance: InstanceId,
     /// Which execution of the instance.
     pub generation: u32,
@@ -69,7 +69,7 @@ pub struct Operation {
 pub struct EntityStep {
     /// The state afterwards; `None` means that the entity is gone.
     pub state: Option<Payload>,
-    /// One answer per operation.
+    /// One result per operation.
     pub results: Vec<Result<Payload, Failure>>,
     /// What the operations sent: `Start`, `Raise` and `Operate` without caller.
     pub messages: Vec<Message>,
@@ -78,7 +78,7 @@ pub struct EntityStep {
 /// What became of an outside event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Progress {
-    /// Nobody waits for it (an answer to a decision that is not open); it must not be stored.
+    /// Nobody waits for it (a result of a decision that is not open); it must not be stored.
     Ignored,
     /// The code has taken it, or will.
     Waiting,
@@ -89,7 +89,7 @@ pub enum Progress {
 /// One execution of an orchestration in the middle of its code.
 pub trait Cursor {
     /// Feeds one outside event (never `Terminated`) and appends what the code decides to `decisions`. While suspended,
-    /// events are kept and `Waiting` is answered without decisions. Code that panics, awaits what is not its context's
+    /// events are kept and `Waiting` is returned without decisions. Code that panics, awaits what is not its context's
     /// or returns an error decides [`EventKind::Failed`]; nothing makes this method panic.
     fn feed(&mut self, event: &Event, decisions: &mut Vec<EventKind>) -> Progress;
 

@@ -97,7 +97,7 @@ pub struct Parting {
     pub version: Version,
     /// How it stands. One that has ended is not replayed any more, so that its parting does no harm.
     pub status: Status,
-    /// The first event where they part, or why it cannot be told.
+    /// The first event where they part, or why it is unknown.
     pub failure: Failure,
 }
 

@@ -42,7 +42,7 @@ async fn start(client: &Client) {
 }
 
 #[tokio::test]
-async fn a_long_chain_answers_and_is_purged() {
+async fn a_long_chain_completes_and_is_purged() {
     let hub = open();
     let client = hub.client();
     start(&client).await;

@@ -175,7 +175,7 @@ impl State {
         if place == taken + 1 || without == Without::Numbers {
             state.b.log.push(Entry::Took(step));
         } else if place <= taken && state.b.shown > 0 {
-            // It was taken before: A is told once more, of what is durable.
+            // It was taken before: A is notified once more, of what is durable.
             let up_to = state.b.shown as u8;
             state.say_arrived(up_to);
         } else if place > taken + 1 {

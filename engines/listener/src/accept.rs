@@ -1,4 +1,4 @@
-//! The loop that accepts connections until it is told to stop, then lets the requests in progress finish.
+//! The loop that accepts connections until it is stopped, then lets the requests in progress finish.
 
 use std::io;
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! The accept loop of every server in this workspace: bounded, and never full of connections that ask for nothing.
+//! The accept loop of every server in this workspace: bounded, and never full of connections that request nothing.
 //!
 //! A connection counts as *waiting* until its first request is complete and between two requests, and as *busy* while a
 //! request is in progress. Three rules keep waiting connections from starving other clients:

@@ -130,7 +130,7 @@ impl Places {
         });
     }
 
-    /// Tells all connections to end: those that never had a request at once, the others after the requests in progress.
+    /// Ends all connections: those that never had a request at once, the others after the requests in progress.
     pub(crate) fn end(&self) {
         self.0.clock.end();
         self.close(|waiting| matches!(waiting, Waiting::ForFirstRequest { .. }));

@@ -34,8 +34,8 @@ pub fn limits(drain: Duration) -> Limits {
 /// How long the body of a request may take to arrive.
 const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Answers requests by `router` until `stop` is ready, then finishes those in progress within the drain of `limits`.
-pub async fn answer(listener: TcpListener, limits: Limits, router: Router, stop: impl Future<Output = ()>) {
+/// Serves requests by `router` until `stop` is ready, then finishes those in progress within the drain of `limits`.
+pub async fn serve(listener: TcpListener, limits: Limits, router: Router, stop: impl Future<Output = ()>) {
     let (places, router) = (Places::new(limits), TowerToHyperService::new(router));
     narrows_listener::serve(listener, &places, stop, |stream, connection| one(stream, connection, router.clone()))
         .await;

@@ -7,12 +7,12 @@ pub enum Error {
     /// The port is not to be had.
     #[error("cannot listen on 127.0.0.1:{port}")]
     Bind {
-        /// The port that was asked for; 0 is any.
+        /// The requested port; 0 is any.
         port: u16,
         /// What the system said.
         source: std::io::Error,
     },
-    /// The signals that ask a server to end cannot be listened for.
+    /// Cannot listen for the signals that end a server.
     #[error("cannot listen for signals")]
     Signals(#[source] std::io::Error),
     /// The exporters of spans and metrics cannot be built from the `OTEL_…` variables.

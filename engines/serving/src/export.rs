@@ -131,7 +131,7 @@ fn points(endpoint: Option<&str>, timeout: Duration) -> Result<MetricExporter, E
 /// Sends what is left of both. The SDK blocks while it does, hence the thread.
 pub async fn flush(traces: Option<SdkTracerProvider>, metrics: Option<SdkMeterProvider>) {
     let flushing = tokio::task::spawn_blocking(move || {
-        // What a collector does not take is lost; there is nobody to tell.
+        // What a collector does not take is lost; there is no caller to report it to.
         let _ = traces.map(|traces| traces.shutdown_with_timeout(FLUSH_TIMEOUT));
         let _ = metrics.map(|metrics| metrics.shutdown_with_timeout(FLUSH_TIMEOUT));
     });

@@ -134,7 +134,7 @@ mod tests {
             }
         });
         for export in 0..3 {
-            // What is told of a connection's end may come after the next export has begun: that one is lost.
+            // A report of a connection's end may come after the next export has begun: that one is lost.
             while provider.force_flush().is_err() {}
             let (first, length) = requests.recv_timeout(LONG).unwrap();
             assert_eq!(first, "POST /v1/metrics HTTP/1.1", "export {export}");

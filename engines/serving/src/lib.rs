@@ -1,7 +1,7 @@
 //! What every small server of the engines and the reference systems does alike, in one place and compiled once:
-//! take a port on loopback, bound its connections, drain on a signal, call others, and tell OpenTelemetry what it does.
+//! take a port on loopback, bound its connections, drain on a signal, call others, and report to OpenTelemetry.
 //!
-//! It knows none of them. What a server answers, and what its spans are called, stays with the server.
+//! It knows none of them. A server's responses, and the names of its spans, stay with the server.
 
 pub mod client;
 pub mod connections;

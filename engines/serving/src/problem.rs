@@ -1,4 +1,4 @@
-//! Answers as JSON, and failures as problem details (RFC 9457).
+//! Responses as JSON, and failures as problem details (RFC 9457).
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use axum::http::{HeaderValue, Response, StatusCode};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-/// A failed request as its caller is told.
+/// A failed request as reported to its caller.
 #[derive(Debug)]
 pub struct Problem {
     status: StatusCode,
@@ -46,7 +46,7 @@ impl Problem {
         Self { retry_after: Some(wait), ..self }
     }
 
-    /// The answer that tells it.
+    /// The response that reports it.
     #[must_use]
     pub fn into_response(self) -> Response<Body> {
         let body = serde_json::to_vec(&self.members).unwrap_or_default();
@@ -61,11 +61,11 @@ impl Problem {
 
 /// A 200 with `body` as JSON.
 pub fn ok(body: &impl Serialize) -> Response<Body> {
-    answer(StatusCode::OK, body)
+    with_status(StatusCode::OK, body)
 }
 
 /// `body` as JSON, with a status of success.
-pub fn answer(status: StatusCode, body: &impl Serialize) -> Response<Body> {
+pub fn with_status(status: StatusCode, body: &impl Serialize) -> Response<Body> {
     match serde_json::to_vec(body) {
         Ok(bytes) => encoded(status, bytes.into()),
         Err(error) => Problem::new(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()).into_response(),

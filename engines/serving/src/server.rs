@@ -1,4 +1,4 @@
-//! A server's life: bind, answer, and on a signal finish what is in flight and send the last spans.
+//! A server's life: bind, serve, and on a signal finish what is in flight and send the last spans.
 
 use std::future::Future;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -12,7 +12,7 @@ use tokio::net::TcpListener;
 use crate::telemetry::Telemetry;
 use crate::{Error, connections};
 
-/// How long requests in flight may take once the service was asked to end.
+/// How long requests in flight may take once the service is to end.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A service that has its port and waits to be run.
@@ -25,7 +25,7 @@ pub struct Service {
 }
 
 impl Service {
-    /// Takes `port` on the loopback interface, 0 for any. `GET /health` is answered beside what `router` answers.
+    /// Takes `port` on the loopback interface, 0 for any. Serves `GET /health` beside the routes of `router`.
     pub async fn bind(port: u16, router: Router, telemetry: Telemetry) -> Result<Self, Error> {
         let refused = |source| Error::Bind { port, source };
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.map_err(refused)?;
@@ -40,10 +40,10 @@ impl Service {
         self.address
     }
 
-    /// Answers until `stop` is ready; then takes no more, finishes what is in flight within two seconds, and sends the
+    /// Serves until `stop` is ready; then takes no more, finishes what is in flight within two seconds, and sends the
     /// last spans.
     pub async fn run(self, stop: impl Future<Output = ()>) {
-        connections::answer(self.listener, connections::limits(DRAIN_TIMEOUT), self.router, stop).await;
+        connections::serve(self.listener, connections::limits(DRAIN_TIMEOUT), self.router, stop).await;
         self.telemetry.flush().await;
     }
 }

@@ -29,7 +29,7 @@ pub struct Route {
 #[derive(Debug, Clone)]
 pub struct Trace(pub Context);
 
-/// A middleware for `route`: the span begins before the handler and ends with its answer. If the client goes away
+/// A middleware for `route`: the span begins before the handler and ends with its response. If the client goes away
 /// meanwhile, the handler is dropped and the span ends there.
 pub async fn trace(State(route): State<Route>, mut request: Request, next: Next) -> Response {
     let parent = TraceContextPropagator::new().extract_with_context(&Context::new(), &Headers(request.headers()));
@@ -66,7 +66,7 @@ fn attributes(request: &Request, path: &'static str) -> Vec<KeyValue> {
     attributes
 }
 
-/// Who asked the first proxy: the first address of those that proxies name.
+/// Who called the first proxy: the first address of those that proxies name.
 fn client_of(headers: &HeaderMap) -> Option<IpAddr> {
     headers.get(FORWARDED_FOR)?.to_str().ok()?.split(',').next()?.trim().parse().ok()
 }

@@ -1,4 +1,4 @@
-//! The signals that ask a server to end: SIGTERM and SIGINT.
+//! The signals that end a server: SIGTERM and SIGINT.
 
 use std::future::Future;
 

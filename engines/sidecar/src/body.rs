@@ -1,6 +1,6 @@
-//! Bodies on their way through: what the caller sends, and what it is answered.
+//! Bodies on their way through: what the caller sends, and the response it gets.
 //!
-//! Nothing is collected; a piece is read when the other side has taken the one before. The answer's body carries the
+//! Nothing is collected; a piece is read when the other side has taken the one before. The response's body carries the
 //! request's record with it, so that a request is over when its body is, however that comes about.
 
 use std::pin::Pin;
@@ -89,8 +89,8 @@ fn data_bytes(frame: &Option<hyper::Result<Frame<Bytes>>>) -> u64 {
     frame.data_ref().map_or(0, |data| data.len() as u64)
 }
 
-/// The body of an answer to the caller.
-pub(crate) enum Answer {
+/// The body of a response to the caller.
+pub(crate) enum ResponseBody {
     /// The hop's own words. The record ends with them.
     Own {
         text: Option<Bytes>,
@@ -156,14 +156,14 @@ impl Relayed {
 
 impl Drop for Relayed {
     fn drop(&mut self) {
-        // The server drops a body after its last piece without asking for the end.
+        // The server drops a body after its last piece without polling for the end.
         if self.body.is_end_stream() {
             self.end();
         }
     }
 }
 
-impl Body for Answer {
+impl Body for ResponseBody {
     type Data = Bytes;
     type Error = BoxError;
 

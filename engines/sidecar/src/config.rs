@@ -1,4 +1,4 @@
-//! What a sidecar is told: its hops, certificates and limits, read from a JSON file.
+//! A sidecar's configuration: its hops, certificates and limits, read from a JSON file.
 //!
 //! A configuration that cannot work is refused before anything listens. Unknown keys are refused too, since a misspelt
 //! `accept_tls` would leave a hop open.
@@ -67,7 +67,7 @@ pub struct HopConfig {
     pub accept_tls: bool,
     /// Where it leads.
     pub upstream: SocketAddr,
-    /// Whether the upstream speaks TLS and asks for a certificate.
+    /// Whether the upstream speaks TLS and requests a certificate.
     #[serde(default)]
     pub upstream_tls: bool,
     /// The name that the upstream's certificate must have; needed with `upstream_tls`.
@@ -110,11 +110,11 @@ pub struct Limits {
     pub pool_wait_ms: u64,
     /// How long connecting may take, and each TLS handshake.
     pub connect_timeout_ms: u64,
-    /// How long an upstream may be silent: before the head of its answer and between two pieces of the body.
+    /// How long an upstream may be silent: before the head of its response and between two pieces of the body.
     pub response_timeout_ms: u64,
     /// How long a connection is kept without work: less than the five seconds after which common servers close theirs.
     pub idle_timeout_ms: u64,
-    /// How long requests under way may take to end once the sidecar was asked to.
+    /// How long requests under way may take to end once the sidecar is to stop.
     pub drain_ms: u64,
 }
 

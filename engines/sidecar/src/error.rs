@@ -1,4 +1,4 @@
-//! What can keep a sidecar from starting. Errors of a single request are answers, not values of this type.
+//! What can keep a sidecar from starting. Errors of a single request are responses, not values of this type.
 
 use std::io;
 use std::net::SocketAddr;
@@ -51,7 +51,7 @@ pub enum Error {
     Bind {
         /// The hop's name.
         hop: String,
-        /// The address asked for.
+        /// The requested address.
         address: SocketAddr,
         /// What the system said.
         source: io::Error,

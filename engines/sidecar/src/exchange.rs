@@ -1,4 +1,4 @@
-//! The record of one request at a hop, from its head to the end of its answer's body.
+//! The record of one request at a hop, from its head to the end of its response's body.
 //!
 //! It is written when it is dropped, and so exactly once, whichever way the request ends: counts, latency, the access
 //! log's line and the span. A request that nobody said the end of was left by its caller.
@@ -27,7 +27,7 @@ pub(crate) struct Exchange {
     status: u16,
     sent_bytes: u64,
     outcome: Outcome,
-    /// The caller's connection is busy until the end of the answer's body.
+    /// The caller's connection is busy until the end of the response's body.
     _in_progress: InProgress,
 }
 
@@ -58,17 +58,17 @@ impl Exchange {
         &self.hop
     }
 
-    /// The status that the caller is told.
-    pub(crate) fn answered(&mut self, status: u16) {
+    /// The status that the caller gets.
+    pub(crate) fn responded(&mut self, status: u16) {
         self.status = status;
     }
 
-    /// Bytes of the answer's body have gone to the caller.
+    /// Bytes of the response's body have gone to the caller.
     pub(crate) fn sent(&mut self, bytes: usize) {
         self.sent_bytes += bytes as u64;
     }
 
-    /// The answer was passed on to its end.
+    /// The response was passed on to its end.
     pub(crate) fn end(&mut self) {
         self.outcome = Outcome::Whole;
     }

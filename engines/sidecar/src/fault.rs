@@ -4,7 +4,7 @@ use std::fmt;
 
 use http::StatusCode;
 
-/// A kind of failure that is the hop's to tell, not the service's.
+/// A kind of failure that the hop reports, not the service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// A websocket or `CONNECT`.
@@ -13,7 +13,7 @@ pub(crate) enum Fault {
     UpstreamUnreachable,
     /// The TLS handshake with the upstream failed.
     UpstreamTls,
-    /// The upstream broke off before the end of its answer.
+    /// The upstream broke off before the end of its response.
     UpstreamBroken,
     /// All connections to the upstream were in use for too long.
     PoolFull,
@@ -21,7 +21,7 @@ pub(crate) enum Fault {
     ConnectTimeout,
     /// The upstream was silent for too long.
     ResponseTimeout,
-    /// The caller broke off before the end of the answer.
+    /// The caller broke off before the end of the response.
     CallerLeft,
     /// The caller's TLS handshake failed.
     CallerTls,
@@ -48,7 +48,7 @@ impl Fault {
         self as usize
     }
 
-    /// The word in telemetry, the access log and answers.
+    /// The word in telemetry, the access log and responses.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::NotCarried => "not-carried",
@@ -64,7 +64,7 @@ impl Fault {
         }
     }
 
-    /// The status of the answer; a caller that left is told nothing, whatever this says.
+    /// The status of the response; a caller that left gets none, whatever this says.
     pub(crate) fn status(self) -> StatusCode {
         match self {
             Self::NotCarried => StatusCode::NOT_IMPLEMENTED,

@@ -36,7 +36,7 @@ fn nominated(headers: &HeaderMap) -> Vec<HeaderName> {
     names.filter(|name| *name != HOST && *name != http::header::CONTENT_LENGTH).take(NOMINATED_MAX).collect()
 }
 
-/// Whether a request asks for what a hop does not carry.
+/// Whether a request needs what a hop does not carry.
 pub(crate) fn is_carried<B>(request: &Request<B>) -> bool {
     let asks_for_websocket =
         || request.headers().get_all(UPGRADE).iter().any(|value| value.as_bytes().eq_ignore_ascii_case(b"websocket"));

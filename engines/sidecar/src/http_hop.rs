@@ -14,7 +14,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use narrows_listener::{Connection, InProgress, drive};
 
-use crate::body::{Answer, Outgoing, Progress, Relayed};
+use crate::body::{Outgoing, Progress, Relayed, ResponseBody};
 use crate::exchange::Exchange;
 use crate::fault::{Failure, Fault};
 use crate::headers;
@@ -31,7 +31,7 @@ pub(crate) async fn serve(hop: Arc<Hop>, wire: Wire, connection: Arc<Connection>
     let counting = Arc::clone(&connection);
     let service = service_fn(move |request| {
         let (hop, in_progress) = (Arc::clone(&hop), counting.begin());
-        async move { Ok::<_, Infallible>(answer(&hop, in_progress, request).await) }
+        async move { Ok::<_, Infallible>(respond(&hop, in_progress, request).await) }
     });
     let http = http1::Builder::new().max_buf_size(HEAD_MAX).serve_connection(TokioIo::new(wire), service);
     let ended = drive(&connection, http).await;
@@ -40,11 +40,11 @@ pub(crate) async fn serve(hop: Arc<Hop>, wire: Wire, connection: Arc<Connection>
     }
 }
 
-async fn answer(hop: &Arc<Hop>, in_progress: InProgress, mut request: Request<Incoming>) -> Response<Answer> {
+async fn respond(hop: &Arc<Hop>, in_progress: InProgress, mut request: Request<Incoming>) -> Response<ResponseBody> {
     let mut exchange = Exchange::begin(hop, in_progress, &mut request);
     match pass_on(hop, request).await {
         Ok((response, lease)) => {
-            exchange.answered(response.status().as_u16());
+            exchange.responded(response.status().as_u16());
             relay(hop, response, lease, exchange)
         }
         Err(failure) => refuse(hop, &failure, exchange),
@@ -96,7 +96,7 @@ async fn send(
 
 type Sent = Result<Response<Incoming>, TrySendError<Request<Outgoing>>>;
 
-/// The head of the answer. Timeout starts anew for as long as the caller's body gets on.
+/// The head of the response. The timeout starts anew for as long as the caller's body gets on.
 async fn head(
     hop: &Hop,
     lease: &mut Lease,
@@ -107,7 +107,7 @@ async fn head(
     let mut sent = pin!(lease.sender.try_send_request(request));
     loop {
         match tokio::time::timeout(timeout, sent.as_mut()).await {
-            Ok(answered) => return Ok(answered),
+            Ok(sent) => return Ok(sent),
             Err(_) if progress.is_some_and(Progress::take) => {}
             Err(_) => {
                 let what = format!("{} did not answer within {timeout:?}", hop.pool.upstream().address);
@@ -131,7 +131,7 @@ fn spare(request: &Request<Outgoing>) -> Option<Request<Outgoing>> {
     Some(copy)
 }
 
-/// Whether the connection ended before an answer began, rather than in the middle of one or with one that is none.
+/// Whether the connection ended before a response began, rather than during one or with an invalid one.
 fn is_broken(error: &hyper::Error) -> bool {
     !error.is_parse() && !error.is_user()
 }
@@ -143,17 +143,18 @@ fn broken(error: &hyper::Error) -> Failure {
     Failure::caused(fault, error)
 }
 
-fn relay(hop: &Hop, response: Response<Incoming>, lease: Lease, exchange: Exchange) -> Response<Answer> {
+fn relay(hop: &Hop, response: Response<Incoming>, lease: Lease, exchange: Exchange) -> Response<ResponseBody> {
     let (mut parts, body) = response.into_parts();
     headers::strip(&mut parts.headers);
     parts.version = Version::HTTP_11;
-    Response::from_parts(parts, Answer::Upstream(Relayed::new(body, lease, exchange, hop.limits.response_timeout())))
+    let relayed = Relayed::new(body, lease, exchange, hop.limits.response_timeout());
+    Response::from_parts(parts, ResponseBody::Upstream(relayed))
 }
 
-fn refuse(hop: &Hop, failure: &Failure, mut exchange: Exchange) -> Response<Answer> {
+fn refuse(hop: &Hop, failure: &Failure, mut exchange: Exchange) -> Response<ResponseBody> {
     let status = failure.fault.status();
     exchange.fail(failure.fault);
-    exchange.answered(status.as_u16());
+    exchange.responded(status.as_u16());
     let text = serde_json::json!({
         "error": failure.fault.word(),
         "hop": hop.name,
@@ -162,7 +163,7 @@ fn refuse(hop: &Hop, failure: &Failure, mut exchange: Exchange) -> Response<Answ
     });
     let text = Bytes::from(format!("{text}\n"));
     exchange.sent(text.len());
-    let mut response = Response::new(Answer::Own { text: Some(text), _exchange: exchange });
+    let mut response = Response::new(ResponseBody::Own { text: Some(text), _exchange: exchange });
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response

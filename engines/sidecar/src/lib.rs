@@ -1,29 +1,29 @@
-//! A small proxy that stands beside a service and carries what it is asked and what it asks.
+//! A small proxy that stands beside a service and carries the requests it receives and the requests it sends.
 //!
 //! It exists so that the cost of a sidecar can be measured with and without one, on one machine, with nothing to
 //! install. A sidecar is one process of one thread with a list of *hops*: each has a listener on loopback and one
-//! upstream. Inbound hops lead to the service it stands beside, outbound ones to other services; a hop may ask its
-//! callers for a certificate (`accept_tls`) and may show its own to its upstream (`upstream_tls`).
+//! upstream. Inbound hops lead to the service it stands beside, outbound ones to other services; a hop may
+//! request a certificate from its callers (`accept_tls`) and may show its own to its upstream (`upstream_tls`).
 //!
 //! # What a hop does
 //!
 //! - `http`: HTTP/1.1 and 1.0 in, HTTP/1.1 out, over a bounded pool of connections that are kept. Bodies stream both
 //!   ways. Headers that belong to one connection are taken out (RFC 9110, section 7.6.1); `Host` stays as it is, and
-//!   neither `Via` nor `Forwarded` is added. A request that asks to become a websocket, and `CONNECT`, are refused with
+//!   neither `Via` nor `Forwarded` is added. A request to become a websocket, and `CONNECT`, are refused with
 //!   501; any other `Upgrade` is ignored, as the RFC allows.
 //! - `tcp`: bytes both ways, one upstream connection for each caller. What a connection carries is not looked at.
 //!
-//! What the proxy has to answer itself carries JSON, `{"error": …, "hop": …, "upstream": …, "detail": …}`:
+//! The proxy's own responses carry JSON, `{"error": …, "hop": …, "upstream": …, "detail": …}`:
 //!
 //! | status | `error` | when |
 //! |---|---|---|
 //! | 501 | `not-carried` | a websocket or `CONNECT` |
-//! | 502 | `upstream-unreachable`, `upstream-tls`, `upstream-broken` | nobody listens; no trust; it broke off before its answer |
+//! | 502 | `upstream-unreachable`, `upstream-tls`, `upstream-broken` | nobody listens; no trust; closed before its response |
 //! | 503 | `upstream-pool-full` | all connections were in use for longer than a request waits |
 //! | 504 | `connect-timeout`, `response-timeout` | it was too slow |
 //!
 //! A request that was not sent, because the kept connection had closed, goes out on another; one that may be repeated
-//! (RFC 9110, section 9.2.2) and has no body is also sent once more when a kept connection broke off before any answer.
+//! (RFC 9110, section 9.2.2) and has no body is also sent once more when a kept connection closed before any response.
 //!
 //! # Mutual TLS
 //!
@@ -33,7 +33,7 @@
 //! # Telemetry
 //!
 //! A request whose `traceparent` is sampled gets a span at each HTTP hop (`SERVER` inbound, `CLIENT` outbound), and the
-//! next hop is told of it. Requests without one, or with one that is not sampled, pass unchanged: a hop joins traces and
+//! next hop learns of it. Requests without one, or with one that is not sampled, pass unchanged: a hop joins traces and
 //! begins none. With `OTEL_EXPORTER_OTLP_ENDPOINT` set, spans and these metrics are exported over OTLP (http/protobuf);
 //! each metric carries the attribute `sidecar.hop`:
 //!
@@ -44,10 +44,10 @@
 //! | `sidecar.active` | gauge, i64 | `{request}` | those under way |
 //! | `sidecar.connections` | gauge, i64 | `{connection}` | callers' connections that are open |
 //! | `sidecar.bytes.received`, `sidecar.bytes.sent` | counter, u64 | `By` | bodies, or bytes of TCP, from and to callers |
-//! | `http.server.request.duration`, `http.client.request.duration` | histogram | `s` | from the request's head to the end of its answer |
+//! | `http.server.request.duration`, `http.client.request.duration` | histogram | `s` | from the request's head to the end of its response |
 //! | `sidecar.access_log.lost` | counter, u64 | `{line}` | lines of the access log that could not be written; no hop |
 //!
-//! Deliberately absent: HTTP/2, load balancing (a hop has one upstream), retries of what was answered, caches, and any
+//! Deliberately absent: HTTP/2, load balancing (a hop has one upstream), retries after a response, caches, and any
 //! listener beyond loopback.
 
 mod access_log;

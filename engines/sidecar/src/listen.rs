@@ -46,7 +46,7 @@ async fn one(hop: Arc<Hop>, stream: TcpStream, connection: Arc<Connection>, stop
     match hop.protocol {
         Protocol::Http => http_hop::serve(hop, wire, connection).await,
         Protocol::Tcp => {
-            // Its bytes are not looked at, so nothing tells when it waits.
+            // Its bytes are not looked at, so nothing shows when it waits.
             let _in_progress = connection.begin();
             tcp_hop::serve(hop, wire, stop).await;
         }

@@ -1,4 +1,4 @@
-//! What hops count, and how it is told to OpenTelemetry.
+//! What hops count, and how it is reported to OpenTelemetry.
 //!
 //! Counts are plain numbers that instruments observe once per export; only the histogram of latency costs something
 //! per request.

@@ -17,7 +17,7 @@ use crate::config::Limits;
 use crate::fault::{Failure, Fault};
 use crate::upstream::Upstream;
 
-/// Largest head of an answer, in bytes.
+/// Largest head of a response, in bytes.
 const HEAD_MAX: usize = 64 << 10;
 /// How long a kept connection may take to be done with its last request before another is made instead.
 const SETTLING: Duration = Duration::from_millis(100);
@@ -79,7 +79,7 @@ impl Pool {
         let wire = self.upstream.connect().await?;
         let shake = Builder::new().max_buf_size(HEAD_MAX).handshake(TokioIo::new(wire)).await;
         let (sender, connection) = shake.map_err(|error| Failure::caused(Fault::UpstreamBroken, &error))?;
-        // How a connection ends is told to the request it carries; a kept one that ends is found closed.
+        // How a connection ends is reported to the request it carries; a kept one that ends is found closed.
         tokio::spawn(async move { drop(connection.await) });
         Ok(Lease { sender, is_reused: false, place })
     }

@@ -108,7 +108,7 @@ fn bind(hop: &HopConfig) -> Result<(TcpListener, SocketAddr), Error> {
     Ok((listener, address))
 }
 
-/// Each request takes two file descriptors; what the system allows at most is asked for. Fewer is no error: accepting
+/// Each request takes two file descriptors; as many as the system allows are requested. Fewer is no error: accepting
 /// waits for them.
 fn raise_open_files() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

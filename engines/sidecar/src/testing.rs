@@ -84,27 +84,27 @@ impl Running {
         Self { addresses, stop, serving }
     }
 
-    /// Asks it to stop; what is left is to wait for it.
+    /// Signals it to stop; what is left is to wait for it.
     pub(crate) fn stop(self) -> JoinHandle<()> {
         self.stop.send(()).unwrap();
         self.serving
     }
 }
 
-/// A server that answers each request by a function.
-pub(crate) async fn server<F, A>(answer: F) -> SocketAddr
+/// A server that responds to each request by a function.
+pub(crate) async fn server<F, R>(respond: F) -> SocketAddr
 where
-    F: Fn(Request<hyper::body::Incoming>) -> A + Clone + Send + Sync + 'static,
-    A: Future<Output = Response<Full<Bytes>>> + Send + 'static,
+    F: Fn(Request<hyper::body::Incoming>) -> R + Clone + Send + Sync + 'static,
+    R: Future<Output = Response<Full<Bytes>>> + Send + 'static,
 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            let answer = answer.clone();
+            let respond = respond.clone();
             let service = hyper::service::service_fn(move |request| {
-                let answered = answer(request);
-                async move { Ok::<_, std::convert::Infallible>(answered.await) }
+                let response = respond(request);
+                async move { Ok::<_, std::convert::Infallible>(response.await) }
             });
             tokio::spawn(hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service));
         }
@@ -141,8 +141,8 @@ impl Client {
 }
 
 /// What a refusal says was wrong.
-pub(crate) fn word(answer: &Response<Bytes>) -> String {
-    serde_json::from_slice::<serde_json::Value>(answer.body()).unwrap()["error"].as_str().unwrap().to_owned()
+pub(crate) fn word(response: &Response<Bytes>) -> String {
+    serde_json::from_slice::<serde_json::Value>(response.body()).unwrap()["error"].as_str().unwrap().to_owned()
 }
 
 /// Spans that have been exported.

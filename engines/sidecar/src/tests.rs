@@ -26,7 +26,7 @@ fn post(body: impl Into<Bytes>) -> Request<Full<Bytes>> {
     Request::post("/").header("host", "h").body(Full::new(body.into())).unwrap()
 }
 
-/// Says what it was asked.
+/// Reports the request it got.
 async fn echo(request: Request<Incoming>) -> Response<Full<Bytes>> {
     let (parts, body) = request.into_parts();
     let mut headers: Vec<String> =
@@ -68,7 +68,7 @@ async fn nobody() -> SocketAddr {
 }
 
 #[tokio::test]
-async fn requests_and_answers_pass_without_what_belongs_to_one_connection() {
+async fn requests_and_responses_pass_without_what_belongs_to_one_connection() {
     let sidecar = Running::start(&config(vec![hop("in", server(echo).await)]));
     let mut client = Client::connect(sidecar.addresses[0]).await;
     let request = Request::put("/a?b=c")
@@ -79,8 +79,8 @@ async fn requests_and_answers_pass_without_what_belongs_to_one_connection() {
         .header("upgrade", "h2c")
         .body(Full::new("body".into()))
         .unwrap();
-    let answer = client.send(request).await.unwrap();
-    assert_eq!(answer.body(), "PUT /a?b=c [content-length=4,host=customer,x-end=2] body");
+    let response = client.send(request).await.unwrap();
+    assert_eq!(response.body(), "PUT /a?b=c [content-length=4,host=customer,x-end=2] body");
     assert_eq!(client.get("/").await.body(), "GET / [host=h] ");
 }
 
@@ -129,9 +129,9 @@ async fn an_upstream_that_is_down_slow_or_odd_is_told_apart() {
             config.limits = Limits { response_timeout_ms: 100, ..Limits::default() };
         }
         let sidecar = Running::start(&config);
-        let answer = Client::connect(sidecar.addresses[0]).await.get("/").await;
-        assert_eq!((answer.status(), word(&answer).as_str()), (status, expected));
-        assert!(String::from_utf8_lossy(answer.body()).contains(&upstream.to_string()));
+        let response = Client::connect(sidecar.addresses[0]).await.get("/").await;
+        assert_eq!((response.status(), word(&response).as_str()), (status, expected));
+        assert!(String::from_utf8_lossy(response.body()).contains(&upstream.to_string()));
     }
 }
 
@@ -162,11 +162,11 @@ async fn a_request_waits_for_a_connection_but_not_for_ever() {
 }
 
 #[tokio::test]
-async fn a_kept_connection_that_closes_costs_a_get_nothing_and_a_post_its_answer() {
+async fn a_kept_connection_that_closes_costs_a_get_nothing_and_a_post_its_response() {
     let upstream = raw(|mut stream| async move {
         read_head(&mut stream).await;
         stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await.unwrap();
-        // The next request is read and left without an answer, as by a server that closes just then.
+        // The next request is read and left without a response, as by a server that closes just then.
         read_head(&mut stream).await;
     });
     let sidecar = Running::start(&config(vec![hop("in", upstream.await)]));
@@ -174,8 +174,8 @@ async fn a_kept_connection_that_closes_costs_a_get_nothing_and_a_post_its_answer
     for _ in 0..4 {
         assert_eq!(client.get("/").await.body(), "ok");
     }
-    let answer = client.send(post("x")).await.unwrap();
-    assert_eq!((answer.status(), word(&answer).as_str()), (StatusCode::BAD_GATEWAY, "upstream-broken"));
+    let response = client.send(post("x")).await.unwrap();
+    assert_eq!((response.status(), word(&response).as_str()), (StatusCode::BAD_GATEWAY, "upstream-broken"));
 }
 
 #[tokio::test]
@@ -185,8 +185,8 @@ async fn websockets_and_tunnels_are_refused() {
     let connect = Request::connect("h:80").header("host", "h");
     for request in [upgrade, connect] {
         let mut client = Client::connect(sidecar.addresses[0]).await;
-        let answer = client.send(request.body(Full::default()).unwrap()).await.unwrap();
-        assert_eq!((answer.status(), word(&answer).as_str()), (StatusCode::NOT_IMPLEMENTED, "not-carried"));
+        let response = client.send(request.body(Full::default()).unwrap()).await.unwrap();
+        assert_eq!((response.status(), word(&response).as_str()), (StatusCode::NOT_IMPLEMENTED, "not-carried"));
     }
 }
 
@@ -224,7 +224,7 @@ async fn bodies_stream_both_ways() {
 }
 
 #[tokio::test]
-async fn an_answer_that_stands_still_is_cut() {
+async fn a_response_that_stands_still_is_cut() {
     let upstream = raw(|mut stream| async move {
         read_head(&mut stream).await;
         stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nok").await.unwrap();
@@ -306,9 +306,9 @@ async fn nonsense_is_refused_and_hurts_nobody() {
         // It may be closed before all has been written.
         let _ = caller.write_all(bytes).await;
         let _ = caller.shutdown().await;
-        let mut answer = Vec::new();
-        let _ = caller.read_to_end(&mut answer).await;
-        let said = String::from_utf8_lossy(&answer);
+        let mut response = Vec::new();
+        let _ = caller.read_to_end(&mut response).await;
+        let said = String::from_utf8_lossy(&response);
         assert!(said.is_empty() || said.starts_with("HTTP/1.1 4"), "{said}");
     }
     assert_eq!(Client::connect(sidecar.addresses[0]).await.get("/").await.status(), StatusCode::OK);
@@ -340,7 +340,7 @@ async fn half_open_callers_keep_nobody_out() {
 }
 
 #[tokio::test]
-async fn a_caller_that_never_ends_its_head_is_closed_and_one_that_waits_for_its_answer_is_not() {
+async fn a_caller_that_never_ends_its_head_is_closed_and_one_that_waits_for_its_response_is_not() {
     let (come, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let (arrived, leave) = (Arc::clone(&come), Arc::clone(&go));
     let upstream = server(move |_| {

@@ -22,12 +22,12 @@ pub struct Listening {
 }
 
 impl Listening {
-    /// The service called `name` that listens on `address`. `running` serves until the process is asked to end.
+    /// The service called `name` that listens on `address`. `running` serves until the process is signalled to end.
     pub fn new(name: &'static str, address: SocketAddr, running: impl Future<Output = ()> + 'static) -> Self {
         Self { name, address, running: Box::pin(running) }
     }
 
-    /// Serves until the process is asked to end.
+    /// Serves until the process is signalled to end.
     pub async fn run(self) {
         self.running.await;
     }

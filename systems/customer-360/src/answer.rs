@@ -1,4 +1,4 @@
-//! Answers as JSON, and failures as problem details (RFC 9457) with a `reason` that programs can count by.
+//! Responses as JSON, and failures as problem details (RFC 9457) with a `reason` that programs can count by.
 
 use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
@@ -6,20 +6,20 @@ use http::{HeaderValue, Response, StatusCode};
 use http_body_util::Full;
 use serde::Serialize;
 
-/// An answer with all of its body.
-pub(crate) type Answer = Response<Full<Bytes>>;
+/// A response with all of its body.
+pub(crate) type FullResponse = Response<Full<Bytes>>;
 
 /// A 200 with JSON that is written already.
-pub(crate) fn json(body: Vec<u8>) -> Answer {
-    answer(StatusCode::OK, "application/json", body.into())
+pub(crate) fn json(body: Vec<u8>) -> FullResponse {
+    response(StatusCode::OK, "application/json", body.into())
 }
 
-/// A 200 without a body, for those who ask whether the service is well.
-pub(crate) fn healthy() -> Answer {
+/// A 200 with a fixed body, for health checks.
+pub(crate) fn healthy() -> FullResponse {
     json(br#"{"status":"up"}"#.to_vec())
 }
 
-fn answer(status: StatusCode, kind: &'static str, body: Bytes) -> Answer {
+fn response(status: StatusCode, kind: &'static str, body: Bytes) -> FullResponse {
     let mut response = Response::new(Full::new(body));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
@@ -30,7 +30,7 @@ fn answer(status: StatusCode, kind: &'static str, body: Bytes) -> Answer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Reason(pub(crate) &'static str);
 
-/// A failed request as its caller is told.
+/// A failed request as reported to its caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Problem {
     pub(crate) status: StatusCode,
@@ -57,7 +57,7 @@ impl Problem {
         Self::new(StatusCode::NOT_FOUND, Reason("unknown_route"), format!("nothing is at {path}"))
     }
 
-    pub(crate) fn into_answer(self) -> Answer {
+    pub(crate) fn into_response(self) -> FullResponse {
         let title = self.status.canonical_reason().unwrap_or("Failure");
         let members = Members {
             r#type: "about:blank",
@@ -68,7 +68,7 @@ impl Problem {
         };
         // Plain texts and a number can always be written.
         let body = serde_json::to_vec(&members).unwrap_or_default();
-        let mut response = answer(self.status, "application/problem+json", body.into());
+        let mut response = response(self.status, "application/problem+json", body.into());
         if self.status == StatusCode::SERVICE_UNAVAILABLE {
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
         }
@@ -77,16 +77,16 @@ impl Problem {
     }
 }
 
-/// Marks a failed answer for the span of its request.
+/// Marks a failed response for the span of its request.
 #[derive(Debug, Clone)]
 pub(crate) struct Failed(pub(crate) String);
 
 /// A 405 that says what is allowed.
-pub(crate) fn wrong_method(allowed: &'static str) -> Answer {
+pub(crate) fn wrong_method(allowed: &'static str) -> FullResponse {
     let detail = format!("this path is for {allowed}");
-    let mut answer = Problem::new(StatusCode::METHOD_NOT_ALLOWED, Reason("wrong_method"), detail).into_answer();
-    answer.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
-    answer
+    let mut response = Problem::new(StatusCode::METHOD_NOT_ALLOWED, Reason("wrong_method"), detail).into_response();
+    response.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
+    response
 }
 
 #[cfg(test)]
@@ -97,18 +97,18 @@ mod tests {
     #[tokio::test]
     async fn a_problem_names_its_reason() {
         let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, Reason("pool_full"), "no \"place\" came free");
-        let answer = problem.into_answer();
-        assert_eq!(answer.headers()[CONTENT_TYPE], "application/problem+json");
-        assert_eq!(answer.headers()[RETRY_AFTER], "1");
-        let body = answer.into_body().collect().await.unwrap().to_bytes();
+        let response = problem.into_response();
+        assert_eq!(response.headers()[CONTENT_TYPE], "application/problem+json");
+        assert_eq!(response.headers()[RETRY_AFTER], "1");
+        let body = response.into_body().collect().await.unwrap().to_bytes();
         let expected = r#"{"type":"about:blank","title":"Service Unavailable","status":503,"detail":"no \"place\" came free","reason":"pool_full"}"#;
         assert_eq!(body, expected);
     }
 
     #[test]
     fn a_wrong_method_is_told_the_right_one() {
-        let answer = wrong_method("GET");
-        assert_eq!((answer.status().as_u16(), &answer.headers()[ALLOW]), (405, &HeaderValue::from_static("GET")));
-        assert!(!answer.headers().contains_key(RETRY_AFTER));
+        let response = wrong_method("GET");
+        assert_eq!((response.status().as_u16(), &response.headers()[ALLOW]), (405, &HeaderValue::from_static("GET")));
+        assert!(!response.headers().contains_key(RETRY_AFTER));
     }
 }

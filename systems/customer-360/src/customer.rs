@@ -3,7 +3,7 @@
 use http::{Method, Request};
 use hyper::body::Incoming;
 
-use crate::answer::{Answer, Problem, healthy, json, wrong_method};
+use crate::answer::{FullResponse, Problem, healthy, json, wrong_method};
 use crate::server::Handler;
 use crate::telemetry::Telemetry;
 use crate::trace::Trace;
@@ -16,11 +16,11 @@ struct Customer {
     person: Upstream,
 }
 
-/// Listens on `port`, 0 for any, and asks the service that `person` says.
+/// Listens on `port`, 0 for any, and calls the service that `person` names.
 ///
 /// # Errors
 ///
-/// [`Error::Serving`] if the port is not to be had or telemetry cannot be exported as asked for.
+/// [`Error::Serving`] if the port is not to be had or telemetry cannot be exported as requested.
 pub async fn open(port: u16, person: Config) -> Result<Service, Error> {
     open_with(port, person, Telemetry::from_env("customer")?).await
 }
@@ -35,12 +35,12 @@ impl Handler for Customer {
         (path == PATH).then_some(PATH)
     }
 
-    async fn answer(&self, trace: &Trace, request: Request<Incoming>) -> Answer {
+    async fn respond(&self, trace: &Trace, request: Request<Incoming>) -> FullResponse {
         match (request.uri().path(), request.method()) {
-            (PATH, &Method::GET) => self.customers(trace).await.map_or_else(Problem::into_answer, json),
+            (PATH, &Method::GET) => self.customers(trace).await.map_or_else(Problem::into_response, json),
             ("/health", &Method::GET) => healthy(),
             (PATH | "/health", _) => wrong_method("GET"),
-            (path, _) => Problem::unknown_route(path).into_answer(),
+            (path, _) => Problem::unknown_route(path).into_response(),
         }
     }
 }

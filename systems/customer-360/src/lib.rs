@@ -1,11 +1,11 @@
 //! Customer 360: three services in a chain over PostgreSQL, made to be fast enough that what is put around them shows.
 //!
-//! It is the system of a published benchmark of sidecars. [`customer`] asks [`person`], which asks `name`, which asks
-//! the database for five rows; each wraps what it got. Each service is a process of its own with one thread. Routes and
-//! answers are the original's, field by field.
+//! It is the system of a published benchmark of sidecars. [`customer`] calls [`person`], which calls `name`, which
+//! queries the database for five rows; each wraps what it got. Each service is a process of its own with one thread.
+//! Routes and responses are the original's, field by field.
 //!
 //! A request that nobody samples costs no telemetry: its trace context goes from hop to hop as it came. HTTP is spoken
-//! by hyper directly, without a framework, and a call's connection is driven by the task that waits for the answer.
+//! by hyper directly, without a framework, and a call's connection is driven by the task that waits for the response.
 //!
 //! The services know nothing of Narrows. They speak OpenTelemetry to whatever `OTEL_EXPORTER_OTLP_ENDPOINT` names, and
 //! W3C trace context to each other. Deliberately absent: authentication (they listen on loopback), TLS (that is what

@@ -1,6 +1,6 @@
 //! What the services say to each other: names, people and customers, field by field as in the original.
 //!
-//! Texts are borrowed from the JSON they came in where they hold no escapes, so that wrapping an answer copies them
+//! Texts are borrowed from the JSON they came in where they hold no escapes, so that wrapping a response copies them
 //! once. One thing looks like a mistake and is kept: the original's customers read a name's number from a field `id`,
 //! which nobody sends, so it is always 0.
 
@@ -125,12 +125,12 @@ pub(crate) fn customers(people: &[u8]) -> Result<Vec<u8>, serde_json::Error> {
     written(people.into_iter().map(|person| Customer { customer_id: CustomerId(person.person_id), person }))
 }
 
-/// How much room an answer is given at first: the five rows fit, wrapped or not.
-const ANSWER_BYTES_USUAL: usize = 1_024;
+/// How much room a response gets at first: the five rows fit, wrapped or not.
+const RESPONSE_BYTES_USUAL: usize = 1_024;
 
 /// A list as JSON, written item by item.
 pub(crate) fn written(items: impl Iterator<Item = impl Serialize>) -> Result<Vec<u8>, serde_json::Error> {
-    let mut body = Vec::with_capacity(ANSWER_BYTES_USUAL);
+    let mut body = Vec::with_capacity(RESPONSE_BYTES_USUAL);
     let mut before = b'[';
     for item in items {
         body.push(before);

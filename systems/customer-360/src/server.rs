@@ -1,6 +1,6 @@
-//! A service's life over hyper: listen, answer, and on a signal finish what is in flight and send the last spans.
+//! A service's life over hyper: listen, serve, and on a signal finish what is in flight and send the last spans.
 //!
-//! Every connection is one task. An answer goes out in one write, at once (`TCP_NODELAY`): a measured system must not
+//! Every connection is one task. A response goes out in one write, at once (`TCP_NODELAY`): a measured system must not
 //! wait for Nagle's algorithm. The number of connections is bounded, and `narrows_listener` says which one gives way.
 
 use std::convert::Infallible;
@@ -19,7 +19,7 @@ use hyper_util::rt::TokioIo;
 use narrows_listener::{Connection, Limits, Places, drive};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::answer::Answer;
+use crate::answer::FullResponse;
 use crate::telemetry::Telemetry;
 use crate::trace::Trace;
 
@@ -34,13 +34,13 @@ const LIMITS: Limits = Limits {
 };
 /// A request's head may be this long.
 const HEAD_BYTES_MAX: usize = 64 << 10;
-/// What a service answers.
+/// A service's routes and its responses.
 pub(crate) trait Handler: Send + Sync + 'static {
     /// The pattern that `path` is an instance of, for the name of its span.
     fn route(&self, method: &Method, path: &str) -> Option<&'static str>;
 
-    /// The answer to a request, whatever it is.
-    fn answer(&self, trace: &Trace, request: Request<Incoming>) -> impl Future<Output = Answer> + Send;
+    /// The response to a request, whatever it is.
+    fn respond(&self, trace: &Trace, request: Request<Incoming>) -> impl Future<Output = FullResponse> + Send;
 }
 
 type Boxed = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -69,7 +69,7 @@ struct Shared<H> {
 }
 
 impl Service {
-    /// Takes `port` on the loopback interface, 0 for any, for `handler` to answer.
+    /// Takes `port` on the loopback interface, 0 for any, for `handler` to serve.
     pub(crate) async fn bind(
         port: u16,
         handler: impl Handler,
@@ -97,7 +97,7 @@ impl Service {
         self.address
     }
 
-    /// Answers until `stop` is ready; then takes no more, finishes what is in flight within two seconds, and sends the
+    /// Serves until `stop` is ready; then takes no more, finishes what is in flight within two seconds, and sends the
     /// last spans.
     pub async fn run(self, stop: impl Future<Output = ()> + Send + 'static) {
         (self.serve)(self.listener, Box::pin(stop)).await;
@@ -116,11 +116,11 @@ async fn serve_one<H: Handler>(stream: TcpStream, shared: Arc<Shared<H>>) {
     drop(drive(&connection, http).await);
 }
 
-async fn respond<H: Handler>(shared: Arc<Shared<H>>, request: Request<Incoming>) -> Result<Answer, Infallible> {
+async fn respond<H: Handler>(shared: Arc<Shared<H>>, request: Request<Incoming>) -> Result<FullResponse, Infallible> {
     let _in_progress = shared.connection.begin();
     let handler = &*shared.handler;
     let trace = Trace::begin(&shared.telemetry, &request, |method, path| handler.route(method, path));
-    let answer = handler.answer(&trace, request).await;
-    trace.finish(&answer);
-    Ok(answer)
+    let response = handler.respond(&trace, request).await;
+    trace.finish(&response);
+    Ok(response)
 }

@@ -1,4 +1,4 @@
-//! For tests: services that answer as they are told, a PostgreSQL server of the test's own, spans that are kept.
+//! For tests: services that respond from a script, a PostgreSQL server of the test's own, spans that are kept.
 
 use std::future::Future;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// What a fake does with a request.
 pub(crate) enum Told {
     /// Sends these bytes and waits for the next request.
-    Answer(String),
+    Response(String),
     /// Sends these bytes and closes the connection.
     Last(String),
     /// Sends nothing until the client goes away.
@@ -35,11 +35,11 @@ pub(crate) enum Told {
 
 /// A 200 with this body.
 pub(crate) fn ok(body: &str) -> Told {
-    answer(200, body)
+    response(200, body)
 }
 
-pub(crate) fn answer(status: u16, body: &str) -> Told {
-    Told::Answer(format!("HTTP/1.1 {status} Told\r\ncontent-length: {}\r\n\r\n{body}", body.len()))
+pub(crate) fn response(status: u16, body: &str) -> Told {
+    Told::Response(format!("HTTP/1.1 {status} Told\r\ncontent-length: {}\r\n\r\n{body}", body.len()))
 }
 
 /// A service over bare sockets that remembers the heads of its requests.
@@ -90,7 +90,7 @@ async fn serve(
             seen.len() - 1
         };
         match script(number) {
-            Told::Answer(text) => stream.write_all(text.as_bytes()).await.unwrap(),
+            Told::Response(text) => stream.write_all(text.as_bytes()).await.unwrap(),
             Told::Last(text) => return stream.write_all(text.as_bytes()).await.unwrap(),
             Told::Nothing => {
                 let _ = stream.read_u8().await;
@@ -132,7 +132,7 @@ impl Started {
         Self { url, stop: Some(stop), running }
     }
 
-    /// Asks it to end.
+    /// Signals it to end.
     pub(crate) fn stop(&mut self) {
         self.stop.take().unwrap().send(()).unwrap();
     }
@@ -159,7 +159,7 @@ impl Started {
     }
 }
 
-/// Asks the service at `url`: status, headers and body.
+/// Calls the service at `url`: status, headers and body.
 pub(crate) async fn ask(
     url: &str,
     method: &str,

@@ -13,7 +13,7 @@ use opentelemetry::{Context, KeyValue};
 use opentelemetry_sdk::propagation::TraceContextPropagator;
 use opentelemetry_sdk::trace::SdkTracer;
 
-use crate::answer::{Answer, Failed};
+use crate::answer::{Failed, FullResponse};
 use crate::telemetry::Telemetry;
 
 pub(crate) const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
@@ -78,13 +78,13 @@ impl Trace {
         headers.extend(kept.into_iter().filter_map(|(name, value)| Some((name, value.clone()?))));
     }
 
-    /// Ends the span with what was answered. If the client goes away before, the span ends where it is dropped.
-    pub(crate) fn finish(&self, answer: &Answer) {
+    /// Ends the span with the response. If the client goes away before, the span ends where it is dropped.
+    pub(crate) fn finish(&self, response: &FullResponse) {
         let Self::Recording { cx, .. } = self else { return };
-        let (span, status) = (cx.span(), answer.status());
+        let (span, status) = (cx.span(), response.status());
         span.set_attribute(KeyValue::new("http.response.status_code", i64::from(status.as_u16())));
         if status.is_server_error() {
-            let reason = answer.extensions().get::<Failed>().map(|Failed(reason)| reason.clone());
+            let reason = response.extensions().get::<Failed>().map(|Failed(reason)| reason.clone());
             span.set_attribute(KeyValue::new("error.type", reason.unwrap_or_else(|| status.as_str().to_owned())));
             span.set_status(Status::error(""));
         }

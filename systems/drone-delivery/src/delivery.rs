@@ -20,11 +20,11 @@ const COUNT_MIN: u32 = 1_000;
 /// How many different counts there are: 1,000 to 9,998, as in the original.
 const COUNTS: u32 = 8_999;
 
-/// Listens on `port`, 0 for any. Each answer takes `delay`, which stands for the platform's share of the time.
+/// Listens on `port`, 0 for any. Each response takes `delay`, which stands for the platform's share of the time.
 ///
 /// # Errors
 ///
-/// [`Error::Serving`] if the port is not to be had or spans cannot be exported as asked for.
+/// [`Error::Serving`] if the port is not to be had or spans cannot be exported as requested.
 pub async fn open(port: u16, delay: Duration) -> Result<Service, Error> {
     let telemetry = Telemetry::from_env(crate::SCOPE, "delivery")?;
     let route = Route { path: PATH, tracer: telemetry.tracer() };

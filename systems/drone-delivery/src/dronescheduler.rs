@@ -1,7 +1,7 @@
 //! `dronescheduler`: how far and how long an owner's drones flew in a month, summed over the documents of a store.
 //!
 //! It is meant to run on one thread, so that its processor time has a ceiling that load can reach. What the original
-//! spends outside the store is a setting, taken half before the store is asked and half after: processor time that is
+//! spends outside the store is a setting, taken half before the store is queried and half after: processor time that is
 //! really used (another language's framework, JSON, TLS), and time that only passes (the platform's network and mesh).
 
 use std::sync::Arc;
@@ -32,7 +32,7 @@ const QUERY: &str = "SELECT * FROM c WHERE c.ownerId = @ownerId AND c.year = @ye
 /// When to come again after the store was not there.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// The store, how it is asked, and what a request takes besides.
+/// The store, how it is queried, and what a request takes besides.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// The store's address.
@@ -41,7 +41,7 @@ pub struct Config {
     pub database: String,
     /// The container within it.
     pub container: String,
-    /// How many partitions a query asks at a time.
+    /// How many partitions a query requests at a time.
     pub parallelism: Parallelism,
     /// Whether a query goes to every partition or to the owner's.
     pub routing: Routing,
@@ -124,13 +124,13 @@ async fn utilization(
 ) -> Response {
     cx.span().set_attribute(KeyValue::new(INSIGHTS_NAME.0, INSIGHTS_NAME.1));
     match Period::of(request.uri()) {
-        Ok(period) => scheduler.answer(&cx, &period).await.unwrap_or_else(Problem::into_response),
+        Ok(period) => scheduler.respond(&cx, &period).await.unwrap_or_else(Problem::into_response),
         Err(problem) => problem.into_response(),
     }
 }
 
 impl Scheduler {
-    async fn answer(&self, cx: &Context, period: &Period) -> Result<Response, Problem> {
+    async fn respond(&self, cx: &Context, period: &Period) -> Result<Response, Problem> {
         tokio::time::sleep(self.half_delay).await;
         burn(self.half_work);
         let sums = self.store.query(cx, &query(period), Utilization::add).await;
@@ -180,7 +180,7 @@ mod tests {
 
     const ASKED: &str = "/api/dronedeliveries/utilization?ownerId=o0001&year=2021&month=3";
 
-    async fn answer_of(store: &BaseUrl, path: &str) -> (u16, Option<String>, Value) {
+    async fn response_of(store: &BaseUrl, path: &str) -> (u16, Option<String>, Value) {
         let config = Config {
             store: store.clone(),
             database: "dronedelivery".to_owned(),
@@ -211,7 +211,7 @@ mod tests {
         ] });
         let store = Fake::start(&[(200, &documents.to_string())]).await;
         let expected = json!({ "traveledMiles": 4.0, "assignedHours": 2.5 });
-        assert_eq!(answer_of(&store.url, ASKED).await, (200, None, expected));
+        assert_eq!(response_of(&store.url, ASKED).await, (200, None, expected));
         let sent: Value = serde_json::from_str(&store.asked()[0].body).unwrap();
         assert_eq!(
             sent["parameters"],
@@ -237,7 +237,7 @@ mod tests {
             (&busy.url, 503, Some("31")),
             (&wrong.url, 500, None),
         ] {
-            let (found, told, problem) = answer_of(store, ASKED).await;
+            let (found, told, problem) = response_of(store, ASKED).await;
             assert_eq!((found, told.as_deref()), (status, retry_after));
             assert_eq!(problem["status"], status);
         }
@@ -246,7 +246,7 @@ mod tests {
     #[tokio::test]
     async fn a_wrong_month_does_not_reach_the_store() {
         let store = Fake::start(&[(500, "")]).await;
-        let (status, _, problem) = answer_of(&store.url, "/api/dronedeliveries/utilization?ownerId=o&month=0").await;
+        let (status, _, problem) = response_of(&store.url, "/api/dronedeliveries/utilization?ownerId=o&month=0").await;
         assert_eq!((status, &problem["parameter"]), (400, &json!(["year", "month"])));
         assert_eq!(store.asked().len(), 0);
     }

@@ -87,7 +87,7 @@ struct Part {
     url: Uri,
 }
 
-/// A part that is missing, as the caller is told.
+/// A part that is missing, as reported to the caller.
 #[derive(Debug, Serialize)]
 struct Omitted {
     part: &'static str,
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_that_is_no_json_is_no_part() {
+    async fn a_response_that_is_not_json_is_not_a_part() {
         let case = case(&[COUNT], &[(200, "<html>")], &[MILES]).await;
         let (status, invoice) = case.ask(ASKED).await;
         assert_eq!((status, &invoice["omitted"][0]["status"]), (200, &json!(200)));

@@ -1,9 +1,9 @@
 //! Drone delivery: a gateway that makes an invoice out of three services, one of them over a partitioned store.
 //!
 //! It is the system of a published case study on finding the narrow places of a distributed system. Each service is a
-//! process of its own: [`gateway`] asks [`delivery`], [`package`] and [`dronescheduler`] in parallel, and only the last
-//! of them asks the store. Where the original spends time or processor on things that are not here (the platform's
-//! network, JSON in another language, TLS), a service takes that time as a setting and says so.
+//! process of its own: [`gateway`] calls [`delivery`], [`package`] and [`dronescheduler`] in parallel, and only the
+//! last of them queries the store. Where the original spends time or processor on things that are not here (the
+//! platform's network, JSON in another language, TLS), a service takes that time as a setting and says so.
 //!
 //! The services know nothing of Narrows. They speak OpenTelemetry to whatever `OTEL_EXPORTER_OTLP_ENDPOINT` names, and
 //! W3C trace context to each other. Deliberately absent: authentication (they listen on loopback), writes, and the

@@ -11,7 +11,7 @@ use opentelemetry_sdk::trace::SdkTracer;
 
 use crate::base_url::server;
 
-/// An answer with all of its body.
+/// A response with all of its body.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: StatusCode,
@@ -35,7 +35,7 @@ pub(crate) fn request(method: Method, url: Uri, body: Bytes) -> Request<Bytes> {
     request
 }
 
-/// Sends `request` and reads the answer to its end.
+/// Sends `request` and reads the response to its end.
 pub(crate) async fn exchange(client: &Client, request: Request<Bytes>) -> Result<Reply, CallError> {
     let (head, body) = client.send(request).await?.into_parts();
     Ok(Reply { status: head.status, headers: head.headers, body })

@@ -17,11 +17,11 @@ use narrows_serving::server_span::{Route, trace};
 pub(crate) const PATH: &str = "/api/packages/summary";
 const TOTAL_WEIGHT: u32 = 400;
 
-/// Listens on `port`, 0 for any. Each answer takes `delay`, which stands for the platform's share of the time.
+/// Listens on `port`, 0 for any. Each response takes `delay`, which stands for the platform's share of the time.
 ///
 /// # Errors
 ///
-/// [`Error::Serving`] if the port is not to be had or spans cannot be exported as asked for.
+/// [`Error::Serving`] if the port is not to be had or spans cannot be exported as requested.
 pub async fn open(port: u16, delay: Duration) -> Result<Service, Error> {
     let telemetry = Telemetry::from_env(crate::SCOPE, "package")?;
     let route = Route { path: PATH, tracer: telemetry.tracer() };

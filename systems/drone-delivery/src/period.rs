@@ -1,4 +1,4 @@
-//! What every call is about: an owner and a month. All mistakes are told at once.
+//! What every call is about: an owner and a month. All errors are reported at once.
 
 use axum::extract::Query;
 use axum::http::{StatusCode, Uri};

@@ -1,4 +1,4 @@
-//! For tests: services that answer as they are told, and spans that are kept to be looked at.
+//! For tests: services that respond from a script, and spans that are kept to be looked at.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -36,7 +36,7 @@ impl Asked {
     }
 }
 
-/// What a fake answers.
+/// A fake's response.
 #[derive(Debug, Clone)]
 pub(crate) struct Told {
     pub(crate) status: u16,
@@ -57,7 +57,7 @@ impl Told {
 
 type Script = dyn Fn(Asked) -> Pin<Box<dyn Future<Output = Told> + Send>> + Send + Sync;
 
-/// A service that answers as a script says and remembers what it was asked.
+/// A service that responds from a script and remembers the requests it got.
 pub(crate) struct Fake {
     pub(crate) url: BaseUrl,
     state: Arc<FakeState>,
@@ -71,12 +71,12 @@ struct FakeState {
 }
 
 impl Fake {
-    /// Gives `answers` one after the other, and the last one from then on.
-    pub(crate) async fn start(answers: &[(u16, &str)]) -> Self {
-        let answers: Vec<Told> = answers.iter().map(|(status, body)| Told::new(*status, body)).collect();
+    /// Gives `responses` one after the other, and the last one from then on.
+    pub(crate) async fn start(responses: &[(u16, &str)]) -> Self {
+        let responses: Vec<Told> = responses.iter().map(|(status, body)| Told::new(*status, body)).collect();
         Self::with(move |asked| {
-            let answer = answers[asked.number.min(answers.len() - 1)].clone();
-            async move { answer }
+            let response = responses[asked.number.min(responses.len() - 1)].clone();
+            async move { response }
         })
         .await
     }
@@ -91,7 +91,7 @@ impl Fake {
             in_flight: AtomicUsize::new(0),
             in_flight_max: AtomicUsize::new(0),
         });
-        let url = serve(Router::new().fallback(answer).with_state(Arc::clone(&state))).await;
+        let url = serve(Router::new().fallback(respond).with_state(Arc::clone(&state))).await;
         Self { url, state }
     }
 
@@ -108,13 +108,13 @@ impl Fake {
         self.asked().iter().filter_map(|asked| asked.header(name).map(str::to_owned)).collect()
     }
 
-    /// The most requests that were being answered at a time.
+    /// The most requests that were in flight at a time.
     pub(crate) fn in_flight_max(&self) -> usize {
         self.state.in_flight_max.load(Ordering::SeqCst)
     }
 }
 
-async fn answer(State(state): State<Arc<FakeState>>, request: Request) -> Response<Body> {
+async fn respond(State(state): State<Arc<FakeState>>, request: Request) -> Response<Body> {
     let in_flight = state.in_flight.fetch_add(1, Ordering::SeqCst) + 1;
     state.in_flight_max.fetch_max(in_flight, Ordering::SeqCst);
     let at = Instant::now();
@@ -150,7 +150,7 @@ pub(crate) async fn url_of_nobody() -> BaseUrl {
     format!("http://{}", listener.local_addr().unwrap()).parse().unwrap()
 }
 
-/// Asks `path`, which may have a query: status, headers and body.
+/// Requests `path`, which may have a query: status, headers and body.
 pub(crate) async fn ask(base: &BaseUrl, path: &str, headers: &[(&'static str, &str)]) -> (u16, HeaderMap, Value) {
     let url = format!("http://{}{path}", base.authority()).parse().unwrap();
     let mut request = request(Method::GET, url, Bytes::new());

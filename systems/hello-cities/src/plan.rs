@@ -6,7 +6,7 @@ use crate::Error;
 
 /// Launcher entities, of which each starts its share of the orchestrations.
 pub(crate) const LAUNCHERS: u64 = 50;
-/// Orchestrations that are started directly unless more are asked for; from here on, launchers start them.
+/// Orchestrations that are started directly unless more are requested; from here on, launchers start them.
 const LAUNCHED_FROM: u64 = 10_000;
 const N_MAX: u64 = 10_000_000;
 /// Activities or timers of one orchestration.
@@ -67,7 +67,7 @@ impl Workload {
     }
 
     /// Events of one unit with `each` activities or timers, as the published comparison counts: an activity called and
-    /// answered is 2, a signal 1, an event from outside 1, an expired timer 1. Those that launchers cost do not count.
+    /// completed is 2, a signal 1, an event from outside 1, an expired timer 1. Those that launchers cost do not count.
     #[must_use]
     pub fn events(self, each: u64) -> u64 {
         match self {
@@ -98,7 +98,7 @@ pub enum Launch {
     Direct,
     /// By 50 entities, each of which is signalled to start its share.
     Entities,
-    /// By this process, each when the one before it has ended: their latency is told.
+    /// By this process, each when the one before it has ended: their latency is reported.
     OneByOne,
 }
 

@@ -1,7 +1,7 @@
 //! The service over HTTP, and one workload without it.
 //!
 //! One workload runs at a time, in a task of its own: a client that goes away does not leave half of one behind. Its
-//! figures are exported before it is answered, so whoever has the answer has the metrics too.
+//! figures are exported before the response, so a client that has the response has the metrics too.
 
 use std::sync::Arc;
 
@@ -31,8 +31,8 @@ const WORKLOADS: &str = "/workloads/{workload}";
 /// # Errors
 ///
 /// [`Error::Setting`] for a setting outside its range, [`Error::Folder`], [`Error::NotEmpty`] or [`Error::Hub`] if the
-/// hub cannot be opened as asked for, [`Error::Serving`] if the port is not to be had or spans and metrics cannot be
-/// exported as asked for.
+/// hub cannot be opened as requested, [`Error::Serving`] if the port is not to be had or spans and metrics cannot be
+/// exported as requested.
 pub async fn open(port: u16, config: &Config) -> Result<Service, Error> {
     let telemetry = Telemetry::from_env(SCOPE, SERVICE)?;
     let runner = Arc::new(Runner::open(config, &telemetry).await?);
@@ -93,7 +93,7 @@ impl Runner {
 
 fn router(runner: Arc<Runner>, telemetry: &Telemetry) -> Router {
     let route = Route { path: WORKLOADS, tracer: telemetry.tracer() };
-    let workloads = post(answer).route_layer(middleware::from_fn_with_state(route, trace));
+    let workloads = post(respond).route_layer(middleware::from_fn_with_state(route, trace));
     Router::new().route(WORKLOADS, workloads).with_state(runner)
 }
 
@@ -111,7 +111,7 @@ impl Asked {
     }
 }
 
-async fn answer(
+async fn respond(
     State(runner): State<Arc<Runner>>,
     Path(name): Path<String>,
     asked: Result<Query<Asked>, QueryRejection>,

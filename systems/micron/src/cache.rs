@@ -2,7 +2,7 @@
 //! loaded once at a time.
 //!
 //! Requests that come while a value is being loaded wait for that one load and share what it comes to, as the loading
-//! caches of the Java world do: so the slower the database, the more requests share a load, and a crowd that asks for
+//! caches of the Java world do: so the slower the database, the more requests share a load, and a crowd that requests
 //! the same is one query. What is cached may be older than what was written since: that is what the time is for.
 
 use std::collections::{HashMap, VecDeque};

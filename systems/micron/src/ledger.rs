@@ -114,12 +114,12 @@ impl Entry<'_> {
         (self.ledger.instance, self.seq)
     }
 
-    /// The same as a client is told.
+    /// The same as reported to a client.
     pub(crate) fn id(&self) -> String {
         format!("{:016x}-{}", self.ledger.instance, self.seq)
     }
 
-    /// The commit is sent: from now on nobody knows, until the database has answered.
+    /// The commit is sent: from now on nobody knows, until the database has responded.
     pub(crate) fn committing(&mut self) {
         self.fate = Fate::Unknown;
     }
@@ -129,7 +129,7 @@ impl Entry<'_> {
         self.fate = Fate::Undone;
     }
 
-    /// The database has it, and the client is about to be told.
+    /// The database has it, and the client is about to get its response.
     pub(crate) fn acknowledge(mut self, amount: u32) {
         self.fate = Fate::Acknowledged(amount);
     }

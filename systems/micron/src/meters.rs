@@ -23,7 +23,7 @@ impl Meters {
         }
     }
 
-    /// A page was asked of the cache.
+    /// A page was requested from the cache.
     pub(crate) fn cached(&self, result: &'static str) {
         self.cache.add(1, &[KeyValue::new("micron.cache.result", result)]);
     }

@@ -1,7 +1,7 @@
-//! `GET /owners`: a page of owners with their items, asked for in one of two ways.
+//! `GET /owners`: a page of owners with their items, queried in one of two ways.
 //!
 //! As N+1 queries: one for the owners, and one more for each of them. Or joined: one query whose rows are sorted into
-//! owners here. Both give the same page. A page that is in the cache asks nothing.
+//! owners here. Both give the same page. A page that is in the cache needs no query.
 
 use std::str::FromStr;
 

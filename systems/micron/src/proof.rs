@@ -1,7 +1,7 @@
 //! Whether every node of the database holds what was acknowledged.
 //!
-//! A node is asked in one transaction, so that all its answers are about one state, and after it has caught up with its
-//! cluster. Nothing is locked: transfers go on meanwhile.
+//! A node is queried in one transaction, so that all its results are about one state, and after it has caught up
+//! with its cluster. Nothing is locked: transfers go on meanwhile.
 
 use opentelemetry::Context;
 use serde::Serialize;
@@ -39,13 +39,13 @@ pub(crate) struct NodeProof {
     found: Option<Sum>,
     /// Items whose quantity is not what the ledger of all instances says.
     items_off: Option<u64>,
-    /// Whether all is as it must be; none when the node could not be asked.
+    /// Whether all is as it must be; none when the node could not be queried.
     pub(crate) matches: Option<bool>,
-    /// Why it could not be asked.
+    /// Why it could not be queried.
     error: Option<String>,
 }
 
-/// Asks a node.
+/// Queries a node.
 pub(crate) async fn of_node(cx: &Context, pool: &Pool, claim: &Claim) -> NodeProof {
     let node = pool.node().address();
     match asked(cx, pool, claim).await {

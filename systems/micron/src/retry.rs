@@ -11,7 +11,7 @@ use std::time::Duration;
 const PAUSE_FIRST: Duration = Duration::from_millis(4);
 /// The last one.
 const PAUSE_MAX: Duration = Duration::from_millis(250);
-/// The most retries that a setting may ask for.
+/// The most retries that a setting may request.
 pub(crate) const RETRIES_MAX: u32 = 100;
 
 /// How often a transaction is begun again, at most; 0 to 100.

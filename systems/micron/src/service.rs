@@ -1,4 +1,4 @@
-//! The service as a whole: its settings, its routes, and what each failure is answered with.
+//! The service as a whole: its settings, its routes, and the response to each failure.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ use crate::session::{Moved, Sessions, keep};
 use crate::transfer::{AMOUNT_MAX, NotDone, Transfer, Transfers};
 use crate::{Error, Queries, Service, proof};
 use narrows_serving::Telemetry;
-use narrows_serving::problem::{Problem, answer, encoded};
+use narrows_serving::problem::{Problem, encoded, with_status};
 use narrows_serving::server_span::{Route, Trace, trace};
 
 const OWNERS: &str = "/owners";
@@ -62,7 +62,7 @@ pub struct Config {
     pub connection_wait: Duration,
     /// How long a page is good in the cache.
     pub cache_ttl: Duration,
-    /// Pages in the cache, at most 1,000,000; with none, each request asks the database.
+    /// Pages in the cache, at most 1,000,000; with none, each request queries the database.
     pub cache_entries_max: usize,
     /// Time that passes in each request without work: the platform's network.
     pub platform_delay: Duration,
@@ -93,7 +93,7 @@ impl Config {
 /// # Errors
 ///
 /// [`Error::Setting`] for a setting outside its range, [`Error::Serving`] if the port is not to be had or spans and
-/// metrics cannot be exported as asked for.
+/// metrics cannot be exported as requested.
 pub async fn open(port: u16, config: Config) -> Result<Service, Error> {
     let telemetry = Telemetry::from_env(crate::SCOPE, "micron")?;
     Ok(Service::bind(port, router(config, &telemetry)?, telemetry).await?)
@@ -202,7 +202,7 @@ async fn transfer(
     }
     micron.pass_the_platform(&cx).await;
     match micron.transfers.transfer(&cx, &micron.pool, &micron.ledger, transfer).await {
-        Ok(done) => answer(StatusCode::CREATED, &done),
+        Ok(done) => with_status(StatusCode::CREATED, &done),
         Err(not_done) => problem_of(&not_done).into_response(),
     }
 }
@@ -227,7 +227,7 @@ async fn prove(State(micron): State<Arc<Micron>>, Extension(Trace(cx)): Extensio
         "nodes": nodes,
         "matches": status == StatusCode::OK,
     });
-    answer(status, &body)
+    with_status(status, &body)
 }
 
 fn bad_request(detail: &str) -> Response<Body> {

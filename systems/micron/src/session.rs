@@ -1,7 +1,7 @@
-//! Sessions: a cookie that names the session and the instance that answered it last.
+//! Sessions: a cookie that names the session and the instance that responded to it last.
 //!
-//! The service keeps nothing for a session. What it can tell is whether a client comes back to the same instance, and
-//! so to the same node of the database: the answer's header `micron-session` says `new`, `kept` or `moved`, and the
+//! The service keeps nothing for a session. What it can see is whether a client comes back to the same instance, and
+//! so to the same node of the database: the response's header `micron-session` says `new`, `kept` or `moved`, and the
 //! request's span and a metric say it too. Who keeps a client where it is, is the proxy in front. Where that is relied
 //! upon, an instance refuses a session of another one with 421 and leaves its cookie alone, so every request that went
 //! astray is an error that somebody sees.

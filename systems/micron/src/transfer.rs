@@ -32,7 +32,7 @@ const RECORD: Statement = Statement {
     collection: Some("ledger"),
 };
 
-/// What is asked for: `amount` of item `from` goes to item `to`.
+/// The request: `amount` of item `from` goes to item `to`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Transfer {

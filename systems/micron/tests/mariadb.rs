@@ -36,14 +36,14 @@ fn client() -> Client {
 }
 
 async fn get(url: &str) -> (u16, Value) {
-    let answer = client().send(Request::get(url).body(Bytes::new()).unwrap()).await.unwrap();
-    (answer.status().as_u16(), serde_json::from_slice(answer.body()).unwrap())
+    let response = client().send(Request::get(url).body(Bytes::new()).unwrap()).await.unwrap();
+    (response.status().as_u16(), serde_json::from_slice(response.body()).unwrap())
 }
 
 async fn transfer(client: &Client, instance: &Instance, body: Value) -> (u16, Value) {
     let request = Request::post(instance.url("/transfers")).header(CONTENT_TYPE, "application/json");
-    let answer = client.send(request.body(body.to_string().into()).unwrap()).await.unwrap();
-    (answer.status().as_u16(), serde_json::from_slice(answer.body()).unwrap())
+    let response = client.send(request.body(body.to_string().into()).unwrap()).await.unwrap();
+    (response.status().as_u16(), serde_json::from_slice(response.body()).unwrap())
 }
 
 async fn both_ways_give_the_same_page(server: &Mariadb) {
@@ -164,11 +164,11 @@ async fn all_transfer(instance: &Instance, most: u32, until: Until) -> Outcome {
         let (client, mut outcome) = (client(), Outcome::default());
         let (from, to) = if number.is_multiple_of(2) { (101, 102) } else { (102, 101) };
         for _ in 0..most {
-            let (status, answer) = transfer(&client, instance, json!({ "from": from, "to": to, "amount": 1 })).await;
+            let (status, response) = transfer(&client, instance, json!({ "from": from, "to": to, "amount": 1 })).await;
             if status == 201 {
                 outcome.done += 1;
             } else {
-                outcome.failed.push(answer["reason"].as_str().unwrap_or("none").to_owned());
+                outcome.failed.push(response["reason"].as_str().unwrap_or("none").to_owned());
                 failed.store(true, std::sync::atomic::Ordering::SeqCst);
             }
             if until == Until::Failure && failed.load(std::sync::atomic::Ordering::SeqCst) {

@@ -1,6 +1,6 @@
-//! Answers: a status, a JSON text and the headers every client reads, first of all `x-ms-request-charge`.
+//! Responses: a status, a JSON text and the headers every client reads, first of all `x-ms-request-charge`.
 //!
-//! Failures are answers in Cosmos DB's shape, `{"code", "message"}`, with its sub-status where it has one.
+//! Failures are responses in Cosmos DB's shape, `{"code", "message"}`, with its sub-status where it has one.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -17,19 +17,19 @@ const SUB_STATUS_THROTTLED: u32 = 3200;
 /// "The partition is full."
 const SUB_STATUS_FULL: u32 = 1014;
 
-/// Numbers the answers of this process, for `x-ms-activity-id`.
-static ANSWERS: AtomicU64 = AtomicU64::new(1);
+/// Numbers the responses of this process, for `x-ms-activity-id`.
+static RESPONSES: AtomicU64 = AtomicU64::new(1);
 
-/// An answer in the making.
+/// A response before its headers are written.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct Reply {
     status: StatusCode,
     charge: Charge,
     body: String,
     headers: Vec<(HeaderName, String)>,
 }
 
-impl Answer {
+impl Reply {
     pub(super) fn new(status: StatusCode, charge: Charge, body: String) -> Self {
         Self { status, charge, body, headers: Vec::new() }
     }
@@ -55,18 +55,18 @@ impl Answer {
     }
 
     pub(super) fn into_response(self) -> Response<Body> {
-        let number = ANSWERS.fetch_add(1, Ordering::Relaxed) & 0xFFFF_FFFF_FFFF;
-        let answer = self.with("x-ms-activity-id", format!("00000000-0000-4000-8000-{number:012x}"));
-        let mut response = Response::new(Body::from(answer.body));
-        *response.status_mut() = answer.status;
+        let number = RESPONSES.fetch_add(1, Ordering::Relaxed) & 0xFFFF_FFFF_FFFF;
+        let reply = self.with("x-ms-activity-id", format!("00000000-0000-4000-8000-{number:012x}"));
+        let mut response = Response::new(Body::from(reply.body));
+        *response.status_mut() = reply.status;
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        for (name, value) in answer.headers {
+        for (name, value) in reply.headers {
             if let Ok(value) = HeaderValue::try_from(value) {
                 headers.insert(name, value);
             }
         }
-        if let Ok(charge) = HeaderValue::try_from(answer.charge.to_string()) {
+        if let Ok(charge) = HeaderValue::try_from(reply.charge.to_string()) {
             headers.insert("x-ms-request-charge", charge);
         }
         response
@@ -142,17 +142,17 @@ impl Failure {
     }
 }
 
-impl From<Failure> for Answer {
+impl From<Failure> for Reply {
     fn from(failure: Failure) -> Self {
         let body = json!({ "code": failure.code, "message": failure.message }).to_string();
-        let mut answer = Self::new(failure.status, failure.charge, body);
+        let mut reply = Self::new(failure.status, failure.charge, body);
         if let Some(sub_status) = failure.sub_status {
-            answer = answer.with("x-ms-substatus", sub_status);
+            reply = reply.with("x-ms-substatus", sub_status);
         }
         if let Some(wait) = failure.retry_after {
             // Rounded up: a client that waits exactly this long must find the next second begun.
-            answer = answer.with("x-ms-retry-after-ms", wait.as_nanos().div_ceil(1_000_000));
+            reply = reply.with("x-ms-retry-after-ms", wait.as_nanos().div_ceil(1_000_000));
         }
-        answer
+        reply
     }
 }

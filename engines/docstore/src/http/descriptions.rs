@@ -4,7 +4,7 @@ use axum::http::header::IF_NONE_MATCH;
 use axum::http::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
 
-use super::answer::Answer;
+use super::answer::Reply;
 use crate::charge::Charge;
 use crate::container::Container;
 use crate::store::Store;
@@ -13,10 +13,10 @@ use crate::store::Store;
 const RANGES_ETAG: &str = "\"1\"";
 
 /// `GET /`: clients go on at the endpoint it names.
-pub(super) fn account(endpoint: &str) -> Answer {
+pub(super) fn account(endpoint: &str) -> Reply {
     let locations = json!([{ "name": "local", "databaseAccountEndpoint": endpoint }]);
     let replicas = json!({ "asyncReplication": false, "minReplicaSetSize": 1, "maxReplicasetSize": 1 });
-    Answer::description(&json!({
+    Reply::description(&json!({
         "id": "narrows",
         "_rid": "narrows.local",
         "_self": "",
@@ -35,8 +35,8 @@ pub(super) fn account(endpoint: &str) -> Answer {
 }
 
 /// `GET /dbs/{db}`.
-pub(super) fn database(store: &Store) -> Answer {
-    Answer::description(&json!({
+pub(super) fn database(store: &Store) -> Reply {
+    Reply::description(&json!({
         "id": store.database,
         "_rid": store.database_rid,
         "_self": format!("dbs/{}/", store.database_rid),
@@ -48,8 +48,8 @@ pub(super) fn database(store: &Store) -> Answer {
 }
 
 /// `GET /dbs/{db}/colls/{coll}`.
-pub(super) fn container(store: &Store, container: &Container) -> Answer {
-    Answer::description(&json!({
+pub(super) fn container(store: &Store, container: &Container) -> Reply {
+    Reply::description(&json!({
         "id": container.name,
         "_rid": container.rid,
         "_self": path(store, container),
@@ -66,13 +66,13 @@ pub(super) fn container(store: &Store, container: &Container) -> Answer {
 }
 
 /// `GET /dbs/{db}/colls/{coll}/pkranges`: every range, or 304 for a client that has them.
-pub(super) fn ranges(store: &Store, container: &Container, headers: &HeaderMap) -> Answer {
+pub(super) fn ranges(store: &Store, container: &Container, headers: &HeaderMap) -> Reply {
     if headers.get(IF_NONE_MATCH).is_some_and(|etag| etag == RANGES_ETAG) {
-        return Answer::new(StatusCode::NOT_MODIFIED, Charge::DESCRIPTION, String::new()).with_etag(RANGES_ETAG);
+        return Reply::new(StatusCode::NOT_MODIFIED, Charge::DESCRIPTION, String::new()).with_etag(RANGES_ETAG);
     }
     let count = container.ranges.count();
     let ranges: Vec<Value> = (0..count).map(|range| description_of_range(store, container, range)).collect();
-    Answer::description(&json!({ "_rid": container.rid, "PartitionKeyRanges": ranges, "_count": count }))
+    Reply::description(&json!({ "_rid": container.rid, "PartitionKeyRanges": ranges, "_count": count }))
         .with("x-ms-item-count", count)
         .with_etag(RANGES_ETAG)
 }

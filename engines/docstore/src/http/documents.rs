@@ -1,13 +1,13 @@
 //! Documents: point reads, writes, and queries of one partition at a time.
 //!
 //! A query names its partition by a range id or by a partition key; without either it is refused with sub-status 1004,
-//! which tells a client to ask for the query plan and fan out over the ranges itself.
+//! which makes a client request the query plan and fan out over the ranges itself.
 
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, StatusCode};
 use serde_json::{Map, Value, json};
 
-use super::answer::{Answer, Failure};
+use super::answer::{Failure, Reply};
 use super::headers;
 use crate::charge::Charge;
 use crate::container::Container;
@@ -28,7 +28,7 @@ impl From<Throttled> for Failure {
 }
 
 /// `GET …/docs/{id}`.
-pub(super) fn read(store: &Store, container: &Container, headers: &HeaderMap, id: &str) -> Result<Answer, Failure> {
+pub(super) fn read(store: &Store, container: &Container, headers: &HeaderMap, id: &str) -> Result<Reply, Failure> {
     let partition_key = headers::partition_key(headers)?
         .ok_or_else(|| Failure::bad_request("a point read needs the header x-ms-documentdb-partitionkey"))?;
     let address = container.address(partition_key, id);
@@ -40,7 +40,7 @@ pub(super) fn read(store: &Store, container: &Container, headers: &HeaderMap, id
 }
 
 /// `POST …/docs`: a query, a query plan or a write, as the headers say.
-pub(super) fn post(store: &Store, container: &Container, headers: &HeaderMap, body: &[u8]) -> Result<Answer, Failure> {
+pub(super) fn post(store: &Store, container: &Container, headers: &HeaderMap, body: &[u8]) -> Result<Reply, Failure> {
     if headers::flag(headers, "x-ms-cosmos-is-query-plan-request")? {
         Selection::from_body(body).map_err(|error| Failure::bad_request(&error))?;
         return Ok(plan());
@@ -56,7 +56,7 @@ pub(super) fn post(store: &Store, container: &Container, headers: &HeaderMap, bo
     write(store, container, headers, written, mode)
 }
 
-fn query_page(store: &Store, container: &Container, headers: &HeaderMap, body: &[u8]) -> Result<Answer, Failure> {
+fn query_page(store: &Store, container: &Container, headers: &HeaderMap, body: &[u8]) -> Result<Reply, Failure> {
     let selection = Selection::from_body(body).map_err(|error| Failure::bad_request(&error))?;
     let (range, selection) = match (headers::range(headers)?, headers::partition_key(headers)?) {
         (range, Some(key)) => {
@@ -78,20 +78,20 @@ fn query_page(store: &Store, container: &Container, headers: &HeaderMap, body: &
     Ok(page(container, range, &done))
 }
 
-fn page(container: &Container, range: u32, done: &Done<Page>) -> Answer {
+fn page(container: &Container, range: u32, done: &Done<Page>) -> Reply {
     let Page { documents, next } = &done.outcome;
     let (rid, count) = (&container.rid, documents.len());
     let body = format!("{{\"_rid\":\"{rid}\",\"Documents\":[{}],\"_count\":{count}}}", documents.join(","));
-    let answer =
-        Answer::new(StatusCode::OK, done.charge, body).with("x-ms-item-count", count).with_session(range, done.lsn);
+    let reply =
+        Reply::new(StatusCode::OK, done.charge, body).with("x-ms-item-count", count).with_session(range, done.lsn);
     match next {
-        Some(position) => answer.with("x-ms-continuation", position),
-        None => answer,
+        Some(position) => reply.with("x-ms-continuation", position),
+        None => reply,
     }
 }
 
-/// The plan of every query of the subset: the same query on each range, answers joined in the order of the ranges.
-fn plan() -> Answer {
+/// The plan of every query of the subset: the same query on each range, responses joined in the order of the ranges.
+fn plan() -> Reply {
     let body = json!({
         "partitionedQueryExecutionInfoVersion": 2,
         "queryInfo": {
@@ -102,7 +102,7 @@ fn plan() -> Answer {
         },
         "queryRanges": [{ "min": "", "max": "FF", "isMinInclusive": true, "isMaxInclusive": false }],
     });
-    Answer::description(&body)
+    Reply::description(&body)
 }
 
 /// `PUT …/docs/{id}`: replaces the document of the path; the body's id must be the same.
@@ -112,7 +112,7 @@ pub(super) fn replace(
     headers: &HeaderMap,
     id: &str,
     body: &[u8],
-) -> Result<Answer, Failure> {
+) -> Result<Reply, Failure> {
     let written = query::object(body).map_err(|error| Failure::bad_request(&error))?;
     if written.get("id").is_some_and(|given| given != id) {
         return Err(Failure::bad_request(&format!("the property \"id\" is not {id:?}, the id of the path")));
@@ -126,7 +126,7 @@ fn write(
     headers: &HeaderMap,
     written: Map<String, Value>,
     mode: WriteMode,
-) -> Result<Answer, Failure> {
+) -> Result<Reply, Failure> {
     let address = container.address_of(&written).map_err(|error| Failure::bad_request(&error))?;
     if headers::partition_key(headers)?.is_some_and(|key: Scalar| key != address.partition_key) {
         let message = "the partition key of the header is not the document's";
@@ -135,25 +135,25 @@ fn write(
     let id = written.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
     let stamp = container.stamp(address.range, store.unix_s());
     let done = partition(container, address.range)?.write(store.now(), address.key, written, mode, &stamp)?;
-    let answer = match &done.outcome {
+    let reply = match &done.outcome {
         Written::Created(text) => document(StatusCode::CREATED, done.charge, text),
         Written::Replaced(text) => document(StatusCode::OK, done.charge, text),
         Written::Exists => return Err(Failure::conflict(&id).with_charge(done.charge)),
         Written::Missing => return Err(missing(&id).with_charge(done.charge)),
         Written::Full => return Err(Failure::full().with_charge(done.charge)),
     };
-    Ok(answer.with_session(address.range, done.lsn))
+    Ok(reply.with_session(address.range, done.lsn))
 }
 
 fn missing(id: &str) -> Failure {
     Failure::not_found(&format!("document {id:?} with this partition key"))
 }
 
-fn document(status: StatusCode, charge: Charge, text: &str) -> Answer {
-    let answer = Answer::new(status, charge, text.to_owned());
+fn document(status: StatusCode, charge: Charge, text: &str) -> Reply {
+    let reply = Reply::new(status, charge, text.to_owned());
     match serde_json::from_str::<Value>(text).as_ref().map(|document| document["_etag"].as_str()) {
-        Ok(Some(etag)) => answer.with_etag(etag),
-        _ => answer,
+        Ok(Some(etag)) => reply.with_etag(etag),
+        _ => reply,
     }
 }
 

@@ -1,4 +1,4 @@
-//! The store behind HTTP: from a request to a route, from a route to an answer.
+//! The store behind HTTP: from a request to a route, from a route to a response.
 //!
 //! Paths are taken apart by hand because clients put slashes at their ends or not and address a container by name or by
 //! resource id. Everything that comes in is bounded: the body by [`MAX_BODY_BYTES`], its arrival by [`BODY_TIMEOUT`],
@@ -23,7 +23,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Response};
 use tokio::net::TcpListener;
 
-use self::answer::{Answer, Failure};
+use self::answer::{Failure, Reply};
 use self::route::Route;
 use crate::clock::Monotonic;
 use crate::latency::Latency;
@@ -50,7 +50,7 @@ pub async fn bind(config: &Config) -> Result<TcpListener, Error> {
         .map_err(|source| Error::Bind { port: config.port, source })
 }
 
-/// Seeds the store and answers requests until `shutdown` is done. Connections that arrive while it seeds wait.
+/// Seeds the store and serves requests until `shutdown` is done. Connections that arrive while it seeds wait.
 ///
 /// When `shutdown` is done, requests under way have half a second to end, then the last metrics are sent, all within
 /// 2 seconds. Metrics are exported if the environment names an endpoint; see the crate's opening comment.
@@ -86,7 +86,7 @@ async fn serve_with(
     let export = metrics.map(|settings| Export::start(&settings, &store)).transpose()?;
     let service = Service { store, endpoint: format!("http://{address}/"), latency };
     let router = Router::new().fallback(handle).with_state(Arc::new(service));
-    connections::answer(listener, connections::limits(DRAIN_TIMEOUT), router, shutdown).await;
+    connections::serve(listener, connections::limits(DRAIN_TIMEOUT), router, shutdown).await;
     if let Some(export) = export {
         export.finish().await;
     }
@@ -96,7 +96,7 @@ async fn serve_with(
 /// The store and what surrounds it on the wire.
 struct Service {
     store: Arc<Store>,
-    /// The address clients are told to use next.
+    /// The address that responses give clients for their next requests.
     endpoint: String,
     latency: Latency,
 }
@@ -107,17 +107,17 @@ async fn handle(State(service): State<Arc<Service>>, request: Request) -> Respon
 
 impl Service {
     async fn respond(&self, request: Request) -> Response<Body> {
-        self.latency.around(self.answer(request)).await.unwrap_or_else(Answer::from).into_response()
+        self.latency.around(self.try_respond(request)).await.unwrap_or_else(Reply::from).into_response()
     }
 
-    async fn answer(&self, request: Request) -> Result<Answer, Failure> {
+    async fn try_respond(&self, request: Request) -> Result<Reply, Failure> {
         let (head, body) = request.into_parts();
         let route = Route::of(&head.method, head.uri.path())?;
         let body = read(body).await?;
         self.dispatch(&route, &head.headers, &body)
     }
 
-    fn dispatch(&self, route: &Route, headers: &HeaderMap, body: &Bytes) -> Result<Answer, Failure> {
+    fn dispatch(&self, route: &Route, headers: &HeaderMap, body: &Bytes) -> Result<Reply, Failure> {
         let Some(database) = route.database() else { return Ok(descriptions::account(&self.endpoint)) };
         if !self.store.is_database(database) {
             return Err(Failure::not_found(&format!("database {database:?}")));
@@ -142,7 +142,7 @@ impl Service {
 async fn read(body: Body) -> Result<Bytes, Failure> {
     match tokio::time::timeout(BODY_TIMEOUT, to_bytes(body, MAX_BODY_BYTES)).await {
         Ok(Ok(bytes)) => Ok(bytes),
-        // The only error this body has besides the limit is a connection that is gone, where nobody reads the answer.
+        // The only error this body has besides the limit is a connection that is gone, where nobody reads the response.
         Ok(Err(_)) => Err(Failure::too_large(MAX_BODY_BYTES)),
         Err(_) => Err(Failure::slow_body(BODY_TIMEOUT)),
     }

@@ -1,4 +1,4 @@
-//! What a method and a path ask for.
+//! What a method and a path request.
 
 use axum::http::Method;
 

@@ -1,4 +1,4 @@
-//! The store as a client meets it: requests in, answers out, time held by the test.
+//! The store as a client meets it: requests in, responses out, time held by the test.
 
 use axum::http::Method;
 use proptest::prelude::*;
@@ -265,22 +265,22 @@ fn a_delay_holds_every_request_back() {
     use std::task::{Context, Waker};
 
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    let answers_at_once = |delay| {
+    let responds_at_once = |delay| {
         let (service, _) = service(Config { delay, documents_per_container: 0, ..Config::default() });
         let _entered = runtime.enter();
-        let mut answer = std::pin::pin!(service.respond(Request::new(Body::empty())));
-        answer.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready()
+        let mut response = std::pin::pin!(service.respond(Request::new(Body::empty())));
+        response.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready()
     };
-    assert!(answers_at_once(Duration::ZERO));
-    assert!(!answers_at_once(Duration::from_secs(60)));
+    assert!(responds_at_once(Duration::ZERO));
+    assert!(!responds_at_once(Duration::from_secs(60)));
 }
 
 #[test]
-fn the_store_answers_on_a_socket() {
+fn the_store_responds_on_a_socket() {
     use std::io::{Read, Write};
 
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let answer = runtime.block_on(async {
+    let response = runtime.block_on(async {
         let config = Config { port: 0, documents_per_container: 0, ..Config::default() };
         let listener = bind(&config).await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -288,16 +288,16 @@ fn the_store_answers_on_a_socket() {
         let asking = tokio::task::spawn_blocking(move || {
             let mut stream = std::net::TcpStream::connect(address).unwrap();
             stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
-            let mut answer = String::new();
-            stream.read_to_string(&mut answer).unwrap();
-            answer
+            let mut response = String::new();
+            stream.read_to_string(&mut response).unwrap();
+            response
         });
-        let answer = asking.await.unwrap();
+        let response = asking.await.unwrap();
         serving.abort();
-        assert!(answer.contains(&format!("http://{address}/")), "{answer}");
-        answer
+        assert!(response.contains(&format!("http://{address}/")), "{response}");
+        response
     });
-    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    assert!(response.starts_with("HTTP/1.1 200 OK\r\n"), "{response}");
 }
 
 mod lifetime;
@@ -305,7 +305,7 @@ mod lifetime;
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
     #[test]
-    fn random_bytes_get_an_answer(
+    fn random_bytes_get_a_response(
         path in "[/%a-f0-9.]{0,20}",
         key in "[ -~]{0,12}",
         body in proptest::collection::vec(any::<u8>(), 0..200),

@@ -12,16 +12,16 @@ use crate::event::Event;
 use crate::hub::Inbox;
 use crate::ids::{EntityId, InstanceId, NAME_BYTES_MAX, Name, PartitionId, Time};
 use crate::message::{Message, MessageKind};
-use crate::partition::{Answer, Ask, Input, Request, Values};
+use crate::partition::{Ask, Input, Request, Response, Values};
 use crate::payload::{PAYLOAD_BYTES_MAX, Payload};
 
 /// Starts that go to a partition as one request.
 const STARTS_PER_REQUEST_MAX: usize = 256;
-/// Instances that one query may ask for.
+/// Instances that one query may request.
 const PAGE_MAX: usize = 10_000;
 
-/// Asks things of a hub. Cheap to clone; its futures run under any executor. Every answer, also to a question that
-/// changes nothing, tells only of what is durable.
+/// Sends requests to a hub. Cheap to clone; its futures run under any executor. Every response, also to a query that
+/// changes nothing, reports only what is durable.
 #[derive(Clone)]
 pub struct Client {
     hub: Arc<Ways>,
@@ -43,20 +43,20 @@ impl Client {
         u16::try_from(self.hub.inboxes.len()).unwrap_or(u16::MAX)
     }
 
-    async fn ask(&self, partition: PartitionId, ask: Ask) -> Result<Answer, Error> {
+    async fn ask(&self, partition: PartitionId, ask: Ask) -> Result<Response, Error> {
         let at = usize::from(partition.0);
         let _permit = self.hub.permits[at].acquire().await.map_err(|_| Error::Closed)?;
         self.put(partition, ask)?.await.unwrap_or(Err(Error::Closed))
     }
 
-    fn put(&self, partition: PartitionId, ask: Ask) -> Result<oneshot::Receiver<Result<Answer, Error>>, Error> {
-        let (reply, answer) = oneshot::channel();
+    fn put(&self, partition: PartitionId, ask: Ask) -> Result<oneshot::Receiver<Result<Response, Error>>, Error> {
+        let (reply, response) = oneshot::channel();
         let put = self.hub.inboxes[usize::from(partition.0)].push(Input::Request(Request { ask, reply }));
         put.map_err(|why| why.map_or(Error::Closed, |source| Error::Stopped { partition, source }))?;
-        Ok(answer)
+        Ok(response)
     }
 
-    async fn ask_of(&self, id: &InstanceId, ask: Ask) -> Result<Answer, Error> {
+    async fn ask_of(&self, id: &InstanceId, ask: Ask) -> Result<Response, Error> {
         self.ask(id.partition(self.partitions()), ask).await
     }
 
@@ -75,18 +75,18 @@ impl Client {
         Ok(id)
     }
 
-    /// Starts orchestrations; each may succeed or fail on its own account. The answers are in the order of `starts`.
+    /// Starts orchestrations; each may succeed or fail on its own account. The results are in the order of `starts`.
     ///
     /// # Errors
     /// [`Error::Closed`] or [`Error::Stopped`] if the hub cannot say what became of them.
     pub async fn start_many(&self, starts: Vec<Start>) -> Result<Vec<Result<InstanceId, Error>>, Error> {
-        let mut answers: Vec<Result<InstanceId, Error>> = Vec::with_capacity(starts.len());
+        let mut results: Vec<Result<InstanceId, Error>> = Vec::with_capacity(starts.len());
         let mut lots: Vec<Vec<(usize, Message)>> = self.hub.inboxes.iter().map(|_| Vec::new()).collect();
         let mut under_way = Vec::new();
         for (at, start) in starts.into_iter().enumerate() {
             match to_message(start) {
                 Ok(message) => {
-                    answers.push(Ok(message.to.clone()));
+                    results.push(Ok(message.to.clone()));
                     let partition = message.to.partition(self.partitions());
                     let lot = &mut lots[usize::from(partition.0)];
                     lot.push((at, message));
@@ -94,28 +94,28 @@ impl Client {
                         under_way.push(self.put_lot(partition, std::mem::take(lot)).await?);
                     }
                 }
-                Err(error) => answers.push(Err(error)),
+                Err(error) => results.push(Err(error)),
             }
         }
         for (partition, lot) in (0..).map(PartitionId).zip(lots) {
             under_way.push(self.put_lot(partition, lot).await?);
         }
-        for (places, answer) in under_way {
-            let Answer::Each(each) = answer.await.unwrap_or(Err(Error::Closed))? else { continue };
+        for (places, response) in under_way {
+            let Response::Each(each) = response.await.unwrap_or(Err(Error::Closed))? else { continue };
             for (place, result) in places.into_iter().zip(each) {
                 if let Err(error) = result {
-                    answers[place] = Err(error);
+                    results[place] = Err(error);
                 }
             }
         }
-        Ok(answers)
+        Ok(results)
     }
 
     async fn put_lot(
         &self,
         partition: PartitionId,
         lot: Vec<(usize, Message)>,
-    ) -> Result<(Vec<usize>, oneshot::Receiver<Result<Answer, Error>>), Error> {
+    ) -> Result<(Vec<usize>, oneshot::Receiver<Result<Response, Error>>), Error> {
         let permits = &self.hub.permits[usize::from(partition.0)];
         drop(permits.acquire().await.map_err(|_| Error::Closed)?);
         let (places, messages) = lot.into_iter().unzip();
@@ -128,16 +128,16 @@ impl Client {
     /// [`Error::NotFound`]; [`Error::TimedOut`] after `timeout`.
     pub async fn wait(&self, id: &InstanceId, timeout: Duration) -> Result<InstanceView, Error> {
         let partition = id.partition(self.partitions());
-        let mut answer = self.put(partition, Ask::Wait(id.clone()))?;
+        let mut response = self.put(partition, Ask::Wait(id.clone()))?;
         let alarm = {
             let _context = self.hub.runtime.enter();
             tokio::time::sleep(timeout)
         };
         tokio::select! {
             biased;
-            answered = &mut answer => view_of(answered.unwrap_or(Err(Error::Closed)), id),
+            result = &mut response => view_of(result.unwrap_or(Err(Error::Closed)), id),
             () = alarm => {
-                drop(answer);
+                drop(response);
                 self.put(partition, Ask::Forget(id.clone()))?;
                 let waited_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
                 Err(Error::TimedOut { instance: id.clone(), waited_ms })
@@ -151,7 +151,7 @@ impl Client {
     /// [`Error::Closed`], [`Error::Stopped`] or [`Error::Store`].
     pub async fn get(&self, id: &InstanceId) -> Result<Option<InstanceView>, Error> {
         match self.ask_of(id, Ask::Get(id.clone())).await? {
-            Answer::View(view) => Ok(view.map(|view| *view)),
+            Response::View(view) => Ok(view.map(|view| *view)),
             _ => Ok(None),
         }
     }
@@ -162,7 +162,7 @@ impl Client {
     /// [`Error::Closed`], [`Error::Stopped`] or [`Error::Store`].
     pub async fn history(&self, id: &InstanceId) -> Result<Option<Vec<Event>>, Error> {
         match self.ask_of(id, Ask::History(id.clone())).await? {
-            Answer::Events(events) => Ok(events),
+            Response::Events(events) => Ok(events),
             _ => Ok(None),
         }
     }
@@ -204,7 +204,7 @@ impl Client {
     /// [`Error::Closed`] or [`Error::Stopped`].
     pub async fn entity_state(&self, entity: &EntityId) -> Result<Option<Payload>, Error> {
         match self.ask_of(entity.instance(), Ask::State(entity.clone())).await? {
-            Answer::State(state) => Ok(state),
+            Response::State(state) => Ok(state),
             _ => Ok(None),
         }
     }
@@ -252,7 +252,7 @@ impl Client {
         let mut instances = Vec::new();
         while partition < self.partitions() {
             let ask = Ask::Query { filter: filter.clone(), limit: limit - instances.len(), values, from };
-            let Answer::Page(views, next) = self.ask(PartitionId(partition), ask).await? else { break };
+            let Response::Page(views, next) = self.ask(PartitionId(partition), ask).await? else { break };
             instances.extend(views);
             match next {
                 Some(next) => from = next,
@@ -290,7 +290,7 @@ impl Client {
     /// [`Error::Conflict`] if it has not ended.
     pub async fn purge(&self, id: &InstanceId) -> Result<bool, Error> {
         match self.ask_of(id, Ask::Purge(id.clone())).await? {
-            Answer::Count(count, _) => Ok(count > 0),
+            Response::Count(count, _) => Ok(count > 0),
             _ => Ok(false),
         }
     }
@@ -306,7 +306,7 @@ impl Client {
     async fn sum(&self, ask: impl Fn(u64) -> Ask) -> Result<u64, Error> {
         let (mut partition, mut from, mut sum) = (0, 0, 0);
         while partition < self.partitions() {
-            let Answer::Count(count, next) = self.ask(PartitionId(partition), ask(from)).await? else { break };
+            let Response::Count(count, next) = self.ask(PartitionId(partition), ask(from)).await? else { break };
             sum += count;
             match next {
                 Some(next) => from = next,
@@ -317,9 +317,9 @@ impl Client {
     }
 }
 
-fn view_of(answer: Result<Answer, Error>, id: &InstanceId) -> Result<InstanceView, Error> {
-    match answer? {
-        Answer::View(Some(view)) => Ok(*view),
+fn view_of(response: Result<Response, Error>, id: &InstanceId) -> Result<InstanceView, Error> {
+    match response? {
+        Response::View(Some(view)) => Ok(*view),
         _ => Err(Error::NotFound(id.clone())),
     }
 }

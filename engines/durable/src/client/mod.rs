@@ -1,7 +1,7 @@
-//! What callers outside of orchestrations ask of a hub, and what they are told.
+//! What callers outside of orchestrations request of a hub, and the responses they get.
 //!
-//! Everything is said to the partition that owns the instance and answered only once it is durable. Waiting costs
-//! nothing: the partition tells those who wait.
+//! Every request goes to the partition that owns the instance, which responds only once the result is durable. Waiting
+//! costs nothing: the partition notifies those who wait.
 
 mod asking;
 mod request;

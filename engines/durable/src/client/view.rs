@@ -70,11 +70,11 @@ pub struct InstanceView {
     pub updated: Time,
     /// Who waits for it.
     pub parent: Option<Caller>,
-    /// What it was given; the state of an entity. Empty where a query did not ask for values.
+    /// What it was given; the state of an entity. Empty where a query did not request values.
     pub input: Payload,
-    /// What it shows about itself. Absent where a query did not ask for values.
+    /// What it shows about itself. Absent where a query did not request values.
     pub custom_status: Option<Payload>,
-    /// How it ended, if it has. Absent where a query did not ask for values.
+    /// How it ended, if it has. Absent where a query did not request values.
     pub output: Option<Result<Payload, Failure>>,
 }
 

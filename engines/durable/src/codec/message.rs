@@ -36,7 +36,7 @@ pub fn put_message(out: &mut Vec<u8>, message: &Message, spill: &mut dyn Spill) 
             out.push(*reuse as u8);
         }
         MessageKind::SubDone { generation, id, result } => {
-            put_answer_head(out, tag::SUB_DONE, *generation, *id);
+            put_result_head(out, tag::SUB_DONE, *generation, *id);
             output::result(out, result, spill);
         }
         MessageKind::Raise { name, data } => {
@@ -52,14 +52,14 @@ pub fn put_message(out: &mut Vec<u8>, message: &Message, spill: &mut dyn Spill) 
             output::optional(out, at.as_ref(), output::time);
         }
         MessageKind::Operated { generation, id, result } => {
-            put_answer_head(out, tag::OPERATED, *generation, *id);
+            put_result_head(out, tag::OPERATED, *generation, *id);
             output::result(out, result, spill);
         }
         other => put_lock_or_order(out, other),
     }
 }
 
-fn put_answer_head(out: &mut Vec<u8>, tag: u8, generation: u32, id: u32) {
+fn put_result_head(out: &mut Vec<u8>, tag: u8, generation: u32, id: u32) {
     out.push(tag);
     output::number(out, u64::from(generation));
     output::number(out, u64::from(id));
@@ -74,7 +74,7 @@ fn put_lock_or_order(out: &mut Vec<u8>, kind: &MessageKind) {
             return output::number(out, u64::from(*next));
         }
         MessageKind::Locked { generation, id, entities } => {
-            put_answer_head(out, tag::LOCKED, *generation, *id);
+            put_result_head(out, tag::LOCKED, *generation, *id);
             return output::entities(out, entities);
         }
         MessageKind::Unlock { owner } => {

@@ -16,7 +16,7 @@ use crate::store::Store;
 /// Parts that may wait to be written; beyond it partitions wait.
 pub(super) const WAITING_MAX: usize = 8;
 
-/// What partitions ask for.
+/// What partitions request.
 pub(super) enum Chore {
     Keep(PartitionId, String, Vec<u8>),
     Finish(PartitionId, Finished),
@@ -30,7 +30,7 @@ pub(super) struct Kept {
     pub(super) meter: Arc<Meter>,
 }
 
-/// Does chores until nobody asks any more.
+/// Does chores until no more are requested.
 pub(super) fn keep(store: &dyn Store, chores: &Receiver<Chore>, partitions: &[Kept]) {
     let mut failed: HashSet<PartitionId> = HashSet::new();
     for chore in chores {

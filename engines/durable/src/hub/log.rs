@@ -55,7 +55,7 @@ impl Log {
         self.work.notify_one();
     }
 
-    /// Asks for the log to be cut.
+    /// Requests that the log be cut.
     pub(super) fn cut(&self, before: Position) {
         self.lock().cut_before = Some(before);
         self.work.notify_one();
@@ -102,7 +102,7 @@ pub(super) struct Target {
     pub(super) end: Position,
 }
 
-/// Writes until the log is closed or the store fails, and tells the partition how far it is.
+/// Writes until the log is closed or the store fails, and reports to the partition how far it is.
 pub(super) fn write(log: &Log, mut target: Target, inbox: &Inbox, meter: &Meter) {
     let mut batch = Queue::default();
     while log.next(&mut batch) {

@@ -1,6 +1,6 @@
 //! OpenTelemetry metrics of a hub, one series per partition.
 //!
-//! All but the histograms are observed when the SDK asks, from counts that partitions keep anyway. Histograms are
+//! All but the histograms are observed when the SDK collects, from counts that partitions keep anyway. Histograms are
 //! recorded once per commit. A hub that was closed and dropped is not observed any more.
 
 use std::sync::{Arc, Weak};
@@ -87,7 +87,7 @@ impl Watched {
         move |observer| watched.each(|meter, _, partition| observer.observe(figure(&meter.read()), &[partition]))
     }
 
-    /// A callback that observes several figures of each partition, told apart by an attribute.
+    /// A callback that observes several figures of each partition, distinguished by an attribute.
     fn figures<T: Copy + 'static, const N: usize>(
         &self,
         attribute: &'static str,

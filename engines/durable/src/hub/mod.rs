@@ -207,7 +207,8 @@ impl Hub {
         Ok(())
     }
 
-    /// Asks things of this hub. Clients are cheap to clone and outlive the hub, which then answers that it is closed.
+    /// Sends requests to this hub. Clients are cheap to clone and outlive the hub; their calls then
+    /// fail with [`Error::Closed`].
     #[must_use]
     pub fn client(&self) -> Client {
         self.client.clone()
@@ -258,7 +259,7 @@ impl Hub {
 
 impl Drop for Hub {
     fn drop(&mut self) {
-        // An error here has nobody to go to; `close` tells it.
+        // An error has no caller to go to here; `close` reports it.
         let _ = self.close();
     }
 }

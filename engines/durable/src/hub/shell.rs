@@ -107,9 +107,9 @@ impl Shell {
         for effect in partition.effects().drain(..) {
             match effect {
                 Effect::Run(key, call) => tasks.push(Task { partition: self.id, key, call }),
-                Effect::Answer(reply, answer) => {
-                    // A client that has gone away does not want its answer.
-                    let _ = reply.send(answer);
+                Effect::Respond(reply, response) => {
+                    // A client that has gone away does not need its response.
+                    let _ = reply.send(response);
                 }
                 Effect::Send { to, first, messages } => self.hand_over(to, first, messages),
                 Effect::Acknowledge { to, up_to } => {
@@ -143,7 +143,8 @@ impl Shell {
         let _ = self.chores.send(chore);
     }
 
-    /// Waits until all is durable, answers those who waited for that, and tells the others that the hub is closed.
+    /// Waits until all is durable, responds to those who waited for that, and reports to the others that the hub is
+    /// closed.
     fn finish(&self, partition: &mut Partition, inputs: &mut Vec<Input>, mut durable: Position) {
         let inbox = &self.inboxes[usize::from(self.id.0)];
         while durable < partition.position() {
@@ -155,13 +156,13 @@ impl Shell {
             std::thread::yield_now();
         }
         partition.confirm(durable);
-        self.answer_only(partition);
+        self.respond_only(partition);
         self.stop(partition, inputs, &Error::Closed);
     }
 
     fn stop(&self, partition: &mut Partition, inputs: &mut Vec<Input>, error: &Error) {
         partition.stop(error);
-        self.answer_only(partition);
+        self.respond_only(partition);
         for input in inputs.drain(..) {
             if let Input::Request(request) = input {
                 let _ = request.reply.send(Err(error.clone()));
@@ -170,10 +171,10 @@ impl Shell {
         self.meter.turned(partition.counts());
     }
 
-    fn answer_only(&self, partition: &mut Partition) {
+    fn respond_only(&self, partition: &mut Partition) {
         for effect in partition.effects().drain(..) {
-            if let Effect::Answer(reply, answer) = effect {
-                let _ = reply.send(answer);
+            if let Effect::Respond(reply, response) = effect {
+                let _ = reply.send(response);
             }
         }
     }

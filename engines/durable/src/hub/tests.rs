@@ -231,7 +231,7 @@ fn continuing_as_new_replaces_the_history() {
 }
 
 #[test]
-fn a_closed_hub_answers_that_it_is_closed() {
+fn a_closed_hub_responds_that_it_is_closed() {
     let store = Arc::new(MemoryStore::new());
     let hub = open(&store, options());
     let client = hub.client();

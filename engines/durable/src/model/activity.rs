@@ -1,4 +1,4 @@
-//! What an activity's code is told about its call.
+//! What an activity's code knows about its call.
 
 use crate::ids::InstanceId;
 use crate::program::ActivityCall;

@@ -111,7 +111,7 @@ impl<T> Drop for EventWait<T> {
     }
 }
 
-/// A call of an entity; await it for the answer. Nothing happens before.
+/// A call of an entity; await it for the result. Nothing happens before.
 #[must_use = "an entity is called only when the call is awaited"]
 pub struct EntityCall<O> {
     desk: Rc<Desk>,
@@ -161,7 +161,7 @@ impl<O: DeserializeOwned> Future for EntityCall<O> {
 #[must_use = "entities are locked only when the lock is awaited"]
 pub struct LockRequest {
     desk: Rc<Desk>,
-    /// Sorted, without repetition; taken when they are asked for.
+    /// Sorted, without repetition; taken when they are requested.
     entities: Option<Vec<EntityId>>,
     ticket: Option<Ticket>,
 }

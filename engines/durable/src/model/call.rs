@@ -181,7 +181,7 @@ impl<R: Request> Attempts<R> {
                     Ok(()) => continue,
                     Err(failure) => return self.end(Err(failure)),
                 },
-                Stage::Running(answer, limit) => match (answer.poll(), limit) {
+                Stage::Running(ticket, limit) => match (ticket.poll(), limit) {
                     (Poll::Ready(Ok(payload)), _) => return self.end(Ok(payload)),
                     (Poll::Ready(Err(failure)), _) => failure,
                     (Poll::Pending, Some(limit)) if limit.poll().is_ready() => self.late("this attempt"),
@@ -210,13 +210,13 @@ impl<R: Request> Attempts<R> {
         } else {
             std::mem::replace(&mut self.input, Ok(Payload::EMPTY))?
         };
-        let answer = self.request.ask(&self.desk, input)?;
+        let ticket = self.request.ask(&self.desk, input)?;
         self.made += 1;
         if self.deadline.is_none() {
             self.deadline = self.timeout.map(|after| self.desk.alarm(after));
         }
         let limit = self.retry.as_ref().and_then(|retry| retry.timeout()).map(|after| self.desk.alarm(after));
-        self.stage = Stage::Running(answer, limit);
+        self.stage = Stage::Running(ticket, limit);
         Ok(())
     }
 

@@ -90,7 +90,7 @@ impl Client {
 }
 
 impl InstanceView {
-    /// What it returned, if it has ended and values were asked for.
+    /// What it returned, if it has ended and values were requested.
     ///
     /// # Errors
     /// How it failed, or a failure of kind `Payload` if it returned something else.
@@ -104,12 +104,12 @@ impl InstanceView {
     /// What it was given, or the state of an entity.
     ///
     /// # Errors
-    /// A failure of kind `Payload` if it is something else, also where values were not asked for.
+    /// A failure of kind `Payload` if it is something else, also where values were not requested.
     pub fn input_as<I: DeserializeOwned>(&self) -> Result<I, Failure> {
         self.input.decode()
     }
 
-    /// What it shows about itself, if it does and values were asked for.
+    /// What it shows about itself, if it does and values were requested.
     ///
     /// # Errors
     /// A failure of kind `Payload` if it is something else.

@@ -1,7 +1,7 @@
 //! Joins and selects that give the same in replay.
 //!
 //! Branches are polled in the order given, and of those that are ready at once the first wins: nothing is left to
-//! chance. Joins and selects of many poll only the branches whose answers have come. A branch that waits for something
+//! chance. Joins and selects of many poll only the branches whose results have come. A branch that waits for something
 //! else than its context fails the execution even if the other branches wait rightly.
 
 use std::pin::Pin;

@@ -39,7 +39,7 @@ use crate::payload::Payload;
 ///     let receipt = ctx.call(CHARGE, &cents).retry(retry).timeout(Duration::from_secs(600)).await?;
 ///     let a_day = ctx.timer(Duration::from_secs(86_400));
 ///     let is_approved = match ctx.select2(ctx.event(APPROVED), a_day).await {
-///         Either::Left(answer) => answer?,
+///         Either::Left(approval) => approval?,
 ///         Either::Right(()) => false,
 ///     };
 ///     if !is_approved {
@@ -115,7 +115,7 @@ impl Ctx {
         Ok(())
     }
 
-    /// Runs an operation of an entity and waits for its answer.
+    /// Runs an operation of an entity and waits for its result.
     pub fn entity_call<S, I: Serialize, O: DeserializeOwned>(
         &self,
         entity: &EntityId,
@@ -160,7 +160,7 @@ impl Ctx {
     }
 
     /// Locks entities, in an order that cannot deadlock with that of others. Until the guard is dropped, only this
-    /// orchestration's calls reach them. While a lock is asked for or held, there is no second one, and calls go to
+    /// orchestration's calls reach them. While a lock is requested or held, there is no second one, and calls go to
     /// locked entities only: what would wait for another's lock could wait for ever.
     ///
     /// ```
@@ -212,7 +212,7 @@ impl Ctx {
         Err(Failure::new(FailureKind::Conflict, "the orchestration has continued as new, but its code went on"))
     }
 
-    /// Shows a value to those who ask how the orchestration stands.
+    /// Shows a value to those who query the orchestration's status.
     ///
     /// # Errors
     /// A failure of kind `Payload` if the value cannot be written.

@@ -82,7 +82,7 @@ definition! {
 }
 
 definition! {
-    /// An operation of entities with the state `S`, which takes an `I` and answers an `O`.
+    /// An operation of entities with the state `S`, which takes an `I` and returns an `O`.
     EntityOp<S, I, O>
 }
 

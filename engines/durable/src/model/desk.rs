@@ -1,4 +1,4 @@
-//! What an execution and the futures of its code share: decisions on their way out, answers on their way in.
+//! What an execution and the futures of its code share: decisions on their way out, results on their way in.
 //!
 //! An open decision has a slot by its number; slots of the oldest decisions go away as they are closed, so a slot is
 //! found by subtraction. User code never runs while the desk is borrowed.
@@ -45,11 +45,11 @@ pub(super) struct State {
     /// The branch of a join or select that is being polled.
     pub(super) branch: Option<Branch>,
     pub(super) mailbox: Option<Box<Mailbox>>,
-    /// What the next generation is given, if the code has asked for one.
+    /// What the next generation is given, if the code has requested one.
     pub(super) next: Option<Payload>,
     /// Why the execution cannot go on.
     pub(super) fatal: Option<Box<Failure>>,
-    /// The critical section: asked for, or held.
+    /// The critical section: requested, or held.
     pub(super) lock: Option<Held>,
     /// How many random numbers were drawn.
     pub(super) draws: u64,
@@ -63,7 +63,7 @@ pub(super) struct Held {
     pub(super) is_granted: bool,
 }
 
-/// What sort of answer a decision waits for.
+/// What sort of result a decision waits for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wait {
     Task,
@@ -76,7 +76,7 @@ pub(super) enum Wait {
 enum Slot {
     Closed,
     Open(Wait, Option<Branch>),
-    Answered(Payload),
+    Completed(Payload),
     Failed(Box<Failure>),
 }
 
@@ -85,7 +85,7 @@ enum Slot {
 pub(super) enum Delivery {
     /// Nobody waits for it.
     Refused,
-    /// It is kept until the code asks for it.
+    /// It is kept until the code requests it.
     Kept,
     /// Something that the code awaits is there.
     Woken,
@@ -104,7 +104,7 @@ impl Desk {
         self.state.borrow_mut()
     }
 
-    /// Takes a decision that will be answered.
+    /// Takes a decision that gets a result.
     pub(super) fn ask(self: &Rc<Self>, wait: Wait, decision: impl FnOnce(u32) -> EventKind) -> Ticket {
         let mut state = self.state.borrow_mut();
         let id = state.number(decision);
@@ -115,7 +115,7 @@ impl Desk {
         Ticket { desk: Rc::clone(self), id }
     }
 
-    /// Takes a decision that nobody answers.
+    /// Takes a decision that gets no result.
     pub(super) fn tell(&self, decision: impl FnOnce(u32) -> EventKind) {
         let mut state = self.state.borrow_mut();
         if state.number(decision) == u32::MAX {
@@ -184,9 +184,9 @@ impl State {
         id
     }
 
-    /// Whether an outside event answers something that is open, or needs no asking.
+    /// Whether an outside event completes an open decision, or needs none.
     pub(super) fn accepts(&self, kind: &EventKind) -> bool {
-        match answer(kind) {
+        match completion(kind) {
             Some((id, wait, _)) => self.is_open(id, wait),
             None => matches!(kind, EventKind::EventRaised { .. }),
         }
@@ -203,13 +203,13 @@ impl State {
             let is_awaited = self.mailbox.get_or_insert_default().put(name.clone(), data.clone());
             return if is_awaited { Delivery::Woken } else { Delivery::Kept };
         }
-        let Some((id, wait, result)) = answer(kind) else { return Delivery::Refused };
+        let Some((id, wait, result)) = completion(kind) else { return Delivery::Refused };
         if !self.is_open(id, wait) {
             return Delivery::Refused;
         }
         let filled = match result {
-            Ok(Some(payload)) => Slot::Answered(payload.clone()),
-            Ok(None) => Slot::Answered(Payload::EMPTY),
+            Ok(Some(payload)) => Slot::Completed(payload.clone()),
+            Ok(None) => Slot::Completed(Payload::EMPTY),
             Err(failure) => Slot::Failed(Box::new(failure.clone())),
         };
         self.bytes += filled.bytes();
@@ -243,7 +243,7 @@ impl State {
 impl Slot {
     fn bytes(&self) -> usize {
         match self {
-            Self::Answered(payload) => payload.len(),
+            Self::Completed(payload) => payload.len(),
             Self::Failed(failure) => {
                 size_of::<Failure>() + failure.message.len() + failure.details.as_ref().map_or(0, Payload::len)
             }
@@ -256,9 +256,9 @@ fn place(id: u32, first: u32) -> usize {
     id.checked_sub(first).map_or(usize::MAX, |place| place as usize)
 }
 
-type Answer<'a> = (u32, Wait, Result<Option<&'a Payload>, &'a Failure>);
+type Completion<'a> = (u32, Wait, Result<Option<&'a Payload>, &'a Failure>);
 
-fn answer(kind: &EventKind) -> Option<Answer<'_>> {
+fn completion(kind: &EventKind) -> Option<Completion<'_>> {
     Some(match kind {
         EventKind::TaskCompleted { id, result } => (*id, Wait::Task, Ok(Some(result))),
         EventKind::TaskFailed { id, failure } => (*id, Wait::Task, Err(failure)),
@@ -272,7 +272,7 @@ fn answer(kind: &EventKind) -> Option<Answer<'_>> {
     })
 }
 
-/// An open decision. Dropped before its answer, it closes the slot: a timer is cancelled, other answers are refused.
+/// An open decision. Dropped before its result, it closes the slot: a timer is cancelled, other results are refused.
 pub(super) struct Ticket {
     desk: Rc<Desk>,
     id: u32,
@@ -283,7 +283,7 @@ impl Ticket {
         self.id
     }
 
-    /// Takes the answer, once.
+    /// Takes the result, once.
     pub(super) fn poll(&self) -> Poll<Result<Payload, Failure>> {
         let mut state = self.desk.state.borrow_mut();
         let state = &mut *state;
@@ -297,7 +297,7 @@ impl Ticket {
         state.bytes -= slot.bytes();
         state.trim();
         match slot {
-            Slot::Answered(payload) => Poll::Ready(Ok(payload)),
+            Slot::Completed(payload) => Poll::Ready(Ok(payload)),
             Slot::Failed(failure) => Poll::Ready(Err(*failure)),
             Slot::Closed | Slot::Open(..) => Poll::Pending,
         }

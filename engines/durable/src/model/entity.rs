@@ -1,7 +1,7 @@
 //! Entities: operations of one of them run as a batch on a state that is read once and written once.
 //!
 //! An operation that fails or panics leaves no trace. States need not be `Clone`, so a batch first runs without a way
-//! back; if an operation fails, all its answers are forgotten and it runs again with the state written after each
+//! back; if an operation fails, all its results are forgotten and it runs again with the state written after each
 //! operation. Nothing has left by then.
 
 use std::any::Any;
@@ -34,7 +34,7 @@ pub(super) struct EntityCode {
 
 /// What one operation did.
 enum Outcome {
-    Answered(Payload),
+    Completed(Payload),
     /// It did not begin: the state is as it was.
     Refused(Failure),
     /// It failed, and may have changed the state.
@@ -54,7 +54,7 @@ impl<'a, S: 'static> EntityBuilder<'a, S> {
     }
 
     /// Adds an operation. If it fails or panics, the state is as before and nothing that it sent is sent. It may run
-    /// more than once before its answer counts, so it must not reach outside by itself.
+    /// more than once before its result counts, so it must not reach outside by itself.
     ///
     /// # Panics
     /// If there is one of this name already, or the name cannot be one.
@@ -76,8 +76,8 @@ impl<'a, S: 'static> EntityBuilder<'a, S> {
                 Ok(input) => input,
                 Err(failure) => return Outcome::Refused(failure),
             };
-            match code(state, input, context).and_then(|answer| Payload::encode(&answer)) {
-                Ok(answer) => Outcome::Answered(answer),
+            match code(state, input, context).and_then(|result| Payload::encode(&result)) {
+                Ok(result) => Outcome::Completed(result),
                 Err(failure) => Outcome::Spoiled(failure),
             }
         });
@@ -148,7 +148,7 @@ impl Batch<'_> {
         let mut is_there = self.before.is_some();
         for operation in operations {
             match self.run(&mut *value, operation) {
-                Outcome::Answered(answer) => self.results.push(Ok(answer)),
+                Outcome::Completed(result) => self.results.push(Ok(result)),
                 Outcome::Refused(failure) => {
                     self.results.push(Err(failure));
                     continue;
@@ -206,17 +206,17 @@ impl Batch<'_> {
             Some(state) => state,
             None => self.read()?,
         };
-        let answer = match self.run(&mut *state, operation) {
-            Outcome::Answered(answer) => answer,
+        let result = match self.run(&mut *state, operation) {
+            Outcome::Completed(result) => result,
             Outcome::Refused(failure) | Outcome::Spoiled(failure) => return Err(failure),
         };
         if self.context.take_deleted() {
             self.before = None;
-            return Ok(answer);
+            return Ok(result);
         }
         self.before = Some(guarded(self.context.id(), || (self.code.write)(&*state))?);
         *value = Some(state);
-        Ok(answer)
+        Ok(result)
     }
 
     fn read(&self) -> Result<State, Failure> {

@@ -125,7 +125,7 @@ impl Execution {
     fn resume(&mut self, now: Time) -> Progress {
         let Some(mut kept) = self.kept.take() else { return Progress::Ignored };
         while let Some(kind) = kept.pop_front() {
-            // The code may have given up meanwhile what this one answers.
+            // The code may have given up meanwhile what this one completes.
             if self.give(now, &kind) == Progress::Ended {
                 self.pass_on(&kept);
                 return Progress::Ended;

@@ -1,6 +1,6 @@
 //! External events that have come and that the code has not taken yet, and who waits for which.
 //!
-//! Events of one name are taken in the order they came. Nothing is handed to a waiter before it asks, so a waiter that
+//! Events of one name are taken in the order they came. Nothing is handed to a waiter before it polls, so a waiter that
 //! is given up takes no event with it.
 
 use std::collections::{HashMap, VecDeque};

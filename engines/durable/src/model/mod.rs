@@ -2,7 +2,7 @@
 //! [`Program`](crate::Program).
 //!
 //! An orchestration's future is kept as it stands and polled once per event; its awaits write decisions and read
-//! answers on a desk they share with the cursor. There is no executor, no task and no waker.
+//! results on a desk they share with the cursor. There is no executor, no task and no waker.
 
 mod activity;
 mod awaits;

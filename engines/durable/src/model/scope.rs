@@ -1,6 +1,6 @@
-//! Which branch of a join or select a waiting future belongs to, so that an answer wakes that branch alone.
+//! Which branch of a join or select a waiting future belongs to, so that a result wakes that branch alone.
 //!
-//! Without it, each of a thousand answers would poll a thousand branches. A branch is known by its place; waking it
+//! Without it, each of a thousand results would poll a thousand branches. A branch is known by its place; waking it
 //! puts the place on the list of its combinator, and that combinator's own branch on the list above, to the top.
 
 use std::cell::RefCell;

@@ -1,6 +1,6 @@
 //! The waker that orchestrations are polled with, which nobody is meant to use.
 //!
-//! Everything an orchestration may await answers without a waker. A future of another runtime keeps a clone of it, or
+//! Everything an orchestration may await works without a waker. A future of another runtime keeps a clone of it, or
 //! calls it: both show here, so that such an await is a failure with a name and never a hang.
 
 use std::cell::RefCell;

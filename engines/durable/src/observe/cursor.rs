@@ -24,7 +24,7 @@ where
 }
 
 enum Stage {
-    /// Nothing was fed live yet. Who waits for the execution, if replay has told.
+    /// Nothing was fed live yet. Who waits for the execution, if replay has shown it.
     Fresh(Option<Caller>),
     Untraced,
     Traced(Context),

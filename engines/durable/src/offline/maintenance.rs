@@ -36,7 +36,7 @@ struct Part {
 /// What became of changes.
 #[derive(Debug, Default)]
 pub struct Applied {
-    /// For each change asked for, in order, whether it was made.
+    /// For each requested change, in order, whether it was made.
     pub each: Vec<Result<(), Error>>,
     /// How many instances changed, sub-orchestrations included.
     pub instances: u64,
@@ -144,7 +144,7 @@ impl HubMaintenance {
 
 impl Drop for HubMaintenance {
     fn drop(&mut self) {
-        // An error here has nobody to go to; `close` tells it.
+        // An error has no caller to go to here; `close` reports it.
         let _ = self.release();
     }
 }

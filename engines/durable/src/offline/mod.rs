@@ -2,7 +2,7 @@
 //!
 //! To open a hub takes the code of its orchestrations, for it goes on at once: timers fire, activities start, messages
 //! are delivered, and what has no code fails. Here nothing goes on. [`HubReader`] only looks, also beside a running hub;
-//! [`HubMaintenance`] makes changes that are asked for, and nothing besides.
+//! [`HubMaintenance`] makes the requested changes, and nothing besides.
 
 mod maintenance;
 mod program;

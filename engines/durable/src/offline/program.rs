@@ -8,7 +8,7 @@ use crate::program::{ActivityCall, ActivityFuture, Cursor, EntityStep, Operation
 
 pub(super) struct NoProgram;
 
-/// Takes the word that it is suspended, the only event that is fed here and that code never answers.
+/// Takes the event that suspends it, the only one that is fed here; no code ever responds to it.
 struct NoCursor;
 
 impl Cursor for NoCursor {

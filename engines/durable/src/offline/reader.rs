@@ -12,7 +12,7 @@ use crate::client::{Filter, InstanceView};
 use crate::error::Error;
 use crate::event::Event;
 use crate::ids::{InstanceId, PartitionId, Time};
-use crate::partition::{Answer, Ask, Partition, Values};
+use crate::partition::{Ask, Partition, Response, Values};
 use crate::store::Store;
 
 /// How often a partition is read before its store counts as wrong.
@@ -40,8 +40,8 @@ impl HubReader {
         Ok(Self { partitions })
     }
 
-    /// Reads all partitions and asks something. Both are done again as long as the store changes under them: large
-    /// payloads are read only when they are asked for, and may be gone by then.
+    /// Reads all partitions and runs a query. Both are done again as long as the store changes under them: large
+    /// payloads are read only when they are requested, and may be gone by then.
     ///
     /// # Errors
     /// What [`HubReader::open`] and `ask` say.
@@ -65,7 +65,7 @@ impl HubReader {
     /// [`Error::Store`] if a large payload cannot be read.
     pub fn get(&self, id: &InstanceId) -> Result<Option<InstanceView>, Error> {
         match self.home(id).look(&Ask::Get(id.clone()))? {
-            Answer::View(view) => Ok(view.map(|view| *view)),
+            Response::View(view) => Ok(view.map(|view| *view)),
             _ => Ok(None),
         }
     }
@@ -76,7 +76,7 @@ impl HubReader {
     /// [`Error::Store`] if a large payload cannot be read.
     pub fn history(&self, id: &InstanceId) -> Result<Option<Vec<Event>>, Error> {
         match self.home(id).look(&Ask::History(id.clone()))? {
-            Answer::Events(events) => Ok(events),
+            Response::Events(events) => Ok(events),
             _ => Ok(None),
         }
     }
@@ -90,7 +90,7 @@ impl HubReader {
             let mut from = Some(0);
             while let Some(place) = from {
                 let ask = Ask::Query { filter: filter.clone(), limit: PAGE, values: Values::Without, from: place };
-                let Answer::Page(views, next) = partition.look(&ask)? else { break };
+                let Response::Page(views, next) = partition.look(&ask)? else { break };
                 views.into_iter().for_each(&mut each);
                 from = next;
             }

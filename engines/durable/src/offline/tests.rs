@@ -74,7 +74,7 @@ fn views(reader: &HubReader) -> Vec<InstanceView> {
     views
 }
 
-/// A hub that was killed while an orchestration asks, one sleeps, and one waits for another.
+/// A hub that was killed while an orchestration waits for an event, one sleeps, and one waits for another.
 fn killed() -> Arc<dyn Store> {
     let store = memory();
     let hub = hub(Arc::clone(&store));
@@ -299,8 +299,8 @@ fn a_hub_is_read_while_it_writes_snapshots_cuts_its_log_and_forgets() {
     assert!(read.iter().any(|view| view.id.as_str() == "kept"));
 }
 
-/// Starts orchestrations, some with an input that is kept out of line, ends and forgets half of them, until it is told
-/// to stop.
+/// Starts orchestrations, some with an input that is kept out of line, ends and forgets half of them, until it is
+/// stopped.
 fn write(client: &Client, is_over: &AtomicBool) {
     const AT_ONCE: u64 = 64;
     block(async {

@@ -10,7 +10,7 @@ use crate::partition::Partition;
 use crate::partition::table::{EntityState, Execution, Instance, Kind};
 use crate::payload::Payload;
 
-/// What a start asks for, without the receiver.
+/// What a start requests, without the receiver.
 pub(super) struct Begin {
     pub(super) name: Name,
     pub(super) version: Option<u32>,
@@ -19,7 +19,7 @@ pub(super) struct Begin {
 }
 
 impl Partition {
-    /// Delivers a message of an instance. Whoever waits for an answer is told if it cannot be delivered.
+    /// Delivers a message of an instance. If it cannot be delivered, the waiting caller gets a failure.
     pub(super) fn deliver(&mut self, message: Message) {
         let waits = match &message.kind {
             MessageKind::Start { parent: Some(parent), .. } => Some(parent.clone()),
@@ -40,7 +40,7 @@ impl Partition {
                 self.start(to, Begin { name, version, input, parent }, at, reuse)
             }
             MessageKind::SubDone { generation, id, result } => {
-                self.answered(
+                self.resolve(
                     &to,
                     generation,
                     match result {
@@ -51,7 +51,7 @@ impl Partition {
                 Ok(())
             }
             MessageKind::Operated { generation, id, result } => {
-                self.answered(
+                self.resolve(
                     &to,
                     generation,
                     match result {
@@ -62,7 +62,7 @@ impl Partition {
                 Ok(())
             }
             MessageKind::Locked { generation, id, entities } => {
-                if !self.answered(&to, generation, EventKind::LockGranted { id }) {
+                if !self.resolve(&to, generation, EventKind::LockGranted { id }) {
                     self.unlock(&Caller { instance: to, generation, id }, entities);
                 }
                 Ok(())
@@ -82,7 +82,7 @@ impl Partition {
         }
     }
 
-    fn answered(&mut self, to: &InstanceId, generation: u32, kind: EventKind) -> bool {
+    fn resolve(&mut self, to: &InstanceId, generation: u32, kind: EventKind) -> bool {
         self.table.handle(to).is_some_and(|handle| self.feed(handle, Some(generation), kind))
     }
 
@@ -260,7 +260,7 @@ impl Partition {
             self.timers.undefer(number);
         }
         for reply in self.waiters.remove(&handle).unwrap_or_default() {
-            self.answer(reply, Err(Error::NotFound(instance.id.clone())));
+            self.respond(reply, Err(Error::NotFound(instance.id.clone())));
         }
     }
 }

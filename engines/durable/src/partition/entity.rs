@@ -1,4 +1,4 @@
-//! Turns of entities: what has come in is sorted by the lock, operations run as one batch, answers go out.
+//! Turns of entities: what has come in is sorted by the lock, operations run as one batch, results go out.
 //!
 //! Without a lock nothing waits, so the queue is empty. With one, only the owner's operations run; all else waits in
 //! order until the lock is freed.
@@ -124,7 +124,7 @@ impl Partition {
         }
     }
 
-    /// Runs the batch and sends what it answered and sent.
+    /// Runs the batch and sends its results and messages.
     fn flush(&mut self, turn: &mut Turn) {
         if turn.batch.is_empty() {
             return;
@@ -141,8 +141,8 @@ impl Partition {
                 self.counts.events += 1;
                 continue;
             };
-            let unanswered = || Err(Failure::new(FailureKind::Application, "the entity gave no answer"));
-            let result = result.unwrap_or_else(unanswered);
+            let missing = || Err(Failure::new(FailureKind::Application, "the entity gave no answer"));
+            let result = result.unwrap_or_else(missing);
             self.send(Message { to: instance, kind: MessageKind::Operated { generation, id, result } });
         }
         for message in step.messages {

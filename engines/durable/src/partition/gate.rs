@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::error::Error;
 use crate::ids::{PartitionId, Position};
-use crate::partition::input::{Answer, Reply, TaskKey};
+use crate::partition::input::{Reply, Response, TaskKey};
 use crate::program::ActivityCall;
 
 /// Something that leaves the partition once the step that caused it is durable.
@@ -14,7 +14,7 @@ pub(super) enum Gated {
     /// Hand the outbox over up to this number.
     Send(PartitionId, u64),
     Acknowledge(PartitionId, u64),
-    Answer(Reply, Result<Answer, Error>),
+    Respond(Reply, Result<Response, Error>),
     /// Blobs below this number are in the store.
     Kept(u64),
     /// The parts of a snapshot describe nothing that could be lost.

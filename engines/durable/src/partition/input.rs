@@ -37,7 +37,7 @@ pub enum Input {
         /// How.
         result: Result<Payload, Failure>,
     },
-    /// A client asks.
+    /// A client's request.
     Request(Request),
 }
 
@@ -52,36 +52,36 @@ pub struct TaskKey {
     pub id: u32,
 }
 
-/// Where an answer goes. A client that has gone away is no error.
-pub type Reply = oneshot::Sender<Result<Answer, Error>>;
+/// Where a response goes. A client that has gone away is no error.
+pub type Reply = oneshot::Sender<Result<Response, Error>>;
 
-/// What a client asks, and where the answer goes.
+/// What a client requests, and where the response goes.
 #[derive(Debug)]
 pub struct Request {
-    /// The question.
+    /// The request.
     pub ask: Ask,
-    /// Where the answer goes.
+    /// Where the response goes.
     pub reply: Reply,
 }
 
-/// What clients can ask of one partition.
+/// What clients can request of one partition.
 #[derive(Debug)]
 pub enum Ask {
-    /// Deliver a message; answered with [`Answer::Done`].
+    /// Deliver a message; the response is [`Response::Done`].
     Tell(Message),
-    /// Deliver messages, each on its own account; answered with [`Answer::Each`].
+    /// Deliver messages, each on its own account; the response is [`Response::Each`].
     TellEach(Vec<Message>),
-    /// Answer with [`Answer::View`] once the instance has ended.
+    /// Respond with [`Response::View`] once the instance has ended.
     Wait(InstanceId),
     /// Forget those who wait for this instance and have gone away.
     Forget(InstanceId),
-    /// The instance as it is: [`Answer::View`].
+    /// The instance as it is: [`Response::View`].
     Get(InstanceId),
-    /// Its history: [`Answer::Events`].
+    /// Its history: [`Response::Events`].
     History(InstanceId),
-    /// The state of an entity: [`Answer::State`].
+    /// The state of an entity: [`Response::State`].
     State(EntityId),
-    /// Instances that pass, from a place on: [`Answer::Page`].
+    /// Instances that pass, from a place on: [`Response::Page`].
     Query {
         /// Which ones.
         filter: Filter,
@@ -92,11 +92,11 @@ pub enum Ask {
         /// Where to begin.
         from: u64,
     },
-    /// How many pass, from a place on: [`Answer::Count`].
+    /// How many pass, from a place on: [`Response::Count`].
     Count(Filter, u64),
-    /// Forget an ended instance and its sub-orchestrations: [`Answer::Count`].
+    /// Forget an ended instance and its sub-orchestrations: [`Response::Count`].
     Purge(InstanceId),
-    /// Forget ended instances that pass, from a place on: [`Answer::Count`].
+    /// Forget ended instances that pass, from a place on: [`Response::Count`].
     PurgeAll(Filter, u64),
 }
 
@@ -109,9 +109,9 @@ pub enum Values {
     Without,
 }
 
-/// What a partition answers.
+/// A partition's response.
 #[derive(Debug)]
-pub enum Answer {
+pub enum Response {
     /// It is done.
     Done,
     /// Each is done or is not.
@@ -150,8 +150,8 @@ pub enum Effect {
         /// The last number that was taken.
         up_to: u64,
     },
-    /// Answer a client.
-    Answer(Reply, Result<Answer, Error>),
+    /// Respond to a client.
+    Respond(Reply, Result<Response, Error>),
     /// Keep a part of a snapshot.
     Keep(String, Vec<u8>),
     /// Keep the list of parts, then cut the log before `before` and forget blobs of older snapshots.

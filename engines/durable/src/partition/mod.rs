@@ -37,7 +37,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 pub use counts::Counts;
-pub use input::{Answer, Ask, Effect, Input, Reply, Request, TaskKey, Values};
+pub use input::{Ask, Effect, Input, Reply, Request, Response, TaskKey, Values};
 pub use maintain::Change;
 pub use snapshot::Finished;
 
@@ -312,7 +312,7 @@ impl Partition {
                     self.hand_over(to);
                 }
                 Gated::Acknowledge(to, up_to) => self.effects.push(Effect::Acknowledge { to, up_to }),
-                Gated::Answer(reply, answer) => self.effects.push(Effect::Answer(reply, answer)),
+                Gated::Respond(reply, response) => self.effects.push(Effect::Respond(reply, response)),
                 Gated::Kept(below) => self.spiller.kept(below),
                 Gated::Snapshot => self.snapshot_durable(),
             }
@@ -357,8 +357,8 @@ impl Partition {
         self.outbox.send(to, message);
     }
 
-    fn answer(&mut self, reply: Reply, answer: Result<Answer, Error>) {
-        self.gate.stage(Gated::Answer(reply, answer));
+    fn respond(&mut self, reply: Reply, response: Result<Response, Error>) {
+        self.gate.stage(Gated::Respond(reply, response));
     }
 
     /// What has to happen outside, in order. The caller takes it out.
@@ -384,14 +384,14 @@ impl Partition {
         self.snapshots.is_under_way() || !self.restarts.is_empty()
     }
 
-    /// Tells everybody who waits that the partition has stopped. Nothing may be asked of it afterwards.
+    /// Reports to everybody who waits that the partition has stopped. It takes no requests afterwards.
     pub fn stop(&mut self, error: &Error) {
         let mut replies: Vec<Reply> = self.waiters.drain().flat_map(|(_, replies)| replies).collect();
         replies.extend(self.gate.drain().filter_map(|gated| match gated {
-            Gated::Answer(reply, _) => Some(reply),
+            Gated::Respond(reply, _) => Some(reply),
             _ => None,
         }));
         self.effects.clear();
-        self.effects.extend(replies.into_iter().map(|reply| Effect::Answer(reply, Err(error.clone()))));
+        self.effects.extend(replies.into_iter().map(|reply| Effect::Respond(reply, Err(error.clone()))));
     }
 }

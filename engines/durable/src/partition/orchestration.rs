@@ -10,7 +10,7 @@ use crate::partition::deliver::Begin;
 use crate::partition::gate::Gated;
 use crate::partition::input::TaskKey;
 use crate::partition::table::{Execution, Instance};
-use crate::partition::{Answer, Partition};
+use crate::partition::{Partition, Response};
 use crate::payload::Payload;
 use crate::program::{ActivityCall, Progress};
 
@@ -55,7 +55,7 @@ impl Partition {
             return false;
         }
         if execution.is_continuing {
-            // An answer is for the execution that has ended; what is for the instance is for the next one.
+            // A result is for the execution that has ended; what is for the instance is for the next one.
             return generation.is_none() && self.feed_next(handle, kind);
         }
         self.step(handle, kind)
@@ -295,7 +295,7 @@ impl Partition {
         if let Some(replies) = self.waiters.remove(&handle) {
             let view = self.view_ended(handle, &result);
             for reply in replies {
-                self.answer(reply, view.clone().map(|view| Answer::View(Some(Box::new(view)))));
+                self.respond(reply, view.clone().map(|view| Response::View(Some(Box::new(view)))));
             }
         }
         if let Some(Caller { instance, generation, id }) = parent.map(|parent| *parent) {

@@ -97,7 +97,7 @@ impl Outbox {
         self.lane(to).sent
     }
 
-    /// The last number given, if it has grown since this was last asked.
+    /// The last number given, if it has grown since this was last called.
     pub(super) fn newly_sent(&mut self, to: PartitionId) -> Option<u64> {
         let lane = self.lane(to);
         (lane.sent > lane.announced).then(|| {
@@ -154,7 +154,7 @@ impl Outbox {
         self.arrived(by, up_to);
     }
 
-    /// What was taken since this was last asked: sender and last number.
+    /// What was taken since this was last called: sender and last number.
     pub(super) fn newly_taken(&mut self) -> impl Iterator<Item = (PartitionId, u64)> + '_ {
         self.lanes.iter_mut().enumerate().filter(|(_, lane)| lane.taken > lane.taken_logged).map(|(at, lane)| {
             lane.taken_logged = lane.taken;
@@ -162,7 +162,7 @@ impl Outbox {
         })
     }
 
-    /// What arrived since this was last asked: receiver and last number.
+    /// What arrived since this was last called: receiver and last number.
     pub(super) fn newly_arrived(&mut self) -> impl Iterator<Item = (PartitionId, u64)> + '_ {
         self.lanes.iter_mut().enumerate().filter(|(_, lane)| lane.arrived > lane.arrived_logged).map(|(at, lane)| {
             lane.arrived_logged = lane.arrived;

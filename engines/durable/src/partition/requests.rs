@@ -1,67 +1,67 @@
-//! What clients ask.
+//! What clients request.
 //!
-//! Every answer waits at the gate, reads too: a client never learns of a step that a crash could take back.
+//! Every response waits at the gate, reads too: a client never learns of a step that a crash could take back.
 
 use crate::error::Error;
 use crate::ids::InstanceId;
 use crate::message::{Message, MessageKind};
 use crate::partition::Partition;
-use crate::partition::input::{Answer, Ask, Reply, Request, Values};
+use crate::partition::input::{Ask, Reply, Request, Response, Values};
 use crate::partition::view::all_subs;
 
 impl Partition {
     pub(super) fn request(&mut self, Request { ask, reply }: Request) {
         match ask {
             Ask::Tell(message) => {
-                let answer = self.tell_checked(message).map(|()| Answer::Done);
-                self.answer(reply, answer);
+                let response = self.tell_checked(message).map(|()| Response::Done);
+                self.respond(reply, response);
             }
             Ask::TellEach(messages) => {
                 let each = messages.into_iter().map(|message| self.tell_checked(message)).collect();
-                self.answer(reply, Ok(Answer::Each(each)));
+                self.respond(reply, Ok(Response::Each(each)));
             }
             Ask::Wait(id) => self.wait(&id, reply),
             Ask::Forget(id) => {
                 self.forget_waiters(&id);
-                self.answer(reply, Ok(Answer::Done));
+                self.respond(reply, Ok(Response::Done));
             }
             Ask::Purge(id) => {
                 let purged = self.purge(&id);
-                self.answer(reply, purged.map(|count| Answer::Count(count, None)));
+                self.respond(reply, purged.map(|count| Response::Count(count, None)));
             }
             Ask::PurgeAll(filter, from) => {
                 let (count, next) = self.purge_all(&filter, from);
-                self.answer(reply, Ok(Answer::Count(count, next)));
+                self.respond(reply, Ok(Response::Count(count, next)));
             }
             ask => {
-                let answer = self.look(&ask);
-                self.answer(reply, answer);
+                let response = self.look(&ask);
+                self.respond(reply, response);
             }
         }
     }
 
-    /// Answers a question. What would change something is none, and is left undone.
-    pub(crate) fn look(&self, ask: &Ask) -> Result<Answer, Error> {
+    /// Responds to a query. A request that would change something is not a query, and is left undone.
+    pub(crate) fn look(&self, ask: &Ask) -> Result<Response, Error> {
         match ask {
             Ask::Get(id) => {
                 let view = self.table.handle(id).map_or(Ok(None), |handle| self.view(handle, Values::With))?;
-                Ok(Answer::View(view.map(Box::new)))
+                Ok(Response::View(view.map(Box::new)))
             }
             Ask::History(id) => {
-                self.table.handle(id).map_or(Ok(None), |handle| self.events(handle)).map(Answer::Events)
+                self.table.handle(id).map_or(Ok(None), |handle| self.events(handle)).map(Response::Events)
             }
             Ask::State(id) => {
                 let instance = self.table.handle(id.instance()).and_then(|handle| self.table.get(handle));
-                Ok(Answer::State(instance.and_then(|instance| instance.entity()?.state.clone())))
+                Ok(Response::State(instance.and_then(|instance| instance.entity()?.state.clone())))
             }
             Ask::Query { filter, limit, values, from } => {
-                self.query(filter, *limit, *values, *from).map(|(views, next)| Answer::Page(views, next))
+                self.query(filter, *limit, *values, *from).map(|(views, next)| Response::Page(views, next))
             }
             Ask::Count(filter, from) => {
                 let (count, next) = self.count(filter, *from);
-                Ok(Answer::Count(count, next))
+                Ok(Response::Count(count, next))
             }
-            _ => Ok(Answer::Done),
+            _ => Ok(Response::Done),
         }
     }
 
@@ -80,12 +80,12 @@ impl Partition {
 
     fn wait(&mut self, id: &InstanceId, reply: Reply) {
         let Some(handle) = self.table.handle(id) else {
-            return self.answer(reply, Err(Error::NotFound(id.clone())));
+            return self.respond(reply, Err(Error::NotFound(id.clone())));
         };
         let ended = self.table.get(handle).is_some_and(|instance| instance.status().is_ended());
         if ended {
             let view = self.view(handle, Values::With);
-            return self.answer(reply, view.map(|view| Answer::View(view.map(Box::new))));
+            return self.respond(reply, view.map(|view| Response::View(view.map(Box::new))));
         }
         self.waiters.entry(handle).or_default().push(reply);
     }
@@ -100,8 +100,9 @@ impl Partition {
         }
     }
 
-    /// Forgets an ended orchestration or an idle entity. Sub-orchestrations of other partitions are the client's to ask for:
-    /// the answer counts only what is gone here. Chains may be longer than any stack, so this does not call itself.
+    /// Forgets an ended orchestration or an idle entity. Sub-orchestrations of other partitions are the
+    /// client's to purge: the response counts only what is gone here. Chains may be longer than any stack, so this does
+    /// not call itself.
     pub(super) fn purge(&mut self, id: &InstanceId) -> Result<u64, Error> {
         let Some(mut subs) = self.purge_one(id)? else { return Ok(0) };
         let mut count = 1;

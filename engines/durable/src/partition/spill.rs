@@ -84,12 +84,12 @@ impl Spiller {
         }
     }
 
-    /// A reader for answers and for recovery, which deal with what cannot be read.
+    /// A reader for responses and for recovery, which deal with what cannot be read.
     pub(super) fn reader(&self) -> Reader<'_> {
         Reader { spiller: self, seen: None, need: Need::Asked }
     }
 
-    /// A reader for steps, which cannot be taken if the store does not answer. Damage is not the store's but one
+    /// A reader for steps, which cannot be taken if the store does not respond. Damage is not the store's but one
     /// instance's trouble.
     pub(super) fn step_reader(&self) -> Reader<'_> {
         Reader { spiller: self, seen: None, need: Need::Step }

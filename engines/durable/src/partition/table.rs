@@ -38,7 +38,7 @@ pub(super) struct Execution {
     pub(super) version: Version,
     pub(super) generation: u32,
     pub(super) status: Status,
-    /// Whether it has ever asked for a lock, or shown a status: looking for either costs a walk over the history.
+    /// Whether it has ever requested a lock, or shown a status: looking for either costs a walk over the history.
     pub(super) has_locks: bool,
     pub(super) has_status: bool,
     /// Whether payloads of its history are kept out of line.

@@ -1,4 +1,4 @@
-//! What histories tell: views for clients, and what an execution has left open.
+//! What histories show: views for clients, and what an execution has left open.
 
 use std::collections::BTreeMap;
 
@@ -48,7 +48,7 @@ pub(super) fn all_subs(execution: &Execution) -> Vec<InstanceId> {
     found
 }
 
-/// Locks that an execution has asked for and not released, by decision.
+/// Locks that an execution has requested and not released, by decision.
 pub(super) fn open_locks(execution: &Execution) -> Vec<(u32, Vec<EntityId>)> {
     let mut open = BTreeMap::new();
     outline(&execution.history, |kind| match kind {

@@ -1,4 +1,4 @@
-//! A store around another that fails where it is told to: for tests that let every write fail in turn.
+//! A store around another that fails on request: for tests that let every write fail in turn.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::{Batching, FrameBatch, HubShape, Place, Store, StoreError, Visit};
 use crate::ids::{Epoch, PartitionId, Position};
 
-/// What becomes of the write that fails. Its caller is told of an error in each case and cannot know which it was.
+/// What becomes of the write that fails. Its caller gets an error in each case and cannot know which it was.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fault {
     /// Nothing is written.
     Nothing,
     /// Of an append, the first half of the frames is written; of anything else, nothing.
     Half,
-    /// All is written, and only the answer is lost.
+    /// All is written, and only the response is lost.
     All,
 }
 

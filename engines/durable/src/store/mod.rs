@@ -6,7 +6,7 @@
 //!
 //! # What a store must promise
 //! - [`Store::append`] returns only after the frames are durable: they survive the end of the process and the loss of
-//!   power. It writes all frames given or, as far as a later [`Store::read`] tells, a prefix of them.
+//!   power. It writes all frames given or, as far as a later [`Store::read`] shows, a prefix of them.
 //! - At most one owner per partition: after [`Store::acquire`] has given epoch `n + 1`, appends, truncations and
 //!   releases of epoch `n` fail with [`StoreError::Fenced`] and change nothing.
 //! - [`Store::read`] gives back the frames that were appended, in order and unchanged, or an error that names the
@@ -118,7 +118,7 @@ pub trait Store: Send + Sync + 'static {
     /// [`StoreError::Foreign`] if what is there is no hub of this format.
     fn open_or_create(&self, wanted: HubShape) -> Result<HubShape, StoreError>;
 
-    /// Takes a partition for this process and fences off all former owners. `owner` is told to those who meet the lock.
+    /// Takes a partition for this process and fences off all former owners. Those who meet the lock get `owner`.
     ///
     /// # Errors
     /// [`StoreError::InUse`] if another live process holds it.
@@ -179,7 +179,7 @@ pub trait Store: Send + Sync + 'static {
     fn list_blobs(&self, prefix: &str) -> Result<Vec<String>, StoreError>;
 }
 
-/// Why a store did not do what it was asked. The text names the place.
+/// Why a call to a store failed. The text names the place.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
@@ -218,7 +218,7 @@ pub enum StoreError {
         partition: PartitionId,
         /// Where it begins.
         begins: u64,
-        /// What was asked for.
+        /// What was requested.
         wanted: u64,
     },
     /// Another process holds it.

@@ -105,7 +105,7 @@ async fn unhandled_orchestration_exception_panic(stage: Stage) {
     assert!(failure.message.contains("Kah-BOOOOM!"), "{failure}");
 }
 
-/// `SubOrchestrationFailed`: the parent is told.
+/// `SubOrchestrationFailed`: the parent gets the failure.
 async fn sub_orchestration_failed(stage: Stage) {
     let failure = failed(&stage, SUB_FAILS).await;
     assert!(failure.message.contains("Kah-BOOOOM!"), "{failure}");

@@ -1,4 +1,4 @@
-//! Asking for many instances, and forgetting many.
+//! Querying many instances, and forgetting many.
 
 use narrows_durable::{
     Ctx, ExternalEvent, Failure, Filter, InstanceView, Orchestration, Registry, Status, Time, Values,

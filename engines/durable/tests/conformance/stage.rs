@@ -77,7 +77,7 @@ impl Stage {
         self.client.get(id).await.unwrap().unwrap().status
     }
 
-    /// Asks until there is no such instance.
+    /// Queries until there is no such instance.
     pub(crate) async fn gone(&self, id: &InstanceId) {
         let begun = Instant::now();
         while self.client.get(id).await.unwrap().is_some() {

@@ -31,7 +31,7 @@ const PART: Orchestration<String, u32> = Orchestration::new("Part");
 /// Takes 1 from one account and gives it to another.
 pub(crate) const MOVE: Orchestration<(u64, u64), ()> = Orchestration::new("Move");
 
-/// Counts tokens that come as events, and begins anew after each, until it is told to stop. Takes and gives how many.
+/// Counts tokens that come as events, and begins anew after each, until it is stopped. Takes and gives how many.
 pub(crate) const INBOX: Orchestration<u64, u64> = Orchestration::new("Inbox");
 pub(crate) const TOKEN: ExternalEvent<String> = ExternalEvent::new("Token");
 pub(crate) const STOP: &str = "stop";

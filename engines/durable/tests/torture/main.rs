@@ -100,7 +100,7 @@ fn read(stdout: ChildStdout, wanted: u64, tell: &SyncSender<()>) -> Vec<String> 
             said.push(text.to_owned());
         }
         if said.len() as u64 >= wanted {
-            // Told once is enough.
+            // One report is enough.
             let _ = tell.try_send(());
         }
         line.clear();

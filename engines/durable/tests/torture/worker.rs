@@ -8,7 +8,7 @@ use narrows_durable::{Client, InstanceId, Mode, Reuse, Start};
 
 use crate::code::{self, ACCOUNTS, COUNT, INBOX, MOVE, TOKEN, WORK};
 
-/// What begins a line that tells of an acknowledgement.
+/// What begins a line that reports an acknowledgement.
 pub(crate) const MARK: &str = "acknowledged ";
 
 const FOLDER: &str = "NARROWS_TORTURE_FOLDER";

@@ -28,7 +28,7 @@ const LIMITS: Limits = Limits {
     drain: NEVER,
 };
 
-/// A server whose `/slow` answers after it was let go.
+/// A server whose `/slow` responds after it was let go.
 struct Server {
     address: SocketAddr,
     slow_began: Arc<Notify>,
@@ -85,7 +85,7 @@ async fn ask(stream: &mut TcpStream, path: &str) {
 }
 
 /// The status of the next response, whose body is `ok`.
-async fn answered(stream: &mut TcpStream) -> String {
+async fn response_status(stream: &mut TcpStream) -> String {
     let mut response = Vec::new();
     while !response.ends_with(b"\r\n\r\nok") {
         response.push(stream.read_u8().await.unwrap());
@@ -112,7 +112,7 @@ async fn half_open_connections_keep_nobody_out() {
         }
         let mut client = server.connect().await;
         ask(&mut client, "/").await;
-        assert_eq!(answered(&mut client).await, "200");
+        assert_eq!(response_status(&mut client).await, "200");
         let oldest = half_open.remove(0);
         assert!(is_closed(oldest).await);
     })
@@ -137,7 +137,7 @@ async fn a_first_request_has_a_time_limit_however_much_is_sent() {
         // The time of a silent connection that came later has run out, so that of this one would have too.
         assert!(is_closed(server.connect().await).await);
         server.let_go.notify_one();
-        assert_eq!(answered(&mut client).await, "200");
+        assert_eq!(response_status(&mut client).await, "200");
     })
     .await;
 }
@@ -152,9 +152,9 @@ async fn a_newcomer_is_served_when_a_busy_connection_gives_up_its_place() {
         let mut newcomer = server.connect().await;
         ask(&mut newcomer, "/").await;
         server.let_go.notify_one();
-        assert_eq!(answered(&mut busy).await, "200", "it was not cut off");
+        assert_eq!(response_status(&mut busy).await, "200", "it was not cut off");
         drop(busy);
-        assert_eq!(answered(&mut newcomer).await, "200");
+        assert_eq!(response_status(&mut newcomer).await, "200");
     })
     .await;
 }
@@ -166,13 +166,13 @@ async fn stopping_waits_for_requests_and_not_for_idlers() {
         let (half_open, mut idle, mut busy) =
             (server.half_open().await, server.connect().await, server.connect().await);
         ask(&mut idle, "/").await;
-        answered(&mut idle).await;
+        response_status(&mut idle).await;
         ask(&mut busy, "/slow").await;
         server.slow_began.notified().await;
         server.stop.send(()).unwrap();
         assert!(is_closed(half_open).await && is_closed(idle).await);
         server.let_go.notify_one();
-        assert_eq!(answered(&mut busy).await, "200");
+        assert_eq!(response_status(&mut busy).await, "200");
         assert!(is_closed(busy).await);
         server.serving.await.unwrap();
     })

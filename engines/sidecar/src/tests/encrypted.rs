@@ -17,7 +17,7 @@ fn with(tls: &TlsFiles, hop: crate::HopConfig) -> Config {
     Config { tls: Some(tls.clone()), ..config(vec![hop]) }
 }
 
-/// A sidecar that asks for certificates, of the service `b`, before `upstream`.
+/// A sidecar that requests certificates, of the service `b`, before `upstream`.
 fn inner(authority: &Authority, folder: &Path, protocol: Protocol, upstream: SocketAddr) -> Running {
     Running::start(&with(
         &authority.issue(folder, "b"),
@@ -46,9 +46,9 @@ async fn sidecars_of_one_authority_trust_each_other() {
     let mut client = Client::connect(outer.addresses[0]).await;
     let large = "x".repeat(300_000);
     for _ in 0..3 {
-        let answer = client.send(post(large.clone())).await.unwrap();
-        assert_eq!(answer.status(), StatusCode::OK);
-        assert!(answer.body().ends_with(large.as_bytes()));
+        let response = client.send(post(large.clone())).await.unwrap();
+        assert_eq!(response.status(), StatusCode::OK);
+        assert!(response.body().ends_with(large.as_bytes()));
     }
 }
 
@@ -75,8 +75,8 @@ async fn another_name_or_another_authority_is_not_trusted() {
     let wrong_name = outer(&authority, folder.path(), Protocol::Http, inner.addresses[0], "c");
     let stranger = outer(&Authority::new(), other.path(), Protocol::Http, inner.addresses[0], "b");
     for sidecar in [wrong_name, stranger] {
-        let answer = Client::connect(sidecar.addresses[0]).await.get("/").await;
-        assert_eq!((answer.status(), word(&answer).as_str()), (StatusCode::BAD_GATEWAY, "upstream-tls"));
+        let response = Client::connect(sidecar.addresses[0]).await.get("/").await;
+        assert_eq!((response.status(), word(&response).as_str()), (StatusCode::BAD_GATEWAY, "upstream-tls"));
     }
 }
 
@@ -87,9 +87,9 @@ async fn the_plain_and_those_without_a_certificate_are_kept_out() {
     let inner = inner(&authority, folder.path(), Protocol::Http, server(echo).await);
     let mut plain = TcpStream::connect(inner.addresses[0]).await.unwrap();
     plain.write_all(b"GET / HTTP/1.1\r\nhost: h\r\n\r\n").await.unwrap();
-    let mut answer = Vec::new();
-    let _ = plain.read_to_end(&mut answer).await;
-    assert!(!String::from_utf8_lossy(&answer).contains("HTTP/1.1"), "{answer:?}");
+    let mut response = Vec::new();
+    let _ = plain.read_to_end(&mut response).await;
+    assert!(!String::from_utf8_lossy(&response).contains("HTTP/1.1"), "{response:?}");
 
     let mut roots = RootCertStore::empty();
     let ca = std::fs::read(folder.path().join("b-ca.pem")).unwrap();

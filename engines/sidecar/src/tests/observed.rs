@@ -1,4 +1,4 @@
-//! What hops tell about requests: spans, and lines of the access log.
+//! What hops report about requests: spans, and lines of the access log.
 
 use opentelemetry::trace::{SpanKind, Status};
 
@@ -21,9 +21,9 @@ async fn sampled_requests_get_a_span_at_each_hop_and_others_pass_as_they_are() {
     let exporter = Spans::default();
     let upstream = server(|request: Request<Incoming>| async move {
         let value = |name| request.headers().get(name).map_or("", |value| value.to_str().unwrap());
-        let mut answer = text(format!("{} {}", value("traceparent"), value("tracestate")));
-        *answer.status_mut() = if request.uri().path() == "/gone" { StatusCode::NOT_FOUND } else { StatusCode::OK };
-        answer
+        let mut response = text(format!("{} {}", value("traceparent"), value("tracestate")));
+        *response.status_mut() = if request.uri().path() == "/gone" { StatusCode::NOT_FOUND } else { StatusCode::OK };
+        response
     });
     let inbound = Running::with(&config(vec![hop("in", upstream.await)]), Some(Telemetry::of(exporter.clone())));
     let mut towards = hop("out", inbound.addresses[0]);
@@ -32,13 +32,13 @@ async fn sampled_requests_get_a_span_at_each_hop_and_others_pass_as_they_are() {
     let mut client = Client::connect(outbound.addresses[0]).await;
 
     for traceparent in [None, Some(format!("00-{TRACE}-{PARENT}-00")), Some("nonsense".to_owned())] {
-        let answer = get(&mut client, "/", traceparent.as_deref()).await;
-        assert_eq!(answer.body(), &format!("{} a=b", traceparent.unwrap_or_default()));
+        let response = get(&mut client, "/", traceparent.as_deref()).await;
+        assert_eq!(response.body(), &format!("{} a=b", traceparent.unwrap_or_default()));
     }
     assert!(exporter.take().is_empty());
 
-    let answer = get(&mut client, "/gone?q=1", Some(&format!("00-{TRACE}-{PARENT}-01"))).await;
-    // Each record is written as its answer's body is let go of; stopping waits for that.
+    let response = get(&mut client, "/gone?q=1", Some(&format!("00-{TRACE}-{PARENT}-01"))).await;
+    // Each record is written as its response's body is let go of; stopping waits for that.
     outbound.stop().await.unwrap();
     inbound.stop().await.unwrap();
     let mut spans = exporter.take();
@@ -48,7 +48,7 @@ async fn sampled_requests_get_a_span_at_each_hop_and_others_pass_as_they_are() {
     assert_eq!(server_span.parent_span_id, client_span.span_context.span_id());
     assert_eq!(server_span.span_context.trace_id().to_string(), TRACE);
     let forwarded = format!("00-{TRACE}-{}-01 a=b", server_span.span_context.span_id());
-    assert_eq!(answer.body(), &forwarded);
+    assert_eq!(response.body(), &forwarded);
     assert_eq!((server_span.span_kind.clone(), &server_span.status), (SpanKind::Server, &Status::Unset));
     assert_eq!(client_span.status, Status::error(""));
     let attribute = |span: &opentelemetry_sdk::trace::SpanData, key: &str| {

@@ -2,7 +2,7 @@
 //!
 //! A query takes a place, or waits for one for a while; then it goes to the connection with the fewest queries. With
 //! as many places as connections this is a pool as most have it. More places let queries follow each other on a
-//! connection without waiting for the answer between them, which saves both sides work.
+//! connection without waiting for the response between them, which saves both sides work.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

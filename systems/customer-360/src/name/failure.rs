@@ -1,4 +1,4 @@
-//! Queries without a result, by kind, and what the client is told of them.
+//! Queries without a result, by kind, and what is reported to the client.
 
 use http::StatusCode;
 use tokio_postgres::error::SqlState;
@@ -64,7 +64,7 @@ impl QueryFailure {
         self.told().1
     }
 
-    /// The database's own code, where it answered.
+    /// The database's own code, where it responded.
     pub(super) fn state(&self) -> Option<&str> {
         match self {
             Self::Refused { state, .. } => Some(state),

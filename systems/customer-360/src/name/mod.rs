@@ -11,7 +11,7 @@ use http_body_util::{BodyExt as _, Limited};
 use hyper::body::Incoming;
 use percent_encoding::percent_decode_str;
 
-use crate::answer::{Answer, Problem, Reason, healthy, json, wrong_method};
+use crate::answer::{FullResponse, Problem, Reason, healthy, json, wrong_method};
 use crate::payload::Name;
 use crate::server::Handler;
 use crate::telemetry::Telemetry;
@@ -52,7 +52,7 @@ struct Names {
 ///
 /// # Errors
 ///
-/// [`Error::Serving`] if the port is not to be had or telemetry cannot be exported as asked for,
+/// [`Error::Serving`] if the port is not to be had or telemetry cannot be exported as requested,
 /// [`Error::Setting`] and [`Error::Database`] for settings that make no sense.
 pub async fn open(port: u16, config: &Config) -> Result<Service, Error> {
     open_with(port, config, Telemetry::from_env("name")?).await
@@ -109,10 +109,10 @@ impl Handler for Names {
         Route::of(method, path).map(Route::pattern)
     }
 
-    async fn answer(&self, trace: &Trace, request: Request<Incoming>) -> Answer {
+    async fn respond(&self, trace: &Trace, request: Request<Incoming>) -> FullResponse {
         let (head, body) = request.into_parts();
         let path = head.uri.path();
-        let Some(route) = Route::of(&head.method, path) else { return Problem::unknown_route(path).into_answer() };
+        let Some(route) = Route::of(&head.method, path) else { return Problem::unknown_route(path).into_response() };
         let result = match (route, &head.method) {
             (Route::Post, _) => self.save(trace, body).await,
             (_, method) if method != Method::GET => return wrong_method("GET"),
@@ -121,7 +121,7 @@ impl Handler for Names {
             (Route::ByLast(last), _) => self.by_last(trace, last).await,
             (Route::Health, _) => return self.health(),
         };
-        result.map_or_else(Problem::into_answer, json)
+        result.map_or_else(Problem::into_response, json)
     }
 }
 
@@ -153,8 +153,8 @@ impl Names {
         Ok(saved)
     }
 
-    fn health(&self) -> Answer {
-        self.database.reachable().map_or_else(Problem::into_answer, |()| healthy())
+    fn health(&self) -> FullResponse {
+        self.database.reachable().map_or_else(Problem::into_response, |()| healthy())
     }
 }
 

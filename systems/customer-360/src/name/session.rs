@@ -1,6 +1,6 @@
 //! One connection to PostgreSQL with its statements prepared, on which queries follow each other without waiting.
 //!
-//! PostgreSQL answers in order, so a query that is sent before the answer to the one before costs neither side a
+//! PostgreSQL responds in order, so a query that is sent before the response to the one before costs neither side a
 //! change of task. The server itself ends a statement that takes too long (`statement_timeout`).
 
 use std::time::Duration;

@@ -23,7 +23,7 @@ async fn names(config: &Config, telemetry: Telemetry) -> Started {
 }
 
 #[tokio::test]
-async fn the_chain_answers_field_by_field_as_the_original() {
+async fn the_chain_responds_field_by_field_as_the_original() {
     let Some(postgres) = Postgres::start().await else { return };
     let names = names(&config(&postgres.url()), Telemetry::default()).await;
     let upstream = |url: &str| UpstreamConfig {
@@ -184,7 +184,7 @@ async fn a_database_that_dies_and_comes_back_is_found_again() {
 }
 
 #[tokio::test]
-async fn without_a_database_every_question_is_answered_at_once() {
+async fn without_a_database_every_query_fails_at_once() {
     let config = config(&format!("postgres://postgres@{}/customers", address_of_nobody().await));
     let names = Started::new(open_with(0, &config, Telemetry::default()).await.unwrap());
     for path in ["/api/name", "/api/name/1", "/health"] {

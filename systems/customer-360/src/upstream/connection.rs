@@ -1,4 +1,4 @@
-//! One kept HTTP/1.1 connection, driven by whoever waits for its answer.
+//! One kept HTTP/1.1 connection, driven by the task that waits for its response.
 //!
 //! hyper splits a connection into a sender and a driver that usually has a task of its own, which costs each call two
 //! changes of task. Here the task that calls polls both. A connection that nobody uses is not driven either: whether
@@ -19,9 +19,9 @@ use tokio::net::TcpStream;
 use super::failure::CallFailure;
 use crate::base_url::Authority;
 
-/// The largest answer that is read.
-pub(super) const ANSWER_BYTES_MAX: usize = 4 << 20;
-/// An answer's head may be this long.
+/// The largest response that is read.
+pub(super) const RESPONSE_BYTES_MAX: usize = 4 << 20;
+/// A response's head may be this long.
 const HEAD_BYTES_MAX: usize = 64 << 10;
 
 type Body = Empty<Bytes>;
@@ -50,21 +50,21 @@ impl Connection {
         Ok(Self { sender, driver })
     }
 
-    /// Sends `request` and reads the answer to its end.
+    /// Sends `request` and reads the response to its end.
     pub(super) async fn exchange(mut self, request: Request<Body>) -> Exchanged {
         let Self { sender, driver } = &mut self;
-        let result = Driven { work: pin!(answer(sender, request)), driver, is_open: true }.await;
+        let result = Driven { work: pin!(send(sender, request)), driver, is_open: true }.await;
         let is_kept = result.as_ref().is_ok_and(|(_, is_open)| *is_open) && !self.sender.is_closed();
-        Exchanged { result: result.map(|(answer, _)| answer), kept: is_kept.then_some(self) }
+        Exchanged { result: result.map(|(response, _)| response), kept: is_kept.then_some(self) }
     }
 }
 
-async fn answer(sender: &mut SendRequest<Body>, request: Request<Body>) -> Result<Response<Bytes>, CallFailure> {
+async fn send(sender: &mut SendRequest<Body>, request: Request<Body>) -> Result<Response<Bytes>, CallFailure> {
     let broken = |error: hyper::Error| CallFailure::of(&error);
     sender.ready().await.map_err(broken)?;
     let response: Response<Incoming> = sender.send_request(request).await.map_err(broken)?;
     let (head, body) = response.into_parts();
-    match Limited::new(body, ANSWER_BYTES_MAX).collect().await {
+    match Limited::new(body, RESPONSE_BYTES_MAX).collect().await {
         Ok(body) => Ok(Response::from_parts(head, body.to_bytes())),
         Err(error) => Err(match error.downcast::<hyper::Error>() {
             Ok(error) => CallFailure::of(&error),
@@ -88,12 +88,12 @@ impl<W: Future<Output = Result<Response<Bytes>, CallFailure>>> Future for Driven
         // Only the driver brings the call on, and it is polled right here: the call has nobody to wake.
         let mut deaf = Context::from_waker(Waker::noop());
         if let Poll::Ready(result) = self.work.as_mut().poll(&mut deaf) {
-            return Poll::Ready(result.map(|answer| (answer, self.is_open)));
+            return Poll::Ready(result.map(|response| (response, self.is_open)));
         }
-        // Why the driver ended, the call is told as well.
+        // The call learns as well why the driver ended.
         self.is_open = Pin::new(&mut *self.driver).poll(cx).is_pending();
         match self.work.as_mut().poll(&mut deaf) {
-            Poll::Ready(result) => Poll::Ready(result.map(|answer| (answer, self.is_open))),
+            Poll::Ready(result) => Poll::Ready(result.map(|response| (response, self.is_open))),
             Poll::Pending if self.is_open => Poll::Pending,
             Poll::Pending => Poll::Ready(Err(CallFailure::Connection("it was closed".to_owned()))),
         }

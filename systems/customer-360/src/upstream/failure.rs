@@ -1,21 +1,21 @@
-//! A call without an answer, by kind.
+//! A call without a response, by kind.
 
 use http::StatusCode;
 
-use super::connection::ANSWER_BYTES_MAX;
+use super::connection::RESPONSE_BYTES_MAX;
 use crate::answer::{Problem, Reason};
 
-/// Why a call has no answer.
+/// Why a call has no response.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum CallFailure {
-    /// No connection could be made, or it ended before an answer.
+    /// No connection could be made, or it ended before a response.
     #[error("no connection: {0}")]
     Connection(String),
-    /// The answer did not come in time.
+    /// The response did not come in time.
     #[error("no answer in time")]
     Timeout,
-    /// The answer is longer than what is read.
-    #[error("the answer is larger than {ANSWER_BYTES_MAX} bytes")]
+    /// The response is longer than what is read.
+    #[error("the answer is larger than {RESPONSE_BYTES_MAX} bytes")]
     TooLarge,
     /// What came is not HTTP.
     #[error("the answer is not HTTP: {0}")]
@@ -50,7 +50,7 @@ impl CallFailure {
         self.reason().0
     }
 
-    /// What the caller of the service is told, whose call to `service` this was.
+    /// What is reported to the caller of the service whose call to `service` this was.
     pub(super) fn into_problem(self, service: &str) -> Problem {
         let status = if self == Self::Timeout { StatusCode::GATEWAY_TIMEOUT } else { StatusCode::BAD_GATEWAY };
         Problem::new(status, self.reason(), format!("{service}: {self}"))

@@ -1,6 +1,6 @@
 //! Calls to another service: which replica, over which connection, how often, and what becomes of a failure.
 //!
-//! A call is a `GET` without a body, which may be made again: an attempt that ends without an answer because the
+//! A call is a `GET` without a body, which may be made again: an attempt that ends without a response because the
 //! connection failed is made again, at the next replica, and a kept connection that had been closed is replaced by a
 //! fresh one first. A call that takes too long is not made again: that would only add load to what is slow already.
 
@@ -34,7 +34,7 @@ const IDLE_MAX: usize = 256;
 /// How often a call is made at most, whatever the number of replicas.
 const ATTEMPTS_MAX: usize = 3;
 
-/// Which replica of a service is asked.
+/// Which replica of a service is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Choice {
     /// One after the other.
@@ -43,12 +43,12 @@ pub enum Choice {
     Affinity(usize),
 }
 
-/// Where another service is and how it is asked.
+/// Where another service is and how it is called.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// Its replicas.
     pub replicas: BaseUrls,
-    /// Which of them is asked.
+    /// Which of them is called.
     pub choice: Choice,
     /// How long one call may take, connecting included.
     pub timeout: Duration,
@@ -79,7 +79,7 @@ struct Told {
 }
 
 impl Upstream {
-    /// The service `name`, of which `path` is asked.
+    /// The service `name`, called at `path`.
     pub(crate) fn new(name: &'static str, path: &'static str, config: Config) -> Self {
         let replicas = config.replicas.0.into_iter().map(Replica::new).collect();
         let Config { choice, timeout, .. } = config;
@@ -90,14 +90,14 @@ impl Upstream {
     ///
     /// # Errors
     ///
-    /// What the caller is to be told when there is none.
+    /// What to report to the caller when there is none.
     pub(crate) async fn get(&self, trace: &Trace) -> Result<Bytes, Problem> {
-        let answer = self.attempts(trace, Instant::now() + self.timeout).await;
-        let answer = answer.map_err(|failure| failure.into_problem(self.name))?;
-        if answer.status() == StatusCode::OK { Ok(answer.into_body()) } else { Err(self.refused(&answer)) }
+        let response = self.attempts(trace, Instant::now() + self.timeout).await;
+        let response = response.map_err(|failure| failure.into_problem(self.name))?;
+        if response.status() == StatusCode::OK { Ok(response.into_body()) } else { Err(self.refused(&response)) }
     }
 
-    /// What the caller is told of a body that is not what it should be.
+    /// What is reported to the caller about a body that is not what it should be.
     pub(crate) fn unreadable(&self, error: &serde_json::Error) -> Problem {
         Problem::new(StatusCode::BAD_GATEWAY, Reason("unreadable_answer"), format!("{}: {error}", self.name))
     }
@@ -124,12 +124,12 @@ impl Upstream {
         }
     }
 
-    /// An answer other than 200: what says itself that it is busy or late is passed on, so that the client learns
-    /// where in the chain that was.
-    fn refused(&self, answer: &Response<Bytes>) -> Problem {
-        let status = answer.status();
+    /// A response other than 200: one that reports itself as busy or late is passed on, so that the client
+    /// learns where in the chain that was.
+    fn refused(&self, response: &Response<Bytes>) -> Problem {
+        let status = response.status();
         let passed_on = [StatusCode::SERVICE_UNAVAILABLE, StatusCode::GATEWAY_TIMEOUT, StatusCode::BAD_GATEWAY];
-        if let (true, Ok(told)) = (passed_on.contains(&status), serde_json::from_slice::<Told>(answer.body())) {
+        if let (true, Ok(told)) = (passed_on.contains(&status), serde_json::from_slice::<Told>(response.body())) {
             return Problem { status, reason: told.reason, detail: format!("{}: {}", self.name, told.detail) };
         }
         let status_kept = passed_on[..2].contains(&status).then_some(status);
@@ -142,7 +142,7 @@ impl Replica {
     fn new(authority: Authority) -> Self {
         let Authority { host, port } = &authority;
         let host = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
-        // A host was part of a URL, so it can be a header; if not, the replica answers without one or refuses.
+        // A host was part of a URL, so it can be a header; if not, the replica responds without one or refuses.
         let host = HeaderValue::try_from(host).unwrap_or(HeaderValue::from_static(""));
         Self { authority, host, idle: Mutex::default() }
     }

@@ -43,8 +43,8 @@ impl AttemptSpan {
         let Some(cx) = self.0 else { return };
         let span = cx.span();
         let failure = match result {
-            Ok(answer) => {
-                let status = answer.status();
+            Ok(response) => {
+                let status = response.status();
                 span.set_attribute(KeyValue::new("http.response.status_code", i64::from(status.as_u16())));
                 let is_failure = status.is_client_error() || status.is_server_error();
                 is_failure.then(|| (status.as_str().to_owned(), String::new()))

@@ -1,10 +1,10 @@
-//! Calls through a whole service, to fakes that answer as they are told.
+//! Calls through a whole service, to fakes that respond from a script.
 
 use std::time::Duration;
 
 use crate::telemetry::Telemetry;
 use crate::testing::{
-    Fake, Recorded, Started, Told, address_of_nobody, answer, ask, attribute, eventually, ok, reason,
+    Fake, Recorded, Started, Told, address_of_nobody, ask, attribute, eventually, ok, reason, response,
 };
 use crate::{Choice, UpstreamConfig, person};
 
@@ -105,15 +105,15 @@ async fn a_context_that_is_none_begins_a_trace_here() {
 }
 
 #[tokio::test]
-async fn a_failed_answer_is_told_by_kind() {
+async fn a_failed_response_is_reported_by_kind() {
     let problem = r#"{"status":503,"detail":"no place","reason":"pool_full"}"#;
     let large = "x".repeat(5 << 20);
     for (told, status, expected) in [
-        (answer(503, problem), 503, "pool_full"),
-        (answer(504, problem), 504, "pool_full"),
-        (answer(503, "busy"), 503, "refused"),
-        (answer(500, problem), 502, "refused"),
-        (answer(404, "{}"), 502, "refused"),
+        (response(503, problem), 503, "pool_full"),
+        (response(504, problem), 504, "pool_full"),
+        (response(503, "busy"), 503, "refused"),
+        (response(500, problem), 502, "refused"),
+        (response(404, "{}"), 502, "refused"),
         (ok("[{]"), 502, "unreadable_answer"),
         (ok(&large), 502, "too_large"),
         (Told::Last("nonsense\r\n\r\n".to_owned()), 502, "malformed_answer"),
@@ -129,7 +129,7 @@ async fn a_failed_answer_is_told_by_kind() {
 }
 
 #[tokio::test]
-async fn an_answer_in_parts_is_put_together() {
+async fn a_response_in_parts_is_put_together() {
     let (one, two) = NAMES.split_at(10);
     let chunked = format!(
         "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n{:x}\r\n{one}\r\n{:x}\r\n{two}\r\n0\r\n\r\n",
@@ -138,7 +138,7 @@ async fn an_answer_in_parts_is_put_together() {
     );
     let until_closed = format!("HTTP/1.1 200 OK\r\n\r\n{NAMES}");
     let names = Fake::start(move |number| match number {
-        0 => Told::Answer(chunked.clone()),
+        0 => Told::Response(chunked.clone()),
         _ => Told::Last(until_closed.clone()),
     })
     .await;
@@ -174,7 +174,7 @@ async fn a_replica_that_is_gone_is_passed_by() {
 }
 
 #[tokio::test]
-async fn nobody_and_no_answer_are_told_apart() {
+async fn no_listener_and_no_response_are_reported_apart() {
     let people = people(&format!("http://{}", address_of_nobody().await)).await;
     let (status, body) = people.get("/api/person").await;
     assert_eq!((status, reason(&body).as_str()), (502, "no_connection"), "{body}");
@@ -210,7 +210,7 @@ async fn replicas_take_turns_or_have_their_own() {
 }
 
 #[tokio::test]
-async fn a_request_under_way_is_answered_before_the_end() {
+async fn a_request_in_progress_gets_its_response_before_the_end() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut people = people(&format!("http://{}", listener.local_addr().unwrap())).await;
     let url = people.url.clone();
@@ -220,8 +220,8 @@ async fn a_request_under_way_is_answered_before_the_end() {
     let refused =
         || async { tokio::net::TcpStream::connect(people.url.strip_prefix("http://").unwrap()).await.is_err() };
     eventually("no new connections", refused).await;
-    let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{NAMES}", NAMES.len());
-    tokio::io::AsyncWriteExt::write_all(&mut stream, answer.as_bytes()).await.unwrap();
+    let response = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{NAMES}", NAMES.len());
+    tokio::io::AsyncWriteExt::write_all(&mut stream, response.as_bytes()).await.unwrap();
     let (status, headers, body) = asking.await.unwrap();
     assert_eq!((status, body.as_str()), (200, PEOPLE));
     assert_eq!(headers["connection"], "close");

@@ -1,7 +1,7 @@
 //! The CLIENT span of one attempt on the wire, by OpenTelemetry's conventions for databases and for Cosmos DB.
 //!
 //! The official clients make one span for the whole query and hide its attempts; here each attempt is seen, since
-//! waiting to retry and asking one partition after another are what there is to find. `db.partition.id` is a name of
+//! waiting to retry and querying one partition after another are what there is to find. `db.partition.id` is a name of
 //! our own: the conventions have none.
 
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use opentelemetry::trace::{Span as _, SpanKind, Status, Tracer as _};
 use opentelemetry::{Array, Context, KeyValue, Value};
 use opentelemetry_sdk::trace::{SdkTracer, Span};
 
-use super::wire::{Answer, Place, Target};
+use super::wire::{Place, ResponseHead, Target};
 use crate::outgoing::kind;
 
 /// A span that ends when it is dropped, at the latest.
@@ -47,35 +47,35 @@ impl AttemptSpan {
         Self(tracer.build_with_context(span, parent))
     }
 
-    /// Notes an answer; `rows` is how many documents it brought.
-    pub(super) fn answered(mut self, answer: &Answer, rows: Option<usize>) {
+    /// Records a response; `rows` is how many documents it brought.
+    pub(super) fn responded(mut self, head: &ResponseHead, rows: Option<usize>) {
         let span = &mut self.0;
-        let status = answer.status.as_str().to_owned();
+        let status = head.status.as_str().to_owned();
         span.set_attribute(KeyValue::new("db.response.status_code", status.clone()));
-        if let Some(charge) = answer.charge {
+        if let Some(charge) = head.charge {
             span.set_attribute(KeyValue::new("azure.cosmosdb.operation.request_charge", charge));
         }
-        if let Some(sub_status) = answer.sub_status {
+        if let Some(sub_status) = head.sub_status {
             span.set_attribute(KeyValue::new("azure.cosmosdb.response.sub_status_code", sub_status));
         }
         if let Some(rows) = rows {
             span.set_attribute(KeyValue::new("db.response.returned_rows", i64::try_from(rows).unwrap_or(i64::MAX)));
         }
-        if let Some(range) = &answer.range {
+        if let Some(range) = &head.range {
             span.set_attribute(KeyValue::new("db.partition.id", range.clone()));
         }
-        if let (429, Some(wait)) = (answer.status.as_u16(), &answer.retry_after) {
+        if let (429, Some(wait)) = (head.status.as_u16(), &head.retry_after) {
             let wait = Value::Array(Array::String(vec![wait.as_millis().to_string().into()]));
             span.set_attribute(KeyValue::new("http.response.header.x-ms-retry-after-ms", wait));
         }
-        if answer.status.as_u16() >= 400 {
+        if head.status.as_u16() >= 400 {
             span.set_attribute(KeyValue::new("error.type", status));
             span.set_status(Status::error(""));
         }
         span.end();
     }
 
-    /// Notes that no answer came.
+    /// Records that no response came.
     pub(super) fn failed(mut self, error: &CallError) {
         self.0.set_attribute(KeyValue::new("error.type", kind(error)));
         self.0.set_status(Status::error(error.to_string()));

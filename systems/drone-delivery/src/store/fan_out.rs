@@ -1,8 +1,8 @@
 //! A query over several ranges: so many at a time, drained in their order.
 //!
-//! Each range has a task that asks for its pages. Tasks begin in the order of the ranges, so the range that is being
+//! Each range has a task that requests its pages. Tasks begin in the order of the ranges, so the range that is being
 //! drained has always begun, and it never waits for room: pages of the ranges after it wait for their turn with at
-//! most so many documents, and their tasks ask for nothing more meanwhile. Dropping [`Pages`] ends all tasks.
+//! most so many documents, and their tasks request nothing more meanwhile. Dropping [`Pages`] ends all tasks.
 
 use std::sync::Arc;
 
@@ -36,7 +36,8 @@ enum Message<D> {
     Failed(StoreError),
 }
 
-/// Begins to ask `targets`, at most `slots` at a time; ranges before their turn hold at most `prefetch_max` documents.
+/// Begins to query `targets`, at most `slots` at a time; ranges before their turn hold at most `prefetch_max`
+/// documents.
 pub(super) fn start<D: DeserializeOwned + Send + 'static>(
     wire: &Arc<Wire>,
     operation: &Arc<Operation>,
@@ -103,7 +104,7 @@ impl<D> Pages<D> {
     }
 }
 
-/// Asks one range for its pages.
+/// Requests the pages of one range.
 struct Asker<D> {
     number: usize,
     target: Target,

@@ -1,6 +1,6 @@
 //! A client of the partitioned store, over Cosmos DB's REST interface.
 //!
-//! It is our own because the official clients for this language ask the partitions of a query one after the other
+//! It is our own because the official clients for this language query the partitions one after the other
 //! only, and the case study is about the difference. It keeps their rules: a throttled request waits exactly as long as
 //! the store says, results come in the order of the ranges, and the connections are bounded. Deliberately absent:
 //! writes, authentication, query plans, and every other query than a filter whose results are joined by appending.
@@ -34,7 +34,7 @@ const RANGE_REFRESHES_MAX: u32 = 1;
 const CONNECTIONS_MAX: usize = 10_000;
 const PREFETCH_MAX: usize = 100_000;
 
-/// How many partitions a query asks at a time, in the numbers of Cosmos DB's `MaxDegreeOfParallelism`.
+/// How many partitions a query requests at a time, in the numbers of Cosmos DB's `MaxDegreeOfParallelism`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Parallelism {
     /// `0`: one after the other.
@@ -69,7 +69,7 @@ impl FromStr for Parallelism {
     }
 }
 
-/// Which partitions a query asks.
+/// Which partitions a query requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Routing {
     /// Every one: the query does not say the partition key.
@@ -78,7 +78,7 @@ pub enum Routing {
     PartitionKey,
 }
 
-/// The store and how it is asked.
+/// The store and how it is queried.
 #[derive(Debug)]
 pub(crate) struct StoreConfig {
     pub(crate) url: BaseUrl,

@@ -28,7 +28,7 @@ pub(super) struct Timeout {
 }
 
 impl Timeout {
-    /// Takes a retry after `wait` out of what the request may have, or tells how many it had.
+    /// Takes a retry after `wait` out of what the request may have, or returns how many it had.
     pub(super) fn take(&mut self, wait: Duration) -> Result<(), u32> {
         let waited = self.waited.saturating_add(wait);
         if self.retries == RETRIES_MAX || waited > WAIT_MAX {

@@ -12,7 +12,7 @@ use super::wire::Wire;
 /// Ids of ranges, in the order of the ranges.
 pub(super) type RangeIds = Arc<[Arc<str>]>;
 
-/// The ranges, once they are known. Whoever asks first reads them while the others wait.
+/// The ranges, once they are known. The first caller reads them while the others wait.
 #[derive(Debug, Default)]
 pub(super) struct Ranges(Mutex<Option<RangeIds>>);
 

@@ -1,4 +1,4 @@
-//! The client against a store that answers as it is told.
+//! The client against a store that responds from a script.
 
 use std::time::Duration;
 
@@ -153,7 +153,7 @@ async fn a_request_that_is_let_through_after_a_wait_succeeds() {
     assert_eq!(fake.asked().len(), 10);
 }
 
-/// A store of `count` ranges that answers only when `together` requests are in flight.
+/// A store of `count` ranges that responds only when `together` requests are in flight.
 async fn only_together(count: usize, together: usize) -> Fake {
     let barrier = Arc::new(Barrier::new(together));
     Fake::with(move |asked| {
@@ -200,7 +200,7 @@ async fn the_wait_for_a_connection_is_in_no_span() {
 }
 
 #[tokio::test]
-async fn results_come_in_the_order_of_the_ranges_whoever_answers_first() {
+async fn results_come_in_the_order_of_the_ranges_whichever_responds_first() {
     let last = Arc::new(Notify::new());
     let fake = Fake::with(move |asked| {
         let last = Arc::clone(&last);
@@ -242,8 +242,8 @@ async fn pages_follow_each_other_by_continuation() {
 
 #[tokio::test]
 async fn documents_before_their_turn_are_bounded() {
-    // Range 1 has pages without end as long as range 0 has not answered; there is room for one of them, and one more is
-    // in its task's hands.
+    // Range 1 has pages without end until range 0 responds; there is room for one of them, and one more is in its
+    // task's hands.
     let (second, finished) = (Arc::new(Notify::new()), Arc::new(std::sync::atomic::AtomicUsize::new(0)));
     let seen = Arc::clone(&finished);
     let fake = Fake::with(move |asked| {
@@ -303,7 +303,7 @@ async fn ranges_that_change_for_ever_end_the_query() {
 async fn after_a_broken_connection_the_ranges_are_listed_again() {
     let fake = Fake::with(async |asked| match asked.number {
         0 => ranges(1),
-        // Ends the connection without an answer.
+        // Ends the connection without a response.
         1 => std::panic::resume_unwind(Box::new("cut")),
         2 => ranges(2),
         _ => page(&[range_of(&asked)]),
@@ -351,7 +351,7 @@ async fn each_attempt_is_a_span_with_its_charge_under_the_caller() {
 }
 
 #[tokio::test]
-async fn a_failing_store_is_told_apart_from_a_wrong_request_and_a_wrong_answer() {
+async fn a_failing_store_is_reported_apart_from_a_wrong_request_and_a_wrong_response() {
     for (told, expected) in [
         (Told::new(503, r#"{"message":"away"}"#), "the store answered 503: away"),
         (Told::new(400, r#"{"message":"syntax"}"#), "the store refused the request with 400: syntax"),

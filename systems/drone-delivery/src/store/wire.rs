@@ -28,7 +28,7 @@ const RETRY_AFTER_UNSAID: Duration = Duration::from_secs(5);
 /// How much of the store's own words is passed on, in characters.
 const MESSAGE_CHARACTERS_MAX: usize = 300;
 
-/// What a request asks: one range, or the range of a partition key.
+/// What a request reads: one range, or the range of a partition key.
 #[derive(Debug, Clone)]
 pub(super) enum Target {
     Range(Arc<str>),
@@ -45,15 +45,15 @@ pub(super) struct Place {
     pub(super) port: u16,
 }
 
-/// What the headers of an answer say.
+/// What the headers of a response say.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct ResponseHead {
     pub(super) status: StatusCode,
     /// In request units.
     pub(super) charge: Option<f64>,
     pub(super) sub_status: Option<i64>,
     pub(super) retry_after: Option<Duration>,
-    /// The id of the range that answered.
+    /// The id of the range that responded.
     pub(super) range: Option<String>,
     continuation: Option<HeaderValue>,
 }
@@ -111,14 +111,14 @@ impl Wire {
         match reply.status {
             StatusCode::OK => Ok(reply.body.to_vec()),
             StatusCode::TOO_MANY_REQUESTS => {
-                let retry_after = Answer::of(&reply).retry_after.unwrap_or(RETRY_AFTER_UNSAID);
+                let retry_after = ResponseHead::of(&reply).retry_after.unwrap_or(RETRY_AFTER_UNSAID);
                 Err(StoreError::Throttled { retries: 0, retry_after })
             }
             _ => Err(refused(&reply)),
         }
     }
 
-    /// A page, asked for again after each 429 until the request's deadline.
+    /// A page, requested again after each 429 until the request's deadline.
     pub(super) async fn page<D: DeserializeOwned>(
         &self,
         operation: &Operation,
@@ -155,13 +155,13 @@ impl Wire {
                 return Err(unreachable(&error));
             }
         };
-        let answer = Answer::of(&reply);
-        let outcome = outcome(&reply, &answer);
+        let head = ResponseHead::of(&reply);
+        let outcome = outcome(&reply, &head);
         let rows = match &outcome {
             Ok(Outcome::Page(page)) => Some(page.documents.len()),
             _ => None,
         };
-        span.answered(&answer, rows);
+        span.responded(&head, rows);
         outcome
     }
 
@@ -199,15 +199,15 @@ enum Outcome<D> {
     Throttled(Duration),
 }
 
-fn outcome<D: DeserializeOwned>(reply: &Reply, answer: &Answer) -> Result<Outcome<D>, StoreError> {
-    match answer.status {
+fn outcome<D: DeserializeOwned>(reply: &Reply, head: &ResponseHead) -> Result<Outcome<D>, StoreError> {
+    match head.status {
         StatusCode::OK => {
             let read: Documents<D> = serde_json::from_slice(&reply.body)
                 .map_err(|error| StoreError::Malformed(format!("a page of documents: {error}")))?;
-            let continuation = answer.continuation.clone();
+            let continuation = head.continuation.clone();
             Ok(Outcome::Page(Page { documents: read.documents, continuation }))
         }
-        StatusCode::TOO_MANY_REQUESTS => Ok(Outcome::Throttled(answer.retry_after.unwrap_or(RETRY_AFTER_UNSAID))),
+        StatusCode::TOO_MANY_REQUESTS => Ok(Outcome::Throttled(head.retry_after.unwrap_or(RETRY_AFTER_UNSAID))),
         StatusCode::GONE => Err(StoreError::RangesGone),
         _ => Err(refused(reply)),
     }
@@ -232,7 +232,7 @@ fn unreachable(error: &CallError) -> StoreError {
     }
 }
 
-impl Answer {
+impl ResponseHead {
     fn of(reply: &Reply) -> Self {
         let headers = &reply.headers;
         let retry_after = number::<f64>(headers, "x-ms-retry-after-ms").filter(|wait_ms| *wait_ms >= 0.0);
@@ -295,8 +295,8 @@ mod tests {
             headers.insert("x-ms-session-token", HeaderValue::from_static(value));
             headers.insert("x-ms-continuation", HeaderValue::from_static(""));
             let reply = Reply { status: StatusCode::OK, headers, body: Vec::new().into() };
-            let answer = Answer::of(&reply);
-            assert_eq!((answer.retry_after, answer.range, answer.continuation), (None, None, None), "{value}");
+            let head = ResponseHead::of(&reply);
+            assert_eq!((head.retry_after, head.range, head.continuation), (None, None, None), "{value}");
         }
     }
 }

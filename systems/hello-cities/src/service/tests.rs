@@ -38,8 +38,8 @@ async fn serve(store: StoreKind) -> Server {
 impl Server {
     async fn post(&self, path: &str) -> (u16, Value) {
         let request = Request::post(format!("{}{path}", self.url)).body(Bytes::new()).unwrap();
-        let answer = Client::new(TIMEOUT, 1).send(request).await.unwrap();
-        (answer.status().as_u16(), serde_json::from_slice(answer.body()).unwrap())
+        let response = Client::new(TIMEOUT, 1).send(request).await.unwrap();
+        (response.status().as_u16(), serde_json::from_slice(response.body()).unwrap())
     }
 
     /// Events as the engine itself counts them.

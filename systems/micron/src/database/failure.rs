@@ -1,4 +1,4 @@
-//! Why a statement has no result, in the words of an answer and of a span.
+//! Why a statement has no result, in the words of a response and of a span.
 
 use mysql_async::Error as DriverError;
 
@@ -6,7 +6,7 @@ use mysql_async::Error as DriverError;
 const DEADLOCK: u16 = 1213;
 /// `ER_LOCK_WAIT_TIMEOUT`.
 const LOCK_TIMEOUT: u16 = 1205;
-/// `ER_UNKNOWN_COM_ERROR`, which a node answers that has lost its cluster.
+/// `ER_UNKNOWN_COM_ERROR`, which a node returns that has lost its cluster.
 const NOT_READY: u16 = 1047;
 /// `ER_CON_COUNT_ERROR`.
 const TOO_MANY_CONNECTIONS: u16 = 1040;
@@ -18,7 +18,7 @@ const SHUTTING_DOWN: u16 = 1053;
 pub(crate) enum Failure {
     #[error("deadlock: {0}")]
     Deadlock(String),
-    /// Only a cluster answers so: the transaction was fine here, and another node's came first.
+    /// Only a cluster returns this: the transaction was fine here, and another node's came first.
     #[error("conflict with another node: {0}")]
     Conflict(String),
     #[error("a lock was waited for too long: {0}")]
@@ -57,7 +57,7 @@ impl Failure {
         }
     }
 
-    /// The reason as an answer names it.
+    /// The reason as a response names it.
     pub(crate) fn reason(&self) -> &'static str {
         match self {
             Self::Deadlock(_) => "deadlock",
@@ -70,7 +70,7 @@ impl Failure {
         }
     }
 
-    /// The number that the database answered with.
+    /// The number that the database returned.
     pub(crate) fn code(&self) -> Option<u16> {
         match self {
             Self::Deadlock(_) | Self::Conflict(_) => Some(DEADLOCK),

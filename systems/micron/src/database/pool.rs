@@ -19,7 +19,7 @@ use narrows_serving::Telemetry;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long one statement may take, waits for locks included.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(15);
-/// How long the database lets a statement wait for a lock before it answers 1205.
+/// How long the database lets a statement wait for a lock before it returns 1205.
 const LOCK_TIMEOUT: &str = "SET SESSION innodb_lock_wait_timeout = 5";
 /// Statements that a connection keeps prepared: all that the program has.
 const PREPARED_MAX: usize = 16;
@@ -49,7 +49,7 @@ pub(crate) struct Pool {
 impl Pool {
     /// Connects to nothing yet.
     pub(crate) fn new(node: Node, config: PoolConfig, telemetry: &Telemetry) -> Self {
-        // With both values given, the library asks the server for neither.
+        // With both values given, the library requests neither from the server.
         let options = OptsBuilder::from_opts(node.options().clone())
             .prefer_socket(false)
             .init(vec![LOCK_TIMEOUT])

@@ -1,4 +1,4 @@
-//! One statement on its way, with the CLIENT span that OpenTelemetry's conventions for databases ask for.
+//! One statement on its way, with the CLIENT span that OpenTelemetry's conventions for databases require.
 //!
 //! Values are never in the text: they stand as `?`, and the text is the program's own.
 

@@ -81,7 +81,7 @@ impl Drop for Mariadb {
     }
 }
 
-/// The server refuses to run as root unless told to.
+/// The server refuses to run as root without `--user`.
 fn user() -> Option<&'static str> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     status.lines().any(|line| line.starts_with("Uid:\t0\t")).then_some("--user=root")

@@ -51,10 +51,10 @@ fn query_range(store: SocketAddr, range: u32) -> (u16, f64) {
     );
     let mut stream = TcpStream::connect(store).unwrap();
     stream.write_all(request.as_bytes()).unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    let charge = answer.lines().find_map(|line| line.strip_prefix("x-ms-request-charge: ")).unwrap();
-    (answer[9..12].parse().unwrap(), charge.trim().parse().unwrap())
+    let mut response = String::new();
+    stream.read_to_string(&mut response).unwrap();
+    let charge = response.lines().find_map(|line| line.strip_prefix("x-ms-request-charge: ")).unwrap();
+    (response[9..12].parse().unwrap(), charge.trim().parse().unwrap())
 }
 
 fn points(export: &ExportMetricsServiceRequest, name: &str) -> (Metric, Vec<NumberDataPoint>) {
@@ -90,14 +90,14 @@ fn value(export: &ExportMetricsServiceRequest, name: &str, range: u32) -> f64 {
 }
 
 #[test]
-fn the_last_export_adds_up_to_the_charges_that_were_answered() {
+fn the_last_export_adds_up_to_the_charges_in_the_responses() {
     let receiver = Receiver::bind("127.0.0.1:0").unwrap();
     let endpoint = format!("http://{}/v1/metrics", receiver.local_addr().unwrap());
     let received = receive(receiver);
     // 3 RU/s over 3 partitions: whatever the clock says, one page uses up a second.
     let config = Config { port: 0, partitions: 3, throughput_ru_per_second: 3, ..Config::default() };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    let answers: Vec<Vec<(u16, f64)>> = runtime.block_on(async {
+    let responses: Vec<Vec<(u16, f64)>> = runtime.block_on(async {
         let listener = bind(&config).await.unwrap();
         let address = listener.local_addr().unwrap();
         let settings = Settings { endpoint, interval: Duration::from_millis(20) };
@@ -105,16 +105,16 @@ fn the_last_export_adds_up_to_the_charges_that_were_answered() {
         let shutdown = async { stopped.await.unwrap() };
         let serving = tokio::spawn(serve_with(listener, config, Some(settings), shutdown));
         let ask = move || (0..3).map(|range| (0..20).map(|_| query_range(address, range)).collect()).collect();
-        let answers = tokio::task::spawn_blocking(ask).await.unwrap();
+        let responses = tokio::task::spawn_blocking(ask).await.unwrap();
         stop.send(()).unwrap();
         serving.await.unwrap().unwrap();
-        answers
+        responses
     });
     let exports = received.join().unwrap();
     let last = exports.last().unwrap();
-    for (range, answers) in (0..).zip(&answers) {
-        let charged: f64 = answers.iter().map(|(_, charge)| charge).sum();
-        let refused = answers.iter().filter(|(status, _)| *status == 429).count();
+    for (range, responses) in (0..).zip(&responses) {
+        let charged: f64 = responses.iter().map(|(_, charge)| charge).sum();
+        let refused = responses.iter().filter(|(status, _)| *status == 429).count();
         assert!((value(last, "db.throughput.consumed", range) - charged).abs() < 1e-9 && charged > 0.0);
         assert!(value(last, "db.requests.throttled", range) == refused as f64 && refused > 0);
         assert!((value(last, "db.throughput.provisioned", range) - 1.0).abs() < 1e-9);
@@ -146,7 +146,7 @@ fn more_partitions_than_the_sdk_allows_series_by_default_are_all_exported() {
 }
 
 #[test]
-fn an_endpoint_that_does_not_answer_keeps_nothing_from_being_served_or_ended() {
+fn an_endpoint_that_does_not_respond_keeps_nothing_from_being_served_or_ended() {
     // Connections are taken by the kernel and never read from.
     let deaf = Receiver::bind("127.0.0.1:0").unwrap();
     let endpoint = format!("http://{}/v1/metrics", deaf.local_addr().unwrap());
@@ -158,8 +158,8 @@ fn an_endpoint_that_does_not_answer_keeps_nothing_from_being_served_or_ended() {
         let settings = Settings { endpoint, interval: Duration::from_millis(1) };
         let (stop, stopped) = oneshot::channel();
         let serving = tokio::spawn(serve_with(listener, config, Some(settings), async { stopped.await.unwrap() }));
-        let answer = tokio::task::spawn_blocking(move || query_range(address, 0)).await.unwrap();
-        assert_eq!(answer, (200, 3.2));
+        let response = tokio::task::spawn_blocking(move || query_range(address, 0)).await.unwrap();
+        assert_eq!(response, (200, 3.2));
         stop.send(()).unwrap();
         serving.await.unwrap().unwrap();
     });
@@ -191,7 +191,7 @@ fn a_request_that_never_ends_does_not_keep_the_store_from_ending() {
             let mut stream = TcpStream::connect(address).unwrap();
             let rest = "HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n";
             stream.write_all(format!("POST {DOCS} {rest}").as_bytes()).unwrap();
-            // The store asks for the body once it handles the request.
+            // The store requests the body once it handles the request.
             let mut asked = [0; 25];
             stream.read_exact(&mut asked).unwrap();
             assert_eq!(&asked, b"HTTP/1.1 100 Continue\r\n\r\n");
@@ -203,8 +203,8 @@ fn a_request_that_never_ends_does_not_keep_the_store_from_ending() {
         stream
     });
     drop(runtime);
-    // Had the store waited for the body, it would have answered 408.
-    let mut answer = Vec::new();
-    let _ = stream.read_to_end(&mut answer);
-    assert_eq!(String::from_utf8(answer).unwrap(), "");
+    // Had the store waited for the body, it would have responded with 408.
+    let mut response = Vec::new();
+    let _ = stream.read_to_end(&mut response);
+    assert_eq!(String::from_utf8(response).unwrap(), "");
 }

@@ -86,7 +86,7 @@ fn a_retry_without_a_pause_needs_no_timer() {
 }
 
 #[test]
-fn a_timeout_ends_a_call_and_its_late_answer_is_refused() {
+fn a_timeout_ends_a_call_and_its_late_result_is_refused() {
     let registry = order(|ctx, input| async move {
         let late = ctx.call(CHARGE, &input).timeout(Duration::from_secs(5)).await;
         assert_eq!(late.map_err(|failure| failure.kind), Err(FailureKind::Timeout));
@@ -102,7 +102,7 @@ fn a_timeout_ends_a_call_and_its_late_answer_is_refused() {
 }
 
 #[test]
-fn an_answer_in_time_cancels_the_timeout() {
+fn a_result_in_time_cancels_the_timeout() {
     let registry = order(|ctx, input| async move { ctx.call(CHARGE, &input).timeout(Duration::from_secs(5)).await });
     let (mut run, _) = Run::start(&registry, "Order", 3);
     assert_eq!(run.complete(0, 3), [EventKind::TimerCancelled { id: 1 }, completed(3)]);
@@ -166,7 +166,7 @@ fn a_failed_sub_orchestration_is_started_again_under_a_new_identifier() {
 }
 
 #[test]
-fn an_answer_of_another_kind_or_number_is_refused() {
+fn a_result_of_another_kind_or_number_is_refused() {
     let registry = order(|ctx, input| async move { ctx.call(CHARGE, &input).await });
     let (mut run, _) = Run::start(&registry, "Order", 3);
     for kind in [

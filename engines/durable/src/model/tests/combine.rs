@@ -47,7 +47,7 @@ fn nothing_to_join_is_joined_at_once() {
 }
 
 #[test]
-fn an_answer_polls_its_own_branch_alone() {
+fn a_result_polls_its_own_branch_alone() {
     const BRANCHES: u32 = 100;
     let registry = flow(|ctx, count| async move {
         let polls = Rc::new(Cell::new(0));

@@ -52,7 +52,7 @@ struct Book {
 struct Execution {
     is_ended: bool,
     tasks: BTreeMap<u32, Payload>,
-    answered: BTreeSet<u32>,
+    completed: BTreeSet<u32>,
     timers: BTreeMap<u32, Time>,
     heard: HashMap<String, u32>,
 }
@@ -144,7 +144,7 @@ impl Audit {
             }
             EventKind::TaskCompleted { id, .. } | EventKind::TaskFailed { id, .. } => {
                 assert!(ran, "{what} has a result of activity {id}, which never ran");
-                assert!(execution.answered.insert(id), "{what} has two results of activity {id}");
+                assert!(execution.completed.insert(id), "{what} has two results of activity {id}");
             }
             EventKind::TimerCreated { id, at } => {
                 execution.timers.insert(id, at);

@@ -1,6 +1,6 @@
 //! The user code that is simulated: one orchestration that does what its script says, and ledgers that note everything.
 //!
-//! Every request carries a token of its own, and every answer is held against the token of its question. What must
+//! Every request carries a token of its own, and every response is compared with the token of its request. What must
 //! never be is a failure that begins with [`BROKEN`].
 
 use std::collections::VecDeque;
@@ -30,7 +30,7 @@ const HEAR: EntityOp<Ledger, Token, ()> = EntityOp::new("Hear");
 const REFUSE: EntityOp<Ledger, Token, ()> = EntityOp::new("Refuse");
 pub(super) const SAY: ExternalEvent<Token> = ExternalEvent::new("Say");
 
-/// Who asks, and which of its requests it is. No two requests have the same.
+/// Who sends a request, and which of its requests it is. No two requests have the same.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(super) struct Token {
     pub(super) sender: String,
@@ -49,7 +49,7 @@ pub(super) struct Note {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) enum Then {
     Nothing,
-    /// Tell another ledger.
+    /// Signal another ledger.
     Tell(u8),
     /// Start an orchestration that does nothing, under the token's words.
     Launch,
@@ -232,7 +232,7 @@ async fn flaky(ctx: &Ctx, script: &mut Script) -> Result<(), Failure> {
     let token = script.token();
     let policy = RetryPolicy::new(3, Duration::from_millis(40));
     match ctx.call(FLAKY, &token).retry(policy).await {
-        Ok(answer) => same("a result", &answer, &token),
+        Ok(result) => same("a result", &result, &token),
         Err(failure) => same("a failure", &failure.message.as_str(), &"flaky"),
     }
 }
@@ -240,8 +240,8 @@ async fn flaky(ctx: &Ctx, script: &mut Script) -> Result<(), Failure> {
 async fn fan(ctx: &Ctx, script: &mut Script, width: u32) -> Result<(), Failure> {
     let tokens: Vec<Token> = (0..width).map(|_| script.token()).collect();
     let calls = tokens.iter().map(|token| ctx.call(WORK, &(token.clone(), String::new()))).collect();
-    let answers = ctx.join_all(calls).await.into_iter().collect::<Result<Vec<Token>, _>>()?;
-    same("results", &answers, &tokens)
+    let results = ctx.join_all(calls).await.into_iter().collect::<Result<Vec<Token>, _>>()?;
+    same("results", &results, &tokens)
 }
 
 async fn sleep(ctx: &Ctx, ms: u64) -> Result<(), Failure> {
@@ -259,8 +259,8 @@ async fn hear(ctx: &Ctx, ms: u64) -> Result<(), Failure> {
 
 async fn ask(ctx: &Ctx, token: Token, ledger: u8) -> Result<u64, Failure> {
     let note = Note { token: token.clone(), then: Then::Nothing };
-    let (answer, length) = ctx.entity_call(&self::ledger(ledger), NOTE, &note).await?;
-    same("an answer", &answer, &token)?;
+    let (result, length) = ctx.entity_call(&self::ledger(ledger), NOTE, &note).await?;
+    same("an answer", &result, &token)?;
     Ok(length)
 }
 
@@ -286,7 +286,7 @@ async fn race(ctx: &Ctx, script: &mut Script, ms: u64) -> Result<(), Failure> {
     let token = script.token();
     let call = ctx.call(WORK, &(token.clone(), String::new()));
     match ctx.select2(call, ctx.timer(Duration::from_millis(ms))).await {
-        Either::Left(answer) => same("a result", &answer?, &token),
+        Either::Left(result) => same("a result", &result?, &token),
         Either::Right(()) => Ok(()),
     }
 }

@@ -3,7 +3,7 @@
 //! One seed is one schedule, byte for byte. The partitions are the real state machines; around them everything that a
 //! hub leaves to threads and to the machine is drawn: when a commit begins and ends, what a crash leaves of it, how
 //! long a message takes and whether it comes twice, when activities run, what time it is, when a partition stops, when
-//! all memory is lost. What clients ask is drawn too, and so are the bounds of the engine, small enough to be met.
+//! all memory is lost. What clients request is drawn too, and so are the bounds of the engine, small enough to be met.
 //!
 //! What the engine says to the outside is held against an [`audit`] of the durable log. In the end all comes to rest,
 //! and the [`verdict`] looks at what is there.
@@ -28,7 +28,7 @@ mod tests {
     use super::verdict::Tally;
     use super::world::World;
 
-    /// Seeds that are tried unless told otherwise.
+    /// Seeds that are tried by default.
     const SEEDS: u64 = 300;
     /// Steps that a failure shows; of a single seed, all that matter.
     const STEPS_SHOWN: usize = 60;

@@ -1,4 +1,4 @@
-//! What happens outside of the partitions: messages on their way, activities, answers, snapshots.
+//! What happens outside of the partitions: messages on their way, activities, responses, snapshots.
 
 use std::collections::VecDeque;
 use std::task::{Context, Poll, Waker};
@@ -10,7 +10,7 @@ use crate::hub::keeper::spent_payloads;
 use crate::ids::{PartitionId, Position};
 use crate::message::Message;
 use crate::options::Mode;
-use crate::partition::input::{Answer, Effect, Input};
+use crate::partition::input::{Effect, Input, Response};
 use crate::partition::simulation::node::Node;
 use crate::partition::simulation::workload::Wish;
 use crate::partition::simulation::world::World;
@@ -18,16 +18,16 @@ use crate::partition::snapshot::Finished;
 use crate::program::ActivityCall;
 use crate::store::{Batching, Store};
 
-/// A request whose answer has not come.
+/// A request whose response has not come.
 pub(super) struct Asked {
     pub(super) number: u64,
     pub(super) to: PartitionId,
     pub(super) wish: Wish,
-    /// What has to be durable before it may be answered; known once it has been taken.
+    /// What has to be durable before the response; known once the request has been taken.
     pub(super) needs: Option<Position>,
     /// An event for an orchestration that ran before and after it was taken: it must be there.
     pub(super) must_be_heard: bool,
-    pub(super) answer: oneshot::Receiver<Result<Answer, Error>>,
+    pub(super) response: oneshot::Receiver<Result<Response, Error>>,
 }
 
 /// What the thread for snapshots has to do.
@@ -58,12 +58,12 @@ impl World {
                     let way = self.ways.entry((from, to, true)).or_default();
                     way.push_back(Input::Acknowledged { by: from, up_to });
                 }
-                Effect::Answer(reply, answer) => drop(reply.send(answer)),
+                Effect::Respond(reply, response) => drop(reply.send(response)),
                 Effect::Keep(name, bytes) => self.chores.push_back(Chore::Put(name, bytes)),
                 Effect::Finish(finished) => self.finish_snapshot(from, finished),
             }
         }
-        self.hear_answers();
+        self.take_responses();
     }
 
     fn hand_over(&mut self, way: Way, first: u64, messages: Vec<Message>) {
@@ -79,34 +79,34 @@ impl World {
         }
     }
 
-    /// Takes answers in. They are looked for at once, so what is durable now was durable as they were given.
-    pub(super) fn hear_answers(&mut self) {
+    /// Takes responses in. They are looked for at once, so what is durable now was durable as they were sent.
+    pub(super) fn take_responses(&mut self) {
         for mut asked in std::mem::take(&mut self.asked) {
-            match asked.answer.try_recv() {
+            match asked.response.try_recv() {
                 Err(oneshot::error::TryRecvError::Empty) => self.asked.push(asked),
                 Err(oneshot::error::TryRecvError::Closed) => self.unknown.push(asked.wish),
-                Ok(answer) => self.answered(&asked, answer),
+                Ok(response) => self.responded(&asked, response),
             }
         }
     }
 
-    fn answered(&mut self, asked: &Asked, answer: Result<Answer, Error>) {
+    fn responded(&mut self, asked: &Asked, response: Result<Response, Error>) {
         let durable = self.disk.end(asked.to);
         let needs = asked.needs.expect("it was taken");
         assert!(needs <= durable, "request {} is answered before it is durable: {durable:?}", asked.number);
-        match (&answer, &asked.wish) {
+        match (&response, &asked.wish) {
             (Err(Error::Closed | Error::Stopped { .. }), wish) => self.unknown.push(wish.clone()),
-            (Ok(Answer::View(Some(view))), Wish::Wait { id }) => {
+            (Ok(Response::View(Some(view))), Wish::Wait { id }) => {
                 assert!(view.status.is_ended(), "{id} is {:?}, and those who wait are told", view.status);
             }
-            (Ok(Answer::Done), Wish::Raise { to, token }) => {
+            (Ok(Response::Done), Wish::Raise { to, token }) => {
                 let is_kept = self.audit.raised.contains(token) || self.audit.deferred.contains(token);
                 assert!(is_kept || !asked.must_be_heard, "event {token:?} of {to} is acknowledged and lost");
             }
             (Ok(_), wish) => self.told.push((asked.to, wish.clone())),
             _ => {}
         }
-        self.trace.step(format!("answer {}: {answer:?}", asked.number).chars().take(300).collect());
+        self.trace.step(format!("answer {}: {response:?}", asked.number).chars().take(300).collect());
     }
 
     pub(super) fn deliver(&mut self) -> bool {

@@ -55,7 +55,7 @@ impl Tally {
 }
 
 impl World {
-    /// Nothing fails and nobody asks any more: everything that was begun goes on to its end.
+    /// Nothing fails and no more requests come: everything that was begun goes on to its end.
     pub(super) fn rest(&mut self) {
         self.is_calm = true;
         if self.nodes.iter().any(|node| !node.is_up) {

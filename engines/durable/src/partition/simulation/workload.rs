@@ -1,4 +1,4 @@
-//! What clients ask, at random: scripts, identifiers that are used again, all that can be done to an instance.
+//! What clients request, at random: scripts, identifiers that are used again, all that can be done to an instance.
 
 use crate::client::{Filter, Status};
 use crate::ids::{EntityId, InstanceId, PartitionId, Time};
@@ -50,7 +50,7 @@ pub(super) struct Workload {
     steps: Vec<usize>,
     /// The size of large payloads; 0 if there are none.
     large_bytes: usize,
-    /// What is purged is not known any more: an identifier purged while something it has asked for is under way must
+    /// What is purged is not known any more: an identifier purged while something it has requested is under way must
     /// not be used again. So either there are purges, or identifiers are used again.
     purges: bool,
     scripts: u32,
@@ -116,7 +116,7 @@ impl Workload {
         let kind = MessageKind::Start { name, version: None, input, parent: None, at, reuse };
         let to = if self.purges { numbered(self.scripts) } else { self.instance(chance) };
         let message = Message { to: to.clone(), kind };
-        // Alone the answer says of each what became of it; here there is one at a time.
+        // The response to a single message reports what became of it, so messages go one at a time.
         self.drawn(&to, Ask::Tell(message), wish)
     }
 
@@ -151,7 +151,7 @@ impl Workload {
 
     fn token(&mut self) -> Token {
         self.tokens += 1;
-        // Each is a client of its own: they do not wait for each other's answers, so nothing says in which order.
+        // Each is a client of its own: they do not wait for each other's responses, so the order is open.
         Token { sender: format!("client{}", self.tokens), number: 1, is_loose: false }
     }
 

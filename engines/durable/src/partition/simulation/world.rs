@@ -57,7 +57,7 @@ impl World {
         let mut chance = Chance::new(seed);
         let setting = Setting::draw(&mut chance);
         let workload = Workload::new(setting.partitions, setting.large_bytes, &mut chance);
-        // Asking, a turn, a commit's begin and end, the word of it, a delivery, an activity, a chore, time.
+        // A request, a turn, a commit's begin and end, the word of it, a delivery, an activity, a chore, time.
         let mut weights: Vec<usize> = (0..9).map(|_| 1 + chance.below(8)).collect();
         weights.extend([usize::from(!chance.one_in(3)), usize::from(chance.one_in(3))]);
         weights[TURN] += 4;
@@ -129,9 +129,9 @@ impl World {
         self.requests += 1;
         let number = self.requests;
         self.trace.step(format!("request {number} to {to}: {text}"));
-        let (reply, answer) = oneshot::channel();
+        let (reply, response) = oneshot::channel();
         node.inbox.push_back((Some(number), Input::Request(Request { ask, reply })));
-        self.asked.push(Asked { number, to, wish, needs: None, must_be_heard: false, answer });
+        self.asked.push(Asked { number, to, wish, needs: None, must_be_heard: false, response });
     }
 
     pub(super) fn turn(&mut self, at: usize) {
@@ -266,15 +266,15 @@ impl World {
         node.inbox.clear();
         node.partition.stop(&Error::Closed);
         for effect in std::mem::take(node.partition.effects()) {
-            if let Effect::Answer(reply, answer) = effect {
-                drop(reply.send(answer));
+            if let Effect::Respond(reply, response) = effect {
+                drop(reply.send(response));
             }
         }
         for asked in self.asked.iter_mut().filter(|asked| asked.to == self.nodes[at].id) {
-            // Whatever it is told now, it is not told that something is done.
+            // Whatever response it gets now does not report that something is done.
             asked.needs = Some(Position(0));
         }
-        self.hear_answers();
+        self.take_responses();
     }
 
     fn cut_short(&mut self, at: usize) {

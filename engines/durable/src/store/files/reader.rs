@@ -27,7 +27,7 @@ impl FileReader {
         Self { folder: folder.as_ref().to_owned() }
     }
 
-    /// The process that has the folder open, if there is one and the kernel tells of it.
+    /// The process that has the folder open, if there is one and the kernel reports it.
     #[must_use]
     pub fn holder(&self) -> Option<u32> {
         holder(&self.folder.join("lock"), Lock::Flock)

@@ -15,7 +15,7 @@ use crate::store::StoreError;
 
 /// Files kept ready at most; more than that are removed.
 const READY_MAX: usize = 8;
-/// Wishes that wait for the thread at most; more would ask for files that nobody needs.
+/// Wishes that wait for the thread at most; more would create files that nobody needs.
 const WISHES_MAX: usize = 8;
 const CHUNK: usize = 1 << 20;
 
@@ -61,7 +61,7 @@ impl Spares {
         Ok(Self { folder: folder.to_owned(), bytes, ready, wish: Some(wish), maker: Some(maker) })
     }
 
-    /// Asks for one more to be ready; does not wait.
+    /// Requests that one more be ready; does not wait.
     pub(super) fn wish(&self) {
         if let Some(wish) = &self.wish {
             let _ = wish.try_send(());
