@@ -207,7 +207,7 @@ impl<'run> Recorder<'run> {
     }
 
     /// Counts a request that has just ended with a whole answer.
-    pub(crate) fn answered(&mut self, at: usize, ended: &Ended) {
+    pub(crate) fn completed(&mut self, at: usize, ended: &Ended) {
         if let Some(count) = self.totals.statuses.get_mut(usize::from(ended.status)) {
             *count += 1;
         }

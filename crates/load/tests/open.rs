@@ -327,7 +327,7 @@ fn flows_are_drawn_by_weight() {
 }
 
 #[test]
-fn answers_of_every_length_and_end_come_whole_while_arrivals_go_on() {
+fn responses_of_every_length_and_end_come_whole_while_arrivals_go_on() {
     let long = "x".repeat(300_000);
     let server = Server::start(move |asked| match asked.line.split(' ').nth(1) {
         Some("/long") => Reply::Keep(ok(&long)),

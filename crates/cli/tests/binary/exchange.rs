@@ -312,8 +312,8 @@ fn jaeger_takes_a_run() {
 fn got(address: &str, path: &str) -> Value {
     let mut stream = std::net::TcpStream::connect(address).unwrap();
     write!(stream, "GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n").unwrap();
-    let answer = std::io::read_to_string(stream).unwrap();
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-    assert!(head.contains(" 200 "), "{answer}");
+    let response = std::io::read_to_string(stream).unwrap();
+    let (head, body) = response.split_once("\r\n\r\n").unwrap();
+    assert!(head.contains(" 200 "), "{response}");
     serde_json::from_str(body).unwrap()
 }

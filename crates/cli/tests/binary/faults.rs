@@ -87,7 +87,7 @@ fn a_replica_that_stays_down_does_not_end_the_run_and_can_be_started_by_a_fault(
 }
 
 #[test]
-fn a_replica_that_stands_still_answers_late() {
+fn a_paused_replica_responds_late() {
     let (bench, caveats) =
         run("restart: never", "[{ at: 3s, pause: docstore, for: 1500ms }, { at: 9s, pause: docstore, for: 9s }]");
     let told = about(&caveats, "was paused for");

@@ -124,7 +124,7 @@ fn services_serve_beside_half_open_connections() {
 #[test]
 fn sidecars_serve_beside_half_open_connections() {
     let bench = Bench::new("");
-    let upstream = crate::server::Server::plain(|_| crate::server::answer("200 OK", "", "ok"));
+    let upstream = crate::server::Server::plain(|_| crate::server::response("200 OK", "", "ok"));
     let url = upstream.url("");
     let upstream = url.trim_start_matches("http://").trim_end_matches('/');
     let hop = format!(
@@ -138,7 +138,7 @@ fn sidecars_serve_beside_half_open_connections() {
 #[test]
 fn customer_360_serves_beside_half_open_connections() {
     let bench = Bench::new("");
-    let upstream = crate::server::Server::plain(|_| crate::server::answer("200 OK", "", "{}"));
+    let upstream = crate::server::Server::plain(|_| crate::server::response("200 OK", "", "{}"));
     let arguments = ["system", "customer-360", "customer", "--port", "0", "--person", &upstream.url("")];
     let server = Server::start(&bench, &arguments, "listens on ");
     serves_beside_half_open_connections(&server, &get("/health"));

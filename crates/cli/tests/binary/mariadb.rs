@@ -54,8 +54,8 @@ fn bench(experiment: &str, rows: &str) -> Bench {
     bench
 }
 
-fn answers(run: &Path, answer: &str) -> String {
-    ask(run, &format!("select count(*) from logs where text = 'answer: {answer}'"))
+fn responses(run: &Path, response: &str) -> String {
+    ask(run, &format!("select count(*) from logs where text = 'answer: {response}'"))
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn a_server_is_filled_asked_sampled_and_gone() {
     let output = bench.run(&["run", "--out", "run.narrows"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let run = bench.path("run.narrows");
-    assert_eq!(answers(&run, "1000"), "1", "{}", ask(&run, "select group_concat(text) from logs"));
+    assert_eq!(responses(&run, "1000"), "1", "{}", ask(&run, "select group_concat(text) from logs"));
     for name in ["mysql.threads", "mysql.query.count", "process.memory.rss"] {
         let points = format!("select count(*) > 0 from metrics where service = 'db' and name = '{name}' and value > 0");
         assert_eq!(ask(&run, &points), "1", "{name}");
@@ -105,7 +105,7 @@ fn a_cluster_has_the_same_rows_on_every_node() {
     assert!(output.status.success(), "{}", text(&output.stderr));
     let run = bench.path("run.narrows");
     assert_eq!(
-        answers(&run, "1000 of 3"),
+        responses(&run, "1000 of 3"),
         "3",
         "{}",
         ask(&run, "select group_concat(text) from logs where text like 'answer%'")

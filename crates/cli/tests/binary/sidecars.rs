@@ -141,9 +141,9 @@ fn between_sidecars_nobody_else_is_heard_and_the_death_of_one_is_told() {
     let request = b"GET / HTTP/1.1\r\nhost: store\r\nconnection: close\r\n\r\n";
 
     let mut plain = TcpStream::connect(&secure).unwrap();
-    let mut answer = Vec::new();
-    let _ = plain.write_all(request).and_then(|()| plain.read_to_end(&mut answer).map(drop));
-    assert!(!text(&answer).contains("HTTP/"), "{}", text(&answer));
+    let mut response = Vec::new();
+    let _ = plain.write_all(request).and_then(|()| plain.read_to_end(&mut response).map(drop));
+    assert!(!text(&response).contains("HTTP/"), "{}", text(&response));
 
     let mut roots = rustls::RootCertStore::empty();
     let ca = std::fs::read(config["tls"]["ca"].as_str().unwrap()).unwrap();

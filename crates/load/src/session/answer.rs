@@ -24,14 +24,14 @@ pub(super) type Unreadable = &'static str;
 const TOO_LONG: Unreadable = "is longer than 1 MiB";
 
 /// See the module.
-pub(super) struct Answer<'a> {
+pub(super) struct Response<'a> {
     pub(super) status: u16,
     head: &'a [u8],
     body: Result<&'a [u8], Unreadable>,
     json: Option<Result<Value, Unreadable>>,
 }
 
-impl<'a> Answer<'a> {
+impl<'a> Response<'a> {
     pub(super) fn new(status: u16, capture: &'a Capture, decoder: &'a mut Decoder) -> Self {
         let body = if capture.is_cut { Err(TOO_LONG) } else { decoder.decode(&capture.head, &capture.body) };
         Self { status, head: &capture.head, body, json: None }
@@ -126,7 +126,7 @@ pub(super) mod tests {
 
     fn read(coding: &str, body: &[u8]) -> Result<Vec<u8>, Unreadable> {
         let capture = captured(&format!("Content-Encoding: {coding}\r\n"), body);
-        Answer::new(200, &capture, &mut Decoder::default()).body().map(<[u8]>::to_vec)
+        Response::new(200, &capture, &mut Decoder::default()).body().map(<[u8]>::to_vec)
     }
 
     fn gzip(body: &[u8]) -> Vec<u8> {
@@ -173,9 +173,9 @@ pub(super) mod tests {
     fn headers_are_found_by_name_and_the_first_counts() {
         let capture = captured("X-A:  one \r\nx-a: two\r\nEmpty:\r\n", b"");
         let mut decoder = Decoder::default();
-        let answer = Answer::new(200, &capture, &mut decoder);
-        assert_eq!(answer.header("x-A"), Some(&b"one"[..]));
-        assert_eq!((answer.header("empty"), answer.header("x-b")), (Some(&b""[..]), None));
+        let response = Response::new(200, &capture, &mut decoder);
+        assert_eq!(response.header("x-A"), Some(&b"one"[..]));
+        assert_eq!((response.header("empty"), response.header("x-b")), (Some(&b""[..]), None));
     }
 
     proptest! {

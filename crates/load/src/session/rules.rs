@@ -2,7 +2,7 @@
 
 use narrows_model::load::{Cookies, ErrorKind, Scenario, Step};
 
-use super::answer::{Answer, Decoder, first_header};
+use super::answer::{Decoder, Response, first_header};
 use super::capture::Wanted;
 use super::checks::CompiledCheck;
 use super::extract::CompiledExtract;
@@ -116,14 +116,14 @@ impl Rules {
             return Ok(());
         }
         let Session { capture, variables, .. } = session;
-        let mut answer = Answer::new(status, capture, decoder);
+        let mut response = Response::new(status, capture, decoder);
         // The status first: when it is wrong, the rest tells nothing.
         for of_status in [true, false] {
             let mut checks = self.checks.iter().filter(|check| check.is_of_status() == of_status);
-            checks.try_for_each(|check| check.hold(&mut answer))?;
+            checks.try_for_each(|check| check.hold(&mut response))?;
         }
         self.extracts.iter().try_for_each(|extract| match variables.get_mut(extract.variable) {
-            Some(variable) => extract.take(&mut answer, variable),
+            Some(variable) => extract.take(&mut response, variable),
             None => Ok(()),
         })
     }
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_tells_all_unless_more_is_asked_of_the_answer() {
+    fn a_status_is_enough_unless_more_of_the_response_is_checked() {
         let follows = |scenario: &mut Scenario| scenario.flows[0].steps[0].redirects_max = 10;
         let cases = [(200, Some("succeeded")), (304, Some("succeeded")), (404, Some("failed")), (302, None)];
         for (status, expected) in cases {

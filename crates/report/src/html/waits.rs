@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_that_do_not_ask_to_wait_have_none() {
+    fn responses_without_retry_after_have_none() {
         let outcome = drones::outcome();
         assert_eq!(waits(&outcome.evidence.trials[1].traces[0]), [] as [u64; 0]);
     }

@@ -91,10 +91,10 @@ pub fn load_summary(summary: &LoadSummary) -> String {
 }
 
 fn totals(summary: &LoadSummary) -> String {
-    let answers: u64 = summary.statuses.values().sum();
+    let responses: u64 = summary.statuses.values().sum();
     let total = summary.total.as_secs_f64();
-    let rate = if total > 0.0 { answers as f64 / total } else { 0.0 };
-    let each = summary.bytes.checked_div(answers).unwrap_or(0);
+    let rate = if total > 0.0 { responses as f64 / total } else { 0.0 };
+    let each = summary.bytes.checked_div(responses).unwrap_or(0);
     let decimals = decimals(&summary.latency);
     // Without a success there is no latency, not one of zero.
     let time = |ns: f64| match summary.latency.count() {
@@ -401,14 +401,14 @@ mod tests {
     }
 
     #[test]
-    fn every_answer_is_in_one_row() {
+    fn every_response_is_in_one_row() {
         for latency in [summary().latency, histogram_of([7]), histogram_of([1, 1, 1]), histogram_of([0, 5_000_000])] {
             assert_eq!(rows(&latency).iter().map(|(_, count)| count).sum::<u64>(), latency.count());
         }
     }
 
     #[test]
-    fn nothing_answered_is_said_plainly() {
+    fn a_load_without_responses_is_reported_plainly() {
         let causes = vec![ErrorCause { kind: ErrorKind::Connect, text: "Connection refused".to_owned(), count: 12 }];
         let validity = Validity { verdict: Verdict::Invalid, reasons: vec!["No request was answered.".to_owned()] };
         let text = load_summary(&LoadSummary { causes, validity, ..LoadSummary::default() });

@@ -28,8 +28,8 @@ pub(super) fn kql(run: &Path, file: &Path, lets: &[(String, String)], limits: &Q
     let text = read(file)?;
     let compiled = narrows_query::compile(&text, lets).map_err(|mistake| mistaken(&mistake, file, &text, lets))?;
     let reader = opened(run)?;
-    let answer = reader.run_compiled(&compiled.sql, &compiled.columns, compiled.chart, limits);
-    answer.map_err(|error| failure(error, None))
+    let result = reader.run_compiled(&compiled.sql, &compiled.columns, compiled.chart, limits);
+    result.map_err(|error| failure(error, None))
 }
 
 /// Opens a run file, and says what of it cannot be asked yet.

@@ -83,15 +83,15 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
         time: arguments.timeout,
         ..QueryLimits::default()
     };
-    let answer = match (&arguments.kql, sql) {
+    let result = match (&arguments.kql, sql) {
         (Some(file), _) => ask::kql(&path, file, &arguments.lets, &limits)?,
         (None, Some(sql)) => ask::sql(&path, sql, &limits)?,
         (None, None) => return Err(Failure::new("no query given").hint("give one in SQL, or `--kql FILE`")),
     };
-    if answer.is_cut {
-        stderr::say(&cut_note(&answer, &limits));
+    if result.is_cut {
+        stderr::say(&cut_note(&result, &limits));
     }
-    super::print(&written(&answer, arguments.format))
+    super::print(&written(&result, arguments.format))
 }
 
 /// RUN may be left out. What has white space in it is then the query: a run's name with a space needs its query beside
@@ -108,26 +108,26 @@ fn run_and_sql(arguments: &Arguments) -> Result<(Option<&Path>, Option<&str>), F
     }
 }
 
-fn cut_note(answer: &Table, limits: &QueryLimits) -> String {
-    let rows = super::plural(answer.rows.len(), "row");
-    if answer.rows.len() < limits.rows {
+fn cut_note(result: &Table, limits: &QueryLimits) -> String {
+    let rows = super::plural(result.rows.len(), "row");
+    if result.rows.len() < limits.rows {
         let most = narrows_model::units::bytes(limits.bytes as f64);
         return format!("note: there are more than {rows}, but a result holds at most {most}: select fewer columns");
     }
     format!("note: there are more than {rows}: `--limit` sets how many are shown")
 }
 
-fn written(answer: &Table, format: Format) -> String {
+fn written(result: &Table, format: Format) -> String {
     match format {
         Format::Table => {
             let Style { color, .. } = super::style();
             let width = super::stdout_width().or_else(columns_asked);
-            let picture = table::chart(answer, Style { width: width.unwrap_or(CHART_WIDTH), color });
-            picture.unwrap_or_else(|| table::text(answer, Style { width: width.unwrap_or(usize::MAX), color }))
+            let picture = table::chart(result, Style { width: width.unwrap_or(CHART_WIDTH), color });
+            picture.unwrap_or_else(|| table::text(result, Style { width: width.unwrap_or(usize::MAX), color }))
         }
-        Format::Csv => table::csv(answer),
-        Format::Json => table::json(answer),
-        Format::Markdown => table::markdown(answer),
+        Format::Csv => table::csv(result),
+        Format::Json => table::json(result),
+        Format::Markdown => table::markdown(result),
     }
 }
 

@@ -50,8 +50,8 @@ pub(crate) fn ran(experiment: &str) -> Bench {
 }
 
 pub(crate) fn number(run: &Path, sql: &str) -> i64 {
-    let answer = ask(run, sql);
-    answer.parse().unwrap_or_else(|_| panic!("{sql}: {answer}"))
+    let result = ask(run, sql);
+    result.parse().unwrap_or_else(|_| panic!("{sql}: {result}"))
 }
 
 /// The requests that instances answered, as `asked(trial, service, replica, client, route, pid)`.

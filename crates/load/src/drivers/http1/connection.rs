@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use rustix::event::epoll::EventFlags;
 
 use super::response::ResponseParser;
-use crate::request::AnswerForm;
+use crate::request::ResponseForm;
 
 /// See the module.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub(crate) struct Tcp {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Watched {
     Not,
-    ForAnswer,
+    ForResponse,
     /// Room to write, and an answer that comes before the request is whole.
     ForRoom,
 }
@@ -37,7 +37,7 @@ impl Tcp {
     }
 
     /// Makes ready for a request from its first byte, and for its answer.
-    pub(super) fn expect(&mut self, form: AnswerForm) {
+    pub(super) fn expect(&mut self, form: ResponseForm) {
         self.written = 0;
         self.parser.expect(form);
     }
@@ -47,7 +47,7 @@ impl Watched {
     pub(super) fn events(self) -> EventFlags {
         match self {
             Watched::Not => EventFlags::empty(),
-            Watched::ForAnswer => EventFlags::IN,
+            Watched::ForResponse => EventFlags::IN,
             Watched::ForRoom => EventFlags::IN | EventFlags::OUT,
         }
     }

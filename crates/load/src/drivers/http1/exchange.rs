@@ -97,7 +97,7 @@ impl Worker<'_, Epoll> {
                     tcp.written += bytes;
                     self.wrote(slot, now);
                     if self.users[slot].activity == Activity::Receiving {
-                        return self.watch(slot, Watched::ForAnswer);
+                        return self.watch(slot, Watched::ForResponse);
                     }
                 }
                 Err(Errno::INTR) => {}
@@ -179,7 +179,7 @@ impl Worker<'_, Epoll> {
         };
         user.received = tcp.parser.bytes();
         match fed {
-            Ok(Some(answer)) => self.complete(slot, answer, now),
+            Ok(Some(response)) => self.complete(slot, response, now),
             Ok(None) if bytes == self.wire.received.len() => return Turn::Goes,
             Ok(None) => {}
             Err(problem) => self.fail(slot, ErrorKind::Protocol, Cause::Text(problem)),
@@ -191,9 +191,9 @@ impl Worker<'_, Epoll> {
     fn closed(&mut self, slot: usize) {
         let Some(Connection { socket: tcp, .. }) = &mut self.users[slot].connection else { return };
         match tcp.parser.close() {
-            AtClose::Whole(answer) => {
+            AtClose::Whole(response) => {
                 let now = self.now();
-                self.complete(slot, answer, now);
+                self.complete(slot, response, now);
             }
             AtClose::Nothing => self.broken(slot, Cause::Text("the server closed the connection without a response")),
             AtClose::CutShort => {
@@ -211,7 +211,7 @@ impl Worker<'_, Epoll> {
         if !connection.socket.is_proven {
             return self.fail(slot, ErrorKind::Connect, cause);
         }
-        if connection.answers == 0 || user.received > 0 {
+        if connection.responses == 0 || user.received > 0 {
             return self.fail(slot, ErrorKind::Reset, cause);
         }
         user.activity = Activity::Sending;

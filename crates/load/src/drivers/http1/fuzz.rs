@@ -8,7 +8,7 @@
 use super::response::{AtClose, ResponseParser};
 use crate::drivers::worker::HEAD_BYTES_MAX;
 use crate::random::Random;
-use crate::request::AnswerForm;
+use crate::request::ResponseForm;
 use crate::session::Sink;
 
 const CASES: u64 = 200_000;
@@ -48,7 +48,7 @@ impl Sink for Kept {
     }
 }
 
-fn read(parser: &mut ResponseParser, form: AnswerForm, pieces: &[&[u8]]) -> Seen {
+fn read(parser: &mut ResponseParser, form: ResponseForm, pieces: &[&[u8]]) -> Seen {
     let mut kept = Kept::default();
     parser.expect(form);
     let fed = pieces.iter().find_map(|piece| parser.feed(piece, &mut kept).transpose());
@@ -56,7 +56,7 @@ fn read(parser: &mut ResponseParser, form: AnswerForm, pieces: &[&[u8]]) -> Seen
     let result = match fed {
         Some(fed) => fed.map_err(AtClose::NotHttp),
         None => match parser.close() {
-            AtClose::Whole(answer) => Ok(answer),
+            AtClose::Whole(response) => Ok(response),
             other => Err(other),
         },
     };
@@ -222,13 +222,13 @@ fn cases() -> u64 {
 }
 
 #[test]
-fn answers_are_read_as_they_announce_and_alike_however_they_are_cut() {
+fn responses_are_read_as_they_announce_and_alike_however_they_are_cut() {
     let mut used = ResponseParser::new();
     let (mut whole, mut refused) = (0u64, 0u64);
     for number in 0..cases() {
         let mut random = Random::new(SEED, number);
         let Case { bytes, expected } = Case::new(&mut random);
-        let form = if is_one_in(8, &mut random) { AnswerForm::HeadOnly } else { AnswerForm::WithBody };
+        let form = if is_one_in(8, &mut random) { ResponseForm::HeadOnly } else { ResponseForm::WithBody };
         let pieces = cut(&bytes, &mut random);
         let told = || {
             let shown: Vec<String> = pieces.iter().map(|piece| piece.escape_ascii().to_string()).collect();
@@ -238,7 +238,7 @@ fn answers_are_read_as_they_announce_and_alike_however_they_are_cut() {
         // What a reader has read before does not matter.
         assert_eq!(seen, read(&mut used, form, &pieces), "{}", told());
         if let Some((status, body)) = expected {
-            let body = if form == AnswerForm::HeadOnly { Vec::new() } else { body };
+            let body = if form == ResponseForm::HeadOnly { Vec::new() } else { body };
             let read = seen.result.map(|(status, _, body_bytes)| (status, body_bytes));
             assert_eq!(read, Ok((status, body.len() as u64)), "{}", told());
             assert!(seen.body == body, "{}", told());

@@ -15,7 +15,7 @@ use super::dial::{Dialer, Link};
 use super::events::{Event, Flight};
 use super::failure::{Broken, Heard, broken_by};
 use super::translate;
-use crate::drivers::worker::{Answer, Connection, Reuse};
+use crate::drivers::worker::{Connection, Response, Reuse};
 use crate::recorder::Cause;
 use crate::session::{Capture, Security, Sink};
 
@@ -42,7 +42,7 @@ pub(super) struct Ended {
 
 /// A whole answer. Times are Unix nanoseconds.
 pub(super) struct Whole {
-    pub(super) answer: Answer,
+    pub(super) response: Response,
     pub(super) writing_ns: i64,
     pub(super) written_ns: i64,
     /// When the head of the answer was there.
@@ -63,9 +63,9 @@ impl Errand {
         if let Some(mut connection) = self.connection.take()
             && connection.socket.is_ready().await
         {
-            let is_kept = connection.answers > 0;
+            let is_kept = connection.responses > 0;
             match self.send(connection, 0).await {
-                Err(broken) if broken.is_unanswered && is_kept => self.say(Event::Retried),
+                Err(broken) if broken.has_no_response && is_kept => self.say(Event::Retried),
                 result => return result,
             }
         }
@@ -104,23 +104,23 @@ impl Errand {
 
     async fn receive(&mut self, link: &mut Link, request: translate::Wanted) -> Result<Whole, Broken> {
         let clock = self.dialer.clock;
-        let answer = link.send(request).await;
-        let answer = answer.map_err(|error| {
+        let response = link.send(request).await;
+        let response = response.map_err(|error| {
             // Over HTTP/2 other frames come too, and a head comes as a whole.
             let is_part = self.dialer.protocol == Protocol::Http1 && link.meter.read() > 0;
             self.broken(link, &error, if is_part { Heard::Part } else { Heard::Nothing })
         })?;
         let head_ns = clock.now_ns();
         let (writing_ns, written_ns) = (link.meter.writing_ns(), link.meter.written_ns());
-        let status = answer.status();
+        let status = response.status();
         if status == StatusCode::SWITCHING_PROTOCOLS {
             let cause = Cause::Text("it switches protocols unexpectedly");
             return Err(Broken { bytes: link.meter.read(), ..Broken::new(ErrorKind::Protocol, cause) });
         }
         if let Some(capture) = &mut self.capture {
-            capture.head(&translate::head(status, answer.headers()));
+            capture.head(&translate::head(status, response.headers()));
         }
-        let mut body = answer.into_body();
+        let mut body = response.into_body();
         let mut body_bytes = 0;
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(|error| self.broken(link, &error, Heard::Part))?;
@@ -133,7 +133,7 @@ impl Errand {
         }
         let done_ns = clock.now_ns();
         let reuse = if link.is_closed() { Reuse::Closed } else { Reuse::Open };
-        let answer = Answer { status: status.as_u16(), reuse, bytes: link.meter.read(), body_bytes };
-        Ok(Whole { answer, writing_ns, written_ns, head_ns, done_ns })
+        let response = Response { status: status.as_u16(), reuse, bytes: link.meter.read(), body_bytes };
+        Ok(Whole { response, writing_ns, written_ns, head_ns, done_ns })
     }
 }

@@ -23,12 +23,12 @@ pub(super) struct Broken {
     /// Bytes that came of an answer.
     pub(super) bytes: u64,
     /// Whether the server has certainly not begun to answer.
-    pub(super) is_unanswered: bool,
+    pub(super) has_no_response: bool,
 }
 
 impl Broken {
     pub(super) fn new(kind: ErrorKind, cause: Cause) -> Self {
-        Self { kind, cause, bytes: 0, is_unanswered: false }
+        Self { kind, cause, bytes: 0, has_no_response: false }
     }
 }
 
@@ -42,12 +42,12 @@ pub(super) enum Heard {
 /// What an error means.
 pub(super) fn broken_by(error: &hyper::Error, heard: Heard) -> Broken {
     let (kind, cause) = meaning(error, heard);
-    let is_unanswered = match find::<h2::Error>(error) {
+    let has_no_response = match find::<h2::Error>(error) {
         _ if heard == Heard::Part => false,
         Some(error) if !error.is_io() => is_turned_away(error),
         _ => kind == ErrorKind::Reset,
     };
-    Broken { is_unanswered, ..Broken::new(kind, cause) }
+    Broken { has_no_response, ..Broken::new(kind, cause) }
 }
 
 /// Whether the server says that it has not looked at the request (RFC 9113, 8.7).

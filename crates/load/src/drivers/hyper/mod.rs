@@ -199,8 +199,8 @@ impl Worker<'_, Library> {
             Ok(whole) => {
                 (user.writing_ns, user.written_ns) = (whole.writing_ns, whole.written_ns);
                 user.first_byte_ns = whole.head_ns;
-                user.received = whole.answer.bytes;
-                self.complete(slot, whole.answer, whole.done_ns);
+                user.received = whole.response.bytes;
+                self.complete(slot, whole.response, whole.done_ns);
             }
             Err(broken) => {
                 user.received = broken.bytes;

@@ -141,8 +141,8 @@ mod tests {
         let head = head(StatusCode::FOUND, &headers);
         assert_eq!(head, b"HTTP/1.1 302 \r\nset-cookie: a=1\r\nset-cookie: b=\xfc\r\n\r\n");
         let mut parsed = [httparse::EMPTY_HEADER; 4];
-        let mut answer = httparse::Response::new(&mut parsed);
-        assert!(answer.parse(&head).unwrap().is_complete());
-        assert_eq!((answer.code, answer.headers.len()), (Some(302), 2));
+        let mut response = httparse::Response::new(&mut parsed);
+        assert!(response.parse(&head).unwrap().is_complete());
+        assert_eq!((response.code, response.headers.len()), (Some(302), 2));
     }
 }

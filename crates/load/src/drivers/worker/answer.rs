@@ -5,7 +5,7 @@ pub(in crate::drivers) const HEAD_BYTES_MAX: usize = 64 * 1024;
 
 /// A whole answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::drivers) struct Answer {
+pub(in crate::drivers) struct Response {
     pub(in crate::drivers) status: u16,
     /// Whether the connection can carry another request.
     pub(in crate::drivers) reuse: Reuse,

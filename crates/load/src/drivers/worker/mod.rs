@@ -44,7 +44,7 @@ use deadlines::Deadlines;
 use population::Population;
 use timers::Timers;
 
-pub(in crate::drivers) use answer::{Answer, HEAD_BYTES_MAX, Reuse};
+pub(in crate::drivers) use answer::{HEAD_BYTES_MAX, Response, Reuse};
 pub(in crate::drivers) use user::{Activity, Connection, User};
 
 /// The number of users, the end of the load and the wish to stop are looked at this often.

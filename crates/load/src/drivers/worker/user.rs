@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use crate::data::Draw;
 use crate::flows::Position;
-use crate::request::AnswerForm;
+use crate::request::ResponseForm;
 use crate::sampling::Ended;
 use crate::session::Session;
 use crate::trace_context::TraceContext;
@@ -27,12 +27,12 @@ pub(in crate::drivers) enum Activity {
 pub(in crate::drivers) struct Connection<S> {
     pub(in crate::drivers) socket: S,
     /// Answers it has brought.
-    pub(in crate::drivers) answers: u64,
+    pub(in crate::drivers) responses: u64,
 }
 
 impl<S> Connection<S> {
     pub(in crate::drivers) fn new(socket: S) -> Self {
-        Self { socket, answers: 0 }
+        Self { socket, responses: 0 }
     }
 }
 
@@ -51,7 +51,7 @@ pub(in crate::drivers) struct User<S> {
     /// The current request, as bytes of HTTP/1.1.
     pub(in crate::drivers) request: Vec<u8>,
     /// What the answer to it looks like.
-    pub(in crate::drivers) form: AnswerForm,
+    pub(in crate::drivers) form: ResponseForm,
     /// Bytes of that answer so far.
     pub(in crate::drivers) received: u64,
     /// What was drawn from the data sources for the current iteration.
@@ -85,7 +85,7 @@ impl<S> User<S> {
             connection: None,
             generation: 0,
             request: Vec::new(),
-            form: AnswerForm::WithBody,
+            form: ResponseForm::WithBody,
             received: 0,
             draws: Vec::new(),
             session: None,
