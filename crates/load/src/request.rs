@@ -30,7 +30,7 @@ pub(crate) struct Request {
     method: String,
     /// The data sources that it draws from.
     pub(crate) sources_used: Vec<usize>,
-    /// Whether the answer has a head only.
+    /// Whether the response has a head only.
     pub(crate) response_form: ResponseForm,
 }
 
@@ -41,12 +41,12 @@ struct Redirected {
     without_body: Vec<Piece>,
 }
 
-/// What the answer to a request looks like, by the request's method.
+/// What the response to a request looks like, by the request's method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ResponseForm {
     /// A head, and a body unless the status has none.
     WithBody,
-    /// A head only: the answer to `HEAD`.
+    /// A head only: the response to `HEAD`.
     HeadOnly,
 }
 
@@ -124,7 +124,7 @@ impl Request {
         out.extend_from_slice(&scratch.body);
     }
 
-    /// Renders the request that follows a redirect into `out`, and says what its answer looks like.
+    /// Renders the request that follows a redirect into `out`, and returns what its response looks like.
     pub(crate) fn render_hop(
         &self,
         hop: &Hop,

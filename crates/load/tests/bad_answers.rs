@@ -1,4 +1,4 @@
-//! Servers that answer badly: every request ends and is counted, nothing hangs or grows.
+//! Servers with bad responses: every request ends and is counted, nothing hangs or grows.
 
 #![allow(clippy::unwrap_used, reason = "what fails in a test's surroundings fails the test")]
 
@@ -18,7 +18,7 @@ use running::{Ran, die_and_return, iterations, plan, run_whole, step};
 use rustix::net::listen;
 use rustix::net::sockopt::set_socket_linger;
 
-/// A server that does with each connection what it is told.
+/// A server that handles each connection as its test wants.
 struct Bad {
     address: SocketAddr,
     ends: Arc<AtomicBool>,
@@ -47,13 +47,13 @@ impl Bad {
         Self { address, ends, acceptor: Some(acceptor) }
     }
 
-    /// Answers each request with these bytes, then waits for the next.
+    /// Responds to each request with these bytes, then waits for the next.
     fn responding(bytes: impl Into<Vec<u8>>) -> Self {
         let bytes = bytes.into();
         Self::start(move |stream| while hear(stream) && stream.write_all(&bytes).is_ok() {})
     }
 
-    /// Answers the first request with these bytes again and again.
+    /// Responds to the first request with these bytes again and again.
     fn never_ending(first: &'static [u8], again: Vec<u8>) -> Self {
         Self::start(move |stream| {
             if hear(stream) && stream.write_all(first).is_ok() {
@@ -84,7 +84,7 @@ fn hear(stream: &mut TcpStream) -> bool {
     true
 }
 
-/// A plan that looks at all of an answer.
+/// A plan that looks at all of a response.
 fn looking(server: &Bad, count: u64) -> LoadPlan {
     let mut step = step("GET", "/");
     step.checks = vec![Check::BodyContains("x".into()), Check::Json { pointer: "/a".into(), value: None }];
@@ -254,7 +254,7 @@ fn a_connection_that_is_reset_within_a_response_is_a_reset() {
     let server = Bad::start(|stream| {
         if hear(stream) {
             let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf");
-            // Closed with nothing waited for, which the kernel tells the other side by a reset.
+            // Closed with nothing waited for, which the kernel signals to the other side by a reset.
             set_socket_linger(&*stream, Some(Duration::ZERO)).unwrap();
         }
     });
@@ -266,7 +266,7 @@ fn a_connection_that_nobody_takes_times_out() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listen(&listener, 0).unwrap();
     let address = listener.local_addr().unwrap();
-    // What the kernel takes in nobody's stead; beyond it, it does not answer.
+    // The kernel accepts this many connections on its own; beyond them it does not respond.
     let taken: Vec<TcpStream> =
         (0..8).map_while(|_| TcpStream::connect_timeout(&address, Duration::from_millis(100)).ok()).collect();
     assert!(taken.len() < 8, "the queue is never full");
@@ -287,7 +287,7 @@ fn a_body_that_unpacks_to_a_thousand_times_its_size_is_not_unpacked_to_its_end()
     assert!(peak_bytes() < 300 << 20, "{} bytes", peak_bytes());
 }
 
-/// Answers until it is told to die, and then no more on any connection.
+/// Responds until `is_dead` is set, and then no more on any connection.
 fn mortal(address: SocketAddr, is_dead: &Arc<AtomicBool>) -> Bad {
     let is_dead = is_dead.clone();
     Bad::start_at(

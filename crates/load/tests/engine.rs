@@ -1,4 +1,4 @@
-//! The engine against a real server on loopback: everything that was asked for is sent, and all of it is accounted for.
+//! The engine against a real server on loopback: everything the plan requires is sent and accounted for.
 
 #![allow(clippy::unwrap_used, reason = "what fails in a test's surroundings fails the test")]
 
@@ -127,7 +127,7 @@ fn exactly_the_iterations_asked_for_are_sent_over_one_connection_per_user() {
     assert_eq!(ran.outcome.phases.connect.count, 8);
 }
 
-/// The time from sending to the whole answer, over all requests of a load so small that every one is in the sample.
+/// The time from sending to the complete response, over all requests of a load so small that all are in the sample.
 fn service_ns(ran: &Ran) -> u64 {
     assert_eq!(ran.samples.len() as u64, ran.outcome.totals.succeeded);
     ran.samples.iter().map(|sample| (sample.done_ns - sample.sent_ns) as u64).sum()

@@ -1,4 +1,4 @@
-//! Iterations of several steps against a real server on loopback: what one answer says, the next request repeats.
+//! Iterations of several steps against a real server on loopback: the next request repeats what one response contains.
 
 #![allow(clippy::unwrap_used, reason = "what fails in a test's surroundings fails the test")]
 

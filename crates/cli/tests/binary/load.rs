@@ -72,7 +72,7 @@ fn the_warm_up_is_sent_and_does_not_count() {
     let output = load(&bench, &server.url("/"), "-c 2 -n 40 -q 20 --warmup 1s --json");
     exits(&output, 0);
     let counted = json(&output)["requests"][0]["succeeded"].as_u64().unwrap();
-    // What was under way at the warm-up's end may be answered after it.
+    // A request under way at the end of the warm-up may get its response after it.
     assert!((40..=42).contains(&counted), "{counted}");
     assert!(server.asked().len() as u64 > counted, "{} requests", server.asked().len());
 }
@@ -159,7 +159,7 @@ fn a_lost_objective_ends_the_load_if_asked_for() {
 #[test]
 fn invalid_numbers_fail_only_if_asked_for() {
     let bench = Bench::new("");
-    // One connection, of which a thousand requests per second are asked, can carry fifty.
+    // The load wants 1,000 requests per second from one connection, which can carry 50.
     let server = Server::plain(|_| {
         std::thread::sleep(Duration::from_millis(20));
         response("200 OK", "", "late")

@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 
 use crate::common::{Bench, ask, text};
 
-/// A service that answers one path, traced, and the command that sends the load.
+/// A service that serves one path, traced, and the command that sends the load.
 fn experiment(load: &str, rest: &str) -> String {
     format!(
         r#"
@@ -25,7 +25,7 @@ load:
     )
 }
 
-/// Where the service is asked, as experiment files have it. Every path but this one is answered without a span.
+/// The URL that the load calls, as experiment files have it. The service records a span for this path only.
 fn url(query: &str) -> String {
     format!("${{delivery.url}}/api/deliveries/summary?{query}")
 }

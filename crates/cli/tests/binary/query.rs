@@ -1,4 +1,4 @@
-//! `narrows query` on a run file that is made here: SQL and KQL, forms of answers, mistakes, and examples.
+//! `narrows query` on a run file that is made here: SQL and KQL, formats of results, errors, and examples.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -127,14 +127,14 @@ fn bench() -> Bench {
     bench
 }
 
-/// What a query answers on standard output.
+/// The standard output of a query that succeeds.
 fn result(bench: &Bench, arguments: &[&str]) -> String {
     let output = bench.run(&[&["query", "drones.narrows"], arguments].concat());
     assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
     text(&output.stdout)
 }
 
-/// What a query that cannot be answered says on standard error.
+/// The standard error of a query that fails.
 fn refusal(bench: &Bench, arguments: &[&str]) -> String {
     let output = bench.run(&[&["query", "drones.narrows"], arguments].concat());
     assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", text(&output.stdout));
@@ -264,7 +264,7 @@ fn example(name: &str) -> String {
     format!("{}/../../examples/queries/{name}.kql", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The two ways to count an operation's calls, which answer differently: the page on queries says why.
+/// The two ways to count an operation's calls give different results: the page on queries explains why.
 #[test]
 fn calls_per_operation_are_joined_by_trace() {
     let bench = bench();

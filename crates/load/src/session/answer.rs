@@ -1,6 +1,6 @@
-//! A captured answer as checks and extraction see it: headers by name, the body decoded, and as JSON.
+//! A captured response as checks and extraction see it: headers by name, the body decoded, and as JSON.
 //!
-//! Each form is made at most once per answer and only when it is asked for. Bodies are decoded from gzip and deflate
+//! Each form is made at most once per response and only when it is needed. Bodies are decoded from gzip and deflate
 //! (RFC 1951 to 1952); what decodes to more than the limit counts as too long, however little it was on the wire.
 
 use std::io::Read;
@@ -116,7 +116,7 @@ pub(super) mod tests {
     use proptest::prelude::*;
     use std::io::Write;
 
-    /// An answer as a driver captures it.
+    /// A response as a driver captures it.
     pub(in crate::session) fn captured(headers: &str, body: &[u8]) -> Capture {
         let mut capture = Capture::default();
         capture.want(Wanted::All).head(format!("HTTP/1.1 200 OK\r\n{headers}\r\n").as_bytes());

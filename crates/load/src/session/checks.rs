@@ -1,4 +1,4 @@
-//! What an answer must be like, compiled from the plan with the words for its failure.
+//! What a response must be like, compiled from the plan with the words for its failure.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ impl CompiledCheck {
         matches!(self.check, Check::Status(_))
     }
 
-    /// What it needs of an answer.
+    /// What it needs of a response.
     pub(super) fn wanted(&self) -> Wanted {
         match self.check {
             Check::Status(_) => Wanted::Nothing,
@@ -48,7 +48,7 @@ impl CompiledCheck {
     }
 
     /// # Errors
-    /// When the answer is not like that.
+    /// When the response is not like that.
     pub(super) fn hold(&self, response: &mut Response<'_>) -> Result<(), Failure> {
         let holds = match &self.check {
             Check::Status(ranges) => {

@@ -1,4 +1,4 @@
-//! What is kept of an answer, compiled from the plan with the words for what cannot be found.
+//! What is kept of a response, compiled from the plan with the words for what cannot be found.
 
 use std::sync::Arc;
 
@@ -56,7 +56,7 @@ impl CompiledExtract {
         Ok(Self { variable: extract.variable, name: extract.name.clone(), place, missing })
     }
 
-    /// What it needs of an answer.
+    /// What it needs of a response.
     pub(super) fn wanted(&self) -> Wanted {
         match self.place {
             CompiledPlace::Header(_) => Wanted::Head,

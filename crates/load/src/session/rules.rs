@@ -1,4 +1,4 @@
-//! What is done with the answers to a step: redirects, then cookies, checks and extraction, in this order.
+//! What is done with the responses to a step: redirects, then cookies, checks and extraction, in this order.
 
 use narrows_model::load::{Cookies, ErrorKind, Scenario, Step};
 
@@ -12,28 +12,28 @@ use crate::Error;
 use crate::recorder::Cause;
 use crate::request::path_of;
 
-/// What the status of a failed answer begins at, where no check says otherwise.
+/// From this status on a response has failed, unless a check allows it.
 pub(crate) const STATUS_FAILED: u16 = 400;
 
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Rules {
-    /// What has to be kept of answers.
+    /// What has to be kept of responses.
     pub(crate) wanted: Wanted,
     checks: Vec<CompiledCheck>,
     checks_status: bool,
     extracts: Vec<CompiledExtract>,
     redirects_max: u8,
-    /// Whether nothing but the status of an answer matters, unless it is a redirect.
+    /// Whether nothing but the status of a response matters, unless it is a redirect.
     is_by_status: bool,
 }
 
-/// What an answer meant.
+/// What a response means.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Judgement {
     Succeeded,
     Failed(Failure),
-    /// Another request has to follow before there is an answer.
+    /// Another request has to follow before there is a final response.
     Redirected(Hop),
 }
 
@@ -61,7 +61,7 @@ impl Rules {
         })
     }
 
-    /// Says what an answer means whose status alone tells it; none when more has to be looked at.
+    /// Judges a response by its status alone; none when more of it has to be looked at.
     pub(crate) fn judge_by_status(&self, status: u16) -> Option<Judgement> {
         if !self.is_by_status || is_redirect(status) {
             return None;
@@ -72,7 +72,7 @@ impl Rules {
         })
     }
 
-    /// Says what the captured answer to a request means, and keeps what is to be kept of it.
+    /// Judges the captured response to a request, and keeps what is to be kept of it.
     pub(crate) fn judge(
         &self,
         status: u16,
@@ -117,7 +117,7 @@ impl Rules {
         }
         let Session { capture, variables, .. } = session;
         let mut response = Response::new(status, capture, decoder);
-        // The status first: when it is wrong, the rest tells nothing.
+        // The status first: when it is wrong, the rest means nothing.
         for of_status in [true, false] {
             let mut checks = self.checks.iter().filter(|check| check.is_of_status() == of_status);
             checks.try_for_each(|check| check.hold(&mut response))?;
@@ -129,7 +129,7 @@ impl Rules {
     }
 }
 
-/// The request that was answered.
+/// The request that the response belongs to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sent<'a> {
     /// Its bytes.

@@ -1,4 +1,4 @@
-//! A server on loopback that speaks HTTP/1.1 or HTTP/2, encrypted or not, and answers or breaks off as a test tells it to.
+//! A server on loopback that speaks HTTP/1.1 or HTTP/2, encrypted or not, and responds or breaks off as a test wants.
 
 use std::future::poll_fn;
 use std::net::{IpAddr, SocketAddr};
@@ -49,9 +49,9 @@ impl Asked {
 /// What the server does with a request.
 #[derive(Debug, Clone)]
 pub(crate) enum Reply {
-    /// Answers.
+    /// Responds.
     Response(u16, Vec<(&'static str, &'static str)>, &'static str),
-    /// Says nothing and waits.
+    /// Sends nothing and waits.
     Silence,
     /// Closes the connection, without a word over HTTP/1.1.
     Close,
@@ -63,7 +63,7 @@ pub(crate) enum Reply {
     Reset(h2::Reason),
     /// Closes the connection for a reason. HTTP/2 only.
     GoAway(h2::Reason),
-    /// Answers, and says that no other request will be. HTTP/2 only.
+    /// Responds, and announces that it will process no other request. HTTP/2 only.
     LastResponse,
 }
 
@@ -194,7 +194,7 @@ async fn serve_http1(
             Err(goodbye) => {
                 let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n").await;
                 let _ = inner.goodbyes.lock().unwrap().send(goodbye);
-                // To close before all was read would take the answer back.
+                // Closing before all is read would discard the response.
                 let _ = stream.shutdown().await;
                 let _ = tokio::io::copy(&mut stream, &mut tokio::io::sink()).await;
                 return;
@@ -261,7 +261,7 @@ async fn serve_http2(
 ) {
     let Ok(mut server) = Builder::new().handshake::<_, Bytes>(stream).await else { return };
     let mut position = 0;
-    // What is answered with silence has to be held, or its stream is reset.
+    // A stream without a response has to be held, or it is reset.
     let mut silent = Vec::new();
     while let Some(Ok((request, mut respond))) = server.accept().await {
         // Bodies are small: they come with their heads.
@@ -328,7 +328,7 @@ fn send_http2(respond: &mut SendResponse<Bytes>, status: u16, headers: &[(&str, 
 /// A certificate authority of the test's own.
 pub(crate) struct Authority(CertifiedIssuer<'static, KeyPair>);
 
-/// What a certificate says of its time.
+/// When a certificate is valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Validity {
     Now,

@@ -1,4 +1,4 @@
-//! A small HTTP server on loopback that answers as a test tells it to, and remembers what it was asked.
+//! A small HTTP server on loopback that responds as a test wants, and records the requests that it received.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -30,7 +30,7 @@ pub(crate) enum Reply {
     Keep(Vec<u8>),
     /// Writes this and closes the connection.
     Close(Vec<u8>),
-    /// Says nothing and waits until the client closes.
+    /// Sends nothing and waits until the client closes.
     Silence,
 }
 
@@ -75,7 +75,7 @@ impl Drop for Server {
     }
 }
 
-/// A plain answer.
+/// A plain response.
 pub(crate) fn ok(body: &str) -> Vec<u8> {
     format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len()).into_bytes()
 }

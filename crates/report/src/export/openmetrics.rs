@@ -34,7 +34,7 @@ const BOUNDARIES: [(&str, u64); 19] = [
 
 /// A distribution that is exported: its name, what it is, and where it is found.
 type Distribution = (&'static str, &'static str, fn(&LoadTotals) -> &Histogram);
-/// A counter of a scenario, told by its first request.
+/// A counter of a scenario, reported with its first request.
 type Counter = (&'static str, &'static str, fn(&LoadTotals) -> u64);
 
 const DISTRIBUTIONS: [Distribution; 3] = [

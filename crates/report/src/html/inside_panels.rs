@@ -1,4 +1,4 @@
-//! The charts of what went on inside the services: operations, answers of databases, throughput of partitions, and how
+//! The charts of what went on inside the services: operations, responses of databases, throughput of partitions, how
 //! busy replicas were. All trials share their scales.
 
 use super::axis::{Axis, Unit};
@@ -7,7 +7,7 @@ use super::panels::{Draw, Panel, peak};
 
 /// Colours of the operations, slowest first.
 const OPERATION_CLASSES: [&str; 6] = ["c0", "c1", "c2", "c3", "c4", "c5"];
-/// Provisioned throughput further above what was spent than this factor is told in the title, not drawn: it would
+/// Provisioned throughput further above what was spent than this factor is given in the title, not drawn: it would
 /// press the lines flat.
 const PROVISIONED_SHOWN_TIMES: f64 = 10.0;
 /// Room above the highest line.

@@ -1,4 +1,4 @@
-//! What went on inside the services of one trial second by second, ready to be drawn: operations, the answers of
+//! What went on inside the services of one trial second by second, ready to be drawn: operations, responses of
 //! databases, how busy replicas were, what partitions of a store spent.
 //!
 //! Which operations and which calls are drawn is settled once for the run, so that trials can be compared. Nothing is
@@ -35,7 +35,7 @@ pub(super) struct Subjects<'a> {
     partitions_max: usize,
 }
 
-/// The calls whose answers are drawn.
+/// The calls whose responses are drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Calls {
     OfDatabases,

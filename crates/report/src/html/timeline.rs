@@ -20,7 +20,7 @@ pub(super) struct Timeline {
     /// Warm-up windows, first and last instant.
     pub(super) warmups: Vec<Xy>,
     pub(super) users: Vec<Xy>,
-    /// Successful answers in each second.
+    /// Successful responses in each second.
     pub(super) rate: Vec<Xy>,
     pub(super) errors: Vec<Xy>,
     /// Iterations of open models: due and begun in each second; empty without such a model. What is given up at the end

@@ -30,11 +30,11 @@ const SHARES: [u32; 7] = [10, 25, 50, 75, 90, 95, 99];
 pub struct LoadSummary {
     /// What was requested.
     pub url: String,
-    /// From the first send to the last answer.
+    /// From the first send to the last response.
     pub total: Duration,
-    /// From intended send to the answer's last byte, every whole answer.
+    /// From intended send to the response's last byte, every complete response.
     pub latency: Histogram,
-    /// Bytes of the bodies of all whole answers.
+    /// Bytes of the bodies of all complete responses.
     pub bytes: u64,
     /// Opening a connection; once per connection.
     pub dialup: Spread,
@@ -42,13 +42,13 @@ pub struct LoadSummary {
     pub tls: Spread,
     /// Writing the request.
     pub request_write: Spread,
-    /// From the request's last byte to the answer's first.
+    /// From the request's last byte to the response's first.
     pub response_wait: Spread,
-    /// From the answer's first byte to its last.
+    /// From the response's first byte to its last.
     pub response_read: Spread,
-    /// Answers by HTTP status.
+    /// Responses by HTTP status.
     pub statuses: BTreeMap<u16, u64>,
-    /// What went wrong without a whole answer.
+    /// What went wrong without a complete response.
     pub causes: Vec<ErrorCause>,
     /// What came of the iterations of an open model; none for a closed one.
     pub arrivals: Option<ArrivalsSummary>,

@@ -1,7 +1,7 @@
-//! `narrows query RUN SQL` and `narrows query RUN --kql FILE`: any question to a run file, and its answer in a form that
-//! people or programs read.
+//! `narrows query RUN SQL` and `narrows query RUN --kql FILE`: run a query on a run file and print its result for
+//! people or programs.
 //!
-//! The answer goes to standard output, a table by default wherever that leads, so that a pipe changes nothing. Mistakes
+//! The result goes to standard output, a table by default wherever that leads, so that a pipe changes nothing. Errors
 //! are shown in the query's own text.
 
 mod ask;
@@ -52,7 +52,7 @@ pub(crate) struct Arguments {
     timeout: Duration,
 }
 
-/// How an answer is written.
+/// How a result is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
     /// Aligned text, or the picture that a query's `render` asks for

@@ -31,7 +31,7 @@ pub(crate) struct Server {
     pub(crate) pem: String,
 }
 
-/// An answer: the status line's end, headers and body.
+/// A response from the end of its status line, its headers and its body.
 pub(crate) fn response(status: &str, headers: &str, body: &str) -> String {
     format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\n{headers}\r\n{body}", body.len())
 }
@@ -41,7 +41,7 @@ pub(crate) fn hello(_: &Asked) -> String {
 }
 
 impl Server {
-    /// Answers HTTP/1.1 on every connection.
+    /// Serves HTTP/1.1 on every connection.
     pub(crate) fn plain(respond: impl Fn(&Asked) -> String + Send + Sync + 'static) -> Self {
         Self::start(None, String::new(), respond)
     }
@@ -119,7 +119,7 @@ fn serve(stream: impl Read + Write, from: IpAddr, noted: &Mutex<Vec<Asked>>, res
     }
 }
 
-/// Answers HTTP/2 by prior knowledge with 200 and `hello`.
+/// Serves HTTP/2 by prior knowledge: 200 and `hello`.
 pub(crate) fn http2() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

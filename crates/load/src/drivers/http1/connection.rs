@@ -1,4 +1,4 @@
-//! A TCP connection of the epoll wire, and how far the current request and its answer are on it.
+//! A TCP connection of the epoll wire, and how far the current request and its response are on it.
 
 use std::os::fd::OwnedFd;
 
@@ -26,7 +26,7 @@ pub(crate) struct Tcp {
 pub(super) enum Watched {
     Not,
     ForResponse,
-    /// Room to write, and an answer that comes before the request is whole.
+    /// Room to write, and a response that comes before the request is whole.
     ForRoom,
 }
 
@@ -36,7 +36,7 @@ impl Tcp {
         Self { socket, parser, written: 0, opened_ns, is_proven: false, watched: Watched::Not }
     }
 
-    /// Makes ready for a request from its first byte, and for its answer.
+    /// Makes ready for a request from its first byte, and for its response.
     pub(super) fn expect(&mut self, form: ResponseForm) {
         self.written = 0;
         self.parser.expect(form);

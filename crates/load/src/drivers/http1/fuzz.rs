@@ -1,9 +1,9 @@
-//! Feeds the reader of answers with valid, lying, damaged and random bytes, cut at random places.
+//! Feeds the response parser valid, lying, damaged and random bytes, cut at random places.
 //!
 //! A fixed number of cases from a fixed seed. `NARROWS_FUZZ_CASES=10000000 cargo test -p narrows-load fuzz` tries more. A
 //! case has a stream of random numbers of its own, so it can be made again from its number alone, which a failure names.
-//! A valid answer is put together with what it announces kept beside it, and has to be read as just that; of any other
-//! bytes it is asked that they never panic, hold bounded memory, and are read the same however they are cut.
+//! A valid response is generated together with what it announces, and the parser must read exactly that. On any other
+//! bytes the parser must never panic, must hold bounded memory, and must read them the same however they are cut.
 
 use super::response::{AtClose, ResponseParser};
 use crate::drivers::worker::HEAD_BYTES_MAX;
@@ -17,7 +17,7 @@ const SEED: u64 = 7;
 /// What a reader may hold of a head, in bytes: a vector that doubles has room for twice what is in it.
 const HELD_BYTES_MAX: usize = 2 * HEAD_BYTES_MAX + 4096;
 
-/// Bytes for the reader, and for a valid answer what it has to be read as: its status and its body.
+/// Bytes for the parser, and for a valid response the status and the body that it must read.
 struct Case {
     bytes: Vec<u8>,
     expected: Option<(u16, Vec<u8>)>,
@@ -85,7 +85,7 @@ impl Case {
         }
     }
 
-    /// Interim answers, an answer, and perhaps another one in the same read.
+    /// Interim responses, a response, and perhaps another one in the same read.
     fn valid(random: &mut Random) -> Self {
         let mut bytes = Vec::new();
         for _ in 0..random.below(6).saturating_sub(3) {
@@ -143,7 +143,7 @@ fn absurd_header(bytes: &mut Vec<u8>, random: &mut Random) {
     bytes.extend((0..if is_one_in(32, random) { random.below(3_000) } else { 0 }).map(|_| b'y'));
 }
 
-/// The rest of an answer whose body comes in chunks.
+/// The rest of a response whose body comes in chunks.
 fn chunked(body: &[u8], end: &[u8], bytes: &mut Vec<u8>, random: &mut Random) {
     let coding: &[&[u8]] =
         &[b"Transfer-Encoding: chunked", b"transfer-encoding: gzip , Chunked", b"TRANSFER-ENCODING:chunked"];
@@ -168,7 +168,7 @@ fn chunked(body: &[u8], end: &[u8], bytes: &mut Vec<u8>, random: &mut Random) {
     bytes.extend_from_slice(end);
 }
 
-/// An answer that is no longer what it was: it lies about its length, is cut short, damaged, or far too long.
+/// An invalid response: it lies about its length, is cut short, damaged, or far too long.
 fn spoilt(mut bytes: Vec<u8>, random: &mut Random) -> Vec<u8> {
     const LENGTH: &[u8] = b"Content-Length: ";
     match random.below(8) {

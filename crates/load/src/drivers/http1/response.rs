@@ -1,4 +1,4 @@
-//! Reads HTTP/1.1 answers (RFC 9112) piece by piece and keeps nothing of them but their size.
+//! Reads HTTP/1.1 responses (RFC 9112) piece by piece and keeps nothing of them but their size.
 //!
 //! A head that arrives in one piece is parsed where it lies; only a head in several pieces is copied. Bodies
 //! end by their length, with the last chunk and its trailers, with the connection, or there is none.
@@ -16,7 +16,7 @@ const CHUNK_LINE_BYTES_MAX: u32 = 4096;
 /// A head this short is parsed at every byte, so that what is not HTTP at all is known at once.
 const FIRST_BYTES: usize = 16;
 
-/// What the end of a connection meant for the answer.
+/// What the end of a connection means for the response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AtClose {
     /// The close was the body's end.
@@ -29,7 +29,7 @@ pub(super) enum AtClose {
     NotHttp(&'static str),
 }
 
-/// Reads one answer at a time.
+/// Reads one response at a time.
 #[derive(Debug)]
 pub(super) struct ResponseParser {
     state: State,
@@ -57,7 +57,7 @@ impl ResponseParser {
         Self { state: State::Head, form: ResponseForm::WithBody, head: Vec::new(), response }
     }
 
-    /// Makes ready for the answer to a new request.
+    /// Makes ready for the response to a new request.
     pub(super) fn expect(&mut self, form: ResponseForm) {
         self.state = State::Head;
         self.form = form;
@@ -65,7 +65,7 @@ impl ResponseParser {
         self.response = Response { status: 0, reuse: Reuse::Open, bytes: 0, body_bytes: 0 };
     }
 
-    /// Bytes of this answer so far.
+    /// Bytes of this response so far.
     pub(super) fn bytes(&self) -> u64 {
         self.response.bytes
     }
@@ -76,10 +76,10 @@ impl ResponseParser {
         self.head.capacity()
     }
 
-    /// Takes the next bytes; gives the answer when it is whole.
+    /// Takes the next bytes; returns the response once it is complete.
     ///
     /// # Errors
-    /// What is wrong with the bytes, when they are not an HTTP/1 answer.
+    /// What is wrong with the bytes, when they are not an HTTP/1 response.
     pub(super) fn feed(&mut self, mut bytes: &[u8], sink: &mut impl Sink) -> Result<Option<Response>, &'static str> {
         while !bytes.is_empty() && self.state != State::Whole {
             let taken = self.step(bytes, sink)?;
@@ -95,7 +95,7 @@ impl ResponseParser {
         Ok(Some(self.response))
     }
 
-    /// Says what the answer is worth now that the connection is closed.
+    /// Returns what the response amounts to now that the connection is closed.
     pub(super) fn close(&mut self) -> AtClose {
         match self.state {
             State::Whole | State::UntilClose => AtClose::Whole(Response { reuse: Reuse::Closed, ..self.response }),
@@ -108,7 +108,7 @@ impl ResponseParser {
         }
     }
 
-    /// Takes a part of `bytes`, at least one, and says how many.
+    /// Takes a part of `bytes`, at least one, and returns how many.
     fn step(&mut self, bytes: &[u8], sink: &mut impl Sink) -> Result<usize, &'static str> {
         match self.state {
             State::Head => self.step_head(bytes, sink),
@@ -265,7 +265,7 @@ mod tests {
         Ok(Response { status, reuse, bytes: bytes as u64, body_bytes })
     }
 
-    /// Answers, each with what it should be read as.
+    /// Responses, each with what it should be read as.
     fn table() -> Vec<(&'static [u8], Result<Response, AtClose>)> {
         const LENGTH: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
         const EMPTY: &[u8] = b"HTTP/1.1 404 Not Found\r\ncontent-length:0\r\n\r\n";
@@ -373,7 +373,7 @@ mod tests {
 
     type Seen = (Result<(u16, u64, u64), AtClose>, Vec<u8>, Vec<u8>);
 
-    /// What is read and captured of an answer that comes in these pieces.
+    /// What is read and captured of a response that arrives in these pieces.
     fn seen(pieces: &[&[u8]]) -> Seen {
         let (mut parser, mut kept) = (ResponseParser::new(), Kept::default());
         parser.expect(ResponseForm::WithBody);

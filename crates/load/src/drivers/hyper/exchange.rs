@@ -1,6 +1,6 @@
-//! One request and its answer, as a task of its own: on the user's connection, or on a new one if there is none.
+//! One request and its response, as a task of its own: on the user's connection, or on a new one if there is none.
 //!
-//! A task is given all it needs and gives it back with the last thing it says, so that it shares nothing but the queue
+//! A task is given all it needs and gives it back with its last event, so that it shares nothing but the queue
 //! of events. Time is not limited here: a task that takes too long is ended by the load thread.
 
 use std::net::{IpAddr, SocketAddr};
@@ -28,7 +28,7 @@ pub(super) struct Errand {
     pub(super) from: Option<IpAddr>,
     /// In HTTP/1.1, as it was rendered.
     pub(super) request: Bytes,
-    /// Keeps what is wanted of the answer, if anything is.
+    /// Keeps what is wanted of the response, if anything is.
     pub(super) capture: Option<Capture>,
 }
 
@@ -40,18 +40,18 @@ pub(super) struct Ended {
     pub(super) capture: Option<Capture>,
 }
 
-/// A whole answer. Times are Unix nanoseconds.
+/// A complete response. Times are Unix nanoseconds.
 pub(super) struct Whole {
     pub(super) response: Response,
     pub(super) writing_ns: i64,
     pub(super) written_ns: i64,
-    /// When the head of the answer was there.
+    /// When the head of the response was there.
     pub(super) head_ns: i64,
     pub(super) done_ns: i64,
 }
 
 impl Errand {
-    /// Does it and says what came of it.
+    /// Does it and reports what came of it.
     pub(super) async fn run(mut self) {
         let result = self.exchange().await;
         let (events, flight) = (self.dialer.events.clone(), self.flight);
@@ -79,7 +79,7 @@ impl Errand {
         self.dialer.events.push(self.flight, event);
     }
 
-    /// Sends the request on a connection, which is kept if the answer is whole.
+    /// Sends the request on a connection, which is kept if the response is complete.
     async fn send(&mut self, mut connection: Connection<Link>, dialled_ns: i64) -> Result<Whole, Broken> {
         let link = &mut connection.socket;
         let security = if self.dialer.encryption.is_some() { Security::Tls } else { Security::Plain };

@@ -15,14 +15,14 @@ use crate::tls;
 /// The most characters of an error of the library that are repeated.
 const SAID_CHARS_MAX: usize = 200;
 
-/// An exchange that came to no whole answer.
+/// An exchange that ended without a complete response.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Broken {
     pub(super) kind: ErrorKind,
     pub(super) cause: Cause,
-    /// Bytes that came of an answer.
+    /// Bytes of the response that arrived.
     pub(super) bytes: u64,
-    /// Whether the server has certainly not begun to answer.
+    /// Whether the server has certainly not begun to respond.
     pub(super) has_no_response: bool,
 }
 
@@ -32,7 +32,7 @@ impl Broken {
     }
 }
 
-/// How far an answer had come.
+/// How much of a response had arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Heard {
     Nothing,
@@ -50,7 +50,7 @@ pub(super) fn broken_by(error: &hyper::Error, heard: Heard) -> Broken {
     Broken { has_no_response, ..Broken::new(kind, cause) }
 }
 
-/// Whether the server says that it has not looked at the request (RFC 9113, 8.7).
+/// Whether the server reports that it has not processed the request (RFC 9113, 8.7).
 fn is_turned_away(error: &h2::Error) -> bool {
     error.is_remote()
         && match error.reason() {

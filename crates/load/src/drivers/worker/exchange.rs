@@ -1,4 +1,4 @@
-//! One request and its answer, from the moment a user is due to the moment its next request has a time. A request
+//! One request and its response, from the moment a user is due to the moment its next request has a time. A request
 //! that is redirected is one with all that follow from it. What lies between [`Wire::attempt`] and
 //! [`Worker::complete`] or [`Worker::fail`] is the wire's.
 
@@ -74,7 +74,7 @@ impl<W: Wire> Worker<'_, W> {
         self.wire.give_up(slot);
     }
 
-    /// Ends the current request, or the part of it that was redirected, with a whole answer.
+    /// Ends the current request, or the part of it that was redirected, with a complete response.
     pub(in crate::drivers) fn complete(&mut self, slot: usize, response: Response, now: i64) {
         if self.users[slot].session.is_some() {
             return self.judge(slot, response, now);
@@ -85,7 +85,7 @@ impl<W: Wire> Worker<'_, W> {
         self.end_iteration(slot, now);
     }
 
-    /// Counts the current request, which has a whole answer.
+    /// Counts the current request, which has a complete response.
     fn settle(&mut self, slot: usize, response: Response, ended: Ended) {
         let user = &mut self.users[slot];
         self.recorder.completed(user.position.row, &ended);
@@ -100,7 +100,7 @@ impl<W: Wire> Worker<'_, W> {
         self.keep_connection(slot, response);
     }
 
-    /// Keeps the connection that has brought an answer, if it can carry another request.
+    /// Keeps the connection that delivered a response, if it can carry another request.
     fn keep_connection(&mut self, slot: usize, response: Response) {
         self.recorder.totals.body_bytes += response.body_bytes;
         let user = &mut self.users[slot];
@@ -113,7 +113,7 @@ impl<W: Wire> Worker<'_, W> {
         }
     }
 
-    /// Looks at a whole answer as its step's rules say.
+    /// Judges a complete response by its step's rules.
     fn judge(&mut self, slot: usize, response: Response, now: i64) {
         let user = &mut self.users[slot];
         let step = &self.shared.flows.steps()[user.position.row];
@@ -136,7 +136,7 @@ impl<W: Wire> Worker<'_, W> {
         }
     }
 
-    /// Ends the current request with a judged answer.
+    /// Ends the current request with a judged response.
     fn conclude(&mut self, slot: usize, response: Response, now: i64, failure: Option<Failure>) {
         let user = &mut self.users[slot];
         let ended = user.ended(now);
@@ -175,7 +175,7 @@ impl<W: Wire> Worker<'_, W> {
         }
     }
 
-    /// Sends the request that a redirect asks for, as a part of the current one.
+    /// Sends the request that a redirect requires, as a part of the current one.
     fn follow(&mut self, slot: usize, response: Response, hop: &Hop, now: i64) {
         self.keep_connection(slot, response);
         let user = &mut self.users[slot];
@@ -197,7 +197,7 @@ impl<W: Wire> Worker<'_, W> {
         W::attempt(self, slot, now);
     }
 
-    /// Ends the current request without a whole answer.
+    /// Ends the current request without a complete response.
     pub(in crate::drivers) fn fail(&mut self, slot: usize, kind: ErrorKind, cause: Cause) {
         let now = self.now();
         let user = &mut self.users[slot];
