@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 const START_US: i64 = 1_700_000_000_000_000;
 
-/// Thirty requests over three seconds, each of which asks a database twice.
+/// Thirty requests over three seconds, each of which queries a database twice.
 fn jaeger() -> Value {
     let tag = |key: &str, kind: &str, value: Value| json!({ "key": key, "type": kind, "value": value });
     let traces: Vec<Value> = (0..30_i64)
@@ -308,7 +308,7 @@ fn jaeger_takes_a_run() {
     }
 }
 
-/// What a page says, as JSON.
+/// A page as JSON.
 fn got(address: &str, path: &str) -> Value {
     let mut stream = std::net::TcpStream::connect(address).unwrap();
     write!(stream, "GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n").unwrap();

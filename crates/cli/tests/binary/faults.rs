@@ -1,4 +1,4 @@
-//! What an experiment does to its own replicas under load, and what it tells about it.
+//! What an experiment does to its own replicas under load, and what it reports about it.
 
 use crate::common::{Bench, ask, nothing_is_left, text};
 use narrows_testing::measure;
@@ -42,7 +42,7 @@ fn about<'a>(caveats: &'a [String], what: &str) -> Vec<&'a String> {
     caveats.iter().filter(|caveat| caveat.contains(what)).collect()
 }
 
-/// How many seconds into the load something is told to have happened.
+/// How many seconds into the load something is reported to have happened.
 fn told_at_s(told: &str) -> f64 {
     let before = told.split_once(" s into the load").unwrap_or_else(|| panic!("{told}")).0;
     before.rsplit(' ').next().unwrap().parse().unwrap()

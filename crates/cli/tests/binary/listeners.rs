@@ -1,4 +1,4 @@
-//! Every listener of the binary: connections that ask for nothing keep no client out, and OTLP beyond loopback needs a token.
+//! Every listener of the binary: connections without a request keep no client out; OTLP beyond loopback needs a token.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -53,7 +53,7 @@ impl Server {
         stream
     }
 
-    /// The status of the response to `request`, which asks to close the connection.
+    /// The status of the response to `request`, which requests to close the connection.
     fn status(&self, request: &str) -> u16 {
         let mut stream = self.connect();
         stream.write_all(request.as_bytes()).unwrap();

@@ -1,4 +1,4 @@
-//! `narrows load` against servers on loopback: what it sends, what it says, and how it ends.
+//! `narrows load` against servers on loopback: what it sends, what it prints, and how it ends.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};

@@ -99,7 +99,7 @@ fn a_program_that_is_not_there_or_fails_is_an_error_that_names_it() {
     }
 }
 
-/// A stand-in for k6: it sends with `narrows load`, and writes the summary that it was told to write.
+/// A stand-in for k6: it sends with `narrows load`, and writes the summary to the path it is given.
 fn stand_in_for_k6(bench: &Bench, summary: &str, code: i32) {
     use std::os::unix::fs::PermissionsExt;
     let narrows = env!("CARGO_BIN_EXE_narrows");

@@ -1,4 +1,4 @@
-//! MariaDB servers of an experiment's own, alone and in a cluster: they are filled, asked, sampled and gone.
+//! MariaDB servers of an experiment's own, alone and in a cluster: they are filled, queried, sampled and gone.
 //!
 //! They need MariaDB, Galera and rsync (Debian packages mariadb-server, galera-4, rsync). `NARROWS_TEST_SKIP_MARIADB=1` leaves
 //! them out; what is not installed is skipped too.
@@ -21,7 +21,7 @@ fn is_there() -> bool {
 const SCHEMA: &str = "CREATE TABLE names (\n  id INT PRIMARY KEY,\n  name TEXT NOT NULL\n);\n";
 const ROWS: &str = "INSERT INTO names SELECT seq, CONCAT('name ', seq) FROM seq_1_to_1000;\n";
 
-/// The load is a client that asks every server the same.
+/// The load is a client that sends every server the same query.
 fn experiment(component: &str, sql: &str) -> String {
     format!(
         r#"
@@ -130,7 +130,7 @@ fn a_setting_that_mariadb_refuses_is_told_with_its_words() {
     nothing_is_left(&bench, &bench.path("run.narrows"));
 }
 
-/// What a run said that must end with this error.
+/// The output of a run that must end with this error.
 fn refused(bench: &Bench, expected: &[&str]) {
     let output = end(bench.narrows(&["run", "--out", "run.narrows"]));
     let said = text(&output.stderr);
@@ -159,7 +159,7 @@ fn a_port_that_another_service_took_ends_the_run() {
     refused(&bench(&experiment, ROWS), &expected);
 }
 
-/// One server is told to keep a part of its data in the folder of another, which is the trial's and not hidden.
+/// One server is set to keep a part of its data in the folder of another, which is the trial's and not hidden.
 #[test]
 fn a_data_folder_in_use_ends_the_run() {
     if !is_there() {
@@ -209,7 +209,7 @@ fn a_node_that_is_killed_under_load_joins_again() {
     let points = |name: &str, replica: u32| {
         format!("from metrics where service = 'database' and replica = {replica} and name = 'mysql.{name}'")
     };
-    // A node can be back before its absence is sampled; the count of changes tells of it all the same.
+    // A node can be back before its absence is sampled; the count of changes shows it all the same.
     let under_load = "time_ns > (select min(start_ns) from load_seconds)";
     let changed = format!("select max(value) > min(value) {} and {under_load}", points("wsrep_cluster_conf_id", 0));
     assert_eq!(ask(&run, &changed), "1", "the others saw it leave or join");

@@ -84,7 +84,7 @@ fn settings_that_make_no_sense_are_refused() {
     }
 }
 
-/// That it is the same at every speed: who fails and why, what a page asks, where sessions stay, that nothing is lost.
+/// That it is the same at every speed: who fails and why, what a page calls, where sessions stay, that nothing is lost.
 #[test]
 fn the_first_and_the_last_variant_differ_as_they_should() {
     if !can_run() {

@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 
-/// A service and the store it asks, each with a sidecar.
+/// A service and the store it calls, each with a sidecar.
 fn experiment(proxy: &str, duration: &str) -> String {
     let sidecar = "sidecar: { proxy: \"${proxy}\", tls: true, access_log: true, memory: 256MiB }";
     format!(
@@ -53,7 +53,7 @@ fn no_request_failed(run: &Path) {
     assert!(number(run, "select sum(succeeded) from load_seconds") > 0);
 }
 
-/// A gateway with a sidecar that asks three services, of which one has a sidecar too.
+/// A gateway with a sidecar that calls three services, of which one has a sidecar too.
 const TRACED: &str = r#"
 experiment: traced
 system:

@@ -130,7 +130,7 @@ fn of_one_request(evidence: &TrialEvidence) -> BTreeSet<&str> {
 }
 
 /// Iterations that began in a second. With one request each, it is the requests that were sent or could not be; which
-/// of several steps come first is not told, so there it is what was due and not given up.
+/// of several steps come first is not recorded, so there it is what was due and not given up.
 fn begun(row: &LoadSecond, of_one_request: &BTreeSet<&str>) -> u64 {
     if of_one_request.contains(row.scenario.as_str()) {
         row.sent + row.errors.connect

@@ -1,7 +1,7 @@
 //! The summary of a one-shot load, in the words and the order of `hey`, so that its users read it at once.
 //!
 //! Two things differ on purpose: latency counts from the intended send (a generator that stalls does not hide it), and
-//! a line at the end says whether the generator's own numbers can be trusted. Below a millisecond, seconds get six
+//! a line at the end reports whether the generator's own numbers can be trusted. Below a millisecond, seconds get six
 //! decimals.
 
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ use crate::load::{ended, errors_by_kind, share_of_due};
 const ROWS: usize = 11;
 /// Columns of its longest bar.
 const BAR_WIDTH: u64 = 40;
-/// Requests told one by one at most.
+/// The most requests reported one by one.
 const REQUESTS_MAX: usize = 50;
 /// The shares of the latency distribution, as `hey` prints them.
 const SHARES: [u32; 7] = [10, 25, 50, 75, 90, 95, 99];
@@ -52,7 +52,7 @@ pub struct LoadSummary {
     pub causes: Vec<ErrorCause>,
     /// What came of the iterations of an open model; none for a closed one.
     pub arrivals: Option<ArrivalsSummary>,
-    /// What each request came to; told when there are several.
+    /// What each request came to; reported when there are several.
     pub requests: Vec<RequestOfLoad>,
     /// The generator's judgement on its own measurements.
     pub validity: Validity,
@@ -127,7 +127,7 @@ fn arrivals(arrivals: Option<ArrivalsSummary>) -> String {
     )
 }
 
-/// A block for each request, in the order of the load; nothing for a load of one request, which is told as a whole.
+/// A block for each request, in the order of the load; nothing for a load of one request, which is reported as a whole.
 fn requests(requests: &[RequestOfLoad]) -> String {
     if requests.len() < 2 {
         return String::new();

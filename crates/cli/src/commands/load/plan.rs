@@ -1,4 +1,4 @@
-//! From the arguments to the plan that the load engine takes, and to the words that say what it is.
+//! From the arguments to the plan that the load engine takes, and to the words that describe it.
 
 use std::path::Path;
 use std::time::Duration;

@@ -18,11 +18,11 @@ use narrows_telemetry::run_file::QueryLimits;
 use crate::exit::Failure;
 use crate::{Outcome, runs_folder, stderr};
 
-/// The longest that `--timeout` may say.
+/// The longest `--timeout`.
 const TIMEOUT_MAX: Duration = Duration::from_secs(24 * 3600);
-/// The most that `--limit` may say.
+/// The highest `--limit`.
 const ROWS_MAX: u64 = 100_000_000;
-/// How wide pictures are when nobody says.
+/// The width of charts when none is known.
 const CHART_WIDTH: usize = 100;
 
 #[derive(Debug, clap::Args)]
@@ -131,7 +131,7 @@ fn written(result: &Table, format: Format) -> String {
     }
 }
 
-/// The width that the environment asks for.
+/// The width that the environment requests.
 fn columns_asked() -> Option<usize> {
     std::env::var("COLUMNS").ok()?.parse().ok().filter(|columns| *columns > 0)
 }

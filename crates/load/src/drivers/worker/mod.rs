@@ -262,7 +262,7 @@ impl<'run, W: Wire> Worker<'run, W> {
         }
     }
 
-    /// Begins the requests whose time has come, and returns the time at its end.
+    /// Begins the requests whose time has come, and returns the current time.
     fn fire(&mut self, now: i64) -> i64 {
         if self.progress != Progress::Sending || self.timers.next_ns().min(self.next_arrival_ns) > now {
             return now;
