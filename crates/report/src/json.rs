@@ -1,12 +1,13 @@
 //! The outcome for other programs.
 //!
 //! Field names are the model's own and carry their unit last. `format` names this layout; it changes when a field is
-//! renamed, removed or gets another meaning, not when one is added. Traces, series and figures of single seconds stay in
-//! the run file.
+//! renamed, removed or gets another meaning, not when one is added. Traces, series and figures of single seconds stay
+//! in the run file.
 //!
 //! `findings` of a trial come in the order in which they are reported. `role` is what each is to the trial:
-//! `invalidates`, `narrow-place` (at most one), `in-the-way`, `costs-more` or `limits-reading`; `effects` holds the findings that go
-//! away with it, one level deep; `period` the part of the trial that it was seen in, null for all of it.
+//! `invalidates`, `narrow-place` (at most one), `in-the-way`, `costs-more` or `limits-reading`; `effects` holds the
+//! findings that go away with it, one level deep; `period` the part of the trial that it was seen in, null for all of
+//! it.
 
 use narrows_model::comparison::Outcome;
 use narrows_model::diff::Diff;
