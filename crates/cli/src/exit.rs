@@ -63,7 +63,7 @@ impl From<narrows_telemetry::run_file::Error> for Failure {
     }
 }
 
-/// An error's message and those of its sources, each as far as the ones before do not say it already.
+/// An error's message and those of its sources, each as far as the ones before do not contain it already.
 pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
     let mut message = error.to_string();
     let mut source = error.source();

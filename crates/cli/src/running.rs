@@ -60,7 +60,7 @@ pub(crate) fn run_and_tell(wanted: &Wanted<'_>) -> Result<(Ended, Concluded), Fa
     Ok((ended, outcome))
 }
 
-/// The failure of a run that did not come to its end. `next` says what can be done with its run file.
+/// The failure of a run that did not come to its end. `next` is what can be done with its run file.
 pub(crate) fn unfinished(ended: Ended, path: &Path, next: &str) -> Failure {
     let shown = path.display();
     if ended.state == RunState::Interrupted {

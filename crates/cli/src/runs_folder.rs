@@ -1,4 +1,4 @@
-//! Where run files go when nobody says: `runs/NAME-YYYYMMDD-HHMMSS.narrows` below the current folder.
+//! Where run files go by default: `runs/NAME-YYYYMMDD-HHMMSS.narrows` below the current folder.
 
 use std::path::{Path, PathBuf};
 

@@ -1,6 +1,6 @@
 //! Standard error: where everything goes that is not a result. Nobody reading it is no reason to fail.
 //!
-//! It is told the secrets of the experiment that runs and blanks them in all that it writes: messages quote commands and
+//! It knows the secrets of the experiment that runs and redacts them in all that it writes: messages quote commands and
 //! what programs printed.
 
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! What a plan must not say. Templates are checked where they are compiled.
+//! What a plan must not contain. Templates are checked where they are compiled.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

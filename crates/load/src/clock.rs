@@ -1,6 +1,6 @@
 //! The clock of a run: Unix time that never jumps.
 //!
-//! The wall clock is read once; from then on time is that reading plus what the monotonic clock says has passed.
+//! The wall clock is read once; from then on time is that reading plus what has passed on the monotonic clock.
 //! Two timestamps of one `Clock` can therefore be subtracted, whatever time synchronisation does meanwhile.
 //! Copies share the anchor, so everything that is stamped with copies of one clock lies on one axis.
 

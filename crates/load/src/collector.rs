@@ -1,7 +1,7 @@
 //! Joins what the load threads report into one stream of seconds, each once, in order.
 //!
 //! A second is handed over when every thread has reported it or has finished. When nobody listens any more, the
-//! threads are told to stop and their reports are still added up, so that the totals stay right.
+//! threads are stopped and their reports are still added up, so that the totals stay right.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ use crate::recorder::{Message, ThreadSecond};
 /// See the module.
 pub(crate) struct Collector<'run> {
     out: &'run SyncSender<LoadBatch>,
-    /// Tells the load threads to stop.
+    /// Stops the load threads.
     deserted: &'run AtomicBool,
     is_heard: bool,
     /// For each thread the first second it has not reported.

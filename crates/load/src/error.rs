@@ -9,7 +9,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The plan contradicts itself or asks for something impossible.
+    /// The plan contradicts itself or requires something impossible.
     #[error("load plan: {place}: {problem}")]
     Plan {
         /// Where in the plan, such as `scenario browse: request path`.
@@ -32,7 +32,7 @@ pub enum Error {
     System {
         /// What was tried.
         action: &'static str,
-        /// What the kernel said.
+        /// What the kernel reported.
         source: io::Error,
     },
     /// A data file could not be opened or read.
@@ -40,7 +40,7 @@ pub enum Error {
     DataFile {
         /// The file.
         path: PathBuf,
-        /// What the kernel said.
+        /// What the kernel reported.
         source: io::Error,
     },
     /// A data file does not hold what a data source needs.

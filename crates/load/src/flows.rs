@@ -31,7 +31,7 @@ pub(crate) struct CompiledStep {
     pub(crate) sources_used: Vec<usize>,
     /// The pause after it.
     pub(crate) think_ns: i64,
-    /// What is done with its answer.
+    /// What is done with its response.
     pub(crate) rules: Rules,
 }
 
@@ -46,7 +46,7 @@ struct Range {
 /// What users of a scenario have to remember within or between iterations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SessionShape {
-    /// Nothing: iterations are single requests whose answers only have a status.
+    /// Nothing: iterations are single requests, and only the status of their responses counts.
     Plain,
     /// Where they are, and so many variables.
     Kept { variables: usize, cookies: Cookies },

@@ -5,11 +5,11 @@
 //! it begins again when it is ready; in an open one iterations arrive at a rate, and each takes a user that is free.
 //! Every request counts in per-second distributions; only a bounded sample is kept whole.
 //!
-//! A thread's loop is in `drivers/worker/`, the two ways to send and receive beside it; what answers mean beyond their
-//! status is in `session/`.
+//! A thread's loop is in `drivers/worker/`, the two ways to send and receive beside it; what responses mean beyond
+//! their status is in `session/`.
 //!
 //! Invariants: nothing allocates per plain request in the steady state; load threads share nothing per request but the
-//! counters a plan asks for (iterations, sequential data); latency is from the intended send, and the generator's own
+//! counters a plan needs (iterations, sequential data); latency is from the intended send, and the generator's own
 //! delay stands beside it; nothing here prints, resolves names or knows about experiments.
 
 mod arrivals;

@@ -22,20 +22,20 @@ pub struct LoadOutcome {
     /// From how many of [`narrows_model::load::LoadPlan::client_addresses`] connections were opened; 1 when the kernel
     /// chose the address.
     pub client_addresses: usize,
-    /// Bytes of the answers' bodies, without heads and framing, whole answers only.
+    /// Bytes of the responses' bodies, without heads and framing, complete responses only.
     pub body_bytes: u64,
-    /// Whole answers by HTTP status, successes and failures.
+    /// Complete responses by HTTP status, successes and failures.
     pub statuses: BTreeMap<u16, u64>,
-    /// What went wrong, and how often: all failures but those that are told by their status.
+    /// What went wrong, and how often: all failures but those counted by status.
     pub causes: Vec<ErrorCause>,
     /// Where the time of a request went.
     pub phases: Phases,
-    /// Times at which a user's pace said "send" and it was still waiting for an answer, beyond the one that it makes
-    /// up for by sending at once.
+    /// Times at which a user's pace said "send" and it was still waiting for a response, beyond the one that it
+    /// makes up for by sending at once.
     pub ticks_missed: u64,
-    /// Requests sent again on a new connection, because the server had closed the kept one before answering.
+    /// Requests sent again on a new connection, because the server had closed the kept one before it responded.
     pub reconnects: u64,
-    /// Requests without an answer when the load was told to stop; neither successes nor errors.
+    /// Requests without a response when the load had to stop; neither successes nor errors.
     pub abandoned: u64,
     /// What each load thread used.
     pub threads: Vec<ThreadUse>,
@@ -88,8 +88,8 @@ impl ThreadUse {
     }
 }
 
-/// Where the time of requests went. Every new connection is measured, and every request with a whole answer, but for
-/// those that were answered before they were written to their end.
+/// Where the time of requests went. Every new connection is measured, and every request with a complete response,
+/// except those whose response came before the request was written to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Phases {
     /// From just before `connect` until the connection could be written to. Names are resolved before the load.
@@ -98,9 +98,9 @@ pub struct Phases {
     pub tls: Spread,
     /// Writing the request; on a kept connection, making it up too.
     pub write: Spread,
-    /// From the request's last byte to the answer's first; over TLS and HTTP/2, to the end of its head.
+    /// From the request's last byte to the response's first; over TLS and HTTP/2, to the end of its head.
     pub wait: Spread,
-    /// From the answer's first bytes to its last.
+    /// From the response's first bytes to its last.
     pub read: Spread,
 }
 

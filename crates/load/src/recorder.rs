@@ -18,7 +18,7 @@ use crate::sampling::{Ended, Sampler};
 
 pub(crate) const SECOND_NS: i64 = 1_000_000_000;
 const STATUSES: usize = 1000;
-/// The most different causes that a thread tells apart; what goes beyond is counted as [`OTHER_CAUSES`].
+/// The most different causes that a thread distinguishes; what goes beyond is counted as [`OTHER_CAUSES`].
 const CAUSES_MAX: usize = 100;
 const OTHER_CAUSES: Cause = Cause::Text("other");
 
@@ -56,7 +56,7 @@ pub(crate) struct ThreadSecond {
 /// Figures of one thread over the whole load.
 #[derive(Debug)]
 pub(crate) struct ThreadTotals {
-    /// Whole answers by status.
+    /// Complete responses by status.
     pub(crate) statuses: Vec<u64>,
     pub(crate) causes: BTreeMap<(ErrorKind, Cause), u64>,
     pub(crate) phases: Phases,
@@ -97,13 +97,13 @@ impl fmt::Display for Cause {
 struct Line<'run> {
     thread: usize,
     out: SyncSender<Message>,
-    /// Tells the other threads to stop.
+    /// Stops the other threads.
     deserted: &'run AtomicBool,
 }
 
 impl Line<'_> {
     fn send(&self, message: Message) {
-        // The collector outlives the load threads; if it is gone all the same, nobody is left to tell.
+        // The collector outlives the load threads; if it is gone all the same, nothing can receive this.
         let _ = self.out.send(message);
     }
 }
@@ -206,8 +206,8 @@ impl<'run> Recorder<'run> {
         row.lateness.record(lateness_ns);
     }
 
-    /// Counts a request that has just ended with a whole answer.
-    pub(crate) fn answered(&mut self, at: usize, ended: &Ended) {
+    /// Counts a request that has just ended with a complete response.
+    pub(crate) fn completed(&mut self, at: usize, ended: &Ended) {
         if let Some(count) = self.totals.statuses.get_mut(usize::from(ended.status)) {
             *count += 1;
         }
@@ -225,7 +225,7 @@ impl<'run> Recorder<'run> {
         self.samplers[at].offer(ended, &mut self.random);
     }
 
-    /// Counts a request that has just ended without a whole answer.
+    /// Counts a request that has just ended without a complete response.
     pub(crate) fn failed(&mut self, at: usize, ended: Ended, kind: ErrorKind, cause: Cause) {
         self.caused(kind, cause);
         self.totals.last_done_ns = ended.done_ns;
@@ -281,7 +281,7 @@ impl<'run> Recorder<'run> {
         self.rows.iter().any(|row| row.sent + row.succeeded + row.errors.total() + row.due + row.dropped > 0)
     }
 
-    /// Says that no second follows.
+    /// Reports that no second follows.
     pub(crate) fn finish(mut self) -> ThreadTotals {
         self.release();
         self.totals

@@ -30,8 +30,8 @@ pub(crate) struct Request {
     method: String,
     /// The data sources that it draws from.
     pub(crate) sources_used: Vec<usize>,
-    /// Whether the answer has a head only.
-    pub(crate) answer: AnswerForm,
+    /// Whether the response has a head only.
+    pub(crate) response_form: ResponseForm,
 }
 
 /// Header sections for the hops after the first.
@@ -41,12 +41,12 @@ struct Redirected {
     without_body: Vec<Piece>,
 }
 
-/// What the answer to a request looks like, by the request's method.
+/// What the response to a request looks like, by the request's method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum AnswerForm {
+pub(crate) enum ResponseForm {
     /// A head, and a body unless the status has none.
     WithBody,
-    /// A head only: the answer to `HEAD`.
+    /// A head only: the response to `HEAD`.
     HeadOnly,
 }
 
@@ -110,9 +110,9 @@ impl Request {
         compiler.headers(template)?;
         let head = compiler.taken();
         let redirected = if step.redirects_max > 0 { Some(Box::new(compiler.redirected(template)?)) } else { None };
-        let answer = if template.method == "HEAD" { AnswerForm::HeadOnly } else { AnswerForm::WithBody };
+        let response_form = if template.method == "HEAD" { ResponseForm::HeadOnly } else { ResponseForm::WithBody };
         let method = template.method.clone();
-        Ok(Self { head, body, redirected, method, sources_used: compiler.sources_used, answer })
+        Ok(Self { head, body, redirected, method, sources_used: compiler.sources_used, response_form })
     }
 
     /// Renders one request into `out`, replacing what was there.
@@ -124,17 +124,17 @@ impl Request {
         out.extend_from_slice(&scratch.body);
     }
 
-    /// Renders the request that follows a redirect into `out`, and says what its answer looks like.
+    /// Renders the request that follows a redirect into `out`, and returns what its response looks like.
     pub(crate) fn render_hop(
         &self,
         hop: &Hop,
         filling: Filling<'_>,
         scratch: &mut Scratch,
         out: &mut Vec<u8>,
-    ) -> AnswerForm {
-        let (method, answer) = match hop.method {
-            HopMethod::AsItWas => (self.method.as_str(), self.answer),
-            HopMethod::Get => ("GET", AnswerForm::WithBody),
+    ) -> ResponseForm {
+        let (method, response_form) = match hop.method {
+            HopMethod::AsItWas => (self.method.as_str(), self.response_form),
+            HopMethod::Get => ("GET", ResponseForm::WithBody),
         };
         scratch.body.clear();
         out.clear();
@@ -152,7 +152,7 @@ impl Request {
             append(pieces, filling, scratch.body.len(), out);
         }
         out.extend_from_slice(&scratch.body);
-        answer
+        response_form
     }
 
     /// The method of the template.

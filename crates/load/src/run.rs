@@ -35,16 +35,16 @@ const FILES_PER_THREAD: u64 = 8;
 /// Open files beside those: standard streams, the run file, listeners.
 const FILES_BESIDE: u64 = 64;
 
-/// Sends the plan's load and blocks until it is over and its answers are in.
+/// Sends the plan's load and blocks until it is over and its responses are in.
 ///
 /// Seconds go to `out` while the load lasts, each (scenario, second) exactly once and in order; `out` should be read
 /// by another thread, and a reader that falls more than a minute behind holds the load up. When the reader is gone,
-/// or `stop` is set, no further request is sent and outstanding answers are waited for at most one second.
+/// or `stop` is set, no further request is sent, and the wait for outstanding responses is at most one second.
 ///
 /// An iteration under way when its scenario's time is up may finish its request but begins no further step. Of an open
 /// model's iterations, each that is due begins or is counted as dropped.
 ///
-/// A request that a kept connection broke under before any byte of the answer came is sent once more, whatever its
+/// When a kept connection breaks before any byte of the response arrives, the request is sent once more, whatever its
 /// method. Raises the process's soft limit of open files if the users need it.
 ///
 /// # Errors

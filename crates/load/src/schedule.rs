@@ -1,6 +1,6 @@
 //! A scenario over the time of a load: its warm-up, then its model, then nobody.
 //!
-//! A closed model says how many users there are and how many iterations are left to them; an open one says when
+//! A closed model sets how many users there are and how many iterations are left to them; an open one sets when
 //! iterations are due. A ticket is the right to begin an iteration, whatever number of requests it has.
 
 use std::iter::Chain;
@@ -29,7 +29,7 @@ pub(crate) struct Schedule {
     tickets: Tickets,
     /// Nothing is left to send, whatever the tickets say.
     used_up: AtomicBool,
-    /// The pause between an answer and the next request.
+    /// The pause between a response and the next request.
     pub(crate) think_ns: i64,
     /// The least time from the beginning of an iteration to that of the next, above 0.
     pub(crate) pace_ns: Option<i64>,
@@ -109,7 +109,7 @@ impl Schedule {
 
     /// When the iterations of one part of an open model are due, those of the warm-up first; none for a closed model.
     /// The load's own arrivals are counted anew after the warm-up, so that they are exactly as many as planned.
-    /// `stream` tells the random numbers of this scenario from those of others.
+    /// `stream` separates the random numbers of this scenario from those of others.
     pub(crate) fn due(&self, part: Part, seed: u64, stream: u64) -> Option<Chain<Due, Due>> {
         let open = self.open.as_ref()?;
         let arrivals = |curve: RateCurve, start_ns: i64, stage: u64| {
@@ -129,7 +129,7 @@ impl Schedule {
         left.is_some_and(|left| left.load(Ordering::Relaxed) == 0) || self.used_up.load(Ordering::Relaxed)
     }
 
-    /// Says that there is nothing left to send, for all threads.
+    /// Records for all threads that nothing is left to send.
     pub(crate) fn use_up(&self) {
         self.used_up.store(true, Ordering::Relaxed);
     }

@@ -7,7 +7,7 @@ use narrows_model::load::{
     Template,
 };
 
-/// One scenario that asks for `/`, with nothing to connect to.
+/// One scenario that requests `/`, with nothing to connect to.
 pub(crate) fn plan(model: LoadModel) -> LoadPlan {
     let request = RequestTemplate {
         method: "GET".into(),

@@ -1,4 +1,4 @@
-//! What is asked of a server's certificate, and what a failed handshake is called.
+//! What a server's certificate must satisfy, and what a failed handshake is called.
 //!
 //! TLS 1.2 and 1.3 by rustls. Sessions are never resumed: each virtual user stands for a client of its own, and a client
 //! that was never there before has no ticket. The clock that certificates are held against is the machine's.
@@ -140,7 +140,7 @@ pub(crate) fn handshake_cause(error: &io::Error) -> Cause {
     }
 }
 
-/// What the encryption says was wrong, if it is behind an error of a connection.
+/// The TLS error behind an error of a connection, if there is one.
 pub(crate) fn rustls_error(error: &io::Error) -> Option<&rustls::Error> {
     error.get_ref().and_then(|inner| inner.downcast_ref())
 }

@@ -1,6 +1,6 @@
 //! The trace a request begins: W3C Trace Context (Recommendation, version 00), header `traceparent`.
 //!
-//! A trace id is the trial's tag of four bytes, by which its traces are told from others, and twelve random bytes.
+//! A trace id is the trial's tag of four bytes, which distinguishes its traces from others, and twelve random bytes.
 //! A request that is not sampled still carries a trace, with flag `00`, so that services need not decide themselves.
 
 use narrows_model::load::Tracing;

@@ -1,4 +1,4 @@
-//! Servers that answer badly: every request ends and is counted, nothing hangs or grows.
+//! Servers with bad responses: every request ends and is counted, nothing hangs or grows.
 
 #![allow(clippy::unwrap_used, reason = "what fails in a test's surroundings fails the test")]
 
@@ -18,7 +18,7 @@ use running::{Ran, die_and_return, iterations, plan, run_whole, step};
 use rustix::net::listen;
 use rustix::net::sockopt::set_socket_linger;
 
-/// A server that does with each connection what it is told.
+/// A server that handles each connection as its test wants.
 struct Bad {
     address: SocketAddr,
     ends: Arc<AtomicBool>,
@@ -47,13 +47,13 @@ impl Bad {
         Self { address, ends, acceptor: Some(acceptor) }
     }
 
-    /// Answers each request with these bytes, then waits for the next.
-    fn answering(bytes: impl Into<Vec<u8>>) -> Self {
+    /// Responds to each request with these bytes, then waits for the next.
+    fn responding(bytes: impl Into<Vec<u8>>) -> Self {
         let bytes = bytes.into();
         Self::start(move |stream| while hear(stream) && stream.write_all(&bytes).is_ok() {})
     }
 
-    /// Answers the first request with these bytes again and again.
+    /// Responds to the first request with these bytes again and again.
     fn never_ending(first: &'static [u8], again: Vec<u8>) -> Self {
         Self::start(move |stream| {
             if hear(stream) && stream.write_all(first).is_ok() {
@@ -84,7 +84,7 @@ fn hear(stream: &mut TcpStream) -> bool {
     true
 }
 
-/// A plan that looks at all of an answer.
+/// A plan that looks at all of a response.
 fn looking(server: &Bad, count: u64) -> LoadPlan {
     let mut step = step("GET", "/");
     step.checks = vec![Check::BodyContains("x".into()), Check::Json { pointer: "/a".into(), value: None }];
@@ -113,7 +113,7 @@ fn peak_bytes() -> u64 {
 }
 
 #[test]
-fn an_answer_without_an_end_times_out_and_is_not_kept() {
+fn a_response_without_an_end_times_out_and_is_not_kept() {
     let length = b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000000\r\n\r\n";
     let chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
     let chunk = [b"10000\r\n".to_vec(), vec![b'x'; 0x10000], b"\r\n".to_vec()].concat();
@@ -153,7 +153,7 @@ fn an_endless_head_or_trailer_or_row_of_continues_ends() {
 
 #[test]
 fn a_length_that_is_too_long_times_out_or_breaks_off_and_one_too_short_costs_the_connection() {
-    let server = Bad::answering("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf");
+    let server = Bad::responding("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf");
     let mut waits = plain(&server, 2);
     waits.timeout = Duration::from_millis(50);
     assert_all(&run_whole(&waits), ErrorKind::Timeout, 2, "no whole answer in time");
@@ -163,7 +163,7 @@ fn a_length_that_is_too_long_times_out_or_breaks_off_and_one_too_short_costs_the
         }
     });
     assert_all(&run_whole(&plain(&server, 4)), ErrorKind::Reset, 4, "during a response");
-    let server = Bad::answering("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\ntoo much of it");
+    let server = Bad::responding("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\ntoo much of it");
     let ran = run_whole(&plain(&server, 6));
     assert_eq!((ran.ended(), ran.outcome.body_bytes, ran.outcome.phases.connect.count), ((6, 0), 12, 6));
 }
@@ -179,8 +179,8 @@ fn absurd_heads_are_not_http_and_whatever_they_say_is_survived() {
         ("HTTP/1.1 200 OK\r\n: no name\r\n\r\n", "its head is not HTTP/1"),
         (many.as_str(), "it has more than 128 headers"),
     ];
-    for (answer, text) in cases {
-        let server = Bad::answering(answer);
+    for (response, text) in cases {
+        let server = Bad::responding(response);
         for plan in [plain(&server, 4), looking(&server, 4)] {
             assert_all(&run_whole(&plan), ErrorKind::Protocol, 4, text);
         }
@@ -197,7 +197,7 @@ fn a_body_that_is_not_what_it_says_fails_its_check() {
     ];
     for (coding, body, text) in cases {
         let head = format!("HTTP/1.1 200 OK\r\nContent-Encoding: {coding}\r\nContent-Length: {}\r\n\r\n", body.len());
-        let server = Bad::answering([head.as_bytes(), body].concat());
+        let server = Bad::responding([head.as_bytes(), body].concat());
         assert_all(&run_whole(&looking(&server, 4)), ErrorKind::Check, 4, text);
     }
 }
@@ -211,7 +211,7 @@ fn absurd_cookies_and_locations_are_survived() {
     ] {
         let status = if headers.starts_with('L') { 302 } else { 200 };
         let body = "{\"a\":\"x\"}";
-        let server = Bad::answering(format!("HTTP/1.1 {status} OK\r\nContent-Length: 9\r\n{headers}\r\n{body}"));
+        let server = Bad::responding(format!("HTTP/1.1 {status} OK\r\nContent-Length: 9\r\n{headers}\r\n{body}"));
         let ran = run_whole(&looking(&server, 4));
         let expected = if status == 200 { (4, 0) } else { (0, 4) };
         assert_eq!(ran.ended(), expected, "{headers}: {:?}", ran.causes());
@@ -233,7 +233,7 @@ fn a_connection_that_is_refused_or_closed_at_once_ends_the_iteration() {
 const GOOD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
 #[test]
-fn an_answer_that_drips_for_ever_times_out() {
+fn a_response_that_drips_for_ever_times_out() {
     for first in [&b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n"[..], b"HTTP/1.1 200 OK\r\nX: "] {
         // One byte for each time that the socket gives up waiting for another request.
         let server = Bad::start(move |stream| {
@@ -250,11 +250,11 @@ fn an_answer_that_drips_for_ever_times_out() {
 }
 
 #[test]
-fn a_connection_that_is_reset_within_an_answer_is_a_reset() {
+fn a_connection_that_is_reset_within_a_response_is_a_reset() {
     let server = Bad::start(|stream| {
         if hear(stream) {
             let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf");
-            // Closed with nothing waited for, which the kernel tells the other side by a reset.
+            // Closed with nothing waited for, which the kernel signals to the other side by a reset.
             set_socket_linger(&*stream, Some(Duration::ZERO)).unwrap();
         }
     });
@@ -266,7 +266,7 @@ fn a_connection_that_nobody_takes_times_out() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listen(&listener, 0).unwrap();
     let address = listener.local_addr().unwrap();
-    // What the kernel takes in nobody's stead; beyond it, it does not answer.
+    // The kernel accepts this many connections on its own; beyond them it does not respond.
     let taken: Vec<TcpStream> =
         (0..8).map_while(|_| TcpStream::connect_timeout(&address, Duration::from_millis(100)).ok()).collect();
     assert!(taken.len() < 8, "the queue is never full");
@@ -282,12 +282,12 @@ fn a_body_that_unpacks_to_a_thousand_times_its_size_is_not_unpacked_to_its_end()
     let body = packed.finish().unwrap();
     assert!(body.len() < 1 << 20, "{} bytes", body.len());
     let head = format!("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {}\r\n\r\n", body.len());
-    let server = Bad::answering([head.as_bytes(), &body].concat());
+    let server = Bad::responding([head.as_bytes(), &body].concat());
     assert_all(&run_whole(&looking(&server, 4)), ErrorKind::Check, 4, "check failed: body is longer than 1 MiB");
     assert!(peak_bytes() < 300 << 20, "{} bytes", peak_bytes());
 }
 
-/// Answers until it is told to die, and then no more on any connection.
+/// Responds until `is_dead` is set, and then no more on any connection.
 fn mortal(address: SocketAddr, is_dead: &Arc<AtomicBool>) -> Bad {
     let is_dead = is_dead.clone();
     Bad::start_at(

@@ -39,7 +39,7 @@ fn server(first: Vec<u8>, again: Vec<u8>) -> SocketAddr {
         for mut stream in listener.incoming().flatten() {
             let greeting = [frame(SETTINGS, 0, 0, &[]), first.clone()].concat();
             if hear_request(&mut stream) && stream.write_all(&greeting).is_ok() {
-                // What the client says meanwhile is taken, or neither side could go on.
+                // What the client sends meanwhile is taken, or neither side could go on.
                 let mut other = stream.try_clone().unwrap();
                 std::thread::spawn(move || std::io::copy(&mut other, &mut std::io::sink()));
                 while !again.is_empty() && stream.write_all(&again).is_ok() {}

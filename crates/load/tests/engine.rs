@@ -1,4 +1,4 @@
-//! The engine against a real server on loopback: everything that was asked for is sent, and all of it is accounted for.
+//! The engine against a real server on loopback: everything the plan requires is sent and accounted for.
 
 #![allow(clippy::unwrap_used, reason = "what fails in a test's surroundings fails the test")]
 
@@ -89,9 +89,9 @@ fn assert_consistent(plan: &LoadPlan, ran: &Ran) {
     assert_eq!(sum(|s| s.latency.count()), totals.succeeded);
     assert_eq!(totals.service.count(), totals.succeeded);
     assert_eq!(totals.lateness.count(), totals.sent);
-    let answered = totals.succeeded + totals.errors.status;
-    assert_eq!(ran.outcome.statuses.values().sum::<u64>(), answered);
-    assert_eq!(ran.outcome.causes.iter().map(|cause| cause.count).sum::<u64>(), ended - answered);
+    let completed = totals.succeeded + totals.errors.status;
+    assert_eq!(ran.outcome.statuses.values().sum::<u64>(), completed);
+    assert_eq!(ran.outcome.causes.iter().map(|cause| cause.count).sum::<u64>(), ended - completed);
     let start_ns = ran.outcome.started_ns;
     let rows: Vec<(i64, &str)> = ran.seconds.iter().map(|s| (s.start_ns, s.scenario.as_str())).collect();
     let seconds = ran.seconds.len() / plan.scenarios.len();
@@ -127,7 +127,7 @@ fn exactly_the_iterations_asked_for_are_sent_over_one_connection_per_user() {
     assert_eq!(ran.outcome.phases.connect.count, 8);
 }
 
-/// The time from sending to the whole answer, over all requests of a load so small that every one is in the sample.
+/// The time from sending to the complete response, over all requests of a load so small that all are in the sample.
 fn service_ns(ran: &Ran) -> u64 {
     assert_eq!(ran.samples.len() as u64, ran.outcome.totals.succeeded);
     ran.samples.iter().map(|sample| (sample.done_ns - sample.sent_ns) as u64).sum()
@@ -162,7 +162,7 @@ fn connections_that_are_not_kept_are_as_many_as_requests() {
 }
 
 #[test]
-fn every_form_of_answer_is_read_to_its_end() {
+fn every_form_of_response_is_read_to_its_end() {
     let chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nX: y\r\n\r\n".to_vec();
     let continued = [b"HTTP/1.1 100 Continue\r\n\r\n".to_vec(), ok("abc")].concat();
     let until_close = b"HTTP/1.1 200 OK\r\n\r\nabc".to_vec();
@@ -222,7 +222,7 @@ fn a_refused_connection_is_an_error_of_its_own() {
 }
 
 #[test]
-fn an_answer_that_does_not_come_times_out() {
+fn a_response_that_does_not_come_times_out() {
     let server = Server::start(|_| Reply::Silence);
     let mut plan = plan(&server, iterations(3, 6));
     plan.timeout = Duration::from_millis(500);

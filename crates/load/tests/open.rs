@@ -327,7 +327,7 @@ fn flows_are_drawn_by_weight() {
 }
 
 #[test]
-fn answers_of_every_length_and_end_come_whole_while_arrivals_go_on() {
+fn responses_of_every_length_and_end_come_whole_while_arrivals_go_on() {
     let long = "x".repeat(300_000);
     let server = Server::start(move |asked| match asked.line.split(' ').nth(1) {
         Some("/long") => Reply::Keep(ok(&long)),
@@ -341,7 +341,7 @@ fn answers_of_every_length_and_end_come_whole_while_arrivals_go_on() {
         plan.scenarios[0].flows[0].steps[0].redirects_max = 5;
         let ran = run_single(&plan);
         let totals = &ran.outcome.totals;
-        // A machine that stands still at the end drops what is due then; all that began is answered.
+        // A machine that stands still at the end drops what is due then; all that began is completed.
         assert_eq!((totals.succeeded, totals.errors.total()), (totals.due - totals.dropped, 0), "{path}");
         let is_in_order = |s: &Sample| s.intended_ns <= s.sent_ns && s.sent_ns <= s.done_ns;
         assert!(!ran.samples.is_empty() && ran.samples.iter().all(is_in_order), "{path}");

@@ -1,4 +1,4 @@
-//! Iterations of several steps against a real server on loopback: what one answer says, the next request repeats.
+//! Iterations of several steps against a real server on loopback: the next request repeats what one response contains.
 
 #![allow(clippy::unwrap_used, reason = "what fails in a test's surroundings fails the test")]
 
@@ -16,7 +16,7 @@ use narrows_model::load::{
 use running::{iterations, plan, run_whole, step, template};
 use server::{Asked, Reply, Server, ok};
 
-fn answer(status: u16, headers: &str, body: &str) -> Reply {
+fn response(status: u16, headers: &str, body: &str) -> Reply {
     let length = body.len();
     Reply::Keep(format!("HTTP/1.1 {status} X\r\nContent-Length: {length}\r\n{headers}\r\n{body}").into_bytes())
 }
@@ -33,8 +33,8 @@ fn extract(variable: usize, from: Place) -> Extract {
     Extract { variable, name: format!("v{variable}"), from }
 }
 
-fn failure(steps: Vec<Step>, answer: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> (ErrorKind, String) {
-    let server = Server::start(answer);
+fn failure(steps: Vec<Step>, respond: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> (ErrorKind, String) {
+    let server = Server::start(respond);
     let ran = run_whole(&plan(server.address, iterations(1, 2), steps));
     assert_eq!(ran.ended().1, 2, "{:?}", ran.causes());
     match ran.causes()[..] {
@@ -46,7 +46,7 @@ fn failure(steps: Vec<Step>, answer: impl Fn(&Asked) -> Reply + Send + Sync + 's
 
 #[test]
 fn steps_follow_one_another_on_one_connection_each_with_its_own_row() {
-    let server = Server::start(|_| answer(200, "", "hello"));
+    let server = Server::start(|_| response(200, "", "hello"));
     let mut plan =
         plan(server.address, iterations(3, 30), vec![step("GET", "/1"), step("GET", "/2"), step("GET", "/3")]);
     plan.threads = 2;
@@ -64,7 +64,7 @@ fn steps_follow_one_another_on_one_connection_each_with_its_own_row() {
 
 #[test]
 fn a_pause_follows_a_step_and_the_next_is_due_at_its_end() {
-    let server = Server::start(|_| answer(200, "", ""));
+    let server = Server::start(|_| response(200, "", ""));
     let mut plan = plan(server.address, iterations(1, 3), vec![step("GET", "/1"), step("GET", "/2")]);
     plan.scenarios[0].flows[0].steps[0].think_time = Some(Duration::from_millis(20));
     plan.scenarios[0].think_time = Duration::from_millis(50);
@@ -81,7 +81,7 @@ fn a_pause_follows_a_step_and_the_next_is_due_at_its_end() {
 
 #[test]
 fn a_step_that_fails_ends_its_iteration() {
-    let server = Server::start(|asked| answer(if path(asked) == "/2" { 500 } else { 200 }, "", ""));
+    let server = Server::start(|asked| response(if path(asked) == "/2" { 500 } else { 200 }, "", ""));
     let steps = vec![step("GET", "/1"), step("GET", "/2"), step("GET", "/3")];
     let ran = run_whole(&plan(server.address, iterations(1, 5), steps));
     assert_eq!((ran.ended(), ran.outcome.totals.errors.status), ((5, 5), 5));
@@ -90,7 +90,7 @@ fn a_step_that_fails_ends_its_iteration() {
 
 #[test]
 fn no_further_step_begins_when_the_time_is_up() {
-    let server = Server::start(|_| answer(200, "", ""));
+    let server = Server::start(|_| response(200, "", ""));
     let model = LoadModel::ConstantVus { vus: 1, duration: Duration::from_millis(500) };
     let mut plan = plan(server.address, model, vec![step("GET", "/1"), step("GET", "/2")]);
     plan.scenarios[0].think_time = Duration::from_secs(3_600);
@@ -100,7 +100,7 @@ fn no_further_step_begins_when_the_time_is_up() {
 
 #[test]
 fn a_row_is_drawn_once_and_kept_for_all_steps() {
-    let server = Server::start(|_| answer(200, "", ""));
+    let server = Server::start(|_| response(200, "", ""));
     let mut plan =
         plan(server.address, iterations(1, 6), vec![step("GET", "/a/@0"), step("GET", "/b/@1"), step("GET", "/")]);
     let rows = (0..4).map(|i| vec![format!("x{i}"), format!("y{i}")]).collect();
@@ -114,7 +114,7 @@ fn a_row_is_drawn_once_and_kept_for_all_steps() {
 
 /// Runs a load that only the end of its rows ends, and checks that each row was taken once.
 fn run_once(model: LoadModel, think_time: Duration) {
-    let server = Server::start(|_| answer(200, "", ""));
+    let server = Server::start(|_| response(200, "", ""));
     let mut plan = plan(server.address, model, vec![step("GET", "/a/@0"), step("GET", "/b/@0")]);
     plan.threads = 2;
     plan.scenarios[0].think_time = think_time;
@@ -141,9 +141,9 @@ fn rows_to_be_taken_once_end_the_scenario_when_the_last_iteration_is_over() {
 #[test]
 fn what_is_extracted_is_repeated_in_path_header_and_body_until_the_iteration_is_over() {
     let server = Server::start(|asked| match path(asked) {
-        "/login/" => answer(200, "X-Token: t k\r\n", "{\"user\":{\"id\":\"a/b\"}} <input value=\"q&r\">"),
-        "/json" => answer(200, "", "{\"user\":{\"id\":\"a/b\"}}"),
-        _ => answer(200, "", ""),
+        "/login/" => response(200, "X-Token: t k\r\n", "{\"user\":{\"id\":\"a/b\"}} <input value=\"q&r\">"),
+        "/json" => response(200, "", "{\"user\":{\"id\":\"a/b\"}}"),
+        _ => response(200, "", ""),
     });
     // The first step shows that nothing of the iteration before is left.
     let mut login = step("GET", "/login/$0$1$2");
@@ -168,20 +168,20 @@ fn failed_checks_and_missing_values_fail_the_step_with_their_words() {
     let mut checked = step("GET", "/1");
     checked.checks = vec![Check::BodyContains("x".into())];
     let words = "check failed: body does not contain \"x\"";
-    assert_eq!(failure(vec![checked.clone()], |_| answer(200, "", "y")), (ErrorKind::Check, words.into()));
-    assert_eq!(failure(vec![checked], |_| answer(500, "", "x")), (ErrorKind::Status, String::new()));
+    assert_eq!(failure(vec![checked.clone()], |_| response(200, "", "y")), (ErrorKind::Check, words.into()));
+    assert_eq!(failure(vec![checked], |_| response(500, "", "x")), (ErrorKind::Status, String::new()));
     let mut extracted = step("GET", "/1");
     extracted.extract = vec![extract(0, Place::Header("x-token".into()))];
     let words = "no value for v0: header x-token is missing";
-    assert_eq!(failure(vec![extracted], |_| answer(200, "", "")), (ErrorKind::Check, words.into()));
+    assert_eq!(failure(vec![extracted], |_| response(200, "", "")), (ErrorKind::Check, words.into()));
 }
 
 #[test]
 fn a_check_of_the_status_says_alone_which_are_allowed() {
     let mut checked = step("GET", "/1");
     checked.checks = vec![Check::BodyContains("x".into()), Check::Status(vec![(404, 404)])];
-    assert_eq!(failure(vec![checked.clone()], |_| answer(200, "", "")), (ErrorKind::Status, String::new()));
-    let server = Server::start(|_| answer(404, "", "x"));
+    assert_eq!(failure(vec![checked.clone()], |_| response(200, "", "")), (ErrorKind::Status, String::new()));
+    let server = Server::start(|_| response(404, "", "x"));
     let ran = run_whole(&plan(server.address, iterations(1, 3), vec![checked]));
     assert_eq!((ran.ended(), ran.outcome.statuses[&404]), ((3, 0), 3));
 }
@@ -192,9 +192,9 @@ fn a_body_too_long_to_look_at_fails_the_check_and_one_that_is_not_looked_at_may_
     let mut checked = step("GET", "/1");
     checked.checks = vec![Check::BodyContains("x".into())];
     let long = body.clone();
-    let failed = failure(vec![checked], move |_| answer(200, "", &long));
+    let failed = failure(vec![checked], move |_| response(200, "", &long));
     assert_eq!(failed, (ErrorKind::Check, "check failed: body is longer than 1 MiB".into()));
-    let server = Server::start(move |_| answer(200, "X-A: b\r\n", &body));
+    let server = Server::start(move |_| response(200, "X-A: b\r\n", &body));
     let mut of_header = step("GET", "/1");
     of_header.checks = vec![Check::Header { name: "x-a".into(), value: Some("b".into()) }];
     assert_eq!(run_whole(&plan(server.address, iterations(1, 2), vec![of_header])).ended(), (2, 0));
@@ -203,12 +203,12 @@ fn a_body_too_long_to_look_at_fails_the_check_and_one_that_is_not_looked_at_may_
 /// The cookies that two users sent, each in two iterations of two steps.
 fn cookies_sent(cookies: Cookies) -> Vec<Vec<Option<String>>> {
     let server = Server::start(|asked| match path(asked) {
-        "/1" => answer(
+        "/1" => response(
             200,
             &format!("Set-Cookie: id={}; Path=/\r\nSet-Cookie: far=1; Path=/other\r\n", asked.connection),
             "",
         ),
-        _ => answer(200, "", ""),
+        _ => response(200, "", ""),
     });
     let model = LoadModel::PerVuIterations { vus: 2, iterations: 2, max_duration: None };
     let mut plan = plan(server.address, model, vec![step("GET", "/1"), step("GET", "/2")]);
@@ -233,7 +233,7 @@ fn cookies_are_sent_back_within_the_iteration_or_by_the_user_or_not() {
 
 #[test]
 fn a_given_cookie_stands_before_the_others_in_one_header() {
-    let server = Server::start(|_| answer(200, "Set-Cookie: a=1\r\nSet-Cookie: s=1; Secure\r\n", ""));
+    let server = Server::start(|_| response(200, "Set-Cookie: a=1\r\nSet-Cookie: s=1; Secure\r\n", ""));
     let mut plan = plan(server.address, iterations(1, 2), vec![step("GET", "/")]);
     plan.scenarios[0].flows[0].steps[0].request.headers.push(("cookie".into(), template("mine=0")));
     plan.scenarios[0].cookies = Cookies::PerUser;
@@ -245,10 +245,10 @@ fn a_given_cookie_stands_before_the_others_in_one_header() {
 #[test]
 fn redirects_are_followed_within_one_request() {
     let server = Server::start(|asked| match path(asked) {
-        "/1" => answer(302, "Location: /a/2\r\nSet-Cookie: c=1; Path=/\r\n", "moved"),
-        "/a/2" => answer(307, "Location: 3?q\r\n", ""),
-        "/a/3?q" => answer(308, "Location: http://test/4\r\n", ""),
-        _ => answer(200, "", "here"),
+        "/1" => response(302, "Location: /a/2\r\nSet-Cookie: c=1; Path=/\r\n", "moved"),
+        "/a/2" => response(307, "Location: 3?q\r\n", ""),
+        "/a/3?q" => response(308, "Location: http://test/4\r\n", ""),
+        _ => response(200, "", "here"),
     });
     let mut post = step("POST", "/1");
     post.redirects_max = 3;
@@ -279,8 +279,8 @@ fn redirects_are_followed_within_one_request() {
 #[test]
 fn a_redirect_that_keeps_the_method_repeats_the_body() {
     let server = Server::start(|asked| match path(asked) {
-        "/1" => answer(307, "Location: /2\r\n", ""),
-        _ => answer(200, "", ""),
+        "/1" => response(307, "Location: /2\r\n", ""),
+        _ => response(200, "", ""),
     });
     let mut put = step("PUT", "/1");
     put.redirects_max = 1;
@@ -293,19 +293,19 @@ fn a_redirect_that_keeps_the_method_repeats_the_body() {
 fn redirects_end_at_their_limit_and_at_another_host_and_are_successes_where_none_is_followed() {
     let mut step = step("GET", "/1");
     step.redirects_max = 2;
-    let loops = failure(vec![step.clone()], |_| answer(302, "Location: /1\r\n", ""));
+    let loops = failure(vec![step.clone()], |_| response(302, "Location: /1\r\n", ""));
     assert_eq!(loops, (ErrorKind::Protocol, "more than 2 redirects".into()));
-    let away = failure(vec![step.clone()], |_| answer(302, "Location: http://other:1/\r\n", ""));
+    let away = failure(vec![step.clone()], |_| response(302, "Location: http://other:1/\r\n", ""));
     assert_eq!(away, (ErrorKind::Protocol, "redirect to another host other:1".into()));
     step.redirects_max = 0;
-    let server = Server::start(|_| answer(302, "Location: /1\r\n", ""));
+    let server = Server::start(|_| response(302, "Location: /1\r\n", ""));
     assert_eq!(run_whole(&plan(server.address, iterations(1, 2), vec![step])).ended(), (2, 0));
     assert_eq!(server.asked().len(), 2);
 }
 
 #[test]
 fn causes_that_differ_each_time_are_bounded() {
-    let server = Server::start(|asked| answer(302, &format!("Location: http://h{}/\r\n", asked.position), ""));
+    let server = Server::start(|asked| response(302, &format!("Location: http://h{}/\r\n", asked.position), ""));
     let mut step = step("GET", "/1");
     step.redirects_max = 1;
     let ran = run_whole(&plan(server.address, iterations(1, 150), vec![step]));
@@ -316,8 +316,8 @@ fn causes_that_differ_each_time_are_bounded() {
 #[test]
 fn every_request_of_an_iteration_has_a_trace_of_its_own_and_all_of_a_redirect_have_one() {
     let server = Server::start(|asked| match path(asked) {
-        "/1" => answer(301, "Location: /2\r\n", ""),
-        _ => answer(200, "", ""),
+        "/1" => response(301, "Location: /2\r\n", ""),
+        _ => response(200, "", ""),
     });
     let mut first = step("GET", "/1");
     first.redirects_max = 1;

@@ -25,11 +25,11 @@ const WAYS: [(Speaks, bool); 3] = [(Speaks::Http1, true), (Speaks::Http2, true),
 
 const NAME: &str = "shop.test";
 
-fn serve(way: (Speaks, bool), answer: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> (Server, LoadPlan) {
+fn serve(way: (Speaks, bool), respond: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> (Server, LoadPlan) {
     let authority = Authority::new("own");
     let offers: &[&[u8]] = if way.0 == Speaks::Http2 { &[b"h2"] } else { &[b"http/1.1"] };
     let config = way.1.then(|| authority.server(NAME, Validity::Now, offers));
-    let server = Server::start(way.0, config, answer);
+    let server = Server::start(way.0, config, respond);
     let trust = Trust::Authorities(authority.pem());
     let plan = plan(server.address, way, trust);
     (server, plan)
@@ -131,10 +131,10 @@ fn one_connection_for_each_request_if_asked_for() {
 }
 
 #[test]
-fn a_status_above_399_is_a_failure_with_an_answer() {
+fn a_status_above_399_is_a_failure_with_a_response() {
     for way in WAYS {
         let (_server, mut plan) =
-            serve(way, |asked| if asked.position % 2 == 0 { ok() } else { Reply::Answer(503, Vec::new(), "") });
+            serve(way, |asked| if asked.position % 2 == 0 { ok() } else { Reply::Response(503, Vec::new(), "") });
         plan.scenarios[0].model = iterations(1, 10);
         let ran = run_whole(&plan);
         assert_eq!((ran.ended(), ran.outcome.totals.errors.status, ran.outcome.statuses[&503]), ((5, 5), 5, 5));
@@ -143,7 +143,7 @@ fn a_status_above_399_is_a_failure_with_an_answer() {
 }
 
 #[test]
-fn the_answer_to_head_has_no_body() {
+fn the_response_to_head_has_no_body() {
     let (_server, mut plan) = serve(WAYS[0], |_| ok());
     plan.scenarios[0].model = iterations(1, 3);
     request(&mut plan).method = "HEAD".into();
@@ -271,7 +271,7 @@ fn streams_and_connections_that_the_server_resets_are_resets() {
 }
 
 #[test]
-fn answers_that_are_cut_or_no_http_are_told_apart() {
+fn cut_responses_and_responses_that_are_not_http_are_distinguished() {
     let within = "the server closed the connection during a response";
     let cases = [
         (Reply::Half, ErrorKind::Reset, within),
@@ -331,7 +331,7 @@ fn a_refused_stream_on_a_kept_connection_is_sent_once_more() {
 #[test]
 fn a_server_that_says_goodbye_in_good_order_costs_no_request() {
     for way in &WAYS[1..] {
-        let (server, mut plan) = serve(*way, |asked| if asked.position == 2 { Reply::LastAnswer } else { ok() });
+        let (server, mut plan) = serve(*way, |asked| if asked.position == 2 { Reply::LastResponse } else { ok() });
         plan.scenarios[0].model = iterations(2, 30);
         let ran = run_whole(&plan);
         assert_eq!(ran.ended(), (30, 0), "{:?}", ran.causes());
@@ -340,7 +340,7 @@ fn a_server_that_says_goodbye_in_good_order_costs_no_request() {
 }
 
 #[test]
-fn no_answer_in_time_is_a_timeout_and_the_connection_is_not_used_again() {
+fn no_response_in_time_is_a_timeout_and_the_connection_is_not_used_again() {
     std::thread::scope(|scope| {
         for way in WAYS {
             scope.spawn(move || time_out(way));
@@ -409,7 +409,7 @@ fn a_host_that_is_none_is_a_mistake_in_the_plan() {
 }
 
 #[test]
-fn a_wish_to_stop_leaves_answers_behind() {
+fn a_wish_to_stop_leaves_responses_behind() {
     for way in WAYS {
         let stop = std::sync::Arc::new(AtomicBool::new(false));
         let asked_for = stop.clone();
@@ -433,13 +433,13 @@ fn a_wish_to_stop_leaves_answers_behind() {
 fn a_session_keeps_secure_cookies_and_what_it_extracts() {
     for way in WAYS {
         let (server, mut plan) = serve(way, |asked| match asked.path() {
-            "login" => Reply::Answer(
+            "login" => Reply::Response(
                 200,
                 vec![("Set-Cookie", "id=7; Secure; HttpOnly"), ("X-Next", "n1")],
                 "{\"token\":\"t9\"}",
             ),
-            "old/n1" => Reply::Answer(302, vec![("Location", "/new")], "gone"),
-            _ => Reply::Answer(200, Vec::new(), "found it"),
+            "old/n1" => Reply::Response(302, vec![("Location", "/new")], "gone"),
+            _ => Reply::Response(200, Vec::new(), "found it"),
         });
         plan.scenarios[0].cookies = Cookies::PerIteration;
         let extract = |variable, from| Extract { variable, name: format!("v{variable}"), from };

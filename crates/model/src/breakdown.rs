@@ -10,7 +10,7 @@ pub enum TimeCategory {
     Own,
     /// Waiting for a connection or a place in a pool.
     Pool,
-    /// Waiting to ask again after a refusal or a failure; the name of what refused.
+    /// Waiting to call again after a refusal or a failure; the name of what refused.
     BackOff(String),
     /// Another service or a database: its name.
     Dependency(String),
@@ -32,7 +32,7 @@ pub struct TimePart {
 /// The critical paths of an operation's requests, added up.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Breakdown {
-    /// The service that answers.
+    /// The service that responds.
     pub service: String,
     /// The operation, such as `GET /orders`.
     pub operation: String,

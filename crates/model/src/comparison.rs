@@ -1,4 +1,4 @@
-//! What the trials of a run say beside each other, and the outcome of it all: what reports render.
+//! What the trials of a run show beside each other, and the outcome of it all: what reports render.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +21,7 @@ pub struct Outcome {
     pub comparison: Comparison,
     /// The objectives, for each trial in order.
     pub objectives: Vec<Vec<ObjectiveResult>>,
-    /// What the experiment file says for its readers.
+    /// What the experiment file states for its readers.
     pub notes: Notes,
     /// Published figures beside the measured ones; empty when the experiment names none.
     pub beside: Vec<Beside>,
@@ -45,7 +45,7 @@ pub struct VariantSummary {
     pub variant: String,
     /// Finished repetitions.
     pub repetitions: u32,
-    /// Successful answers per second, median over repetitions.
+    /// Successful responses per second, median over repetitions.
     pub rate: f64,
     /// Mean latency from intended send, nanoseconds, median over repetitions.
     pub mean_ns: f64,
@@ -101,7 +101,7 @@ pub struct ServiceSummary {
     pub replicas: Vec<ReplicaSummary>,
 }
 
-/// What one replica used and answered while the load counted; medians over repetitions.
+/// What one replica used and served while the load counted; medians over repetitions.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ReplicaSummary {
     /// The replica, from 0.
@@ -112,8 +112,8 @@ pub struct ReplicaSummary {
     pub cpu_limit_cores: Option<f64>,
     /// Memory, mean, bytes: proportional set size where it was sampled, else resident memory.
     pub memory_mean: f64,
-    /// Requests per second that it answered, from the share of the sampled traces; none where no span says which replica
-    /// answered.
+    /// Requests per second that it served, from the share of the sampled traces; none where no span records which
+    /// replica responded.
     pub rate: Option<f64>,
 }
 
@@ -140,7 +140,7 @@ pub enum TraversalCount {
     Hops,
     /// The calls that the services' own spans show: one traversal in, one out for each.
     Calls,
-    /// The services that have a sidecar, taken as a chain: no span says more.
+    /// The services that have a sidecar, taken as a chain: no span records more.
     #[default]
     Services,
 }
@@ -175,7 +175,7 @@ pub enum Meaning {
     Higher,
     /// Larger than noise explains, downwards.
     Lower,
-    /// Not to be told from noise.
+    /// Not distinguishable from noise.
     Same,
 }
 

@@ -39,7 +39,7 @@ pub enum Fate {
 /// One operation on both sides.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OperationDiff {
-    /// The service that answers.
+    /// The service that responds.
     pub service: String,
     /// Its name, such as `GET /orders`.
     pub name: String,

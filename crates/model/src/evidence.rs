@@ -1,4 +1,4 @@
-//! What a run file says about one trial, gathered once, for detectors and reports to read.
+//! What a run file holds about one trial, gathered once, for detectors and reports to read.
 //!
 //! Everything that needs counting over the raw rows is counted here or by the reader that fills it; detectors judge,
 //! reports draw, neither re-reads the file.
@@ -46,7 +46,7 @@ pub struct TrialEvidence {
     pub spans_thinned: u64,
     /// Logical processors of the machine.
     pub cores: u32,
-    /// Different addresses that the load connects from; none when nobody says.
+    /// Different addresses that the load connects from; none when it is unknown.
     pub client_addresses: Option<u32>,
 }
 
@@ -63,11 +63,11 @@ pub struct LoadTotals {
     pub dropped: u64,
     /// Requests sent.
     pub sent: u64,
-    /// Answers that counted as a success.
+    /// Responses that counted as a success.
     pub succeeded: u64,
     /// Requests that failed, by kind.
     pub errors: ErrorCounts,
-    /// Bytes of the answers.
+    /// Bytes of the responses.
     pub bytes: u64,
     /// From intended send, successes only.
     pub latency: Histogram,
@@ -78,7 +78,7 @@ pub struct LoadTotals {
 }
 
 impl LoadTotals {
-    /// Successful answers per second; 0 when no time passed.
+    /// Successful responses per second; 0 when no time passed.
     pub fn rate(&self) -> f64 {
         if self.seconds > 0.0 { self.succeeded as f64 / self.seconds } else { 0.0 }
     }
@@ -180,7 +180,7 @@ pub struct PartitionThroughput {
     pub service: String,
     /// The partition.
     pub partition: String,
-    /// What it may spend each second; none when the store does not say.
+    /// What it may spend each second; none when the store does not report it.
     pub provisioned: Option<f64>,
     /// What it spent each second, in order of time, all windows.
     pub consumed: Vec<Point>,

@@ -11,7 +11,7 @@ use crate::histogram::Histogram;
 /// One operation over the counted windows of a trial. Counts are weighted with the spans' sampling weights.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct OperationEvidence {
-    /// The service that answers.
+    /// The service that responds.
     pub service: String,
     /// The name of its server spans, such as `GET /orders/{id}`.
     pub name: String,
@@ -49,11 +49,11 @@ pub struct CallEvidence {
     pub is_database: bool,
     /// Attempts that ended well.
     pub succeeded: f64,
-    /// Attempts that were refused because the caller asks for too much: status 429.
+    /// Attempts that were refused because the caller sends too much: status 429.
     pub throttled: f64,
     /// Attempts that failed in any other way.
     pub failed: f64,
-    /// Request units charged for all of them together; none when no span says a charge.
+    /// Request units charged for all of them together; none when no span records a charge.
     pub charge: Option<f64>,
     /// The same, second by second in order of time, seconds without any left out.
     pub seconds: Vec<CallSecond>,
@@ -84,7 +84,7 @@ pub struct CallSecond {
 /// One operation of one variant in a table; medians over repetitions, counts added up.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct OperationSummary {
-    /// The service that answers.
+    /// The service that responds.
     pub service: String,
     /// The name of its server spans.
     pub name: String,
@@ -123,6 +123,6 @@ pub struct CallSummary {
     pub throttled: f64,
     /// Attempts that failed otherwise.
     pub failed: f64,
-    /// Request units ÷ completed operations; none when no span says a charge.
+    /// Request units ÷ completed operations; none when no span records a charge.
     pub charge_per_operation: Option<f64>,
 }

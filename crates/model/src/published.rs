@@ -1,10 +1,10 @@
 //! Figures that someone published about the same experiment elsewhere, to stand beside the measured ones.
 //!
-//! They come from the experiment file and are never mixed with what was measured: a report says which is which.
+//! They come from the experiment file and are never mixed with what was measured: a report marks which is which.
 
 use serde::{Deserialize, Serialize};
 
-/// What an experiment file says about itself for readers of its results.
+/// What an experiment file states about itself for readers of its results.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Notes {
     /// Parameters that have a reason, in the order of the file.
@@ -55,7 +55,7 @@ pub struct PublishedFigure {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Measure {
-    /// Successful answers per second.
+    /// Successful responses per second.
     Rate,
     /// Requests of the load that ended, well or not.
     Requests,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// One execution of an experiment: what the single row of the run file's `run` table says.
+/// One execution of an experiment: what the single row of the run file's `run` table holds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     /// Sixteen lower-case hexadecimal digits, unique to this run.
@@ -21,7 +21,7 @@ pub struct Run {
     pub state: RunState,
     /// The seed of everything random in the run.
     pub seed: u64,
-    /// The factor on the durations of the load; 1 means as the file says.
+    /// The factor on the durations of the load; 1 means as in the file.
     pub time_scale: f64,
     /// Repetitions of each variant, 1 or more.
     pub repetitions: u32,
@@ -89,7 +89,7 @@ pub enum TrialState {
     Done,
     /// Cut short; its rows are partial.
     Interrupted,
-    /// Could not go on; `error` says why.
+    /// Could not go on; `error` holds the reason.
     Failed,
 }
 

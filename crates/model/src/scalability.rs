@@ -13,9 +13,9 @@ use serde::{Deserialize, Serialize, Serializer};
 const LEVELS_MIN: usize = 4;
 /// A fit whose latencies are off by more than this in the middle is poor.
 const ERROR_MAX: f64 = 0.15;
-/// N must have spread by this factor for its terms to be told apart.
+/// N must have spread by this factor to separate its terms.
 const SPREAD_MIN: f64 = 2.0;
-/// Below so many requests under way nothing is shared, and the law's terms say nothing.
+/// Below so many requests under way nothing is shared, and the law's terms mean nothing.
 const UNDER_WAY_MIN: f64 = 1.0;
 /// Standard errors on both sides that hold 95 % of the values left out by turns; see [`kappa_interval`].
 const JACKKNIFE_ERRORS: f64 = 2.0;
@@ -23,7 +23,7 @@ const JACKKNIFE_ERRORS: f64 = 2.0;
 /// The law's coefficients, and how well they fit.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Fit {
-    /// λ: answers per second of one request at a time.
+    /// λ: responses per second of one request at a time.
     pub lambda: f64,
     /// σ: contention, the part that waits for others.
     pub sigma: f64,

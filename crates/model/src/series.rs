@@ -15,7 +15,7 @@ pub struct SeriesKey {
     pub service: String,
     /// The replica, from 0.
     pub replica: u32,
-    /// Everything else that tells it from its sisters.
+    /// Everything else that distinguishes it from its sisters.
     pub labels: BTreeMap<String, String>,
 }
 
@@ -47,7 +47,7 @@ pub mod names {
     /// Threads of a replica's processes.
     pub const THREADS: &str = "process.thread.count";
     /// Bytes per second that a replica's processes had read from and written to block devices, by [`DISK_DIRECTION`].
-    /// What the page cache answered is not in it; writes count when a page becomes dirty.
+    /// Reads that the page cache served are not in it; writes count when a page becomes dirty.
     pub const DISK_IO: &str = "process.disk.io";
     /// Bytes per second through the interfaces of the network namespace that a replica's processes live in, if that is
     /// not the sampler's own, by [`NETWORK_DIRECTION`] and [`NETWORK_INTERFACE`]. Replicas in one namespace have the
@@ -86,17 +86,17 @@ pub mod names {
     /// Tasks that run, wait to run or wait for a disk: the kernel's average over one minute.
     pub const HOST_LOAD: &str = "system.cpu.load_average.1m";
 
-    /// The label that tells `user` from `system` time.
+    /// The label that separates `user` from `system` time.
     pub const CPU_MODE: &str = "cpu.mode";
-    /// The label that tells `voluntary` from `involuntary` switches.
+    /// The label that separates `voluntary` from `involuntary` switches.
     pub const CONTEXT_SWITCH_TYPE: &str = "process.context_switch.type";
-    /// The label that tells `read` from `write`.
+    /// The label that separates `read` from `write`.
     pub const DISK_DIRECTION: &str = "disk.io.direction";
-    /// The label that tells `receive` from `transmit`.
+    /// The label that separates `receive` from `transmit`.
     pub const NETWORK_DIRECTION: &str = "network.io.direction";
     /// The label that names the interface, such as `eth0`.
     pub const NETWORK_INTERFACE: &str = "network.interface.name";
-    /// The label that says what was waited for: `cpu`, `memory` or `io`.
+    /// The label that names what was waited for: `cpu`, `memory` or `io`.
     pub const PRESSURE_RESOURCE: &str = "resource";
 
     /// All that the sampler writes: name and UCUM unit.
@@ -137,7 +137,7 @@ pub mod names {
     pub const THROUGHPUT_CONSUMED: &str = "db.throughput.consumed";
     /// What the store may spend each second, in the same units: a gauge with the same labels.
     pub const THROUGHPUT_PROVISIONED: &str = "db.throughput.provisioned";
-    /// The label that tells physical partitions apart.
+    /// The label that distinguishes physical partitions.
     pub const PARTITION: &str = "db.partition.id";
     /// The service name under which the generator's own process stands.
     pub const GENERATOR: &str = "narrows";
@@ -180,7 +180,7 @@ impl Series {
 /// A line that a service printed or a log record that it sent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LogLine {
-    /// When it was printed or says it happened.
+    /// When it was printed or, as it states, happened.
     pub time_ns: i64,
     /// The service.
     pub service: String,
@@ -192,7 +192,7 @@ pub struct LogLine {
     pub severity: String,
     /// The text.
     pub text: String,
-    /// The trace it belongs to, if it says so.
+    /// The trace it belongs to, if it names one.
     pub trace_id: Option<[u8; 16]>,
 }
 

@@ -165,8 +165,8 @@ span_facts! {
     counts {
         /// Rows or documents that came back: `db.response.returned_rows`.
         db_rows: u64,
-        /// How long the answer told to wait before the next attempt: `http.response.header.retry-after` (seconds) or
-        /// `http.response.header.x-ms-retry-after-ms`, in nanoseconds.
+        /// The wait before the next attempt that the response requires: `http.response.header.retry-after` (seconds)
+        /// or `http.response.header.x-ms-retry-after-ms`, in nanoseconds.
         retry_after_ns: u64,
         /// How many messages or statements went together: `messaging.batch.message_count` or `db.operation.batch.size`.
         batch_size: u32,

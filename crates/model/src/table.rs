@@ -1,4 +1,4 @@
-//! The answer to a query: columns of one type each, and rows.
+//! The result of a query: columns of one type each, and rows.
 
 /// What a column holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -51,7 +51,7 @@ pub enum Cell {
     Bytes(Vec<u8>),
 }
 
-/// The answer to a query.
+/// The result of a query.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Table {
     /// Its columns.
@@ -60,7 +60,7 @@ pub struct Table {
     pub rows: Vec<Vec<Cell>>,
     /// There were more rows than the limit lets through.
     pub is_cut: bool,
-    /// The picture that the query asked for, if it did.
+    /// The chart that the query requests, if any.
     pub chart: Option<Chart>,
 }
 

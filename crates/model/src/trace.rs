@@ -62,7 +62,7 @@ pub enum SpanKind {
     /// Within one process.
     #[default]
     Internal,
-    /// Answers a remote caller.
+    /// Serves a remote caller.
     Server,
     /// Calls a remote service.
     Client,
@@ -89,10 +89,10 @@ impl SpanKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "lowercase")]
 pub enum SpanStatus {
-    /// Nobody said.
+    /// Not reported.
     #[default]
     Unset,
-    /// Someone said it went well.
+    /// Reported as success.
     Ok,
     /// It went wrong.
     Error,

@@ -8,7 +8,7 @@ use narrows_model::comparison::{Change, Meaning};
 use narrows_model::finding::Figure;
 use narrows_model::units;
 
-/// From this ratio on a change reads as a factor: `×12.5` says more than `+1150 %`.
+/// From this ratio on a change reads as a factor: `×12.5` is clearer than `+1150 %`.
 const FACTOR_FROM: f64 = 4.0;
 
 /// A change in short: `+21 %`, `−41 %`, `×12.5`, or `same`.

@@ -1,12 +1,13 @@
 //! The outcome for other programs.
 //!
 //! Field names are the model's own and carry their unit last. `format` names this layout; it changes when a field is
-//! renamed, removed or gets another meaning, not when one is added. Traces, series and what is told second by second stay in
-//! the run file.
+//! renamed, removed or gets another meaning, not when one is added. Traces, series and figures of single seconds stay
+//! in the run file.
 //!
-//! `findings` of a trial come in the order in which they are told. `role` says what each is to the trial: `invalidates`,
-//! `narrow-place` (at most one), `in-the-way`, `costs-more` or `limits-reading`; `effects` holds the findings that go
-//! away with it, one level deep; `period` the part of the trial that it was seen in, null for all of it.
+//! `findings` of a trial come in the order in which they are reported. `role` is what each is to the trial:
+//! `invalidates`, `narrow-place` (at most one), `in-the-way`, `costs-more` or `limits-reading`; `effects` holds the
+//! findings that go away with it, one level deep; `period` the part of the trial that it was seen in, null for all of
+//! it.
 
 use narrows_model::comparison::Outcome;
 use narrows_model::diff::Diff;
@@ -93,7 +94,7 @@ fn partition(partition: &PartitionThroughput) -> Value {
     })
 }
 
-/// A request of the load, with `scenario` and `request` before what [`load`] says.
+/// A request of the load, with `scenario` and `request` before the fields of [`load`].
 pub(crate) fn request(request: &RequestOfLoad) -> Value {
     let mut value = load(&request.totals);
     value["scenario"] = json!(request.scenario);

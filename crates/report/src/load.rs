@@ -1,4 +1,4 @@
-//! The load as reports tell it: its requests by scenario and step, its arrivals, its errors by kind, each over the
+//! The load as reports show it: its requests by scenario and step, its arrivals, its errors by kind, each over the
 //! finished repetitions of a variant.
 //!
 //! Repetitions are added up, counts and seconds alike, so a rate here is their mean and not their median.
@@ -19,7 +19,7 @@ pub(crate) struct ComparedRequest {
 }
 
 /// The requests of all variants in the order of the load; empty when the load has one request only, about which the
-/// variants already say all.
+/// variants already show all.
 pub(crate) fn compared_requests(outcome: &Outcome) -> Vec<ComparedRequest> {
     let variants: Vec<_> = variants(outcome).into_iter().map(|(name, trials)| (name, requests_of(&trials))).collect();
     let mut keys: Vec<(&str, &str)> = Vec::new();

@@ -74,12 +74,12 @@ pub(crate) fn ratio(row: &Beside, index: usize, of: fn(&BesideCell) -> Option<f6
 /// What durations are where the experiment names no operation.
 pub(crate) const OF_CLIENTS: &str = "Durations are those that clients saw.";
 
-/// Where the published figures come from; empty when the experiment does not say.
+/// Where the published figures come from; empty when the experiment does not state it.
 pub(crate) fn source(outcome: &Outcome) -> &str {
     outcome.notes.published.as_ref().map_or("", |published| published.source.as_str())
 }
 
-/// The operation that durations and calls are of, such as `orders GET /orders`; none when it is not said.
+/// The operation that durations and calls are of, such as `orders GET /orders`; none when it is not given.
 pub(crate) fn operation(outcome: &Outcome) -> Option<String> {
     let published = outcome.notes.published.as_ref()?;
     let name = published.operation.as_deref()?;

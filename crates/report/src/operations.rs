@@ -1,6 +1,6 @@
 //! The operations of a run, each once with all its variants, slowest first; and the calls of one operation added up.
 //!
-//! Where an operation asks a database, only those calls are told: they are what a query plan predicts.
+//! Where an operation calls a database, only those calls are reported: they are what a query plan predicts.
 
 use narrows_model::comparison::Comparison;
 use narrows_model::operation::{CallSummary, OperationSummary};
@@ -19,7 +19,7 @@ pub(crate) struct Calls {
     pub(crate) succeeded_per_operation: f64,
     pub(crate) attempts_per_operation: f64,
     pub(crate) throttled: f64,
-    /// Request units; none when no call says a charge.
+    /// Request units; none when no call records a charge.
     pub(crate) charge_per_operation: Option<f64>,
 }
 
@@ -42,12 +42,12 @@ pub(crate) fn compared(comparison: &Comparison) -> Vec<Compared<'_>> {
 }
 
 impl Compared<'_> {
-    /// Whether a database is asked in any variant.
+    /// Whether a database is called in any variant.
     pub(crate) fn asks_database(&self) -> bool {
         self.variants.iter().any(|(_, operation)| operation.calls.iter().any(|call| call.is_database))
     }
 
-    /// What the calls that are told go to, each once.
+    /// What the reported calls go to, each once.
     pub(crate) fn targets(&self) -> Vec<&str> {
         let mut targets: Vec<&str> = Vec::new();
         for call in self.variants.iter().flat_map(|(_, operation)| told(operation)) {

@@ -1,7 +1,7 @@
-//! The findings of a variant's repetitions, each cause told once.
+//! The findings of a variant's repetitions, each cause reported once.
 //!
 //! Two findings are one cause when detector, resource, operation and query agree; the dearest of them speaks for all, and the
-//! report says in how many repetitions it was seen.
+//! report shows in how many repetitions it was seen.
 
 use narrows_model::comparison::Outcome;
 use narrows_model::finding::{Finding, FindingKind, Role};
@@ -75,14 +75,14 @@ impl<'a> VariantFindings<'a> {
         (self.trials.len() > 1).then(|| format!("seen in {} of {} repetitions", recurring.seen, self.trials.len()))
     }
 
-    /// What to say in place of findings when there are none.
+    /// What to report in place of findings when there are none.
     pub(crate) fn nothing(&self) -> &'static str {
         if self.trials.is_empty() { "not measured" } else { "no finding" }
     }
 }
 
 impl Recurring<'_> {
-    /// What it is to its trial, where that needs saying.
+    /// What it is to its trial, where that has to be stated.
     pub(crate) fn place(&self) -> Option<&'static str> {
         match self.role {
             Role::NarrowPlace => Some("▶ the narrow place"),

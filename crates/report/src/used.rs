@@ -142,7 +142,7 @@ pub(crate) fn replicated(outcome: &Outcome) -> Vec<Replicated<'_>> {
 }
 
 impl Replicated<'_> {
-    /// Requests per second of each replica; none where no span says who answered.
+    /// Requests per second of each replica; none where no span records which replica responded.
     pub(crate) fn rates(&self) -> Option<Vec<String>> {
         self.replicas.iter().map(|one| one.rate.map(units::rate)).collect()
     }

@@ -1,4 +1,4 @@
-//! `narrows attach --for 60s`: collects from a system that already runs, under whatever load, then says what it shows.
+//! `narrows attach --for 60s`: collects from a system that already runs, under whatever load, then reports findings.
 
 use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};

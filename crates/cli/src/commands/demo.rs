@@ -1,4 +1,4 @@
-//! `narrows demo`: a reference system's experiment that is part of the binary, run and told like any other.
+//! `narrows demo`: a reference system's experiment that is part of the binary, run and reported like any other.
 //!
 //! Each reference system has one; `crate::systems` lists them. A demo's objectives are missed by design, so a missed objective is no failure here.
 
@@ -166,12 +166,12 @@ impl Drop for Folder {
     }
 }
 
-/// The variants to run: those that were asked for, else those of the form; all when there are none.
+/// The variants to run: those requested, else those of the form; all when there are none.
 fn chosen(asked: &[String], length: &Length) -> Vec<String> {
     if asked.is_empty() { length.variants.iter().map(|name| (*name).to_owned()).collect() } else { asked.to_vec() }
 }
 
-/// Says what will happen.
+/// Prints what will happen.
 fn announce(demo: &Demo, experiment: &Experiment, arguments: &Arguments, variants: &[String]) {
     let left_out = experiment.variants.iter().map(|variant| variant.name.as_str());
     let left_out: Vec<&str> =
@@ -192,7 +192,7 @@ fn announce(demo: &Demo, experiment: &Experiment, arguments: &Arguments, variant
     stderr::say(&format!("all of it runs on this machine, {needs}\n"));
 }
 
-/// Opens the page with the desktop's program for it; says where it is when that fails.
+/// Opens the page with the desktop's program for it; prints where it is when that fails.
 fn open(page: &Path) {
     let shown = page.display();
     let quiet = || Stdio::null();

@@ -94,7 +94,7 @@ fn selected(reader: &Reader, path: &Path, variant: Option<&str>) -> Result<Vec<(
     }
 }
 
-/// The kinds of telemetry that were asked for; all when none was.
+/// The requested kinds of telemetry; all when none is given.
 fn signals(what: &[String]) -> Result<Vec<Signal>, Failure> {
     if what.is_empty() {
         return Ok(vec![Signal::Spans, Signal::Metrics, Signal::Logs]);

@@ -53,7 +53,7 @@ fn write_to(path: &std::path::Path, text: &str) -> Outcome {
     Ok(Exit::Fine)
 }
 
-/// Writes a file that must not exist yet; `hint` says what to do when it does.
+/// Writes a file that must not exist yet; `hint` is what to do when it does.
 fn write_new(path: &std::path::Path, text: &str, hint: &str) -> Result<(), Failure> {
     let written = std::fs::File::create_new(path).and_then(|mut file| file.write_all(text.as_bytes()));
     written.map_err(|error| {

@@ -1,4 +1,4 @@
-//! `narrows run FILE`: the experiment from its start to the sentence that says what it means.
+//! `narrows run FILE`: the experiment from its start to the sentence with its meaning.
 
 use std::path::PathBuf;
 

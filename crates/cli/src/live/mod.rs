@@ -16,11 +16,11 @@ use narrows_model::units;
 pub(crate) use screen::{Screen, terminal_size};
 pub(crate) use view::{Until, View};
 
-/// Tells a run on standard error.
+/// Reports a run on standard error.
 #[derive(Debug)]
 pub(crate) struct Live {
     screen: Screen,
-    /// The parameters that tell the trials apart.
+    /// The parameters that distinguish the trials.
     varied: Vec<String>,
     since: Instant,
     view: View,

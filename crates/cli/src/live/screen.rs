@@ -51,7 +51,7 @@ impl Screen {
         self.drawn = lines.iter().map(|line| line.chars().count()).collect();
     }
 
-    /// Says the same on a line of its own where nothing is renewed, but not every time.
+    /// Writes the same on a line of its own where nothing is renewed, but not every time.
     pub(crate) fn say_now_and_then(&mut self, line: impl FnOnce() -> String) {
         if !self.is_terminal && self.last_plain.is_none_or(|at| at.elapsed() >= PLAIN_EVERY) {
             stderr::say(&line());

@@ -18,7 +18,7 @@ fn free_address() -> String {
 
 fn metrics(_: &server::Asked) -> String {
     let page = "# TYPE queue_length gauge\nqueue_length{shard=\"a\"} 3\nnonsense\n";
-    server::answer("200 OK", "Content-Type: text/plain; version=0.0.4\r\n", page)
+    server::response("200 OK", "Content-Type: text/plain; version=0.0.4\r\n", page)
 }
 
 /// A service of the reference system that exports to an address, and its URL.
@@ -134,7 +134,7 @@ fn what_cannot_be_attached_to_is_said_and_leaves_no_run() {
     let gone = format!("web={}", child.id());
     child.wait().unwrap();
     let dead = format!("web=http://{}/metrics", free_address());
-    let page = server::Server::plain(|_| server::answer("200 OK", "Content-Type: text/html\r\n", "<p>hello</p>"));
+    let page = server::Server::plain(|_| server::response("200 OK", "Content-Type: text/html\r\n", "<p>hello</p>"));
     let html = page.url("/");
     let free = "127.0.0.1:0";
     let cases: [(&[&str], &str); 9] = [

@@ -81,7 +81,7 @@ objectives: ["error_rate == 0"]
     assert!(run.status.success(), "{}{}", text(&run.stdout), text(&run.stderr));
 }
 
-/// Answers every request on every connection with `hello`; counts them.
+/// Responds to every request on every connection with `hello`; counts them.
 fn server() -> (String, std::sync::Arc<std::sync::atomic::AtomicU64>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}/", listener.local_addr().unwrap());

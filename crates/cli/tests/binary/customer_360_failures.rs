@@ -74,7 +74,7 @@ impl Trial {
         self.number("count(*)", &format!("spans where service = '{service}' and error_type in ({reasons})"))
     }
 
-    /// That the load recovered from an outage, as the caveat and the finding say it.
+    /// That the load recovered from an outage, as the caveat and the finding report it.
     fn recovered(&self, replica: &str) {
         let caveats = self.ask("caveats", "trials");
         assert!(caveats.contains(&format!("{replica} was killed ")), "{caveats}");

@@ -144,7 +144,7 @@ fn is_near(value: f64, expected: f64) -> bool {
     (value / expected - 1.0).abs() <= 0.03
 }
 
-/// One variant: its load, and the operation of the scheduler that asks the store.
+/// One variant: its load, and the operation of the scheduler that queries the store.
 #[derive(Debug)]
 struct Measured {
     name: String,

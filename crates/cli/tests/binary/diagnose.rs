@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 const START_US: i64 = 1_700_000_000_000_000;
 
-/// Thirty requests over three seconds, each of which asks a database so many times for 2 ms.
+/// Thirty requests over three seconds, each of which queries a database so many times for 2 ms.
 fn traces(queries: i64) -> Value {
     let tag = |key: &str, value: &str| json!({ "key": key, "type": "string", "value": value });
     let one = |n: i64| {

@@ -1,9 +1,9 @@
-//! Objectives with `abort: true`: a load that cannot keep them any more is ended, and the report says so.
+//! Objectives with `abort: true`: a load that cannot keep them any more is ended, and the report shows it.
 
 use crate::common::{Bench, ask, text};
 use serde_json::Value;
 
-/// A store that refuses nearly all it is asked for, under a load that is to last for ten minutes.
+/// A store that refuses nearly all calls, under a load that is to last for ten minutes.
 fn doomed(objective: &str) -> String {
     format!(
         r#"

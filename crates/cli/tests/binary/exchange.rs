@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 const START_US: i64 = 1_700_000_000_000_000;
 
-/// Thirty requests over three seconds, each of which asks a database twice.
+/// Thirty requests over three seconds, each of which queries a database twice.
 fn jaeger() -> Value {
     let tag = |key: &str, kind: &str, value: Value| json!({ "key": key, "type": kind, "value": value });
     let traces: Vec<Value> = (0..30_i64)
@@ -308,12 +308,12 @@ fn jaeger_takes_a_run() {
     }
 }
 
-/// What a page says, as JSON.
+/// A page as JSON.
 fn got(address: &str, path: &str) -> Value {
     let mut stream = std::net::TcpStream::connect(address).unwrap();
     write!(stream, "GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n").unwrap();
-    let answer = std::io::read_to_string(stream).unwrap();
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-    assert!(head.contains(" 200 "), "{answer}");
+    let response = std::io::read_to_string(stream).unwrap();
+    let (head, body) = response.split_once("\r\n\r\n").unwrap();
+    assert!(head.contains(" 200 "), "{response}");
     serde_json::from_str(body).unwrap()
 }

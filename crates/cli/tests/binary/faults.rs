@@ -1,4 +1,4 @@
-//! What an experiment does to its own replicas under load, and what it tells about it.
+//! What an experiment does to its own replicas under load, and what it reports about it.
 
 use crate::common::{Bench, ask, nothing_is_left, text};
 use narrows_testing::measure;
@@ -42,7 +42,7 @@ fn about<'a>(caveats: &'a [String], what: &str) -> Vec<&'a String> {
     caveats.iter().filter(|caveat| caveat.contains(what)).collect()
 }
 
-/// How many seconds into the load something is told to have happened.
+/// How many seconds into the load something is reported to have happened.
 fn told_at_s(told: &str) -> f64 {
     let before = told.split_once(" s into the load").unwrap_or_else(|| panic!("{told}")).0;
     before.rsplit(' ').next().unwrap().parse().unwrap()
@@ -87,7 +87,7 @@ fn a_replica_that_stays_down_does_not_end_the_run_and_can_be_started_by_a_fault(
 }
 
 #[test]
-fn a_replica_that_stands_still_answers_late() {
+fn a_paused_replica_responds_late() {
     let (bench, caveats) =
         run("restart: never", "[{ at: 3s, pause: docstore, for: 1500ms }, { at: 9s, pause: docstore, for: 9s }]");
     let told = about(&caveats, "was paused for");

@@ -1,5 +1,5 @@
-//! The real HAProxy as a component: how it spreads requests, keeps clients where they are, looks after its upstreams, tells
-//! about itself, and fails.
+//! The real HAProxy as a component: how it spreads requests, keeps clients where they are, looks after its upstreams,
+//! reports about itself, and fails.
 //!
 //! They need HAProxy (Debian package haproxy) and Python; without them they are skipped.
 

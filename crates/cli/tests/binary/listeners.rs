@@ -1,4 +1,4 @@
-//! Every listener of the binary: connections that ask for nothing keep no client out, and OTLP beyond loopback needs a token.
+//! Every listener of the binary: connections without a request keep no client out; OTLP beyond loopback needs a token.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -53,7 +53,7 @@ impl Server {
         stream
     }
 
-    /// The status of the response to `request`, which asks to close the connection.
+    /// The status of the response to `request`, which requests to close the connection.
     fn status(&self, request: &str) -> u16 {
         let mut stream = self.connect();
         stream.write_all(request.as_bytes()).unwrap();
@@ -124,7 +124,7 @@ fn services_serve_beside_half_open_connections() {
 #[test]
 fn sidecars_serve_beside_half_open_connections() {
     let bench = Bench::new("");
-    let upstream = crate::server::Server::plain(|_| crate::server::answer("200 OK", "", "ok"));
+    let upstream = crate::server::Server::plain(|_| crate::server::response("200 OK", "", "ok"));
     let url = upstream.url("");
     let upstream = url.trim_start_matches("http://").trim_end_matches('/');
     let hop = format!(
@@ -138,7 +138,7 @@ fn sidecars_serve_beside_half_open_connections() {
 #[test]
 fn customer_360_serves_beside_half_open_connections() {
     let bench = Bench::new("");
-    let upstream = crate::server::Server::plain(|_| crate::server::answer("200 OK", "", "{}"));
+    let upstream = crate::server::Server::plain(|_| crate::server::response("200 OK", "", "{}"));
     let arguments = ["system", "customer-360", "customer", "--port", "0", "--person", &upstream.url("")];
     let server = Server::start(&bench, &arguments, "listens on ");
     serves_beside_half_open_connections(&server, &get("/health"));

@@ -1,4 +1,4 @@
-//! `narrows load` against servers on loopback: what it sends, what it says, and how it ends.
+//! `narrows load` against servers on loopback: what it sends, what it prints, and how it ends.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
@@ -6,7 +6,7 @@ use std::process::Output;
 use std::time::Duration;
 
 use crate::common::{Bench, text};
-use crate::server::{Server, answer, hello, http2};
+use crate::server::{Server, hello, http2, response};
 use serde_json::Value;
 
 /// Runs `narrows load` with these arguments, the first of them the URL.
@@ -72,7 +72,7 @@ fn the_warm_up_is_sent_and_does_not_count() {
     let output = load(&bench, &server.url("/"), "-c 2 -n 40 -q 20 --warmup 1s --json");
     exits(&output, 0);
     let counted = json(&output)["requests"][0]["succeeded"].as_u64().unwrap();
-    // What was under way at the warm-up's end may be answered after it.
+    // A request under way at the end of the warm-up may get its response after it.
     assert!((40..=42).contains(&counted), "{counted}");
     assert!(server.asked().len() as u64 > counted, "{} requests", server.asked().len());
 }
@@ -81,9 +81,9 @@ fn the_warm_up_is_sent_and_does_not_count() {
 fn redirects_are_followed_unless_told_otherwise() {
     let bench = Bench::new("");
     let server = Server::plain(|asked| match asked.path() {
-        "/old" => answer("302 Found", "Location: /new\r\n", ""),
-        "/loop" => answer("302 Found", "Location: /loop\r\n", ""),
-        _ => answer("200 OK", "", "hello"),
+        "/old" => response("302 Found", "Location: /new\r\n", ""),
+        "/loop" => response("302 Found", "Location: /loop\r\n", ""),
+        _ => response("200 OK", "", "hello"),
     });
     let followed = exits(&load(&bench, &server.url("/old"), "-n 4 -c 2"), 0);
     assert!(followed.contains("[200] 4 responses"), "{followed}");
@@ -121,8 +121,8 @@ fn connections_come_from_the_addresses_that_are_given() {
 fn the_exit_code_is_what_was_asked_for() {
     let bench = Bench::new("");
     let server = Server::plain(|asked| match asked.path() {
-        "/missing" => answer("404 Not Found", "", "no"),
-        _ => answer("200 OK", "", "hello"),
+        "/missing" => response("404 Not Found", "", "no"),
+        _ => response("200 OK", "", "hello"),
     });
     let cases = [
         ("/", vec!["--objective", "p95 < 1h", "--objective", "error_rate == 0"], 0, "kept     p95 < 1h: "),
@@ -143,7 +143,7 @@ fn the_exit_code_is_what_was_asked_for() {
 #[test]
 fn a_lost_objective_ends_the_load_if_asked_for() {
     let bench = Bench::new("");
-    let server = Server::plain(|_| answer("500 Oh", "", ""));
+    let server = Server::plain(|_| response("500 Oh", "", ""));
     let words = ["load", &server.url("/"), "-z", "10m", "-c", "1", "-q", "100"];
     let goals = ["--objective", "error_rate == 0", "--abort"];
     let said = exits(&bench.run(&[&words[..], &goals].concat()), 1);
@@ -159,10 +159,10 @@ fn a_lost_objective_ends_the_load_if_asked_for() {
 #[test]
 fn invalid_numbers_fail_only_if_asked_for() {
     let bench = Bench::new("");
-    // One connection, of which a thousand requests per second are asked, can carry fifty.
+    // The load wants 1,000 requests per second from one connection, which can carry 50.
     let server = Server::plain(|_| {
         std::thread::sleep(Duration::from_millis(20));
-        answer("200 OK", "", "late")
+        response("200 OK", "", "late")
     });
     let arguments = "--rate 1000 -z 1s --max-connections 1";
     let said = exits(&load(&bench, &server.url("/"), arguments), 0);
@@ -175,7 +175,7 @@ fn what_the_generator_measured_of_itself_is_in_the_json() {
     let bench = Bench::new("");
     let server = Server::plain(|_| {
         std::thread::sleep(Duration::from_millis(20));
-        answer("200 OK", "", "late")
+        response("200 OK", "", "late")
     });
     let overload = "--rate 1000 -z 1s --max-connections 2 --from-address 127.0.0.7,127.0.0.9 --json";
     let output = load(&bench, &server.url("/"), overload);

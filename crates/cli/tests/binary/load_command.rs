@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 
 use crate::common::{Bench, ask, text};
 
-/// A service that answers one path, traced, and the command that sends the load.
+/// A service that serves one path, traced, and the command that sends the load.
 fn experiment(load: &str, rest: &str) -> String {
     format!(
         r#"
@@ -25,7 +25,7 @@ load:
     )
 }
 
-/// Where the service is asked, as experiment files have it. Every path but this one is answered without a span.
+/// The URL that the load calls, as experiment files have it. The service records a span for this path only.
 fn url(query: &str) -> String {
     format!("${{delivery.url}}/api/deliveries/summary?{query}")
 }
@@ -99,7 +99,7 @@ fn a_program_that_is_not_there_or_fails_is_an_error_that_names_it() {
     }
 }
 
-/// A stand-in for k6: it sends with `narrows load`, and writes the summary that it was told to write.
+/// A stand-in for k6: it sends with `narrows load`, and writes the summary to the path it is given.
 fn stand_in_for_k6(bench: &Bench, summary: &str, code: i32) {
     use std::os::unix::fs::PermissionsExt;
     let narrows = env!("CARGO_BIN_EXE_narrows");

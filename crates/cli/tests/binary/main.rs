@@ -1,6 +1,7 @@
 //! Tests of the real binary: what it prints, the files it writes, and what it leaves running.
 //!
-//! One test program, so that the binary is linked once; `.config/nextest.toml` says which tests need the machine to themselves.
+//! One test program, so that the binary is linked once; `.config/nextest.toml` lists the tests that need the
+//! machine to themselves.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
 

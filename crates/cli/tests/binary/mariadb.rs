@@ -1,4 +1,4 @@
-//! MariaDB servers of an experiment's own, alone and in a cluster: they are filled, asked, sampled and gone.
+//! MariaDB servers of an experiment's own, alone and in a cluster: they are filled, queried, sampled and gone.
 //!
 //! They need MariaDB, Galera and rsync (Debian packages mariadb-server, galera-4, rsync). `NARROWS_TEST_SKIP_MARIADB=1` leaves
 //! them out; what is not installed is skipped too.
@@ -21,7 +21,7 @@ fn is_there() -> bool {
 const SCHEMA: &str = "CREATE TABLE names (\n  id INT PRIMARY KEY,\n  name TEXT NOT NULL\n);\n";
 const ROWS: &str = "INSERT INTO names SELECT seq, CONCAT('name ', seq) FROM seq_1_to_1000;\n";
 
-/// The load is a client that asks every server the same.
+/// The load is a client that sends every server the same query.
 fn experiment(component: &str, sql: &str) -> String {
     format!(
         r#"
@@ -54,8 +54,8 @@ fn bench(experiment: &str, rows: &str) -> Bench {
     bench
 }
 
-fn answers(run: &Path, answer: &str) -> String {
-    ask(run, &format!("select count(*) from logs where text = 'answer: {answer}'"))
+fn responses(run: &Path, response: &str) -> String {
+    ask(run, &format!("select count(*) from logs where text = 'answer: {response}'"))
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn a_server_is_filled_asked_sampled_and_gone() {
     let output = bench.run(&["run", "--out", "run.narrows"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let run = bench.path("run.narrows");
-    assert_eq!(answers(&run, "1000"), "1", "{}", ask(&run, "select group_concat(text) from logs"));
+    assert_eq!(responses(&run, "1000"), "1", "{}", ask(&run, "select group_concat(text) from logs"));
     for name in ["mysql.threads", "mysql.query.count", "process.memory.rss"] {
         let points = format!("select count(*) > 0 from metrics where service = 'db' and name = '{name}' and value > 0");
         assert_eq!(ask(&run, &points), "1", "{name}");
@@ -105,7 +105,7 @@ fn a_cluster_has_the_same_rows_on_every_node() {
     assert!(output.status.success(), "{}", text(&output.stderr));
     let run = bench.path("run.narrows");
     assert_eq!(
-        answers(&run, "1000 of 3"),
+        responses(&run, "1000 of 3"),
         "3",
         "{}",
         ask(&run, "select group_concat(text) from logs where text like 'answer%'")
@@ -130,7 +130,7 @@ fn a_setting_that_mariadb_refuses_is_told_with_its_words() {
     nothing_is_left(&bench, &bench.path("run.narrows"));
 }
 
-/// What a run said that must end with this error.
+/// The output of a run that must end with this error.
 fn refused(bench: &Bench, expected: &[&str]) {
     let output = end(bench.narrows(&["run", "--out", "run.narrows"]));
     let said = text(&output.stderr);
@@ -159,7 +159,7 @@ fn a_port_that_another_service_took_ends_the_run() {
     refused(&bench(&experiment, ROWS), &expected);
 }
 
-/// One server is told to keep a part of its data in the folder of another, which is the trial's and not hidden.
+/// One server is set to keep a part of its data in the folder of another, which is the trial's and not hidden.
 #[test]
 fn a_data_folder_in_use_ends_the_run() {
     if !is_there() {
@@ -209,7 +209,7 @@ fn a_node_that_is_killed_under_load_joins_again() {
     let points = |name: &str, replica: u32| {
         format!("from metrics where service = 'database' and replica = {replica} and name = 'mysql.{name}'")
     };
-    // A node can be back before its absence is sampled; the count of changes tells of it all the same.
+    // A node can be back before its absence is sampled; the count of changes shows it all the same.
     let under_load = "time_ns > (select min(start_ns) from load_seconds)";
     let changed = format!("select max(value) > min(value) {} and {under_load}", points("wsrep_cluster_conf_id", 0));
     assert_eq!(ask(&run, &changed), "1", "the others saw it leave or join");

@@ -48,7 +48,7 @@ fn nothing_is_left(run: &Path) {
 }
 
 /// Successes and failures of a scenario in a variant, warm-up included.
-fn answers(run: &Path, variant: &str, scenario: &str) -> (u64, u64) {
+fn responses(run: &Path, variant: &str, scenario: &str) -> (u64, u64) {
     let sum = |what: &str| {
         let sql = format!(
             "select coalesce(sum({what}), 0) from load_seconds s join trials t on t.id = s.trial \
@@ -84,7 +84,7 @@ fn settings_that_make_no_sense_are_refused() {
     }
 }
 
-/// That it is the same at every speed: who fails and why, what a page asks, where sessions stay, that nothing is lost.
+/// That it is the same at every speed: who fails and why, what a page calls, where sessions stay, that nothing is lost.
 #[test]
 fn the_first_and_the_last_variant_differ_as_they_should() {
     if !can_run() {
@@ -96,11 +96,11 @@ fn the_first_and_the_last_variant_differ_as_they_should() {
     let run = bench.path("run.narrows");
     for variant in ["initial", "three-nodes"] {
         for scenario in ["reads", "ledger"] {
-            let (succeeded, failed) = answers(&run, variant, scenario);
+            let (succeeded, failed) = responses(&run, variant, scenario);
             assert!(succeeded > 0 && failed == 0, "{scenario} in {variant}: {succeeded} and {failed}\n{said}");
         }
     }
-    let (succeeded, failed) = answers(&run, "three-nodes", "writes");
+    let (succeeded, failed) = responses(&run, "three-nodes", "writes");
     assert!(succeeded > 0 && failed == 0, "{succeeded} and {failed}\n{said}");
     let found = |variant: &str, detector: &str| {
         let sql = format!(
@@ -125,10 +125,10 @@ fn nothing_acknowledged_is_lost_with_a_node() {
     let bench = bench("node-loss.yaml", &[]);
     let said = run(&bench, &[]);
     let run = bench.path("run.narrows");
-    let (succeeded, failed) = answers(&run, "baseline", "writes");
+    let (succeeded, failed) = responses(&run, "baseline", "writes");
     assert!(succeeded > 0 && failed > 0, "a node was away: {succeeded} and {failed}\n{said}");
     assert_eq!(ask(&run, "select caveats like '%database[1] was killed 1%' from trials"), "1", "{said}");
-    let (matched, failed) = answers(&run, "baseline", "ledger");
+    let (matched, failed) = responses(&run, "baseline", "ledger");
     assert!(matched > 0 && failed == 0, "{matched} and {failed} answers of the ledger\n{said}");
     let asked = "select count(distinct json_extract(attributes, '$.\"narrows.replica\"')) from spans \
                  where name = 'GET /ledger' and kind = 'server'";

@@ -1,4 +1,4 @@
-//! A PostgreSQL server of an experiment's own: it is filled, asked, sampled and gone.
+//! A PostgreSQL server of an experiment's own: it is filled, queried, sampled and gone.
 //!
 //! They need PostgreSQL (Debian package postgresql). `NARROWS_TEST_SKIP_POSTGRES=1` leaves them out; what is not installed is
 //! skipped too.

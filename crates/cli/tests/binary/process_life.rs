@@ -161,7 +161,7 @@ fn the_guard_outlives_signals_to_the_runs_group_and_to_itself() {
     nothing_is_left(&bench, &run);
 }
 
-/// Answers a number of requests, says so, and ends with code 7.
+/// Responds to a number of requests, prints that, and exits with code 7.
 const MORTAL: &str = r#"
 import http.server, os, sys
 

@@ -1,4 +1,4 @@
-//! `narrows query` on a run file that is made here: SQL and KQL, forms of answers, mistakes, and examples.
+//! `narrows query` on a run file that is made here: SQL and KQL, formats of results, errors, and examples.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -127,14 +127,14 @@ fn bench() -> Bench {
     bench
 }
 
-/// What a query answers on standard output.
-fn answer(bench: &Bench, arguments: &[&str]) -> String {
+/// The standard output of a query that succeeds.
+fn result(bench: &Bench, arguments: &[&str]) -> String {
     let output = bench.run(&[&["query", "drones.narrows"], arguments].concat());
     assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
     text(&output.stdout)
 }
 
-/// What a query that cannot be answered says on standard error.
+/// The standard error of a query that fails.
 fn refusal(bench: &Bench, arguments: &[&str]) -> String {
     let output = bench.run(&[&["query", "drones.narrows"], arguments].concat());
     assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", text(&output.stdout));
@@ -146,27 +146,27 @@ const BY_NAME: &str =
     "SELECT name, count(*) AS requests, sum(success) AS fine FROM requests GROUP BY name ORDER BY 2 DESC";
 
 #[test]
-fn sql_is_answered_in_four_forms() {
+fn results_of_sql_have_four_formats() {
     let bench = bench();
-    insta::assert_snapshot!(answer(&bench, &[BY_NAME]), @r"
+    insta::assert_snapshot!(result(&bench, &[BY_NAME]), @r"
     name                                     requests  fine
     ───────────────────────────────────────────────────────
     GET DroneDeliveries/GetDroneUtilization         6     5
     GET /api/packages/summary                       2     2
     2 rows
     ");
-    insta::assert_snapshot!(answer(&bench, &[BY_NAME, "--format", "csv"]), @r"
+    insta::assert_snapshot!(result(&bench, &[BY_NAME, "--format", "csv"]), @r"
     name,requests,fine
     GET DroneDeliveries/GetDroneUtilization,6,5
     GET /api/packages/summary,2,2
     ");
-    insta::assert_snapshot!(answer(&bench, &[BY_NAME, "--format", "json"]), @r#"
+    insta::assert_snapshot!(result(&bench, &[BY_NAME, "--format", "json"]), @r#"
     [
       {"name": "GET DroneDeliveries/GetDroneUtilization", "requests": 6, "fine": 5},
       {"name": "GET /api/packages/summary", "requests": 2, "fine": 2}
     ]
     "#);
-    insta::assert_snapshot!(answer(&bench, &[BY_NAME, "--format", "markdown"]), @r"
+    insta::assert_snapshot!(result(&bench, &[BY_NAME, "--format", "markdown"]), @r"
     | name | requests | fine |
     | --- | ---: | ---: |
     | GET DroneDeliveries/GetDroneUtilization | 6 | 5 |
@@ -244,11 +244,11 @@ fn mistakes_in_kql_are_shown_where_they_are() {
     error: cannot read the query from requests | count: No such file or directory (os error 2)
     hint: `--kql` names a file; `--kql -` reads the query from standard input
     ");
-    assert_eq!(answer(&bench, &["--kql", "q.kql", "--let", "least=1000", "--format", "csv"]), "Count\n0\n");
+    assert_eq!(result(&bench, &["--kql", "q.kql", "--let", "least=1000", "--format", "csv"]), "Count\n0\n");
 }
 
 #[test]
-fn an_answer_that_is_cut_says_so() {
+fn a_result_that_is_cut_says_so() {
     let bench = bench();
     let output = bench.run(&["query", "drones.narrows", "SELECT id FROM dependencies", "--limit", "2", "--format=csv"]);
     assert_eq!(text(&output.stdout).lines().count(), 3);
@@ -264,13 +264,13 @@ fn example(name: &str) -> String {
     format!("{}/../../examples/queries/{name}.kql", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The two ways to count an operation's calls, which answer differently: the page on queries says why.
+/// The two ways to count an operation's calls give different results: the page on queries explains why.
 #[test]
 fn calls_per_operation_are_joined_by_trace() {
     let bench = bench();
     let asked = |name: &str| {
         let kql = example(name);
-        answer(&bench, &["--kql", &kql, "--let", "to_time=datetime(2020-07-01)", "--format", "csv"])
+        result(&bench, &["--kql", &kql, "--let", "to_time=datetime(2020-07-01)", "--format", "csv"])
     };
     let header = "Operation,Successes,Calls,CallsPerSuccess\n";
     assert_eq!(asked("calls-over-successes"), format!("{header}{OPERATION},4,25,6.25\n"));
@@ -278,20 +278,20 @@ fn calls_per_operation_are_joined_by_trace() {
 }
 
 #[test]
-fn the_other_examples_have_answers() {
+fn the_other_examples_have_results() {
     let bench = bench();
-    insta::assert_snapshot!(answer(&bench, &["--kql", &example("slowest-operations"), "--format", "markdown"]), @r"
+    insta::assert_snapshot!(result(&bench, &["--kql", &example("slowest-operations"), "--format", "markdown"]), @r"
     | Service | Operation | Requests | Failed | Mean | P95 |
     | --- | --- | ---: | ---: | ---: | ---: |
     | dronescheduler | GET DroneDeliveries/GetDroneUtilization | 6 | 1 | 38.3333333 | 55 |
     | package | GET /api/packages/summary | 2 | 0 | 45 | 45 |
     ");
-    insta::assert_snapshot!(answer(&bench, &["--kql", &example("where-time-goes")]), @r"
+    insta::assert_snapshot!(result(&bench, &["--kql", &example("where-time-goes")]), @r"
     Seconds
     dronescheduler to 127.0.0.1:8081… █████████████████████████████████████████████████████████████ 0.09
     package to 127.0.0.1:8081 | dron… ███████████████████████████▊ 0.04
     ");
-    let picture = answer(&bench, &["--kql", &example("throttled-over-time")]);
+    let picture = result(&bench, &["--kql", &example("throttled-over-time")]);
     assert!(picture.starts_with("Throttled\n") && picture.contains('└'), "{picture}");
     let known =
         ["calls-over-successes", "calls-per-operation", "slowest-operations", "throttled-over-time", "where-time-goes"];
@@ -313,8 +313,8 @@ fn the_catalog_of_kql_is_that_of_the_views() {
             let sql = format!("SELECT \"{stored_as}\" FROM {} WHERE {stored_as} IS NOT NULL LIMIT 1", table.name);
             match reader.sql(&sql, &QueryLimits::default()) {
                 Err(error) => faults.push(format!("{}.{name}: {error}", table.name)),
-                Ok(answer) => {
-                    let cell = answer.rows.first().map(|row| &row[0]);
+                Ok(result) => {
+                    let cell = result.rows.first().map(|row| &row[0]);
                     if cell.is_some_and(|cell| !holds(*kind, cell)) {
                         faults.push(format!("{}.{name} is {cell:?}, expected {kind:?}", table.name));
                     }
@@ -349,10 +349,10 @@ fn the_query_of_the_case_study_runs_as_it_stands() {
     let query = study[from..].split("```").next().unwrap();
     let bench = bench();
     std::fs::write(bench.path("study.kql"), query).unwrap();
-    let said = answer(&bench, &["--kql", "study.kql", "--format", "csv"]);
+    let said = result(&bench, &["--kql", "study.kql", "--format", "csv"]);
     let row = format!("{OPERATION},Azure DocumentDB,4,6");
     let header = "OperationName,DependencyName,SuccessRequests,AverageNumberOfDepCallsPerOperation";
     assert_eq!(said, format!("{header}\n{row}\n"), "25 calls of the window over 4 successes, in whole numbers");
-    let shifted = answer(&bench, &["--kql", "study.kql", "--format=csv", "--let", "end=datetime(2030-01-01)"]);
+    let shifted = result(&bench, &["--kql", "study.kql", "--format=csv", "--let", "end=datetime(2030-01-01)"]);
     assert_eq!(shifted, format!("{header}\n{OPERATION},Azure DocumentDB,5,6\n"), "32 calls over 5");
 }

@@ -34,7 +34,7 @@ load:
 }
 
 /// Speaks the protocol itself, for no client comes with Redis's package or with Python. It goes on until the server was
-/// asked about itself twice more, so that the metrics hold what it did.
+/// sampled twice more, so that the metrics hold what it did.
 const CLIENT: &str = r#"
 import socket, sys
 from urllib.parse import urlparse

@@ -3,7 +3,7 @@
 use crate::common::{Bench, ask, has_python, text};
 use narrows_testing::measure;
 
-/// A healthy service: every answer takes 20 ms, none of it on the CPU.
+/// A healthy service: every response takes 20 ms, none of it on the CPU.
 const HEALTHY: &str = r#"
 experiment: healthy
 system:
@@ -57,7 +57,7 @@ fn the_same_variant_twice_is_no_difference_and_no_finding() {
     });
 }
 
-/// A whole run of both, and what it says.
+/// A whole run of both, and what it prints.
 fn run() -> (Bench, String) {
     let bench = Bench::new(HEALTHY);
     std::fs::write(bench.path("server.py"), SERVER).unwrap();
@@ -78,7 +78,7 @@ fn odd(bench: &Bench) -> Option<String> {
     let json = bench.run(&["diagnose", "run.narrows", "--json"]);
     let outcome: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
     let second = &outcome["comparison"]["variants"][1]["against_first"];
-    // That noise is told from change is tested on recorded noise; here the machine may be anyone's.
+    // A test on recorded noise checks that noise and change are distinguished; this machine may be anyone's.
     let is_large = |change: &serde_json::Value| change["ratio"].as_f64().unwrap().abs() >= 0.2;
     let changes = ["rate", "mean"].map(|quantity| &second[quantity]);
     changes.into_iter().find(|change| change["meaning"] != "same" && is_large(change)).map(ToString::to_string)

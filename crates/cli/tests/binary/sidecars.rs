@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 
-/// A service and the store it asks, each with a sidecar.
+/// A service and the store it calls, each with a sidecar.
 fn experiment(proxy: &str, duration: &str) -> String {
     let sidecar = "sidecar: { proxy: \"${proxy}\", tls: true, access_log: true, memory: 256MiB }";
     format!(
@@ -53,7 +53,7 @@ fn no_request_failed(run: &Path) {
     assert!(number(run, "select sum(succeeded) from load_seconds") > 0);
 }
 
-/// A gateway with a sidecar that asks three services, of which one has a sidecar too.
+/// A gateway with a sidecar that calls three services, of which one has a sidecar too.
 const TRACED: &str = r#"
 experiment: traced
 system:
@@ -141,9 +141,9 @@ fn between_sidecars_nobody_else_is_heard_and_the_death_of_one_is_told() {
     let request = b"GET / HTTP/1.1\r\nhost: store\r\nconnection: close\r\n\r\n";
 
     let mut plain = TcpStream::connect(&secure).unwrap();
-    let mut answer = Vec::new();
-    let _ = plain.write_all(request).and_then(|()| plain.read_to_end(&mut answer).map(drop));
-    assert!(!text(&answer).contains("HTTP/"), "{}", text(&answer));
+    let mut response = Vec::new();
+    let _ = plain.write_all(request).and_then(|()| plain.read_to_end(&mut response).map(drop));
+    assert!(!text(&response).contains("HTTP/"), "{}", text(&response));
 
     let mut roots = rustls::RootCertStore::empty();
     let ca = std::fs::read(config["tls"]["ca"].as_str().unwrap()).unwrap();

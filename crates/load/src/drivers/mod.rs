@@ -47,7 +47,7 @@ pub(crate) enum Driver {
 }
 
 impl Driver {
-    /// The driver that speaks what a plan asks for.
+    /// The driver for the protocol of a plan.
     ///
     /// # Errors
     /// [`Error::System`] when the kernel gives no descriptor for it, [`Error::Plan`] when a request cannot be said in its

@@ -1,7 +1,7 @@
 //! Load models: how many virtual users or arrivals, when. One file per model, each of them pure arithmetic.
 //!
-//! A model knows neither clocks nor connections; it answers questions about a moment, given as the time since the
-//! model began. Adding one is a file here, a `mod` line, an entry in [`ALL`] and an arm in [`of`].
+//! A model knows neither clocks nor connections; it describes a moment, given as the time since the model began.
+//! Adding one is a file here, a `mod` line, an entry in [`ALL`] and an arm in [`of`].
 
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ pub(crate) struct OpenLoad {
     pub(crate) arrivals: Arrivals,
 }
 
-/// A load model's answers. Times are since the model began, after the warm-up.
+/// What a load model returns. Times are since the model began, after the warm-up.
 pub(crate) trait Model: Send + Sync {
     /// How long it lasts; none when only its iterations limit it.
     fn duration(&self) -> Option<Duration>;

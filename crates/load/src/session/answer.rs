@@ -1,6 +1,6 @@
-//! A captured answer as checks and extraction see it: headers by name, the body decoded, and as JSON.
+//! A captured response as checks and extraction see it: headers by name, the body decoded, and as JSON.
 //!
-//! Each form is made at most once per answer and only when it is asked for. Bodies are decoded from gzip and deflate
+//! Each form is made at most once per response and only when it is needed. Bodies are decoded from gzip and deflate
 //! (RFC 1951 to 1952); what decodes to more than the limit counts as too long, however little it was on the wire.
 
 use std::io::Read;
@@ -24,14 +24,14 @@ pub(super) type Unreadable = &'static str;
 const TOO_LONG: Unreadable = "is longer than 1 MiB";
 
 /// See the module.
-pub(super) struct Answer<'a> {
+pub(super) struct Response<'a> {
     pub(super) status: u16,
     head: &'a [u8],
     body: Result<&'a [u8], Unreadable>,
     json: Option<Result<Value, Unreadable>>,
 }
 
-impl<'a> Answer<'a> {
+impl<'a> Response<'a> {
     pub(super) fn new(status: u16, capture: &'a Capture, decoder: &'a mut Decoder) -> Self {
         let body = if capture.is_cut { Err(TOO_LONG) } else { decoder.decode(&capture.head, &capture.body) };
         Self { status, head: &capture.head, body, json: None }
@@ -116,7 +116,7 @@ pub(super) mod tests {
     use proptest::prelude::*;
     use std::io::Write;
 
-    /// An answer as a driver captures it.
+    /// A response as a driver captures it.
     pub(in crate::session) fn captured(headers: &str, body: &[u8]) -> Capture {
         let mut capture = Capture::default();
         capture.want(Wanted::All).head(format!("HTTP/1.1 200 OK\r\n{headers}\r\n").as_bytes());
@@ -126,7 +126,7 @@ pub(super) mod tests {
 
     fn read(coding: &str, body: &[u8]) -> Result<Vec<u8>, Unreadable> {
         let capture = captured(&format!("Content-Encoding: {coding}\r\n"), body);
-        Answer::new(200, &capture, &mut Decoder::default()).body().map(<[u8]>::to_vec)
+        Response::new(200, &capture, &mut Decoder::default()).body().map(<[u8]>::to_vec)
     }
 
     fn gzip(body: &[u8]) -> Vec<u8> {
@@ -173,9 +173,9 @@ pub(super) mod tests {
     fn headers_are_found_by_name_and_the_first_counts() {
         let capture = captured("X-A:  one \r\nx-a: two\r\nEmpty:\r\n", b"");
         let mut decoder = Decoder::default();
-        let answer = Answer::new(200, &capture, &mut decoder);
-        assert_eq!(answer.header("x-A"), Some(&b"one"[..]));
-        assert_eq!((answer.header("empty"), answer.header("x-b")), (Some(&b""[..]), None));
+        let response = Response::new(200, &capture, &mut decoder);
+        assert_eq!(response.header("x-A"), Some(&b"one"[..]));
+        assert_eq!((response.header("empty"), response.header("x-b")), (Some(&b""[..]), None));
     }
 
     proptest! {

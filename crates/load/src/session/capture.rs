@@ -1,11 +1,11 @@
-//! Keeps the head and the body of an answer that a step looks at, up to a limit.
+//! Keeps the head and the body of a response that a step looks at, up to a limit.
 
 /// The most of a body that is kept, in bytes, both as it came and decoded.
 pub(crate) const BODY_BYTES_MAX: usize = 1 << 20;
-/// Buffers that have grown larger than this are given back after each answer.
+/// Buffers that have grown larger than this are given back after each response.
 const KEPT_BYTES_MAX: usize = 64 * 1024;
 
-/// What is to be kept of an answer while it goes by. `()` keeps nothing and costs nothing.
+/// What is to be kept of a response while it arrives. `()` keeps nothing and costs nothing.
 pub(crate) trait Sink {
     /// The final head, whole.
     fn head(&mut self, bytes: &[u8]);
@@ -20,7 +20,7 @@ impl Sink for () {
     fn body(&mut self, _: &[u8]) {}
 }
 
-/// Which parts of an answer are looked at.
+/// Which parts of a response are looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(crate) enum Wanted {
     /// None.
@@ -32,7 +32,7 @@ pub(crate) enum Wanted {
     All,
 }
 
-/// The parts of one answer.
+/// The parts of one response.
 #[derive(Debug, Default)]
 pub(crate) struct Capture {
     pub(super) wanted: Wanted,
@@ -43,13 +43,13 @@ pub(crate) struct Capture {
 }
 
 impl Capture {
-    /// Says what is to be kept of the answer that comes.
+    /// Sets what is to be kept of the next response.
     pub(crate) fn want(&mut self, wanted: Wanted) -> &mut Self {
         self.wanted = wanted;
         self
     }
 
-    /// Forgets the answer.
+    /// Forgets the response.
     pub(super) fn clear(&mut self) {
         self.is_cut = false;
         for buffer in [&mut self.head, &mut self.body] {

@@ -1,4 +1,4 @@
-//! What an answer must be like, compiled from the plan with the words for its failure.
+//! What a response must be like, compiled from the plan with the words for its failure.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use narrows_model::load::{Check, ErrorKind};
 use serde_json::Value;
 
 use super::Failure;
-use super::answer::{Answer, Unreadable};
+use super::answer::{Response, Unreadable};
 use super::capture::Wanted;
 use crate::recorder::Cause;
 
@@ -38,7 +38,7 @@ impl CompiledCheck {
         matches!(self.check, Check::Status(_))
     }
 
-    /// What it needs of an answer.
+    /// What it needs of a response.
     pub(super) fn wanted(&self) -> Wanted {
         match self.check {
             Check::Status(_) => Wanted::Nothing,
@@ -48,19 +48,19 @@ impl CompiledCheck {
     }
 
     /// # Errors
-    /// When the answer is not like that.
-    pub(super) fn hold(&self, answer: &mut Answer<'_>) -> Result<(), Failure> {
+    /// When the response is not like that.
+    pub(super) fn hold(&self, response: &mut Response<'_>) -> Result<(), Failure> {
         let holds = match &self.check {
             Check::Status(ranges) => {
-                let holds = ranges.iter().any(|(first, last)| (*first..=*last).contains(&answer.status));
+                let holds = ranges.iter().any(|(first, last)| (*first..=*last).contains(&response.status));
                 return if holds { Ok(()) } else { Err(Failure { kind: ErrorKind::Status, cause: None }) };
             }
-            Check::BodyContains(text) => answer.body().map(|body| contains(body, text.as_bytes())),
+            Check::BodyContains(text) => response.body().map(|body| contains(body, text.as_bytes())),
             Check::Header { name, value } => {
-                let found = answer.header(name);
+                let found = response.header(name);
                 Ok(found.is_some_and(|found| value.as_ref().is_none_or(|value| found == value.as_bytes())))
             }
-            Check::Json { pointer, value } => answer.json().map(|json| {
+            Check::Json { pointer, value } => response.json().map(|json| {
                 let found = json.pointer(pointer);
                 found.is_some_and(|found| value.as_ref().is_none_or(|value| is_same(found, value)))
             }),
@@ -135,7 +135,7 @@ mod tests {
     fn outcome(check: Check, body: &str) -> Result<(), String> {
         let capture = captured("X-Kind: a b\r\n", body.as_bytes());
         let check = CompiledCheck::compile(&check)?;
-        let held = check.hold(&mut Answer::new(201, &capture, &mut Decoder::default()));
+        let held = check.hold(&mut Response::new(201, &capture, &mut Decoder::default()));
         held.map_err(|failure| failure.cause.map_or(failure.kind.as_str().to_owned(), |cause| cause.to_string()))
     }
 

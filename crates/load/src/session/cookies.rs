@@ -1,6 +1,6 @@
 //! The cookies of one user for one host (RFC 6265).
 //!
-//! Cookies are told apart by name and path; longer paths come first, then older cookies. The jar is small: over its
+//! Cookies are distinguished by name and path; longer paths come first, then older cookies. The jar is small: over its
 //! limits the oldest cookie goes. `Domain` is not looked at, since a user speaks to one host only, and neither are
 //! `HttpOnly` and `SameSite`, which speak of browsers.
 
@@ -45,8 +45,8 @@ impl Jar {
         self.bytes = 0;
     }
 
-    /// Takes the value of a `Set-Cookie` that answered a request for `path`, its query included. What is no cookie, or
-    /// is for encrypted connections only and came over a plain one, is ignored.
+    /// Takes the value of a `Set-Cookie` in the response to a request for `path`, its query included. What is no
+    /// cookie, or is for encrypted connections only and came over a plain one, is ignored.
     pub(super) fn set(&mut self, set_cookie: &[u8], path: &[u8], security: Security, now_s: i64) {
         let Some((cookie, needs)) = parse(set_cookie, path, now_s) else { return };
         if needs == Security::Tls && security == Security::Plain {

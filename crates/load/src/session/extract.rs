@@ -1,4 +1,4 @@
-//! What is kept of an answer, compiled from the plan with the words for what cannot be found.
+//! What is kept of a response, compiled from the plan with the words for what cannot be found.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use narrows_model::load::{Extract, Place};
 use regex::bytes::{Regex, RegexBuilder};
 use serde_json::Value;
 
-use super::answer::Answer;
+use super::answer::Response;
 use super::capture::Wanted;
 use super::checks::{check_pointer, shown, unreadable_body};
 use super::{Failure, VARIABLE_BYTES_MAX, VARIABLES_MAX};
@@ -56,7 +56,7 @@ impl CompiledExtract {
         Ok(Self { variable: extract.variable, name: extract.name.clone(), place, missing })
     }
 
-    /// What it needs of an answer.
+    /// What it needs of a response.
     pub(super) fn wanted(&self) -> Wanted {
         match self.place {
             CompiledPlace::Header(_) => Wanted::Head,
@@ -68,14 +68,14 @@ impl CompiledExtract {
     ///
     /// # Errors
     /// When there is none, or it is too long.
-    pub(super) fn take(&self, answer: &mut Answer<'_>, out: &mut Vec<u8>) -> Result<(), Failure> {
+    pub(super) fn take(&self, response: &mut Response<'_>, out: &mut Vec<u8>) -> Result<(), Failure> {
         out.clear();
         let found = match &self.place {
-            CompiledPlace::Header(name) => Ok(answer.header(name).map(|value| out.extend_from_slice(value))),
+            CompiledPlace::Header(name) => Ok(response.header(name).map(|value| out.extend_from_slice(value))),
             CompiledPlace::Json(pointer) => {
-                answer.json().map(|json| json.pointer(pointer).map(|value| append_json(value, out)))
+                response.json().map(|json| json.pointer(pointer).map(|value| append_json(value, out)))
             }
-            CompiledPlace::Regex(regex) => answer.body().map(|body| {
+            CompiledPlace::Regex(regex) => response.body().map(|body| {
                 let found = regex.captures(body)?;
                 let group = if regex.captures_len() > 1 { found.get(1) } else { found.get(0) };
                 group.map(|group| out.extend_from_slice(group.as_bytes()))
@@ -110,7 +110,7 @@ mod tests {
         let extract = CompiledExtract::compile(&Extract { variable: 0, name: "token".into(), from })?;
         let capture = captured("X-Token:  abc \r\nX-Token: second\r\n", body.as_bytes());
         let mut out = b"from before".to_vec();
-        let taken = extract.take(&mut Answer::new(200, &capture, &mut Decoder::default()), &mut out);
+        let taken = extract.take(&mut Response::new(200, &capture, &mut Decoder::default()), &mut out);
         taken.map_err(|failure| failure.cause.unwrap().to_string()).map(|()| String::from_utf8(out).unwrap())
     }
 

@@ -1,9 +1,9 @@
-//! What a user remembers between the requests of an iteration, and what is done with answers beyond their status.
+//! What a user remembers between the requests of an iteration, and what is done with responses beyond their status.
 //!
-//! Pure: bytes of requests and answers come in, verdicts and values come out; time comes in as an argument. Drivers
+//! Pure: bytes of requests and responses come in, verdicts and values come out; time comes in as an argument. Drivers
 //! send and receive. Users of scenarios that need nothing of this have no [`Session`] at all.
 //!
-//! Not here: which requests are sent when, and anything that looks at more than one answer.
+//! Not here: which requests are sent when, and anything that looks at more than one response.
 
 mod answer;
 mod capture;
@@ -33,11 +33,11 @@ pub(crate) const VARIABLE_BYTES_MAX: usize = 64 * 1024;
 
 const NS_PER_S: i64 = 1_000_000_000;
 
-/// Why an answer did not count as a success.
+/// Why a response did not count as a success.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Failure {
     pub(crate) kind: ErrorKind,
-    /// None where the status says it all.
+    /// None where the status is the whole cause.
     pub(crate) cause: Option<Cause>,
 }
 
@@ -56,12 +56,12 @@ pub(crate) struct Session {
     variables: Vec<Vec<u8>>,
     cookies: Cookies,
     jar: Jar,
-    /// The parts of the current answer that are looked at.
+    /// The parts of the current response that are looked at.
     pub(crate) capture: Capture,
     /// Redirects followed so far within the current request.
     redirects: u8,
     hop_method: HopMethod,
-    /// Bytes of the answers that redirected the current request.
+    /// Bytes of the responses that redirected the current request.
     pub(crate) redirected_bytes: u64,
 }
 
@@ -79,7 +79,7 @@ impl Session {
         }
     }
 
-    /// Says that the iteration goes on at a step.
+    /// Sets the step at which the iteration goes on.
     pub(crate) fn go_on_at(&mut self, step: Position) {
         self.upcoming = Some(step);
     }
@@ -102,7 +102,7 @@ impl Session {
         }
     }
 
-    /// Makes ready for the next request, whatever became of the last, and says how many bytes redirected it.
+    /// Makes ready for the next request, whatever became of the last, and returns how many bytes redirected it.
     pub(crate) fn end_request(&mut self) -> u64 {
         self.capture.clear();
         self.redirects = 0;
@@ -121,7 +121,7 @@ impl Session {
         self.jar.append(now_ns.div_euclid(NS_PER_S), before, after, out);
     }
 
-    /// Takes the cookies that the captured answer sets.
+    /// Takes the cookies that the captured response sets.
     fn take_cookies(&mut self, request: &[u8], origin: &Origin<'_>, now_ns: i64) {
         if self.cookies == Cookies::Ignored {
             return;

@@ -43,7 +43,7 @@ pub(crate) enum HopMethod {
     Get,
 }
 
-/// Whether a status asks for another request.
+/// Whether a status requires another request.
 pub(super) fn is_redirect(status: u16) -> bool {
     matches!(status, 301 | 302 | 303 | 307 | 308)
 }

@@ -1,8 +1,8 @@
-//! What is done with the answers to a step: redirects, then cookies, checks and extraction, in this order.
+//! What is done with the responses to a step: redirects, then cookies, checks and extraction, in this order.
 
 use narrows_model::load::{Cookies, ErrorKind, Scenario, Step};
 
-use super::answer::{Answer, Decoder, first_header};
+use super::answer::{Decoder, Response, first_header};
 use super::capture::Wanted;
 use super::checks::CompiledCheck;
 use super::extract::CompiledExtract;
@@ -12,28 +12,28 @@ use crate::Error;
 use crate::recorder::Cause;
 use crate::request::path_of;
 
-/// What the status of a failed answer begins at, where no check says otherwise.
+/// From this status on a response has failed, unless a check allows it.
 pub(crate) const STATUS_FAILED: u16 = 400;
 
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Rules {
-    /// What has to be kept of answers.
+    /// What has to be kept of responses.
     pub(crate) wanted: Wanted,
     checks: Vec<CompiledCheck>,
     checks_status: bool,
     extracts: Vec<CompiledExtract>,
     redirects_max: u8,
-    /// Whether nothing but the status of an answer matters, unless it is a redirect.
+    /// Whether nothing but the status of a response matters, unless it is a redirect.
     is_by_status: bool,
 }
 
-/// What an answer meant.
+/// What a response means.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Judgement {
     Succeeded,
     Failed(Failure),
-    /// Another request has to follow before there is an answer.
+    /// Another request has to follow before there is a final response.
     Redirected(Hop),
 }
 
@@ -61,7 +61,7 @@ impl Rules {
         })
     }
 
-    /// Says what an answer means whose status alone tells it; none when more has to be looked at.
+    /// Judges a response by its status alone; none when more of it has to be looked at.
     pub(crate) fn judge_by_status(&self, status: u16) -> Option<Judgement> {
         if !self.is_by_status || is_redirect(status) {
             return None;
@@ -72,7 +72,7 @@ impl Rules {
         })
     }
 
-    /// Says what the captured answer to a request means, and keeps what is to be kept of it.
+    /// Judges the captured response to a request, and keeps what is to be kept of it.
     pub(crate) fn judge(
         &self,
         status: u16,
@@ -116,20 +116,20 @@ impl Rules {
             return Ok(());
         }
         let Session { capture, variables, .. } = session;
-        let mut answer = Answer::new(status, capture, decoder);
-        // The status first: when it is wrong, the rest tells nothing.
+        let mut response = Response::new(status, capture, decoder);
+        // The status first: when it is wrong, the rest means nothing.
         for of_status in [true, false] {
             let mut checks = self.checks.iter().filter(|check| check.is_of_status() == of_status);
-            checks.try_for_each(|check| check.hold(&mut answer))?;
+            checks.try_for_each(|check| check.hold(&mut response))?;
         }
         self.extracts.iter().try_for_each(|extract| match variables.get_mut(extract.variable) {
-            Some(variable) => extract.take(&mut answer, variable),
+            Some(variable) => extract.take(&mut response, variable),
             None => Ok(()),
         })
     }
 }
 
-/// The request that was answered.
+/// The request that the response belongs to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sent<'a> {
     /// Its bytes.
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_tells_all_unless_more_is_asked_of_the_answer() {
+    fn a_status_is_enough_unless_more_of_the_response_is_checked() {
         let follows = |scenario: &mut Scenario| scenario.flows[0].steps[0].redirects_max = 10;
         let cases = [(200, Some("succeeded")), (304, Some("succeeded")), (404, Some("failed")), (302, None)];
         for (status, expected) in cases {

@@ -56,7 +56,7 @@ pub(crate) fn template(text: &str) -> Template {
     Template { segments }
 }
 
-/// A step that asks for a path, named by it.
+/// A step that requests a path, named by it.
 pub(crate) fn step(method: &str, path: &str) -> Step {
     let request = RequestTemplate {
         method: method.into(),
@@ -142,8 +142,8 @@ pub(crate) fn run_watched(plan: &LoadPlan, mut watch: impl FnMut(&LoadSecond) ->
     })
 }
 
-/// Lets a target die once it has answered, return once it was found dead, and ends the load once it has answered again.
-/// `exist` is told whether the target is to be there.
+/// Lets a target die once it has responded, return once it was found dead, and ends the load once it has responded
+/// again. Calls `exist` with whether the target is to be there.
 pub(crate) fn die_and_return(plan: &mut LoadPlan, mut exist: impl FnMut(bool)) -> LoadOutcome {
     enum Act {
         Alive,

@@ -1,4 +1,4 @@
-//! A server on loopback that speaks HTTP/1.1 or HTTP/2, encrypted or not, and answers or breaks off as a test tells it to.
+//! A server on loopback that speaks HTTP/1.1 or HTTP/2, encrypted or not, and responds or breaks off as a test wants.
 
 use std::future::poll_fn;
 use std::net::{IpAddr, SocketAddr};
@@ -49,9 +49,9 @@ impl Asked {
 /// What the server does with a request.
 #[derive(Debug, Clone)]
 pub(crate) enum Reply {
-    /// Answers.
-    Answer(u16, Vec<(&'static str, &'static str)>, &'static str),
-    /// Says nothing and waits.
+    /// Responds.
+    Response(u16, Vec<(&'static str, &'static str)>, &'static str),
+    /// Sends nothing and waits.
     Silence,
     /// Closes the connection, without a word over HTTP/1.1.
     Close,
@@ -63,12 +63,12 @@ pub(crate) enum Reply {
     Reset(h2::Reason),
     /// Closes the connection for a reason. HTTP/2 only.
     GoAway(h2::Reason),
-    /// Answers, and says that no other request will be. HTTP/2 only.
-    LastAnswer,
+    /// Responds, and announces that it will process no other request. HTTP/2 only.
+    LastResponse,
 }
 
 pub(crate) fn ok() -> Reply {
-    Reply::Answer(200, Vec::new(), "hello")
+    Reply::Response(200, Vec::new(), "hello")
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,10 +77,10 @@ pub(crate) enum Speaks {
     Http2,
 }
 
-type Answer = dyn Fn(&Asked) -> Reply + Send + Sync;
+type Respond = dyn Fn(&Asked) -> Reply + Send + Sync;
 
 struct Inner {
-    answer: Box<Answer>,
+    respond: Box<Respond>,
     asked: Mutex<Vec<Asked>>,
     goodbyes: Mutex<SyncSender<Goodbye>>,
 }
@@ -104,9 +104,9 @@ impl Server {
     pub(crate) fn start(
         speaks: Speaks,
         tls: Option<ServerConfig>,
-        answer: impl Fn(&Asked) -> Reply + Send + Sync + 'static,
+        respond: impl Fn(&Asked) -> Reply + Send + Sync + 'static,
     ) -> Self {
-        Self::start_at("127.0.0.1:0".parse().unwrap(), speaks, tls, answer)
+        Self::start_at("127.0.0.1:0".parse().unwrap(), speaks, tls, respond)
     }
 
     /// At an address of choice, such as that of a server that is gone.
@@ -114,13 +114,13 @@ impl Server {
         address: SocketAddr,
         speaks: Speaks,
         tls: Option<ServerConfig>,
-        answer: impl Fn(&Asked) -> Reply + Send + Sync + 'static,
+        respond: impl Fn(&Asked) -> Reply + Send + Sync + 'static,
     ) -> Self {
         let listener = std::net::TcpListener::bind(address).unwrap();
         listener.set_nonblocking(true).unwrap();
         let address = listener.local_addr().unwrap();
         let (said, goodbyes) = sync_channel(1_000);
-        let inner = Arc::new(Inner { answer: Box::new(answer), asked: Mutex::default(), goodbyes: Mutex::new(said) });
+        let inner = Arc::new(Inner { respond: Box::new(respond), asked: Mutex::default(), goodbyes: Mutex::new(said) });
         let (stop, stopped) = oneshot::channel();
         let shared = inner.clone();
         let acceptor = tls.map(|config| TlsAcceptor::from(Arc::new(config)));
@@ -194,17 +194,17 @@ async fn serve_http1(
             Err(goodbye) => {
                 let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n").await;
                 let _ = inner.goodbyes.lock().unwrap().send(goodbye);
-                // To close before all was read would take the answer back.
+                // Closing before all is read would discard the response.
                 let _ = stream.shutdown().await;
                 let _ = tokio::io::copy(&mut stream, &mut tokio::io::sink()).await;
                 return;
             }
         };
-        let reply = (inner.answer)(&asked);
+        let reply = (inner.respond)(&asked);
         let is_head = asked.method == "HEAD";
         inner.asked.lock().unwrap().push(asked);
-        let answer = match reply {
-            Reply::Answer(status, ref headers, body) => {
+        let response = match reply {
+            Reply::Response(status, ref headers, body) => {
                 let lines: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
                 let length = body.len();
                 let body = if is_head { "" } else { body };
@@ -215,7 +215,7 @@ async fn serve_http1(
             Reply::Silence => return std::future::pending().await,
             _ => Vec::new(),
         };
-        let _ = stream.write_all(&answer).await;
+        let _ = stream.write_all(&response).await;
         let _ = stream.flush().await;
         if matches!(reply, Reply::Half | Reply::Raw(_) | Reply::Close) {
             let _ = stream.shutdown().await;
@@ -261,24 +261,24 @@ async fn serve_http2(
 ) {
     let Ok(mut server) = Builder::new().handshake::<_, Bytes>(stream).await else { return };
     let mut position = 0;
-    // What is answered with silence has to be held, or its stream is reset.
+    // A stream without a response has to be held, or it is reset.
     let mut silent = Vec::new();
     while let Some(Ok((request, mut respond))) = server.accept().await {
         // Bodies are small: they come with their heads.
         let asked = read_http2(&mut server, request, (connection, position, peer)).await;
         position += 1;
-        let reply = (inner.answer)(&asked);
+        let reply = (inner.respond)(&asked);
         inner.asked.lock().unwrap().push(asked);
         match reply {
-            Reply::Answer(status, headers, body) => send_http2(&mut respond, status, &headers, body),
-            Reply::LastAnswer => {
+            Reply::Response(status, headers, body) => send_http2(&mut respond, status, &headers, body),
+            Reply::LastResponse => {
                 send_http2(&mut respond, 200, &[], "bye");
                 server.graceful_shutdown();
             }
             Reply::Silence => silent.push(respond),
             Reply::Half => {
-                let answer = Response::builder().status(200).body(()).unwrap();
-                let mut body = respond.send_response(answer, false).unwrap();
+                let response = Response::builder().status(200).body(()).unwrap();
+                let mut body = respond.send_response(response, false).unwrap();
                 body.send_data(Bytes::from_static(b"half"), false).unwrap();
                 body.send_reset(h2::Reason::INTERNAL_ERROR);
             }
@@ -312,13 +312,13 @@ async fn read_http2<S: AsyncRead + AsyncWrite + Unpin>(
 }
 
 fn send_http2(respond: &mut SendResponse<Bytes>, status: u16, headers: &[(&str, &str)], body: &'static str) {
-    let mut answer = Response::builder().status(status);
+    let mut response = Response::builder().status(status);
     for (name, value) in headers {
-        answer = answer.header(*name, *value);
+        response = response.header(*name, *value);
     }
-    let answer = answer.body(()).unwrap();
+    let response = response.body(()).unwrap();
     // The client may have gone.
-    if let Ok(mut stream) = respond.send_response(answer, body.is_empty())
+    if let Ok(mut stream) = respond.send_response(response, body.is_empty())
         && !body.is_empty()
     {
         let _ = stream.send_data(Bytes::from_static(body.as_bytes()), true);
@@ -328,7 +328,7 @@ fn send_http2(respond: &mut SendResponse<Bytes>, status: u16, headers: &[(&str, 
 /// A certificate authority of the test's own.
 pub(crate) struct Authority(CertifiedIssuer<'static, KeyPair>);
 
-/// What a certificate says of its time.
+/// When a certificate is valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Validity {
     Now,

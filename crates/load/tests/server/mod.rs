@@ -1,4 +1,4 @@
-//! A small HTTP server on loopback that answers as a test tells it to, and remembers what it was asked.
+//! A small HTTP server on loopback that responds as a test wants, and records the requests that it received.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -30,7 +30,7 @@ pub(crate) enum Reply {
     Keep(Vec<u8>),
     /// Writes this and closes the connection.
     Close(Vec<u8>),
-    /// Says nothing and waits until the client closes.
+    /// Sends nothing and waits until the client closes.
     Silence,
 }
 
@@ -42,20 +42,20 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    pub(crate) fn start(answer: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Self {
+    pub(crate) fn start(respond: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let asked = Arc::new(Mutex::new(Vec::new()));
         let ends = Arc::new(AtomicBool::new(false));
-        let (log, over, answer) = (asked.clone(), ends.clone(), Arc::new(answer));
+        let (log, over, respond) = (asked.clone(), ends.clone(), Arc::new(respond));
         let acceptor = std::thread::spawn(move || {
             for (connection, stream) in listener.incoming().enumerate() {
                 if over.load(Ordering::SeqCst) {
                     return;
                 }
-                let (log, answer) = (log.clone(), answer.clone());
+                let (log, respond) = (log.clone(), respond.clone());
                 let stream = stream.unwrap();
-                std::thread::spawn(move || serve(stream, connection, &log, &*answer));
+                std::thread::spawn(move || serve(stream, connection, &log, &*respond));
             }
         });
         Self { address, asked, ends, acceptor: Some(acceptor) }
@@ -75,12 +75,12 @@ impl Drop for Server {
     }
 }
 
-/// A plain answer.
+/// A plain response.
 pub(crate) fn ok(body: &str) -> Vec<u8> {
     format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len()).into_bytes()
 }
 
-fn serve(stream: TcpStream, connection: usize, log: &Mutex<Vec<Asked>>, answer: &dyn Fn(&Asked) -> Reply) {
+fn serve(stream: TcpStream, connection: usize, log: &Mutex<Vec<Asked>>, respond: &dyn Fn(&Asked) -> Reply) {
     stream.set_nodelay(true).unwrap();
     let mut writer = stream.try_clone().unwrap();
     let mut reader = BufReader::new(stream);
@@ -88,7 +88,7 @@ fn serve(stream: TcpStream, connection: usize, log: &Mutex<Vec<Asked>>, answer: 
     while let Some(asked) = read(&mut reader, connection, position) {
         position += 1;
         log.lock().unwrap().push(asked.clone());
-        let whole = match answer(&asked) {
+        let whole = match respond(&asked) {
             Reply::Keep(bytes) => writer.write_all(&bytes).is_ok(),
             Reply::Close(bytes) => {
                 let _ = writer.write_all(&bytes);

@@ -15,7 +15,7 @@ use crate::units;
 pub enum Caveat {
     /// A limit may be meant to protect a store or a budget.
     LimitMayBeIntended,
-    /// A store tells neither what its partitions spend nor what they may.
+    /// A store reports neither what its partitions spend nor what they may.
     PartitionsNotMeasured {
         /// The store.
         store: String,
@@ -98,7 +98,7 @@ pub enum Caveat {
     ParallelCallsSaveLess,
     /// Behind the last branch is the second last.
     NextBranchRemains,
-    /// A store tells nothing of its partitions, so that they are counted in the traces.
+    /// A store reports nothing of its partitions, so that they are counted in the traces.
     PartitionsCountedInTraces {
         /// The store.
         store: String,

@@ -95,7 +95,7 @@ impl Finding {
     }
 }
 
-/// What a finding is to its trial, in the order in which findings are told.
+/// What a finding is to its trial, in the order in which findings are reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Default)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {

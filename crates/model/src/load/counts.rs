@@ -12,10 +12,10 @@ pub struct LoadSecond {
     pub request: String,
     /// The second's first instant.
     pub start_ns: i64,
-    /// Virtual users at its end: those that may send or, in an open model, those at work. Said by the row of the
+    /// Virtual users at its end: those that may send or, in an open model, those at work. Given in the row of the
     /// scenario's first step only; 0 in its others.
     pub vus: u32,
-    /// Iterations of an open model that were due. Said by the first step only, as are the next two.
+    /// Iterations of an open model that were due. Given for the first step only, as are the next two.
     pub due: u64,
     /// Of the iterations due, those that found every user busy and had to wait for one.
     pub late: u64,
@@ -23,15 +23,15 @@ pub struct LoadSecond {
     pub dropped: u64,
     /// Requests sent.
     pub sent: u64,
-    /// Answers that counted as a success.
+    /// Responses that counted as a success.
     pub succeeded: u64,
     /// Requests that failed, by kind.
     pub errors: ErrorCounts,
-    /// Bytes of the answers, heads included.
+    /// Bytes of the responses, heads included.
     pub bytes: u64,
-    /// From intended send to the answer's last byte, successes only.
+    /// From intended send to the response's last byte, successes only.
     pub latency: Histogram,
-    /// From actual send to the answer's last byte, successes only.
+    /// From actual send to the response's last byte, successes only.
     pub service: Histogram,
     /// From intended to actual send, every request: the generator's own delay.
     pub lateness: Histogram,
@@ -60,13 +60,13 @@ pub struct Sample {
     pub intended_ns: i64,
     /// When it was.
     pub sent_ns: i64,
-    /// When its answer was whole, or it failed.
+    /// When its response was complete, or it failed.
     pub done_ns: i64,
-    /// The HTTP status; 0 without an answer.
+    /// The HTTP status; 0 without a response.
     pub status: u16,
     /// Why it failed, if it did.
     pub error: Option<ErrorKind>,
-    /// Bytes of the answer, head included.
+    /// Bytes of the response, head included.
     pub bytes: u64,
     /// The trace it carried, when that trace was sampled.
     pub trace_id: Option<[u8; 16]>,

@@ -10,15 +10,15 @@ use crate::units;
 pub enum ErrorKind {
     /// No connection could be opened.
     Connect,
-    /// The connection broke before the answer was whole.
+    /// The connection broke before the response was complete.
     Reset,
-    /// No whole answer in time.
+    /// No complete response in time.
     Timeout,
     /// What came was not HTTP.
     Protocol,
-    /// A whole answer with a status of 400 or above, or one that the checks do not allow.
+    /// A complete response with a status of 400 or above, or one that the checks do not allow.
     Status,
-    /// A whole answer that failed another check, or held no value that a later step needs.
+    /// A complete response that failed another check, or held no value that a later step needs.
     Check,
 }
 

@@ -24,9 +24,9 @@ pub struct LoadPlan {
     pub data: Vec<DataSource>,
     /// Whether requests carry a W3C `traceparent`.
     pub tracing: Option<Tracing>,
-    /// The longest wait for an answer, connecting included.
+    /// The longest wait for a response, connecting included.
     pub timeout: Duration,
-    /// How long after the load's end outstanding answers are waited for.
+    /// How long to wait for outstanding responses after the load's end.
     pub drain: Duration,
     /// The seed of everything random in the load.
     pub seed: u64,
@@ -50,7 +50,7 @@ pub enum Protocol {
 /// How connections are encrypted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tls {
-    /// The name asked for and verified: a DNS name or an address.
+    /// The name requested and verified: a DNS name or an address.
     pub server_name: String,
     /// Which certificates are trusted.
     pub trust: Trust,
@@ -67,7 +67,7 @@ pub enum Trust {
     Anything,
 }
 
-/// What becomes of a connection after an answer.
+/// What becomes of a connection after a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Connections {
@@ -83,6 +83,6 @@ pub enum Connections {
 pub struct Tracing {
     /// The share of requests whose `traceparent` says "sampled", 0 to 1.
     pub sample: f64,
-    /// The first four bytes of every trace id of this trial, by which its traces are told from others.
+    /// The first four bytes of every trace id of this trial, which distinguishes its traces from others.
     pub tag: [u8; 4],
 }

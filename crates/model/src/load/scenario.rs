@@ -1,4 +1,4 @@
-//! What the users of a scenario do: flows of steps, and what is expected of each answer and taken from it.
+//! What the users of a scenario do: flows of steps, and what is expected of each response and taken from it.
 
 use std::time::Duration;
 
@@ -17,9 +17,9 @@ pub struct Scenario {
     pub warmup: Duration,
     /// What iterations do, one or more; each iteration draws one by weight.
     pub flows: Vec<Flow>,
-    /// What becomes of the cookies that answers set.
+    /// What becomes of the cookies that responses set.
     pub cookies: Cookies,
-    /// The pause between a user's answer and its next request. Of no effect between the iterations of an arrival-rate
+    /// The pause between a response and the user's next request. Of no effect between the iterations of an arrival-rate
     /// model.
     pub think_time: Duration,
     /// The least time between the beginnings of two iterations of one user; none for no limit.
@@ -44,16 +44,16 @@ impl Flow {
     }
 }
 
-/// A request with what is expected of its answer and taken from it.
+/// A request with what is expected of its response and taken from it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {
     /// Its name, unlike any other of the scenario's; empty when the scenario has one step only.
     pub name: String,
     /// What is sent.
     pub request: RequestTemplate,
-    /// What the answer must be like to count as a success. Without any check, its status must be below 400.
+    /// What the response must be like to count as a success. Without any check, its status must be below 400.
     pub checks: Vec<Check>,
-    /// What is kept of the answer for later steps of the iteration. What cannot be found fails the step.
+    /// What is kept of the response for later steps of the iteration. What cannot be found fails the step.
     pub extract: Vec<Extract>,
     /// The pause after it, in place of the scenario's.
     pub think_time: Option<Duration>,
@@ -76,7 +76,7 @@ impl Step {
     }
 }
 
-/// What becomes of the cookies that answers set.
+/// What becomes of the cookies that responses set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cookies {
@@ -89,7 +89,7 @@ pub enum Cookies {
     PerUser,
 }
 
-/// What an answer must be like.
+/// What a response must be like.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Check {
     /// Its status is one of these ranges, both ends included.
@@ -112,7 +112,7 @@ pub enum Check {
     },
 }
 
-/// What is kept of an answer.
+/// What is kept of a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Extract {
     /// The variable it becomes: an index that [`Segment::Variable`](super::Segment::Variable) names.
@@ -123,7 +123,7 @@ pub struct Extract {
     pub from: Place,
 }
 
-/// Where in an answer a value is found.
+/// Where in a response a value is found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
     /// In a JSON body, by an RFC 6901 JSON pointer. Texts as they are, numbers and the rest as JSON.

@@ -1,6 +1,6 @@
 //! The sampled requests as comma-separated values, one record each.
 //!
-//! They are a sample: `weight` says how many requests of its second each one stands for.
+//! They are a sample: `weight` is how many requests of its second each one stands for.
 
 use std::fmt::Write;
 
@@ -13,7 +13,8 @@ const HEADER: &str = "intended_ns,sent_ns,done_ns,latency_ns,service_ns,scenario
                       trace_id\n";
 
 /// The table with its header. Instants are nanoseconds since the Unix epoch; `latency_ns` counts from the intended send,
-/// `service_ns` from the actual one. `status` is 0 without an answer, `error` and `trace_id` are empty when there is none.
+/// `service_ns` from the actual one. `status` is 0 without a response. `error` and `trace_id` are empty when
+/// there is none.
 pub fn csv_requests(samples: &[Sample]) -> String {
     let mut out = HEADER.to_owned();
     for sample in samples {

@@ -15,14 +15,14 @@ const FORMAT: &str = "narrows-load/1";
 /// The summary as one JSON object. `requests` holds every request of the load, also where there is one only; `arrivals`
 /// is `null` for closed models. Numbers that are not finite become `null`.
 pub fn load_json(summary: &LoadSummary) -> Value {
-    let answers: u64 = summary.statuses.values().sum();
+    let responses: u64 = summary.statuses.values().sum();
     let seconds = summary.total.as_secs_f64();
     json!({
         "format": FORMAT,
         "url": summary.url,
         "seconds": seconds,
-        "answers": answers,
-        "answers_per_second": if seconds > 0.0 { answers as f64 / seconds } else { 0.0 },
+        "answers": responses,
+        "answers_per_second": if seconds > 0.0 { responses as f64 / seconds } else { 0.0 },
         "latency": summary.latency.quantiles(),
         "body_bytes": summary.bytes,
         "phases": {

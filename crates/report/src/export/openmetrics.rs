@@ -34,7 +34,7 @@ const BOUNDARIES: [(&str, u64); 19] = [
 
 /// A distribution that is exported: its name, what it is, and where it is found.
 type Distribution = (&'static str, &'static str, fn(&LoadTotals) -> &Histogram);
-/// A counter of a scenario, told by its first request.
+/// A counter of a scenario, reported with its first request.
 type Counter = (&'static str, &'static str, fn(&LoadTotals) -> u64);
 
 const DISTRIBUTIONS: [Distribution; 3] = [
@@ -55,7 +55,7 @@ pub fn openmetrics(requests: &[RequestOfLoad], labels: &[(&str, &str)]) -> Strin
     let labelled: Vec<(String, &LoadTotals)> =
         requests.iter().map(|request| (labels_of(request, labels), &request.totals)).collect();
     let mut out = String::new();
-    add_answers(&mut out, &labelled);
+    add_responses(&mut out, &labelled);
     for (name, help, count) in COUNTERS {
         add_head(&mut out, name, "counter", "", help);
         for (labels, totals) in &labelled {
@@ -85,7 +85,7 @@ fn add_head(out: &mut String, name: &str, kind: &str, unit: &str, help: &str) {
 }
 
 /// Requests that ended, by how.
-fn add_answers(out: &mut String, labelled: &[(String, &LoadTotals)]) {
+fn add_responses(out: &mut String, labelled: &[(String, &LoadTotals)]) {
     let name = "narrows_requests";
     add_head(out, name, "counter", "", "Requests that ended, by result: success or the kind of the error.");
     for (labels, totals) in labelled {

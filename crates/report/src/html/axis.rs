@@ -1,4 +1,4 @@
-//! Axes: where the ticks are and what they say.
+//! Axes: where the ticks are and their labels.
 //!
 //! Ticks stand at round numbers of the unit people think in: 1–2–5 steps, powers of two for memory, clock steps for
 //! time. Linear axes begin at zero; an axis is logarithmic only where a linear one would press the lower lines flat.
@@ -105,7 +105,7 @@ impl Axis {
         share.clamp(0.0, 1.0)
     }
 
-    /// What a tick says.
+    /// The label of a tick.
     pub(super) fn label(&self, tick: f64) -> String {
         match self.unit {
             Unit::Clock => clock(tick, self.high),
@@ -167,7 +167,7 @@ fn scaled(value: f64, units: &[(&str, f64)]) -> String {
     fitting.map_or_else(String::new, |(name, size)| format!("{} {name}", plain(value / size)))
 }
 
-/// Without digits that say nothing: `2`, `0.5`, `0.02`.
+/// Without digits that mean nothing: `2`, `0.5`, `0.02`.
 fn plain(value: f64) -> String {
     let text = format!("{value:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()

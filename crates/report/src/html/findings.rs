@@ -18,7 +18,7 @@ const CARDS_MAX: usize = 20;
 const CARDS_TOTAL: usize = 120;
 /// Characters of source text at most.
 const EVIDENCE_CHARS_MAX: usize = 2000;
-/// Effects told in one card at most.
+/// The most effects in one card.
 const EFFECTS_MAX: usize = 12;
 /// Exemplars linked from one card at most.
 const EXEMPLARS_MAX: usize = 5;

@@ -1,4 +1,4 @@
-//! The charts of what went on inside the services: operations, answers of databases, throughput of partitions, and how
+//! The charts of what went on inside the services: operations, responses of databases, throughput of partitions, how
 //! busy replicas were. All trials share their scales.
 
 use super::axis::{Axis, Unit};
@@ -7,7 +7,7 @@ use super::panels::{Draw, Panel, peak};
 
 /// Colours of the operations, slowest first.
 const OPERATION_CLASSES: [&str; 6] = ["c0", "c1", "c2", "c3", "c4", "c5"];
-/// Provisioned throughput further above what was spent than this factor is told in the title, not drawn: it would
+/// Provisioned throughput further above what was spent than this factor is given in the title, not drawn: it would
 /// press the lines flat.
 const PROVISIONED_SHOWN_TIMES: f64 = 10.0;
 /// Room above the highest line.
@@ -18,7 +18,7 @@ const LEVEL_HEADROOM: f64 = 1.12;
 /// The scales all trials share.
 pub(super) struct Scales {
     operations: Axis,
-    answers: Axis,
+    responses: Axis,
     throughput: Axis,
     provisioned_max: f64,
     cpu: Axis,
@@ -29,7 +29,7 @@ impl Scales {
         let all = || panels.iter().map(|panel| &panel.insides);
         let means = || all().flat_map(|insides| insides.operations.iter().map(Vec::as_slice));
         let fastest = means().flatten().map(|point| point.1).filter(|v| *v > 0.0).fold(f64::INFINITY, f64::min);
-        let answers = all().flat_map(|insides| insides.answers.iter().map(Vec::as_slice));
+        let responses = all().flat_map(|insides| insides.responses.iter().map(Vec::as_slice));
         let spent = peak(all().flat_map(|insides| {
             let partitions = insides.throughput.partitions.iter().map(|(_, line)| line.as_slice());
             partitions.chain([insides.throughput.highest.as_slice(), insides.throughput.mean.as_slice()])
@@ -40,7 +40,7 @@ impl Scales {
         let busiest = peak(all().map(|insides| insides.cpu[1].as_slice()));
         Self {
             operations: Axis::for_range(fastest, peak(means()), Unit::Duration),
-            answers: Axis::linear(peak(answers) * HEADROOM, Unit::Count),
+            responses: Axis::linear(peak(responses) * HEADROOM, Unit::Count),
             throughput: Axis::linear((spent * HEADROOM).max(level * LEVEL_HEADROOM), Unit::Count),
             provisioned_max,
             cpu: Axis::linear(busiest.max(100.0), Unit::Percent),
@@ -62,10 +62,10 @@ impl Draw<'_> {
         figure(&chart)
     }
 
-    pub(super) fn answers(&self, panel: &Panel) -> String {
+    pub(super) fn responses(&self, panel: &Panel) -> String {
         let title = format!("Answers of {}: success and 429 · {}", self.subjects.targets, panel.label);
-        let mut chart = self.chart(&title, &self.scales.answers, "answers/s", panel);
-        let [succeeded, throttled, failed] = &panel.insides.answers;
+        let mut chart = self.chart(&title, &self.scales.responses, "answers/s", panel);
+        let [succeeded, throttled, failed] = &panel.insides.responses;
         chart.lines.push(Line::named("success", "c0", succeeded));
         chart.lines.push(Line::named("429", "bad", throttled));
         if failed.iter().any(|point| point.1 > 0.0) {

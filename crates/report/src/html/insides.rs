@@ -1,4 +1,4 @@
-//! What went on inside the services of one trial second by second, ready to be drawn: operations, the answers of
+//! What went on inside the services of one trial second by second, ready to be drawn: operations, responses of
 //! databases, how busy replicas were, what partitions of a store spent.
 //!
 //! Which operations and which calls are drawn is settled once for the run, so that trials can be compared. Nothing is
@@ -35,7 +35,7 @@ pub(super) struct Subjects<'a> {
     partitions_max: usize,
 }
 
-/// The calls whose answers are drawn.
+/// The calls whose responses are drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Calls {
     OfDatabases,
@@ -49,7 +49,7 @@ pub(super) struct Insides {
     /// Mean duration of each of the run's operations in nanoseconds; empty where the trial has none.
     pub(super) operations: Vec<Vec<Xy>>,
     /// Calls each second: successes, 429, other failures; empty when nothing was called.
-    pub(super) answers: [Vec<Xy>; 3],
+    pub(super) responses: [Vec<Xy>; 3],
     /// Average and maximum over replicas, per cent.
     pub(super) cpu: [Vec<Xy>; 2],
     pub(super) throughput: Throughput,
@@ -120,7 +120,7 @@ impl Insides {
         };
         Self {
             operations: subjects.operations.iter().map(line).collect(),
-            answers: answers(evidence, subjects.calls, &clock),
+            responses: responses(evidence, subjects.calls, &clock),
             cpu: cpu(evidence, &clock),
             throughput: throughput(evidence, subjects.partitions_max, &clock),
         }
@@ -128,7 +128,7 @@ impl Insides {
 
     /// How many lines there are to draw.
     pub(super) fn lines(&self) -> usize {
-        self.operations.len() + self.answers.len() + self.cpu.len() + self.throughput.partitions.len() + 2
+        self.operations.len() + self.responses.len() + self.cpu.len() + self.throughput.partitions.len() + 2
     }
 }
 
@@ -145,7 +145,7 @@ fn means(operation: &OperationEvidence, clock: &Clock) -> Vec<Xy> {
 }
 
 /// Successes, 429 and failures in each second of the counted windows; seconds cut short by a window's end left out.
-fn answers(evidence: &TrialEvidence, calls: Calls, clock: &Clock) -> [Vec<Xy>; 3] {
+fn responses(evidence: &TrialEvidence, calls: Calls, clock: &Clock) -> [Vec<Xy>; 3] {
     let mut sums: BTreeMap<i64, [f64; 3]> = BTreeMap::new();
     let drawn = evidence.operations.iter().flat_map(|operation| &operation.calls).filter(|call| calls.include(call));
     for second in drawn.flat_map(|call| &call.seconds) {
@@ -263,7 +263,7 @@ mod tests {
         let line = &insides.operations[1];
         assert_eq!((line.len(), line[0], line[3]), (4, (10.5, 3.0), (15.5, 3.0)));
         assert!(line[2].1.is_nan());
-        assert_eq!(insides.answers[1], [(10.5, 3.0), (11.5, 0.0), (13.5, 0.0), (14.5, 3.0)]);
+        assert_eq!(insides.responses[1], [(10.5, 3.0), (11.5, 0.0), (13.5, 0.0), (14.5, 3.0)]);
     }
 
     #[test]

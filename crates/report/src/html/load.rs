@@ -15,7 +15,7 @@ const ROWS_TOTAL: usize = 200;
 /// Characters of a name at most.
 const NAME_CHARS_MAX: usize = 120;
 
-/// The section; empty when the table of variants says it all.
+/// The section; empty when the table of variants shows it all.
 pub(super) fn section(outcome: &Outcome) -> String {
     let requests = compared_requests(outcome);
     let errors = if requests.is_empty() { errors_table(outcome) } else { String::new() };

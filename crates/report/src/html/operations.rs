@@ -1,4 +1,4 @@
-//! The table of operations: what each took and asked for, variant by variant.
+//! The table of operations: what each took and called, variant by variant.
 
 use narrows_model::comparison::Outcome;
 use narrows_model::operation::OperationSummary;

@@ -1,6 +1,6 @@
 //! Which service has which colour: the same on every chart and in every waterfall of the page.
 //!
-//! Seven colours that people with any colour vision can tell apart (after Okabe and Ito, Color Universal Design), then
+//! Seven colours that people with any colour vision can distinguish (after Okabe and Ito, Color Universal Design), then
 //! grey for all the others together.
 
 use narrows_model::evidence::RunEvidence;

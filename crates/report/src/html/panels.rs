@@ -161,8 +161,8 @@ fn rows(panels: &[Panel]) -> Vec<Row> {
     if inside(|i| i.operations.iter().any(|line| !line.is_empty())) {
         rows.push(|d, p| d.operations(p));
     }
-    if inside(|i| !i.answers[0].is_empty()) {
-        rows.push(|d, p| d.answers(p));
+    if inside(|i| !i.responses[0].is_empty()) {
+        rows.push(|d, p| d.responses(p));
     }
     if inside(|i| !i.throughput.mean.is_empty()) {
         rows.push(|d, p| d.throughput(p));

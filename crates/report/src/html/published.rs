@@ -1,5 +1,5 @@
-//! What the experiment file says to its readers: parameters with a reason, and published figures beside the measured
-//! ones. The two never share a cell, and each says which it is.
+//! What the experiment file states for its readers: parameters with a reason, and published figures beside the measured
+//! ones. The two never share a cell, and each is marked as what it is.
 
 use narrows_model::comparison::Outcome;
 use narrows_model::published::{Beside, BesideCell};

@@ -1,4 +1,4 @@
-//! What a row of the waterfall opens to: the span's facts, then the attributes that say something else.
+//! What a row of the waterfall opens to: the span's facts, then the attributes that add something else.
 
 use narrows_model::trace::{Span, SpanFacts, SpanStatus, hex};
 use narrows_model::units;
@@ -62,7 +62,7 @@ fn facts(facts: &SpanFacts) -> Vec<(String, String)> {
     all.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
 }
 
-/// The attributes whose value no fact has said yet.
+/// The attributes whose value no fact has shown yet.
 fn others(span: &Span, facts: &[(String, String)]) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let is_said =

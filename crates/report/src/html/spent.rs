@@ -1,7 +1,7 @@
 //! What the time of each operation was spent on: a bar for each variant, as long as its mean latency, cut into parts.
 //!
 //! A service has its colour of the page's charts. What has none there, such as a database that is not the trial's own,
-//! takes a colour that is free; waits are hatched, so that they are told from work without colour.
+//! takes a colour that is free; waits are hatched, so that they differ from work without colour.
 
 use narrows_model::breakdown::{Breakdown, TimeCategory, TimePart};
 use narrows_model::comparison::Outcome;

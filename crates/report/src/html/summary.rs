@@ -70,7 +70,7 @@ fn errors(variant: &VariantSummary) -> String {
     }
 }
 
-/// A small share keeps a digit that says something.
+/// A small share keeps a digit that means something.
 fn share_of_errors(share: f64) -> String {
     match share * 100.0 {
         v if v > 0.0 && v < 0.1 => format!("{} %", format!("{v:.4}").trim_end_matches('0')),

@@ -20,7 +20,7 @@ pub(super) struct Timeline {
     /// Warm-up windows, first and last instant.
     pub(super) warmups: Vec<Xy>,
     pub(super) users: Vec<Xy>,
-    /// Successful answers in each second.
+    /// Successful responses in each second.
     pub(super) rate: Vec<Xy>,
     pub(super) errors: Vec<Xy>,
     /// Iterations of open models: due and begun in each second; empty without such a model. What is given up at the end
@@ -130,7 +130,7 @@ fn of_one_request(evidence: &TrialEvidence) -> BTreeSet<&str> {
 }
 
 /// Iterations that began in a second. With one request each, it is the requests that were sent or could not be; which
-/// of several steps come first is not told, so there it is what was due and not given up.
+/// of several steps come first is not recorded, so there it is what was due and not given up.
 fn begun(row: &LoadSecond, of_one_request: &BTreeSet<&str>) -> u64 {
     if of_one_request.contains(row.scenario.as_str()) {
         row.sent + row.errors.connect

@@ -35,7 +35,7 @@ pub(super) fn section(outcome: &Outcome, palette: &Palette) -> String {
     )
 }
 
-/// CPU for each request, a bar for each variant; empty with a single service, about which the table says all.
+/// CPU for each request, a bar for each variant; empty with a single service, about which the table shows all.
 fn bars(outcome: &Outcome, rows: &[Row], palette: &Palette) -> String {
     let services: Vec<&Row> = rows.iter().filter(|row| row.kind == Kind::Service).collect();
     let part = |row: &Row, at: usize| row.variants[at].as_ref().and_then(|used| used.per_request).unwrap_or(0.0);

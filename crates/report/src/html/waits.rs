@@ -1,4 +1,4 @@
-//! Waiting between attempts: the time from an answer that asks to try again later to the next attempt of that call.
+//! Waiting between attempts: the time from a response that requests a later retry to the next attempt of that call.
 //!
 //! The next attempt is the next span of the same name, service and partition under the same parent.
 
@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use narrows_model::trace::{Span, SpanId, Trace};
 
-/// HTTP status of an answer that was refused because the caller asks for too much.
+/// HTTP status of a call that was refused because the caller sends too much.
 const TOO_MANY_REQUESTS: u16 = 429;
 
 /// The waits of one trace.
@@ -35,13 +35,13 @@ impl Waits {
         Self { after }
     }
 
-    /// Nanoseconds until the next attempt; none when the answer did not ask to wait or nothing followed.
+    /// Nanoseconds until the next attempt; none when the response requested no wait or nothing followed.
     pub(super) fn after_ns(&self, span: &Span) -> Option<u64> {
         self.after.get(&span.span_id).copied()
     }
 }
 
-/// Whether the answer was 429.
+/// Whether the response was 429.
 pub(super) fn is_throttled(span: &Span) -> bool {
     span.facts.http_status == Some(TOO_MANY_REQUESTS)
         || span.facts.db_status.as_deref().and_then(|status| status.parse().ok()) == Some(TOO_MANY_REQUESTS)
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_that_do_not_ask_to_wait_have_none() {
+    fn responses_without_retry_after_have_none() {
         let outcome = drones::outcome();
         assert_eq!(waits(&outcome.evidence.trials[1].traces[0]), [] as [u64; 0]);
     }

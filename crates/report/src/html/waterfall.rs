@@ -32,7 +32,7 @@ const DEPTH_MAX: usize = 100;
 const INDENT_MAX: usize = 14;
 /// Characters of a query shown on its row.
 const QUERY_CHARS_MAX: usize = 140;
-/// A wait is named on its row from this share of the time scale on; shorter ones say it on hover.
+/// A wait is named on its row from this share of the time scale on; shorter ones show it on hover.
 const WAIT_NAMED_FROM: f64 = 0.15;
 
 /// A place in the tree of rows.

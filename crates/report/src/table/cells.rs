@@ -1,4 +1,4 @@
-//! What a cell says: in full for programs, shorter for people.
+//! The text of a cell: in full for programs, shorter for people.
 
 use jiff::Timestamp;
 use narrows_model::table::{Cell, Table};

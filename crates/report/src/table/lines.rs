@@ -59,7 +59,7 @@ fn is_elastic(table: &Table, column: usize) -> bool {
     table.rows.iter().any(|row| matches!(row.get(column), Some(Cell::Text(_) | Cell::Bytes(_))))
 }
 
-/// Narrows the widest elastic columns until all fit, but none below [`COLUMN_MIN`]; says how many of them then fit.
+/// Narrows the widest elastic columns until all fit, but none below [`COLUMN_MIN`]; returns how many then fit.
 fn fit(mut widths: Vec<usize>, is_elastic: &[bool], room: usize) -> (Vec<usize>, usize) {
     let total = |widths: &[usize]| {
         let gaps = GAP * widths.len().saturating_sub(1);
@@ -102,7 +102,7 @@ fn downwards(names: &[String], row: &[String], paint: Paint) -> String {
     names.iter().zip(row).map(line).collect()
 }
 
-/// Text of at most so many characters, the last of which then says that there was more.
+/// Text of at most so many characters, the last of which then shows that there was more.
 fn cut(text: &str, limit: usize) -> String {
     if width(text) <= limit {
         return text.to_owned();

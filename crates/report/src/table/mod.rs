@@ -1,7 +1,7 @@
-//! The answer to a query, for people and for programs: aligned text, Markdown, CSV, JSON, and pictures in a terminal.
+//! The result of a query, for people and for programs: aligned text, Markdown, CSV, JSON, and charts in a terminal.
 //!
-//! CSV and JSON give every value in full. Text and Markdown are for reading: they leave out zeros that say nothing, and
-//! text shortens what is wider than the terminal, and says so.
+//! CSV and JSON give every value in full. Text and Markdown are for reading: they leave out zeros without meaning, and
+//! text shortens what is wider than the terminal, and marks that.
 
 mod cells;
 mod chart;

@@ -1,6 +1,6 @@
 //! The findings of each variant as text, dearest first.
 //!
-//! Only what a reader acts on is told here; what would prove a finding wrong is told too, because a reader should know
+//! Only what a reader acts on is reported here; what would prove a finding wrong is too, because a reader should know
 //! how to doubt. Query text keeps its lines. The narrow place is marked, and so is what is about the experiment; effects
 //! stand in brief below their cause.
 
@@ -12,11 +12,11 @@ use super::paint::{Paint, clean, hanging, wrap};
 use crate::figures::{figure, plural};
 use crate::recurring::{self, Recurring, VariantFindings, effect};
 
-/// Of more variants than this, findings are told in brief: the rest is in the page and the JSON.
+/// Of more variants than this, findings are reported in brief: the rest is in the page and the JSON.
 const WHOLE_VARIANTS_MAX: usize = 2;
-/// Findings of one variant told in brief.
+/// Findings of one variant reported in brief.
 const BRIEF_MAX: usize = 3;
-/// Left edge of what is said about a finding.
+/// Left edge of the text about a finding.
 const INDENT: usize = 3;
 /// Lines of source text shown for one finding.
 const EVIDENCE_LINES_MAX: usize = 12;
@@ -25,7 +25,7 @@ const EFFECTS_MAX: usize = 6;
 /// Trace ids shown for one finding.
 const EXEMPLARS_MAX: usize = 3;
 
-/// How much is said about a finding.
+/// How much is reported about a finding.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Detail {
     /// All of it.
@@ -89,7 +89,7 @@ fn heading(rank: usize, recurring: &Recurring<'_>, paint: Paint, width: usize) -
     title(rank, recurring.finding, paint, width) + &place.unwrap_or_default()
 }
 
-/// What goes away with the finding; how much is said of each depends on the detail.
+/// What goes away with the finding; how much is reported of each depends on the detail.
 fn effects(finding: &Finding, detail: Detail, paint: Paint, width: usize) -> String {
     let mut out = String::new();
     for (index, (line, why)) in finding.effects.iter().take(EFFECTS_MAX).map(effect).enumerate() {

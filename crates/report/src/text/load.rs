@@ -12,7 +12,7 @@ use crate::load::{arrivals, compared_requests, ended, errors_by_kind, share_of_d
 /// Rows of the table of requests at most.
 const ROWS_MAX: usize = 40;
 
-/// Up to three parts; empty when the table of variants says it all.
+/// Up to three parts; empty when the table of variants shows it all.
 pub(super) fn all(outcome: &Outcome, paint: Paint, width: usize) -> String {
     let requests = requests(outcome, paint, width);
     let errors = if requests.is_empty() { errors(outcome, paint, width) } else { String::new() };

@@ -1,7 +1,7 @@
 //! The summary of a one-shot load, in the words and the order of `hey`, so that its users read it at once.
 //!
 //! Two things differ on purpose: latency counts from the intended send (a generator that stalls does not hide it), and
-//! a line at the end says whether the generator's own numbers can be trusted. Below a millisecond, seconds get six
+//! a line at the end reports whether the generator's own numbers can be trusted. Below a millisecond, seconds get six
 //! decimals.
 
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ use crate::load::{ended, errors_by_kind, share_of_due};
 const ROWS: usize = 11;
 /// Columns of its longest bar.
 const BAR_WIDTH: u64 = 40;
-/// Requests told one by one at most.
+/// The most requests reported one by one.
 const REQUESTS_MAX: usize = 50;
 /// The shares of the latency distribution, as `hey` prints them.
 const SHARES: [u32; 7] = [10, 25, 50, 75, 90, 95, 99];
@@ -30,11 +30,11 @@ const SHARES: [u32; 7] = [10, 25, 50, 75, 90, 95, 99];
 pub struct LoadSummary {
     /// What was requested.
     pub url: String,
-    /// From the first send to the last answer.
+    /// From the first send to the last response.
     pub total: Duration,
-    /// From intended send to the answer's last byte, every whole answer.
+    /// From intended send to the response's last byte, every complete response.
     pub latency: Histogram,
-    /// Bytes of the bodies of all whole answers.
+    /// Bytes of the bodies of all complete responses.
     pub bytes: u64,
     /// Opening a connection; once per connection.
     pub dialup: Spread,
@@ -42,17 +42,17 @@ pub struct LoadSummary {
     pub tls: Spread,
     /// Writing the request.
     pub request_write: Spread,
-    /// From the request's last byte to the answer's first.
+    /// From the request's last byte to the response's first.
     pub response_wait: Spread,
-    /// From the answer's first byte to its last.
+    /// From the response's first byte to its last.
     pub response_read: Spread,
-    /// Answers by HTTP status.
+    /// Responses by HTTP status.
     pub statuses: BTreeMap<u16, u64>,
-    /// What went wrong without a whole answer.
+    /// What went wrong without a complete response.
     pub causes: Vec<ErrorCause>,
     /// What came of the iterations of an open model; none for a closed one.
     pub arrivals: Option<ArrivalsSummary>,
-    /// What each request came to; told when there are several.
+    /// What each request came to; reported when there are several.
     pub requests: Vec<RequestOfLoad>,
     /// The generator's judgement on its own measurements.
     pub validity: Validity,
@@ -91,10 +91,10 @@ pub fn load_summary(summary: &LoadSummary) -> String {
 }
 
 fn totals(summary: &LoadSummary) -> String {
-    let answers: u64 = summary.statuses.values().sum();
+    let responses: u64 = summary.statuses.values().sum();
     let total = summary.total.as_secs_f64();
-    let rate = if total > 0.0 { answers as f64 / total } else { 0.0 };
-    let each = summary.bytes.checked_div(answers).unwrap_or(0);
+    let rate = if total > 0.0 { responses as f64 / total } else { 0.0 };
+    let each = summary.bytes.checked_div(responses).unwrap_or(0);
     let decimals = decimals(&summary.latency);
     // Without a success there is no latency, not one of zero.
     let time = |ns: f64| match summary.latency.count() {
@@ -127,7 +127,7 @@ fn arrivals(arrivals: Option<ArrivalsSummary>) -> String {
     )
 }
 
-/// A block for each request, in the order of the load; nothing for a load of one request, which is told as a whole.
+/// A block for each request, in the order of the load; nothing for a load of one request, which is reported as a whole.
 fn requests(requests: &[RequestOfLoad]) -> String {
     if requests.len() < 2 {
         return String::new();
@@ -401,14 +401,14 @@ mod tests {
     }
 
     #[test]
-    fn every_answer_is_in_one_row() {
+    fn every_response_is_in_one_row() {
         for latency in [summary().latency, histogram_of([7]), histogram_of([1, 1, 1]), histogram_of([0, 5_000_000])] {
             assert_eq!(rows(&latency).iter().map(|(_, count)| count).sum::<u64>(), latency.count());
         }
     }
 
     #[test]
-    fn nothing_answered_is_said_plainly() {
+    fn a_load_without_responses_is_reported_plainly() {
         let causes = vec![ErrorCause { kind: ErrorKind::Connect, text: "Connection refused".to_owned(), count: 12 }];
         let validity = Validity { verdict: Verdict::Invalid, reasons: vec!["No request was answered.".to_owned()] };
         let text = load_summary(&LoadSummary { causes, validity, ..LoadSummary::default() });

@@ -27,7 +27,7 @@ use crate::caveats::Caveat;
 use crate::figures::{instant, plural};
 use paint::{Paint, clean, hanging, wrap};
 
-/// Narrower than this nothing is laid out; the text is then wider than asked for.
+/// Narrower than this nothing is laid out; the text is then wider than requested.
 const WIDTH_MIN: usize = 40;
 
 /// How text is laid out.

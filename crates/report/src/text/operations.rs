@@ -1,4 +1,4 @@
-//! Operations and services in short: those that ask a database, or else the slowest; the rest is in the page and the
+//! Operations and services in short: those that call a database, or else the slowest; the rest is in the page and the
 //! JSON.
 
 use narrows_model::comparison::{Outcome, ServiceSummary, VariantSummary};
@@ -12,9 +12,9 @@ use super::used::VARIANTS_MAX;
 use crate::figures::number;
 use crate::operations::{Compared, calls, compared};
 
-/// Operations told at most.
+/// The most operations reported.
 const OPERATIONS_MAX: usize = 2;
-/// What is told of an operation.
+/// What is reported of an operation.
 const COLUMNS: [&str; 10] =
     ["variant", "completed", "mean", "p50", "p95", "p99", "calls/op", "attempts/op", "429", CHARGE];
 /// The columns about its calls.
@@ -26,8 +26,8 @@ const SPARED: [&str; 4] = ["p50", "p99", "completed", "p95"];
 /// Wider than any table.
 const UNBOUND: usize = u16::MAX as usize;
 
-/// A small table for each operation told, then, of many variants, the busiest service of each; empty when nothing is
-/// known.
+/// A small table for each operation reported, then, of many variants, the busiest service of each; empty when nothing
+/// is known.
 pub(super) fn all(outcome: &Outcome, paint: Paint, width: usize) -> String {
     let mut sections: Vec<String> =
         told(compared(&outcome.comparison)).iter().map(|operation| one(operation, paint, width)).collect();

@@ -8,9 +8,9 @@ use super::table::{Align, render};
 use crate::figures::plural;
 use crate::measures;
 
-/// Parameters told at most.
+/// The most parameters reported.
 const PARAMETERS_MAX: usize = 10;
-/// Variants told at most; the page has more.
+/// The most variants reported; the page has more.
 const VARIANTS_MAX: usize = 24;
 
 /// The parameters that have a reason; empty when none has.

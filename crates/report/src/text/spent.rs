@@ -6,11 +6,11 @@ use narrows_model::units;
 use super::paint::{Paint, clean, hanging, wrap};
 use crate::spent::{Spent, name, spent};
 
-/// Operations told at most.
+/// The most operations reported.
 const OPERATIONS_MAX: usize = 3;
-/// Parts of a request told at most.
+/// The most parts of a request reported.
 const PARTS_MAX: usize = 4;
-/// The least share that is told.
+/// The least share that is reported.
 const SHARE_MIN: f64 = 0.005;
 
 /// Empty when nothing was traced.

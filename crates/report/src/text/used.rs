@@ -9,9 +9,9 @@ use crate::used::{Kind, Replicated, Row, Used, replicated, rows, sidecars, trave
 
 /// With more variants the columns have no room; the page and the JSON have them all.
 pub(super) const VARIANTS_MAX: usize = 6;
-/// Services told one by one at most.
+/// The most services reported one by one.
 const ROWS_MAX: usize = 24;
-/// Replicas told one by one at most; of more, the least and the most.
+/// The most replicas reported one by one; of more, the least and the most.
 const REPLICAS_MAX: usize = 8;
 
 /// The tables; empty when nothing was sampled, and where there are too many variants.
@@ -88,7 +88,7 @@ fn replicas(outcome: &Outcome, paint: Paint, width: usize) -> String {
     render(&header, &all.iter().map(row).collect::<Vec<_>>(), paint, width)
 }
 
-/// What each replica has, its unit said once where it is the same: `31.2 30.9 31.0/s`.
+/// What each replica has, its unit given once where it is the same: `31.2 30.9 31.0/s`.
 fn together(values: &[String]) -> String {
     let unit = ["/s", " %"].into_iter().find(|unit| values.iter().all(|value| value.ends_with(unit))).unwrap_or("");
     let bare: Vec<&str> = values.iter().map(|value| value.strip_suffix(unit).unwrap_or(value)).collect();

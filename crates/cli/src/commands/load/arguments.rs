@@ -1,6 +1,6 @@
 //! The arguments of `narrows load`: hey's flags with hey's meaning, and beside them what hey has not.
 //!
-//! What is wrong with one argument alone is told here; what two say about each other, where the plan is made.
+//! Errors in a single argument are reported here; conflicts between two, where the plan is made.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use narrows_model::load::Arrivals;
 
 use super::addresses::{AddressRange, address_range};
 
-/// The most connections that may be asked for.
+/// The most connections that may be requested.
 const CONNECTIONS_MAX: i64 = 100_000;
 
 #[derive(Debug, clap::Args)]

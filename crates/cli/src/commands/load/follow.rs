@@ -16,7 +16,7 @@ use super::target::shown;
 use crate::exit::Failure;
 use crate::live::{self, Screen, Until, View};
 
-/// Where nothing is renewed in place, shorter loads are not told.
+/// Where nothing is renewed in place, shorter loads are not reported while they last.
 const TOLD_FROM: Duration = Duration::from_secs(2);
 const SECOND_NS: u64 = 1_000_000_000;
 

@@ -16,7 +16,7 @@ use super::plan::SCENARIO;
 
 /// How many times the throughput of the fastest second is held possible for all the time that is left.
 const HEADROOM: f64 = 2.0;
-/// A latency above every bound, in nanoseconds: 73 minutes, the largest that distributions tell apart.
+/// A latency above every bound, in nanoseconds: 73 minutes, the largest that distributions distinguish.
 const LATENCY_WORST_NS: u64 = (1 << 42) - 1;
 /// A time above every planned one, in seconds.
 const TIME_WORST_S: f64 = 1e9;

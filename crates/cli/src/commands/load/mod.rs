@@ -1,7 +1,7 @@
 //! `narrows load URL`: one-shot load with hey's flags and hey's meaning.
 //!
-//! `arguments` are read, made into a `plan`, sent, followed (`follow`) while they last, and told (`told`) when they are
-//! over. Nothing is kept but what `outputs` are asked for.
+//! `arguments` are read and made into a `plan`; the load is sent, followed (`follow`) while it lasts, and reported
+//! (`told`) when it is over. Nothing is kept but the requested `outputs`.
 
 mod addresses;
 mod arguments;

@@ -1,4 +1,4 @@
-//! The files of `narrows load`: opened before the load, so that a path that cannot be written is told at once; rows
+//! The files of `narrows load`: opened before the load, so that a path that cannot be written is reported at once; rows
 //! written while it lasts, so that a long load needs no more memory than a short one. Only the HdrHistogram log is kept to
 //! the end, up to a limit.
 
@@ -55,7 +55,7 @@ pub(super) struct Outputs {
 }
 
 impl Outputs {
-    /// Opens what is asked for; what a file held before is gone.
+    /// Opens the requested files; what a file held before is gone.
     pub(super) fn create(results: &Results) -> Result<Self, Failure> {
         let create = |path: &Option<PathBuf>| path.as_deref().map(Output::create).transpose();
         let mut outputs = Self {

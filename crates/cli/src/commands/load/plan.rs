@@ -1,4 +1,4 @@
-//! From the arguments to the plan that the load engine takes, and to the words that say what it is.
+//! From the arguments to the plan that the load engine takes, and to the words that describe it.
 
 use std::path::Path;
 use std::time::Duration;
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_asked_for_as_hey_does() {
+    fn responses_are_requested_as_hey_does() {
         let step = |line: &str| planned(line).unwrap().scenarios[0].flows[0].steps[0].clone();
         let plain = step("");
         assert_eq!(plain.redirects_max, 10);

@@ -1,4 +1,4 @@
-//! What `narrows load` says when the load is over: what was sent, the summary in hey's words, the objectives.
+//! What `narrows load` reports when the load is over: what was sent, the summary in hey's words, the objectives.
 
 use std::time::Duration;
 

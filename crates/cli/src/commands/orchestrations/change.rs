@@ -61,7 +61,7 @@ pub(super) fn check_known(found: &Found, ids: &[InstanceId]) -> Result<(), crate
     missing.map_or(Ok(()), |id| Err(unknown(found, id)))
 }
 
-/// Says which changes could not be made.
+/// Reports which changes could not be made.
 pub(super) fn refused(applied: &Applied) -> Exit {
     let errors: Vec<String> =
         applied.each.iter().filter_map(|each| each.as_ref().err()).map(ToString::to_string).collect();

@@ -72,7 +72,7 @@ pub(super) fn execute(arguments: &Arguments) -> Outcome {
     purge(&found, chosen)
 }
 
-/// Of those given by name all, so that what cannot be purged is told; else those that have ended and pass.
+/// All instances given by name, so that those that cannot be purged are reported; else those that have ended and pass.
 fn chosen(found: &Found, arguments: &Arguments) -> Result<Vec<InstanceView>, Failure> {
     if !arguments.ids.is_empty() {
         return found.ask(|reader| {

@@ -43,7 +43,7 @@ impl Found {
         Err(Failure::new(what).hint("use the folder that the program passes to `FileStore::open`"))
     }
 
-    /// Says so if a process has the hub open, for what is read then changes.
+    /// Notes that a process has the hub open, because what is read then changes.
     pub(super) fn note_holder(&self) {
         let Self::Files(folder) = self else { return };
         if let Some(process) = FileReader::new(folder).holder() {
@@ -51,7 +51,7 @@ impl Found {
         }
     }
 
-    /// Reads the hub and asks it something.
+    /// Opens the hub and runs a query on it.
     pub(super) fn ask<T>(&self, ask: impl Fn(&HubReader) -> Result<T, Error>) -> Result<T, Failure> {
         let store = self.reader().map_err(|error| self.explain(&error.into()))?;
         HubReader::ask(&store, ask).map_err(|error| self.explain(&error))
@@ -100,7 +100,7 @@ impl Found {
     }
 }
 
-/// Says that there is no such instance, and which ones are called alike.
+/// Reports that there is no such instance, and which ones have similar names.
 pub(super) fn unknown(found: &Found, id: &InstanceId) -> Failure {
     let failure = Failure::new(Error::NotFound(id.clone()));
     let near = found.ask(|reader| near(reader, id.as_str())).unwrap_or_default();

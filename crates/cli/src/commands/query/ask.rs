@@ -1,4 +1,4 @@
-//! Asks: reads the query, lets it be compiled and run, and says in its own text what is wrong with it.
+//! Reads the query, has it compiled and run, and shows its errors in its own text.
 
 use std::io::Read;
 use std::path::Path;
@@ -16,23 +16,23 @@ const PAGE: &str = "docs/reference/query.md";
 /// What SQL is called where a file would have its name.
 const SQL: &str = "SQL";
 
-/// Asks in SQL.
+/// Runs a query in SQL.
 pub(super) fn sql(run: &Path, sql: &str, limits: &QueryLimits) -> Result<Table, Failure> {
     let from_input = if sql == "-" { Some(read(Path::new("-"))?) } else { None };
     let sql = from_input.as_deref().unwrap_or(sql);
     opened(run)?.sql(sql, limits).map_err(|error| failure(error, Some(sql)))
 }
 
-/// Asks in KQL.
+/// Runs a query in KQL.
 pub(super) fn kql(run: &Path, file: &Path, lets: &[(String, String)], limits: &QueryLimits) -> Result<Table, Failure> {
     let text = read(file)?;
     let compiled = narrows_query::compile(&text, lets).map_err(|mistake| mistaken(&mistake, file, &text, lets))?;
     let reader = opened(run)?;
-    let answer = reader.run_compiled(&compiled.sql, &compiled.columns, compiled.chart, limits);
-    answer.map_err(|error| failure(error, None))
+    let result = reader.run_compiled(&compiled.sql, &compiled.columns, compiled.chart, limits);
+    result.map_err(|error| failure(error, None))
 }
 
-/// Opens a run file, and says what of it cannot be asked yet.
+/// Opens a run file, and notes which parts cannot be queried yet.
 fn opened(run: &Path) -> Result<Reader, Failure> {
     let reader = Reader::open(run)?;
     let waiting = reader.waiting()?;

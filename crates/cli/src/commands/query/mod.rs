@@ -1,7 +1,7 @@
-//! `narrows query RUN SQL` and `narrows query RUN --kql FILE`: any question to a run file, and its answer in a form that
-//! people or programs read.
+//! `narrows query RUN SQL` and `narrows query RUN --kql FILE`: run a query on a run file and print its result for
+//! people or programs.
 //!
-//! The answer goes to standard output, a table by default wherever that leads, so that a pipe changes nothing. Mistakes
+//! The result goes to standard output, a table by default wherever that leads, so that a pipe changes nothing. Errors
 //! are shown in the query's own text.
 
 mod ask;
@@ -18,11 +18,11 @@ use narrows_telemetry::run_file::QueryLimits;
 use crate::exit::Failure;
 use crate::{Outcome, runs_folder, stderr};
 
-/// The longest that `--timeout` may say.
+/// The longest `--timeout`.
 const TIMEOUT_MAX: Duration = Duration::from_secs(24 * 3600);
-/// The most that `--limit` may say.
+/// The highest `--limit`.
 const ROWS_MAX: u64 = 100_000_000;
-/// How wide pictures are when nobody says.
+/// The width of charts when none is known.
 const CHART_WIDTH: usize = 100;
 
 #[derive(Debug, clap::Args)]
@@ -52,7 +52,7 @@ pub(crate) struct Arguments {
     timeout: Duration,
 }
 
-/// How an answer is written.
+/// How a result is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
     /// Aligned text, or the picture that a query's `render` asks for
@@ -83,15 +83,15 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
         time: arguments.timeout,
         ..QueryLimits::default()
     };
-    let answer = match (&arguments.kql, sql) {
+    let result = match (&arguments.kql, sql) {
         (Some(file), _) => ask::kql(&path, file, &arguments.lets, &limits)?,
         (None, Some(sql)) => ask::sql(&path, sql, &limits)?,
         (None, None) => return Err(Failure::new("no query given").hint("give one in SQL, or `--kql FILE`")),
     };
-    if answer.is_cut {
-        stderr::say(&cut_note(&answer, &limits));
+    if result.is_cut {
+        stderr::say(&cut_note(&result, &limits));
     }
-    super::print(&written(&answer, arguments.format))
+    super::print(&written(&result, arguments.format))
 }
 
 /// RUN may be left out. What has white space in it is then the query: a run's name with a space needs its query beside
@@ -108,30 +108,30 @@ fn run_and_sql(arguments: &Arguments) -> Result<(Option<&Path>, Option<&str>), F
     }
 }
 
-fn cut_note(answer: &Table, limits: &QueryLimits) -> String {
-    let rows = super::plural(answer.rows.len(), "row");
-    if answer.rows.len() < limits.rows {
+fn cut_note(result: &Table, limits: &QueryLimits) -> String {
+    let rows = super::plural(result.rows.len(), "row");
+    if result.rows.len() < limits.rows {
         let most = narrows_model::units::bytes(limits.bytes as f64);
         return format!("note: there are more than {rows}, but a result holds at most {most}: select fewer columns");
     }
     format!("note: there are more than {rows}: `--limit` sets how many are shown")
 }
 
-fn written(answer: &Table, format: Format) -> String {
+fn written(result: &Table, format: Format) -> String {
     match format {
         Format::Table => {
             let Style { color, .. } = super::style();
             let width = super::stdout_width().or_else(columns_asked);
-            let picture = table::chart(answer, Style { width: width.unwrap_or(CHART_WIDTH), color });
-            picture.unwrap_or_else(|| table::text(answer, Style { width: width.unwrap_or(usize::MAX), color }))
+            let picture = table::chart(result, Style { width: width.unwrap_or(CHART_WIDTH), color });
+            picture.unwrap_or_else(|| table::text(result, Style { width: width.unwrap_or(usize::MAX), color }))
         }
-        Format::Csv => table::csv(answer),
-        Format::Json => table::json(answer),
-        Format::Markdown => table::markdown(answer),
+        Format::Csv => table::csv(result),
+        Format::Json => table::json(result),
+        Format::Markdown => table::markdown(result),
     }
 }
 
-/// The width that the environment asks for.
+/// The width that the environment requests.
 fn columns_asked() -> Option<usize> {
     std::env::var("COLUMNS").ok()?.parse().ok().filter(|columns| *columns > 0)
 }

@@ -185,7 +185,7 @@ pub(crate) fn free_port() -> u16 {
     (first..18_000).find(is_free).unwrap()
 }
 
-/// A service that listens at `PORT`, which it does not tell anyone.
+/// A service that listens at `PORT`, which it does not report.
 pub(crate) const OTHER_LISTENER: &str = r#"    other:
       run:
         - python3
@@ -198,7 +198,7 @@ pub(crate) const OTHER_LISTENER: &str = r#"    other:
       ready: { log: listening }
 "#;
 
-/// Asks again and again until it is so, for a bounded time.
+/// Checks again and again until it is so, for a bounded time.
 pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     let deadline = Instant::now() + TIMEOUT;
     while !is_so() {

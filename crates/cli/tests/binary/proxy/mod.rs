@@ -1,4 +1,4 @@
-//! What the tests of `nginx:` and `haproxy:` share: instances behind them that print who asked, and what both must do alike.
+//! What the tests of `nginx:` and `haproxy:` share: instances that print their clients, and what both must do alike.
 
 use std::net::TcpListener;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::common::{Bench, OTHER_LISTENER, ask, free_port, nothing_is_left, text};
 use narrows_testing::has_programs;
 
-/// An instance: answers after a pause, and prints who asked, by what cookie, and who it is itself.
+/// An instance: responds after a pause, and prints the client, the client's cookie, and its own identity.
 const INSTANCE: &str = r#"
 import os, sys, time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -50,11 +50,11 @@ pub(crate) fn ran(experiment: &str) -> Bench {
 }
 
 pub(crate) fn number(run: &Path, sql: &str) -> i64 {
-    let answer = ask(run, sql);
-    answer.parse().unwrap_or_else(|_| panic!("{sql}: {answer}"))
+    let result = ask(run, sql);
+    result.parse().unwrap_or_else(|_| panic!("{sql}: {result}"))
 }
 
-/// The requests that instances answered, as `asked(trial, service, replica, client, route, pid)`.
+/// The requests that instances served, as `asked(trial, service, replica, client, route, pid)`.
 pub(crate) fn asked(select: &str) -> String {
     let word = |nth: usize| format!("json_extract(words, '$[{nth}]')");
     format!(
@@ -139,7 +139,7 @@ variants: [{{ name: by-cookie }}, {{ name: by-address, key: client_address }}]
         assert!(instances_of(trial, "trial", "n") > 1, "all clients are at one instance by {who}");
         assert_eq!(number(&run, &asked(&format!("select count(*) from asked where trial = {trial}"))), 160);
     }
-    // By the cookie alone, clients at one address are told apart.
+    // Only the cookie distinguishes clients at one address.
     assert!(instances_of(1, "client", "max(n)") > 1);
     nothing_is_left(&bench, &run);
 }

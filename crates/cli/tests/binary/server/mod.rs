@@ -31,23 +31,23 @@ pub(crate) struct Server {
     pub(crate) pem: String,
 }
 
-/// An answer: the status line's end, headers and body.
-pub(crate) fn answer(status: &str, headers: &str, body: &str) -> String {
+/// A response from the end of its status line, its headers and its body.
+pub(crate) fn response(status: &str, headers: &str, body: &str) -> String {
     format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\n{headers}\r\n{body}", body.len())
 }
 
 pub(crate) fn hello(_: &Asked) -> String {
-    answer("200 OK", "", "hello")
+    response("200 OK", "", "hello")
 }
 
 impl Server {
-    /// Answers HTTP/1.1 on every connection.
-    pub(crate) fn plain(answer: impl Fn(&Asked) -> String + Send + Sync + 'static) -> Self {
-        Self::start(None, String::new(), answer)
+    /// Serves HTTP/1.1 on every connection.
+    pub(crate) fn plain(respond: impl Fn(&Asked) -> String + Send + Sync + 'static) -> Self {
+        Self::start(None, String::new(), respond)
     }
 
     /// The same over TLS, as `localhost`, with a certificate of its own authority.
-    pub(crate) fn secure(answer: impl Fn(&Asked) -> String + Send + Sync + 'static) -> Self {
+    pub(crate) fn secure(respond: impl Fn(&Asked) -> String + Send + Sync + 'static) -> Self {
         let own = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
         let key = PrivateKeyDer::Pkcs8(own.signing_key.serialize_der().into());
         let config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
@@ -56,28 +56,28 @@ impl Server {
             .with_no_client_auth()
             .with_single_cert(vec![own.cert.der().clone()], key)
             .unwrap();
-        Self::start(Some(Arc::new(config)), own.cert.pem(), answer)
+        Self::start(Some(Arc::new(config)), own.cert.pem(), respond)
     }
 
     fn start(
         config: Option<Arc<ServerConfig>>,
         pem: String,
-        answer: impl Fn(&Asked) -> String + Send + Sync + 'static,
+        respond: impl Fn(&Asked) -> String + Send + Sync + 'static,
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let asked = Arc::new(Mutex::new(Vec::new()));
-        let (answer, noted) = (Arc::new(answer), asked.clone());
+        let (respond, noted) = (Arc::new(respond), asked.clone());
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let (answer, noted, config) = (answer.clone(), noted.clone(), config.clone());
+                let (respond, noted, config) = (respond.clone(), noted.clone(), config.clone());
                 std::thread::spawn(move || {
                     let from = stream.peer_addr().unwrap().ip();
                     match config {
-                        None => serve(stream, from, &noted, &*answer),
+                        None => serve(stream, from, &noted, &*respond),
                         Some(config) => {
                             let connection = ServerConnection::new(config).unwrap();
-                            serve(StreamOwned::new(connection, stream), from, &noted, &*answer);
+                            serve(StreamOwned::new(connection, stream), from, &noted, &*respond);
                         }
                     }
                 });
@@ -97,7 +97,7 @@ impl Server {
 }
 
 /// Serves a connection until it ends or breaks.
-fn serve(stream: impl Read + Write, from: IpAddr, noted: &Mutex<Vec<Asked>>, answer: &dyn Fn(&Asked) -> String) {
+fn serve(stream: impl Read + Write, from: IpAddr, noted: &Mutex<Vec<Asked>>, respond: &dyn Fn(&Asked) -> String) {
     let mut stream = BufReader::new(stream);
     loop {
         let mut lines = Vec::new();
@@ -112,14 +112,14 @@ fn serve(stream: impl Read + Write, from: IpAddr, noted: &Mutex<Vec<Asked>>, ans
         let headers = lines.iter().skip(1).map(|header| header.to_ascii_lowercase()).collect();
         let asked = Asked { from, line: lines[0].clone(), headers };
         noted.lock().unwrap().push(asked.clone());
-        let said = answer(&asked);
+        let said = respond(&asked);
         if stream.get_mut().write_all(said.as_bytes()).and_then(|()| stream.get_mut().flush()).is_err() {
             return;
         }
     }
 }
 
-/// Answers HTTP/2 by prior knowledge with 200 and `hello`.
+/// Serves HTTP/2 by prior knowledge: 200 and `hello`.
 pub(crate) fn http2() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

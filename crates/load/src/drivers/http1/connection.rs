@@ -1,11 +1,11 @@
-//! A TCP connection of the epoll wire, and how far the current request and its answer are on it.
+//! A TCP connection of the epoll wire, and how far the current request and its response are on it.
 
 use std::os::fd::OwnedFd;
 
 use rustix::event::epoll::EventFlags;
 
 use super::response::ResponseParser;
-use crate::request::AnswerForm;
+use crate::request::ResponseForm;
 
 /// See the module.
 #[derive(Debug)]
@@ -25,8 +25,8 @@ pub(crate) struct Tcp {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Watched {
     Not,
-    ForAnswer,
-    /// Room to write, and an answer that comes before the request is whole.
+    ForResponse,
+    /// Room to write, and a response that comes before the request is whole.
     ForRoom,
 }
 
@@ -36,8 +36,8 @@ impl Tcp {
         Self { socket, parser, written: 0, opened_ns, is_proven: false, watched: Watched::Not }
     }
 
-    /// Makes ready for a request from its first byte, and for its answer.
-    pub(super) fn expect(&mut self, form: AnswerForm) {
+    /// Makes ready for a request from its first byte, and for its response.
+    pub(super) fn expect(&mut self, form: ResponseForm) {
         self.written = 0;
         self.parser.expect(form);
     }
@@ -47,7 +47,7 @@ impl Watched {
     pub(super) fn events(self) -> EventFlags {
         match self {
             Watched::Not => EventFlags::empty(),
-            Watched::ForAnswer => EventFlags::IN,
+            Watched::ForResponse => EventFlags::IN,
             Watched::ForRoom => EventFlags::IN | EventFlags::OUT,
         }
     }

@@ -1,4 +1,4 @@
-//! Writes requests and reads answers, as sockets are ready for it.
+//! Writes requests and reads responses, as sockets are ready for it.
 //!
 //! A new socket is written to at once, which on loopback succeeds, and watched for room only when it does not take the
 //! bytes. The clock is read before `connect` and before each such try, so a connection counts as made at the try that
@@ -42,7 +42,7 @@ impl Worker<'_, Epoll> {
         if let Err(errno) = self.connect(slot) {
             return self.fail(slot, ErrorKind::Connect, errno.into());
         }
-        // The kernel may have made the whole connection within the call, and says "in progress" all the same.
+        // The kernel may have made the whole connection within the call and still report "in progress".
         let now = self.now();
         self.write(slot, now);
     }
@@ -71,7 +71,7 @@ impl Worker<'_, Epoll> {
             return;
         }
         match user.activity {
-            // Between answers a server says nothing but that it closes.
+            // Between responses a server sends nothing but its close.
             Activity::Resting | Activity::Waiting => self.disconnect(slot),
             Activity::Receiving => self.read(slot),
             Activity::Sending => {
@@ -97,7 +97,7 @@ impl Worker<'_, Epoll> {
                     tcp.written += bytes;
                     self.wrote(slot, now);
                     if self.users[slot].activity == Activity::Receiving {
-                        return self.watch(slot, Watched::ForAnswer);
+                        return self.watch(slot, Watched::ForResponse);
                     }
                 }
                 Err(Errno::INTR) => {}
@@ -144,7 +144,7 @@ impl Worker<'_, Epoll> {
         }
     }
 
-    /// Reads what has come of the answer.
+    /// Reads what has come of the response.
     fn read(&mut self, slot: usize) {
         for _ in 0..READS_MAX {
             let Some(Connection { socket: tcp, .. }) = &self.users[slot].connection else { return };
@@ -179,7 +179,7 @@ impl Worker<'_, Epoll> {
         };
         user.received = tcp.parser.bytes();
         match fed {
-            Ok(Some(answer)) => self.complete(slot, answer, now),
+            Ok(Some(response)) => self.complete(slot, response, now),
             Ok(None) if bytes == self.wire.received.len() => return Turn::Goes,
             Ok(None) => {}
             Err(problem) => self.fail(slot, ErrorKind::Protocol, Cause::Text(problem)),
@@ -191,9 +191,9 @@ impl Worker<'_, Epoll> {
     fn closed(&mut self, slot: usize) {
         let Some(Connection { socket: tcp, .. }) = &mut self.users[slot].connection else { return };
         match tcp.parser.close() {
-            AtClose::Whole(answer) => {
+            AtClose::Whole(response) => {
                 let now = self.now();
-                self.complete(slot, answer, now);
+                self.complete(slot, response, now);
             }
             AtClose::Nothing => self.broken(slot, Cause::Text("the server closed the connection without a response")),
             AtClose::CutShort => {
@@ -203,15 +203,15 @@ impl Worker<'_, Epoll> {
         }
     }
 
-    /// The connection is of no use any more. If it had been kept and nothing of the answer has come, the server may
-    /// just have grown tired of it, and the request is sent once more: only once, as the new connection was not kept.
+    /// The connection is of no use any more. If it had been kept and no byte of the response has come, the server may
+    /// just have closed it as idle, and the request is sent once more: only once, as the new connection was not kept.
     fn broken(&mut self, slot: usize, cause: Cause) {
         let user = &mut self.users[slot];
         let Some(connection) = &user.connection else { return };
         if !connection.socket.is_proven {
             return self.fail(slot, ErrorKind::Connect, cause);
         }
-        if connection.answers == 0 || user.received > 0 {
+        if connection.responses == 0 || user.received > 0 {
             return self.fail(slot, ErrorKind::Reset, cause);
         }
         user.activity = Activity::Sending;

@@ -1,14 +1,14 @@
-//! Feeds the reader of answers with valid, lying, damaged and random bytes, cut at random places.
+//! Feeds the response parser valid, lying, damaged and random bytes, cut at random places.
 //!
 //! A fixed number of cases from a fixed seed. `NARROWS_FUZZ_CASES=10000000 cargo test -p narrows-load fuzz` tries more. A
 //! case has a stream of random numbers of its own, so it can be made again from its number alone, which a failure names.
-//! A valid answer is put together with what it announces kept beside it, and has to be read as just that; of any other
-//! bytes it is asked that they never panic, hold bounded memory, and are read the same however they are cut.
+//! A valid response is generated together with what it announces, and the parser must read exactly that. On any other
+//! bytes the parser must never panic, must hold bounded memory, and must read them the same however they are cut.
 
 use super::response::{AtClose, ResponseParser};
 use crate::drivers::worker::HEAD_BYTES_MAX;
 use crate::random::Random;
-use crate::request::AnswerForm;
+use crate::request::ResponseForm;
 use crate::session::Sink;
 
 const CASES: u64 = 200_000;
@@ -17,7 +17,7 @@ const SEED: u64 = 7;
 /// What a reader may hold of a head, in bytes: a vector that doubles has room for twice what is in it.
 const HELD_BYTES_MAX: usize = 2 * HEAD_BYTES_MAX + 4096;
 
-/// Bytes for the reader, and for a valid answer what it has to be read as: its status and its body.
+/// Bytes for the parser, and for a valid response the status and the body that it must read.
 struct Case {
     bytes: Vec<u8>,
     expected: Option<(u16, Vec<u8>)>,
@@ -48,7 +48,7 @@ impl Sink for Kept {
     }
 }
 
-fn read(parser: &mut ResponseParser, form: AnswerForm, pieces: &[&[u8]]) -> Seen {
+fn read(parser: &mut ResponseParser, form: ResponseForm, pieces: &[&[u8]]) -> Seen {
     let mut kept = Kept::default();
     parser.expect(form);
     let fed = pieces.iter().find_map(|piece| parser.feed(piece, &mut kept).transpose());
@@ -56,7 +56,7 @@ fn read(parser: &mut ResponseParser, form: AnswerForm, pieces: &[&[u8]]) -> Seen
     let result = match fed {
         Some(fed) => fed.map_err(AtClose::NotHttp),
         None => match parser.close() {
-            AtClose::Whole(answer) => Ok(answer),
+            AtClose::Whole(response) => Ok(response),
             other => Err(other),
         },
     };
@@ -85,7 +85,7 @@ impl Case {
         }
     }
 
-    /// Interim answers, an answer, and perhaps another one in the same read.
+    /// Interim responses, a response, and perhaps another one in the same read.
     fn valid(random: &mut Random) -> Self {
         let mut bytes = Vec::new();
         for _ in 0..random.below(6).saturating_sub(3) {
@@ -143,7 +143,7 @@ fn absurd_header(bytes: &mut Vec<u8>, random: &mut Random) {
     bytes.extend((0..if is_one_in(32, random) { random.below(3_000) } else { 0 }).map(|_| b'y'));
 }
 
-/// The rest of an answer whose body comes in chunks.
+/// The rest of a response whose body comes in chunks.
 fn chunked(body: &[u8], end: &[u8], bytes: &mut Vec<u8>, random: &mut Random) {
     let coding: &[&[u8]] =
         &[b"Transfer-Encoding: chunked", b"transfer-encoding: gzip , Chunked", b"TRANSFER-ENCODING:chunked"];
@@ -168,7 +168,7 @@ fn chunked(body: &[u8], end: &[u8], bytes: &mut Vec<u8>, random: &mut Random) {
     bytes.extend_from_slice(end);
 }
 
-/// An answer that is no longer what it was: it lies about its length, is cut short, damaged, or far too long.
+/// An invalid response: it lies about its length, is cut short, damaged, or far too long.
 fn spoilt(mut bytes: Vec<u8>, random: &mut Random) -> Vec<u8> {
     const LENGTH: &[u8] = b"Content-Length: ";
     match random.below(8) {
@@ -222,13 +222,13 @@ fn cases() -> u64 {
 }
 
 #[test]
-fn answers_are_read_as_they_announce_and_alike_however_they_are_cut() {
+fn responses_are_read_as_they_announce_and_alike_however_they_are_cut() {
     let mut used = ResponseParser::new();
     let (mut whole, mut refused) = (0u64, 0u64);
     for number in 0..cases() {
         let mut random = Random::new(SEED, number);
         let Case { bytes, expected } = Case::new(&mut random);
-        let form = if is_one_in(8, &mut random) { AnswerForm::HeadOnly } else { AnswerForm::WithBody };
+        let form = if is_one_in(8, &mut random) { ResponseForm::HeadOnly } else { ResponseForm::WithBody };
         let pieces = cut(&bytes, &mut random);
         let told = || {
             let shown: Vec<String> = pieces.iter().map(|piece| piece.escape_ascii().to_string()).collect();
@@ -238,7 +238,7 @@ fn answers_are_read_as_they_announce_and_alike_however_they_are_cut() {
         // What a reader has read before does not matter.
         assert_eq!(seen, read(&mut used, form, &pieces), "{}", told());
         if let Some((status, body)) = expected {
-            let body = if form == AnswerForm::HeadOnly { Vec::new() } else { body };
+            let body = if form == ResponseForm::HeadOnly { Vec::new() } else { body };
             let read = seen.result.map(|(status, _, body_bytes)| (status, body_bytes));
             assert_eq!(read, Ok((status, body.len() as u64)), "{}", told());
             assert!(seen.body == body, "{}", told());

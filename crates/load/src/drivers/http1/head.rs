@@ -1,7 +1,7 @@
-//! The head of an answer, and what it says about the body and the connection (RFC 9112, 6.3 and 9.3).
+//! The head of a response, and what it means for the body and the connection (RFC 9112, 6.3 and 9.3).
 //!
-//! `httparse` finds the lines; of the headers only those that frame the answer are looked at. A transfer coding counts
-//! more than a length. Tested with whole answers in `response.rs`.
+//! `httparse` finds the lines; of the headers only those that frame the response are looked at. A transfer coding
+//! counts more than a length. Tested with complete responses in `response.rs`.
 
 use std::mem::MaybeUninit;
 
@@ -11,7 +11,7 @@ use crate::drivers::worker::Reuse;
 
 const HEADERS_MAX: usize = 128;
 
-/// What a head says about the answer.
+/// What a head announces.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Head {
     pub(super) status: u16,

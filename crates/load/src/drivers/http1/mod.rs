@@ -1,7 +1,7 @@
 //! HTTP/1.1 without TLS: the wire of the hot path.
 //!
 //! In the steady state of a kept connection a request costs one `send` and one `recv`; sockets are registered with
-//! epoll once, answers are parsed where they lie, and three readings of the clock stand for five events.
+//! epoll once, responses are parsed where they lie, and three readings of the clock stand for five events.
 //!
 //! Not here: TLS, HTTP/2, pipelining, and what is sent when, which is the [`Worker`]'s.
 

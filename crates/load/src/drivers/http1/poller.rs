@@ -35,7 +35,7 @@ impl Poller {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC);
         let epoll = epoll.map_err(|errno| Errno::from_raw_os_error(errno as i32))?;
         let alarm = Alarm::new()?;
-        // Edge-triggered, so that a ring is told once and need not be read.
+        // Edge-triggered, so that a ring is reported once and need not be read.
         epoll::add(&epoll.0, &alarm, EventData::new_u64(ALARM), EventFlags::IN | EventFlags::ET)?;
         Ok(Self { epoll, alarm, ready: Vec::with_capacity(EVENTS_MAX) })
     }

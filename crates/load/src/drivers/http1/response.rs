@@ -1,4 +1,4 @@
-//! Reads HTTP/1.1 answers (RFC 9112) piece by piece and keeps nothing of them but their size.
+//! Reads HTTP/1.1 responses (RFC 9112) piece by piece and keeps nothing of them but their size.
 //!
 //! A head that arrives in one piece is parsed where it lies; only a head in several pieces is copied. Bodies
 //! end by their length, with the last chunk and its trailers, with the connection, or there is none.
@@ -8,19 +8,19 @@
 //! sees the final head and the body without framing; without one nothing is copied.
 
 use super::head::{Framing, Head, parse_head};
-use crate::drivers::worker::{Answer, HEAD_BYTES_MAX, Reuse};
-use crate::request::AnswerForm;
+use crate::drivers::worker::{HEAD_BYTES_MAX, Response, Reuse};
+use crate::request::ResponseForm;
 use crate::session::Sink;
 
 const CHUNK_LINE_BYTES_MAX: u32 = 4096;
 /// A head this short is parsed at every byte, so that what is not HTTP at all is known at once.
 const FIRST_BYTES: usize = 16;
 
-/// What the end of a connection meant for the answer.
+/// What the end of a connection means for the response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AtClose {
     /// The close was the body's end.
-    Whole(Answer),
+    Whole(Response),
     /// Not a byte had come.
     Nothing,
     /// Part of it is missing.
@@ -29,13 +29,13 @@ pub(super) enum AtClose {
     NotHttp(&'static str),
 }
 
-/// Reads one answer at a time.
+/// Reads one response at a time.
 #[derive(Debug)]
 pub(super) struct ResponseParser {
     state: State,
-    form: AnswerForm,
+    form: ResponseForm,
     head: Vec<u8>,
-    answer: Answer,
+    response: Response,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,21 +53,21 @@ enum State {
 
 impl ResponseParser {
     pub(super) fn new() -> Self {
-        let answer = Answer { status: 0, reuse: Reuse::Open, bytes: 0, body_bytes: 0 };
-        Self { state: State::Head, form: AnswerForm::WithBody, head: Vec::new(), answer }
+        let response = Response { status: 0, reuse: Reuse::Open, bytes: 0, body_bytes: 0 };
+        Self { state: State::Head, form: ResponseForm::WithBody, head: Vec::new(), response }
     }
 
-    /// Makes ready for the answer to a new request.
-    pub(super) fn expect(&mut self, form: AnswerForm) {
+    /// Makes ready for the response to a new request.
+    pub(super) fn expect(&mut self, form: ResponseForm) {
         self.state = State::Head;
         self.form = form;
         self.head.clear();
-        self.answer = Answer { status: 0, reuse: Reuse::Open, bytes: 0, body_bytes: 0 };
+        self.response = Response { status: 0, reuse: Reuse::Open, bytes: 0, body_bytes: 0 };
     }
 
-    /// Bytes of this answer so far.
+    /// Bytes of this response so far.
     pub(super) fn bytes(&self) -> u64 {
-        self.answer.bytes
+        self.response.bytes
     }
 
     /// Bytes of memory that it holds on to.
@@ -76,30 +76,30 @@ impl ResponseParser {
         self.head.capacity()
     }
 
-    /// Takes the next bytes; gives the answer when it is whole.
+    /// Takes the next bytes; returns the response once it is complete.
     ///
     /// # Errors
-    /// What is wrong with the bytes, when they are not an HTTP/1 answer.
-    pub(super) fn feed(&mut self, mut bytes: &[u8], sink: &mut impl Sink) -> Result<Option<Answer>, &'static str> {
+    /// What is wrong with the bytes, when they are not an HTTP/1 response.
+    pub(super) fn feed(&mut self, mut bytes: &[u8], sink: &mut impl Sink) -> Result<Option<Response>, &'static str> {
         while !bytes.is_empty() && self.state != State::Whole {
             let taken = self.step(bytes, sink)?;
-            self.answer.bytes += taken as u64;
+            self.response.bytes += taken as u64;
             bytes = &bytes[taken..];
         }
         if self.state != State::Whole {
             return Ok(None);
         }
         if !bytes.is_empty() {
-            self.answer.reuse = Reuse::Closed;
+            self.response.reuse = Reuse::Closed;
         }
-        Ok(Some(self.answer))
+        Ok(Some(self.response))
     }
 
-    /// Says what the answer is worth now that the connection is closed.
+    /// Returns what the response amounts to now that the connection is closed.
     pub(super) fn close(&mut self) -> AtClose {
         match self.state {
-            State::Whole | State::UntilClose => AtClose::Whole(Answer { reuse: Reuse::Closed, ..self.answer }),
-            State::Head if self.answer.bytes == 0 => AtClose::Nothing,
+            State::Whole | State::UntilClose => AtClose::Whole(Response { reuse: Reuse::Closed, ..self.response }),
+            State::Head if self.response.bytes == 0 => AtClose::Nothing,
             State::Head => match parse_head(&self.head) {
                 Err(problem) => AtClose::NotHttp(problem),
                 Ok(_) => AtClose::CutShort,
@@ -108,7 +108,7 @@ impl ResponseParser {
         }
     }
 
-    /// Takes a part of `bytes`, at least one, and says how many.
+    /// Takes a part of `bytes`, at least one, and returns how many.
     fn step(&mut self, bytes: &[u8], sink: &mut impl Sink) -> Result<usize, &'static str> {
         match self.state {
             State::Head => self.step_head(bytes, sink),
@@ -134,7 +134,7 @@ impl ResponseParser {
 
     fn take_body(&mut self, left: u64, bytes: &[u8], sink: &mut impl Sink) -> usize {
         let taken = left.min(bytes.len() as u64);
-        self.answer.body_bytes += taken;
+        self.response.body_bytes += taken;
         sink.body(&bytes[..taken as usize]);
         taken as usize
     }
@@ -187,16 +187,16 @@ impl ResponseParser {
         if head.status < 200 {
             return Ok(());
         }
-        self.answer.status = head.status;
-        self.answer.reuse = head.reuse;
-        let no_body = self.form == AnswerForm::HeadOnly || matches!(head.status, 204 | 304);
+        self.response.status = head.status;
+        self.response.reuse = head.reuse;
+        let no_body = self.form == ResponseForm::HeadOnly || matches!(head.status, 204 | 304);
         self.state = match head.framing {
             _ if no_body => State::Whole,
             Framing::Length(0) => State::Whole,
             Framing::Length(length) => State::Length(length),
             Framing::Chunked => State::ChunkSize { size: 0, digits: 0 },
             Framing::UntilClose => {
-                self.answer.reuse = Reuse::Closed;
+                self.response.reuse = Reuse::Closed;
                 State::UntilClose
             }
         };
@@ -245,28 +245,28 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn read(pieces: &[&[u8]], form: AnswerForm) -> Result<Answer, AtClose> {
+    fn read(pieces: &[&[u8]], form: ResponseForm) -> Result<Response, AtClose> {
         let mut parser = ResponseParser::new();
         parser.expect(form);
         for piece in pieces {
             match parser.feed(piece, &mut ()) {
-                Ok(Some(answer)) => return Ok(answer),
+                Ok(Some(response)) => return Ok(response),
                 Ok(None) => {}
                 Err(problem) => return Err(AtClose::NotHttp(problem)),
             }
         }
         match parser.close() {
-            AtClose::Whole(answer) => Ok(answer),
+            AtClose::Whole(response) => Ok(response),
             other => Err(other),
         }
     }
 
-    fn answer(status: u16, reuse: Reuse, bytes: usize, body_bytes: u64) -> Result<Answer, AtClose> {
-        Ok(Answer { status, reuse, bytes: bytes as u64, body_bytes })
+    fn response(status: u16, reuse: Reuse, bytes: usize, body_bytes: u64) -> Result<Response, AtClose> {
+        Ok(Response { status, reuse, bytes: bytes as u64, body_bytes })
     }
 
-    /// Answers, each with what it should be read as.
-    fn table() -> Vec<(&'static [u8], Result<Answer, AtClose>)> {
+    /// Responses, each with what it should be read as.
+    fn table() -> Vec<(&'static [u8], Result<Response, AtClose>)> {
         const LENGTH: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
         const EMPTY: &[u8] = b"HTTP/1.1 404 Not Found\r\ncontent-length:0\r\n\r\n";
         const OLD: &[u8] = b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok";
@@ -286,18 +286,18 @@ mod tests {
         const CUT_HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Le";
         const CUT_CHUNK: &[u8] = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n";
         let mut rows = vec![
-            (LENGTH, answer(200, Reuse::Open, LENGTH.len(), 5)),
-            (EMPTY, answer(404, Reuse::Open, EMPTY.len(), 0)),
-            (OLD, answer(200, Reuse::Closed, OLD.len(), 2)),
-            (OLD_KEPT, answer(200, Reuse::Open, OLD_KEPT.len(), 2)),
-            (CLOSES, answer(200, Reuse::Closed, CLOSES.len(), 1)),
-            (UNTIL_CLOSE, answer(200, Reuse::Closed, UNTIL_CLOSE.len(), 9)),
-            (GZIPPED, answer(200, Reuse::Closed, GZIPPED.len(), 3)),
-            (NO_CONTENT, answer(204, Reuse::Open, NO_CONTENT.len(), 0)),
-            (NOT_MODIFIED, answer(304, Reuse::Open, NOT_MODIFIED.len(), 0)),
-            (CONTINUES, answer(201, Reuse::Open, CONTINUES.len(), 1)),
-            (CHUNKED, answer(200, Reuse::Open, CHUNKED.len(), 15)),
-            (TRAILERS, answer(500, Reuse::Open, TRAILERS.len(), 1)),
+            (LENGTH, response(200, Reuse::Open, LENGTH.len(), 5)),
+            (EMPTY, response(404, Reuse::Open, EMPTY.len(), 0)),
+            (OLD, response(200, Reuse::Closed, OLD.len(), 2)),
+            (OLD_KEPT, response(200, Reuse::Open, OLD_KEPT.len(), 2)),
+            (CLOSES, response(200, Reuse::Closed, CLOSES.len(), 1)),
+            (UNTIL_CLOSE, response(200, Reuse::Closed, UNTIL_CLOSE.len(), 9)),
+            (GZIPPED, response(200, Reuse::Closed, GZIPPED.len(), 3)),
+            (NO_CONTENT, response(204, Reuse::Open, NO_CONTENT.len(), 0)),
+            (NOT_MODIFIED, response(304, Reuse::Open, NOT_MODIFIED.len(), 0)),
+            (CONTINUES, response(201, Reuse::Open, CONTINUES.len(), 1)),
+            (CHUNKED, response(200, Reuse::Open, CHUNKED.len(), 15)),
+            (TRAILERS, response(500, Reuse::Open, TRAILERS.len(), 1)),
             (b"", Err(AtClose::Nothing)),
             (CUT, Err(AtClose::CutShort)),
             (CUT_HEAD, Err(AtClose::CutShort)),
@@ -330,9 +330,9 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_read_as_the_table_says() {
+    fn responses_are_read_as_the_table_says() {
         for (bytes, expected) in table() {
-            assert_eq!(read(&[bytes], AnswerForm::WithBody), expected, "{}", bytes.escape_ascii());
+            assert_eq!(read(&[bytes], ResponseForm::WithBody), expected, "{}", bytes.escape_ascii());
         }
     }
 
@@ -340,25 +340,25 @@ mod tests {
     fn cuts_anywhere_change_nothing() {
         for (bytes, expected) in table() {
             let single: Vec<&[u8]> = bytes.chunks(1).collect();
-            assert_eq!(read(&single, AnswerForm::WithBody), expected, "byte by byte: {}", bytes.escape_ascii());
+            assert_eq!(read(&single, ResponseForm::WithBody), expected, "byte by byte: {}", bytes.escape_ascii());
             for at in 0..=bytes.len() {
                 let (left, right) = bytes.split_at(at);
-                assert_eq!(read(&[left, right], AnswerForm::WithBody), expected, "{at}: {}", bytes.escape_ascii());
+                assert_eq!(read(&[left, right], ResponseForm::WithBody), expected, "{at}: {}", bytes.escape_ascii());
             }
         }
     }
 
     #[test]
-    fn the_answer_to_head_has_no_body() {
+    fn the_response_to_head_has_no_body() {
         let bytes: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n";
-        assert_eq!(read(&[bytes], AnswerForm::HeadOnly), answer(200, Reuse::Open, bytes.len(), 0));
+        assert_eq!(read(&[bytes], ResponseForm::HeadOnly), response(200, Reuse::Open, bytes.len(), 0));
     }
 
     #[test]
-    fn bytes_after_the_answer_close_the_connection() {
+    fn bytes_after_the_response_close_the_connection() {
         let mut parser = ResponseParser::new();
-        let answer = parser.feed(b"HTTP/1.1 204 No Content\r\n\r\nHTTP/1.1", &mut ()).unwrap().unwrap();
-        assert_eq!((answer.reuse, answer.bytes), (Reuse::Closed, 27));
+        let response = parser.feed(b"HTTP/1.1 204 No Content\r\n\r\nHTTP/1.1", &mut ()).unwrap().unwrap();
+        assert_eq!((response.reuse, response.bytes), (Reuse::Closed, 27));
     }
 
     #[test]
@@ -366,22 +366,22 @@ mod tests {
         for (value_bytes, expected) in [(HEAD_BYTES_MAX - 50, true), (HEAD_BYTES_MAX, false)] {
             let head = format!("HTTP/1.1 204 No Content\r\nX: {}\r\n\r\n", "y".repeat(value_bytes));
             let halves = head.as_bytes().split_at(head.len() / 2);
-            assert_eq!(read(&[head.as_bytes()], AnswerForm::WithBody).is_ok(), expected);
-            assert_eq!(read(&[halves.0, halves.1], AnswerForm::WithBody).is_ok(), expected);
+            assert_eq!(read(&[head.as_bytes()], ResponseForm::WithBody).is_ok(), expected);
+            assert_eq!(read(&[halves.0, halves.1], ResponseForm::WithBody).is_ok(), expected);
         }
     }
 
     type Seen = (Result<(u16, u64, u64), AtClose>, Vec<u8>, Vec<u8>);
 
-    /// What is read and captured of an answer that comes in these pieces.
+    /// What is read and captured of a response that arrives in these pieces.
     fn seen(pieces: &[&[u8]]) -> Seen {
         let (mut parser, mut kept) = (ResponseParser::new(), Kept::default());
-        parser.expect(AnswerForm::WithBody);
+        parser.expect(ResponseForm::WithBody);
         let fed = pieces.iter().find_map(|piece| parser.feed(piece, &mut kept).transpose());
         let result = match fed {
             Some(fed) => fed.map_err(AtClose::NotHttp),
             None => match parser.close() {
-                AtClose::Whole(answer) => Ok(answer),
+                AtClose::Whole(response) => Ok(response),
                 other => Err(other),
             },
         };
@@ -417,11 +417,11 @@ mod tests {
         #[test]
         fn random_bytes_never_panic(pieces in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..64), 0..8)) {
             let pieces: Vec<&[u8]> = pieces.iter().map(Vec::as_slice).collect();
-            let _ = read(&pieces, AnswerForm::WithBody);
+            let _ = read(&pieces, ResponseForm::WithBody);
         }
 
         #[test]
-        fn damaged_answers_are_read_alike_however_they_are_cut(
+        fn damaged_responses_are_read_alike_however_they_are_cut(
             row in 0..27usize, at in any::<prop::sample::Index>(), byte: u8, cuts in proptest::collection::vec(any::<prop::sample::Index>(), 0..4),
         ) {
             let mut bytes = table()[row].0.to_vec();
@@ -429,11 +429,11 @@ mod tests {
                 let at = at.index(bytes.len());
                 bytes[at] = byte;
             }
-            let whole = read(&[&bytes], AnswerForm::WithBody).map(|a| (a.status, a.bytes, a.body_bytes));
+            let whole = read(&[&bytes], ResponseForm::WithBody).map(|a| (a.status, a.bytes, a.body_bytes));
             let mut ends: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).chain([0, bytes.len()]).collect();
             ends.sort_unstable();
             let pieces: Vec<&[u8]> = ends.windows(2).map(|w| &bytes[w[0]..w[1]]).collect();
-            let cut = read(&pieces, AnswerForm::WithBody).map(|a| (a.status, a.bytes, a.body_bytes));
+            let cut = read(&pieces, ResponseForm::WithBody).map(|a| (a.status, a.bytes, a.body_bytes));
             prop_assert_eq!(whole, cut);
         }
     }

@@ -1,4 +1,4 @@
-//! Makes connections: TCP, TLS if asked for, then HTTP/1.1 or HTTP/2.
+//! Makes connections: TCP, TLS if the plan wants it, then HTTP/1.1 or HTTP/2.
 
 use std::net::{IpAddr, SocketAddr, TcpStream as StdStream};
 use std::rc::Rc;
@@ -120,7 +120,7 @@ impl Dialer {
     async fn speak(&self, stream: impl AsyncRead + AsyncWrite + Unpin + 'static) -> Result<Link, Broken> {
         let meter = Rc::new(Meter::new(self.clock, self.events.clone()));
         let stream = TokioIo::new(Metered::new(stream, meter.clone()));
-        // How a connection ends is told to whoever waits for its answer.
+        // The task that waits for the response learns how the connection ends.
         let (sender, engine) = match self.protocol {
             Protocol::Http1 => {
                 let mut builder = http1::Builder::new();

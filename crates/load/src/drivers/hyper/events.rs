@@ -1,6 +1,6 @@
-//! What tasks tell the load thread, in the order in which it happened, and how the thread waits for it.
+//! What tasks report to the load thread, in the order in which it happened, and how the thread waits for it.
 //!
-//! The queue is bounded by what it carries: a user has one exchange at a time, and an exchange says a handful of things.
+//! The queue is bounded by what it carries: a user has one exchange at a time, and an exchange reports a few events.
 //! The clock of the runtime counts in milliseconds, so the time to wake up is kept by a timer of the kernel.
 
 use std::cell::{Cell, RefCell};
@@ -17,7 +17,7 @@ use crate::drivers::alarm::Alarm;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Flight {
     pub(super) slot: usize,
-    /// Tells the user's exchanges apart.
+    /// Distinguishes the user's exchanges.
     pub(super) generation: u32,
 }
 
@@ -27,7 +27,7 @@ pub(super) enum Event {
     Connected(Times),
     /// The first bytes of the request were written, after some time was spent on opening connections.
     Sent { at_ns: i64, dialled_ns: i64 },
-    /// A kept connection broke before the answer, and the request is sent once more.
+    /// A kept connection broke before the response, and the request is sent once more.
     Retried,
     /// The exchange is over.
     Ended(Box<Ended>),

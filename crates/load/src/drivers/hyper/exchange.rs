@@ -1,6 +1,6 @@
-//! One request and its answer, as a task of its own: on the user's connection, or on a new one if there is none.
+//! One request and its response, as a task of its own: on the user's connection, or on a new one if there is none.
 //!
-//! A task is given all it needs and gives it back with the last thing it says, so that it shares nothing but the queue
+//! A task is given all it needs and gives it back with its last event, so that it shares nothing but the queue
 //! of events. Time is not limited here: a task that takes too long is ended by the load thread.
 
 use std::net::{IpAddr, SocketAddr};
@@ -15,7 +15,7 @@ use super::dial::{Dialer, Link};
 use super::events::{Event, Flight};
 use super::failure::{Broken, Heard, broken_by};
 use super::translate;
-use crate::drivers::worker::{Answer, Connection, Reuse};
+use crate::drivers::worker::{Connection, Response, Reuse};
 use crate::recorder::Cause;
 use crate::session::{Capture, Security, Sink};
 
@@ -28,7 +28,7 @@ pub(super) struct Errand {
     pub(super) from: Option<IpAddr>,
     /// In HTTP/1.1, as it was rendered.
     pub(super) request: Bytes,
-    /// Keeps what is wanted of the answer, if anything is.
+    /// Keeps what is wanted of the response, if anything is.
     pub(super) capture: Option<Capture>,
 }
 
@@ -40,18 +40,18 @@ pub(super) struct Ended {
     pub(super) capture: Option<Capture>,
 }
 
-/// A whole answer. Times are Unix nanoseconds.
+/// A complete response. Times are Unix nanoseconds.
 pub(super) struct Whole {
-    pub(super) answer: Answer,
+    pub(super) response: Response,
     pub(super) writing_ns: i64,
     pub(super) written_ns: i64,
-    /// When the head of the answer was there.
+    /// When the head of the response was there.
     pub(super) head_ns: i64,
     pub(super) done_ns: i64,
 }
 
 impl Errand {
-    /// Does it and says what came of it.
+    /// Does it and reports what came of it.
     pub(super) async fn run(mut self) {
         let result = self.exchange().await;
         let (events, flight) = (self.dialer.events.clone(), self.flight);
@@ -63,9 +63,9 @@ impl Errand {
         if let Some(mut connection) = self.connection.take()
             && connection.socket.is_ready().await
         {
-            let is_kept = connection.answers > 0;
+            let is_kept = connection.responses > 0;
             match self.send(connection, 0).await {
-                Err(broken) if broken.is_unanswered && is_kept => self.say(Event::Retried),
+                Err(broken) if broken.has_no_response && is_kept => self.say(Event::Retried),
                 result => return result,
             }
         }
@@ -79,7 +79,7 @@ impl Errand {
         self.dialer.events.push(self.flight, event);
     }
 
-    /// Sends the request on a connection, which is kept if the answer is whole.
+    /// Sends the request on a connection, which is kept if the response is complete.
     async fn send(&mut self, mut connection: Connection<Link>, dialled_ns: i64) -> Result<Whole, Broken> {
         let link = &mut connection.socket;
         let security = if self.dialer.encryption.is_some() { Security::Tls } else { Security::Plain };
@@ -104,23 +104,23 @@ impl Errand {
 
     async fn receive(&mut self, link: &mut Link, request: translate::Wanted) -> Result<Whole, Broken> {
         let clock = self.dialer.clock;
-        let answer = link.send(request).await;
-        let answer = answer.map_err(|error| {
+        let response = link.send(request).await;
+        let response = response.map_err(|error| {
             // Over HTTP/2 other frames come too, and a head comes as a whole.
             let is_part = self.dialer.protocol == Protocol::Http1 && link.meter.read() > 0;
             self.broken(link, &error, if is_part { Heard::Part } else { Heard::Nothing })
         })?;
         let head_ns = clock.now_ns();
         let (writing_ns, written_ns) = (link.meter.writing_ns(), link.meter.written_ns());
-        let status = answer.status();
+        let status = response.status();
         if status == StatusCode::SWITCHING_PROTOCOLS {
             let cause = Cause::Text("it switches protocols unexpectedly");
             return Err(Broken { bytes: link.meter.read(), ..Broken::new(ErrorKind::Protocol, cause) });
         }
         if let Some(capture) = &mut self.capture {
-            capture.head(&translate::head(status, answer.headers()));
+            capture.head(&translate::head(status, response.headers()));
         }
-        let mut body = answer.into_body();
+        let mut body = response.into_body();
         let mut body_bytes = 0;
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(|error| self.broken(link, &error, Heard::Part))?;
@@ -133,7 +133,7 @@ impl Errand {
         }
         let done_ns = clock.now_ns();
         let reuse = if link.is_closed() { Reuse::Closed } else { Reuse::Open };
-        let answer = Answer { status: status.as_u16(), reuse, bytes: link.meter.read(), body_bytes };
-        Ok(Whole { answer, writing_ns, written_ns, head_ns, done_ns })
+        let response = Response { status: status.as_u16(), reuse, bytes: link.meter.read(), body_bytes };
+        Ok(Whole { response, writing_ns, written_ns, head_ns, done_ns })
     }
 }

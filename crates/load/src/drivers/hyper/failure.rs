@@ -15,24 +15,24 @@ use crate::tls;
 /// The most characters of an error of the library that are repeated.
 const SAID_CHARS_MAX: usize = 200;
 
-/// An exchange that came to no whole answer.
+/// An exchange that ended without a complete response.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Broken {
     pub(super) kind: ErrorKind,
     pub(super) cause: Cause,
-    /// Bytes that came of an answer.
+    /// Bytes of the response that arrived.
     pub(super) bytes: u64,
-    /// Whether the server has certainly not begun to answer.
-    pub(super) is_unanswered: bool,
+    /// Whether the server has certainly not begun to respond.
+    pub(super) has_no_response: bool,
 }
 
 impl Broken {
     pub(super) fn new(kind: ErrorKind, cause: Cause) -> Self {
-        Self { kind, cause, bytes: 0, is_unanswered: false }
+        Self { kind, cause, bytes: 0, has_no_response: false }
     }
 }
 
-/// How far an answer had come.
+/// How much of a response had arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Heard {
     Nothing,
@@ -42,15 +42,15 @@ pub(super) enum Heard {
 /// What an error means.
 pub(super) fn broken_by(error: &hyper::Error, heard: Heard) -> Broken {
     let (kind, cause) = meaning(error, heard);
-    let is_unanswered = match find::<h2::Error>(error) {
+    let has_no_response = match find::<h2::Error>(error) {
         _ if heard == Heard::Part => false,
         Some(error) if !error.is_io() => is_turned_away(error),
         _ => kind == ErrorKind::Reset,
     };
-    Broken { is_unanswered, ..Broken::new(kind, cause) }
+    Broken { has_no_response, ..Broken::new(kind, cause) }
 }
 
-/// Whether the server says that it has not looked at the request (RFC 9113, 8.7).
+/// Whether the server reports that it has not processed the request (RFC 9113, 8.7).
 fn is_turned_away(error: &h2::Error) -> bool {
     error.is_remote()
         && match error.reason() {

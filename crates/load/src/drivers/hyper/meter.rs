@@ -60,7 +60,7 @@ impl Meter {
         self.read.get()
     }
 
-    /// Whether the server speaks HTTP/1, whatever it was asked to speak.
+    /// Whether the server speaks HTTP/1, whatever protocol was requested.
     pub(super) fn hears_http1(&self) -> bool {
         self.opening.get() == Opening::OfHttp1
     }

@@ -5,7 +5,7 @@
 //! user has one connection and one request at a time, over HTTP/2 too. Templates render the same bytes as for the wire
 //! of HTTP/1.1; the names of headers are sent in lower case.
 //!
-//! Not here: when requests are due, and what answers mean.
+//! Not here: when requests are due, and what responses mean.
 
 use std::rc::Rc;
 use std::task::Poll;
@@ -94,7 +94,7 @@ impl Library {
     }
 }
 
-/// Checks what HTTP/2 asks of a plan beyond what HTTP/1.1 does.
+/// Checks what HTTP/2 requires of a plan beyond HTTP/1.1.
 ///
 /// # Errors
 /// [`Error::Plan`] when the host of a request cannot be an `:authority`.
@@ -199,8 +199,8 @@ impl Worker<'_, Library> {
             Ok(whole) => {
                 (user.writing_ns, user.written_ns) = (whole.writing_ns, whole.written_ns);
                 user.first_byte_ns = whole.head_ns;
-                user.received = whole.answer.bytes;
-                self.complete(slot, whole.answer, whole.done_ns);
+                user.received = whole.response.bytes;
+                self.complete(slot, whole.response, whole.done_ns);
             }
             Err(broken) => {
                 user.received = broken.bytes;

@@ -1,4 +1,4 @@
-//! Between the bytes that templates render and answers are captured as, HTTP/1.1, and what the library speaks.
+//! Translates between HTTP/1.1, in which templates are rendered and responses are captured, and the library's types.
 //!
 //! So templates, cookies, checks and extraction know one form only. Of a request for HTTP/2, `Host` becomes
 //! `:authority`, and the headers that speak of an HTTP/1.1 connection are left out (RFC 9113, 8.2.2).
@@ -25,7 +25,7 @@ pub(super) type Wanted = Request<Full<Bytes>>;
 /// A rendered request for the library.
 ///
 /// # Errors
-/// When it cannot be said in the protocol, such as one for a host that is none.
+/// When the protocol cannot express it, such as a request for an invalid host.
 pub(super) fn request(rendered: &Bytes, protocol: Protocol, security: Security) -> Result<Wanted, Cause> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut parsed = httparse::Request::new(&mut headers);
@@ -75,7 +75,7 @@ fn whole_uri(host: Bytes, path: PathAndQuery, security: Security) -> Result<Uri,
     Uri::from_parts(parts).map_err(|_| Cause::Text("invalid request address"))
 }
 
-/// The head of an answer as it is captured.
+/// The head of a response as it is captured.
 pub(super) fn head(status: StatusCode, headers: &HeaderMap) -> Vec<u8> {
     let mut head = format!("HTTP/1.1 {} \r\n", status.as_str()).into_bytes();
     for (name, value) in headers {
@@ -141,8 +141,8 @@ mod tests {
         let head = head(StatusCode::FOUND, &headers);
         assert_eq!(head, b"HTTP/1.1 302 \r\nset-cookie: a=1\r\nset-cookie: b=\xfc\r\n\r\n");
         let mut parsed = [httparse::EMPTY_HEADER; 4];
-        let mut answer = httparse::Response::new(&mut parsed);
-        assert!(answer.parse(&head).unwrap().is_complete());
-        assert_eq!((answer.code, answer.headers.len()), (Some(302), 2));
+        let mut response = httparse::Response::new(&mut parsed);
+        assert!(response.parse(&head).unwrap().is_complete());
+        assert_eq!((response.code, response.headers.len()), (Some(302), 2));
     }
 }

@@ -121,7 +121,7 @@ impl Arrivals {
         self.at_end
     }
 
-    /// Lets nothing be due any more and gives up those that wait; says how many. Once it is over, this does nothing.
+    /// Lets nothing be due any more and gives up those that wait; returns how many. Once it is over, this does nothing.
     pub(super) fn end(&mut self) -> u64 {
         self.next_ns = i64::MAX;
         self.fresh = 0;

@@ -1,8 +1,8 @@
-//! Whose time is up: the users that wait for an answer, by the moment until which they wait.
+//! Whose time is up: the users that wait for a response, by the moment until which they wait.
 //!
-//! A user stands here once at most, with a deadline that may be long past because its request was answered; whoever
-//! takes it out sees whether it still waits. So a request costs one look at a flag, not a place in a queue, and
-//! looking for timeouts does not go through all users.
+//! A user stands here once at most. Its deadline may be long past because its request has completed; whoever takes it
+//! out sees whether it still waits. So a request costs one look at a flag, not a place in a queue, and looking for
+//! timeouts does not go through all users.
 
 use super::timers::Timers;
 

@@ -1,11 +1,11 @@
-//! One request and its answer, from the moment a user is due to the moment its next request has a time. A request
+//! One request and its response, from the moment a user is due to the moment its next request has a time. A request
 //! that is redirected is one with all that follow from it. What lies between [`Wire::attempt`] and
 //! [`Worker::complete`] or [`Worker::fail`] is the wire's.
 
 use narrows_model::load::{Connections, ErrorKind};
 
 use super::Worker;
-use super::answer::{Answer, Reuse};
+use super::answer::{Response, Reuse};
 use super::user::Activity;
 use crate::drivers::Wire;
 use crate::flows::Position;
@@ -57,7 +57,7 @@ impl<W: Wire> Worker<'_, W> {
             now_ns: begun_ns,
         };
         request.render(filling, &mut self.scratch, &mut user.request);
-        user.form = request.answer;
+        user.form = request.response_form;
         user.activity = Activity::Sending;
         user.received = 0;
         (user.intended_ns, user.begun_ns) = (intended_ns, begun_ns);
@@ -74,21 +74,21 @@ impl<W: Wire> Worker<'_, W> {
         self.wire.give_up(slot);
     }
 
-    /// Ends the current request, or the part of it that was redirected, with a whole answer.
-    pub(in crate::drivers) fn complete(&mut self, slot: usize, answer: Answer, now: i64) {
+    /// Ends the current request, or the part of it that was redirected, with a complete response.
+    pub(in crate::drivers) fn complete(&mut self, slot: usize, response: Response, now: i64) {
         if self.users[slot].session.is_some() {
-            return self.judge(slot, answer, now);
+            return self.judge(slot, response, now);
         }
-        let error = (answer.status >= STATUS_FAILED).then_some(ErrorKind::Status);
-        let ended = Ended { status: answer.status, error, ..self.users[slot].ended(now) };
-        self.settle(slot, answer, ended);
+        let error = (response.status >= STATUS_FAILED).then_some(ErrorKind::Status);
+        let ended = Ended { status: response.status, error, ..self.users[slot].ended(now) };
+        self.settle(slot, response, ended);
         self.end_iteration(slot, now);
     }
 
-    /// Counts the current request, which has a whole answer.
-    fn settle(&mut self, slot: usize, answer: Answer, ended: Ended) {
+    /// Counts the current request, which has a complete response.
+    fn settle(&mut self, slot: usize, response: Response, ended: Ended) {
         let user = &mut self.users[slot];
-        self.recorder.answered(user.position.row, &ended);
+        self.recorder.completed(user.position.row, &ended);
         let totals = &mut self.recorder.totals;
         if user.written_ns != 0 {
             totals.phases.write.add(user.writing_ns, user.written_ns);
@@ -97,30 +97,30 @@ impl<W: Wire> Worker<'_, W> {
         }
         user.back_off_ns = 0;
         self.busy -= 1;
-        self.keep_connection(slot, answer);
+        self.keep_connection(slot, response);
     }
 
-    /// Keeps the connection that has brought an answer, if it can carry another request.
-    fn keep_connection(&mut self, slot: usize, answer: Answer) {
-        self.recorder.totals.body_bytes += answer.body_bytes;
+    /// Keeps the connection that delivered a response, if it can carry another request.
+    fn keep_connection(&mut self, slot: usize, response: Response) {
+        self.recorder.totals.body_bytes += response.body_bytes;
         let user = &mut self.users[slot];
-        let kept = answer.reuse == Reuse::Open
+        let kept = response.reuse == Reuse::Open
             && user.activity == Activity::Receiving
             && self.shared.plan.connections == Connections::KeepAlive;
         match &mut user.connection {
-            Some(connection) if kept => connection.answers += 1,
+            Some(connection) if kept => connection.responses += 1,
             connection => *connection = None,
         }
     }
 
-    /// Looks at a whole answer as its step's rules say.
-    fn judge(&mut self, slot: usize, answer: Answer, now: i64) {
+    /// Judges a complete response by its step's rules.
+    fn judge(&mut self, slot: usize, response: Response, now: i64) {
         let user = &mut self.users[slot];
         let step = &self.shared.flows.steps()[user.position.row];
         let Some(session) = &mut user.session else { return };
-        match step.rules.judge_by_status(answer.status) {
-            Some(Judgement::Succeeded) => return self.conclude(slot, answer, now, None),
-            Some(Judgement::Failed(failure)) => return self.conclude(slot, answer, now, Some(failure)),
+        match step.rules.judge_by_status(response.status) {
+            Some(Judgement::Succeeded) => return self.conclude(slot, response, now, None),
+            Some(Judgement::Failed(failure)) => return self.conclude(slot, response, now, Some(failure)),
             _ => {}
         }
         let origin = Origin {
@@ -129,21 +129,21 @@ impl<W: Wire> Worker<'_, W> {
             address: user.target,
         };
         let sent = Sent { request: &user.request, method: step.request.method(), origin };
-        match step.rules.judge(answer.status, session, sent, now, &mut self.decoder) {
-            Judgement::Succeeded => self.conclude(slot, answer, now, None),
-            Judgement::Failed(failure) => self.conclude(slot, answer, now, Some(failure)),
-            Judgement::Redirected(hop) => self.follow(slot, answer, &hop, now),
+        match step.rules.judge(response.status, session, sent, now, &mut self.decoder) {
+            Judgement::Succeeded => self.conclude(slot, response, now, None),
+            Judgement::Failed(failure) => self.conclude(slot, response, now, Some(failure)),
+            Judgement::Redirected(hop) => self.follow(slot, response, &hop, now),
         }
     }
 
-    /// Ends the current request with a judged answer.
-    fn conclude(&mut self, slot: usize, answer: Answer, now: i64, failure: Option<Failure>) {
+    /// Ends the current request with a judged response.
+    fn conclude(&mut self, slot: usize, response: Response, now: i64, failure: Option<Failure>) {
         let user = &mut self.users[slot];
         let ended = user.ended(now);
         let bytes = ended.bytes + user.end_request();
         let error = failure.as_ref().map(|failure| failure.kind);
         let position = user.position;
-        self.settle(slot, answer, Ended { status: answer.status, error, bytes, ..ended });
+        self.settle(slot, response, Ended { status: response.status, error, bytes, ..ended });
         match failure {
             None => match position.next() {
                 Some(step) => self.go_on(slot, step, now),
@@ -175,12 +175,12 @@ impl<W: Wire> Worker<'_, W> {
         }
     }
 
-    /// Sends the request that a redirect asks for, as a part of the current one.
-    fn follow(&mut self, slot: usize, answer: Answer, hop: &Hop, now: i64) {
-        self.keep_connection(slot, answer);
+    /// Sends the request that a redirect requires, as a part of the current one.
+    fn follow(&mut self, slot: usize, response: Response, hop: &Hop, now: i64) {
+        self.keep_connection(slot, response);
         let user = &mut self.users[slot];
         if let Some(session) = &mut user.session {
-            session.redirected_bytes += answer.bytes;
+            session.redirected_bytes += response.bytes;
         }
         let filling = Filling {
             sources: self.shared.sources,
@@ -197,7 +197,7 @@ impl<W: Wire> Worker<'_, W> {
         W::attempt(self, slot, now);
     }
 
-    /// Ends the current request without a whole answer.
+    /// Ends the current request without a complete response.
     pub(in crate::drivers) fn fail(&mut self, slot: usize, kind: ErrorKind, cause: Cause) {
         let now = self.now();
         let user = &mut self.users[slot];

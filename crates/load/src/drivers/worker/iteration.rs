@@ -1,6 +1,6 @@
 //! The beginning and the end of a user's iterations: who may begin one, and what a user does after it.
 //!
-//! When a scenario's time is up, requests under way are answered but no further step begins, in closed and in open
+//! When a scenario's time is up, requests under way are completed but no further step begins, in closed and in open
 //! models alike. When only its iterations are used up, those that have begun are walked to their end.
 
 use super::Progress;
@@ -76,7 +76,7 @@ impl<W: Wire> Worker<'_, W> {
     }
 
     /// A user with a connection takes the oldest arrival at once. One without leaves that to the loop, lest a target
-    /// that refuses every connection be asked again and again from within.
+    /// that refuses every connection be called again and again from within.
     fn end_arrival(&mut self, slot: usize, done_ns: i64) {
         let user = &self.users[slot];
         let population = &mut self.populations[user.scenario];

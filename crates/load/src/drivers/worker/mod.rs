@@ -7,8 +7,8 @@
 //! A turn of the loop looks at the clock, lets those begin whose time has come, and waits for the wire or for the next
 //! time, whichever is first.
 //!
-//! Not here: what answers mean beyond their status, which is in [`crate::session`]. Names are resolved by whoever makes
-//! the plan.
+//! Not here: what responses mean beyond their status, which is in [`crate::session`]. Names are resolved by whoever
+//! makes the plan.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -44,12 +44,12 @@ use deadlines::Deadlines;
 use population::Population;
 use timers::Timers;
 
-pub(in crate::drivers) use answer::{Answer, HEAD_BYTES_MAX, Reuse};
+pub(in crate::drivers) use answer::{HEAD_BYTES_MAX, Response, Reuse};
 pub(in crate::drivers) use user::{Activity, Connection, User};
 
 /// The number of users, the end of the load and the wish to stop are looked at this often.
 const TICK_NS: i64 = 20_000_000;
-/// After a wish to stop, answers are waited for no longer than this.
+/// After a wish to stop, the load waits for responses no longer than this.
 const STOP_DRAIN: Duration = Duration::from_secs(1);
 /// Timeouts are looked for no more often than this.
 const DEADLINE_STEP_NS: i64 = 1_000_000;
@@ -96,9 +96,9 @@ pub(crate) struct ThreadReport {
 enum Progress {
     /// Users send.
     Sending,
-    /// Nobody sends any more; answers are waited for until then.
+    /// Nobody sends any more; the load waits for responses until then.
     Draining { until_ns: i64 },
-    /// As before, because the load was told to stop.
+    /// The same, because the load has to stop.
     Stopping { until_ns: i64 },
 }
 
@@ -262,7 +262,7 @@ impl<'run, W: Wire> Worker<'run, W> {
         }
     }
 
-    /// Begins the requests whose time has come, and says what time it is then.
+    /// Begins the requests whose time has come, and returns the current time.
     fn fire(&mut self, now: i64) -> i64 {
         if self.progress != Progress::Sending || self.timers.next_ns().min(self.next_arrival_ns) > now {
             return now;

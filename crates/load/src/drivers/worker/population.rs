@@ -21,9 +21,9 @@ pub(super) struct Population {
     /// Users of the scenario on all threads when last looked at.
     vus: u32,
     /// The first moment at which no iteration begins any more, in Unix nanoseconds: its schedule's end, or earlier when
-    /// its iterations are used up or the load is told to stop.
+    /// its iterations are used up or the load has to stop.
     end_ns: i64,
-    /// The same for steps of iterations that have begun: its schedule's end, or earlier when the load is told to stop.
+    /// The same for steps of iterations that have begun: its schedule's end, or earlier when the load has to stop.
     steps_end_ns: i64,
     /// How many iterations each user has begun, where that is limited.
     begun: Vec<u64>,

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use crate::data::Draw;
 use crate::flows::Position;
-use crate::request::AnswerForm;
+use crate::request::ResponseForm;
 use crate::sampling::Ended;
 use crate::session::Session;
 use crate::trace_context::TraceContext;
@@ -18,7 +18,7 @@ pub(in crate::drivers) enum Activity {
     Waiting,
     /// Its request is not written whole; perhaps it is still connecting.
     Sending,
-    /// Its request is written, the answer is not whole.
+    /// Its request is written, the response is not complete.
     Receiving,
 }
 
@@ -26,13 +26,13 @@ pub(in crate::drivers) enum Activity {
 #[derive(Debug)]
 pub(in crate::drivers) struct Connection<S> {
     pub(in crate::drivers) socket: S,
-    /// Answers it has brought.
-    pub(in crate::drivers) answers: u64,
+    /// Responses it has delivered.
+    pub(in crate::drivers) responses: u64,
 }
 
 impl<S> Connection<S> {
     pub(in crate::drivers) fn new(socket: S) -> Self {
-        Self { socket, answers: 0 }
+        Self { socket, responses: 0 }
     }
 }
 
@@ -46,13 +46,13 @@ pub(in crate::drivers) struct User<S> {
     pub(in crate::drivers) target: SocketAddr,
     pub(in crate::drivers) activity: Activity,
     pub(in crate::drivers) connection: Option<Connection<S>>,
-    /// Tells the events of this connection from those of the ones before it.
+    /// Distinguishes the events of this connection from those of earlier ones.
     pub(in crate::drivers) generation: u32,
     /// The current request, as bytes of HTTP/1.1.
     pub(in crate::drivers) request: Vec<u8>,
-    /// What the answer to it looks like.
-    pub(in crate::drivers) form: AnswerForm,
-    /// Bytes of that answer so far.
+    /// What the response to it looks like.
+    pub(in crate::drivers) form: ResponseForm,
+    /// Bytes of that response so far.
     pub(in crate::drivers) received: u64,
     /// What was drawn from the data sources for the current iteration.
     pub(in crate::drivers) draws: Vec<Draw>,
@@ -85,7 +85,7 @@ impl<S> User<S> {
             connection: None,
             generation: 0,
             request: Vec::new(),
-            form: AnswerForm::WithBody,
+            form: ResponseForm::WithBody,
             received: 0,
             draws: Vec::new(),
             session: None,
@@ -128,8 +128,8 @@ impl<S> User<S> {
         }
     }
 
-    /// Makes its session ready for the next request, and says how many bytes came before the current answer: those that
-    /// redirected to it.
+    /// Makes its session ready for the next request, and returns how many bytes came before the current response: those
+    /// that redirected to it.
     pub(in crate::drivers) fn end_request(&mut self) -> u64 {
         self.session.as_mut().map_or(0, |session| session.end_request())
     }

@@ -50,7 +50,7 @@ pub struct Requests {
     pub lost_share: f64,
     /// From the first attempt of a request that began again to its last one, median, nanoseconds; none when none did.
     pub retry_lost_ns: Option<f64>,
-    /// How the store names the conflict, the most frequent first; empty when only an error's text tells.
+    /// How the store names the conflict, the most frequent first; empty when only an error's text shows it.
     pub codes: Vec<String>,
     /// A statement that met a conflict; clipped where it is very long.
     pub statement: Option<String>,

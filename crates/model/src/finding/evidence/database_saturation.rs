@@ -59,7 +59,7 @@ pub struct FullCpu {
     pub rate: f64,
     /// Mean latency in it, from the intended send, nanoseconds.
     pub latency_ns: f64,
-    /// What requests cost it; none when its CPU was not sampled or nothing was answered.
+    /// What requests cost it; none when its CPU was not sampled or nothing was completed.
     pub demand: Option<CpuDemand>,
     /// What shows that more load was not carried; none when nothing does.
     pub proof: Option<Proof>,

@@ -34,7 +34,7 @@ impl FewClients {
 pub enum Clients {
     /// Addresses that the replicas saw, each at one replica only.
     SeenAddresses(usize),
-    /// Addresses that the load is told to use.
+    /// Addresses that the load is set to use.
     GivenAddresses(usize),
     /// Users of the load.
     Users(usize),
@@ -55,7 +55,7 @@ impl Default for Clients {
     }
 }
 
-/// The part of a service's requests that one replica answered.
+/// The part of a service's requests that one replica served.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ReplicaShare {
     /// The replica.

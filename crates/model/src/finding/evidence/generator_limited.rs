@@ -16,7 +16,7 @@ pub struct GeneratorLimited {
 }
 
 impl GeneratorLimited {
-    /// The worst that any sign says of the trial's figures.
+    /// The worst that any sign means for the trial's figures.
     pub fn verdict(&self) -> Verdict {
         self.signs.iter().map(|sign| sign.verdict).max().unwrap_or_default()
     }
@@ -43,7 +43,7 @@ pub struct Sign {
 pub enum SignKind {
     /// The generator's own verdict.
     OwnVerdict {
-        /// Why, as it says.
+        /// Why, in its words.
         reasons: Vec<String>,
     },
     /// All virtual users that an open load may have were busy.

@@ -36,7 +36,7 @@ pub enum PlaceKind {
     Partition,
     /// Replicas of a service of the trial.
     Replica,
-    /// Servers that answer for one name.
+    /// Servers behind one name.
     Server,
     /// Partitions of a topic or queue.
     Topic,

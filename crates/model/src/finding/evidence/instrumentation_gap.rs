@@ -9,7 +9,7 @@ use super::load::LoadLevel;
 pub struct InstrumentationGap {
     /// The service of the operation.
     pub service: String,
-    /// The service that it calls and that no span answers for; none when the time passes in the operation itself.
+    /// The service that it calls and that has no span; none when the time passes in the operation itself.
     pub callee: Option<String>,
     /// What shows that there is something to see.
     pub sign: GapSign,
@@ -52,7 +52,7 @@ pub enum GapSign {
         /// The database's service.
         service: String,
     },
-    /// A service used processor time while requests were answered, and no span shows a call to it.
+    /// A service used processor time while requests were served, and no span shows a call to it.
     BusyService {
         /// The service.
         service: String,

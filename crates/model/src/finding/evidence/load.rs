@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How much a part of the load asks for.
+/// How much a part of the load offers.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct LoadLevel {
     /// Virtual users of closed models, from 0.

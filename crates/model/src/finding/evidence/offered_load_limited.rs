@@ -5,16 +5,16 @@ use serde::{Deserialize, Serialize};
 use super::load::LoadLevel;
 use super::variant::VariantFigures;
 
-/// A load that asks for less than the system can carry.
+/// A load that offers less than the system can carry.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct OfferedLoadLimited {
-    /// How much less it asks for.
+    /// How much less it offers.
     pub room: Room,
     /// What it cannot show.
     pub hidden: Hidden,
 }
 
-/// How much less a load asks for than is there to be had.
+/// How much less a load offers than the system can carry.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Room {
     /// What the share is one of.
@@ -73,7 +73,7 @@ pub struct Steps {
 /// One step of a load.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Step {
-    /// What it asks for.
+    /// What it offers.
     pub load: LoadLevel,
     /// Requests that succeed per second.
     pub rate: f64,

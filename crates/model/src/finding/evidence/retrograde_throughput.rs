@@ -29,7 +29,7 @@ pub struct RetrogradeThroughput {
 /// A level of a load that rises in steps.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Level {
-    /// What the load asks for.
+    /// What the load offers.
     pub load: LoadLevel,
     /// Requests that succeed per second.
     pub rate: f64,
@@ -51,7 +51,7 @@ impl Level {
 /// A level after the fall.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Recovered {
-    /// What the load asks for.
+    /// What the load offers.
     pub load: LoadLevel,
     /// Requests that succeed per second.
     pub rate: f64,

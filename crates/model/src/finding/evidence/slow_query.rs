@@ -17,7 +17,7 @@ pub struct SlowQuery {
     pub query_ns: f64,
     /// How often a request that sends one sends it, median, from 1.
     pub queries_per_request: f64,
-    /// Rows that one returns, median; none when no span tells.
+    /// Rows that one returns, median; none when no span records it.
     pub rows: Option<f64>,
     /// The load under which it was read; none when it was read over the whole trial.
     pub load: Option<LoadLevel>,

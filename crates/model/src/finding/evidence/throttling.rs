@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// From this share of waits as long as told on, the waits are taken for the store's doing.
+/// From this share of waits as long as requested on, the waits are taken for the store's doing.
 pub const WAITS_AS_TOLD_SHARE_MIN: f64 = 0.8;
 
 /// One store that rejects calls, and the operation that waits most for it.
@@ -45,7 +45,7 @@ impl Throttling {
         if self.attempts > 0.0 { self.rejected / self.attempts } else { 0.0 }
     }
 
-    /// Whether most waits are as long as the rejection asked for.
+    /// Whether most waits are as long as the rejection requested.
     pub fn waits_as_told(&self) -> bool {
         self.waits_as_told_share.is_some_and(|share| share >= WAITS_AS_TOLD_SHARE_MIN)
     }

@@ -1,8 +1,8 @@
-//! Pictures of a table in a terminal: what KQL's `render` asks for.
+//! Charts of a table in a terminal: what KQL's `render` requests.
 //!
 //! Lines over time or over another column are drawn in braille dots, one panel for each series, so that they need no
-//! colour to be told apart; bars stand flat, a line each, whichever way they were asked for, since names are easier to
-//! read so. A table that has not what a picture needs is no picture.
+//! colour to be distinguished; bars stand flat, a line each, whichever way was requested, since names are easier to
+//! read so. A table without what a chart needs is not drawn.
 
 mod bars;
 mod canvas;
@@ -14,12 +14,12 @@ use narrows_model::table::{Chart, Table};
 
 use crate::text::Style;
 
-/// Narrower than this nothing is drawn; the picture is then wider than asked for.
+/// Narrower than this nothing is drawn; the chart is then wider than requested.
 const WIDTH_MIN: usize = 40;
 /// Wider than this nothing becomes clearer.
 const WIDTH_MAX: usize = 200;
 
-/// The picture that the query asked for. Ends with a line feed. None when it asked for none, and when the table has no
+/// The chart that the query requests. Ends with a line feed. None when it requests none, and when the table has no
 /// numbers, or nothing to put them over. `style.width` is filled, from 40 to 200 columns.
 pub fn chart(table: &Table, style: Style) -> Option<String> {
     let style = Style { width: style.width.clamp(WIDTH_MIN, WIDTH_MAX), ..style };

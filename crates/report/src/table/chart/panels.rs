@@ -38,7 +38,7 @@ pub(super) fn draw(table: &Table, style: Style) -> Option<String> {
     Some(out)
 }
 
-/// What the top, the middle and the bottom of a panel say.
+/// The labels at the top, the middle and the bottom of a panel.
 fn labels(series: &Series, scale: Scale) -> [String; 3] {
     [1.0, 0.5, 0.0].map(|share| scale.label(scale.at(share), series.unit))
 }

@@ -1,4 +1,4 @@
-//! Scales: round ends, and what a place on them says.
+//! Scales: round ends, and the labels of places on them.
 
 use jiff::Timestamp;
 use narrows_model::units;
@@ -48,7 +48,7 @@ impl Scale {
         self.low + (self.high - self.low) * share
     }
 
-    /// What a value on this scale says.
+    /// The label of a value on this scale.
     pub(super) fn label(self, value: f64, unit: Unit) -> String {
         match unit {
             Unit::Duration if value < 0.0 => format!("-{}", units::duration(-value)),
