@@ -3,7 +3,7 @@
 use http::{Method, Request};
 use hyper::body::Incoming;
 
-use crate::answer::{FullResponse, Problem, healthy, json, wrong_method};
+use crate::response::{FullResponse, Problem, healthy, json, wrong_method};
 use crate::server::Handler;
 use crate::telemetry::Telemetry;
 use crate::trace::Trace;

@@ -11,7 +11,7 @@
 //! W3C trace context to each other. Deliberately absent: authentication (they listen on loopback), TLS (that is what
 //! sidecars are for), and caches, which would leave nothing to measure.
 
-mod answer;
+mod response;
 mod base_url;
 mod command;
 mod demo;

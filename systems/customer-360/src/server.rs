@@ -19,7 +19,7 @@ use hyper_util::rt::TokioIo;
 use narrows_listener::{Connection, Limits, Places, drive};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::answer::FullResponse;
+use crate::response::FullResponse;
 use crate::telemetry::Telemetry;
 use crate::trace::Trace;
 

@@ -13,7 +13,7 @@ use opentelemetry::{Context, KeyValue};
 use opentelemetry_sdk::propagation::TraceContextPropagator;
 use opentelemetry_sdk::trace::SdkTracer;
 
-use crate::answer::{Failed, FullResponse};
+use crate::response::{Failed, FullResponse};
 use crate::telemetry::Telemetry;
 
 pub(crate) const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");

@@ -6,7 +6,7 @@ use narrows_model::load::{Check, ErrorKind};
 use serde_json::Value;
 
 use super::Failure;
-use super::answer::{Response, Unreadable};
+use super::response::{Response, Unreadable};
 use super::capture::Wanted;
 use crate::recorder::Cause;
 
@@ -128,8 +128,8 @@ fn is_same(found: &Value, expected: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::answer::Decoder;
-    use crate::session::answer::tests::captured;
+    use crate::session::response::Decoder;
+    use crate::session::response::tests::captured;
     use serde_json::json;
 
     fn outcome(check: Check, body: &str) -> Result<(), String> {

@@ -6,7 +6,7 @@ use narrows_model::load::{Extract, Place};
 use regex::bytes::{Regex, RegexBuilder};
 use serde_json::Value;
 
-use super::answer::Response;
+use super::response::Response;
 use super::capture::Wanted;
 use super::checks::{check_pointer, shown, unreadable_body};
 use super::{Failure, VARIABLE_BYTES_MAX, VARIABLES_MAX};
@@ -103,8 +103,8 @@ fn append_json(value: &Value, out: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::answer::Decoder;
-    use crate::session::answer::tests::captured;
+    use crate::session::response::Decoder;
+    use crate::session::response::tests::captured;
 
     fn taken(from: Place, body: &str) -> Result<String, String> {
         let extract = CompiledExtract::compile(&Extract { variable: 0, name: "token".into(), from })?;

@@ -5,7 +5,7 @@
 //!
 //! Not here: which requests are sent when, and anything that looks at more than one response.
 
-mod answer;
+mod response;
 mod capture;
 mod checks;
 mod cookie_date;
@@ -20,7 +20,7 @@ use crate::flows::Position;
 use crate::recorder::Cause;
 use crate::request::path_of;
 
-pub(crate) use answer::Decoder;
+pub(crate) use response::Decoder;
 pub(crate) use capture::{Capture, Sink};
 use cookies::Jar;
 pub(crate) use redirect::{Hop, HopMethod, Origin, Security};
@@ -128,7 +128,7 @@ impl Session {
         }
         let head = std::mem::take(&mut self.capture.head);
         let path = path_of(request);
-        answer::each_header(&head, |name, value| {
+        response::each_header(&head, |name, value| {
             if name.eq_ignore_ascii_case("set-cookie") {
                 self.jar.set(value, path, origin.security, now_ns.div_euclid(NS_PER_S));
             }

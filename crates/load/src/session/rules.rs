@@ -2,7 +2,7 @@
 
 use narrows_model::load::{Cookies, ErrorKind, Scenario, Step};
 
-use super::answer::{Decoder, Response, first_header};
+use super::response::{Decoder, Response, first_header};
 use super::capture::Wanted;
 use super::checks::CompiledCheck;
 use super::extract::CompiledExtract;

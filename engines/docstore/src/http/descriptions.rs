@@ -4,7 +4,7 @@ use axum::http::header::IF_NONE_MATCH;
 use axum::http::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
 
-use super::answer::Reply;
+use super::response::Reply;
 use crate::charge::Charge;
 use crate::container::Container;
 use crate::store::Store;

@@ -7,7 +7,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, StatusCode};
 use serde_json::{Map, Value, json};
 
-use super::answer::{Failure, Reply};
+use super::response::{Failure, Reply};
 use super::headers;
 use crate::charge::Charge;
 use crate::container::Container;

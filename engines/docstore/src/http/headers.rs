@@ -3,7 +3,7 @@
 use axum::http::HeaderMap;
 use serde_json::Value;
 
-use super::answer::Failure;
+use super::response::Failure;
 use crate::scalar::Scalar;
 
 /// Documents on a page when the client leaves the number to the store.

@@ -4,7 +4,7 @@
 //! resource id. Everything that comes in is bounded: the body by [`MAX_BODY_BYTES`], its arrival by [`BODY_TIMEOUT`],
 //! and the connections by [`connections::limits`].
 
-mod answer;
+mod response;
 mod descriptions;
 mod documents;
 mod headers;
@@ -23,7 +23,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Response};
 use tokio::net::TcpListener;
 
-use self::answer::{Failure, Reply};
+use self::response::{Failure, Reply};
 use self::route::Route;
 use crate::clock::Monotonic;
 use crate::latency::Latency;

@@ -2,7 +2,7 @@
 
 use axum::http::Method;
 
-use super::answer::Failure;
+use super::response::Failure;
 
 /// A path the store knows; names are decoded.
 #[derive(Debug, PartialEq, Eq)]

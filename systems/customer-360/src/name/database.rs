@@ -19,7 +19,7 @@ use super::slot::Slot;
 use super::span::{Place, QuerySpan};
 use super::statement::Query;
 use crate::Error;
-use crate::answer::Problem;
+use crate::response::Problem;
 use crate::trace::Trace;
 
 /// Most connections and most places of a pool.

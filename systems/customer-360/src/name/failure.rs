@@ -3,7 +3,7 @@
 use http::StatusCode;
 use tokio_postgres::error::SqlState;
 
-use crate::answer::{Problem, Reason};
+use crate::response::{Problem, Reason};
 
 /// Why a query has no result.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

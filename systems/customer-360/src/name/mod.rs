@@ -11,7 +11,7 @@ use http_body_util::{BodyExt as _, Limited};
 use hyper::body::Incoming;
 use percent_encoding::percent_decode_str;
 
-use crate::answer::{FullResponse, Problem, Reason, healthy, json, wrong_method};
+use crate::response::{FullResponse, Problem, Reason, healthy, json, wrong_method};
 use crate::payload::Name;
 use crate::server::Handler;
 use crate::telemetry::Telemetry;

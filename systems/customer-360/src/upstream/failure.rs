@@ -3,7 +3,7 @@
 use http::StatusCode;
 
 use super::connection::RESPONSE_BYTES_MAX;
-use crate::answer::{Problem, Reason};
+use crate::response::{Problem, Reason};
 
 /// Why a call has no response.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

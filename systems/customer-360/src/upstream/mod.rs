@@ -15,7 +15,7 @@ use http_body_util::Empty;
 use serde::Deserialize;
 use tokio::time::Instant;
 
-use crate::answer::{Problem, Reason};
+use crate::response::{Problem, Reason};
 use crate::base_url::{Authority, BaseUrls};
 use crate::trace::Trace;
 

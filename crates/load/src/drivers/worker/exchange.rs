@@ -5,7 +5,7 @@
 use narrows_model::load::{Connections, ErrorKind};
 
 use super::Worker;
-use super::answer::{Response, Reuse};
+use super::response::{Response, Reuse};
 use super::user::Activity;
 use crate::drivers::Wire;
 use crate::flows::Position;

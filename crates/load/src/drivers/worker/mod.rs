@@ -30,7 +30,7 @@ use crate::request::Scratch;
 use crate::schedule::Schedule;
 use crate::session::Decoder;
 
-mod answer;
+mod response;
 mod arrivals;
 mod deadlines;
 mod exchange;
@@ -44,7 +44,7 @@ use deadlines::Deadlines;
 use population::Population;
 use timers::Timers;
 
-pub(in crate::drivers) use answer::{HEAD_BYTES_MAX, Response, Reuse};
+pub(in crate::drivers) use response::{HEAD_BYTES_MAX, Response, Reuse};
 pub(in crate::drivers) use user::{Activity, Connection, User};
 
 /// The number of users, the end of the load and the wish to stop are looked at this often.
