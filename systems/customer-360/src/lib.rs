@@ -11,13 +11,13 @@
 //! W3C trace context to each other. Deliberately absent: authentication (they listen on loopback), TLS (that is what
 //! sidecars are for), and caches, which would leave nothing to measure.
 
-mod response;
 mod base_url;
 mod command;
 mod demo;
 mod error;
 mod name;
 mod payload;
+mod response;
 mod server;
 mod telemetry;
 #[cfg(test)]

@@ -6,8 +6,8 @@ use narrows_model::load::{Check, ErrorKind};
 use serde_json::Value;
 
 use super::Failure;
-use super::response::{Response, Unreadable};
 use super::capture::Wanted;
+use super::response::{Response, Unreadable};
 use crate::recorder::Cause;
 
 /// The most of a text from the plan that a cause repeats, in characters.

@@ -6,9 +6,9 @@ use narrows_model::load::{Extract, Place};
 use regex::bytes::{Regex, RegexBuilder};
 use serde_json::Value;
 
-use super::response::Response;
 use super::capture::Wanted;
 use super::checks::{check_pointer, shown, unreadable_body};
+use super::response::Response;
 use super::{Failure, VARIABLE_BYTES_MAX, VARIABLES_MAX};
 use crate::recorder::Cause;
 

@@ -5,13 +5,13 @@
 //!
 //! Not here: which requests are sent when, and anything that looks at more than one response.
 
-mod response;
 mod capture;
 mod checks;
 mod cookie_date;
 mod cookies;
 mod extract;
 mod redirect;
+mod response;
 mod rules;
 
 use narrows_model::load::{Cookies, ErrorKind};
@@ -20,10 +20,10 @@ use crate::flows::Position;
 use crate::recorder::Cause;
 use crate::request::path_of;
 
-pub(crate) use response::Decoder;
 pub(crate) use capture::{Capture, Sink};
 use cookies::Jar;
 pub(crate) use redirect::{Hop, HopMethod, Origin, Security};
+pub(crate) use response::Decoder;
 pub(crate) use rules::{Judgement, Rules, STATUS_FAILED, Sent};
 
 /// The most variables of a scenario.

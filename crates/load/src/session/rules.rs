@@ -2,11 +2,11 @@
 
 use narrows_model::load::{Cookies, ErrorKind, Scenario, Step};
 
-use super::response::{Decoder, Response, first_header};
 use super::capture::Wanted;
 use super::checks::CompiledCheck;
 use super::extract::CompiledExtract;
 use super::redirect::{Hop, HopMethod, Origin, is_redirect, method_after, resolve};
+use super::response::{Decoder, Response, first_header};
 use super::{Failure, Session};
 use crate::Error;
 use crate::recorder::Cause;

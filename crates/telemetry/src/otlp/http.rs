@@ -5,10 +5,10 @@ use hyper::header::{ALLOW, CONTENT_LENGTH};
 use hyper::http::HeaderValue;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 
-use super::response::{self, Body};
 use super::body::{COMPRESSED_BYTES_MAX, ContentType, Encoding};
 use super::export::{Exporter, Refusal, Signal, Verdict, Why, read, too_large};
 use super::request::Format;
+use super::response::{self, Body};
 
 pub(super) const EXPECTED: &str = "expected content type application/x-protobuf or application/json";
 

@@ -18,8 +18,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::response::Body;
 use super::export::{Exporter, IN_FLIGHT_MAX, Refusal, Why};
+use super::response::Body;
 use super::token::Token;
 use super::{STOP_TIMEOUT, grpc, http};
 

@@ -7,8 +7,8 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, StatusCode};
 use serde_json::{Map, Value, json};
 
-use super::response::{Failure, Reply};
 use super::headers;
+use super::response::{Failure, Reply};
 use crate::charge::Charge;
 use crate::container::Container;
 use crate::partition::{Done, Page, Partition, Throttled, WriteMode, Written};

@@ -4,10 +4,10 @@
 //! resource id. Everything that comes in is bounded: the body by [`MAX_BODY_BYTES`], its arrival by [`BODY_TIMEOUT`],
 //! and the connections by [`connections::limits`].
 
-mod response;
 mod descriptions;
 mod documents;
 mod headers;
+mod response;
 mod route;
 #[cfg(test)]
 mod tests;

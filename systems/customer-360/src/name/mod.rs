@@ -11,8 +11,8 @@ use http_body_util::{BodyExt as _, Limited};
 use hyper::body::Incoming;
 use percent_encoding::percent_decode_str;
 
-use crate::response::{FullResponse, Problem, Reason, healthy, json, wrong_method};
 use crate::payload::Name;
+use crate::response::{FullResponse, Problem, Reason, healthy, json, wrong_method};
 use crate::server::Handler;
 use crate::telemetry::Telemetry;
 use crate::trace::Trace;

@@ -15,8 +15,8 @@ use http_body_util::Empty;
 use serde::Deserialize;
 use tokio::time::Instant;
 
-use crate::response::{Problem, Reason};
 use crate::base_url::{Authority, BaseUrls};
+use crate::response::{Problem, Reason};
 use crate::trace::Trace;
 
 mod connection;

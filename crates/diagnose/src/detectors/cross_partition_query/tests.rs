@@ -131,9 +131,8 @@ fn queries_that_need_what_they_ask_are_left_alone() {
     let varying = |n: usize| run_of(if n.is_multiple_of(2) { 9 } else { 8 }, BEAT, |i| response(i, 2));
     let two = |_: usize| run_of(2, BEAT, |i| response(i, 0));
     let half = |_: usize| run_of(5, BEAT, |i| response(i, 0));
-    let refused = |_: usize| {
-        run_of(9, BEAT, |i| if i == 0 { response(0, 0) } else { response(i, 0).throttled(Some(1.0)) })
-    };
+    let refused =
+        |_: usize| run_of(9, BEAT, |i| if i == 0 { response(0, 0) } else { response(i, 0).throttled(Some(1.0)) });
     assert_eq!(detect(with_readings(trial(keyed))), [], "one partition");
     assert_eq!(detect(with_readings(trial(full))), [], "rows everywhere");
     assert_eq!(detect(with_readings(trial(total))), [], "a total of all");

@@ -30,13 +30,13 @@ use crate::request::Scratch;
 use crate::schedule::Schedule;
 use crate::session::Decoder;
 
-mod response;
 mod arrivals;
 mod deadlines;
 mod exchange;
 mod free;
 mod iteration;
 mod population;
+mod response;
 mod timers;
 mod user;
 

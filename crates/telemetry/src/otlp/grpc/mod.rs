@@ -16,10 +16,10 @@ use hyper::http::{HeaderName, HeaderValue};
 use hyper::{HeaderMap, Method, Request, Response, StatusCode, Version};
 use prost::Message;
 
-use super::response::{self, Body, TRY_AGAIN_S};
 use super::body::{COMPRESSED_BYTES_MAX, ContentType, Encoding};
 use super::export::{Exporter, Refusal, Signal, Verdict, Why, read};
 use super::request::Format;
+use super::response::{self, Body, TRY_AGAIN_S};
 use super::rpc::{Code, Status};
 
 const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");

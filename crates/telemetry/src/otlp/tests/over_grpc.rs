@@ -133,7 +133,7 @@ fn what_the_store_says_reaches_the_caller() {
     assert_eq!(response.field("grpc-status-details-bin"), None);
 
     let receiver = start(FakeStore::returning(Ok(Kept { kept: 1, over_limit: 2 })));
-    let partial = export(&receiver, &[], framed(0, &traces(3))).response().partial_success.unwrap();
+    let partial = export(&receiver, &[], framed(0, &traces(3))).decoded().partial_success.unwrap();
     assert_eq!((partial.rejected_spans, partial.error_message.as_str()), (2, "2 over the storage limit"));
 }
 
