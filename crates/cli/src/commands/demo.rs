@@ -166,7 +166,7 @@ impl Drop for Folder {
     }
 }
 
-/// The variants to run: those requested, else those of the form; all when there are none.
+/// The variants to run: the requested ones, else those of this form of the demo; empty means all.
 fn chosen(asked: &[String], length: &Length) -> Vec<String> {
     if asked.is_empty() { length.variants.iter().map(|name| (*name).to_owned()).collect() } else { asked.to_vec() }
 }

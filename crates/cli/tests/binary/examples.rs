@@ -34,7 +34,7 @@ fn odd(bench: &Bench, expected: &Expected) -> Vec<(&'static str, Vec<String>)> {
     found.filter(|(_, detector, found)| is_odd(*detector, found)).map(|(variant, _, found)| (variant, found)).collect()
 }
 
-/// One run, which is complete, and what it prints.
+/// One complete run, and its output.
 fn run_once(example: &str, time_scale: &str) -> (Bench, String) {
     let bench = Bench::new("");
     let file = experiment(example);

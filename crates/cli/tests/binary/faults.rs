@@ -1,4 +1,4 @@
-//! What an experiment does to its own replicas under load, and what it reports about it.
+//! Faults of an experiment: replicas that are killed, paused or restarted under load, and the report of it.
 
 use crate::common::{Bench, ask, nothing_is_left, text};
 use narrows_testing::measure;

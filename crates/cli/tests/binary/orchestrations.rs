@@ -1,5 +1,5 @@
 //! `narrows orchestrations` on hubs that are made here, in files and in SQLite: what it shows, what it changes, what it
-//! leaves alone, and what it reports when it cannot.
+//! leaves alone, and its errors.
 
 use std::path::Path;
 use std::process::Output;

@@ -57,7 +57,7 @@ fn the_same_variant_twice_is_no_difference_and_no_finding() {
     });
 }
 
-/// A whole run of both, and what it prints.
+/// Runs both variants to the end and returns the output.
 fn run() -> (Bench, String) {
     let bench = Bench::new(HEALTHY);
     std::fs::write(bench.path("server.py"), SERVER).unwrap();

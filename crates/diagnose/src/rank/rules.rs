@@ -72,7 +72,7 @@ pub(super) const CAUSES: &[Rule<Mechanism>] = &[
         first: &[CrossPartitionQuery],
         then: &[ProvisionedRate],
         ties: &[Tie::FirstAsks],
-        why: Mechanism::QueriesInVain,
+        why: Mechanism::QueriesWithoutRows,
     },
     Rule {
         first: &[NPlusOne, ChattyHttp, CrossPartitionQuery],

@@ -17,7 +17,7 @@ fn mechanism(why: Mechanism) -> &'static str {
         Mechanism::DownReplica => "Calls to a replica that is down fail and are retried.",
         Mechanism::UnevenLoad => "With an even load, the partitions together would have capacity left.",
         Mechanism::SpentThroughput => "A store that has spent its provisioned throughput rejects further calls.",
-        Mechanism::QueriesInVain => "Each partition spends throughput on queries that it has no rows for.",
+        Mechanism::QueriesWithoutRows => "Each partition spends throughput on queries that it has no rows for.",
         Mechanism::WorkOfCalls => "Every call is work for the callee.",
         Mechanism::CpuOfCalls => "Every call costs CPU time on both sides.",
         Mechanism::FullestPartition => "The partition with the most load is full first.",

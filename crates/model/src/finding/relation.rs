@@ -39,7 +39,7 @@ pub enum Mechanism {
     /// A store that has spent its throughput rejects calls.
     SpentThroughput,
     /// Partitions spend throughput on queries that they have no rows for.
-    QueriesInVain,
+    QueriesWithoutRows,
     /// Every call is work for the callee.
     WorkOfCalls,
     /// Every call costs CPU time on both sides.

@@ -29,8 +29,8 @@ pub const REDACTED: &str = "REDACTED";
 /// Where secrets stand in a text, in bytes, at character boundaries.
 type Places = Vec<Range<usize>>;
 
-/// A text is gone through again when something was blanked, since a shorter text can show a name that a quote or an
-/// address hid before. One that still changes after so many passes is blanked as a whole.
+/// Most searches of one text. It is searched again after something was blanked, because the shorter text can show a name
+/// that a bracket or an address hid. A text that still changes then is blanked as a whole.
 const PASSES_MAX: usize = 8;
 
 /// Blanks the secrets of an address, or of a path with a query: its user part and the values of secret parameters, those

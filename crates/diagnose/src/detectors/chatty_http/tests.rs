@@ -1,4 +1,4 @@
-//! What `chatty-http` finds, and what it leaves alone.
+//! Tests of `chatty-http`: evidence on which it must fire, and evidence on which it must stay silent.
 
 use narrows_model::finding::Evidence;
 use narrows_testkit::spans::{Beat, SpanBuilder, client, internal, query, run_of, server};

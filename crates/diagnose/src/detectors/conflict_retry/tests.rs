@@ -1,4 +1,4 @@
-//! What `conflict-retry` finds, and what it leaves alone.
+//! Tests of `conflict-retry`: evidence on which it must fire, and evidence on which it must stay silent.
 
 use narrows_model::finding::Evidence;
 use narrows_model::trace::Trace;

@@ -1,4 +1,4 @@
-//! What `cpu-saturation` finds, and what it leaves alone.
+//! Tests of `cpu-saturation`: evidence on which it must fire, and evidence on which it must stay silent.
 
 use narrows_model::finding::Evidence;
 use narrows_model::finding::evidence::cpu::ProofSign;

@@ -1,4 +1,4 @@
-//! What `cross-partition-query` finds, and what it leaves alone.
+//! Tests of `cross-partition-query`: evidence on which it must fire, and evidence on which it must stay silent.
 
 use narrows_model::finding::Evidence;
 use narrows_testkit::spans::{Beat, SpanBuilder, document_query, run_of, server};

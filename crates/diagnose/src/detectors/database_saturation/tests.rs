@@ -1,4 +1,4 @@
-//! What `database-saturation` finds, and what it leaves alone.
+//! Tests of `database-saturation`: evidence on which it must fire, and evidence on which it must stay silent.
 
 use narrows_model::finding::Evidence;
 use narrows_model::trace::Trace;
@@ -112,7 +112,7 @@ fn other_causes_of_long_queries_are_silent() {
         ("a full client", hot_shop.cpu("shop", 0, |_| 0.97).cpu("store", 0, |_| 0.35).traces(slow())),
         ("a full machine", busy().host_cpu(|_| 0.99).traces(slow())),
         ("few queries", busy().traces(slow().into_iter().step_by(4))),
-        ("a full service that nobody asks as a database", full()),
+        ("a full service that gets no database calls", full()),
         ("room to spare", busy().traces(traces(reading(Some(1)), 2.0, 2.1))),
     ] {
         assert_eq!(detect(trial), [], "with {name}");

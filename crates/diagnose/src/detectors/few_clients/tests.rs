@@ -1,4 +1,4 @@
-//! What `few-clients` finds, and what it leaves alone.
+//! Tests of `few-clients`: evidence on which it must fire, and evidence on which it must stay silent.
 
 use narrows_model::finding::Evidence;
 use narrows_testkit::spans::{client, server};

@@ -1,4 +1,4 @@
-//! What `generator-limited` finds, and what it leaves alone.
+//! Tests of `generator-limited`: evidence on which it must fire, and evidence on which it must stay silent.
 
 use narrows_testkit::trial::{Load, TrialBuilder};
 

@@ -1,4 +1,4 @@
-//! What `hot-partition` finds, and what it leaves alone.
+//! Tests of `hot-partition`: evidence on which it must fire, and evidence on which it must stay silent.
 
 use narrows_model::finding::Evidence;
 use narrows_model::trace::Trace;
@@ -132,7 +132,7 @@ fn even_or_harmless_loads_are_left_alone() {
         ("evenly spread", with_readings(trial(traces(200, even)), hot)),
         ("all are asked", with_readings(trial(traces(200, all)), hot)),
         ("few calls", with_readings(trial(traces(10, |n| look_up(uneven(n), n, 5.0))), hot)),
-        ("nobody feels it", with_readings(trial(traces(200, |n| look_up(uneven(n), n, 5.0))), |_| 20.0)),
+        ("no request waits for it", with_readings(trial(traces(200, |n| look_up(uneven(n), n, 5.0))), |_| 20.0)),
         (
             "much room",
             with_readings(trial(traces(200, |n| look_up(uneven(n), n, 5.0))), |p| if p == 0 { 9.0 } else { 2.0 }),

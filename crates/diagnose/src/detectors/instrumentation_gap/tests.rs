@@ -1,4 +1,4 @@
-//! What `instrumentation-gap` finds, and what it leaves alone.
+//! Tests of `instrumentation-gap`: evidence on which it must fire, and evidence on which it must stay silent.
 
 use narrows_testkit::TRIAL_START_NS;
 use narrows_testkit::operations::operation;

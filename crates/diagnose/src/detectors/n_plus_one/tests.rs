@@ -1,4 +1,4 @@
-//! What `n-plus-one` finds, and what it leaves alone.
+//! Tests of `n-plus-one`: evidence on which it must fire, and evidence on which it must stay silent.
 
 use narrows_model::finding::Evidence;
 use narrows_model::trace::Trace;

@@ -1,4 +1,4 @@
-//! What `not-steady` finds, and what it leaves alone.
+//! Tests of `not-steady`: evidence on which it must fire, and evidence on which it must stay silent.
 
 use narrows_model::run::WindowKind;
 use narrows_testkit::trial::{Load, TrialBuilder};

@@ -1,4 +1,4 @@
-//! What `offered-load-limited` finds, and what it leaves alone.
+//! Tests of `offered-load-limited`: evidence on which it must fire, and evidence on which it must stay silent.
 
 use narrows_model::finding::Evidence;
 use narrows_model::finding::evidence::offered_load_limited::RoomOf;

@@ -1,4 +1,4 @@
-//! What `pool-wait` finds, and what it leaves alone.
+//! Tests of `pool-wait`: evidence on which it must fire, and evidence on which it must stay silent.
 
 use narrows_model::finding::Evidence;
 use narrows_testkit::spans::{SpanBuilder, client, database, internal, query, server};

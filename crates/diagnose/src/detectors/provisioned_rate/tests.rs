@@ -1,4 +1,4 @@
-//! What `provisioned-rate` finds, and what it leaves alone.
+//! Tests of `provisioned-rate`: evidence on which it must fire, and evidence on which it must stay silent.
 
 use narrows_model::finding::Evidence;
 use narrows_model::series::{Point, Series, names};

@@ -1,4 +1,4 @@
-//! What `retrograde-throughput` finds, and what it leaves alone.
+//! Tests of `retrograde-throughput`: evidence on which it must fire, and evidence on which it must stay silent.
 
 use narrows_model::finding::Evidence;
 use narrows_model::run::{Verdict, WindowKind};

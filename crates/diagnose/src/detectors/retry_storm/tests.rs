@@ -1,4 +1,4 @@
-//! What `retry-storm` finds, and what it leaves alone.
+//! Tests of `retry-storm`: evidence on which it must fire, and evidence on which it must stay silent.
 
 use narrows_model::finding::Evidence;
 use narrows_model::trace::Trace;

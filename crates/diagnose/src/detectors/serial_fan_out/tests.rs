@@ -1,4 +1,4 @@
-//! What `serial-fan-out` finds, and what it leaves alone.
+//! Tests of `serial-fan-out`: evidence on which it must fire, and evidence on which it must stay silent.
 
 use narrows_model::finding::Evidence;
 use narrows_testkit::spans::{Beat, SpanBuilder, client, document_query, query, run_of, server};

@@ -1,4 +1,4 @@
-//! What `sidecar-cost` finds, and what it leaves alone.
+//! Tests of `sidecar-cost`: evidence on which it must fire, and evidence on which it must stay silent.
 
 use narrows_model::finding::Evidence;
 use narrows_testkit::trial::{Load, TrialBuilder, run_of_trials};

@@ -1,4 +1,4 @@
-//! What `slow-query` finds, and what it leaves alone.
+//! Tests of `slow-query`: evidence on which it must fire, and evidence on which it must stay silent.
 
 use narrows_model::trace::Trace;
 use narrows_testkit::spans::{SpanBuilder, query, server};

@@ -1,4 +1,4 @@
-//! What `straggler-branch` finds, and what it leaves alone.
+//! Tests of `straggler-branch`: evidence on which it must fire, and evidence on which it must stay silent.
 
 use narrows_model::finding::Evidence;
 use narrows_testkit::spans::{SpanBuilder, client, document_query, internal, query, server};

@@ -1,4 +1,4 @@
-//! What `throttling` finds, and what it leaves alone.
+//! Tests of `throttling`: evidence on which it must fire, and evidence on which it must stay silent.
 
 use narrows_model::operation::CallEvidence;
 use narrows_model::trace::Trace;

@@ -1,4 +1,4 @@
-//! What `unequal-rates` finds, and what it leaves alone.
+//! Tests of `unequal-rates`: evidence on which it must fire, and evidence on which it must stay silent.
 
 use narrows_model::finding::Evidence;
 use narrows_testkit::trial::{Load, TrialBuilder, run_of_trials};
