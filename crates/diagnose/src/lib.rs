@@ -11,6 +11,7 @@ pub mod detectors;
 mod exemplars;
 mod instrumentation;
 mod laws;
+mod limit;
 pub mod pages;
 mod rank;
 mod read;
@@ -90,15 +91,18 @@ pub fn conclude(
     notes: Notes,
     thresholds: &Thresholds,
 ) -> Outcome {
-    let (mut found, mut breakdowns) = (Vec::new(), Vec::new());
+    let (mut found, mut limits, mut breakdowns) = (Vec::new(), Vec::new(), Vec::new());
     for trial in &mut evidence.trials {
-        let (findings, caveats, breakdown) = Reading::with(trial, thresholds, |reading| {
+        let (findings, caveats, limit, breakdown) = Reading::with(trial, thresholds, |reading| {
             let findings = findings(reading);
             let caveats = caveats::caveats(reading, &findings);
-            (findings, caveats, breakdown(reading))
+            let breakdown = breakdown(reading);
+            let limit = limit::limit(reading, &findings, &breakdown);
+            (findings, caveats, limit, breakdown)
         });
         trial.trial.caveats.extend(caveats);
         found.push(findings);
+        limits.push(limit);
         breakdowns.push(breakdown);
     }
     let comparison = compare(&evidence, thresholds);
@@ -107,9 +111,9 @@ pub fn conclude(
         rank::of_run::join(&mut found[at], put_into_words(finding), thresholds.narrow_place_share);
     }
     let findings = found;
-    let sentence = sentence(&evidence, &findings, &comparison, thresholds);
+    let sentence = sentence(&evidence, &findings, &limits, &comparison, thresholds);
     let beside = compare::beside::beside(&notes, &evidence, &comparison);
-    Outcome { evidence, findings, breakdowns, comparison, objectives, notes, beside, sentence }
+    Outcome { evidence, findings, limits, breakdowns, comparison, objectives, notes, beside, sentence }
 }
 
 #[cfg(test)]

@@ -6,12 +6,13 @@
 //! Only changes that noise does not explain are reported.
 //!
 //! A finding about the experiment is never reported as the system's bottleneck, and none is left out: what makes
-//! figures invalid begins the sentence, what limits their reading ends it. “Nothing held it back” is said only where
-//! nothing speaks against the experiment; elsewhere no narrow place was found, which is less.
+//! figures invalid begins the sentence, what limits their reading ends it. Where there is no narrow place, the verdict on
+//! the limit of each trial stands in for it.
 
 use narrows_model::comparison::{Change, Comparison, Meaning, VariantSummary};
 use narrows_model::evidence::{RunEvidence, TrialEvidence};
 use narrows_model::finding::{Finding, FindingKind, Role, narrow_place};
+use narrows_model::limit::Limit;
 use narrows_model::run::{TrialState, Verdict};
 use narrows_model::units;
 
@@ -36,13 +37,14 @@ const UNEQUAL: &str = "the rates differ, so only CPU per request can be compared
 pub fn sentence(
     evidence: &RunEvidence,
     findings: &[Vec<Finding>],
+    limits: &[Limit],
     comparison: &Comparison,
     thresholds: &Thresholds,
 ) -> String {
     if !evidence.trials.iter().any(|trial| trial.trial.state == TrialState::Done) {
         return "No trial finished, so there is no result.".into();
     }
-    let story = Story { evidence, findings, comparison, thresholds };
+    let story = Story { evidence, findings, limits, comparison, thresholds };
     capitalised(&format!("{}{}.", story.distrust(), story.meaning()))
 }
 
@@ -54,6 +56,7 @@ fn capitalised(text: &str) -> String {
 struct Story<'a> {
     evidence: &'a RunEvidence,
     findings: &'a [Vec<Finding>],
+    limits: &'a [Limit],
     comparison: &'a Comparison,
     thresholds: &'a Thresholds,
 }
@@ -129,23 +132,32 @@ impl<'a> Story<'a> {
         of_variant.into_iter().find_map(|(_, findings)| narrow_place(findings))
     }
 
-    /// What to say of a run without a narrow place: as much as its findings about the experiment leave true.
+    /// What to say of a run without a narrow place: the verdicts on the limits of its trials.
     fn nothing(&self) -> String {
-        let mut findings = self.finished().flat_map(|(_, findings)| findings).peekable();
-        let is_none = findings.peek().is_none();
-        let is_harmless = |finding: &Finding| match finding.role {
-            Role::Invalidates => false,
-            Role::LimitsReading => {
-                matches!(finding.kind(), FindingKind::OfferedLoadLimited | FindingKind::UnequalRates)
+        let is_none = self.finished().all(|(_, findings)| findings.is_empty());
+        let begin = if is_none { "no finding" } else { "no bottleneck was found" };
+        let of_trials = self.verdicts().into_iter().map(|(labels, limits)| match limits[..] {
+            [only] => format!("; {} is {}: {}", few(&labels), only.headline, only.reason),
+            _ => format!("; {} are {}", few(&labels), limits[0].headline),
+        });
+        std::iter::once(begin.to_owned()).chain(of_trials).collect()
+    }
+
+    /// The verdicts on the finished trials, those of one kind together, with the labels of their trials.
+    fn verdicts(&self) -> Vec<(Vec<String>, Vec<&'a Limit>)> {
+        let mut verdicts: Vec<(Vec<String>, Vec<&'a Limit>)> = Vec::new();
+        let trials = self.evidence.trials.iter().zip(self.limits);
+        for (trial, limit) in trials.filter(|(trial, _)| trial.trial.state == TrialState::Done) {
+            let label = trial.trial.label();
+            match verdicts.iter_mut().find(|(_, known)| known[0].headline == limit.headline) {
+                Some((labels, known)) => {
+                    labels.push(label);
+                    known.push(limit);
+                }
+                None => verdicts.push((vec![label], vec![limit])),
             }
-            _ => true,
-        };
-        let text = match findings.all(is_harmless) {
-            true if is_none => "no finding: nothing held it back at this load",
-            true => "nothing held it back at this load",
-            false => "no bottleneck was found",
-        };
-        text.into()
+        }
+        verdicts
     }
 
     /// The first finding about the system that is too unsure to be a narrow place.
@@ -313,6 +325,8 @@ mod tests {
     use crate::conclude;
 
     use super::*;
+    use crate::Reading;
+    use crate::limit::limit;
 
     fn trial(variant: &str, rate: f64, latency_ms: f64) -> TrialBuilder {
         TrialBuilder::new(variant).service("shop", Some(0.5)).steady(30, Load { vus: 8, rate, latency_ms })
@@ -376,6 +390,10 @@ mod tests {
         assert_eq!(sentence, format!("{NARROW}{steps}."));
     }
 
+    /// The verdict on the limit of a healthy trial whose spans are of no help.
+    const UNJUDGED: &str =
+        "a is not judged: it was loaded with 8 users only, and its busiest service uses 20 % of its CPU";
+
     /// A trial in which all was seen and nothing was wrong.
     fn healthy(variant: &str, rate: f64) -> TrialBuilder {
         trial(variant, rate, 80.0).cpu("shop", 0, |_| 0.1).traces([server("shop", "GET /").at(0.0, 5.0).trace(0)])
@@ -384,22 +402,30 @@ mod tests {
     #[test]
     fn what_could_not_be_seen_is_not_called_healthy() {
         let unseen = said([trial("a", 100.0, 80.0)]);
-        assert_eq!(unseen, "No finding: nothing held it back at this load, within the limits of the caveats.");
+        assert_eq!(
+            unseen,
+            "No finding; a is not judged: it was loaded with 8 users only, within the limits of the caveats."
+        );
     }
 
     #[test]
     fn a_healthy_run_has_no_finding() {
-        let nothing = "No finding: nothing held it back at this load";
-        assert_eq!(said([healthy("a", 100.0)]), format!("{nothing}."));
+        let waits = "limited by something at shop that is not CPU";
+        let why = "8 users wait 80.0 ms for each response; 94 % of the latency passes before its spans begin or after they \
+                   end, and it uses 0.10 cores";
+        assert_eq!(said([healthy("a", 100.0)]), format!("No finding; a is {waits}: {why}."));
         assert_eq!(
             said([healthy("a", 100.0), healthy("b", 101.0)]),
-            format!("{nothing}; no difference between a and b that noise does not explain.")
+            format!("No finding; a and b are {waits}; no difference between a and b that noise does not explain.")
         );
         let slower = said([healthy("plain", 100.0), healthy("sidecars", 60.0)]);
         assert_eq!(
             slower,
-            "Nothing held it back at this load; sidecars lowered throughput by 40 % (100/s to 60.0/s); in sidecars the \
-             rates differ, so only CPU per request can be compared."
+            format!(
+                "No bottleneck was found; plain is {waits}: {why}; sidecars is not judged: it was loaded with 8 users only, \
+                 and its busiest service uses 20 % of its CPU; sidecars lowered throughput by 40 % (100/s to 60.0/s); in \
+                 sidecars the rates differ, so only CPU per request can be compared."
+            )
         );
     }
 
@@ -420,7 +446,11 @@ mod tests {
         let trials: Vec<TrialEvidence> =
             variants.iter().zip(findings).map(|(variant, _)| healthy(variant, 100.0).build()).collect();
         let (evidence, thresholds) = (run_of_trials(trials), Thresholds::default());
-        sentence(&evidence, findings, &crate::compare(&evidence, &thresholds), &thresholds)
+        let of_trial = |(trial, findings): (&TrialEvidence, &Vec<Finding>)| {
+            Reading::with(trial, &thresholds, |reading| limit(reading, findings, &[]))
+        };
+        let limits: Vec<Limit> = evidence.trials.iter().zip(findings).map(of_trial).collect();
+        sentence(&evidence, findings, &limits, &crate::compare(&evidence, &thresholds), &thresholds)
     }
 
     fn finding(detector: &str, role: Role) -> Finding {
@@ -437,13 +467,16 @@ mod tests {
     #[test]
     fn findings_about_the_experiment_are_neither_the_narrow_place_nor_forgotten() {
         let one = |detector, role| told(&[vec![finding(detector, role)]]);
-        let none = "No bottleneck was found; in a";
+        let none = format!("No bottleneck was found; {UNJUDGED}; in a");
         for detector in ["generator-limited", "instrumentation-gap", "not-steady"] {
             assert_eq!(one(detector, Role::LimitsReading), format!("{none} {detector} is seen."));
         }
         let unsteady = one("not-steady", Role::Invalidates);
         let begins = "Unreliable, because in a no window was steady enough for a mean: ";
-        assert_eq!(unsteady, format!("{begins}no bottleneck was found."));
+        assert_eq!(
+            unsteady,
+            format!("{begins}no bottleneck was found; a is not judged: not-steady makes the figures invalid.")
+        );
         let narrow = finding("throttling", Role::NarrowPlace);
         let beside = told(&[vec![narrow, finding("generator-limited", Role::LimitsReading)]]);
         assert_eq!(beside, "In a, throttling is seen (50 % of it); in a generator-limited is seen.");
@@ -453,7 +486,7 @@ mod tests {
     fn a_load_that_was_carried_cannot_show_a_gain() {
         let limited = || vec![finding("offered-load-limited", Role::LimitsReading)];
         let carried = "the system completed the whole offered load, so throughput cannot show a gain.";
-        assert_eq!(told(&[limited()]), format!("Nothing held it back at this load; in a {carried}"));
+        assert_eq!(told(&[limited()]), format!("No bottleneck was found; {UNJUDGED}; in a {carried}"));
         let many = told(&[limited(), limited(), limited(), limited(), limited(), limited()]);
         assert!(many.ends_with(&format!("; in a, b, c, d and 2 more {carried}")), "{many}");
     }
@@ -462,7 +495,7 @@ mod tests {
     fn a_guess_is_told_as_one() {
         let guess = told(&[vec![finding("cross-partition-query", Role::CostsMore)]]);
         let low = "with low confidence, in a cross-partition-query is seen.";
-        assert_eq!(guess, format!("Nothing held it back at this load; {low}"));
+        assert_eq!(guess, format!("No bottleneck was found; {UNJUDGED}; {low}"));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::breakdown::Breakdown;
 use crate::evidence::RunEvidence;
 use crate::finding::Finding;
+use crate::limit::Limit;
 use crate::operation::OperationSummary;
 use crate::published::{Beside, Notes};
 
@@ -15,6 +16,8 @@ pub struct Outcome {
     pub evidence: RunEvidence,
     /// The findings of each trial, dearest first; same order as `evidence.trials`.
     pub findings: Vec<Vec<Finding>>,
+    /// What limits the throughput of each trial; same order.
+    pub limits: Vec<Limit>,
     /// Where the time of the busiest operations of each trial goes, those with most time first; same order.
     pub breakdowns: Vec<Vec<Breakdown>>,
     /// The variants beside each other.

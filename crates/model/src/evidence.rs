@@ -224,7 +224,12 @@ impl TrialEvidence {
 
     /// The load of one window.
     pub fn window_load(&self, window: &Window) -> LoadTotals {
-        self.load_where(|ns| (window.start_ns..window.end_ns).contains(&ns))
+        self.load_between(window.start_ns, window.end_ns)
+    }
+
+    /// The load from the first instant up to the second.
+    pub fn load_between(&self, start_ns: i64, end_ns: i64) -> LoadTotals {
+        self.load_where(|ns| (start_ns..end_ns).contains(&ns))
     }
 
     /// The load of all counted windows by scenario and request, in the order they first appear.

@@ -14,6 +14,7 @@ pub mod diff;
 pub mod evidence;
 pub mod finding;
 pub mod histogram;
+pub mod limit;
 pub mod load;
 pub mod operation;
 pub mod published;

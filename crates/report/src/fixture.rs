@@ -10,8 +10,10 @@ use narrows_model::comparison::{
     Change, Comparison, Difference, Kept, Meaning, ObjectiveResult, Outcome, VariantSummary,
 };
 use narrows_model::evidence::{RunEvidence, TrialEvidence};
+use narrows_model::finding::evidence::load::LoadLevel;
 use narrows_model::finding::{Confidence, Exemplar, Figure, Finding, FindingKind, Period, Role};
 use narrows_model::histogram::Histogram;
+use narrows_model::limit::{LevelSummary, Limit, LimitVerdict, MachineCpu, ServiceCpu, Unclear};
 use narrows_model::load::{ErrorCounts, LoadSecond};
 use narrows_model::run::{
     Environment, Run, RunState, ServiceInstance, Trial, TrialState, Validity, Verdict, Window, WindowKind,
@@ -66,6 +68,7 @@ pub(crate) fn outcome() -> Outcome {
     Outcome {
         evidence: RunEvidence { run: run(), trials },
         findings,
+        limits: Vec::new(),
         breakdowns: Vec::new(),
         comparison: comparison(),
         objectives: vec![
@@ -205,6 +208,43 @@ fn load_second(shape: &Shape, second: i64) -> LoadSecond {
 }
 
 /// The same run under an open load of two steps, of which the second fails a check now and then.
+/// The run with levels of its load and a verdict for each trial.
+pub(crate) fn stepped_outcome() -> Outcome {
+    let level = |users: u32, rate: f64, mean_ms: f64, cores: f64| LevelSummary {
+        label: format!("“{users} users”"),
+        load: LoadLevel { users, arrivals: None },
+        is_steady: true,
+        seconds: 20.0,
+        rate,
+        mean_ns: mean_ms * 1e6,
+        p50_ns: 0.9 * mean_ms * 1e6,
+        p95_ns: 1.6 * mean_ms * 1e6,
+        error_rate: if users > 8 { 0.004 } else { 0.0 },
+        services: vec![ServiceCpu { service: "orders".to_owned(), cores, busy_share: cores }],
+        machine: Some(MachineCpu { all: 2.0, services: cores, narrows: 0.2, others: 0.3, stolen: 0.0 }),
+    };
+    let levels = vec![level(1, 176.0, 5.7, 0.1), level(4, 177.0, 22.6, 0.1), level(16, 176.0, 91.0, 0.11)];
+    let unknown = || LimitVerdict::CannotTell { because: Unclear::NotSteady };
+    let limit = |levels, headline: &str, reason: &str, advice: &str| Limit {
+        levels,
+        knee: Some(0),
+        verdict: unknown(),
+        headline: headline.to_owned(),
+        reason: reason.to_owned(),
+        advice: advice.to_owned(),
+    };
+    let lock = limit(
+        levels,
+        "limited by something at orders that is not CPU",
+        "176/s with 1 user and with 16 users, so it handles one request at a time; it uses 0.11 cores",
+        "look for a lock",
+    );
+    let levels = vec![level(8, 1020.0, 7.8, 0.98)];
+    let reason = "98 % of it is in use (services 49 %, Narrows 10 %)";
+    let cpu = limit(levels, "limited by the CPU of orders", reason, "");
+    Outcome { limits: vec![lock, cpu], ..outcome() }
+}
+
 pub(crate) fn open_outcome() -> Outcome {
     let mut outcome = outcome();
     for evidence in &mut outcome.evidence.trials {

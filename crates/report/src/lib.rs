@@ -11,6 +11,7 @@ mod figures;
 mod fixture;
 pub mod html;
 pub mod json;
+mod limits;
 mod load;
 mod measures;
 mod operations;

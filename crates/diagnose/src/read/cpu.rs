@@ -196,6 +196,14 @@ impl<'a> Cpu<'a> {
             .max_by(|(a, _), (b, _)| self.intervals[*a].by_demand(&self.intervals[*b]).then(a.cmp(b)))
     }
 
+    /// The steady intervals with a load that this one clearly exceeds.
+    pub(crate) fn lighter_than(&self, here: &Interval) -> impl Iterator<Item = &'a Interval> {
+        self.intervals.iter().filter(move |other| {
+            let growth = here.demand_over(other).filter(|_| other.is_steady && other.rate > 0.0);
+            growth.is_some_and(|growth| growth >= DEMAND_GROWTH_MIN)
+        })
+    }
+
     /// The largest consumers in an interval, the load generator included.
     pub(crate) fn consumers(&self, interval: &Interval) -> CpuConsumers {
         let generator = self.cores_of(names::CPU_CORES, names::GENERATOR, 0, interval);
@@ -224,16 +232,19 @@ impl Cpu<'_> {
     /// That throughput stopped growing in this interval, or that requests queue.
     pub(crate) fn proof(&self, at: usize) -> Option<Proof> {
         let here = self.intervals.get(at).filter(|interval| interval.is_steady)?;
-        let is_lighter = |other: &&Interval| {
-            let growth = here.demand_over(other).filter(|_| other.is_steady && other.rate > 0.0);
-            growth.is_some_and(|growth| growth >= DEMAND_GROWTH_MIN)
-        };
-        let below = self.intervals.iter().filter(is_lighter).max_by(|a, b| a.by_demand(b))?;
-        let lightest = self.intervals.iter().filter(is_lighter).min_by(|a, b| a.by_demand(b))?;
+        let below = self.lighter_than(here).max_by(|a, b| a.by_demand(b))?;
+        let lightest = self.lighter_than(here).min_by(|a, b| a.by_demand(b))?;
         if here.offered.is_some() {
             return self.flat_against_offered(here, below).or_else(|| self.slower_once_sent(here, lightest));
         }
         self.flat_against(here, below).or_else(|| self.queueing_against(here, lightest))
+    }
+
+    /// The lightest load from which on throughput did not follow the users up to this interval.
+    pub(crate) fn flat_since(&self, at: usize) -> Option<Proof> {
+        let here = self.intervals.get(at).filter(|interval| interval.is_steady && interval.offered.is_none())?;
+        let flat = self.lighter_than(here).filter_map(|other| Some((other, self.flat_against(here, other)?)));
+        flat.min_by(|(a, _), (b, _)| a.by_demand(b)).map(|(_, proof)| proof)
     }
 
     fn flat_against(&self, here: &Interval, below: &Interval) -> Option<Proof> {

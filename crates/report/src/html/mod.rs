@@ -12,6 +12,7 @@ mod findings;
 mod inside_panels;
 mod insides;
 mod lanes;
+mod limits;
 mod load;
 mod operations;
 mod palette;
@@ -50,6 +51,7 @@ pub fn page(outcome: &Outcome) -> String {
         published::parameters(outcome),
         summary::objectives(outcome),
         published::section(outcome),
+        limits::section(outcome),
         findings::section(outcome, &requests::ids(&requests)),
         background::caveats(outcome),
         spent::section(outcome, &palette),

@@ -5,6 +5,7 @@
 
 mod diff;
 mod findings;
+mod limits;
 mod load;
 mod load_summary;
 mod operations;
@@ -56,6 +57,7 @@ pub fn outcome(outcome: &Outcome, style: Style) -> String {
         header(outcome, paint, width),
         table::variants(&outcome.comparison, paint, width),
         load::all(outcome, paint, width),
+        limits::all(outcome, paint, width),
         published::parameters(outcome, paint, width),
         table::objectives(outcome, paint, width),
         operations::all(outcome, paint, width),

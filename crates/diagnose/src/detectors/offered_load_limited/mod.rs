@@ -20,11 +20,10 @@ use crate::Detector;
 use crate::read::Reading;
 use crate::read::cpu::Cpu;
 use crate::read::intervals::Interval;
+use crate::read::room::{least, room_in};
 use crate::stats::finite;
 use crate::thresholds::Thresholds;
-use room::{least, room_in};
 
-mod room;
 mod words;
 
 /// See the module.

@@ -7,7 +7,7 @@ use crate::read::intervals::{Interval, intervals};
 use crate::thresholds::Thresholds;
 
 /// None when some interval leaves no room, or when the kind of load is not known.
-pub(super) fn room_in(trial: &TrialEvidence, thresholds: &Thresholds) -> Option<Room> {
+pub(crate) fn room_in(trial: &TrialEvidence, thresholds: &Thresholds) -> Option<Room> {
     let found: Vec<Room> = intervals(trial, thresholds)
         .iter()
         .map(|interval| in_interval(interval).filter(|room| is_enough(*room, thresholds)))
@@ -18,7 +18,7 @@ pub(super) fn room_in(trial: &TrialEvidence, thresholds: &Thresholds) -> Option<
 }
 
 /// The lesser of two; none for loads of two kinds.
-pub(super) fn least(one: Room, other: Room) -> Option<Room> {
+pub(crate) fn least(one: Room, other: Room) -> Option<Room> {
     (one.of == other.of).then(|| Room { share: one.share.min(other.share), ..one })
 }
 

@@ -1,0 +1,28 @@
+//! The machine's CPU, divided among those who used it.
+
+use narrows_model::limit::MachineCpu;
+use narrows_model::series::names;
+
+use crate::read::cpu::Cpu;
+use crate::read::intervals::Interval;
+use crate::stats::finite;
+
+/// None when the machine was not sampled. What the parts add up to beyond the machine's own figure is measuring error and
+/// taken off nothing: other programs then have 0.
+pub(super) fn machine(cpu: &Cpu<'_>, interval: &Interval) -> Option<MachineCpu> {
+    let all = f64::from(cpu.trial.cores.max(1));
+    let of_host = |name: &str| cpu.cores_of(name, "", 0, interval);
+    let used = of_host(names::HOST_CPU_UTILIZATION)? * all;
+    let stolen = of_host(names::HOST_CPU_STEAL).unwrap_or(0.0) * all;
+    let of_service = |service: &str| cpu.service_cores(service, interval);
+    let services: f64 = cpu.trial.service_names().into_iter().filter_map(of_service).sum();
+    let narrows = cpu.cores_of(names::CPU_CORES, names::GENERATOR, 0, interval).unwrap_or(0.0);
+    let others = (used - stolen - services - narrows).max(0.0);
+    Some(MachineCpu {
+        all,
+        services: finite(services),
+        narrows: finite(narrows),
+        others: finite(others),
+        stolen: finite(stolen),
+    })
+}

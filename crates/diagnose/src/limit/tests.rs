@@ -1,0 +1,184 @@
+use narrows_model::finding::FindingKind;
+use narrows_model::limit::{Ask, LimitSign, LimitVerdict, Unclear};
+use narrows_model::run::{Verdict, WindowKind};
+use narrows_model::series::names;
+use narrows_testkit::spans::{client, server};
+use narrows_testkit::trial::{Load, TrialBuilder};
+
+use super::*;
+use crate::thresholds::Thresholds;
+
+fn judged(trial: TrialBuilder) -> Limit {
+    Reading::with(&trial.build(), &Thresholds::default(), |reading| {
+        let findings = crate::findings(reading);
+        limit(reading, &findings, &crate::breakdown(reading))
+    })
+}
+
+/// Twenty seconds for each of users, rate and latency; the system's CPU is idle.
+fn closed(levels: &[(u32, f64, f64)]) -> TrialBuilder {
+    let trial = TrialBuilder::new("a").service("shop", None).cpu("shop", 0, |_| 0.2).host_cpu(|_| 0.1);
+    levels.iter().fold(trial, |trial, (vus, rate, latency_ms)| {
+        trial.steady(20, Load { vus: *vus, rate: *rate, latency_ms: *latency_ms })
+    })
+}
+
+fn open(offered: f64, rate: f64, latency_ms: f64) -> TrialBuilder {
+    let trial = TrialBuilder::new("a").service("shop", None).cpu("shop", 0, |_| 0.2).host_cpu(|_| 0.1);
+    trial.arrivals(20, offered, Load { vus: 8, rate, latency_ms })
+}
+
+/// Traces of requests that take `latency_ms`, all but a tenth of it in a call to `bank`.
+fn calls_to_the_bank(trial: TrialBuilder, latency_ms: f64) -> TrialBuilder {
+    let call = || {
+        client("POST").at(0.05 * latency_ms, 0.9 * latency_ms).facts(|facts| {
+            facts.server_address = Some("bank".to_owned());
+        })
+    };
+    trial.traces((0..20).map(|n| server("shop", "GET /").at(0.0, latency_ms).child(call()).trace(n)))
+}
+
+#[test]
+fn flat_throughput_with_an_idle_cpu_is_one_request_at_a_time() {
+    let limit = judged(closed(&[(1, 176.0, 5.68), (4, 177.0, 22.6), (16, 176.0, 90.9)]));
+    let LimitVerdict::NotCpu { sign: LimitSign::FlatThroughput { lighter, heavier }, place } = &limit.verdict else {
+        panic!("{limit:?}")
+    };
+    assert_eq!((lighter.level.users, heavier.level.users), (1, 16));
+    assert_eq!(place.as_ref().map(|place| place.name.as_str()), Some("shop"));
+    assert!(
+        limit
+            .reason
+            .starts_with("176/s with 1 user and with 16 users, so it handles one request at a time; it uses 0.20"),
+        "{}",
+        limit.reason
+    );
+    assert_eq!(limit.headline, "limited by something at shop that is not CPU");
+    assert!(limit.advice.starts_with("look for a lock"), "{}", limit.advice);
+    assert_eq!(limit.knee, Some(0));
+}
+
+#[test]
+fn a_lighter_load_of_several_users_bounds_the_requests_handled_at_once() {
+    let limit = judged(closed(&[(4, 176.0, 22.7), (16, 177.0, 90.4)]));
+    assert!(limit.reason.contains("no more than 4 requests at a time"), "{}", limit.reason);
+    assert_eq!(limit.knee, None, "two levels have no knee");
+}
+
+#[test]
+fn the_place_is_where_the_critical_path_spends_its_time() {
+    let limit = judged(calls_to_the_bank(closed(&[(1, 50.0, 20.0), (8, 51.0, 157.0)]), 150.0));
+    assert_eq!(limit.headline, "limited by something at bank that is not CPU");
+    assert!(limit.reason.ends_with("90 % of the latency passes in calls to it"), "{}", limit.reason);
+}
+
+#[test]
+fn time_outside_the_spans_is_named() {
+    let limit = judged(calls_to_the_bank(closed(&[(1, 50.0, 20.0), (8, 51.0, 157.0)]), 15.0));
+    assert_eq!(limit.headline, "limited by something at shop that is not CPU");
+    assert!(
+        limit.reason.contains("90 % of the latency passes before its spans begin or after they end"),
+        "{}",
+        limit.reason
+    );
+}
+
+#[test]
+fn growing_throughput_is_below_the_limit() {
+    let limit = judged(closed(&[(1, 100.0, 10.0), (4, 400.0, 10.0), (8, 790.0, 10.1)]));
+    assert!(matches!(limit.verdict, LimitVerdict::BelowLimit { .. }), "{limit:?}");
+    assert_eq!(limit.headline, "below its limit");
+    assert_eq!(limit.knee, Some(2));
+}
+
+#[test]
+fn cpu_in_use_is_named_and_divided() {
+    let limit = judged(closed(&[(8, 400.0, 20.0)]).cores(2).series(names::HOST_CPU_STEAL, "", 0, |_| 0.05));
+    assert!(matches!(limit.verdict, LimitVerdict::CannotTell { because: Unclear::OneLevel { .. } }), "{limit:?}");
+    let full = TrialBuilder::new("a").service("shop", None).service("db", None).cores(2);
+    let full = full.steady(20, Load { vus: 8, rate: 400.0, latency_ms: 20.0 });
+    let full = full.cpu("shop", 0, |_| 0.8).cpu("db", 0, |_| 0.6).cpu(names::GENERATOR, 0, |_| 0.4).host_cpu(|_| 0.98);
+    let limit = judged(full);
+    assert_eq!(limit.headline, "limited by cpu-saturation at host");
+    assert_eq!(limit.reason, "the machine is full (services 70 %, Narrows 20 %, other programs 8.0 %)");
+}
+
+#[test]
+fn neighbours_who_have_the_machine_are_no_limit_of_the_system() {
+    let trial = TrialBuilder::new("a").service("shop", None).cores(2).cpu("shop", 0, |_| 0.3).host_cpu(|_| 1.0);
+    let limit = judged(
+        trial
+            .steady(20, Load { vus: 1, rate: 100.0, latency_ms: 10.0 })
+            .steady(20, Load { vus: 8, rate: 104.0, latency_ms: 77.0 }),
+    );
+    assert!(matches!(limit.verdict, LimitVerdict::CannotTell { because: Unclear::Neighbours { .. } }), "{limit:?}");
+    assert!(limit.reason.contains("other programs 85 %"), "{}", limit.reason);
+}
+
+#[test]
+fn users_that_wait_at_a_place_without_using_its_cpu_show_a_limit() {
+    let limit =
+        judged(calls_to_the_bank(closed(&[(16, 160.0, 100.0)]), 100.0).service("bank", None).cpu("bank", 0, |_| 0.1));
+    assert!(
+        matches!(&limit.verdict, LimitVerdict::NotCpu { sign: LimitSign::UsersWait { .. }, place: Some(_) }),
+        "{limit:?}"
+    );
+}
+
+#[test]
+fn a_load_that_is_carried_asks_for_no_more() {
+    let verdict = |trial| judged(trial).verdict;
+    assert!(matches!(verdict(open(100.0, 100.0, 8.0)), LimitVerdict::AsksNoMore { because: Ask::Room(_), .. }));
+    let thinking = closed(&[(100, 50.0, 20.0)]);
+    assert!(matches!(verdict(thinking), LimitVerdict::AsksNoMore { because: Ask::Room(_), costs: None }));
+    let alone = closed(&[(1, 100.0, 9.9)]);
+    assert!(matches!(verdict(alone), LimitVerdict::AsksNoMore { because: Ask::OneUser { .. }, .. }));
+}
+
+#[test]
+fn responses_that_fall_behind_arrivals_show_a_limit() {
+    let limit = judged(open(200.0, 120.0, 900.0));
+    assert!(matches!(&limit.verdict, LimitVerdict::NotCpu { sign: LimitSign::Behind { .. }, .. }), "{limit:?}");
+    assert!(limit.reason.contains("of 200/s only 120/s are completed"), "{}", limit.reason);
+}
+
+#[test]
+fn what_was_found_is_the_limit() {
+    let limit = judged(
+        TrialBuilder::new("a")
+            .service("shop", Some(0.5))
+            .cpu("shop", 0, |_| 0.495)
+            .steady(20, Load { vus: 2, rate: 100.0, latency_ms: 20.0 })
+            .steady(20, Load { vus: 8, rate: 101.0, latency_ms: 79.0 }),
+    );
+    let finding = FindingKind::CpuSaturation;
+    assert_eq!(limit.verdict, LimitVerdict::Finding { finding, resource: "shop".to_owned(), machine: None });
+    assert_eq!(limit.headline, "limited by cpu-saturation at shop");
+}
+
+#[test]
+fn what_allows_no_verdict_is_named() {
+    let because = |trial| match judged(trial).verdict {
+        LimitVerdict::CannotTell { because } => because,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(because(TrialBuilder::new("a")), Unclear::NoLoad);
+    let invalid = closed(&[(8, 100.0, 80.0)]).verdict(Verdict::Invalid, "Late.");
+    assert_eq!(because(invalid), Unclear::Invalid { finding: FindingKind::GeneratorLimited });
+    let ramp = TrialBuilder::new("a").service("shop", None).cpu("shop", 0, |_| 0.1);
+    let ramp = ramp.window(WindowKind::Ramp, 40, (0..24).map(|s| (10.0 * f64::from(s + 1), 20.0)));
+    assert_eq!(because(ramp), Unclear::NotSteady);
+    let one = because(closed(&[(8, 400.0, 20.0)]));
+    assert!(matches!(one, Unclear::OneLevel { busiest: Some(_), .. }), "{one:?}");
+}
+
+#[test]
+fn levels_have_their_figures() {
+    let limit = judged(closed(&[(1, 100.0, 10.0), (4, 380.0, 10.5)]).cores(2).cpu(names::GENERATOR, 0, |_| 0.1));
+    let level = &limit.levels[1];
+    assert_eq!((level.load.users, level.rate, level.error_rate), (4, 380.0, 0.0));
+    assert!((level.mean_ns / 1e6 - 10.5).abs() < 0.2 && level.p95_ns >= level.p50_ns, "{level:?}");
+    assert_eq!(level.services[0].service, "shop");
+    let machine = level.machine.unwrap();
+    assert_eq!((machine.all, machine.services, machine.narrows, machine.others), (2.0, 0.2, 0.1, 0.0));
+}

@@ -1,0 +1,160 @@
+//! The rule: which verdict the evidence of a trial allows.
+//!
+//! In this order: figures that are invalid allow none; a load that leaves room asks for no more, whatever a request
+//! costs; the narrow place that was found is the limit; throughput that does not follow the load, or responses that
+//! fall behind arrivals, mean a limit, which is CPU where CPU is used up; what remains is a load that the system
+//! carries, or one that shows too little.
+
+use narrows_model::breakdown::Breakdown;
+use narrows_model::finding::evidence::cpu::{Proof, ProofSign};
+use narrows_model::finding::{Finding, Role, narrow_place};
+use narrows_model::limit::{Ask, LimitSign, LimitVerdict, MachineCpu, Unclear};
+
+use super::machine::machine;
+use super::waiting::waiting;
+use crate::read::Reading;
+use crate::read::cpu::Cpu;
+use crate::read::intervals::Interval;
+use crate::read::room::room_in;
+
+/// From this share of users on that wait for a response, nobody thinks.
+const NOBODY_THINKS: f64 = 0.9;
+
+/// A trial with all that a verdict on it may use.
+pub(super) struct Judge<'a, 'r> {
+    pub(super) reading: &'a Reading<'r>,
+    pub(super) findings: &'a [Finding],
+    pub(super) breakdowns: &'a [Breakdown],
+}
+
+impl Judge<'_, '_> {
+    pub(super) fn verdict(&self) -> LimitVerdict {
+        let cannot_tell = |because| LimitVerdict::CannotTell { because };
+        if self.reading.trial.counted_load().sent == 0 {
+            return cannot_tell(Unclear::NoLoad);
+        }
+        if let Some(invalid) = self.findings.iter().find(|finding| finding.role == Role::Invalidates) {
+            return cannot_tell(Unclear::Invalid { finding: invalid.kind() });
+        }
+        if let Some(room) = room_in(self.reading.trial, self.reading.thresholds) {
+            let costs = narrow_place(self.findings).map(Finding::kind);
+            return LimitVerdict::AsksNoMore { because: Ask::Room(room), costs };
+        }
+        if let Some(finding) = narrow_place(self.findings) {
+            return self.by_finding(finding);
+        }
+        let share = self.reading.trial.counted_load().error_rate();
+        if share > self.reading.thresholds.law_error_share {
+            return cannot_tell(Unclear::Failures { share });
+        }
+        let steady = || self.reading.intervals.iter().enumerate().filter(|(_, interval)| interval.is_steady);
+        match steady().max_by(|(_, a), (_, b)| a.by_demand(b)) {
+            Some((at, heaviest)) => self.of_heaviest(at, heaviest),
+            None => cannot_tell(Unclear::NotSteady),
+        }
+    }
+
+    fn by_finding(&self, finding: &Finding) -> LimitVerdict {
+        let cpu = Cpu::of(self.reading);
+        let heaviest = self.reading.intervals.iter().max_by(|a, b| a.by_demand(b));
+        let machine = heaviest.and_then(|heaviest| machine(&cpu, heaviest));
+        let full = machine.filter(|machine| machine.used_share() >= self.reading.thresholds.cpu_host_share);
+        LimitVerdict::Finding { finding: finding.kind(), resource: finding.resource.clone(), machine: full }
+    }
+
+    fn of_heaviest(&self, at: usize, heaviest: &Interval) -> LimitVerdict {
+        if let Some(sign) = self.sign(at, heaviest) {
+            return self.limited(sign, heaviest);
+        }
+        let cpu = Cpu::of(self.reading);
+        match cpu.lighter_than(heaviest).min_by(|a, b| a.by_demand(b)) {
+            Some(lighter) => LimitVerdict::BelowLimit { lighter: lighter.load_point(), heavier: heaviest.load_point() },
+            None => self.of_one_level(heaviest),
+        }
+    }
+
+    /// What shows that the heaviest level is not carried.
+    fn sign(&self, at: usize, heaviest: &Interval) -> Option<LimitSign> {
+        let proven = |Proof { sign, lighter, heavier }: Proof| match sign {
+            ProofSign::FlatThroughput => LimitSign::FlatThroughput { lighter, heavier },
+            ProofSign::Queueing => LimitSign::Queueing { lighter, heavier },
+        };
+        let behind = || {
+            let least = (1.0 - self.reading.thresholds.offered_rate_share) * heaviest.offered?;
+            (heaviest.rate < least).then(|| LimitSign::Behind { at: heaviest.load_point() })
+        };
+        let cpu = Cpu::of(self.reading);
+        cpu.flat_since(at).or_else(|| cpu.proof(at)).map(proven).or_else(behind)
+    }
+
+    /// One closed level shows a limit when nobody thinks: more throughput needs less latency, or more users.
+    fn of_one_level(&self, level: &Interval) -> LimitVerdict {
+        let at = level.load_point();
+        let is_closed = level.offered.is_none() && level.vus > 0;
+        let nobody_thinks = is_closed && level.in_flight() / f64::from(level.vus.max(1)) >= NOBODY_THINKS;
+        match level.vus {
+            1 if nobody_thinks => LimitVerdict::AsksNoMore { because: Ask::OneUser { at }, costs: None },
+            _ if nobody_thinks => self.of_waiting_users(level),
+            _ => self.unclear(level),
+        }
+    }
+
+    fn of_waiting_users(&self, level: &Interval) -> LimitVerdict {
+        if let Some(verdict) = self.by_cpu(level) {
+            return verdict;
+        }
+        let place = waiting(self.reading, self.breakdowns, level);
+        // Time at a service that has its CPU to itself may be its work; more users would show that.
+        let is_waiting = place.as_ref().and_then(|place| {
+            let under_way = level.in_flight() * place.share?;
+            Some(place.cores? < WORKING_SHARE * under_way)
+        });
+        match is_waiting {
+            Some(true) => LimitVerdict::NotCpu { sign: LimitSign::UsersWait { at: level.load_point() }, place },
+            _ => self.unclear(level),
+        }
+    }
+
+    fn limited(&self, sign: LimitSign, heaviest: &Interval) -> LimitVerdict {
+        let place = || waiting(self.reading, self.breakdowns, heaviest);
+        self.by_cpu(heaviest).unwrap_or_else(|| LimitVerdict::NotCpu { sign, place: place() })
+    }
+
+    /// The verdict where CPU is used up: the neighbours' doing, a service's, or the machine's.
+    fn by_cpu(&self, level: &Interval) -> Option<LimitVerdict> {
+        let thresholds = self.reading.thresholds;
+        let cpu = Cpu::of(self.reading);
+        let machine = machine(&cpu, level);
+        let full = machine.filter(|machine| machine.used_share() >= thresholds.cpu_host_share);
+        if let Some(machine) = full.filter(is_taken_by_neighbours) {
+            return Some(LimitVerdict::CannotTell { because: Unclear::Neighbours { machine } });
+        }
+        if let Some(full) = full {
+            return Some(LimitVerdict::Cpu { service: None, share: full.used_share(), machine });
+        }
+        let (service, share) = self.busiest(level)?;
+        let is_full = share >= thresholds.cpu_limit_share;
+        is_full.then(|| LimitVerdict::Cpu { service: Some(service.to_owned()), share, machine })
+    }
+
+    /// The service that uses the largest share of its CPU.
+    fn busiest(&self, level: &Interval) -> Option<(&str, f64)> {
+        let cpu = Cpu::of(self.reading);
+        let services = self.reading.trial.service_names().into_iter();
+        let shares = services.filter_map(|service| Some((service, cpu.busy_share(service, level)?)));
+        shares.max_by(|a, b| a.1.total_cmp(&b.1))
+    }
+
+    fn unclear(&self, level: &Interval) -> LimitVerdict {
+        let busiest = self.busiest(level).map(|(_, share)| share);
+        LimitVerdict::CannotTell { because: Unclear::OneLevel { at: level.load_point(), busiest } }
+    }
+}
+
+/// Requests at a place work rather than wait when each uses at least this share of a core.
+const WORKING_SHARE: f64 = 0.5;
+
+/// Whether others than the run had so much of a full machine that the run could have used it.
+fn is_taken_by_neighbours(machine: &MachineCpu) -> bool {
+    machine.foreign() > machine.services + machine.narrows
+}

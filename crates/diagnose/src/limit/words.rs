@@ -1,0 +1,183 @@
+//! How a verdict reads: what the trial is, why, and what to do.
+
+use narrows_model::breakdown::TimeCategory;
+use narrows_model::finding::FindingKind;
+use narrows_model::finding::evidence::cpu::LoadPoint;
+use narrows_model::finding::evidence::load::LoadLevel;
+use narrows_model::finding::evidence::offered_load_limited::{Room, RoomOf};
+use narrows_model::limit::{Ask, LimitSign, LimitVerdict, MachineCpu, Unclear, WaitingPlace};
+use narrows_model::units;
+
+use crate::detectors::words::level;
+
+/// A user of the machine is named from this share of it on.
+const NAMED_SHARE_MIN: f64 = 0.005;
+
+/// What the trial is, to follow "is".
+pub(super) fn headline(verdict: &LimitVerdict) -> String {
+    match verdict {
+        LimitVerdict::Finding { finding, resource, .. } => format!("limited by {} at {resource}", finding.id()),
+        LimitVerdict::Cpu { service: Some(service), .. } => format!("limited by the CPU of {service}"),
+        LimitVerdict::Cpu { service: None, .. } => "limited by the CPU of the machine".to_owned(),
+        LimitVerdict::NotCpu { place: Some(place), .. } => {
+            format!("limited by something at {} that is not CPU", place.name)
+        }
+        LimitVerdict::NotCpu { place: None, .. } => "limited by something that is not CPU".to_owned(),
+        LimitVerdict::BelowLimit { .. } => "below its limit".to_owned(),
+        LimitVerdict::AsksNoMore { .. } => "not asked for more".to_owned(),
+        LimitVerdict::CannotTell { .. } => "not judged".to_owned(),
+    }
+}
+
+/// Why it is; empty where the finding says all.
+pub(super) fn reason(verdict: &LimitVerdict) -> String {
+    match verdict {
+        LimitVerdict::Finding { machine, .. } => {
+            machine.as_ref().map_or_else(String::new, |machine| format!("the machine is full ({})", divided(machine)))
+        }
+        LimitVerdict::Cpu { share, machine, .. } => {
+            let divided = machine.as_ref().map(|machine| format!(" ({})", divided(machine))).unwrap_or_default();
+            format!("{} of it is in use{divided}", units::percent(share.min(1.0)))
+        }
+        LimitVerdict::NotCpu { sign, place } => match place.as_ref().and_then(seen) {
+            Some(seen) => format!("{}; {seen}", law(sign)),
+            None => law(sign),
+        },
+        LimitVerdict::BelowLimit { lighter, heavier } => {
+            format!("throughput still grew with the load, from {} to {}", rate(lighter), rate(heavier))
+        }
+        LimitVerdict::AsksNoMore { because, costs } => asked(because, *costs),
+        LimitVerdict::CannotTell { because } => unclear(because),
+    }
+}
+
+/// What to do about it; empty when nothing is to be done.
+pub(super) fn advice(verdict: &LimitVerdict) -> String {
+    let advice = match verdict {
+        LimitVerdict::NotCpu { .. } => {
+            "look for a lock, a pool, a single connection, a sleep, a disk, or calls that send no spans"
+        }
+        LimitVerdict::BelowLimit { .. } => "add heavier levels to find the limit",
+        LimitVerdict::Cpu { .. } => "add a lighter level, which proves whether throughput follows the CPU",
+        LimitVerdict::CannotTell { because: Unclear::Neighbours { .. } } => {
+            "run it on a machine that does nothing else"
+        }
+        LimitVerdict::CannotTell { because: Unclear::OneLevel { .. } } => {
+            "run it under at least two loads, such as 1 user and as many as now"
+        }
+        LimitVerdict::CannotTell { because: Unclear::NotSteady } => {
+            "hold each level of the load for ten seconds or more"
+        }
+        LimitVerdict::Finding { .. } | LimitVerdict::AsksNoMore { .. } | LimitVerdict::CannotTell { .. } => "",
+    };
+    advice.to_owned()
+}
+
+/// `176/s with 16 users`.
+fn rate(point: &LoadPoint) -> String {
+    format!("{} {}", units::rate(point.rate), load(&point.level))
+}
+
+/// `with 1 user`, `at 50.0/s`.
+fn load(of: &LoadLevel) -> String {
+    match of.arrivals {
+        None if of.users == 1 => "with 1 user".to_owned(),
+        None => format!("with {} users", of.users),
+        Some(_) => format!("at {}", level(of)),
+    }
+}
+
+/// Who uses the machine, the system first.
+fn divided(machine: &MachineCpu) -> String {
+    let parts = [
+        ("services", machine.services),
+        ("Narrows", machine.narrows),
+        ("other programs", machine.others),
+        ("hypervisor", machine.stolen),
+    ];
+    let is_named = |(name, cores): &(&str, f64)| *name == "services" || *cores >= NAMED_SHARE_MIN * machine.all;
+    let named = parts.into_iter().filter(is_named);
+    named.map(|(name, cores)| format!("{name} {}", units::percent(cores / machine.all))).collect::<Vec<_>>().join(", ")
+}
+
+/// What the spans and samples say of a place.
+fn seen(place: &WaitingPlace) -> Option<String> {
+    let spent = place.category.as_ref().zip(place.share).map(|(category, share)| {
+        let what = match category {
+            TimeCategory::Own => "in it",
+            TimeCategory::Pool => "waiting for a connection",
+            TimeCategory::BackOff(_) => "waiting to retry it",
+            TimeCategory::Dependency(_) => "in calls to it",
+            TimeCategory::Unknown => "before its spans begin or after they end",
+        };
+        format!("{} of the latency passes {what}", units::percent(share))
+    });
+    let used = place.cores.map(|cores| format!("it uses {}", units::cores(cores)));
+    let all: Vec<String> = [spent, used].into_iter().flatten().collect();
+    (!all.is_empty()).then(|| all.join(", and "))
+}
+
+fn law(sign: &LimitSign) -> String {
+    match sign {
+        LimitSign::FlatThroughput { lighter, heavier } => {
+            let compared = same_rate(lighter, heavier);
+            match (lighter.level.arrivals, lighter.level.users) {
+                (Some(_), _) | (None, 0) => compared,
+                (None, 1) => format!("{compared}, so it handles one request at a time"),
+                (None, most) => format!("{compared}, so it handles no more than {most} requests at a time"),
+            }
+        }
+        LimitSign::Queueing { lighter, heavier } => format!(
+            "requests queue: they take {} {} and {} {}",
+            units::duration(lighter.request_ns),
+            load(&lighter.level),
+            units::duration(heavier.request_ns),
+            load(&heavier.level)
+        ),
+        LimitSign::Behind { at } => {
+            let offered = units::rate(at.level.arrivals.unwrap_or(0.0));
+            format!("of {offered} only {} are completed", units::rate(at.rate))
+        }
+        LimitSign::UsersWait { at } => {
+            format!("{} users wait {} for each response", at.level.users, units::duration(at.request_ns))
+        }
+    }
+}
+
+/// The throughput of two levels, once where it reads the same.
+fn same_rate(lighter: &LoadPoint, heavier: &LoadPoint) -> String {
+    let (before, now) = (units::rate(lighter.rate), units::rate(heavier.rate));
+    let (light, heavy) = (load(&lighter.level), load(&heavier.level));
+    if before == now { format!("{now} {light} and {heavy}") } else { format!("{before} {light} and {now} {heavy}") }
+}
+
+fn asked(because: &Ask, costs: Option<FindingKind>) -> String {
+    let text = match because {
+        Ask::Room(Room { of: RoomOf::Thinking, share }) => {
+            format!("{} of the users think at any time", units::percent(share.min(1.0)))
+        }
+        Ask::Room(Room { of: RoomOf::Completed, .. }) => "every arrival was completed".to_owned(),
+        Ask::OneUser { at } => {
+            format!("the only user waits {} for each response", units::duration(at.request_ns))
+        }
+    };
+    costs.map_or_else(|| text.clone(), |finding| format!("{text}; {} costs most of a request's time", finding.id()))
+}
+
+fn unclear(because: &Unclear) -> String {
+    match because {
+        Unclear::NoLoad => "Narrows recorded no load".to_owned(),
+        Unclear::NotSteady => "no part of the load was steady".to_owned(),
+        Unclear::Invalid { finding } => format!("{} makes the figures invalid", finding.id()),
+        Unclear::Failures { share } => format!("{} of the requests failed", units::percent(*share)),
+        Unclear::Neighbours { machine } => {
+            format!("the machine was full, but not because of this run ({})", divided(machine))
+        }
+        Unclear::OneLevel { at, busiest } => {
+            let cpu = busiest.map_or_else(String::new, |share| {
+                format!(", and its busiest service uses {} of its CPU", units::percent(share))
+            });
+            format!("it was loaded with {} only{cpu}", level(&at.level))
+        }
+    }
+}
