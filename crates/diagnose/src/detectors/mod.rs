@@ -9,6 +9,7 @@ pub mod conflict_retry;
 pub mod cpu_saturation;
 pub mod cross_partition_query;
 pub mod database_saturation;
+pub mod disk_full;
 pub mod few_clients;
 pub mod generator_limited;
 pub mod hot_partition;
@@ -58,6 +59,7 @@ detectors! {
     cpu_saturation::CpuSaturation, "cpu-saturation";
     cross_partition_query::CrossPartitionQuery, "cross-partition-query";
     database_saturation::DatabaseSaturation, "database-saturation";
+    disk_full::DiskFull, "disk-full";
     few_clients::FewClients, "few-clients";
     generator_limited::GeneratorLimited, "generator-limited";
     hot_partition::HotPartition, "hot-partition";
