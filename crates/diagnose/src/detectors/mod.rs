@@ -1,8 +1,7 @@
 //! The detectors: one folder per cause, each with its rule, its words and its tests; and the list of them all.
 //!
-//! A detector's folder is named as its id with underscores, and its page is `docs/reference/findings/<id>.md`. To add
-//! one: the folder, its `mod` line and its entry here, its kind and its evidence in `narrows_model::finding`, the page. Tests hold them
-//! together.
+//! A detector's folder is named as its id with underscores, and its page is `docs/reference/findings/<id>.md`.
+//! `CONTRIBUTING.md` lists what belongs to a new one. Tests hold them together.
 
 pub mod chatty_http;
 pub mod conflict_retry;
