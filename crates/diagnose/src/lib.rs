@@ -37,7 +37,7 @@ use thresholds::Thresholds;
 /// An implementation MUST be a pure function of its arguments, MUST say nothing when the evidence does not suffice, and
 /// MUST raise its version when its rule changes. It MAY return several findings, one for each place it sees the cause in.
 pub trait Detector: Sync {
-    /// What it finds. Its id, with underscores, is the name of the detector's file.
+    /// What it finds. Its id, with underscores, is the name of the detector's folder.
     fn kind(&self) -> FindingKind;
     /// The version of the rule, from 1.
     fn version(&self) -> u32;

@@ -361,6 +361,12 @@ thresholds! {
     conflict_error_share: f64 = 0.5;
     /// `conflict-retry`: traces that must show such a failure.
     conflict_error_traces: usize = 3;
+    /// `disk-full`: traces that must show an operation that fails because a disk is full.
+    disk_full_traces: usize = 3;
+    /// `disk-full`: share of all requests that must meet it.
+    disk_full_share: f64 = 0.005;
+    /// `disk-full`: share of the failed requests from which it is the reason for the failures, however few.
+    disk_full_error_share: f64 = 0.5;
     /// `few-clients`: requests at the fullest replica, as a multiple of the mean.
     few_clients_ratio: f64 = 1.3;
     /// `few-clients`: requests that must be seen, so that a few are not enough.

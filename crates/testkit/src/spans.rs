@@ -29,6 +29,7 @@ pub struct SpanBuilder {
     start_ms: f64,
     length_ms: f64,
     status: SpanStatus,
+    status_message: String,
     facts: SpanFacts,
     attributes: Map<String, Value>,
     children: Vec<SpanBuilder>,
@@ -107,6 +108,7 @@ impl SpanBuilder {
             start_ms: 0.0,
             length_ms: 1.0,
             status: SpanStatus::Unset,
+            status_message: String::new(),
             facts: SpanFacts::default(),
             attributes: Map::new(),
             children: Vec::new(),
@@ -215,6 +217,12 @@ impl SpanBuilder {
         self
     }
 
+    /// Marks it as gone wrong, with this text in its status.
+    pub fn failed_with(mut self, message: &str) -> Self {
+        self.status_message = message.into();
+        self.failed()
+    }
+
     /// A span below this one.
     pub fn child(mut self, child: SpanBuilder) -> Self {
         self.children.push(child);
@@ -281,7 +289,7 @@ impl Layout {
             start_ns: at_ns(node.start_ms),
             end_ns: at_ns(node.start_ms + node.length_ms),
             status: node.status,
-            status_message: String::new(),
+            status_message: node.status_message,
             facts: node.facts,
             attributes: node.attributes,
             weight: self.weight,

@@ -1,14 +1,14 @@
 //! The detectors: one folder per cause, each with its rule, its words and its tests; and the list of them all.
 //!
-//! A detector's folder is named as its id with underscores, and its page is `docs/reference/findings/<id>.md`. To add
-//! one: the folder, its `mod` line and its entry here, its kind and its evidence in `narrows_model::finding`, the page. Tests hold them
-//! together.
+//! A detector's folder is named as its id with underscores, and its page is `docs/reference/findings/<id>.md`.
+//! `CONTRIBUTING.md` lists what belongs to a new one. Tests hold them together.
 
 pub mod chatty_http;
 pub mod conflict_retry;
 pub mod cpu_saturation;
 pub mod cross_partition_query;
 pub mod database_saturation;
+pub mod disk_full;
 pub mod few_clients;
 pub mod generator_limited;
 pub mod hot_partition;
@@ -58,6 +58,7 @@ detectors! {
     cpu_saturation::CpuSaturation, "cpu-saturation";
     cross_partition_query::CrossPartitionQuery, "cross-partition-query";
     database_saturation::DatabaseSaturation, "database-saturation";
+    disk_full::DiskFull, "disk-full";
     few_clients::FewClients, "few-clients";
     generator_limited::GeneratorLimited, "generator-limited";
     hot_partition::HotPartition, "hot-partition";

@@ -6,9 +6,9 @@
 //! calls that it gets, where figures decide which way it goes.
 
 use narrows_model::finding::FindingKind::{
-    self, ChattyHttp, ConflictRetry, CpuSaturation, CrossPartitionQuery, DatabaseSaturation, HotPartition, NPlusOne,
-    Outage, PoolWait, ProvisionedRate, RetrogradeThroughput, RetryStorm, SerialFanOut, SlowQuery, StragglerBranch,
-    Throttling,
+    self, ChattyHttp, ConflictRetry, CpuSaturation, CrossPartitionQuery, DatabaseSaturation, DiskFull, HotPartition,
+    NPlusOne, Outage, PoolWait, ProvisionedRate, RetrogradeThroughput, RetryStorm, SerialFanOut, SlowQuery,
+    StragglerBranch, Throttling,
 };
 use narrows_model::finding::{Mechanism, Precedence};
 
@@ -50,6 +50,12 @@ pub(super) struct Rule<Why> {
 
 /// Causes and their symptoms.
 pub(super) const CAUSES: &[Rule<Mechanism>] = &[
+    Rule {
+        first: &[DiskFull],
+        then: &[Outage, RetryStorm],
+        ties: &[Tie::SameResource, Tie::Behind],
+        why: Mechanism::FullDisk,
+    },
     Rule {
         first: &[Outage],
         then: &[Throttling, RetryStorm],

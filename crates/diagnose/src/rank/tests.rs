@@ -306,3 +306,12 @@ fn a_gap_that_another_finding_explains_is_no_finding() {
         assert_eq!(rank_of(&[gap, leaves_open]).len(), 2, "{leaves_open:?}");
     }
 }
+
+#[test]
+fn a_full_disk_stops_its_server_and_is_retried() {
+    let disk = ("disk-full", "store", 0.3);
+    let ranked = rank_of(&[("outage", "store", 0.8), disk, ("retry-storm", "drones", 0.6)]);
+    assert_eq!(of(&ranked), [row("disk-full", "store", &["outage", "retry-storm"])]);
+    let unrelated = rank_of(&[("outage", "mail", 0.8), disk]);
+    assert_eq!(of(&unrelated), [row("outage", "mail", &[]), row("disk-full", "store", &[])]);
+}

@@ -5,6 +5,7 @@ pub(crate) mod cpu;
 pub(crate) mod dark;
 pub(crate) mod databases;
 pub(crate) mod doubles;
+pub(crate) mod errors;
 pub(crate) mod intervals;
 pub(crate) mod levels;
 pub(crate) mod periods;

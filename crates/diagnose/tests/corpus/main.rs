@@ -2,7 +2,8 @@
 //!
 //! Each file of `corpus/` says what a system does, what evidence it leaves, and what a good diagnosis finds in it. The
 //! cases are written from how such systems behave, not from how the detectors work. `NARROWS_CASE=name` prints one in
-//! full; `NARROWS_FINDINGS=folder` writes the findings of each there, to compare two versions. Format and rules: `docs/reference/corpus.md`.
+//! full; `NARROWS_FINDINGS=folder` writes the findings of each there, to compare two versions,
+//! and `findings.txt`. Format and rules: `docs/reference/corpus.md`.
 
 mod case;
 mod evidence;
@@ -39,6 +40,9 @@ const CASES_EACH: usize = 6;
 #[test]
 fn findings_are_those_expected() {
     let cases = cases();
+    if let Some(folder) = folder_of_findings() {
+        std::fs::create_dir_all(folder).expect("the folder of findings");
+    }
     let (mut verdicts, mut faults, mut found) = (Vec::new(), Vec::new(), String::new());
     for case in &cases {
         match verdict_of(case) {
@@ -58,14 +62,22 @@ fn findings_are_those_expected() {
     assert!(score.precision() >= GOOD, "precision {:.3}", score.precision());
     assert!(score.recall() >= GOOD, "recall {:.3}", score.recall());
     assert!(score.narrow_places() >= GOOD, "narrow places {:.3}", score.narrow_places());
+    if let Some(folder) = folder_of_findings().filter(|_| wanted().is_none()) {
+        std::fs::write(folder.join("findings.txt"), &found).expect("findings.txt is written");
+    }
     if wanted().is_none() {
         assert_eq!(found, include_str!("findings.txt"), "{RENEW}");
     }
 }
 
 /// What to do when findings changed.
-const RENEW: &str = "findings, places, costs or their order changed; if they should, write the text on the left into \
-                     crates/diagnose/tests/corpus/findings.txt";
+const RENEW: &str = "findings, places, costs or their order changed; if they should, run this test with \
+                     NARROWS_FINDINGS=FOLDER and copy FOLDER/findings.txt to crates/diagnose/tests/corpus/";
+
+/// Where to write what is found.
+fn folder_of_findings() -> Option<PathBuf> {
+    std::env::var_os("NARROWS_FINDINGS").map(PathBuf::from)
+}
 
 /// Findings as data, one in each line: role, kind, place, cost, confidence; effects below their causes.
 fn in_lines(findings: &[Finding], depth: usize) -> String {
@@ -121,9 +133,9 @@ fn verdict_of(case: &Case) -> Result<(Verdict, String, Vec<Finding>), String> {
     }
     let caveats = caveats(&trial, &Thresholds::default());
     let _ = writeln!(text, "{findings:#?}\n{caveats:#?}");
-    if let Some(folder) = std::env::var_os("NARROWS_FINDINGS") {
+    if let Some(folder) = folder_of_findings() {
         let json = serde_json::to_string_pretty(&findings).map_err(|error| error.to_string())?;
-        std::fs::write(Path::new(&folder).join(&case.case).with_extension("json"), json).map_err(|e| e.to_string())?;
+        std::fs::write(folder.join(&case.case).with_extension("json"), json).map_err(|e| e.to_string())?;
     }
     Ok((score::judge(case, &findings)?, text, findings))
 }

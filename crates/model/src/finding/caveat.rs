@@ -123,6 +123,16 @@ pub enum Caveat {
     },
     /// No span shows the conflicts that a store counts.
     ConflictsNotInSpans,
+    /// A full table is reported for a table's own limit too.
+    TableMayHaveLimit {
+        /// The database.
+        database: String,
+    },
+    /// A broker reports a failed disk in the same way as a full one.
+    DiskMayHaveFailed {
+        /// The broker.
+        broker: String,
+    },
     /// Means over a window include an outage.
     MeansIncludeOutage,
     /// No level after the heaviest load has less of it.
@@ -271,6 +281,13 @@ impl fmt::Display for Caveat {
                 write!(f, "The CPU of {database} was not sampled: it may be busy with other queries.")
             }
             Self::ConflictsNotInSpans => f.write_str("No span shows which operation had them or how it ended."),
+            Self::TableMayHaveLimit { database } => write!(
+                f,
+                "{database} only reports a full table, which can also be a size limit of the table or its tablespace."
+            ),
+            Self::DiskMayHaveFailed { broker } => {
+                write!(f, "{broker} only reports that it cannot use its storage: the disk may have failed instead.")
+            }
             Self::MeansIncludeOutage => {
                 f.write_str("Means over the whole window include this time. Times are in whole seconds of the load.")
             }

@@ -73,6 +73,8 @@ kinds! {
     CrossPartitionQuery => "cross-partition-query", cross_partition_query;
     /// A database has no capacity left, so every query waits for others.
     DatabaseSaturation => "database-saturation", database_saturation;
+    /// Operations of a service or a database fail because a disk is full.
+    DiskFull => "disk-full", disk_full;
     /// The load has too few clients for a hash of them to spread requests evenly.
     FewClients => "few-clients", few_clients;
     /// The load generator, not the system, determined the figures.

@@ -32,6 +32,8 @@ pub enum Relation {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mechanism {
+    /// What writes to a full disk fails or stops.
+    FullDisk,
     /// Calls to a replica that is down fail and are retried.
     DownReplica,
     /// All partitions together would have capacity left.

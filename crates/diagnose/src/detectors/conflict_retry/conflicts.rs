@@ -12,6 +12,7 @@ use std::collections::HashMap;
 use narrows_model::trace::{Span, SpanId, SpanKind};
 
 use crate::read::calls::{Handled, went_wrong};
+use crate::read::errors::{bare_name, exceptions, searched};
 use crate::read::requests::{is_database, query_text};
 
 /// SQL states of PostgreSQL (and of all that follow the standard), numbers of MySQL, MariaDB and SQL Server, statuses of
@@ -43,8 +44,6 @@ const TEXTS: [&str; 6] = [
 ];
 /// How far up the parents are followed.
 const DEPTH_MAX: usize = 64;
-/// Of a text that is looked through, bytes.
-const TEXT_BYTES_MAX: usize = 4096;
 
 /// Whether a database had two transactions meet in this call, and this one lost.
 pub(crate) fn is_conflict(span: &Span) -> bool {
@@ -63,25 +62,17 @@ fn asks_not_to_wait(span: &Span) -> bool {
 }
 
 fn is_name_of_conflict(text: &str) -> bool {
-    let name = text.rsplit(['.', ':']).next().unwrap_or(text);
+    let name = bare_name(text);
     CODES.contains(&name) || TYPES.contains(&name)
 }
 
 fn is_text_of_conflict(text: &str) -> bool {
-    let end = (0..=TEXT_BYTES_MAX.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-    let text = text[..end].to_lowercase();
+    let text = searched(text).to_lowercase();
     TEXTS.iter().any(|known| text.contains(known))
 }
 
-/// Exceptions stand among the attributes, one by one or as a list.
 fn has_exception(span: &Span) -> bool {
-    let listed = span.attributes.get("narrows.exceptions").and_then(|listed| listed.as_array());
-    let in_list = listed.into_iter().flatten().any(|exception| {
-        let part = |key: &str| exception.get(key).and_then(|value| value.as_str()).unwrap_or("");
-        is_name_of_conflict(part("type")) || is_text_of_conflict(part("message"))
-    });
-    let own = |key: &str| span.attributes.get(key).and_then(|value| value.as_str()).unwrap_or("");
-    in_list || is_name_of_conflict(own("exception.type")) || is_text_of_conflict(own("exception.message"))
+    exceptions(span).any(|one| is_name_of_conflict(one.kind) || is_text_of_conflict(one.message))
 }
 
 /// What conflicts did to one request.

@@ -6,19 +6,18 @@
 //! is none. The traces show too whose fault the failures are: of the calls that failed meanwhile, those with no failed
 //! call below them should have gone to the replica's service.
 
-use std::collections::{HashMap, HashSet};
-
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::finding::evidence::outage::{self as evidence, Spell};
 use narrows_model::finding::{Caveat, Confidence, Finding, FindingKind};
 use narrows_model::load::{Recovery, RecoveryEnd, recovery};
 use narrows_model::series::{Series, names};
-use narrows_model::trace::{Span, SpanId, SpanKind, Trace};
+use narrows_model::trace::{Span, SpanKind, Trace};
 
 use crate::Detector;
 use crate::exemplars::{EXEMPLARS_MAX, exemplar};
 use crate::read::Reading;
 use crate::read::calls::went_wrong;
+use crate::read::errors::deepest;
 use crate::read::periods::period_of;
 
 mod words;
@@ -26,9 +25,6 @@ mod words;
 /// See the module.
 #[derive(Debug)]
 pub struct Outage;
-
-/// How far up the parents of a failed call are followed.
-const DEPTH_MAX: usize = 64;
 
 impl Detector for Outage {
     fn kind(&self) -> FindingKind {
@@ -156,7 +152,7 @@ impl<'a> Failures<'a> {
             case.spells.iter().any(|spell| (spell.start_ns..spell.recovery.until_ns).contains(&span.end_ns))
         };
         for trace in &case.trial().traces {
-            for span in deepest(trace).into_iter().filter(|span| is_meanwhile(span)) {
+            for span in deepest(trace, is_failed_call).into_iter().filter(|span| is_meanwhile(span)) {
                 failures.all += trace.weight;
                 let called = case.trial().reached_at(span.facts.server_port);
                 if called.is_some_and(|called| called.service == case.service) {
@@ -176,18 +172,8 @@ impl<'a> Failures<'a> {
     }
 }
 
-/// The failed calls of a trace that have no failed call below them.
-fn deepest(trace: &Trace) -> Vec<&Span> {
-    let is_call = |span: &&Span| span.kind == SpanKind::Client && went_wrong(span);
-    let failed: Vec<&Span> = trace.spans.iter().filter(is_call).collect();
-    if failed.len() < 2 {
-        return failed;
-    }
-    let parents: HashMap<SpanId, SpanId> =
-        trace.spans.iter().filter_map(|span| Some((span.span_id, span.parent_id?))).collect();
-    let above = |span: &Span| std::iter::successors(span.parent_id, |at| parents.get(at).copied()).take(DEPTH_MAX);
-    let around: HashSet<SpanId> = failed.iter().flat_map(|span| above(span)).collect();
-    failed.into_iter().filter(|span| !around.contains(&span.span_id)).collect()
+fn is_failed_call(span: &Span) -> bool {
+    span.kind == SpanKind::Client && went_wrong(span)
 }
 
 #[cfg(test)]

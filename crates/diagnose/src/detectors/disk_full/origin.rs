@@ -1,0 +1,273 @@
+//! Where in a trace the error began, and whose disk is full.
+//!
+//! Callers pass errors on, so the deepest span that reports one counts. A call reports the error of the one that it
+//! calls when that one failed too; a call whose callee succeeded, or which got no response, failed in the caller, which
+//! has a disk as well. Where a callee gives no reason of its own for a failure, its caller's text gives it.
+
+use std::collections::{HashMap, HashSet};
+
+use narrows_model::evidence::TrialEvidence;
+use narrows_model::finding::evidence::disk_full::Owner;
+use narrows_model::trace::{Span, SpanId, SpanKind, Trace};
+
+use super::reports::{Reported, reported};
+use crate::read::calls::went_wrong;
+use crate::read::databases::name_of;
+use crate::read::errors::{deepest, exceptions};
+use crate::read::requests::is_database;
+
+/// How far from the span that reports an error its origin is looked for.
+const DEPTH_MAX: usize = 64;
+/// Databases that live in the process of the service that queries them.
+const EMBEDDED: [&str; 5] = ["sqlite", "duckdb", "h2", "derby", "rocksdb"];
+
+/// An operation that failed because a disk is full.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Origin<'a> {
+    pub(super) trace: &'a Trace,
+    /// The span that reports it.
+    pub(super) span: &'a Span,
+    pub(super) report: Reported<'a>,
+    pub(super) owner: Owner,
+    /// The service or server whose disk it is.
+    pub(super) place: &'a str,
+    /// The request that met it, in the service that reports it.
+    pub(super) entry: &'a Span,
+}
+
+/// The operations of a trace that failed because of a full disk, in order of start, each once.
+pub(super) fn origins<'a>(trial: &'a TrialEvidence, trace: &'a Trace) -> Vec<Origin<'a>> {
+    let spans = deepest(trace, |span| reported(span).is_some());
+    if spans.is_empty() {
+        return Vec::new();
+    }
+    let tree = Tree::of(trial, trace);
+    let mut found: Vec<Origin<'a>> = Vec::new();
+    for span in spans {
+        let Some(report) = reported(span) else { continue };
+        let (owner, place) = tree.place(span, DEPTH_MAX);
+        // Two libraries that report one call overlap.
+        let is_double = |known: &&Origin<'_>| {
+            let is_same = known.place == place && known.span.service == span.service;
+            is_same && known.span.scope != span.scope && span.start_ns < known.span.end_ns
+        };
+        if found.iter().rev().find(is_double).is_none() {
+            found.push(Origin { trace, span, report, owner, place, entry: tree.entry(span) });
+        }
+    }
+    found
+}
+
+struct Tree<'a> {
+    trial: &'a TrialEvidence,
+    by_id: HashMap<SpanId, &'a Span>,
+    below: HashMap<SpanId, Vec<&'a Span>>,
+}
+
+impl<'a> Tree<'a> {
+    fn of(trial: &'a TrialEvidence, trace: &'a Trace) -> Self {
+        let by_id = trace.spans.iter().map(|span| (span.span_id, span)).collect();
+        let mut below: HashMap<SpanId, Vec<&Span>> = HashMap::new();
+        for span in &trace.spans {
+            if let Some(parent) = span.parent_id {
+                below.entry(parent).or_default().push(span);
+            }
+        }
+        Self { trial, by_id, below }
+    }
+
+    fn below(&self, span: &Span) -> impl Iterator<Item = &'a Span> {
+        self.below.get(&span.span_id).into_iter().flatten().copied()
+    }
+
+    /// The nearest server or consumer span at or above this one; without one, the topmost that is reached.
+    fn entry(&self, span: &'a Span) -> &'a Span {
+        let parent = |span: &&'a Span| span.parent_id.and_then(|parent| self.by_id.get(&parent).copied());
+        let mut path = std::iter::successors(Some(span), parent).take(DEPTH_MAX);
+        let mut top = span;
+        path.find(|above| {
+            top = above;
+            is_entry(above)
+        })
+        .unwrap_or(top)
+    }
+
+    /// Whose disk is full where this span reports it.
+    fn place(&self, span: &'a Span, depth_max: usize) -> (Owner, &'a str) {
+        let here = (Owner::Service, span.service.as_str());
+        if depth_max == 0 {
+            return here;
+        }
+        if is_database(span) {
+            return if is_embedded(span) { here } else { (Owner::Server, name_of(self.trial, span)) };
+        }
+        let handled = self.below(span).find(|below| below.kind == SpanKind::Server);
+        match handled.filter(|_| span.kind == SpanKind::Client) {
+            Some(handled) if went_wrong(handled) => self.place(handled, depth_max - 1),
+            Some(_) => here,
+            None => match self.silent_call(span) {
+                Some(call) => self.place(call, depth_max - 1),
+                None if is_refused(span) => (Owner::Server, self.called(span)),
+                None => here,
+            },
+        }
+    }
+
+    /// Of the calls below a span, in its own service, that failed without a reason, the last.
+    fn silent_call(&self, span: &'a Span) -> Option<&'a Span> {
+        let mut seen: HashSet<SpanId> = HashSet::new();
+        let mut open = vec![span];
+        let mut last: Option<&Span> = None;
+        while let Some(above) = open.pop() {
+            for below in self.below(above).filter(|below| below.service == span.service && !is_entry(below)) {
+                if !seen.insert(below.span_id) {
+                    continue;
+                }
+                if !is_call(below) {
+                    open.push(below);
+                } else if went_wrong(below) && !gives_reason(below) && last.is_none_or(|l| l.end_ns < below.end_ns) {
+                    last = Some(below);
+                }
+            }
+        }
+        last
+    }
+
+    fn called(&self, call: &'a Span) -> &'a str {
+        let facts = &call.facts;
+        let listens = self.trial.reached_at(facts.server_port).map(|instance| instance.service.as_str());
+        let said = [&facts.peer_service, &facts.server_address, &facts.messaging_system];
+        listens.or_else(|| said.into_iter().flatten().next().map(String::as_str)).unwrap_or(&call.name)
+    }
+}
+
+fn is_entry(span: &Span) -> bool {
+    matches!(span.kind, SpanKind::Server | SpanKind::Consumer)
+}
+
+fn is_call(span: &Span) -> bool {
+    is_database(span) || matches!(span.kind, SpanKind::Client | SpanKind::Producer)
+}
+
+/// Databases such as SQLite write to the disk of the service itself.
+fn is_embedded(span: &Span) -> bool {
+    span.facts.db_system.as_deref().is_some_and(|system| EMBEDDED.contains(&system))
+}
+
+/// Whether the one that is called reported the failure.
+fn is_refused(span: &Span) -> bool {
+    let facts = &span.facts;
+    let is_broker =
+        span.kind == SpanKind::Producer || span.kind == SpanKind::Client && facts.messaging_system.is_some();
+    is_broker
+        || span.kind == SpanKind::Client
+            && (facts.http_status.is_some_and(|status| status >= 500)
+                || facts.rpc_status.as_deref().is_some_and(|status| status != "OK"))
+}
+
+/// Whether a span says more of its failure than the status of a response.
+fn gives_reason(span: &Span) -> bool {
+    let facts = &span.facts;
+    let status = facts.http_status.map(|status| status.to_string());
+    let is_status = |text: &str| {
+        facts.rpc_status.as_deref() == Some(text) || status.as_deref().is_some_and(|status| text.contains(status))
+    };
+    let message = span.status_message.as_str();
+    let is_silent = message.is_empty() || is_status(message) || message.eq_ignore_ascii_case("internal server error");
+    !is_silent
+        || exceptions(span).any(|one| !is_status(one.message))
+        || facts.db_status.is_some()
+        || facts.error_type.as_deref().is_some_and(|kind| kind != "_OTHER" && !is_status(kind))
+}
+
+#[cfg(test)]
+mod tests {
+    use narrows_testkit::spans::{SpanBuilder, client, internal, query, server};
+    use narrows_testkit::trial::{FIRST_PORT, TrialBuilder};
+
+    use super::*;
+
+    const TEXT: &str = "no space left on device";
+
+    /// Owner and place of each origin, in a trial of the services `shop` and `files`.
+    fn places(root: SpanBuilder) -> Vec<(Owner, String)> {
+        let trial = TrialBuilder::new("a").service("shop", None).service("files", None).build();
+        let trace = root.at(0.0, 100.0).trace(1);
+        origins(&trial, &trace).into_iter().map(|origin| (origin.owner, origin.place.to_owned())).collect()
+    }
+
+    fn of(owner: Owner, place: &str) -> Vec<(Owner, String)> {
+        vec![(owner, place.to_owned())]
+    }
+
+    fn shop(child: SpanBuilder) -> SpanBuilder {
+        server("shop", "POST /").failed_with(TEXT).child(child.at(1.0, 50.0))
+    }
+
+    fn put() -> SpanBuilder {
+        client("PUT").url("http://files/7").facts(|facts| facts.http_status = Some(500)).failed()
+    }
+
+    #[test]
+    fn the_deepest_report_counts() {
+        let files = server("files", "PUT /").failed_with(TEXT).child(internal("write").failed_with(TEXT).at(3.0, 1.0));
+        assert_eq!(places(shop(put().child(files.at(2.0, 9.0)))), of(Owner::Service, "files"));
+        assert_eq!(places(shop(internal("render"))), of(Owner::Service, "shop"));
+    }
+
+    #[test]
+    fn a_callee_without_a_reason_is_the_origin() {
+        let silent = server("files", "PUT /").failed().at(2.0, 9.0);
+        assert_eq!(places(shop(put().child(silent.clone()))), of(Owner::Service, "files"));
+        let status = put().failed_with("Request failed with status code 500").to_port(FIRST_PORT + 1);
+        assert_eq!(places(shop(status)), of(Owner::Server, "files"));
+        let inner = silent.child(query("INSERT INTO t").failed().at(3.0, 4.0));
+        assert_eq!(places(shop(put().child(inner))), of(Owner::Server, "postgresql"));
+    }
+
+    #[test]
+    fn a_callee_with_another_reason_is_not() {
+        let refused = put().failed_with("connection refused").facts(|facts| facts.http_status = None);
+        assert_eq!(places(shop(refused)), of(Owner::Service, "shop"));
+        let timed_out = put().facts(|facts| facts.error_type = Some("TimeoutError".into()));
+        assert_eq!(places(shop(timed_out)), of(Owner::Service, "shop"));
+    }
+
+    #[test]
+    fn a_call_reports_the_disk_of_whoever_failed() {
+        let download = client("GET").failed_with(TEXT);
+        let fine = server("files", "GET /").at(2.0, 9.0);
+        assert_eq!(places(shop(download.clone().child(fine))), of(Owner::Service, "shop"), "it could not keep it");
+        assert_eq!(places(shop(download.clone())), of(Owner::Service, "shop"));
+        let at_port = put().failed_with(TEXT).to_port(FIRST_PORT + 1);
+        assert_eq!(places(shop(at_port)), of(Owner::Server, "files"));
+        let produced = SpanBuilder::of_kind(SpanKind::Producer, "send").failed_with("KafkaStorageException");
+        let produced = produced.facts(|facts| facts.messaging_system = Some("kafka".into()));
+        assert_eq!(places(shop(produced)), of(Owner::Server, "kafka"));
+    }
+
+    #[test]
+    fn an_embedded_database_is_on_the_disk_of_its_service() {
+        let insert = || query("INSERT INTO t").failed_with("database or disk is full");
+        let sqlite = insert().facts(|facts| facts.db_system = Some("sqlite".into()));
+        assert_eq!(places(shop(sqlite)), of(Owner::Service, "shop"));
+        assert_eq!(places(shop(insert())), of(Owner::Server, "postgresql"));
+    }
+
+    #[test]
+    fn one_operation_counts_once() {
+        let insert = |scope: &str| query("INSERT INTO t").failed_with(TEXT).scope(scope);
+        let twice = [insert("sqlalchemy").at(1.0, 9.0), insert("psycopg2").at(1.1, 8.0)];
+        assert_eq!(places(server("shop", "POST /").failed().children(twice)).len(), 1);
+        let again = [insert("psycopg2").at(1.0, 9.0), insert("psycopg2").at(20.0, 8.0)];
+        assert_eq!(places(server("shop", "POST /").failed().children(again)).len(), 2);
+    }
+
+    #[test]
+    fn broken_traces_are_survived() {
+        let trial = TrialBuilder::new("a").build();
+        let mut trace = server("shop", "POST /").failed_with(TEXT).child(internal("a").child(internal("b"))).trace(1);
+        trace.spans[0].parent_id = Some(trace.spans[2].span_id);
+        assert_eq!(origins(&trial, &trace).len(), 1);
+    }
+}

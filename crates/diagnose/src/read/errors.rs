@@ -1,0 +1,94 @@
+//! What a failed span reports of its error, and where in a trace an error began.
+//!
+//! Exceptions are attributes: a list that comes from events (`narrows.exceptions`), or one exception under the names of
+//! the semantic conventions. Callers pass errors on, so of the spans that report one, the deepest is where it began.
+
+use std::collections::{HashMap, HashSet};
+
+use narrows_model::trace::{Span, SpanId, Trace};
+
+/// How far up the parents of a span are followed.
+const DEPTH_MAX: usize = 64;
+/// Of a text that is searched, bytes.
+const TEXT_BYTES_MAX: usize = 4096;
+
+/// An exception of a span; texts that were not recorded are empty.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Exception<'a> {
+    pub(crate) kind: &'a str,
+    pub(crate) message: &'a str,
+}
+
+/// The exceptions that a span recorded.
+pub(crate) fn exceptions(span: &Span) -> impl Iterator<Item = Exception<'_>> {
+    let listed = span.attributes.get("narrows.exceptions").and_then(|listed| listed.as_array());
+    let listed = listed.into_iter().flatten().map(|exception| {
+        let part = |key: &str| exception.get(key).and_then(|value| value.as_str()).unwrap_or("");
+        Exception { kind: part("type"), message: part("message") }
+    });
+    let own = |key: &str| span.attributes.get(key).and_then(|value| value.as_str()).unwrap_or("");
+    let own = Exception { kind: own("exception.type"), message: own("exception.message") };
+    listed.chain(std::iter::once(own)).filter(|one| !one.kind.is_empty() || !one.message.is_empty())
+}
+
+/// A code or a type of error without its package: `DeadlockDetected` of `psycopg.errors.DeadlockDetected`.
+pub(crate) fn bare_name(text: &str) -> &str {
+    text.rsplit(['.', ':']).next().unwrap_or(text)
+}
+
+/// The part of a text that is searched.
+pub(crate) fn searched(text: &str) -> &str {
+    let end = (0..=TEXT_BYTES_MAX.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    &text[..end]
+}
+
+/// The spans of a trace that are so, without those above another one that is.
+pub(crate) fn deepest(trace: &Trace, is_so: impl Fn(&Span) -> bool) -> Vec<&Span> {
+    let found: Vec<&Span> = trace.spans.iter().filter(|span| is_so(span)).collect();
+    if found.len() < 2 {
+        return found;
+    }
+    let parents: HashMap<SpanId, SpanId> =
+        trace.spans.iter().filter_map(|span| Some((span.span_id, span.parent_id?))).collect();
+    let above = |span: &Span| std::iter::successors(span.parent_id, |at| parents.get(at).copied()).take(DEPTH_MAX);
+    let around: HashSet<SpanId> = found.iter().flat_map(|span| above(span)).collect();
+    found.into_iter().filter(|span| !around.contains(&span.span_id)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use narrows_testkit::spans::{client, internal, server};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn exceptions_are_read_from_events_and_attributes() {
+        let listed = json!([{ "type": "java.io.IOException", "message": "disk" }, { "type": "" }]);
+        let span = internal("write").attribute("narrows.exceptions", listed).attribute("exception.message", "own");
+        let trace = span.trace(1);
+        let found: Vec<(&str, &str)> = exceptions(&trace.spans[0]).map(|one| (one.kind, one.message)).collect();
+        assert_eq!(found, [("java.io.IOException", "disk"), ("", "own")]);
+        assert_eq!(bare_name("java.io.IOException"), "IOException");
+    }
+
+    #[test]
+    fn an_error_begins_in_the_deepest_spans() {
+        let is_failed = |span: &Span| span.status == narrows_model::trace::SpanStatus::Error;
+        let root = server("shop", "GET /").failed().children([
+            client("a").failed().child(internal("fine").child(internal("b").failed())),
+            client("c").failed(),
+        ]);
+        let trace = root.trace(1);
+        let mut names: Vec<&str> = deepest(&trace, is_failed).into_iter().map(|span| span.name.as_str()).collect();
+        names.sort_unstable();
+        assert_eq!(names, ["b", "c"]);
+    }
+
+    #[test]
+    fn long_texts_are_cut_between_characters() {
+        let text = "ä".repeat(TEXT_BYTES_MAX);
+        assert_eq!(searched(&text).len(), TEXT_BYTES_MAX);
+        assert_eq!(searched(&format!("a{text}")).len(), TEXT_BYTES_MAX - 1);
+    }
+}
