@@ -65,7 +65,7 @@ impl Latency {
         let histogram = meter
             .f64_histogram(name)
             .with_unit("s")
-            .with_description("From a request's head to the end of its answer")
+            .with_description("From a request's head to the end of its response")
             .with_boundaries(BOUNDS_S.to_vec())
             .build();
         let error = |word: &'static str| [of(hop), KeyValue::new("error.type", word)];

@@ -260,7 +260,7 @@ async fn hear(ctx: &Ctx, ms: u64) -> Result<(), Failure> {
 async fn ask(ctx: &Ctx, token: Token, ledger: u8) -> Result<u64, Failure> {
     let note = Note { token: token.clone(), then: Then::Nothing };
     let (result, length) = ctx.entity_call(&self::ledger(ledger), NOTE, &note).await?;
-    same("an answer", &result, &token)?;
+    same("a result", &result, &token)?;
     Ok(length)
 }
 

@@ -93,7 +93,7 @@ impl World {
     fn responded(&mut self, asked: &Asked, response: Result<Response, Error>) {
         let durable = self.disk.end(asked.to);
         let needs = asked.needs.expect("it was taken");
-        assert!(needs <= durable, "request {} is answered before it is durable: {durable:?}", asked.number);
+        assert!(needs <= durable, "request {} gets its response before it is durable: {durable:?}", asked.number);
         match (&response, &asked.wish) {
             (Err(Error::Closed | Error::Stopped { .. }), wish) => self.unknown.push(wish.clone()),
             (Ok(Response::View(Some(view))), Wish::Wait { id }) => {
@@ -106,7 +106,7 @@ impl World {
             (Ok(_), wish) => self.told.push((asked.to, wish.clone())),
             _ => {}
         }
-        self.trace.step(format!("answer {}: {response:?}", asked.number).chars().take(300).collect());
+        self.trace.step(format!("response {}: {response:?}", asked.number).chars().take(300).collect());
     }
 
     pub(super) fn deliver(&mut self) -> bool {

@@ -147,7 +147,7 @@ impl World {
             assert_eq!(open, (0, 0, 0, 0), "{}: messages, activities, timers, effects are left", node.id);
         }
         let waits: Vec<&Wish> = self.asked.iter().map(|asked| &asked.wish).collect();
-        assert!(waits.is_empty(), "these were not answered: {waits:?}");
+        assert!(waits.is_empty(), "these got no response: {waits:?}");
     }
 
     fn ledgers(&self) -> BTreeMap<InstanceId, Ledger> {
