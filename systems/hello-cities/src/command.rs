@@ -18,7 +18,7 @@ pub struct Command {
 enum Service {
     /// Runs the workloads that requests ask for, one at a time
     ///
-    /// `POST /workloads/hello-cities?n=1000&launch=direct` runs one and answers with its figures as JSON.
+    /// `POST /workloads/hello-cities?n=1000&launch=direct` runs one and returns its figures as JSON.
     Hub(Hub),
     /// Runs one workload and prints its figures as a table
     Once(Once),

@@ -99,7 +99,7 @@ impl Upstream {
 
     /// What is reported to the caller about a body that is not what it should be.
     pub(crate) fn unreadable(&self, error: &serde_json::Error) -> Problem {
-        Problem::new(StatusCode::BAD_GATEWAY, Reason("unreadable_answer"), format!("{}: {error}", self.name))
+        Problem::new(StatusCode::BAD_GATEWAY, Reason("unreadable_response"), format!("{}: {error}", self.name))
     }
 
     async fn attempts(&self, trace: &Trace, deadline: Instant) -> Result<Response<Bytes>, CallFailure> {
@@ -133,7 +133,7 @@ impl Upstream {
             return Problem { status, reason: told.reason, detail: format!("{}: {}", self.name, told.detail) };
         }
         let status_kept = passed_on[..2].contains(&status).then_some(status);
-        let detail = format!("{} answered {}", self.name, status.as_u16());
+        let detail = format!("{} responded with {}", self.name, status.as_u16());
         Problem::new(status_kept.unwrap_or(StatusCode::BAD_GATEWAY), Reason("refused"), detail)
     }
 }
