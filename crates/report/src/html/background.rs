@@ -114,7 +114,7 @@ fn measured(outcome: &Outcome) -> String {
     }
     format!(
         "<div class=\"scroll\"><table><thead><tr><th>trial</th><th>generator</th><th class=\"n\">counted</th>\
-         <th class=\"n\">answers</th><th class=\"n\">send lateness p99</th><th class=\"n\">spans</th></tr></thead>\
+         <th class=\"n\">responses</th><th class=\"n\">send lateness p99</th><th class=\"n\">spans</th></tr></thead>\
          <tbody>{rows}</tbody></table></div>"
     )
 }

@@ -63,8 +63,8 @@ impl Draw<'_> {
     }
 
     pub(super) fn responses(&self, panel: &Panel) -> String {
-        let title = format!("Answers of {}: success and 429 · {}", self.subjects.targets, panel.label);
-        let mut chart = self.chart(&title, &self.scales.responses, "answers/s", panel);
+        let title = format!("Responses of {}: success and 429 · {}", self.subjects.targets, panel.label);
+        let mut chart = self.chart(&title, &self.scales.responses, "responses/s", panel);
         let [succeeded, throttled, failed] = &panel.insides.responses;
         chart.lines.push(Line::named("success", "c0", succeeded));
         chart.lines.push(Line::named("429", "bad", throttled));
@@ -123,7 +123,7 @@ mod tests {
         let html = charts(&drones::outcome());
         for title in [
             "Mean duration of operations · parallel",
-            "Answers of azure.cosmosdb: success and 429 · baseline",
+            "Responses of azure.cosmosdb: success and 429 · baseline",
             "Throughput spent per physical partition · partition-key",
             "CPU: average and maximum over replicas · more-throughput",
         ] {
@@ -154,7 +154,7 @@ mod tests {
             trial.series.clear();
         }
         let html = charts(&outcome);
-        for title in ["Mean duration", "Answers of", "Throughput spent", "CPU"] {
+        for title in ["Mean duration", "Responses of", "Throughput spent", "CPU"] {
             assert!(!html.contains(title), "{title}");
         }
     }

@@ -228,10 +228,10 @@ impl Draw<'_> {
     fn load(&self, panel: &Panel) -> String {
         let title = format!("Users and throughput · {}", panel.label);
         let mut chart = self.chart(&title, &self.axes.users, "users", panel);
-        chart.right = Some((&self.axes.rate, "answers/s"));
+        chart.right = Some((&self.axes.rate, "responses/s"));
         let line = |name, class, points, side| Line { name, class, points, side, label: Label::AtEnd };
         chart.lines.push(line("users", "users", &panel.timeline.users, Side::Left));
-        chart.lines.push(line("answers/s", "rate", &panel.timeline.rate, Side::Right));
+        chart.lines.push(line("responses/s", "rate", &panel.timeline.rate, Side::Right));
         figure(&chart)
     }
 

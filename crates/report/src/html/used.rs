@@ -168,7 +168,7 @@ fn replicas(outcome: &Outcome) -> String {
             Esc(cut(one.service, NAME_CHARS_MAX)),
             Esc(cut(one.variant, NAME_CHARS_MAX)),
             numbers.collect::<String>(),
-            rates.map_or_else(String::new, |rates| cells("answered", &rates)),
+            rates.map_or_else(String::new, |rates| cells("requests", &rates)),
             cells("CPU", &one.cpu()),
             cells("memory", &one.memory())
         )
@@ -178,7 +178,7 @@ fn replicas(outcome: &Outcome) -> String {
     }
     format!(
         "<h3>Replicas</h3><div class=\"scroll\"><table class=\"wide\">{}</table></div><p class=\"note\">CPU in cores, or of \
-         the cap where each has one. What each answered is its share of the sampled traces.</p>",
+         the cap where each has one. Requests: each replica's share of the sampled traces.</p>",
         all.iter().take(ROWS_TOTAL / 4).map(group).collect::<String>()
     )
 }

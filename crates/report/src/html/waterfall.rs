@@ -294,7 +294,7 @@ fn failure(span: &Span) -> String {
 fn failures(spans: &[&Span]) -> String {
     let refused = spans.iter().filter(|span| is_throttled(span)).count();
     let failed = spans.iter().filter(|span| is_failed(span) && !is_throttled(span)).count();
-    [(refused, "answered 429"), (failed, "failed")]
+    [(refused, "got 429"), (failed, "failed")]
         .iter()
         .filter(|(count, _)| *count > 0)
         .map(|(count, word)| format!("<strong>{count} {word}</strong> "))
@@ -370,7 +370,7 @@ mod tests {
         let trace = &outcome.evidence.trials[0].traces[0];
         let palette = Palette::of(&outcome.evidence);
         let page = html(trace, &BTreeSet::new(), &palette, ROWS_MAX, length_ns(trace));
-        assert!(page.contains("<em>× 10</em> <strong>1 answered 429</strong>"), "{page}");
+        assert!(page.contains("<em>× 10</em> <strong>1 got 429</strong>"), "{page}");
         assert!(page.contains("<strong>429</strong> <b>drone-scheduler</b>"), "{page}");
         assert_eq!(
             (page.matches("<i class=\"bad\"").count(), page.matches(">waits 492 ms</span></u>").count()),
