@@ -230,7 +230,7 @@ fn lost_calls(reading: &Reading<'_>) -> Vec<String> {
             && handled < (1.0 - thresholds.law_flow_share - noise) * called;
         is_lost.then(|| {
             format!(
-                "Forced flow is broken: {service} was called {} times with an answer, but its own spans show {} requests. Spans \
+                "Forced flow is broken: {service} responded to {} calls, but its own spans show {} requests. Spans \
                  of {service} are missing, so its time and its calls are counted too low.",
                 units::count(called.round() as u64),
                 units::count(handled.round() as u64)
@@ -321,7 +321,7 @@ mod tests {
         assert_eq!(
             lost,
             [
-                "Forced flow is broken: stock was called 1,000 times with an answer, but its own spans show 600 requests. Spans \
+                "Forced flow is broken: stock responded to 1,000 calls, but its own spans show 600 requests. Spans \
               of stock are missing, so its time and its calls are counted too low."
             ]
         );

@@ -83,7 +83,7 @@ fn steady_windows_and_unknown_ones_are_silent() {
         ("a window too short to tell", one(19, |s| (1000.0 * (1.0 - 0.03 * s), 80.0))),
         ("steps", detect(steps)),
         ("a ramp", detect(TrialBuilder::new("a").window(WindowKind::Ramp, 8, (1..60).map(|s| (f64::from(s), 5.0))))),
-        ("no answers", one(40, |_| (0.0, 0.0))),
+        ("no responses", one(40, |_| (0.0, 0.0))),
         ("nothing", detect(TrialBuilder::new("a"))),
     ] {
         assert_eq!(findings, [], "with {name}");

@@ -139,7 +139,7 @@ fn what_hangs_together_is_left_alone() {
     let url = |text: &'static str| move |i: usize| client("GET").url(&format!("http://parts/list?{text}={i}"));
     let tries = |i: usize| if i < 8 { partition(0).throttled(Some(1.0)) } else { partition(0) };
     let cases = [
-        ("rows of an earlier answer", with(query("SELECT id FROM trip"), run_of(9, BEAT, row))),
+        ("rows of an earlier result", with(query("SELECT id FROM trip"), run_of(9, BEAT, row))),
         (
             "rows without values",
             with(query("SELECT id FROM trip"), run_of(9, BEAT, |_| query("SELECT a FROM t WHERE id = ?"))),
