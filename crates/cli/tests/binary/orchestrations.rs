@@ -17,7 +17,7 @@ const HELLO: Activity<String, String> = Activity::new("hello");
 const TOUR: Orchestration<Vec<String>, Vec<String>> = Orchestration::new("tour");
 const ASK: Orchestration<(), String> = Orchestration::new("ask");
 const WRAP: Orchestration<(), String> = Orchestration::new("wrap");
-const ANSWER: ExternalEvent<String> = ExternalEvent::new("answer");
+const REPLY: ExternalEvent<String> = ExternalEvent::new("reply");
 const COUNTER: EntityType<u64> = EntityType::new("counter");
 const ADD: EntityOp<u64, u64, ()> = EntityOp::new("add");
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -34,7 +34,7 @@ fn code() -> Registry {
         }
         Ok(said)
     });
-    code.orchestration(ASK, |ctx: Ctx, ()| async move { ctx.event(ANSWER).await });
+    code.orchestration(ASK, |ctx: Ctx, ()| async move { ctx.event(REPLY).await });
     code.orchestration(
         WRAP,
         |ctx: Ctx, ()| async move { ctx.sub(ASK, &()).id(&InstanceId::new("wrapped").unwrap()).await },
@@ -196,7 +196,7 @@ fn an_orchestration_is_terminated_and_the_others_go_on() {
     let hub = Hub::open(files(&folder), code(), HubOptions::default()).unwrap();
     let ask_2 = InstanceId::new("ask-2").unwrap();
     block(async {
-        hub.client().raise_event(&ask_2, ANSWER, &"yes".to_owned()).await.unwrap();
+        hub.client().raise_event(&ask_2, REPLY, &"yes".to_owned()).await.unwrap();
         let ended = hub.client().wait(&ask_2, TIMEOUT).await.unwrap();
         assert_eq!(ended.output_as::<String>(), Some(Ok("yes".to_owned())));
     });
@@ -213,7 +213,7 @@ fn one_is_suspended_at_once_and_resumed_when_its_program_runs() {
     let hub = Hub::open(files(&folder), code(), HubOptions::default()).unwrap();
     let ask_1 = InstanceId::new("ask-1").unwrap();
     block(async {
-        hub.client().raise_event(&ask_1, ANSWER, &"yes".to_owned()).await.unwrap();
+        hub.client().raise_event(&ask_1, REPLY, &"yes".to_owned()).await.unwrap();
         hub.client().wait(&ask_1, TIMEOUT).await.unwrap();
     });
 }

@@ -162,9 +162,9 @@ os.kill(int(first.split(":")[1]), signal.SIGKILL)
 deadline = time.monotonic() + 60
 while time.monotonic() < deadline:
     try:
-        answer = call("GET key")
-        if "kept" in answer and first not in call("INFO server"):
-            print("found:", answer.splitlines()[1], flush=True)
+        reply = call("GET key")
+        if "kept" in reply and first not in call("INFO server"):
+            print("found:", reply.splitlines()[1], flush=True)
             sys.exit(0)
     except OSError:
         time.sleep(0.05)

@@ -228,7 +228,7 @@ fn levels(probes: &[Probe]) -> Vec<Level> {
     let tell = probes.iter().filter(|probe| probe.fate != Fate::GeneratorLimited && probe.achieved > 0.0);
     tell.map(|probe| Level {
         rate: probe.offered,
-        answered: probe.achieved,
+        responses: probe.achieved,
         mean_s: probe.mean_ns / 1e9,
         p95_ns: probe.p95_ns,
     })

@@ -1,4 +1,4 @@
-//! One trial: start the services, wait until they answer, put them under load, stop them.
+//! One trial: start the services, wait until they are ready, put them under load, stop them.
 //!
 //! `services` knows how replicas begin and end, `under_load` what happens in between, `lives` what becomes of a replica
 //! that ends by itself meanwhile. What is done while they are up is a [`Work`]: the experiment's load, or a search for
