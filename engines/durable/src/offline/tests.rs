@@ -283,7 +283,7 @@ fn a_hub_is_read_while_it_writes_snapshots_cuts_its_log_and_forgets() {
         let mut readings = 0;
         let snapshots = || running.stats().partitions.iter().map(|partition| partition.snapshots).sum::<u64>();
         while readings < 5 || snapshots() < SNAPSHOTS {
-            let read = HubReader::ask(&store, |reader| reader.get(&id("kept")));
+            let read = HubReader::read(&store, |reader| reader.get(&id("kept")));
             is_over.store(read.is_err(), Ordering::Relaxed);
             read.expect("read beside a hub");
             readings += 1;

@@ -103,7 +103,7 @@ impl World {
                 let is_kept = self.audit.raised.contains(token) || self.audit.deferred.contains(token);
                 assert!(is_kept || !asked.must_be_heard, "event {token:?} of {to} is acknowledged and lost");
             }
-            (Ok(_), wish) => self.told.push((asked.to, wish.clone())),
+            (Ok(_), wish) => self.acknowledged.push((asked.to, wish.clone())),
             _ => {}
         }
         self.trace.step(format!("response {}: {response:?}", asked.number).chars().take(300).collect());
@@ -177,7 +177,7 @@ impl World {
     /// Whether nothing is on its way.
     pub(super) fn is_still(&self) -> bool {
         let is_idle = |node: &Node| node.inbox.is_empty() && node.waiting.is_empty() && node.under_way.is_empty();
-        let nothing_due = |node: &Node| node.told == self.disk.end(node.id) && !node.partition.is_busy();
+        let nothing_due = |node: &Node| node.end_seen == self.disk.end(node.id) && !node.partition.is_busy();
         self.tasks.is_empty()
             && self.chores.is_empty()
             && self.ways.values().all(VecDeque::is_empty)

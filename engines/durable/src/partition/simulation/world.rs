@@ -35,7 +35,7 @@ pub(super) struct World {
     pub(super) audit: Audit,
     pub(super) workload: Workload,
     pub(super) asked: Vec<Asked>,
-    pub(super) told: Vec<(PartitionId, Wish)>,
+    pub(super) acknowledged: Vec<(PartitionId, Wish)>,
     pub(super) unknown: Vec<Wish>,
     pub(super) program: Arc<dyn Program>,
     pub(super) ways: BTreeMap<Way, VecDeque<Input>>,
@@ -74,7 +74,7 @@ impl World {
             audit: Audit::new(setting.partitions),
             workload,
             asked: Vec::new(),
-            told: Vec::new(),
+            acknowledged: Vec::new(),
             unknown: Vec::new(),
             program: Arc::new(code::code()),
             ways: BTreeMap::new(),
@@ -93,7 +93,7 @@ impl World {
     pub(super) fn step(&mut self) {
         let at = self.chance.below(self.nodes.len());
         match self.chance.weighed(&self.weights) {
-            0 => self.ask(),
+            0 => self.submit(),
             1 => self.turn(at),
             2 => self.begin_commit(at),
             3 => self.end_commit(at),
@@ -113,7 +113,7 @@ impl World {
         }
     }
 
-    fn ask(&mut self) {
+    fn submit(&mut self) {
         if self.asked.len() < REQUESTS_MAX {
             let drawn = self.workload.draw(self.now, &mut self.chance);
             self.put(drawn);
@@ -121,7 +121,7 @@ impl World {
     }
 
     /// Puts a request into the inbox of its partition, if that works.
-    pub(super) fn put(&mut self, Drawn { to, ask, wish, text }: Drawn) {
+    pub(super) fn put(&mut self, Drawn { to, kind, wish, text }: Drawn) {
         let node = &mut self.nodes[usize::from(to.0)];
         if !node.is_up {
             return;
@@ -130,7 +130,7 @@ impl World {
         let number = self.requests;
         self.trace.step(format!("request {number} to {to}: {text}"));
         let (reply, response) = oneshot::channel();
-        node.inbox.push_back((Some(number), Input::Request(Request { ask, reply })));
+        node.inbox.push_back((Some(number), Input::Request(Request { kind, reply })));
         self.asked.push(Asked { number, to, wish, needs: None, must_be_heard: false, response });
     }
 
@@ -235,8 +235,8 @@ impl World {
     pub(super) fn confirm(&mut self, at: usize) {
         let node = &mut self.nodes[at];
         let end = self.disk.end(node.id);
-        if node.is_up && end > node.told {
-            node.told = end;
+        if node.is_up && end > node.end_seen {
+            node.end_seen = end;
             node.partition.confirm(end);
             self.trace.step(format!("{at} knows that it is durable up to {}", end.0));
             self.carry_out(at);
