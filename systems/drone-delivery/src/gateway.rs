@@ -101,7 +101,7 @@ async fn invoice(
     Extension(Trace(cx)): Extension<Trace>,
     request: Request,
 ) -> Response {
-    let period = match Period::of(request.uri()) {
+    let period = match Period::from_uri(request.uri()) {
         Ok(period) => period,
         Err(problem) => return problem.into_response(),
     };
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn wrong_parameters_are_told_all_at_once_before_any_call() {
+    async fn wrong_parameters_are_reported_all_at_once_before_any_call() {
         let case = case(&[COUNT], &[WEIGHT], &[MILES]).await;
         for (query, wrong) in [
             ("", json!(["ownerId", "year", "month"])),

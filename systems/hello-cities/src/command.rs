@@ -91,7 +91,7 @@ impl Command {
             Service::Once(asked) => {
                 let plan = asked.plan()?;
                 let figures = once(&asked.hub.config(), &plan).await?;
-                Ok(Started::Text(asked.told(&figures)?))
+                Ok(Started::Text(asked.text(&figures)?))
             }
         }
     }
@@ -114,7 +114,7 @@ impl Once {
         Plan::new(self.workload, self.n, self.each, self.launch)
     }
 
-    fn told(&self, figures: &Figures) -> Result<String, Error> {
+    fn text(&self, figures: &Figures) -> Result<String, Error> {
         if !self.json {
             return Ok(format!("{}\n{}\n", Figures::header(), figures.row()));
         }

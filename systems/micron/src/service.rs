@@ -297,8 +297,10 @@ mod tests {
 
     async fn serve_with(config: Config) -> (String, InMemorySpanExporter) {
         let spans = InMemorySpanExporter::default();
-        let telemetry =
-            Telemetry::of(crate::SCOPE, SdkTracerProvider::builder().with_simple_exporter(spans.clone()).build());
+        let telemetry = Telemetry::with_provider(
+            crate::SCOPE,
+            SdkTracerProvider::builder().with_simple_exporter(spans.clone()).build(),
+        );
         let router = router(config, &telemetry).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -393,7 +395,7 @@ mod tests {
 
     #[test]
     fn settings_have_ranges() {
-        let telemetry = Telemetry::of(crate::SCOPE, SdkTracerProvider::default());
+        let telemetry = Telemetry::with_provider(crate::SCOPE, SdkTracerProvider::default());
         type Change = fn(&mut Config);
         let wrong: [(Change, &str); 5] = [
             (|config| config.databases.clear(), "number of databases is \"0\", expected 1 to 100"),
@@ -411,7 +413,7 @@ mod tests {
 
     #[test]
     fn each_instance_has_its_node() {
-        let telemetry = Telemetry::of(crate::SCOPE, SdkTracerProvider::default());
+        let telemetry = Telemetry::with_provider(crate::SCOPE, SdkTracerProvider::default());
         let meters = Meters::new(&telemetry.meter());
         let nodes = || (1..=3).map(|port| format!("mysql://root@127.0.0.1:{port}/micron").parse().unwrap());
         let ports: Vec<u16> = (0..6)

@@ -128,7 +128,7 @@ async fn a_sampled_request_shows_its_query() {
 }
 
 #[tokio::test]
-async fn a_query_that_waits_in_vain_for_a_place_is_told_so() {
+async fn a_query_that_waits_in_vain_for_a_place_is_reported_so() {
     let Some(postgres) = Postgres::start().await else { return };
     let recorded = Recorded::default();
     let few = Config { in_flight: 1, wait: Duration::from_secs(1), ..config(&postgres.url()) };

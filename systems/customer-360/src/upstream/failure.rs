@@ -23,7 +23,7 @@ pub(crate) enum CallFailure {
 }
 
 impl CallFailure {
-    pub(super) fn of(error: &hyper::Error) -> Self {
+    pub(super) fn from_hyper(error: &hyper::Error) -> Self {
         if error.is_parse() || error.is_parse_too_large() || error.is_parse_status() {
             Self::Malformed(error.to_string())
         } else {

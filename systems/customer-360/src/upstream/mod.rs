@@ -73,7 +73,7 @@ struct Replica {
 
 /// What is read of a downstream's problem.
 #[derive(Deserialize)]
-struct Told {
+struct ProblemBody {
     reason: String,
     detail: String,
 }
@@ -129,8 +129,10 @@ impl Upstream {
     fn refused(&self, response: &Response<Bytes>) -> Problem {
         let status = response.status();
         let passed_on = [StatusCode::SERVICE_UNAVAILABLE, StatusCode::GATEWAY_TIMEOUT, StatusCode::BAD_GATEWAY];
-        if let (true, Ok(told)) = (passed_on.contains(&status), serde_json::from_slice::<Told>(response.body())) {
-            return Problem { status, reason: told.reason, detail: format!("{}: {}", self.name, told.detail) };
+        if let (true, Ok(problem)) =
+            (passed_on.contains(&status), serde_json::from_slice::<ProblemBody>(response.body()))
+        {
+            return Problem { status, reason: problem.reason, detail: format!("{}: {}", self.name, problem.detail) };
         }
         let status_kept = passed_on[..2].contains(&status).then_some(status);
         let detail = format!("{} responded with {}", self.name, status.as_u16());
