@@ -170,7 +170,7 @@ impl<'a> Story<'a> {
                 }
             }
         }
-        let told = |(finding, labels): (&Finding, Vec<String>)| {
+        let clause = |(finding, labels): (&Finding, Vec<String>)| {
             let what = match finding.kind() {
                 FindingKind::OfferedLoadLimited => CANNOT_GAIN,
                 FindingKind::UnequalRates => UNEQUAL,
@@ -178,7 +178,7 @@ impl<'a> Story<'a> {
             };
             format!("; in {} {what}", few(&labels))
         };
-        limits.into_iter().map(told).collect()
+        limits.into_iter().map(clause).collect()
     }
 
     /// What the variants after the narrow one brought.
@@ -253,11 +253,11 @@ fn most_changed(variants: &[VariantSummary]) -> Option<&VariantSummary> {
 /// More throughput and less latency, as logarithms; none when neither changed.
 fn gain(variant: &VariantSummary) -> Option<f64> {
     let difference = variant.against_first.as_ref()?;
-    let told = |change: &Change| match change.meaning {
+    let log_ratio = |change: &Change| match change.meaning {
         Meaning::Same => None,
         _ => Some(change.ratio.ln_1p()),
     };
-    match (told(&difference.rate), told(&difference.mean)) {
+    match (log_ratio(&difference.rate), log_ratio(&difference.mean)) {
         (None, None) => None,
         (rate, mean) => Some(rate.unwrap_or(0.0) - mean.unwrap_or(0.0)),
     }
@@ -267,15 +267,17 @@ fn changes(first: &VariantSummary, variant: &VariantSummary) -> String {
     let Some(difference) = &variant.against_first else { return String::new() };
     let rates = (units::rate(first.rate), units::rate(variant.rate));
     let means = (units::duration(first.mean_ns), units::duration(variant.mean_ns));
-    let parts: Vec<String> =
-        [told("throughput", &difference.rate, &rates), told("mean latency", &difference.mean, &means)]
-            .into_iter()
-            .flatten()
-            .collect();
+    let parts: Vec<String> = [
+        describe_change("throughput", &difference.rate, &rates),
+        describe_change("mean latency", &difference.mean, &means),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
     parts.join(" and ")
 }
 
-fn told(what: &str, change: &Change, (old, new): &(String, String)) -> Option<String> {
+fn describe_change(what: &str, change: &Change, (old, new): &(String, String)) -> Option<String> {
     let size = |ratio: f64| match ratio {
         r if r >= FACTOR_FROM - 1.0 => format!("{} times", units::number(1.0 + r)),
         r => units::percent(r.abs()),
@@ -367,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn a_story_of_steps_is_told_in_whole() {
+    fn a_story_of_steps_is_reported_in_whole() {
         let as_is = narrow(trial("as-is", 100.0, 80.0));
         let same = trial("same", 100.0, 80.0).cpu("shop", 0, |_| 0.49);
         let sentence = said([as_is, same, trial("fixed", 500.0, 80.0)]);
@@ -459,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guess_is_told_as_one() {
+    fn a_guess_is_reported_as_one() {
         let guess = told(&[vec![finding("cross-partition-query", Role::CostsMore)]]);
         let low = "with low confidence, in a cross-partition-query is seen.";
         assert_eq!(guess, format!("Nothing held it back at this load; {low}"));

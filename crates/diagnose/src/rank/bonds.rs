@@ -21,8 +21,8 @@ pub(super) struct Bonds<'r, 'a> {
 }
 
 impl<'r, 'a> Bonds<'r, 'a> {
-    pub(super) fn of(reading: &'r Reading<'a>) -> Self {
-        Self { reading, paths: Paths::of(reading) }
+    pub(super) fn new(reading: &'r Reading<'a>) -> Self {
+        Self { reading, paths: Paths::new(reading) }
     }
 
     /// Whether any of these ties holds.

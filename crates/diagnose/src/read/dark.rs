@@ -29,7 +29,7 @@ pub(crate) struct Dark<'a> {
 }
 
 impl<'a> Dark<'a> {
-    pub(crate) fn of(reading: &Reading<'a>) -> Self {
+    pub(crate) fn new(reading: &Reading<'a>) -> Self {
         let entries = reading.requests.iter().map(|request| ((request.trace.id, request.entry.span_id), Vec::new()));
         let mut below: HashMap<(TraceId, SpanId), Vec<&'a Span>> = entries.collect();
         for trace in &reading.trial.traces {
@@ -63,7 +63,7 @@ impl<'a> Dark<'a> {
                 }
             }
         }
-        Times::of([(entry.start_ns, entry.end_ns)]).without(&Times::of(explained)).length_ns()
+        Times::union_of([(entry.start_ns, entry.end_ns)]).without(&Times::union_of(explained)).length_ns()
     }
 }
 
@@ -94,7 +94,7 @@ mod tests {
     fn dark_ms(children: Vec<SpanBuilder>) -> f64 {
         let trial = TrialBuilder::new("a").traces([server("shop", "GET /").at(0.0, 100.0).children(children).trace(1)]);
         Reading::with(&trial.build(), &Thresholds::default(), |reading| {
-            Dark::of(reading).time_ns(&reading.requests[0]) / 1e6
+            Dark::new(reading).time_ns(&reading.requests[0]) / 1e6
         })
     }
 

@@ -122,7 +122,7 @@ impl<'a> Gather<'a> {
         if let Some(partition) = call.partition() {
             let known = (facts.server_port, facts.db_system.as_deref(), facts.server_address.as_deref());
             let trial = self.trial;
-            let name = self.stores.entry(known).or_insert_with(|| Store::of(trial, span).name);
+            let name = self.stores.entry(known).or_insert_with(|| Store::for_call(trial, span).name);
             return Some(((PlaceKind::Partition, name.clone()), partition.to_owned()));
         }
         if let Some((service, replica)) = replica_at(self.trial, facts.server_port) {

@@ -83,10 +83,10 @@ fn sighting<'a>(handled: &'a Handled<'a>, all: Vec<&'a Call<'a>>, thresholds: &T
     let own: HashSet<SpanId> = calls.iter().map(|call| call.attempts[0].span_id).collect();
     let others = || handled.calls.iter().filter(|call| !own.contains(&call.attempts[0].span_id));
     let times = |call: &Call<'_>| (call.start_ns(), call.end_ns());
-    let theirs = Times::of([(start_ns, end_ns)]).without(&Times::of(others().map(times)));
+    let theirs = Times::union_of([(start_ns, end_ns)]).without(&Times::union_of(others().map(times)));
     let is_source = |other: &Call<'_>| other.kind != calls[0].kind && other.end_ns() <= start_ns;
     let is_after_another = others().any(is_source);
-    let busy_ns = Times::of(calls.iter().map(|call| times(call))).length_ns();
+    let busy_ns = Times::union_of(calls.iter().map(|call| times(call))).length_ns();
     Some(Sighting { handled, cost_ns: theirs.length_ns(), busy_ns, is_after_another, items, calls })
 }
 
@@ -98,7 +98,7 @@ fn items_of(calls: &[&Call<'_>]) -> Option<Items> {
     if calls.iter().any(|call| call.asked != calls[0].asked) {
         return Some(Items::Different);
     }
-    let times = Times::of(calls.iter().map(|call| (call.start_ns(), call.end_ns())));
+    let times = Times::union_of(calls.iter().map(|call| (call.start_ns(), call.end_ns())));
     let whole_ns = calls.iter().map(|call| call.end_ns()).max()?.saturating_sub(calls[0].start_ns()) as f64;
     let is_read = |span: &Span| {
         let facts = &span.facts;

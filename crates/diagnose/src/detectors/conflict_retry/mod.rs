@@ -49,7 +49,7 @@ impl Detector for ConflictRetry {
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
         let of_operations = reading.operations.iter();
         let cases: Vec<Case<'_>> = of_operations
-            .filter_map(|((service, operation), all)| Case::of(reading, (service, operation), all))
+            .filter_map(|((service, operation), all)| Case::new(reading, (service, operation), all))
             .collect();
         let mut findings: Vec<Finding> =
             cases.iter().filter(|case| case.is_worth_saying()).map(|case| case.finding(self)).collect();
@@ -73,7 +73,7 @@ struct Case<'a> {
 }
 
 impl<'a> Case<'a> {
-    fn of(reading: &'a Reading<'a>, (service, operation): (&'a str, &'a str), all: &'a [Handled<'a>]) -> Option<Self> {
+    fn new(reading: &'a Reading<'a>, (service, operation): (&'a str, &'a str), all: &'a [Handled<'a>]) -> Option<Self> {
         let mut met: Vec<Met<'a>> = all.iter().filter_map(met).collect();
         met.sort_by_key(|met| std::cmp::Reverse((met.failed, met.lost_ns)));
         let sum =
@@ -118,7 +118,7 @@ impl<'a> Case<'a> {
 
     fn store(&self) -> String {
         let span = self.met.first().and_then(|met| met.conflicts.first());
-        span.map_or_else(String::new, |span| Store::of(self.reading.trial, span).name)
+        span.map_or_else(String::new, |span| Store::for_call(self.reading.trial, span).name)
     }
 
     /// How the store said it, the most frequent first.

@@ -89,7 +89,7 @@ impl<'a> Case<'a> {
         (all, seen_partitions): (&[Handled<'_>], &BTreeMap<&str, BTreeSet<&str>>),
     ) -> Option<Self> {
         let span = seen.first()?.responses.first()?.0.last();
-        let store = Store::of(trial, span);
+        let store = Store::for_call(trial, span);
         let system = span.facts.db_system.as_deref().unwrap_or("");
         let touched = seen_partitions.get(system).map_or(0, BTreeSet::len);
         let partitions = if store.partitions.is_empty() { touched } else { store.partitions_now() };

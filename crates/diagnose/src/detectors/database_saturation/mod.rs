@@ -43,13 +43,13 @@ impl Detector for DatabaseSaturation {
     }
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
-        let cpu = Cpu::of(reading);
-        databases(reading).iter().filter_map(|database| Self::of(&cpu, database)).collect()
+        let cpu = Cpu::new(reading);
+        databases(reading).iter().filter_map(|database| Self::finding(&cpu, database)).collect()
     }
 }
 
 impl DatabaseSaturation {
-    fn of(cpu: &Cpu<'_>, database: &Database<'_>) -> Option<Finding> {
+    fn finding(cpu: &Cpu<'_>, database: &Database<'_>) -> Option<Finding> {
         let grown = inflation(cpu, database);
         let full = if database.is_service { cpu.of_service(database.name) } else { None };
         match (full, grown) {

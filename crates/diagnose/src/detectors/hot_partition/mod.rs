@@ -110,7 +110,7 @@ impl<'a> Case<'a> {
     fn of_visits(reading: &'a Reading<'a>, (kind, name): (PlaceKind, &str), group: &Group<'a>) -> Option<Self> {
         let places: Vec<String> = group.places.keys().cloned().collect();
         let counts: Vec<f64> = group.places.values().map(|visits| visits.len() as f64).collect();
-        let skew = Skew::of(&counts)?;
+        let skew = Skew::from_counts(&counts)?;
         let hot = places.get(skew.hot)?.clone();
         let visits = group.places.get(&hot)?.clone();
         let strain = Strain { latency_ns: latency(group, &hot), ..used(reading.trial, (kind, name), &hot, &places) };
@@ -141,7 +141,7 @@ impl<'a> Case<'a> {
     fn of_units(reading: &'a Reading<'a>, store: String, spent: Vec<(String, f64, f64)>) -> Option<Self> {
         let charge = charge_of_a_call(reading.trial);
         let counts: Vec<f64> = spent.iter().map(|(_, all, _)| all / charge).collect();
-        let skew = Skew::of(&counts)?;
+        let skew = Skew::from_counts(&counts)?;
         let places: Vec<String> = spent.iter().map(|(name, ..)| name.clone()).collect();
         let ratio_min = HALF_RATIO_SHARE * reading.thresholds.hot_ratio;
         let halves = [spent.iter().map(|s| s.2).collect::<Vec<_>>(), spent.iter().map(|s| s.1 - s.2).collect()];

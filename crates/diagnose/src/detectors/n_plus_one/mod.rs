@@ -45,7 +45,7 @@ impl Detector for NPlusOne {
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
         let (requests, thresholds) = (reading.requests, reading.thresholds);
-        let totals = Totals::of(requests);
+        let totals = Totals::new(requests);
         let mut groups: BTreeMap<(&str, String, &str), Vec<Sighting<'_>>> = BTreeMap::new();
         for request in requests {
             for repetition in repetitions(request, thresholds.n_plus_one_queries) {

@@ -52,7 +52,7 @@ fn a_wave_is_named_where_the_window_holds_few() {
 }
 
 #[test]
-fn a_load_beyond_the_capacity_is_told_as_that() {
+fn a_load_beyond_the_capacity_is_reported_as_that() {
     let mut trial = window(TrialBuilder::new("a"), 40, |s| (100.0, 50.0 + 100.0 * s)).build();
     trial.windows[0].rate = Some(130.0);
     let findings = crate::detect(&NotSteady, &trial, &Thresholds::default());

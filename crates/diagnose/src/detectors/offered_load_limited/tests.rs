@@ -88,7 +88,7 @@ fn steps(levels: [(u32, f64, f64); 2]) -> TrialBuilder {
 }
 
 #[test]
-fn steps_that_find_no_limit_are_told() {
+fn steps_that_find_no_limit_are_reported() {
     let findings = in_trial(steps([(100, 10.0, 90.0), (200, 20.0, 91.0)]));
     let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
     assert_eq!(finding.title, "the offered load ended at 200 users, below any limit, so the capacity is unknown");

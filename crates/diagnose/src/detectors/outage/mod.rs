@@ -67,8 +67,8 @@ impl<'a> Case<'a> {
         for (start_ns, up_ns) in down(up) {
             let recovery = recovery(&trial.seconds, start_ns);
             let is_counted = recovery.until_ns > counts_from_ns && start_ns < end_ns;
-            let is_told = spells.last().is_some_and(|before| start_ns < before.recovery.until_ns);
-            if is_felt(&recovery) && is_counted && !is_told {
+            let is_in_previous = spells.last().is_some_and(|before| start_ns < before.recovery.until_ns);
+            if is_felt(&recovery) && is_counted && !is_in_previous {
                 spells.push(Spell { start_ns, end_ns: up_ns, recovery });
             }
         }
@@ -82,7 +82,7 @@ impl<'a> Case<'a> {
 
     fn finding(&self, detector: &Outage) -> Finding {
         let (first, last) = (&self.spells[0], &self.spells[self.spells.len() - 1]);
-        let failures = Failures::of(self);
+        let failures = Failures::new(self);
         let evidence = self.evidence(&failures);
         Finding {
             resource: self.service.into(),
@@ -150,7 +150,7 @@ struct Failures<'a> {
 }
 
 impl<'a> Failures<'a> {
-    fn of(case: &Case<'a>) -> Self {
+    fn new(case: &Case<'a>) -> Self {
         let mut failures = Self { all: 0.0, its: 0.0, shown: Vec::new() };
         let is_meanwhile = |span: &Span| {
             case.spells.iter().any(|spell| (spell.start_ns..spell.recovery.until_ns).contains(&span.end_ns))

@@ -41,7 +41,7 @@ impl Detector for ProvisionedRate {
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
         let mut stores: BTreeMap<String, Vec<Partition>> = BTreeMap::new();
         for reported in reading.trial.throughput() {
-            if let Some(partition) = Partition::of(reading, &reported) {
+            if let Some(partition) = Partition::new(reading, &reported) {
                 stores.entry(reported.service).or_default().push(partition);
             }
         }

@@ -46,7 +46,7 @@ impl Detector for RetryStorm {
     }
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
-        let Some(parts) = Parts::of(reading) else { return Vec::new() };
+        let Some(parts) = Parts::new(reading) else { return Vec::new() };
         let mut cases = Vec::new();
         for ((service, operation), all) in reading.operations {
             let mut kinds: BTreeMap<&str, Vec<Seen<'_>>> = BTreeMap::new();
@@ -137,7 +137,9 @@ impl<'a> Case<'a> {
     }
 
     fn callee(&self) -> String {
-        self.seen.first().map_or_else(String::new, |seen| Store::of(self.reading.trial, seen.call.tries()[0]).name)
+        self.seen
+            .first()
+            .map_or_else(String::new, |seen| Store::for_call(self.reading.trial, seen.call.tries()[0]).name)
     }
 
     /// Share of the attempts to what is called that failed in the storm, by the counts over all spans.

@@ -113,7 +113,7 @@ fn sighting<'a>(
     }
     let own: HashSet<SpanId> = calls.iter().map(|call| call.attempts[0].span_id).collect();
     let others = handled.calls.iter().filter(|call| !own.contains(&call.attempts[0].span_id));
-    let others = Times::of(others.flat_map(|call| &call.attempts).map(|span| (span.start_ns, span.end_ns)));
+    let others = Times::union_of(others.flat_map(|call| &call.attempts).map(|span| (span.start_ns, span.end_ns)));
     let own: Vec<f64> = calls.iter().map(|call| busy(call).without(&others).length_ns()).collect();
     let longest_ns = own.iter().copied().fold(0.0, f64::max);
     Some(Sighting { handled, kind, calls, sum_ns: own.iter().sum(), longest_ns, is_spread })
@@ -121,13 +121,13 @@ fn sighting<'a>(
 
 /// The time in a call's attempts. Waits between them are another cause's.
 fn busy(call: &Call<'_>) -> Times {
-    Times::of(call.attempts.iter().map(|span| (span.start_ns, span.end_ns)))
+    Times::union_of(call.attempts.iter().map(|span| (span.start_ns, span.end_ns)))
 }
 
 /// Whether hardly any time passes with two of these under way.
 fn is_serial(calls: &[&Call<'_>], thresholds: &Thresholds) -> bool {
     let each: f64 = calls.iter().map(|call| call.end_ns().saturating_sub(call.start_ns()) as f64).sum();
-    let together = Times::of(calls.iter().map(|call| (call.start_ns(), call.end_ns()))).length_ns();
+    let together = Times::union_of(calls.iter().map(|call| (call.start_ns(), call.end_ns()))).length_ns();
     each > 0.0 && (each - together) / each <= thresholds.fan_out_overlap_share
 }
 

@@ -103,7 +103,7 @@ fn destinations_that_are_not_recorded_make_it_less_sure() {
 }
 
 #[test]
-fn the_share_that_an_experiment_sets_is_the_one_that_is_told() {
+fn the_share_that_an_experiment_sets_is_the_one_that_is_reported() {
     let varying = (0..10).map(|n| request(run_of(4 + n, BEAT, |_| unnamed())));
     let findings = detect_with(varying, &Thresholds { same_count_share: 0.05, ..Thresholds::default() });
     assert_eq!(evidence_of(&findings[0]).same_count_share_min, 0.05);

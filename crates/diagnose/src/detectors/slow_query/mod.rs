@@ -124,7 +124,7 @@ impl<'a> Case<'a> {
 
     /// How busy the database's CPU is meanwhile; none when that was not sampled.
     fn busy(&self, database: &str) -> Option<f64> {
-        Cpu::of(self.reading).busy_share(database, self.part?)
+        Cpu::new(self.reading).busy_share(database, self.part?)
     }
 
     fn rows(&self) -> Option<f64> {
@@ -173,7 +173,7 @@ impl<'a> Case<'a> {
 fn asked_in<'a>(handled: &'a Handled<'a>, shape: &str) -> Option<Asked<'a>> {
     let meant = handled.request.queries.iter().filter(|query| query.shape.text == shape);
     let spans: Vec<&Span> = meant.map(|query| query.span).filter(|span| span.status != SpanStatus::Error).collect();
-    let time_ns = Times::of(spans.iter().map(|span| (span.start_ns, span.end_ns))).length_ns();
+    let time_ns = Times::union_of(spans.iter().map(|span| (span.start_ns, span.end_ns))).length_ns();
     (!spans.is_empty()).then_some(Asked { handled, spans, time_ns })
 }
 

@@ -18,7 +18,7 @@ use narrows_model::trace::Span;
 
 use crate::Detector;
 use crate::exemplars::{EXEMPLARS_MAX, exemplar};
-use crate::read::calls::{Call, Handled, Times, is_throttled, is_told_to_wait, median_of, went_wrong};
+use crate::read::calls::{Call, Handled, Times, has_retry_after, is_throttled, median_of, went_wrong};
 use crate::read::periods::period_of;
 use crate::read::refusals::{Gap, Refused, SECOND_NS, target_of};
 use crate::read::stores::Store;
@@ -64,9 +64,9 @@ fn put_off_shares(operation: &OperationEvidence, handled: &Operations<'_>) -> BT
     let mut failed: BTreeMap<String, (f64, f64)> = BTreeMap::new();
     for handled in meant {
         let tries = handled.calls.iter().flat_map(Call::tries);
-        for span in tries.filter(|span| went_wrong(span) && (!is_throttled(span) || is_told_to_wait(span))) {
+        for span in tries.filter(|span| went_wrong(span) && (!is_throttled(span) || has_retry_after(span))) {
             let sums = failed.entry(target_of(span)).or_default();
-            sums.0 += if is_told_to_wait(span) { handled.weight() } else { 0.0 };
+            sums.0 += if has_retry_after(span) { handled.weight() } else { 0.0 };
             sums.1 += handled.weight();
         }
     }
@@ -117,17 +117,19 @@ impl<'a> Case<'a> {
         let wait_ns = |handled: &'a Handled<'a>| {
             // What happens after the response makes nobody wait.
             let end_ns = handled.request.entry.end_ns;
-            let gaps = refusals(handled).filter_map(|pair| Gap::of(pair).explained(thresholds));
+            let gaps = refusals(handled).filter_map(|pair| Gap::between(pair).explained(thresholds));
             let gaps = gaps.map(|(from_ns, to_ns)| (from_ns, to_ns.min(end_ns)));
             let attempts = handled.calls.iter().flat_map(Call::tries);
-            Times::of(gaps).without(&Times::of(attempts.map(|span| (span.start_ns, span.end_ns)))).length_ns()
+            Times::union_of(gaps)
+                .without(&Times::union_of(attempts.map(|span| (span.start_ns, span.end_ns))))
+                .length_ns()
         };
         let wait_share = share_of_slow_half(&of_name, wait_ns);
         let mut seen: Vec<&Handled<'_>> = of_name.into_iter().filter(|h| refusals(h).next().is_some()).collect();
         seen.sort_by_cached_key(|handled| std::cmp::Reverse(wait_ns(handled) as u64));
         let (example, _) = refusals(seen.first()?).next()?;
-        let gaps = seen.iter().flat_map(|h| refusals(h).map(|pair| (Gap::of(pair), h.weight()))).collect();
-        let store = Store::of(trial, example);
+        let gaps = seen.iter().flat_map(|h| refusals(h).map(|pair| (Gap::between(pair), h.weight()))).collect();
+        let store = Store::for_call(trial, example);
         let operation = operation.to_owned();
         Some(Self { trial, thresholds, operation, others: Vec::new(), refused, store, seen, gaps, wait_share })
     }
@@ -140,10 +142,10 @@ impl<'a> Case<'a> {
     }
 
     /// Share of the gaps with a requested time that are that time; none when no response requested one.
-    fn told_share(&self) -> Option<f64> {
-        let told = self.gaps.iter().filter_map(|(gap, weight)| Some((gap.is_told(self.thresholds)?, *weight)));
-        let (kept, all) = told.fold((0.0, 0.0), |(kept, all), (is_told, weight)| {
-            (if is_told { kept + weight } else { kept }, all + weight)
+    fn requested_share(&self) -> Option<f64> {
+        let gaps = self.gaps.iter().filter_map(|(gap, weight)| Some((gap.is_as_requested(self.thresholds)?, *weight)));
+        let (kept, all) = gaps.fold((0.0, 0.0), |(kept, all), (is_as_requested, weight)| {
+            (if is_as_requested { kept + weight } else { kept }, all + weight)
         });
         (all > 0.0).then(|| kept / all)
     }
@@ -163,8 +165,9 @@ impl<'a> Case<'a> {
     }
 
     fn confidence(&self) -> Confidence {
-        let is_told = self.told_share().is_some_and(|share| share >= evidence::WAITS_AS_TOLD_SHARE_MIN);
-        match (is_told, self.is_used_up()) {
+        let is_as_requested =
+            self.requested_share().is_some_and(|share| share >= evidence::WAITS_AS_REQUESTED_SHARE_MIN);
+        match (is_as_requested, self.is_used_up()) {
             (true, Some(true)) => Confidence::High,
             (false, None | Some(false)) => Confidence::Low,
             _ => Confidence::Medium,
@@ -233,7 +236,7 @@ impl<'a> Case<'a> {
             wait_median_ns: self.gap_ns(),
             seconds_with_rejections: self.refused.hot().count(),
             seconds_with_attempts: self.refused.busy_seconds(),
-            waits_as_told_share: self.told_share(),
+            waits_as_requested_share: self.requested_share(),
             partitions: self.store.partitions.len(),
             provisioned: self.store.provisioned(),
             peak: self.hot_use().map(|(peak, _)| peak),
