@@ -10,7 +10,7 @@ fn told(query: &str) -> String {
 }
 
 #[test]
-fn a_slip_of_the_pen_is_told_with_what_was_meant() {
+fn a_slip_of_the_pen_is_reported_with_what_was_meant() {
     for (query, wanted) in [
         ("request | count", "line 1, column 1: there is no table `request`; did you mean `requests`?"),
         ("AppRequests | count", "line 1, column 1: there is no table `AppRequests`; it is called `requests` here"),
@@ -45,7 +45,7 @@ fn a_slip_of_the_pen_is_told_with_what_was_meant() {
 }
 
 #[test]
-fn a_type_that_does_not_fit_is_told_with_the_way_out() {
+fn a_type_that_does_not_fit_is_reported_with_the_way_out() {
     for (query, wanted) in [
         (
             "requests | where name > 5",
