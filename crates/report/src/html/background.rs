@@ -47,8 +47,8 @@ pub(super) fn warnings(outcome: &Outcome) -> String {
 
 /// Caveats of the trials, which limit what findings and their absence mean; empty when there are none.
 pub(super) fn caveats(outcome: &Outcome) -> String {
-    let told = |Caveat { labels, text }: Caveat<'_>| format!("<li><b>{}</b> {}</li>", Esc(labels), Esc(text));
-    let items: String = crate::caveats::caveats(outcome).into_iter().map(told).collect();
+    let item = |Caveat { labels, text }: Caveat<'_>| format!("<li><b>{}</b> {}</li>", Esc(labels), Esc(text));
+    let items: String = crate::caveats::caveats(outcome).into_iter().map(item).collect();
     if items.is_empty() {
         items
     } else {

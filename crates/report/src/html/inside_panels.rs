@@ -25,7 +25,7 @@ pub(super) struct Scales {
 }
 
 impl Scales {
-    pub(super) fn of(panels: &[Panel]) -> Self {
+    pub(super) fn new(panels: &[Panel]) -> Self {
         let all = || panels.iter().map(|panel| &panel.insides);
         let means = || all().flat_map(|insides| insides.operations.iter().map(Vec::as_slice));
         let fastest = means().flatten().map(|point| point.1).filter(|v| *v > 0.0).fold(f64::INFINITY, f64::min);
@@ -115,7 +115,7 @@ mod tests {
     use crate::fixture::drones;
 
     fn charts(outcome: &narrows_model::comparison::Outcome) -> String {
-        panels::section(outcome, &Palette::of(&outcome.evidence))
+        panels::section(outcome, &Palette::new(&outcome.evidence))
     }
 
     #[test]
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn plentiful_throughput_is_told_and_does_not_press_the_lines_flat() {
+    fn plentiful_throughput_is_reported_and_does_not_press_the_lines_flat() {
         let mut outcome = drones::outcome();
         for trial in &mut outcome.evidence.trials {
             let gauges = trial.series.iter_mut().filter(|s| s.key.name.ends_with("provisioned"));

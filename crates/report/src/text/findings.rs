@@ -178,7 +178,7 @@ mod tests {
     use crate::text::Color;
 
     #[test]
-    fn findings_of_many_variants_are_told_in_brief() {
+    fn findings_of_many_variants_are_reported_in_brief() {
         let mut outcome = drones::outcome();
         let finding = outcome.findings[0][0].clone();
         let others = (1..6).map(|n| Finding { resource: format!("service {n}"), ..finding.clone() });

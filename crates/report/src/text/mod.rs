@@ -154,10 +154,10 @@ fn validity(outcome: &Outcome, paint: Paint, width: usize) -> String {
 }
 
 fn caveats(outcome: &Outcome, paint: Paint, width: usize) -> String {
-    let told = |Caveat { labels, text }: Caveat<'_>| {
+    let lines = |Caveat { labels, text }: Caveat<'_>| {
         hanging("caveat", &paint.dim("caveat"), &format!("{labels}: {text}"), 0, width)
     };
-    crate::caveats::caveats(outcome).into_iter().map(told).collect()
+    crate::caveats::caveats(outcome).into_iter().map(lines).collect()
 }
 
 fn sentence(outcome: &Outcome, paint: Paint, width: usize) -> String {
