@@ -80,7 +80,7 @@ fn a_server_is_filled_asked_sampled_and_gone() {
 }
 
 #[test]
-fn an_error_in_sql_is_told_with_file_line_and_message() {
+fn an_error_in_sql_is_reported_with_file_line_and_message() {
     if !is_there() {
         return;
     }
@@ -117,7 +117,7 @@ fn a_cluster_has_the_same_rows_on_every_node() {
 }
 
 #[test]
-fn a_setting_that_mariadb_refuses_is_told_with_its_words() {
+fn a_setting_that_mariadb_refuses_is_reported_with_its_words() {
     if !is_there() {
         return;
     }

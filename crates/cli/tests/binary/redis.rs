@@ -107,7 +107,7 @@ fn a_server_is_used_measured_and_gone() {
 }
 
 #[test]
-fn a_setting_that_redis_refuses_is_told_with_its_words() {
+fn a_setting_that_redis_refuses_is_reported_with_its_words() {
     if !is_there() {
         return;
     }

@@ -187,7 +187,7 @@ impl Searching<'_> {
     fn concluded(&self, trial: &Trial, search: &Search, probes: Vec<Probe>) -> Result<Capacity, Error> {
         let mut notes = Vec::new();
         let verdict = match search.found() {
-            Some(Found::Edges(edges)) => Interval::of(edges).map(Verdict::Found),
+            Some(Found::Edges(edges)) => Interval::from_edges(edges).map(Verdict::Found),
             Some(Found::AtLeast(rate, ceiling)) => Some(Verdict::AtLeast { rate: *rate, ceiling: *ceiling }),
             Some(Found::Nowhere(rate)) => Some(Verdict::Nowhere { rate: *rate }),
             Some(Found::GeneratorEverywhere(_)) | None => None,
