@@ -55,12 +55,12 @@ impl Detector for ChattyHttp {
                 let key = (host_of(sighting.calls[0].last()), &*sighting.calls[0].kind);
                 kinds.entry(key).or_default().push(sighting);
             }
-            let cases = kinds.into_iter().map(|((host, _), seen)| {
+            let candidates = kinds.into_iter().map(|((host, _), seen)| {
                 let callee_calls = asked.get(&host).copied().unwrap_or(0.0);
                 let named = service_of(reading, seen[0].calls[0].last()).unwrap_or(host);
-                Case::new(service, operation, (named, callee_calls), seen, all)
+                Candidate::new(service, operation, (named, callee_calls), seen, all)
             });
-            findings.extend(cases.filter(|c| c.is_worth_saying(thresholds)).map(|c| c.finding(self, thresholds)));
+            findings.extend(candidates.filter(|c| c.is_worth_saying(thresholds)).map(|c| c.finding(self, thresholds)));
         }
         findings
     }
@@ -107,7 +107,7 @@ fn asks_for_others(seen: &[Sighting<'_>]) -> bool {
 }
 
 /// One endpoint in one operation, over all traces.
-struct Case<'a> {
+struct Candidate<'a> {
     service: &'a str,
     operation: &'a str,
     host: String,
@@ -118,7 +118,7 @@ struct Case<'a> {
     latency_ns: f64,
 }
 
-impl<'a> Case<'a> {
+impl<'a> Candidate<'a> {
     fn new(
         service: &'a str,
         operation: &'a str,

@@ -53,14 +53,14 @@ impl Detector for FewClients {
         let groups = groups(reading);
         let of_replicas = groups.iter().filter(|((kind, _), _)| *kind == PlaceKind::Replica);
         of_replicas
-            .filter_map(|((_, service), group)| Case::new(reading, service, group))
+            .filter_map(|((_, service), group)| Candidate::new(reading, service, group))
             .map(|c| c.finding(self))
             .collect()
     }
 }
 
 /// A service whose replicas get uneven load.
-struct Case<'a> {
+struct Candidate<'a> {
     service: &'a str,
     group: &'a Group<'a>,
     /// Requests at each replica, each as often as its trace stands for.
@@ -70,7 +70,7 @@ struct Case<'a> {
     clients: Clients,
 }
 
-impl<'a> Case<'a> {
+impl<'a> Candidate<'a> {
     fn new(reading: &Reading<'_>, service: &'a str, group: &'a Group<'a>) -> Option<Self> {
         let thresholds = reading.thresholds;
         let counts: Vec<f64> = group.places.values().map(|visits| visits.len() as f64).collect();

@@ -42,13 +42,13 @@ impl Detector for Outage {
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
         let trial = reading.trial;
         let replicas = trial.series.iter().filter(|series| series.key.name == names::REPLICA_UP);
-        let cases = replicas.filter_map(|series| Case::new(reading, series));
-        cases.map(|case| case.finding(self)).collect()
+        let candidates = replicas.filter_map(|series| Candidate::new(reading, series));
+        candidates.map(|candidate| candidate.finding(self)).collect()
     }
 }
 
 /// One replica that was down.
-struct Case<'a> {
+struct Candidate<'a> {
     reading: &'a Reading<'a>,
     service: &'a str,
     replica: u32,
@@ -57,7 +57,7 @@ struct Case<'a> {
     end_ns: i64,
 }
 
-impl<'a> Case<'a> {
+impl<'a> Candidate<'a> {
     /// None when the load did not feel it, or not while it counted.
     fn new(reading: &'a Reading<'a>, up: &'a Series) -> Option<Self> {
         let trial = reading.trial;
@@ -150,16 +150,16 @@ struct Failures<'a> {
 }
 
 impl<'a> Failures<'a> {
-    fn new(case: &Case<'a>) -> Self {
+    fn new(candidate: &Candidate<'a>) -> Self {
         let mut failures = Self { all: 0.0, its: 0.0, shown: Vec::new() };
         let is_meanwhile = |span: &Span| {
-            case.spells.iter().any(|spell| (spell.start_ns..spell.recovery.until_ns).contains(&span.end_ns))
+            candidate.spells.iter().any(|spell| (spell.start_ns..spell.recovery.until_ns).contains(&span.end_ns))
         };
-        for trace in &case.trial().traces {
+        for trace in &candidate.trial().traces {
             for span in deepest(trace).into_iter().filter(|span| is_meanwhile(span)) {
                 failures.all += trace.weight;
-                let called = case.trial().reached_at(span.facts.server_port);
-                if called.is_some_and(|called| called.service == case.service) {
+                let called = candidate.trial().reached_at(span.facts.server_port);
+                if called.is_some_and(|called| called.service == candidate.service) {
                     failures.its += trace.weight;
                     if failures.shown.len() < EXEMPLARS_MAX {
                         failures.shown.push((trace, span));

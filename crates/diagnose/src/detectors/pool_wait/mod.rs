@@ -50,20 +50,20 @@ impl Detector for PoolWait {
             services.entry(service).or_default().push((operation, all));
         }
         let parts = parts(reading);
-        let cases = services.into_iter().filter_map(|(service, operations)| {
+        let candidates = services.into_iter().filter_map(|(service, operations)| {
             let of_part = parts.iter().flat_map(|part| {
                 let metrics = PoolMetrics::new(reading.trial, service, part);
                 let operations = operations.iter();
-                let cases = operations.filter_map(|&(operation, all)| {
-                    Case::new(reading, (service, &metrics), (operation, all, part), &takings)
+                let candidates = operations.filter_map(|&(operation, all)| {
+                    Candidate::new(reading, (service, &metrics), (operation, all, part), &takings)
                 });
-                cases.filter(Case::is_worth_saying).collect::<Vec<_>>()
+                candidates.filter(Candidate::is_worth_saying).collect::<Vec<_>>()
             });
             let worst = of_part.max_by(|a, b| a.wait_share().total_cmp(&b.wait_share()))?;
             let metrics = PoolMetrics::new(reading.trial, service, &worst.part);
             Some(worst.finding(self, &metrics))
         });
-        cases.collect()
+        candidates.collect()
     }
 }
 
@@ -83,7 +83,7 @@ struct Wait<'a> {
 }
 
 /// One operation of a service.
-struct Case<'a> {
+struct Candidate<'a> {
     reading: &'a Reading<'a>,
     service: &'a str,
     operation: &'a str,
@@ -93,7 +93,7 @@ struct Case<'a> {
     part: Within,
 }
 
-impl<'a> Case<'a> {
+impl<'a> Candidate<'a> {
     fn new(
         reading: &'a Reading<'a>,
         (service, metrics): (&'a str, &PoolMetrics),

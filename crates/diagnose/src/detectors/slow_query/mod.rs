@@ -40,8 +40,9 @@ impl Detector for SlowQuery {
             let (part, all) = lightest(reading, all);
             let shapes: BTreeMap<&str, &Query<'_>> =
                 all.iter().flat_map(|one| &one.request.queries).map(|query| (&*query.shape.text, query)).collect();
-            let cases = shapes.into_iter().map(|(shape, query)| Case::new(reading, part, (shape, query), &all));
-            let worst = cases.filter(Case::is_worth_saying).max_by(|a, b| a.share().total_cmp(&b.share()))?;
+            let candidates =
+                shapes.into_iter().map(|(shape, query)| Candidate::new(reading, part, (shape, query), &all));
+            let worst = candidates.filter(Candidate::is_worth_saying).max_by(|a, b| a.share().total_cmp(&b.share()))?;
             Some(worst.finding(self, service, operation))
         });
         of_operation.collect()
@@ -70,7 +71,7 @@ struct Asked<'a> {
 }
 
 /// The queries of one shape in one operation.
-struct Case<'a> {
+struct Candidate<'a> {
     reading: &'a Reading<'a>,
     part: Option<&'a Interval>,
     shape: &'a str,
@@ -81,7 +82,7 @@ struct Case<'a> {
     whole_ns: f64,
 }
 
-impl<'a> Case<'a> {
+impl<'a> Candidate<'a> {
     fn new(
         reading: &'a Reading<'a>,
         part: Option<&'a Interval>,

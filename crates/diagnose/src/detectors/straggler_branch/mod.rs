@@ -51,12 +51,15 @@ impl Detector for StragglerBranch {
                 }
             }
         }
-        let cases = operations.into_iter().flat_map(|((service, name), operation)| {
+        let candidates = operations.into_iter().flat_map(|((service, name), operation)| {
             let Operation { requests, branches } = operation;
-            let case = move |seen| Case::new((service, name), seen, &requests);
-            branches.into_values().map(case).collect::<Vec<_>>()
+            let candidate = move |seen| Candidate::new((service, name), seen, &requests);
+            branches.into_values().map(candidate).collect::<Vec<_>>()
         });
-        cases.filter(|case| case.is_worth_saying(reading.thresholds)).map(|case| case.finding(self)).collect()
+        candidates
+            .filter(|candidate| candidate.is_worth_saying(reading.thresholds))
+            .map(|candidate| candidate.finding(self))
+            .collect()
     }
 }
 
@@ -149,7 +152,7 @@ fn is_together(tree: &Tree<'_>, first: usize, last: usize, thresholds: &Threshol
 }
 
 /// One branch of one operation, over all requests.
-struct Case<'r> {
+struct Candidate<'r> {
     service: &'r str,
     operation: &'r str,
     /// Longest drag first; at least one.
@@ -159,7 +162,7 @@ struct Case<'r> {
     latency_ns: f64,
 }
 
-impl<'r> Case<'r> {
+impl<'r> Candidate<'r> {
     fn new((service, operation): (&'r str, &'r str), mut seen: Vec<Sighting<'r>>, all: &[&Handled<'_>]) -> Self {
         seen.sort_by(|a, b| b.drag_ns.total_cmp(&a.drag_ns));
         let whole: f64 = all.iter().map(|handled| handled.weight()).sum();

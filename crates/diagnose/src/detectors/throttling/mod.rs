@@ -42,17 +42,18 @@ impl Detector for Throttling {
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
         let (trial, thresholds, handled) = (reading.trial, reading.thresholds, reading.operations);
-        let mut cases = Vec::new();
+        let mut candidates = Vec::new();
         for operation in &trial.operations {
             let put_off = put_off_shares(operation, handled);
             for refused in Refused::by_target(operation, |target| put_off.get(target).copied().unwrap_or(0.0)) {
                 let mut of_service = handled.iter().filter(|((service, _), _)| *service == operation.service);
-                let case = of_service
-                    .find_map(|((_, name), all)| Case::new(trial, thresholds, (operation, name), refused.clone(), all));
-                cases.extend(case.filter(Case::is_worth_saying));
+                let candidate = of_service.find_map(|((_, name), all)| {
+                    Candidate::new(trial, thresholds, (operation, name), refused.clone(), all)
+                });
+                candidates.extend(candidate.filter(Candidate::is_worth_saying));
             }
         }
-        one_for_each_store(cases).into_iter().map(|case| case.finding(self)).collect()
+        one_for_each_store(candidates).into_iter().map(|candidate| candidate.finding(self)).collect()
     }
 }
 
@@ -74,20 +75,20 @@ fn put_off_shares(operation: &OperationEvidence, handled: &Operations<'_>) -> BT
 }
 
 /// Of the operations that one store refuses, the one that waits most, with the names of the others.
-fn one_for_each_store(mut cases: Vec<Case<'_>>) -> Vec<Case<'_>> {
-    cases.sort_by(|a, b| b.wait_share.total_cmp(&a.wait_share));
-    let mut worst: Vec<Case<'_>> = Vec::new();
-    for case in cases {
-        match worst.iter_mut().find(|known| known.store.name == case.store.name) {
-            Some(known) => known.others.push(case.operation),
-            None => worst.push(case),
+fn one_for_each_store(mut candidates: Vec<Candidate<'_>>) -> Vec<Candidate<'_>> {
+    candidates.sort_by(|a, b| b.wait_share.total_cmp(&a.wait_share));
+    let mut worst: Vec<Candidate<'_>> = Vec::new();
+    for candidate in candidates {
+        match worst.iter_mut().find(|known| known.store.name == candidate.store.name) {
+            Some(known) => known.others.push(candidate.operation),
+            None => worst.push(candidate),
         }
     }
     worst
 }
 
 /// One operation whose calls to one store are refused.
-struct Case<'a> {
+struct Candidate<'a> {
     trial: &'a TrialEvidence,
     thresholds: &'a Thresholds,
     operation: String,
@@ -101,7 +102,7 @@ struct Case<'a> {
     wait_share: f64,
 }
 
-impl<'a> Case<'a> {
+impl<'a> Candidate<'a> {
     /// None when no request of this operation was refused in the traces.
     fn new(
         trial: &'a TrialEvidence,
