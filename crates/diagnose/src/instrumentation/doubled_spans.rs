@@ -82,7 +82,7 @@ fn is_double<'a>(scene: &Scene<'a>, span: &'a Span, other: &'a Span) -> bool {
     span.service == other.service
         && span.scope != other.scope
         && overlap_share(span, other) >= scene.thresholds.doubled_overlap_share
-        && scene.ask_the_same(span, other)
+        && scene.are_same_request(span, other)
 }
 
 fn in_order<'a>(a: &'a str, b: &'a str) -> (&'a str, &'a str) {

@@ -88,7 +88,7 @@ fn is_same_call<'a>(scene: &Scene<'a>, span: &'a Span, inner: &'a Span) -> bool 
         }
         (true, false) => false,
     };
-    same_protocol && (!says_what(span) || !says_what(inner) || scene.ask_the_same(span, inner))
+    same_protocol && (!says_what(span) || !says_what(inner) || scene.are_same_request(span, inner))
 }
 
 fn is_mapper(span: &Span) -> bool {

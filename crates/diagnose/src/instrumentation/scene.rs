@@ -62,8 +62,8 @@ impl<'a> Scene<'a> {
 
     /// Whether two calls request the same: statements of one shape, one address, or one remote method. A database span
     /// without a statement is taken to be of the other's when it has the name of its operation.
-    pub(super) fn ask_the_same(&self, a: &'a Span, b: &'a Span) -> bool {
-        doubles::ask_the_same(a, b, |one, other| self.shape(one) == self.shape(other))
+    pub(super) fn are_same_request(&self, a: &'a Span, b: &'a Span) -> bool {
+        doubles::are_same_request(a, b, |one, other| self.shape(one) == self.shape(other))
     }
 
     fn shape(&self, text: &'a str) -> Rc<str> {

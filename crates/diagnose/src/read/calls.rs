@@ -3,7 +3,7 @@
 //! A client library that is refused waits and tries again, and each attempt has its span. An attempt is a repetition of
 //! an earlier one when that one went wrong and had ended, both request the same under the same parent, and nothing says
 //! that they went to different partitions. Calls of one *kind* have the same statement or the same endpoint; what
-//! differs from call to call (values, ids in a path) is kept apart, in `asked`.
+//! differs from call to call (values, ids in a path) is kept apart, in `request`.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ptr;
@@ -70,7 +70,7 @@ pub(crate) struct Call<'a> {
     /// The statement's shape, or method, address and path without ids.
     pub(crate) kind: Rc<str>,
     /// What was requested, values included.
-    pub(crate) asked: String,
+    pub(crate) request: String,
     /// The span that its author would name as its parent.
     pub(crate) parent: SpanId,
     /// The query, when it is one.
@@ -132,7 +132,7 @@ impl<'a> Call<'a> {
         went_wrong(self.last())
             && self.last().end_ns <= first.start_ns.saturating_add(CLOCK_SLACK_NS)
             && first.facts.resend_count != Some(0)
-            && (self.parent, &self.kind, &self.asked) == (next.parent, &next.kind, &next.asked)
+            && (self.parent, &self.kind, &self.request) == (next.parent, &next.kind, &next.request)
             && is_same_place
     }
 
@@ -276,7 +276,7 @@ fn of_query<'a>(query: &'a Query<'a>, carried: Option<&Vec<&'a Span>>) -> Call<'
     let system = query.span.facts.db_system.as_deref().unwrap_or("");
     Call {
         kind: format!("{system} {}", query.shape.text).into(),
-        asked: values_of(query),
+        request: values_of(query),
         parent: query.parent,
         query: Some(query),
         attempts: vec![query.span],
@@ -301,7 +301,7 @@ fn of_span<'a>(request: &Request<'a>, span: &'a Span) -> Call<'a> {
     let parent = request.call_parents.get(&span.span_id).copied().unwrap_or(request.entry.span_id);
     Call {
         kind: kind.into(),
-        asked: url.to_owned(),
+        request: url.to_owned(),
         parent,
         query: None,
         attempts: vec![span],
@@ -447,7 +447,7 @@ mod tests {
         let requests = requests(&traces, &Thresholds::default());
         let calls = calls(&requests[0], &Below::new(&traces[0]));
         assert_eq!(calls[0].kind, calls[1].kind);
-        assert_ne!(calls[0].asked, calls[1].asked);
+        assert_ne!(calls[0].request, calls[1].request);
         assert_eq!((&*calls[0].kind, &*calls[2].kind), ("GET /v1/parts/{}", "GET /v2/parts/{}"));
     }
 

@@ -34,8 +34,8 @@ const PAGE_WORDS: [&str; 9] =
     ["page=", "/page/", "cursor=", "offset=", "skip=", "after=", "token=", "continuation=", "marker="];
 
 /// Whether an address reads on where an earlier call stopped.
-pub(crate) fn is_page(asked: &str) -> bool {
-    let lower = asked.to_ascii_lowercase();
+pub(crate) fn is_page(request: &str) -> bool {
+    let lower = request.to_ascii_lowercase();
     PAGE_WORDS.iter().any(|word| lower.contains(word))
 }
 

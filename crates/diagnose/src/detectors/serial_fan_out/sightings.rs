@@ -133,7 +133,7 @@ fn is_serial(calls: &[&Call<'_>], thresholds: &Thresholds) -> bool {
 
 /// Whether nothing shows that the calls hang together.
 fn may_be_independent(handled: &Handled<'_>, calls: &[&Call<'_>], is_spread: bool) -> bool {
-    let is_one_question = calls.iter().all(|call| call.asked == calls[0].asked);
+    let is_one_question = calls.iter().all(|call| call.request == calls[0].request);
     match calls[0].query {
         Some(query) => {
             let is_pure = !query.shape.is_page() && !query.shape.is_write();
@@ -144,11 +144,11 @@ fn may_be_independent(handled: &Handled<'_>, calls: &[&Call<'_>], is_spread: boo
             is_pure && is_one_question && (is_spread || !is_after_another) && !is_in_transaction(handled)
         }
         None => {
-            let is_known = !calls[0].asked.is_empty();
-            let asked: BTreeSet<&str> = calls.iter().map(|call| call.asked.as_str()).collect();
+            let is_known = !calls[0].request.is_empty();
+            let different: BTreeSet<&str> = calls.iter().map(|call| call.request.as_str()).collect();
             !is_database(calls[0].last())
-                && !calls.iter().any(|call| is_page(&call.asked))
-                && (!is_known || asked.len() == calls.len())
+                && !calls.iter().any(|call| is_page(&call.request))
+                && (!is_known || different.len() == calls.len())
         }
     }
 }

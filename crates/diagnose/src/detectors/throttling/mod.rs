@@ -178,12 +178,12 @@ impl<'a> Candidate<'a> {
     /// The demand on the hottest partition in its hottest second: what it spent and what it refused, each call counted
     /// once in a second. None when the store does not report what its partitions spend.
     fn demand(&self) -> Option<f64> {
-        let asked = self.refused_calls().into_iter().filter_map(|((second, partition), calls)| {
+        let demands = self.refused_calls().into_iter().filter_map(|((second, partition), calls)| {
             let spent = self.store.spent_between(partition, second, second + SECOND_NS)?;
             let most = self.refused.seconds.get(&second).map_or(0.0, |all| all.throttled);
             Some(spent + calls.min(most) * self.refused.charge_of_one())
         });
-        asked.max_by(f64::total_cmp)
+        demands.max_by(f64::total_cmp)
     }
 
     /// How many calls each partition refused in each second, as far as the traces show.

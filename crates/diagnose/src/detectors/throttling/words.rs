@@ -37,7 +37,7 @@ impl Words for Throttling {
         ];
         reasons.extend(consumption(self));
         reasons.extend(self.waits_as_requested_share.map(|share| {
-            format!("{} of the gaps are as long as the wait that the rejection asked for.", units::percent(share))
+            format!("{} of the gaps are as long as the wait that the rejection requested.", units::percent(share))
         }));
         if !self.other_operations.is_empty() {
             reasons.push(format!("It also delays {}.", self.other_operations.join(", ")));
