@@ -164,7 +164,7 @@ impl Micron {
 }
 
 #[derive(Debug, Deserialize)]
-struct Asked {
+struct Params {
     page: Option<u32>,
     size: Option<u32>,
 }
@@ -172,10 +172,10 @@ struct Asked {
 async fn list(
     State(micron): State<Arc<Micron>>,
     Extension(Trace(cx)): Extension<Trace>,
-    asked: Result<Query<Asked>, QueryRejection>,
+    params: Result<Query<Params>, QueryRejection>,
 ) -> Response<Body> {
-    let page = match asked {
-        Ok(Query(asked)) => Page { number: asked.page.unwrap_or(1), size: asked.size.unwrap_or(PAGE_SIZE_DEFAULT) },
+    let page = match params {
+        Ok(Query(params)) => Page { number: params.page.unwrap_or(1), size: params.size.unwrap_or(PAGE_SIZE_DEFAULT) },
         Err(rejection) => return bad_request(&rejection.body_text()),
     };
     if page.number == 0 || !(1..=PAGE_MAX).contains(&page.size) {
@@ -191,9 +191,9 @@ async fn list(
 async fn transfer(
     State(micron): State<Arc<Micron>>,
     Extension(Trace(cx)): Extension<Trace>,
-    asked: Result<Json<Transfer>, JsonRejection>,
+    body: Result<Json<Transfer>, JsonRejection>,
 ) -> Response<Body> {
-    let transfer = match asked {
+    let transfer = match body {
         Ok(Json(transfer)) => transfer,
         Err(rejection) => return bad_request(&rejection.body_text()),
     };

@@ -86,7 +86,7 @@ impl Spiller {
 
     /// A reader for responses and for recovery, which deal with what cannot be read.
     pub(super) fn reader(&self) -> Reader<'_> {
-        Reader { spiller: self, seen: None, need: Need::Asked }
+        Reader { spiller: self, seen: None, need: Need::Requested }
     }
 
     /// A reader for steps, which cannot be taken if the store does not respond. Damage is not the store's but one
@@ -145,7 +145,7 @@ pub(super) struct Reader<'a> {
 /// What a payload is read for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Need {
-    Asked,
+    Requested,
     Step,
 }
 

@@ -24,7 +24,7 @@ pub(super) struct Slot {
 
 impl Default for Slot {
     fn default() -> Self {
-        Self { session: Mutex::new(Err("it was not asked yet".into())), queries: AtomicUsize::new(0) }
+        Self { session: Mutex::new(Err("not connected yet".into())), queries: AtomicUsize::new(0) }
     }
 }
 

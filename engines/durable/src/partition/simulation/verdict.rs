@@ -146,7 +146,7 @@ impl World {
             let open = (counts.outbox, counts.activities_open, counts.timers, counts.gated);
             assert_eq!(open, (0, 0, 0, 0), "{}: messages, activities, timers, effects are left", node.id);
         }
-        let waits: Vec<&Wish> = self.asked.iter().map(|asked| &asked.wish).collect();
+        let waits: Vec<&Wish> = self.pending.iter().map(|pending| &pending.wish).collect();
         assert!(waits.is_empty(), "these got no response: {waits:?}");
     }
 

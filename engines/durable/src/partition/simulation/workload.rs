@@ -46,7 +46,7 @@ pub(super) struct Drawn {
 /// What is drawn how often, and how large it gets; different for each schedule.
 pub(super) struct Workload {
     partitions: u16,
-    asks: Vec<usize>,
+    request_weights: Vec<usize>,
     steps: Vec<usize>,
     /// The size of large payloads; 0 if there are none.
     large_bytes: usize,
@@ -59,19 +59,19 @@ pub(super) struct Workload {
 
 impl Workload {
     pub(super) fn new(partitions: u16, large_bytes: usize, chance: &mut Chance) -> Self {
-        let mut asks: Vec<usize> = (0..11).map(|_| chance.below(4)).collect();
-        asks[0] += 3;
+        let mut request_weights: Vec<usize> = (0..11).map(|_| chance.below(4)).collect();
+        request_weights[0] += 3;
         let mut steps: Vec<usize> = (0..18).map(|_| chance.below(4)).collect();
         steps[0] += 1;
         let purges = chance.one_in(3);
-        Self { partitions, asks, steps, large_bytes, purges, scripts: 0, tokens: 0 }
+        Self { partitions, request_weights, steps, large_bytes, purges, scripts: 0, tokens: 0 }
     }
 
     pub(super) fn draw(&mut self, now: Time, chance: &mut Chance) -> Drawn {
         let id = self.instance(chance);
         let tell = |kind| RequestKind::Deliver(Message { to: id.clone(), kind });
         let reason = || "by chance".to_owned();
-        let (kind, wish) = match chance.weighed(&self.asks) {
+        let (kind, wish) = match chance.weighed(&self.request_weights) {
             0 => return self.start(now, chance),
             1 => {
                 let token = self.token();

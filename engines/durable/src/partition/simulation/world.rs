@@ -15,7 +15,7 @@ use crate::partition::simulation::code;
 use crate::partition::simulation::digest::digest;
 use crate::partition::simulation::disk::{Archive, Disk};
 use crate::partition::simulation::node::{Frame, Node, Setting, torn};
-use crate::partition::simulation::outside::{Asked, Chore, Way};
+use crate::partition::simulation::outside::{Chore, PendingRequest, Way};
 use crate::partition::simulation::verdict::Tally;
 use crate::partition::simulation::workload::{Drawn, Wish, Workload};
 use crate::program::{ActivityCall, Program};
@@ -34,7 +34,7 @@ pub(super) struct World {
     pub(super) nodes: Vec<Node>,
     pub(super) audit: Audit,
     pub(super) workload: Workload,
-    pub(super) asked: Vec<Asked>,
+    pub(super) pending: Vec<PendingRequest>,
     pub(super) acknowledged: Vec<(PartitionId, Wish)>,
     pub(super) unknown: Vec<Wish>,
     pub(super) program: Arc<dyn Program>,
@@ -73,7 +73,7 @@ impl World {
             nodes: Vec::new(),
             audit: Audit::new(setting.partitions),
             workload,
-            asked: Vec::new(),
+            pending: Vec::new(),
             acknowledged: Vec::new(),
             unknown: Vec::new(),
             program: Arc::new(code::code()),
@@ -114,7 +114,7 @@ impl World {
     }
 
     fn submit(&mut self) {
-        if self.asked.len() < REQUESTS_MAX {
+        if self.pending.len() < REQUESTS_MAX {
             let drawn = self.workload.draw(self.now, &mut self.chance);
             self.put(drawn);
         }
@@ -131,7 +131,7 @@ impl World {
         self.trace.step(format!("request {number} to {to}: {text}"));
         let (reply, response) = oneshot::channel();
         node.inbox.push_back((Some(number), Input::Request(Request { kind, reply })));
-        self.asked.push(Asked { number, to, wish, needs: None, must_be_heard: false, response });
+        self.pending.push(PendingRequest { number, to, wish, needs: None, must_be_heard: false, response });
     }
 
     pub(super) fn turn(&mut self, at: usize) {
@@ -166,10 +166,10 @@ impl World {
         }
         let position = node.partition.position();
         let after = self.listeners(at);
-        for asked in self.asked.iter_mut().filter(|asked| requests.contains(&asked.number)) {
-            asked.needs = Some(position);
-            if let Wish::Raise { to, .. } = &asked.wish {
-                asked.must_be_heard = before.get(to).is_some_and(|handle| after.get(to) == Some(handle));
+        for pending in self.pending.iter_mut().filter(|pending| requests.contains(&pending.number)) {
+            pending.needs = Some(position);
+            if let Wish::Raise { to, .. } = &pending.wish {
+                pending.must_be_heard = before.get(to).is_some_and(|handle| after.get(to) == Some(handle));
             }
         }
         self.note_state(at);
@@ -198,10 +198,10 @@ impl World {
 
     fn give_up(&mut self, requests: &[u64]) {
         let (gone, left) =
-            std::mem::take(&mut self.asked).into_iter().partition(|asked| requests.contains(&asked.number));
-        self.asked = left;
-        let gone: Vec<Asked> = gone;
-        self.unknown.extend(gone.into_iter().map(|asked| asked.wish));
+            std::mem::take(&mut self.pending).into_iter().partition(|pending| requests.contains(&pending.number));
+        self.pending = left;
+        let gone: Vec<PendingRequest> = gone;
+        self.unknown.extend(gone.into_iter().map(|pending| pending.wish));
     }
 
     pub(super) fn begin_commit(&mut self, at: usize) {
@@ -270,9 +270,9 @@ impl World {
                 drop(reply.send(response));
             }
         }
-        for asked in self.asked.iter_mut().filter(|asked| asked.to == self.nodes[at].id) {
+        for pending in self.pending.iter_mut().filter(|pending| pending.to == self.nodes[at].id) {
             // Whatever response it gets now does not report that something is done.
-            asked.needs = Some(Position(0));
+            pending.needs = Some(Position(0));
         }
         self.take_responses();
     }
@@ -292,7 +292,7 @@ impl World {
         self.ways.clear();
         self.tasks.clear();
         self.chores.clear();
-        self.unknown.extend(std::mem::take(&mut self.asked).into_iter().map(|asked| asked.wish));
+        self.unknown.extend(std::mem::take(&mut self.pending).into_iter().map(|pending| pending.wish));
         self.open();
     }
 
