@@ -205,8 +205,8 @@ fn follow(
     }
     if stop.load(Ordering::Relaxed) {
         let after = units::duration(began.elapsed().as_nanos() as f64);
-        let asked = units::duration(options.duration.as_nanos() as f64);
-        ended.push(format!("Collection was ended after {after} of the requested {asked} by a signal."));
+        let duration = units::duration(options.duration.as_nanos() as f64);
+        ended.push(format!("Collection was ended after {after} of the requested {duration} by a signal."));
     }
     ended
 }

@@ -201,7 +201,7 @@ impl Bench<'_> {
             }
         }
         self.watch(running)?;
-        let pollers = self.ask(running, folder)?;
+        let pollers = self.start_pollers(running, folder)?;
         let result = self.put_under_load(load, trial, running, work, progress);
         trial.caveats.extend(pollers.into_iter().filter_map(Poller::finish));
         result

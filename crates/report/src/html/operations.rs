@@ -39,7 +39,7 @@ pub(super) fn section(outcome: &Outcome) -> String {
     format!(
         "<section id=\"operations\"><h2>Operations</h2><div class=\"scroll\"><table class=\"wide\"><thead><tr>\
          <th>variant</th>{head}</tr></thead>{groups}</table></div>{rest}<p class=\"note\">Calls per op are those that \
-         succeeded, attempts per op include repeated and refused ones; of an operation that asks a database, only \
+         succeeded, attempts per op include repeated and refused ones; of an operation that queries a database, only \
          calls to databases count.</p></section>\n"
     )
 }
