@@ -417,7 +417,7 @@ mod tests {
     }
 
     /// What is said of healthy trials, one for each of these lists of findings.
-    fn told(findings: &[Vec<Finding>]) -> String {
+    fn reported(findings: &[Vec<Finding>]) -> String {
         let variants = ["a", "b", "c", "d", "e", "f"];
         let trials: Vec<TrialEvidence> =
             variants.iter().zip(findings).map(|(variant, _)| healthy(variant, 100.0).build()).collect();
@@ -438,7 +438,7 @@ mod tests {
 
     #[test]
     fn findings_about_the_experiment_are_neither_the_narrow_place_nor_forgotten() {
-        let one = |detector, role| told(&[vec![finding(detector, role)]]);
+        let one = |detector, role| reported(&[vec![finding(detector, role)]]);
         let none = "No bottleneck was found; in a";
         for detector in ["generator-limited", "instrumentation-gap", "not-steady"] {
             assert_eq!(one(detector, Role::LimitsReading), format!("{none} {detector} is seen."));
@@ -447,7 +447,7 @@ mod tests {
         let begins = "Unreliable, because in a no window was steady enough for a mean: ";
         assert_eq!(unsteady, format!("{begins}no bottleneck was found."));
         let narrow = finding("throttling", Role::NarrowPlace);
-        let beside = told(&[vec![narrow, finding("generator-limited", Role::LimitsReading)]]);
+        let beside = reported(&[vec![narrow, finding("generator-limited", Role::LimitsReading)]]);
         assert_eq!(beside, "In a, throttling is seen (50 % of it); in a generator-limited is seen.");
     }
 
@@ -455,14 +455,14 @@ mod tests {
     fn a_load_that_was_carried_cannot_show_a_gain() {
         let limited = || vec![finding("offered-load-limited", Role::LimitsReading)];
         let carried = "the system completed the whole offered load, so throughput cannot show a gain.";
-        assert_eq!(told(&[limited()]), format!("Nothing held it back at this load; in a {carried}"));
-        let many = told(&[limited(), limited(), limited(), limited(), limited(), limited()]);
+        assert_eq!(reported(&[limited()]), format!("Nothing held it back at this load; in a {carried}"));
+        let many = reported(&[limited(), limited(), limited(), limited(), limited(), limited()]);
         assert!(many.ends_with(&format!("; in a, b, c, d and 2 more {carried}")), "{many}");
     }
 
     #[test]
     fn a_guess_is_reported_as_one() {
-        let guess = told(&[vec![finding("cross-partition-query", Role::CostsMore)]]);
+        let guess = reported(&[vec![finding("cross-partition-query", Role::CostsMore)]]);
         let low = "with low confidence, in a cross-partition-query is seen.";
         assert_eq!(guess, format!("Nothing held it back at this load; {low}"));
     }

@@ -4,7 +4,7 @@
 
 use narrows_query::compile;
 
-fn told(query: &str) -> String {
+fn reported(query: &str) -> String {
     let mistake = compile(query, &[]).expect_err(query);
     format!("{mistake}; {}", mistake.hint.as_deref().unwrap_or_default())
 }
@@ -40,7 +40,7 @@ fn a_slip_of_the_pen_is_reported_with_what_was_meant() {
             "line 1, column 21: an instant has no part `yaer`; did you mean `year`?",
         ),
     ] {
-        assert_eq!(told(query), wanted);
+        assert_eq!(reported(query), wanted);
     }
 }
 
@@ -81,6 +81,6 @@ fn a_type_that_does_not_fit_is_reported_with_the_way_out() {
         ),
         ("print strlen(5)", "line 1, column 14: `strlen` takes a string here, not a long; `tostring(…)` converts it"),
     ] {
-        assert_eq!(told(query), wanted);
+        assert_eq!(reported(query), wanted);
     }
 }
