@@ -5,6 +5,7 @@
 //! are shown in the query's own text.
 
 mod execute;
+mod position;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
