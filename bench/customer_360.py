@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Measures the chain customer -> person -> name -> PostgreSQL beside the same chain in two other stacks, in one run.
 
-Each stack is three processes on loopback that answer `GET /api/customer` with the same five rows from the same private
-PostgreSQL; the answers are compared before anything is measured. All stacks run at the same time and are warmed up
+Each stack is three processes on loopback that serve `GET /api/customer` with the same five rows from the same private
+PostgreSQL; the responses are compared before anything is measured. All stacks run at the same time and are warmed up
 (the JVM needs it), then loaded in turn, round after round, by the same generator, `narrows load`, with 50 connections
 in a closed loop. What is compared is CPU time: user and system of each service and of all PostgreSQL's processes, from
 /proc before and after, without the generator's. Figures are medians over rounds with a 95 % interval by bootstrap;
@@ -163,11 +163,11 @@ class Stack:
             port = free_port()
             process = Process(words(stack[service], port=port, next=behind, **facts), scratch / f"{name}-{service}.log")
             cleanup.callback(process.end)
-            process.wait_until(lambda: answers(f"http://127.0.0.1:{port}/health"), f"{name}'s {service}")
+            process.wait_until(lambda: responds(f"http://127.0.0.1:{port}/health"), f"{name}'s {service}")
             self.parts[service], behind = process, port
         self.url = f"http://127.0.0.1:{behind}/api/customer"
 
-    def answer(self):
+    def response(self):
         with urllib.request.urlopen(self.url, timeout=10) as response:
             return json.load(response)
 
@@ -175,16 +175,16 @@ class Stack:
         """Puts load on the chain. Returns what the generator says, and the CPU of each part in µs per request."""
         before = self.cpu()
         said = generate(self.url, *how)
-        after, answered = self.cpu(), said["answers"]
-        if not answered:
-            sys.exit(f"error: {self.url} did not answer once: {said['errors']}")
-        return said, {part: (after[part] - before[part]) / answered * 1e6 for part in PARTS}
+        after, responses = self.cpu(), said["responses"]
+        if not responses:
+            sys.exit(f"error: {self.url} did not respond once: {said['errors']}")
+        return said, {part: (after[part] - before[part]) / responses * 1e6 for part in PARTS}
 
     def cpu(self):
         return {part: self.parts[part].cpu() for part in PARTS}
 
 
-def answers(url):
+def responds(url):
     try:
         with urllib.request.urlopen(url, timeout=1) as response:
             return response.status == 200
@@ -200,20 +200,20 @@ def generate(url, *how):
 
 
 def failures(said):
-    """Requests that were not answered with 200."""
-    return said["answers"] - said["statuses"].get("200", 0) + sum(error["count"] for error in said["errors"])
+    """Requests without a response of status 200."""
+    return said["responses"] - said["statuses"].get("200", 0) + sum(error["count"] for error in said["errors"])
 
 
 def start(names, cleanup):
-    """Starts PostgreSQL and the stacks, and compares their answers."""
+    """Starts PostgreSQL and the stacks, and compares their responses."""
     scratch = Path(tempfile.mkdtemp(prefix="narrows-bench-"))
     cleanup.callback(shutil.rmtree, scratch, ignore_errors=True)
     database = postgres(scratch, cleanup)
     stacks = {name: Stack(name, scratch, database, cleanup) for name in names}
-    bodies = {name: stack.answer() for name, stack in stacks.items()}
+    bodies = {name: stack.response() for name, stack in stacks.items()}
     for name, body in bodies.items():
         if body != bodies[names[0]] or len(body) != 5:
-            sys.exit(f"error: the answers differ, or are not five rows: {bodies[names[0]]} of {names[0]}, {body} of {name}")
+            sys.exit(f"error: the responses differ, or are not five rows: {bodies[names[0]]} of {names[0]}, {body} of {name}")
     return stacks
 
 
@@ -252,7 +252,7 @@ def compare(figures):
         first = [1e6 / sum(cpu.values()) for _, cpu in figures[base]]
         middle, low, high = median_interval(speeds)
         ratio, ratio_low, ratio_high = median_interval([ours / theirs for ours, theirs in zip(first, speeds)])
-        rate = statistics.median(said["answers_per_second"] for said, _ in rows)
+        rate = statistics.median(said["responses_per_second"] for said, _ in rows)
         p95 = statistics.median(said["latency"]["p95_ns"] for said, _ in rows) / 1e6
         failed = sum(failures(said) for said, _ in rows)
         print(
@@ -282,9 +282,9 @@ def ours(rounds, seconds, requests, warm_up):
 
 
 def report(what, rows):
-    print(f"{what}, {rows[0][0]['answers']:,} requests, {len(rows)} times")
+    print(f"{what}, {rows[0][0]['responses']:,} requests, {len(rows)} times")
     for figure, unit, values in (
-        ("requests/s", "", [said["answers_per_second"] for said, _ in rows]),
+        ("requests/s", "", [said["responses_per_second"] for said, _ in rows]),
         ("p95", " ms", [said["latency"]["p95_ns"] / 1e6 for said, _ in rows]),
         ("maximum", " ms", [said["latency"]["max_ns"] / 1e6 for said, _ in rows]),
     ):

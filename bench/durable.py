@@ -37,7 +37,7 @@ import time
 import urllib.request
 from pathlib import Path
 
-from customer_360 import Process, answers, tool
+from customer_360 import Process, responds, tool
 from load import NARROWS, free_port, median_interval
 
 SOURCES = Path(__file__).resolve().parent / "durable"
@@ -185,7 +185,7 @@ def restate(cleanup, scratch, _receiver):
     program = folder / "node_modules" / ".bin" / "restate-server"
     server = Process(["env", *variables, program, "--base-dir", folder / "data", "--node-name", "one"], scratch / "restate.log")
     cleanup.callback(server.end)
-    server.wait_until(lambda: answers(f"http://127.0.0.1:{ports['admin']}/health"), "Restate")
+    server.wait_until(lambda: responds(f"http://127.0.0.1:{ports['admin']}/health"), "Restate")
     deployment = json.dumps({"uri": f"http://127.0.0.1:{ports['service']}"}).encode()
     post(f"http://127.0.0.1:{ports['admin']}/deployments", deployment)
     address = f"http://127.0.0.1:{ports['ingress']}/tour/run"
@@ -196,8 +196,8 @@ def restate(cleanup, scratch, _receiver):
         load = [NARROWS, "load", "--json", "-m", "POST", "-c", str(RESTATE_CONNECTIONS), "-n", str(n), address]
         said = json.loads(subprocess.run(load, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout)
         if said["statuses"].get("200") != n:
-            sys.exit(f"error: Restate answered {said['statuses']}, expected {n} times 200")
-        return n / said["answers_per_second"]
+            sys.exit(f"error: Restate returned {said['statuses']}, expected {n} times 200")
+        return n / said["responses_per_second"]
 
     return run
 

@@ -1,11 +1,11 @@
 // The least that a request can cost on this machine: what the kernel takes for it, with nothing around it.
 //
-//     floor closed PORT CONNECTIONS REQUESTS      as fast as answers come
+//     floor closed PORT CONNECTIONS REQUESTS      as fast as responses come
 //     floor open PORT CONNECTIONS REQUESTS RATE   evenly spaced, each at its own time
 //
-// No parsing: every answer is taken to be one read. The open loop waits once for each request, until it is due; answers
+// No parsing: every response is taken to be one read. The open loop waits once for each request, until it is due; responses
 // lie in their sockets until then, and when they came says the kernel's stamp. It is not a load generator; it is the
-// ruler beside one. Prints how many answers came and, of the open loop, their median latency from the time of sending.
+// ruler beside one. Prints how many responses came and, of the open loop, their median latency from the time of sending.
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -18,7 +18,7 @@
 #include <sys/socket.h>
 #include <time.h>
 
-enum { CONNECTIONS_MAX = 1024, EVENTS_MAX = 256, ANSWER_BYTES = 16384, SECOND_NS = 1000000000 };
+enum { CONNECTIONS_MAX = 1024, EVENTS_MAX = 256, RESPONSE_BYTES = 16384, SECOND_NS = 1000000000 };
 
 static const char REQUEST[] = "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n";
 static int sockets[CONNECTIONS_MAX];
@@ -61,12 +61,12 @@ static void ask(int socket) {
 static long closed_loop(int connections, long requests) {
   for (int i = 0; i < connections; i++) ask(sockets[i]);
   struct epoll_event events[EVENTS_MAX];
-  char answer[ANSWER_BYTES];
+  char response[RESPONSE_BYTES];
   long done = 0;
   while (done < requests) {
     int ready = epoll_wait(poller, events, EVENTS_MAX, -1);
     for (int i = 0; i < ready; i++) {
-      if (recv(events[i].data.fd, answer, sizeof answer, 0) <= 0) fail("recv");
+      if (recv(events[i].data.fd, response, sizeof response, 0) <= 0) fail("recv");
       ask(events[i].data.fd);
     }
     done += ready > 0 ? ready : 0;
@@ -74,10 +74,10 @@ static long closed_loop(int connections, long requests) {
   return done;
 }
 
-// Reads an answer. Gives when it came, on the wall clock.
+// Reads a response. Gives when it came, on the wall clock.
 static long receive(int socket) {
-  char answer[ANSWER_BYTES], control[CMSG_SPACE(sizeof(struct timespec))];
-  struct iovec slice = {answer, sizeof answer};
+  char response[RESPONSE_BYTES], control[CMSG_SPACE(sizeof(struct timespec))];
+  struct iovec slice = {response, sizeof response};
   struct msghdr message = {.msg_iov = &slice, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
   if (recvmsg(socket, &message, 0) <= 0) fail("recvmsg");
   struct cmsghdr *stamp = CMSG_FIRSTHDR(&message);
@@ -87,8 +87,8 @@ static long receive(int socket) {
   return ns(came);
 }
 
-// Reads the answers that have come, or waits for one with `wait_ms` below 0.
-static long answers(int wait_ms, long done) {
+// Reads the responses that have come, or waits for one with `wait_ms` below 0.
+static long responses(int wait_ms, long done) {
   struct epoll_event events[EVENTS_MAX];
   int ready = epoll_wait(poller, events, EVENTS_MAX, wait_ms);
   for (int i = 0; i < ready; i++) {
@@ -107,13 +107,13 @@ static long open_loop(int connections, long requests, long rate) {
   long start_ns = now_ns(CLOCK_MONOTONIC), begun = 0, done = 0;
   while (done < requests) {
     if (begun == requests || idle_count == 0) {
-      done += answers(-1, done);
+      done += responses(-1, done);
       continue;
     }
     long due_ns = start_ns + begun * SECOND_NS / rate;
     struct timespec due = {.tv_sec = due_ns / SECOND_NS, .tv_nsec = due_ns % SECOND_NS};
     if (now_ns(CLOCK_MONOTONIC) < due_ns) clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &due, NULL);
-    done += answers(0, done);
+    done += responses(0, done);
     if (idle_count == 0) continue;
     int socket = idle[--idle_count];
     sent_ns[socket] = now_ns(CLOCK_REALTIME);
@@ -143,13 +143,13 @@ int main(int count, char **arguments) {
   poller = epoll_create1(0);
   connect_all(atoi(arguments[2]), connections);
   if (strcmp(arguments[1], "open") != 0) {
-    printf("%ld answers\n", closed_loop(connections, requests));
+    printf("%ld responses\n", closed_loop(connections, requests));
     return 0;
   }
   latencies_ns = calloc(requests, sizeof *latencies_ns);
   if (requests < 1 || !latencies_ns) fail("no room for so many latencies");
   long done = open_loop(connections, requests, count > 5 ? atol(arguments[5]) : 1000);
   qsort(latencies_ns, done, sizeof *latencies_ns, by_size);
-  printf("%ld answers, 50%% in %.3f ms\n", done, latencies_ns[done / 2] / 1e6);
+  printf("%ld responses, 50%% in %.3f ms\n", done, latencies_ns[done / 2] / 1e6);
   return 0;
 }

@@ -170,8 +170,8 @@ def number(pattern, text, scale=1.0):
     return float(found.group(1).replace(",", "")) * scale if found else None
 
 
-def answers(output):
-    return number(r"(\d+) answers", output)
+def responses(output):
+    return number(r"(\d+) responses", output)
 
 
 def median_interval(values, rounds=2000):
@@ -231,7 +231,7 @@ def closed(rounds, seconds):
         cases = {name: (command, count) for name, (_, command, count) in peers.items()}
         cases["narrows"] = (narrows, sum_of_statuses)
         if ruler := floor(nginx.dir):
-            cases["floor"] = ([ruler, "closed", str(nginx.port), "50", str(100_000 * seconds)], answers)
+            cases["floor"] = ([ruler, "closed", str(nginx.port), "50", str(100_000 * seconds)], responses)
         compare(cases, rounds, next(iter(cases)))
 
 
@@ -264,7 +264,7 @@ def open_loop(rounds, seconds):
         cases = {"narrows": (narrows, count)}
         cases.update({name: (command, n) for name, (_, command, n) in peers.items()})
         if ruler := floor(nginx.dir):
-            cases["floor"] = ([ruler, "open", str(nginx.port), "50", str(count), "2000"], answers)
+            cases["floor"] = ([ruler, "open", str(nginx.port), "50", str(count), "2000"], responses)
         figures = compare(cases, rounds, "narrows")
         medians = {
             "narrows": (r"50 ?% in ([\d.]+ \S+)", figures["narrows"][-1][2]),
@@ -303,7 +303,7 @@ def memory():
 
 
 async def stalling_server(port, ready):
-    """Answers at once, but stands still during the first second of every five."""
+    """Responds at once, but stands still during the first second of every five."""
     start = time.monotonic()
 
     async def serve(reader, writer):

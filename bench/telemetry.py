@@ -71,7 +71,7 @@ service:
 
 
 def query(*arguments, question=""):
-    """What `narrows query` answers."""
+    """The output of `narrows query`."""
     command = [str(NARROWS), "query", *arguments]
     return subprocess.run(command, input=question.encode(), stdout=subprocess.PIPE, check=True).stdout.decode()
 
@@ -123,8 +123,8 @@ class Jaeger:
         """Jaeger has no count of spans: some traces are asked for, and each must be whole."""
         traces = self.spans // SPANS_PER_TRACE
         for trace in range(0, traces, max(1, traces // TRACES_ASKED_FOR)):
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.query}/api/traces/{trace_id(trace)}", timeout=30) as answer:
-                found = len(json.load(answer)["data"][0]["spans"])
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.query}/api/traces/{trace_id(trace)}", timeout=30) as response:
+                found = len(json.load(response)["data"][0]["spans"])
             if found != SPANS_PER_TRACE:
                 sys.exit(f"error: Jaeger has {found} spans of trace {trace}, expected {SPANS_PER_TRACE}")
         running.end()
@@ -282,10 +282,10 @@ def run_file(rounds, spans):
         times = []
         for _ in range(rounds):
             begun = time.monotonic()
-            answer = query(str(file), "--kql", "-", question=QUERY)
+            rows = query(str(file), "--kql", "-", question=QUERY)
             times.append(time.monotonic() - begun)
         middle, low, high = median_interval(times)
-        print(answer.rstrip())
+        print(rows.rstrip())
         print(f"the query, s: median {middle:.3f} ({low:.3f} to {high:.3f}), the slowest {max(times):.3f}")
 
 

@@ -1,4 +1,4 @@
-// A small shop: the page of a basket, put together from the answers of a stock service.
+// A small shop: the page of a basket, put together from the responses of a stock service.
 //
 // Environment:
 //   ROLE       shop or stock: which of the two services this process is

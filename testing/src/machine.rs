@@ -57,10 +57,10 @@ impl OtherPrograms {
 impl Reading {
     fn now() -> Self {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_else(|error| panic!("cannot read {path}: {error}"));
-        Self::of(&read("/proc/stat"), &read("/proc/self/stat"))
+        Self::parse(&read("/proc/stat"), &read("/proc/self/stat"))
     }
 
-    fn of(machine: &str, own: &str) -> Self {
+    fn parse(machine: &str, own: &str) -> Self {
         let first = machine.lines().next().unwrap_or("");
         let machine: Vec<u64> = numbers(first.strip_prefix("cpu").unwrap_or(""));
         let (_, own) = own.rsplit_once(')').unwrap_or(("", own));
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     fn reading(cpu: &str, own: &str) -> Reading {
-        Reading::of(&format!("cpu  {cpu}\ncpu0 9 9\n"), &format!("7 (a ) b) R 1 1 1 0 -1 0 0 0 0 0 {own} 20 0 1"))
+        Reading::parse(&format!("cpu  {cpu}\ncpu0 9 9\n"), &format!("7 (a ) b) R 1 1 1 0 -1 0 0 0 0 0 {own} 20 0 1"))
     }
 
     #[test]

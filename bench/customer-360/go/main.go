@@ -57,7 +57,7 @@ func run(args []string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /health", answer(func(context.Context) (map[string]string, error) {
+	mux.HandleFunc("GET /health", respond(func(context.Context) (map[string]string, error) {
 		return map[string]string{"status": "up"}, nil
 	}))
 	release, err := services[args[0]](ctx, mux, o)
@@ -68,7 +68,7 @@ func run(args []string) error {
 	return serve(ctx, net.JoinHostPort("127.0.0.1", strconv.Itoa(o.port)), mux)
 }
 
-// serve answers until ctx is done, then lets the requests under way finish.
+// serve handles requests until ctx is done, then lets the requests under way finish.
 func serve(ctx context.Context, address string, handler http.Handler) error {
 	server := &http.Server{Addr: address, Handler: handler, ReadHeaderTimeout: 5 * time.Second}
 	failed := make(chan error, 1)

@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Name is a row of the table and what the service name answers.
+// Name is a row of the table and what the service name returns.
 type Name struct {
 	PersonID int    `json:"personId"`
 	First    string `json:"first"`
@@ -17,7 +17,7 @@ type Name struct {
 	Last     string `json:"last"`
 }
 
-// Person is what the service person answers.
+// Person is what the service person returns.
 type Person struct {
 	PersonID int  `json:"personId"`
 	Name     Name `json:"name"`
@@ -38,7 +38,7 @@ type CustomerPerson struct {
 	Name     CustomerName `json:"name"`
 }
 
-// Customer is what the service customer answers.
+// Customer is what the service customer returns.
 type Customer struct {
 	CustomerID string         `json:"customerId"`
 	Person     CustomerPerson `json:"person"`
@@ -49,7 +49,7 @@ func name(ctx context.Context, mux *http.ServeMux, o options) (func(), error) {
 	if err != nil {
 		return nil, err
 	}
-	mux.HandleFunc("GET /api/name", answer(func(ctx context.Context) ([]Name, error) {
+	mux.HandleFunc("GET /api/name", respond(func(ctx context.Context) ([]Name, error) {
 		rows, err := pool.Query(ctx, "SELECT personid, first, middle, last FROM name") // prepared once per connection
 		if err != nil {
 			return nil, err
@@ -64,7 +64,7 @@ func person(_ context.Context, mux *http.ServeMux, o options) (func(), error) {
 	if err != nil {
 		return nil, err
 	}
-	mux.HandleFunc("GET /api/person", answer(func(ctx context.Context) ([]Person, error) {
+	mux.HandleFunc("GET /api/person", respond(func(ctx context.Context) ([]Person, error) {
 		var names []Name
 		if err := next.get(ctx, "/api/name", &names); err != nil {
 			return nil, err
@@ -83,7 +83,7 @@ func customer(_ context.Context, mux *http.ServeMux, o options) (func(), error) 
 	if err != nil {
 		return nil, err
 	}
-	mux.HandleFunc("GET /api/customer", answer(func(ctx context.Context) ([]Customer, error) {
+	mux.HandleFunc("GET /api/customer", respond(func(ctx context.Context) ([]Customer, error) {
 		var people []CustomerPerson
 		if err := next.get(ctx, "/api/person", &people); err != nil {
 			return nil, err

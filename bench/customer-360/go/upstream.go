@@ -32,7 +32,7 @@ func newUpstream(base string) (*upstream, error) {
 	return &upstream{&http.Client{Transport: transport, Timeout: 10 * time.Second}, base}, nil
 }
 
-// get decodes the answer to GET path into value.
+// get decodes the response to GET path into value.
 func (u *upstream) get(ctx context.Context, path string, value any) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.base+path, nil)
 	if err != nil {
@@ -53,8 +53,8 @@ func (u *upstream) get(ctx context.Context, path string, value any) error {
 	return err
 }
 
-// answer writes what make returns as JSON, or 502 when it failed.
-func answer[T any](make func(context.Context) (T, error)) http.HandlerFunc {
+// respond writes what make returns as JSON, or 502 when it failed.
+func respond[T any](make func(context.Context) (T, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		value, err := make(r.Context())
 		if err != nil {

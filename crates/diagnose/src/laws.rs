@@ -150,7 +150,7 @@ fn beyond_machine(reading: &Reading<'_>) -> Option<String> {
 
 /// Services whose CPU does not follow the requests along a line.
 fn off_the_line(reading: &Reading<'_>, levels: &[Level<'_>]) -> Vec<String> {
-    let cpu = Cpu::of(reading);
+    let cpu = Cpu::new(reading);
     let of = |service: &str| {
         let points: Vec<(&Interval, f64)> = levels
             .iter()
@@ -230,7 +230,7 @@ fn lost_calls(reading: &Reading<'_>) -> Vec<String> {
             && handled < (1.0 - thresholds.law_flow_share - noise) * called;
         is_lost.then(|| {
             format!(
-                "Forced flow is broken: {service} was called {} times with an answer, but its own spans show {} requests. Spans \
+                "Forced flow is broken: {service} responded to {} calls, but its own spans show {} requests. Spans \
                  of {service} are missing, so its time and its calls are counted too low.",
                 units::count(called.round() as u64),
                 units::count(handled.round() as u64)
@@ -320,10 +320,8 @@ mod tests {
         let lost = said(calls(1000.0, 600));
         assert_eq!(
             lost,
-            [
-                "Forced flow is broken: stock was called 1,000 times with an answer, but its own spans show 600 requests. Spans \
-              of stock are missing, so its time and its calls are counted too low."
-            ]
+            ["Forced flow is broken: stock responded to 1,000 calls, but its own spans show 600 requests. Spans \
+              of stock are missing, so its time and its calls are counted too low."]
         );
         assert_eq!(said(calls(1000.0, 760)), [""; 0]);
         assert_eq!(said(calls(1000.0, 1500)), [""; 0], "others may call it too");

@@ -182,7 +182,7 @@ impl<'a> Story<'a> {
                 }
             }
         }
-        let told = |(finding, labels): (&Finding, Vec<String>)| {
+        let clause = |(finding, labels): (&Finding, Vec<String>)| {
             let what = match finding.kind() {
                 FindingKind::OfferedLoadLimited => CANNOT_GAIN,
                 FindingKind::UnequalRates => UNEQUAL,
@@ -190,7 +190,7 @@ impl<'a> Story<'a> {
             };
             format!("; in {} {what}", few(&labels))
         };
-        limits.into_iter().map(told).collect()
+        limits.into_iter().map(clause).collect()
     }
 
     /// What the variants after the narrow one brought.
@@ -265,11 +265,11 @@ fn most_changed(variants: &[VariantSummary]) -> Option<&VariantSummary> {
 /// More throughput and less latency, as logarithms; none when neither changed.
 fn gain(variant: &VariantSummary) -> Option<f64> {
     let difference = variant.against_first.as_ref()?;
-    let told = |change: &Change| match change.meaning {
+    let log_ratio = |change: &Change| match change.meaning {
         Meaning::Same => None,
         _ => Some(change.ratio.ln_1p()),
     };
-    match (told(&difference.rate), told(&difference.mean)) {
+    match (log_ratio(&difference.rate), log_ratio(&difference.mean)) {
         (None, None) => None,
         (rate, mean) => Some(rate.unwrap_or(0.0) - mean.unwrap_or(0.0)),
     }
@@ -279,15 +279,17 @@ fn changes(first: &VariantSummary, variant: &VariantSummary) -> String {
     let Some(difference) = &variant.against_first else { return String::new() };
     let rates = (units::rate(first.rate), units::rate(variant.rate));
     let means = (units::duration(first.mean_ns), units::duration(variant.mean_ns));
-    let parts: Vec<String> =
-        [told("throughput", &difference.rate, &rates), told("mean latency", &difference.mean, &means)]
-            .into_iter()
-            .flatten()
-            .collect();
+    let parts: Vec<String> = [
+        describe_change("throughput", &difference.rate, &rates),
+        describe_change("mean latency", &difference.mean, &means),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
     parts.join(" and ")
 }
 
-fn told(what: &str, change: &Change, (old, new): &(String, String)) -> Option<String> {
+fn describe_change(what: &str, change: &Change, (old, new): &(String, String)) -> Option<String> {
     let size = |ratio: f64| match ratio {
         r if r >= FACTOR_FROM - 1.0 => format!("{} times", units::number(1.0 + r)),
         r => units::percent(r.abs()),
@@ -381,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn a_story_of_steps_is_told_in_whole() {
+    fn a_story_of_steps_is_reported_in_whole() {
         let as_is = narrow(trial("as-is", 100.0, 80.0));
         let same = trial("same", 100.0, 80.0).cpu("shop", 0, |_| 0.49);
         let sentence = said([as_is, same, trial("fixed", 500.0, 80.0)]);
@@ -441,7 +443,7 @@ mod tests {
     }
 
     /// What is said of healthy trials, one for each of these lists of findings.
-    fn told(findings: &[Vec<Finding>]) -> String {
+    fn reported(findings: &[Vec<Finding>]) -> String {
         let variants = ["a", "b", "c", "d", "e", "f"];
         let trials: Vec<TrialEvidence> =
             variants.iter().zip(findings).map(|(variant, _)| healthy(variant, 100.0).build()).collect();
@@ -466,7 +468,7 @@ mod tests {
 
     #[test]
     fn findings_about_the_experiment_are_neither_the_narrow_place_nor_forgotten() {
-        let one = |detector, role| told(&[vec![finding(detector, role)]]);
+        let one = |detector, role| reported(&[vec![finding(detector, role)]]);
         let none = format!("No bottleneck was found; {UNJUDGED}; in a");
         for detector in ["generator-limited", "instrumentation-gap", "not-steady"] {
             assert_eq!(one(detector, Role::LimitsReading), format!("{none} {detector} is seen."));
@@ -478,7 +480,7 @@ mod tests {
             format!("{begins}no bottleneck was found; a is not judged: not-steady makes the figures invalid.")
         );
         let narrow = finding("throttling", Role::NarrowPlace);
-        let beside = told(&[vec![narrow, finding("generator-limited", Role::LimitsReading)]]);
+        let beside = reported(&[vec![narrow, finding("generator-limited", Role::LimitsReading)]]);
         assert_eq!(beside, "In a, throttling is seen (50 % of it); in a generator-limited is seen.");
     }
 
@@ -486,14 +488,14 @@ mod tests {
     fn a_load_that_was_carried_cannot_show_a_gain() {
         let limited = || vec![finding("offered-load-limited", Role::LimitsReading)];
         let carried = "the system completed the whole offered load, so throughput cannot show a gain.";
-        assert_eq!(told(&[limited()]), format!("No bottleneck was found; {UNJUDGED}; in a {carried}"));
-        let many = told(&[limited(), limited(), limited(), limited(), limited(), limited()]);
+        assert_eq!(reported(&[limited()]), format!("No bottleneck was found; {UNJUDGED}; in a {carried}"));
+        let many = reported(&[limited(), limited(), limited(), limited(), limited(), limited()]);
         assert!(many.ends_with(&format!("; in a, b, c, d and 2 more {carried}")), "{many}");
     }
 
     #[test]
-    fn a_guess_is_told_as_one() {
-        let guess = told(&[vec![finding("cross-partition-query", Role::CostsMore)]]);
+    fn a_guess_is_reported_as_one() {
+        let guess = reported(&[vec![finding("cross-partition-query", Role::CostsMore)]]);
         let low = "with low confidence, in a cross-partition-query is seen.";
         assert_eq!(guess, format!("No bottleneck was found; {UNJUDGED}; {low}"));
     }

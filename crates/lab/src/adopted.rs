@@ -63,7 +63,7 @@ impl Adopted {
 
     fn strangers(&self, started: &[u32]) -> Vec<Identity> {
         let is_strange = |pid: &i32| !self.own.contains(pid) && !started.contains(&(*pid as u32));
-        children().into_iter().filter(is_strange).filter_map(Identity::of).collect()
+        children().into_iter().filter(is_strange).filter_map(Identity::from_pid).collect()
     }
 }
 

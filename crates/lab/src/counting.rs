@@ -13,7 +13,7 @@ use narrows_model::trace::{Span, SpanStatus};
 use narrows_model::units;
 use narrows_telemetry::{Receipt, Store};
 
-/// What the statuses of failed answers begin with.
+/// What the statuses of failed responses begin with.
 const FAILED_FROM: u16 = 400;
 
 /// The most requests that one span stands for; the sum of more than any file holds of them is still a number.
@@ -96,9 +96,9 @@ impl Known {
 /// Hands spans on, and says whether they count: what is refused at once is sent again and counts then.
 pub(crate) fn hand_on(inner: &dyn Store, spans: Vec<Span>) -> (Receipt, bool) {
     let mut receipt = inner.spans(spans);
-    let answer = receipt.try_recv().ok();
-    let counts = !matches!(answer, Some(Err(_)));
-    (answer.map_or(receipt, resolved), counts)
+    let response = receipt.try_recv().ok();
+    let counts = !matches!(response, Some(Err(_)));
+    (response.map_or(receipt, resolved), counts)
 }
 
 /// A receipt that is there already.

@@ -17,7 +17,7 @@ pub enum Error {
         known: String,
     },
     /// Trials were asked for that a run does not have.
-    #[error("{} has no trial {}; it has {}", path.display(), asked(variant, *repetition), known.join(", "))]
+    #[error("{} has no trial {}; it has {}", path.display(), trial_name(variant, *repetition), known.join(", "))]
     NoSuchTrial {
         /// The run file.
         path: PathBuf,
@@ -271,7 +271,7 @@ fn hint_of(error: &narrows_telemetry::run_file::Error) -> Option<String> {
     }
 }
 
-fn asked(variant: &str, repetition: Option<u32>) -> String {
+fn trial_name(variant: &str, repetition: Option<u32>) -> String {
     repetition.map_or_else(|| variant.to_owned(), |number| format!("{variant}#{number}"))
 }
 

@@ -324,7 +324,7 @@ mod tests {
         let (mut server, group) =
             leader("sh -c 'setsid sleep 60 >/dev/null & sleep 60 >/dev/null & echo $! $$; wait' & exec sleep 60");
         let line = first_line(&mut server);
-        let members = line.split(' ').map(|pid| Identity::of(pid.parse().unwrap()).unwrap()).collect::<Vec<_>>();
+        let members = line.split(' ').map(|pid| Identity::from_pid(pid.parse().unwrap()).unwrap()).collect::<Vec<_>>();
         let worker = processes::descendants(members[1]).into_iter().find(|one| *one != members[0]).unwrap();
         server.kill().unwrap();
         server.wait().unwrap();

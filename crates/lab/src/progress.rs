@@ -43,7 +43,7 @@ pub enum Event<'a> {
         /// The replica, from 0.
         replica: u32,
     },
-    /// All replicas answer; the load begins.
+    /// All replicas are ready; the load begins.
     LoadStarted {
         /// How long it will last, if its end is not the last request.
         duration: Option<Duration>,

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_listener_the_load_is_told_to_stop_and_still_added_up() {
+    fn without_a_listener_the_load_is_stopped_and_still_added_up() {
         let (out, batches) = sync_channel(1);
         drop(batches);
         let (report, reports) = sync_channel(16);

@@ -62,7 +62,7 @@ pub fn run(
 ) -> Result<LoadOutcome, Error> {
     check(plan)?;
     let flows = Flows::compile(plan)?;
-    let encryption = Encryption::of(plan)?;
+    let encryption = Encryption::from_plan(plan)?;
     let schedules: Vec<Schedule> = plan.scenarios.iter().map(Schedule::new).collect();
     let users: u64 = schedules.iter().map(|schedule| u64::from(schedule.vus_max())).sum();
     let threads = plan.threads.clamp(1, users.max(1) as usize);

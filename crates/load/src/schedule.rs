@@ -60,7 +60,7 @@ impl Tickets {
 
 impl Schedule {
     pub(crate) fn new(scenario: &Scenario) -> Self {
-        let model = models::of(&scenario.model);
+        let model = models::build(&scenario.model);
         let warmup_ns = nanos(scenario.warmup);
         let length_ns = nanos(model.duration().unwrap_or(Duration::MAX));
         Self {

@@ -36,7 +36,7 @@ impl Encryption {
     ///
     /// # Errors
     /// [`Error::Plan`] when the server's name is none or no authority can be read.
-    pub(crate) fn of(plan: &LoadPlan) -> Result<Option<Self>, Error> {
+    pub(crate) fn from_plan(plan: &LoadPlan) -> Result<Option<Self>, Error> {
         plan.tls.as_ref().map(|tls| Self::new(tls, plan.protocol)).transpose()
     }
 
@@ -187,7 +187,7 @@ mod tests {
     fn refused(server_name: &str, trust: Trust) -> String {
         let mut plan = constant_plan();
         plan.tls = Some(Tls { server_name: server_name.into(), trust });
-        Encryption::of(&plan).map(|_| ()).unwrap_err().to_string()
+        Encryption::from_plan(&plan).map(|_| ()).unwrap_err().to_string()
     }
 
     #[test]
@@ -207,7 +207,7 @@ mod tests {
         assert!(
             refused("a", Trust::Authorities(cut)).starts_with("load plan: tls: trust: certificate 1 cannot be used")
         );
-        assert!(Encryption::of(&constant_plan()).unwrap().is_none());
+        assert!(Encryption::from_plan(&constant_plan()).unwrap().is_none());
     }
 
     #[test]
@@ -216,7 +216,7 @@ mod tests {
             let mut plan = constant_plan();
             plan.protocol = protocol;
             plan.tls = Some(Tls { server_name: "127.0.0.1".into(), trust: Trust::Anything });
-            assert_eq!(Encryption::of(&plan).unwrap().unwrap().config.alpn_protocols, [expected]);
+            assert_eq!(Encryption::from_plan(&plan).unwrap().unwrap().config.alpn_protocols, [expected]);
         }
     }
 

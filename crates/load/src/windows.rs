@@ -132,7 +132,7 @@ struct Course {
 
 impl Course {
     fn new(scenario: &Scenario) -> Self {
-        let model = models::of(&scenario.model);
+        let model = models::build(&scenario.model);
         let mut windows = model.windows();
         for window in &mut windows {
             window.start = window.start.saturating_add(scenario.warmup);

@@ -93,7 +93,7 @@ fn rules_that_are_broken_are_counted_and_what_never_ends_is_given_up() {
         ("hints without an end", Vec::new(), frame(HEADERS, END_HEADERS, 1, HINTS), &[Timeout, Rule]),
         ("pings without an end", Vec::new(), frame(PING, 0, 0, &[0; 8]), &[Timeout, Rule]),
         ("settings without an end", Vec::new(), frame(SETTINGS, 0, 0, &[]), &[Timeout, Rule]),
-        ("no answer", Vec::new(), Vec::new(), &[Reset]),
+        ("no response", Vec::new(), Vec::new(), &[Reset]),
     ];
     for (name, first, again, kinds) in cases {
         let mut step = step("GET", "/");

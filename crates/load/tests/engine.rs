@@ -207,7 +207,7 @@ fn a_kept_connection_that_the_server_gave_up_is_replaced_unseen() {
     assert_eq!((ran.outcome.totals.succeeded, ran.outcome.totals.sent, ran.outcome.reconnects), (10, 10, 9));
     assert_eq!(server.asked().len(), 19);
     assert_eq!((ran.outcome.phases.connect.count, ran.outcome.phases.write.count), (10, 10));
-    assert!(phases_ns(&ran) < service_ns(&ran), "the phases are those of the attempt that was answered");
+    assert!(phases_ns(&ran) < service_ns(&ran), "the phases are those of the attempt that got a response");
 }
 
 #[test]

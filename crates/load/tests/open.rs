@@ -162,7 +162,7 @@ fn latency_counts_from_the_moment_at_which_an_iteration_was_due() {
     });
     let ran = run_single(&plan(&server, arriving(50.0, 400, 1, Arrivals::Uniform)));
     let totals = &ran.outcome.totals;
-    assert!(totals.due == 20 && totals.late >= 9, "those due while the first was answered: {totals:?}");
+    assert!(totals.due == 20 && totals.late >= 9, "those due while the first was in progress: {totals:?}");
     assert_eq!(ran.samples.len() as u64, totals.sent, "so few that every one is in the sample");
     for sample in ran.samples.iter().filter(|sample| sample.intended_ns > ran.outcome.started_ns + 10 * MS) {
         let stalled_ns = ran.outcome.started_ns + 210 * MS - sample.intended_ns;

@@ -271,7 +271,7 @@ fn redirects_are_followed_within_one_request() {
         let used = asked.iter().map(|asked| asked.connection).collect::<std::collections::BTreeSet<_>>().len();
         assert_eq!(used, if connections == Connections::KeepAlive { 1 } else { 4 });
         assert_eq!((ran.outcome.statuses.len(), ran.outcome.statuses[&200], ran.outcome.body_bytes), (1, 1, 9));
-        assert!(ran.outcome.totals.bytes > 200, "the bytes of all four answers: {}", ran.outcome.totals.bytes);
+        assert!(ran.outcome.totals.bytes > 200, "the bytes of all four responses: {}", ran.outcome.totals.bytes);
         assert_eq!(ran.outcome.phases.write.count, 1);
     }
 }

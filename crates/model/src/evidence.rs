@@ -158,7 +158,7 @@ pub struct Usage {
 
 impl Usage {
     /// Over these values; all zero when there are none.
-    pub fn of(mut values: Vec<f64>) -> Self {
+    pub fn from_values(mut values: Vec<f64>) -> Self {
         if values.is_empty() {
             return Self::default();
         }
@@ -262,7 +262,7 @@ impl TrialEvidence {
                 *at.entry(point.time_ns).or_default() += point.value;
             }
         }
-        Usage::of(at.into_values().collect())
+        Usage::from_values(at.into_values().collect())
     }
 
     /// The replica that is called at a port: not a sidecar where it stands in for one. None when no replica of the trial

@@ -19,28 +19,28 @@ pub struct Mistake {
 
 /// A range of the query's text, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct TextRange {
     pub(crate) start: usize,
     pub(crate) end: usize,
 }
 
-impl Place {
+impl TextRange {
     /// From the start of this one to the end of the other.
-    pub(crate) fn to(self, other: Place) -> Place {
-        Place { start: self.start, end: other.end.max(self.start) }
+    pub(crate) fn to(self, other: TextRange) -> TextRange {
+        TextRange { start: self.start, end: other.end.max(self.start) }
     }
 }
 
 /// A mistake whose place is still in bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fault {
-    pub(crate) place: Place,
+    pub(crate) place: TextRange,
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
 }
 
 impl Fault {
-    pub(crate) fn new(place: Place, message: impl Into<String>) -> Fault {
+    pub(crate) fn new(place: TextRange, message: impl Into<String>) -> Fault {
         Fault { place, message: message.into(), hint: None }
     }
 
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_is_told_in_lines_and_characters() {
+    fn a_place_is_reported_in_lines_and_characters() {
         let text = "let é = 1;\nlet ü";
         for (offset, wanted) in [(0, (1, 1)), (6, (1, 6)), (text.len(), (2, 6)), (9999, (2, 6))] {
             assert_eq!(line_and_column(text, offset), wanted, "offset {offset}");

@@ -21,7 +21,7 @@ use narrows_model::table::{Chart, Column, ColumnType};
 
 pub use error::Mistake;
 
-use error::{Fault, Place};
+use error::{Fault, TextRange};
 
 /// How long a query may be, in bytes.
 pub const QUERY_BYTES_MAX: usize = 256 * 1024;
@@ -82,7 +82,7 @@ fn check_length(text: &str) -> Result<(), Fault> {
     match text.len() <= QUERY_BYTES_MAX {
         true => Ok(()),
         false => {
-            Err(Fault::new(Place { start: 0, end: 0 }, format!("a query is {QUERY_BYTES_MAX} bytes long at most")))
+            Err(Fault::new(TextRange { start: 0, end: 0 }, format!("a query is {QUERY_BYTES_MAX} bytes long at most")))
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Each is a text of its own. So that a place shows which text it is in, those of the n-th override begin at n times a
 //! distance that no text reaches.
 
-use crate::error::{Fault, Mistake, Place};
+use crate::error::{Fault, Mistake, TextRange};
 use crate::syntax::Query;
 use crate::{QUERY_BYTES_MAX, parser};
 
@@ -19,8 +19,8 @@ pub(crate) fn apply(query: &mut Query, position: usize, name: &str, value: &str)
     let expression =
         parser::value(value, (position + 1) * APART).map_err(|fault| located(fault, "", &[(name, value)]))?;
     let names = query.lets.iter().map(|it| it.name.text.as_str());
-    let unknown =
-        Fault::new(Place { start: 0, end: 0 }, format!("no `let` of this query is called `{name}`")).near(name, names);
+    let unknown = Fault::new(TextRange { start: 0, end: 0 }, format!("no `let` of this query is called `{name}`"))
+        .near(name, names);
     match query.lets.iter_mut().find(|it| it.name.text == name) {
         Some(it) => it.value = expression,
         None => return Err(unknown.in_text("")),
@@ -35,7 +35,7 @@ pub(crate) fn located(mut fault: Fault, text: &str, overrides: &[(&str, &str)]) 
     else {
         return fault.in_text(text);
     };
-    fault.place = Place { start: fault.place.start % APART, end: fault.place.end % APART };
+    fault.place = TextRange { start: fault.place.start % APART, end: fault.place.end % APART };
     fault.message = format!("in the value given for `{name}`: {}", fault.message);
     fault.in_text(value)
 }

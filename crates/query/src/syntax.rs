@@ -2,14 +2,14 @@
 
 use narrows_model::table::Chart;
 
-use crate::error::Place;
+use crate::error::TextRange;
 use crate::types::Type;
 
 /// A name and where it stands.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Name {
     pub(crate) text: String,
-    pub(crate) place: Place,
+    pub(crate) place: TextRange,
 }
 
 /// `let name = value;`
@@ -28,7 +28,7 @@ pub(crate) struct Query {
 #[derive(Debug, Clone)]
 pub(crate) struct Expression {
     pub(crate) kind: Shape,
-    pub(crate) place: Place,
+    pub(crate) place: TextRange,
     /// How many levels deep it is.
     pub(crate) height: usize,
 }
@@ -145,7 +145,7 @@ pub(crate) enum Source {
     Expression(Expression),
     Union(Union),
     Print(Vec<Item>),
-    Datatable(Vec<(Name, Type)>, Vec<Expression>, Place),
+    Datatable(Vec<(Name, Type)>, Vec<Expression>, TextRange),
     Range(Name, Box<[Expression; 3]>),
 }
 
@@ -167,7 +167,7 @@ pub(crate) struct Item {
 #[derive(Debug, Clone)]
 pub(crate) struct Pattern {
     pub(crate) text: String,
-    pub(crate) place: Place,
+    pub(crate) place: TextRange,
     /// It was written in brackets, so that its stars are stars.
     pub(crate) is_quoted: bool,
 }
@@ -175,7 +175,7 @@ pub(crate) struct Pattern {
 #[derive(Debug, Clone)]
 pub(crate) struct Operator {
     pub(crate) kind: Step,
-    pub(crate) place: Place,
+    pub(crate) place: TextRange,
 }
 
 #[derive(Debug, Clone)]

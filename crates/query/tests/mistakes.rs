@@ -4,13 +4,13 @@
 
 use narrows_query::compile;
 
-fn told(query: &str) -> String {
+fn reported(query: &str) -> String {
     let mistake = compile(query, &[]).expect_err(query);
     format!("{mistake}; {}", mistake.hint.as_deref().unwrap_or_default())
 }
 
 #[test]
-fn a_slip_of_the_pen_is_told_with_what_was_meant() {
+fn a_slip_of_the_pen_is_reported_with_what_was_meant() {
     for (query, wanted) in [
         ("request | count", "line 1, column 1: there is no table `request`; did you mean `requests`?"),
         ("AppRequests | count", "line 1, column 1: there is no table `AppRequests`; it is called `requests` here"),
@@ -40,12 +40,12 @@ fn a_slip_of_the_pen_is_told_with_what_was_meant() {
             "line 1, column 21: an instant has no part `yaer`; did you mean `year`?",
         ),
     ] {
-        assert_eq!(told(query), wanted);
+        assert_eq!(reported(query), wanted);
     }
 }
 
 #[test]
-fn a_type_that_does_not_fit_is_told_with_the_way_out() {
+fn a_type_that_does_not_fit_is_reported_with_the_way_out() {
     for (query, wanted) in [
         (
             "requests | where name > 5",
@@ -81,6 +81,6 @@ fn a_type_that_does_not_fit_is_told_with_the_way_out() {
         ),
         ("print strlen(5)", "line 1, column 14: `strlen` takes a string here, not a long; `tostring(…)` converts it"),
     ] {
-        assert_eq!(told(query), wanted);
+        assert_eq!(reported(query), wanted);
     }
 }

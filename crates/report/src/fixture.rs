@@ -78,7 +78,7 @@ pub(crate) fn outcome() -> Outcome {
         notes: Default::default(),
         beside: Vec::new(),
         sentence:
-            "One joined query instead of 25 makes fixed answer 4.2 times as many requests as as-is, at a quarter \
+            "One joined query instead of 25 makes fixed handle 4.2 times as many requests as as-is, at a quarter \
                    of the latency."
                 .to_owned(),
     }
@@ -417,7 +417,7 @@ fn n_plus_one(trace: &Trace) -> Finding {
 
 fn full_database() -> Finding {
     Finding {
-        title: "postgres answers the same queries 3.2 times as slowly under load".to_owned(),
+        title: "postgres handles the same queries 3.2 times as slowly under load".to_owned(),
         resource: "postgres".to_owned(),
         cost_share: 0.71,
         cost_of: "of the time in its queries".to_owned(),

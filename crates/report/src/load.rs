@@ -113,8 +113,9 @@ pub(crate) fn ended(totals: &LoadTotals) -> u64 {
 /// The kinds of errors there are with their counts: `10 status, 2 check`; empty without errors.
 pub(crate) fn errors_by_kind(errors: ErrorCounts) -> String {
     let kinds = ErrorKind::ALL.iter().filter(|kind| errors.of(**kind) > 0);
-    let told: Vec<String> = kinds.map(|kind| format!("{} {}", units::count(errors.of(*kind)), kind.as_str())).collect();
-    told.join(", ")
+    let counts: Vec<String> =
+        kinds.map(|kind| format!("{} {}", units::count(errors.of(*kind)), kind.as_str())).collect();
+    counts.join(", ")
 }
 
 /// A count with its share of the iterations due: `1,200 (4.2 %)`.

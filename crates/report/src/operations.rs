@@ -43,14 +43,14 @@ pub(crate) fn compared(comparison: &Comparison) -> Vec<Compared<'_>> {
 
 impl Compared<'_> {
     /// Whether a database is called in any variant.
-    pub(crate) fn asks_database(&self) -> bool {
+    pub(crate) fn calls_database(&self) -> bool {
         self.variants.iter().any(|(_, operation)| operation.calls.iter().any(|call| call.is_database))
     }
 
     /// What the reported calls go to, each once.
     pub(crate) fn targets(&self) -> Vec<&str> {
         let mut targets: Vec<&str> = Vec::new();
-        for call in self.variants.iter().flat_map(|(_, operation)| told(operation)) {
+        for call in self.variants.iter().flat_map(|(_, operation)| main_calls(operation)) {
             if !call.target.is_empty() && !targets.contains(&call.target.as_str()) {
                 targets.push(&call.target);
             }
@@ -61,7 +61,7 @@ impl Compared<'_> {
 
 /// The calls of an operation together; none when it makes none.
 pub(crate) fn calls(operation: &OperationSummary) -> Option<Calls> {
-    told(operation).fold(None, |sum: Option<Calls>, call| {
+    main_calls(operation).fold(None, |sum: Option<Calls>, call| {
         let sum = sum.unwrap_or_default();
         let charge = match (sum.charge_per_operation, call.charge_per_operation) {
             (None, None) => None,
@@ -76,9 +76,9 @@ pub(crate) fn calls(operation: &OperationSummary) -> Option<Calls> {
     })
 }
 
-fn told(operation: &OperationSummary) -> impl Iterator<Item = &CallSummary> {
-    let asks_database = operation.calls.iter().any(|call| call.is_database);
-    operation.calls.iter().filter(move |call| call.is_database || !asks_database)
+fn main_calls(operation: &OperationSummary) -> impl Iterator<Item = &CallSummary> {
+    let calls_database = operation.calls.iter().any(|call| call.is_database);
+    operation.calls.iter().filter(move |call| call.is_database || !calls_database)
 }
 
 #[cfg(test)]
@@ -87,10 +87,10 @@ mod tests {
     use crate::fixture::drones;
 
     #[test]
-    fn operations_are_told_once_with_all_their_variants() {
+    fn operations_are_reported_once_with_all_their_variants() {
         let comparison = drones::outcome().comparison;
         let all = compared(&comparison);
-        let services: Vec<_> = all.iter().map(|o| (o.service, o.variants.len(), o.asks_database())).collect();
+        let services: Vec<_> = all.iter().map(|o| (o.service, o.variants.len(), o.calls_database())).collect();
         let expected =
             [("gateway", 4, false), ("drone-scheduler", 4, true), ("delivery", 4, false), ("package", 4, false)];
         assert_eq!(services, expected);
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_of_databases_are_told_apart_from_others() {
+    fn calls_of_databases_are_distinguished_from_others() {
         let call = |is_database, succeeded, charge| CallSummary {
             is_database,
             succeeded_per_operation: succeeded,

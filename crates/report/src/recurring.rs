@@ -123,7 +123,7 @@ mod tests {
     use crate::fixture;
 
     #[test]
-    fn a_part_of_a_trial_is_told_from_where_its_load_began() {
+    fn a_part_of_a_trial_is_reported_from_where_its_load_began() {
         let outcome = fixture::outcome();
         let findings = &by_variant(&outcome)[0].findings;
         assert_eq!(findings[0].period(), None);

@@ -139,7 +139,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn operations_are_told_once_and_repetitions_added_up() {
+    fn operations_are_reported_once_and_repetitions_added_up() {
         let mut outcome = outcome();
         let all = spent(&outcome);
         let told: Vec<_> = all.iter().map(|spent| (spent.service, spent.variants.len())).collect();

@@ -244,7 +244,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn replicas_are_told_by_their_cap_where_all_have_one() {
+    fn replicas_are_reported_by_their_cap_where_all_have_one() {
         let mut outcome = outcome();
         let told = |outcome: &Outcome| {
             let all = replicated(outcome);

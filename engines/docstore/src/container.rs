@@ -71,7 +71,7 @@ impl Container {
 
     /// The range a partition key belongs to.
     pub(crate) fn range_of(&self, partition_key: &Scalar) -> u32 {
-        self.ranges.index_of(EffectiveKey::of(partition_key))
+        self.ranges.index_of(EffectiveKey::from_scalar(partition_key))
     }
 
     /// Where the document `id` of a logical partition lives.

@@ -15,7 +15,7 @@ const SPACE: u128 = 1 << 126;
 pub(crate) struct EffectiveKey(u128);
 
 impl EffectiveKey {
-    pub(crate) fn of(key: &Scalar) -> Self {
+    pub(crate) fn from_scalar(key: &Scalar) -> Self {
         let mut bytes = Vec::new();
         key.encode(&mut bytes);
         let (h1, h2) = murmur3_x64_128(&bytes);
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     fn key_of(text: &str) -> EffectiveKey {
-        EffectiveKey::of(&Scalar::Text(text.to_owned()))
+        EffectiveKey::from_scalar(&Scalar::Text(text.to_owned()))
     }
 
     #[test]

@@ -75,7 +75,7 @@ impl Export {
 
     /// Sends the last metrics, unless that takes longer than [`FINISH_TIMEOUT`].
     pub(crate) async fn finish(self) {
-        let (done, told) = oneshot::channel();
+        let (done, finished) = oneshot::channel();
         // The SDK waits for its thread, up to seconds: not on a thread of the runtime, which the process would wait for.
         let finishing = std::thread::Builder::new().name("metrics-finish".to_owned()).spawn(move || {
             // A lost last export is nobody's failure; the receiver is gone after the timeout.
@@ -84,13 +84,13 @@ impl Export {
         });
         if finishing.is_ok() {
             // Whether it succeeded or timed out, there is nothing left to do.
-            let _ = tokio::time::timeout(FINISH_TIMEOUT, told).await;
+            let _ = tokio::time::timeout(FINISH_TIMEOUT, finished).await;
         }
     }
 }
 
 fn observe(meter: &Meter, store: &Arc<Store>) {
-    let series = Series::of(store);
+    let series = Series::new(store);
     meter
         .f64_observable_counter("db.throughput.consumed")
         .with_unit("{request_unit}")
@@ -119,7 +119,7 @@ struct Series {
 }
 
 impl Series {
-    fn of(store: &Arc<Store>) -> Self {
+    fn new(store: &Arc<Store>) -> Self {
         let of_partition = |container: &str, range: usize| {
             let container = KeyValue::new("db.collection.name", container.to_owned());
             [container, KeyValue::new("db.partition.id", range.to_string())]

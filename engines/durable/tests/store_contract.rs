@@ -369,7 +369,7 @@ fn a_damaged_blob_is_an_error() {
 }
 
 #[test]
-fn a_segment_that_cannot_be_made_is_told_and_loses_nothing() {
+fn a_segment_that_cannot_be_made_is_reported_and_loses_nothing() {
     // /dev/full cannot be given a length: the log's next segment is to lie there.
     let folder = tempfile::tempdir().unwrap();
     let store = FileStore::open(folder.path(), small_segments()).unwrap();

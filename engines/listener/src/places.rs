@@ -171,7 +171,7 @@ impl Open {
         self.entries.iter().map(|(number, entry)| (*number, entry.connection.waiting()))
     }
 
-    fn of(&self, peer: IpAddr) -> impl Iterator<Item = (u64, Option<Waiting>)> {
+    fn of_peer(&self, peer: IpAddr) -> impl Iterator<Item = (u64, Option<Waiting>)> {
         let of_peer = self.entries.iter().filter(move |(_, entry)| entry.peer == peer);
         of_peer.map(|(number, entry)| (*number, entry.connection.waiting()))
     }
@@ -179,8 +179,8 @@ impl Open {
     /// A place for `connection`, by the rules of the crate.
     fn take(&mut self, peer: IpAddr, connection: &Arc<Connection>, limits: &Limits, now: u32) -> Taken {
         let mut evicted = None;
-        if !peer.is_loopback() && self.of(peer).count() >= limits.peer_connections_max {
-            let Some(longest) = longest_waiting(self.of(peer), now) else { return Taken::PeerBusy };
+        if !peer.is_loopback() && self.of_peer(peer).count() >= limits.peer_connections_max {
+            let Some(longest) = longest_waiting(self.of_peer(peer), now) else { return Taken::PeerBusy };
             evicted = self.remove(longest);
         } else if self.entries.len() >= limits.connections_max {
             let Some(longest) = longest_waiting(self.all(), now) else { return Taken::AllBusy };

@@ -27,10 +27,10 @@ pub enum CallError {
     #[error("no connection: {0}")]
     Connection(String),
     /// The call took longer than the client's timeout.
-    #[error("no answer in time")]
+    #[error("no response in time")]
     Timeout,
     /// The response's body is longer than [`RESPONSE_BYTES_MAX`].
-    #[error("the answer is larger than {RESPONSE_BYTES_MAX} bytes")]
+    #[error("the response is larger than {RESPONSE_BYTES_MAX} bytes")]
     TooLarge,
 }
 

@@ -30,7 +30,7 @@ impl Telemetry {
 
     /// Spans to `traces` and no metrics, for tests.
     #[must_use]
-    pub fn of(scope: &'static str, traces: SdkTracerProvider) -> Self {
+    pub fn with_provider(scope: &'static str, traces: SdkTracerProvider) -> Self {
         Self { scope, traces, metrics: SdkMeterProvider::default() }
     }
 

@@ -141,9 +141,9 @@ impl Relayed {
 
     fn fail(&mut self, failure: Failure) -> BoxError {
         self.lease = None;
-        let told = failure.detail.clone();
+        let message = failure.detail.clone();
         self.exchange.fail(failure.fault);
-        told.into()
+        message.into()
     }
 
     fn end(&mut self) {

@@ -110,7 +110,7 @@ async fn head(
             Ok(sent) => return Ok(sent),
             Err(_) if progress.is_some_and(Progress::take) => {}
             Err(_) => {
-                let what = format!("{} did not answer within {timeout:?}", hop.pool.upstream().address);
+                let what = format!("{} did not respond within {timeout:?}", hop.pool.upstream().address);
                 return Err(Failure::new(Fault::ResponseTimeout, what));
             }
         }

@@ -65,12 +65,12 @@ impl Latency {
         let histogram = meter
             .f64_histogram(name)
             .with_unit("s")
-            .with_description("From a request's head to the end of its answer")
+            .with_description("From a request's head to the end of its response")
             .with_boundaries(BOUNDS_S.to_vec())
             .build();
-        let error = |word: &'static str| [of(hop), KeyValue::new("error.type", word)];
+        let error = |word: &'static str| [attribute(hop), KeyValue::new("error.type", word)];
         let faults = Fault::ALL.iter().map(|fault| error(fault.word())).collect();
-        Self { histogram, fine: [of(hop)], failing: error("5xx"), faults }
+        Self { histogram, fine: [attribute(hop)], failing: error("5xx"), faults }
     }
 
     pub(crate) fn record(&self, took: Duration, fault: Option<Fault>, status: u16) {
@@ -83,7 +83,7 @@ impl Latency {
     }
 }
 
-fn of(hop: &Hop) -> KeyValue {
+fn attribute(hop: &Hop) -> KeyValue {
     KeyValue::new("sidecar.hop", hop.name.clone())
 }
 

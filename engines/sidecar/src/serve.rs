@@ -65,19 +65,19 @@ impl Sidecar {
     /// Serves until `stop` is done, then takes no more connections, lets requests under way finish for as long as the
     /// configuration's drain may take, cuts the rest, and sends the last telemetry.
     pub async fn serve(self, stop: impl Future<Output = ()>) {
-        let (teller, told) = channel();
+        let (sender, events) = channel();
         let mut listeners = JoinSet::new();
         let mut hops = Vec::with_capacity(self.hops.len());
         for (hop, listener) in self.hops {
             hops.push(Arc::clone(&hop));
-            listeners.spawn(listen::serve(hop, listener, told.clone()));
+            listeners.spawn(listen::serve(hop, listener, events.clone()));
         }
         let tidying = tidy(&hops, self.log.as_deref());
         tokio::select! {
             () = stop => {}
             () = tidying => {}
         }
-        teller.tell();
+        sender.tell();
         while listeners.join_next().await.is_some() {}
         if let Some(log) = &self.log {
             log.flush();

@@ -59,7 +59,7 @@ impl Telemetry {
     }
 
     #[cfg(test)]
-    pub(crate) fn of(exporter: impl opentelemetry_sdk::trace::SpanExporter + 'static) -> Self {
+    pub(crate) fn with_exporter(exporter: impl opentelemetry_sdk::trace::SpanExporter + 'static) -> Self {
         let tracers = tracers(Resource::builder_empty().build()).with_simple_exporter(exporter).build();
         Self { tracers, meters: SdkMeterProvider::default() }
     }

@@ -108,7 +108,7 @@ async fn upstream_connections_are_kept() {
 }
 
 #[tokio::test]
-async fn an_upstream_that_is_down_slow_or_odd_is_told_apart() {
+async fn an_upstream_that_is_down_slow_or_odd_is_distinguished() {
     let silent = raw(|stream| async move {
         let _open = stream;
         std::future::pending::<()>().await;

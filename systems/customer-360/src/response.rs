@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_method_is_told_the_right_one() {
+    fn a_wrong_method_is_refused_with_the_right_one() {
         let response = wrong_method("GET");
         assert_eq!((response.status().as_u16(), &response.headers()[ALLOW]), (405, &HeaderValue::from_static("GET")));
         assert!(!response.headers().contains_key(RETRY_AFTER));

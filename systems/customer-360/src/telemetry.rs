@@ -23,7 +23,7 @@ impl Telemetry {
     pub(crate) fn from_env(service: &'static str) -> Result<Self, Error> {
         let mut telemetry = Self::default();
         if export::is_wanted("TRACES") {
-            telemetry = Self::of(export::tracers(service)?);
+            telemetry = Self::with_provider(export::tracers(service)?);
         }
         if export::is_wanted("METRICS") {
             telemetry.metrics = Some(export::meters(service)?);
@@ -32,7 +32,7 @@ impl Telemetry {
     }
 
     /// Spans alone, to `provider`.
-    pub(crate) fn of(provider: SdkTracerProvider) -> Self {
+    pub(crate) fn with_provider(provider: SdkTracerProvider) -> Self {
         let tracer = provider.tracer(SCOPE);
         Self { traces: Some((provider, tracer)), metrics: None }
     }

@@ -197,7 +197,7 @@ pub(crate) struct Recorded(InMemorySpanExporter);
 
 impl Recorded {
     pub(crate) fn telemetry(&self) -> Telemetry {
-        Telemetry::of(SdkTracerProvider::builder().with_simple_exporter(self.0.clone()).build())
+        Telemetry::with_provider(SdkTracerProvider::builder().with_simple_exporter(self.0.clone()).build())
     }
 
     /// In the order of their ends.

@@ -48,7 +48,7 @@ struct Gateway {
 struct Stub {
     #[command(flatten)]
     port: Port,
-    /// Milliseconds that each answer takes, in place of a platform
+    /// Milliseconds that each response takes, in place of a platform
     #[arg(long, value_name = "MS", default_value = "0", value_parser = milliseconds)]
     delay_ms: Duration,
 }

@@ -33,7 +33,7 @@ pub async fn open(port: u16, delay: Duration) -> Result<Service, Error> {
 }
 
 async fn summary(State(delay): State<Duration>, request: Request) -> Response {
-    let period = match Period::of(request.uri()) {
+    let period = match Period::from_uri(request.uri()) {
         Ok(period) => period,
         Err(problem) => return problem.into_response(),
     };

@@ -123,7 +123,7 @@ async fn utilization(
     request: Request,
 ) -> Response {
     cx.span().set_attribute(KeyValue::new(INSIGHTS_NAME.0, INSIGHTS_NAME.1));
-    match Period::of(request.uri()) {
+    match Period::from_uri(request.uri()) {
         Ok(period) => scheduler.respond(&cx, &period).await.unwrap_or_else(Problem::into_response),
         Err(problem) => problem.into_response(),
     }

@@ -101,7 +101,7 @@ async fn invoice(
     Extension(Trace(cx)): Extension<Trace>,
     request: Request,
 ) -> Response {
-    let period = match Period::of(request.uri()) {
+    let period = match Period::from_uri(request.uri()) {
         Ok(period) => period,
         Err(problem) => return problem.into_response(),
     };
@@ -142,7 +142,7 @@ impl Gateway {
         match self.attempts(cx, url).await {
             Ok(reply) if reply.status == StatusCode::OK => match serde_json::from_slice(&reply.body) {
                 Ok(value) => Ok((part.name, value)),
-                Err(error) => Err(omitted(Some(200), format!("the answer is not JSON: {error}"))),
+                Err(error) => Err(omitted(Some(200), format!("the response is not JSON: {error}"))),
             },
             Ok(reply) => Err(omitted(Some(reply.status.as_u16()), reason(&reply))),
             Err(error) => Err(omitted(None, error.to_string())),
@@ -285,7 +285,7 @@ mod tests {
         let case = case(&[COUNT], &[(200, "<html>")], &[MILES]).await;
         let (status, invoice) = case.ask(ASKED).await;
         assert_eq!((status, &invoice["omitted"][0]["status"]), (200, &json!(200)));
-        assert!(invoice["omitted"][0]["reason"].as_str().unwrap().starts_with("the answer is not JSON"));
+        assert!(invoice["omitted"][0]["reason"].as_str().unwrap().starts_with("the response is not JSON"));
     }
 
     #[tokio::test]
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn wrong_parameters_are_told_all_at_once_before_any_call() {
+    async fn wrong_parameters_are_reported_all_at_once_before_any_call() {
         let case = case(&[COUNT], &[WEIGHT], &[MILES]).await;
         for (query, wrong) in [
             ("", json!(["ownerId", "year", "month"])),

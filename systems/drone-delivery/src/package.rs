@@ -30,7 +30,7 @@ pub async fn open(port: u16, delay: Duration) -> Result<Service, Error> {
 }
 
 async fn summary(State(delay): State<Duration>, request: Request) -> Response {
-    if let Err(problem) = Period::of(request.uri()) {
+    if let Err(problem) = Period::from_uri(request.uri()) {
         return problem.into_response();
     }
     tokio::time::sleep(delay).await;

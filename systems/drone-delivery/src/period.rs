@@ -22,7 +22,7 @@ pub(crate) struct Period {
 
 impl Period {
     /// Reads `ownerId`, `year` and `month` from a query. Other parameters are left alone.
-    pub(crate) fn of(uri: &Uri) -> Result<Self, Problem> {
+    pub(crate) fn from_uri(uri: &Uri) -> Result<Self, Problem> {
         let given = Query::<Vec<(String, String)>>::try_from_uri(uri).map(|Query(pairs)| pairs).unwrap_or_default();
         let mut mistakes = Mistakes::default();
         let owner = owner(&given, &mut mistakes);
@@ -97,7 +97,7 @@ mod tests {
 
     fn read(query: &str) -> Result<Period, String> {
         let uri: Uri = format!("/x{query}").parse().unwrap();
-        Period::of(&uri).map_err(|problem| format!("{problem:?}"))
+        Period::from_uri(&uri).map_err(|problem| format!("{problem:?}"))
     }
 
     #[test]
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn every_mistake_is_told() {
+    fn every_mistake_is_reported() {
         let long = format!("?year=1&month=1&ownerId={}", "x".repeat(256));
         for (query, told) in [
             ("", vec!["ownerId is missing", "year is missing", "month is missing"]),

@@ -173,7 +173,10 @@ pub(crate) struct Recorded(InMemorySpanExporter);
 
 impl Recorded {
     pub(crate) fn telemetry(&self) -> Telemetry {
-        Telemetry::of(crate::SCOPE, SdkTracerProvider::builder().with_simple_exporter(self.0.clone()).build())
+        Telemetry::with_provider(
+            crate::SCOPE,
+            SdkTracerProvider::builder().with_simple_exporter(self.0.clone()).build(),
+        )
     }
 
     /// In the order of their ends.

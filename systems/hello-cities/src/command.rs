@@ -18,7 +18,7 @@ pub struct Command {
 enum Service {
     /// Runs the workloads that requests ask for, one at a time
     ///
-    /// `POST /workloads/hello-cities?n=1000&launch=direct` runs one and answers with its figures as JSON.
+    /// `POST /workloads/hello-cities?n=1000&launch=direct` runs one and returns its figures as JSON.
     Hub(Hub),
     /// Runs one workload and prints its figures as a table
     Once(Once),
@@ -91,7 +91,7 @@ impl Command {
             Service::Once(asked) => {
                 let plan = asked.plan()?;
                 let figures = once(&asked.hub.config(), &plan).await?;
-                Ok(Started::Text(asked.told(&figures)?))
+                Ok(Started::Text(asked.text(&figures)?))
             }
         }
     }
@@ -114,7 +114,7 @@ impl Once {
         Plan::new(self.workload, self.n, self.each, self.launch)
     }
 
-    fn told(&self, figures: &Figures) -> Result<String, Error> {
+    fn text(&self, figures: &Figures) -> Result<String, Error> {
         if !self.json {
             return Ok(format!("{}\n{}\n", Figures::header(), figures.row()));
         }

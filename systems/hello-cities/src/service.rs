@@ -98,13 +98,13 @@ fn router(runner: Arc<Runner>, telemetry: &Telemetry) -> Router {
 }
 
 #[derive(Debug, Deserialize)]
-struct Asked {
+struct Params {
     n: Option<u64>,
     each: Option<u64>,
     launch: Option<String>,
 }
 
-impl Asked {
+impl Params {
     fn plan(&self, workload: Workload) -> Result<Plan, Error> {
         let launch: Option<Launch> = self.launch.as_deref().map(str::parse).transpose()?;
         Plan::new(workload, self.n, self.each, launch)
@@ -114,14 +114,14 @@ impl Asked {
 async fn respond(
     State(runner): State<Arc<Runner>>,
     Path(name): Path<String>,
-    asked: Result<Query<Asked>, QueryRejection>,
+    params: Result<Query<Params>, QueryRejection>,
 ) -> Response<Body> {
     let Ok(workload) = name.parse::<Workload>() else {
         let names = Workload::ALL.map(Workload::as_str).join(", ");
         return problem(StatusCode::NOT_FOUND, "unknown_workload", &format!("{name:?} is none of {names}"));
     };
-    let plan = match asked {
-        Ok(Query(asked)) => asked.plan(workload),
+    let plan = match params {
+        Ok(Query(params)) => params.plan(workload),
         Err(rejection) => return problem(StatusCode::BAD_REQUEST, "bad_request", &rejection.body_text()),
     };
     let plan = match plan {

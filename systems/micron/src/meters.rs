@@ -17,7 +17,7 @@ impl Meters {
             meter.u64_counter(name).with_unit(unit).with_description(about).build()
         };
         Self {
-            cache: counter("micron.cache.requests", "{request}", "Pages that were asked of the cache"),
+            cache: counter("micron.cache.requests", "{request}", "Pages requested from the cache"),
             sessions: counter("micron.session.requests", "{request}", "Requests, by what became of their session"),
             retries: counter("micron.transaction.retries", "{retry}", "Transactions that were begun again"),
         }

@@ -48,7 +48,7 @@ pub(crate) struct NodeProof {
 /// Queries a node.
 pub(crate) async fn of_node(cx: &Context, pool: &Pool, claim: &Claim) -> NodeProof {
     let node = pool.node().address();
-    match asked(cx, pool, claim).await {
+    match read_node(cx, pool, claim).await {
         Ok((found, items_off)) => {
             let matches = claim.is_met_by(found) && items_off == 0;
             NodeProof { node, found: Some(found), items_off: Some(items_off), matches: Some(matches), error: None }
@@ -59,7 +59,7 @@ pub(crate) async fn of_node(cx: &Context, pool: &Pool, claim: &Claim) -> NodePro
     }
 }
 
-async fn asked(cx: &Context, pool: &Pool, claim: &Claim) -> Result<(Sum, u64), Failure> {
+async fn read_node(cx: &Context, pool: &Pool, claim: &Claim) -> Result<(Sum, u64), Failure> {
     let mut database = pool.take().await?;
     database.change(cx, CATCH_UP, ()).await?;
     database.begin(cx).await?;

@@ -164,7 +164,7 @@ impl Micron {
 }
 
 #[derive(Debug, Deserialize)]
-struct Asked {
+struct Params {
     page: Option<u32>,
     size: Option<u32>,
 }
@@ -172,10 +172,10 @@ struct Asked {
 async fn list(
     State(micron): State<Arc<Micron>>,
     Extension(Trace(cx)): Extension<Trace>,
-    asked: Result<Query<Asked>, QueryRejection>,
+    params: Result<Query<Params>, QueryRejection>,
 ) -> Response<Body> {
-    let page = match asked {
-        Ok(Query(asked)) => Page { number: asked.page.unwrap_or(1), size: asked.size.unwrap_or(PAGE_SIZE_DEFAULT) },
+    let page = match params {
+        Ok(Query(params)) => Page { number: params.page.unwrap_or(1), size: params.size.unwrap_or(PAGE_SIZE_DEFAULT) },
         Err(rejection) => return bad_request(&rejection.body_text()),
     };
     if page.number == 0 || !(1..=PAGE_MAX).contains(&page.size) {
@@ -191,9 +191,9 @@ async fn list(
 async fn transfer(
     State(micron): State<Arc<Micron>>,
     Extension(Trace(cx)): Extension<Trace>,
-    asked: Result<Json<Transfer>, JsonRejection>,
+    body: Result<Json<Transfer>, JsonRejection>,
 ) -> Response<Body> {
-    let transfer = match asked {
+    let transfer = match body {
         Ok(Json(transfer)) => transfer,
         Err(rejection) => return bad_request(&rejection.body_text()),
     };
@@ -297,8 +297,10 @@ mod tests {
 
     async fn serve_with(config: Config) -> (String, InMemorySpanExporter) {
         let spans = InMemorySpanExporter::default();
-        let telemetry =
-            Telemetry::of(crate::SCOPE, SdkTracerProvider::builder().with_simple_exporter(spans.clone()).build());
+        let telemetry = Telemetry::with_provider(
+            crate::SCOPE,
+            SdkTracerProvider::builder().with_simple_exporter(spans.clone()).build(),
+        );
         let router = router(config, &telemetry).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -393,7 +395,7 @@ mod tests {
 
     #[test]
     fn settings_have_ranges() {
-        let telemetry = Telemetry::of(crate::SCOPE, SdkTracerProvider::default());
+        let telemetry = Telemetry::with_provider(crate::SCOPE, SdkTracerProvider::default());
         type Change = fn(&mut Config);
         let wrong: [(Change, &str); 5] = [
             (|config| config.databases.clear(), "number of databases is \"0\", expected 1 to 100"),
@@ -411,7 +413,7 @@ mod tests {
 
     #[test]
     fn each_instance_has_its_node() {
-        let telemetry = Telemetry::of(crate::SCOPE, SdkTracerProvider::default());
+        let telemetry = Telemetry::with_provider(crate::SCOPE, SdkTracerProvider::default());
         let meters = Meters::new(&telemetry.meter());
         let nodes = || (1..=3).map(|port| format!("mysql://root@127.0.0.1:{port}/micron").parse().unwrap());
         let ports: Vec<u16> = (0..6)

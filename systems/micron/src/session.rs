@@ -76,7 +76,7 @@ impl Session {
     }
 
     /// The first one among the request's cookies.
-    fn of(headers: &HeaderMap) -> Option<Self> {
+    fn from_headers(headers: &HeaderMap) -> Option<Self> {
         let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
         let mut pairs = cookies.flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='));
         pairs.find_map(|(name, value)| (name == COOKIE_NAME).then(|| Self::parse(value))?)
@@ -92,7 +92,7 @@ impl Session {
 /// A middleware within that of the span.
 pub(crate) async fn keep(State(sessions): State<Sessions>, request: Request, next: Next) -> Response {
     let instance = sessions.instance;
-    let known = Session::of(request.headers());
+    let known = Session::from_headers(request.headers());
     let (session, state) = match known {
         Some(session) if session.instance == instance => (session, "kept"),
         Some(session) => (Session { instance, ..session }, "moved"),
@@ -137,7 +137,7 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.append(COOKIE, HeaderValue::from_static("a=b; c"));
         headers.append(COOKIE, HeaderValue::try_from(format!("x=1;{}", set.split(';').next().unwrap())).unwrap());
-        assert_eq!(Session::of(&headers), Some(session));
+        assert_eq!(Session::from_headers(&headers), Some(session));
     }
 
     #[test]

@@ -26,7 +26,7 @@ async fn over_a_real_server() {
     let Some(mut server) = Mariadb::start().await else { return };
     both_ways_give_the_same_page(&server).await;
     a_kept_page_is_older_than_what_was_written(&server).await;
-    what_cannot_be_done_is_told(&server).await;
+    what_cannot_be_done_is_reported(&server).await;
     opposite_transfers_deadlock_unless_they_are_begun_again(&server).await;
     nothing_acknowledged_is_lost_in_a_crash(&mut server).await;
 }
@@ -81,7 +81,7 @@ async fn a_kept_page_is_older_than_what_was_written(server: &Mariadb) {
     }
 }
 
-async fn what_cannot_be_done_is_told(server: &Mariadb) {
+async fn what_cannot_be_done_is_reported(server: &Mariadb) {
     let instance = Instance::start(&server.url(), Queries::Joined, 5, Duration::ZERO).await;
     let client = client();
     for (body, status) in [

@@ -122,7 +122,7 @@ impl Tokens {
         Ok(Self::Random(token))
     }
 
-    fn of(&self, address: &SocketAddr) -> Option<Token> {
+    fn for_address(&self, address: &SocketAddr) -> Option<Token> {
         match self {
             Self::Given(token) => Some(token.clone()),
             Self::Random(token) => (!is_loopback(address)).then(|| token.clone()),
@@ -145,7 +145,7 @@ impl Arguments {
 }
 
 fn options(arguments: &Arguments, tokens: &Tokens) -> Result<Options, Failure> {
-    let otlp = arguments.addresses().map(|address| (address, tokens.of(&address)));
+    let otlp = arguments.addresses().map(|address| (address, tokens.for_address(&address)));
     let options = Options {
         name: arguments.name.clone(),
         path: arguments.out.clone().unwrap_or_else(|| runs_folder::new_path(&arguments.name)),

@@ -125,18 +125,19 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
 }
 
 fn json(capacities: &[Capacity]) -> String {
-    let told = capacities.iter().map(|capacity| {
+    let objects = capacities.iter().map(|capacity| {
         let mut value = serde_json::json!(capacity);
         value["sentence"] = capacity.sentence().into();
         value
     });
-    format!("{:#}\n", serde_json::json!({ "capacities": told.collect::<Vec<_>>() }))
+    format!("{:#}\n", serde_json::json!({ "capacities": objects.collect::<Vec<_>>() }))
 }
 
 fn text(capacities: &[Capacity]) -> String {
     let name =
         |capacity: &Capacity| if capacities.len() > 1 { format!("{}\n", capacity.variant) } else { String::new() };
-    let each: String = capacities.iter().map(|capacity| format!("\n{}{}", name(capacity), told(capacity))).collect();
+    let each: String =
+        capacities.iter().map(|capacity| format!("\n{}{}", name(capacity), describe(capacity))).collect();
     if capacities.len() > 1 { format!("{each}\n{}", compared(capacities)) } else { each }
 }
 
@@ -179,7 +180,7 @@ fn kept_up_to(capacity: &Capacity) -> Option<f64> {
 }
 
 /// One variant: its probes by rate, the curve, the sentence, and what limits it.
-fn told(capacity: &Capacity) -> String {
+fn describe(capacity: &Capacity) -> String {
     let mut probes: Vec<&Probe> = capacity.probes.iter().collect();
     probes.sort_by(|a, b| a.offered.total_cmp(&b.offered));
     let mut lines = table(&probes);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use narrows_lab::experiment::ExperimentError;
 
-use super::{plural, told};
+use super::{plural, with_hints};
 use crate::Outcome;
 use crate::exit::{Exit, Failure};
 
@@ -25,7 +25,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
             plural(experiment.variants.len(), "variant"),
         )),
         Err(ExperimentError::Mistakes(mistakes)) => {
-            super::print(&format!("{}{file}: {}\n", told(&mistakes), plural(mistakes.len(), "error")))?;
+            super::print(&format!("{}{file}: {}\n", with_hints(&mistakes), plural(mistakes.len(), "error")))?;
             Ok(Exit::VerdictFailed)
         }
         Err(error) => Err(Failure::new(error).hint("`narrows init` writes a first experiment file")),

@@ -93,12 +93,12 @@ fn read_experiment(path: &std::path::Path) -> Result<narrows_lab::experiment::Ex
 
 /// Prints mistakes and sums them up in a failure.
 fn mistaken(file: &str, mistakes: &[narrows_lab::experiment::Mistake]) -> Failure {
-    stderr::write(&told(mistakes));
+    stderr::write(&with_hints(mistakes));
     Failure::new(format!("{file} has {}", plural(mistakes.len(), "error")))
 }
 
 /// Mistakes with their hints, a line each.
-fn told(mistakes: &[narrows_lab::experiment::Mistake]) -> String {
+fn with_hints(mistakes: &[narrows_lab::experiment::Mistake]) -> String {
     let hint = |hint: &Option<String>| hint.as_ref().map_or_else(String::new, |hint| format!("  hint: {hint}\n"));
     mistakes.iter().map(|mistake| format!("{mistake}\n{}", hint(&mistake.hint))).collect()
 }

@@ -45,7 +45,7 @@ fn imported(bench: &Bench, name: &str, queries: i64) {
 }
 
 #[test]
-fn what_differs_between_two_runs_is_told() {
+fn what_differs_between_two_runs_is_reported() {
     let bench = Bench::new("");
     imported(&bench, "before.narrows", 20);
     imported(&bench, "after.narrows", 1);

@@ -49,7 +49,7 @@ fn told_at_s(told: &str) -> f64 {
 }
 
 #[test]
-fn a_killed_replica_comes_back_and_what_it_cost_is_told() {
+fn a_killed_replica_comes_back_and_what_it_cost_is_reported() {
     measure(a_killed_replica_recovers);
 }
 

@@ -30,8 +30,8 @@ fn a_proxy_can_have_faults() {
 }
 
 #[test]
-fn what_it_refuses_is_told_in_its_words() {
-    proxy::what_the_proxy_refuses_is_told_in_its_words(HAPROXY, "[zz]");
+fn what_it_refuses_is_reported_in_its_words() {
+    proxy::what_the_proxy_refuses_is_reported_in_its_words(HAPROXY, "[zz]");
 }
 
 #[test]

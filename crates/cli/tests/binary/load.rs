@@ -221,7 +221,7 @@ fn results_go_to_files_and_agree() {
 }
 
 #[test]
-fn a_file_that_cannot_be_written_is_told_before_anything_is_sent() {
+fn a_file_that_cannot_be_written_is_reported_before_anything_is_sent() {
     let (bench, server) = (Bench::new(""), Server::plain(hello));
     for flag in ["--csv", "--csv-requests", "--hdr", "--openmetrics"] {
         let said = exits(&load(&bench, &server.url("/"), &format!("-n 1 -c 1 {flag} no/such/folder")), 2);

@@ -134,7 +134,7 @@ fn what_k6_says_of_itself_stands_beside_what_was_counted() {
 }
 
 #[test]
-fn thresholds_of_k6_that_were_crossed_are_told_and_a_summary_that_is_none_is_too() {
+fn thresholds_of_k6_that_were_crossed_are_reported_and_a_summary_that_is_none_is_too() {
     let bench = with_k6("");
     stand_in_for_k6(&bench, "not a summary", 99);
     let (output, said) = run(&bench);

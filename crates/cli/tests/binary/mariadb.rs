@@ -43,7 +43,7 @@ from urllib.parse import urlparse
 for url in sys.argv[1].split(","):
     at = urlparse(url)
     command = ["mariadb", "--no-defaults", "--protocol=tcp", "-h", at.hostname, "-P", str(at.port), "-u", at.username, "-N", "-B", at.path[1:], "-e", sys.argv[2]]
-    print("answer:", subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip(), flush=True)
+    print("rows:", subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip(), flush=True)
 "#;
 
 fn bench(experiment: &str, rows: &str) -> Bench {
@@ -55,7 +55,7 @@ fn bench(experiment: &str, rows: &str) -> Bench {
 }
 
 fn responses(run: &Path, response: &str) -> String {
-    ask(run, &format!("select count(*) from logs where text = 'answer: {response}'"))
+    ask(run, &format!("select count(*) from logs where text = 'rows: {response}'"))
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn a_server_is_filled_asked_sampled_and_gone() {
 }
 
 #[test]
-fn an_error_in_sql_is_told_with_file_line_and_message() {
+fn an_error_in_sql_is_reported_with_file_line_and_message() {
     if !is_there() {
         return;
     }
@@ -108,7 +108,7 @@ fn a_cluster_has_the_same_rows_on_every_node() {
         responses(&run, "1000 of 3"),
         "3",
         "{}",
-        ask(&run, "select group_concat(text) from logs where text like 'answer%'")
+        ask(&run, "select group_concat(text) from logs where text like 'rows:%'")
     );
     let nodes =
         ask(&run, "select count(distinct replica) from metrics where name = 'mysql.wsrep_cluster_size' and value = 3");
@@ -117,7 +117,7 @@ fn a_cluster_has_the_same_rows_on_every_node() {
 }
 
 #[test]
-fn a_setting_that_mariadb_refuses_is_told_with_its_words() {
+fn a_setting_that_mariadb_refuses_is_reported_with_its_words() {
     if !is_there() {
         return;
     }
@@ -255,7 +255,7 @@ load:
       duration: 60s
       think_time: 50ms
       request: { method: POST, path: /transfers, headers: { Content-Type: application/json }, body: '{"from":{{item}},"to":{{other}},"amount":1}' }
-    # The ledger answers 500 where a node has lost what an instance acknowledged, 503 where a node cannot be asked.
+    # The ledger returns 500 if a node has lost a write that an instance acknowledged, 503 if a node cannot be queried.
     lost:
       model: constant-vus
       vus: 1

@@ -129,7 +129,7 @@ fn nothing_acknowledged_is_lost_with_a_node() {
     assert!(succeeded > 0 && failed > 0, "a node was away: {succeeded} and {failed}\n{said}");
     assert_eq!(ask(&run, "select caveats like '%database[1] was killed 1%' from trials"), "1", "{said}");
     let (matched, failed) = responses(&run, "baseline", "ledger");
-    assert!(matched > 0 && failed == 0, "{matched} and {failed} answers of the ledger\n{said}");
+    assert!(matched > 0 && failed == 0, "{matched} and {failed} responses of the ledger\n{said}");
     let asked = "select count(distinct json_extract(attributes, '$.\"narrows.replica\"')) from spans \
                  where name = 'GET /ledger' and kind = 'server'";
     assert_eq!(ask(&run, asked), "6", "every instance was asked: {said}");

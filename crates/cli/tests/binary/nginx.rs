@@ -28,8 +28,8 @@ fn a_proxy_can_have_faults() {
 }
 
 #[test]
-fn what_it_refuses_is_told_in_its_words() {
-    proxy::what_the_proxy_refuses_is_told_in_its_words(NGINX, "invalid IPv6 address in upstream \"[zz]:80\"");
+fn what_it_refuses_is_reported_in_its_words() {
+    proxy::what_the_proxy_refuses_is_reported_in_its_words(NGINX, "invalid IPv6 address in upstream \"[zz]:80\"");
 }
 
 #[test]

@@ -17,7 +17,7 @@ const HELLO: Activity<String, String> = Activity::new("hello");
 const TOUR: Orchestration<Vec<String>, Vec<String>> = Orchestration::new("tour");
 const ASK: Orchestration<(), String> = Orchestration::new("ask");
 const WRAP: Orchestration<(), String> = Orchestration::new("wrap");
-const ANSWER: ExternalEvent<String> = ExternalEvent::new("answer");
+const REPLY: ExternalEvent<String> = ExternalEvent::new("reply");
 const COUNTER: EntityType<u64> = EntityType::new("counter");
 const ADD: EntityOp<u64, u64, ()> = EntityOp::new("add");
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -34,7 +34,7 @@ fn code() -> Registry {
         }
         Ok(said)
     });
-    code.orchestration(ASK, |ctx: Ctx, ()| async move { ctx.event(ANSWER).await });
+    code.orchestration(ASK, |ctx: Ctx, ()| async move { ctx.event(REPLY).await });
     code.orchestration(
         WRAP,
         |ctx: Ctx, ()| async move { ctx.sub(ASK, &()).id(&InstanceId::new("wrapped").unwrap()).await },
@@ -88,7 +88,7 @@ fn ask(bench: &Bench, arguments: &[&str]) -> Output {
     bench.run(&[&["orchestrations"], arguments].concat())
 }
 
-fn told(output: &Output) -> String {
+fn reported(output: &Output) -> String {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     text(&output.stdout)
 }
@@ -99,7 +99,7 @@ fn failed(output: &Output, code: i32) -> String {
 }
 
 fn listed(bench: &Bench, arguments: &[&str]) -> Value {
-    serde_json::from_str(&told(&ask(bench, &[&["list", "hub", "--json"], arguments].concat()))).unwrap()
+    serde_json::from_str(&reported(&ask(bench, &[&["list", "hub", "--json"], arguments].concat()))).unwrap()
 }
 
 fn ids(listing: &Value) -> Vec<&str> {
@@ -117,7 +117,7 @@ fn a_hub_is_listed_while_its_process_runs() {
     let bench = Bench::new("");
     let hub = open(files(&bench.path("hub")));
     let output = ask(&bench, &["list", "hub"]);
-    let told = told(&output);
+    let told = reported(&output);
     let first: Vec<&str> = told.lines().next().unwrap().split_whitespace().collect();
     assert_eq!(first, ["id", "name", "status", "created", "updated"]);
     assert!(told.contains("in all: 4 running, 1 completed, 1 failed\n"), "{told}");
@@ -155,14 +155,15 @@ fn a_history_says_what_happened_with_a_preview_of_values() {
     let bench = Bench::new("");
     closed(&bench);
     let history: Value =
-        serde_json::from_str(&told(&ask(&bench, &["history", "hub", "tour-1", "--json", "--preview", "12"]))).unwrap();
+        serde_json::from_str(&reported(&ask(&bench, &["history", "hub", "tour-1", "--json", "--preview", "12"])))
+            .unwrap();
     let events: Vec<Value> = history["events"].as_array().unwrap().iter().map(|event| event["event"].clone()).collect();
     let expected = ["Started", "TaskScheduled", "TaskCompleted", "TaskScheduled", "TaskCompleted", "Completed"]
         .map(|name| json!(name));
     assert_eq!(events, expected);
     assert_eq!(history["events"][2]["value"], r#""Hello Tokyo… (14 bytes)"#);
     assert_eq!(history["events"][3]["bytes"], 502);
-    let shown = told(&ask(&bench, &["history", "hub", "tour-2"]));
+    let shown = reported(&ask(&bench, &["history", "hub", "tour-2"]));
     assert!(shown.starts_with("tour-2 (tour): failed\n"), "{shown}");
     assert!(shown.contains("application: no city"), "{shown}");
     let entity = failed(&ask(&bench, &["history", "hub", "@counter@visits"]), 2);
@@ -186,17 +187,17 @@ fn changes_are_refused_while_a_process_has_the_hub() {
 fn an_orchestration_is_terminated_and_the_others_go_on() {
     let bench = Bench::new("");
     let folder = closed(&bench);
-    let said = told(&ask(&bench, &["terminate", "hub", "ask-1", "wrap", "--reason", "a trial"]));
+    let said = reported(&ask(&bench, &["terminate", "hub", "ask-1", "wrap", "--reason", "a trial"]));
     assert_eq!(said, "terminated 2 orchestrations and 1 sub-orchestration below\n");
     assert_eq!(status(&bench, "wrapped"), "terminated");
-    let history = told(&ask(&bench, &["history", "hub", "ask-1"]));
+    let history = reported(&ask(&bench, &["history", "hub", "ask-1"]));
     assert!(history.contains("Terminated") && history.contains("a trial"), "{history}");
     let again = failed(&ask(&bench, &["terminate", "hub", "ask-1"]), 1);
     assert_eq!(again, "error: instance ask-1 was terminated, so it cannot be terminated\n");
     let hub = Hub::open(files(&folder), code(), HubOptions::default()).unwrap();
     let ask_2 = InstanceId::new("ask-2").unwrap();
     block(async {
-        hub.client().raise_event(&ask_2, ANSWER, &"yes".to_owned()).await.unwrap();
+        hub.client().raise_event(&ask_2, REPLY, &"yes".to_owned()).await.unwrap();
         let ended = hub.client().wait(&ask_2, TIMEOUT).await.unwrap();
         assert_eq!(ended.output_as::<String>(), Some(Ok("yes".to_owned())));
     });
@@ -206,14 +207,14 @@ fn an_orchestration_is_terminated_and_the_others_go_on() {
 fn one_is_suspended_at_once_and_resumed_when_its_program_runs() {
     let bench = Bench::new("");
     let folder = closed(&bench);
-    assert_eq!(told(&ask(&bench, &["suspend", "hub", "ask-1"])), "suspended 1 orchestration\n");
+    assert_eq!(reported(&ask(&bench, &["suspend", "hub", "ask-1"])), "suspended 1 orchestration\n");
     assert_eq!(status(&bench, "ask-1"), "suspended");
-    let said = told(&ask(&bench, &["resume", "hub", "ask-1"]));
+    let said = reported(&ask(&bench, &["resume", "hub", "ask-1"]));
     assert_eq!(said, "1 orchestration goes on when the program next opens the hub\n");
     let hub = Hub::open(files(&folder), code(), HubOptions::default()).unwrap();
     let ask_1 = InstanceId::new("ask-1").unwrap();
     block(async {
-        hub.client().raise_event(&ask_1, ANSWER, &"yes".to_owned()).await.unwrap();
+        hub.client().raise_event(&ask_1, REPLY, &"yes".to_owned()).await.unwrap();
         hub.client().wait(&ask_1, TIMEOUT).await.unwrap();
     });
 }
@@ -231,15 +232,15 @@ fn purging_by_a_filter_wants_to_be_sure() {
         unsure,
         "error: 2 orchestrations would be deleted permanently\nhint: `--dry-run` shows them, `--yes` purges them\n"
     );
-    let dry = told(&ask(&bench, &["purge", "hub", "--name", "tour", "--dry-run"]));
+    let dry = reported(&ask(&bench, &["purge", "hub", "--name", "tour", "--dry-run"]));
     assert!(
         dry.contains("tour-1") && dry.ends_with("2 orchestrations would be purged, with their sub-orchestrations\n"),
         "{dry}"
     );
     assert_eq!(listed(&bench, &["--name", "tour"])["counts"], json!({ "completed": 1, "failed": 1 }));
-    let old = told(&ask(&bench, &["purge", "hub", "--older-than", "7d", "--yes"]));
+    let old = reported(&ask(&bench, &["purge", "hub", "--older-than", "7d", "--yes"]));
     assert_eq!(old, "purged nothing: no orchestration matches\n");
-    let said = told(&ask(&bench, &["purge", "hub", "--status", "failed", "--older-than", "0s", "--yes"]));
+    let said = reported(&ask(&bench, &["purge", "hub", "--status", "failed", "--older-than", "0s", "--yes"]));
     assert_eq!(said, "purged 1 instance\n");
     let output = ask(&bench, &["purge", "hub", "tour-1", "ask-1"]);
     assert_eq!(failed(&output, 1), "error: instance ask-1 is running, so it cannot be purged\n");
@@ -295,6 +296,6 @@ fn a_hub_in_sqlite_is_read_and_changed_when_nobody_has_it() {
     hub.close().unwrap();
     drop(hub);
     assert_eq!(listed(&bench, &[])["counts"], json!({ "running": 4, "completed": 1, "failed": 1 }));
-    assert_eq!(told(&ask(&bench, &["terminate", "hub/hub.db", "ask-2"])), "terminated 1 orchestration\n");
+    assert_eq!(reported(&ask(&bench, &["terminate", "hub/hub.db", "ask-2"])), "terminated 1 orchestration\n");
     assert_eq!(status(&bench, "ask-2"), "terminated");
 }

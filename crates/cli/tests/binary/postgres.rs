@@ -76,7 +76,7 @@ fn a_server_is_filled_asked_sampled_and_gone() {
 }
 
 #[test]
-fn an_error_in_sql_is_told_with_file_line_and_message() {
+fn an_error_in_sql_is_reported_with_file_line_and_message() {
     let Some(psql) = psql() else { return };
     let bench = bench(&experiment(&psql, "", "SELECT 1"), "SELECT 1;\n\nINSERT INTO names\nVALUES (1, NULL);\n");
     let output = bench.run(&["run", "--out", "run.narrows"]);
@@ -90,7 +90,7 @@ fn an_error_in_sql_is_told_with_file_line_and_message() {
 }
 
 #[test]
-fn a_setting_that_postgresql_refuses_is_told_with_its_words() {
+fn a_setting_that_postgresql_refuses_is_reported_with_its_words() {
     let Some(psql) = psql() else { return };
     let experiment = experiment(&psql, "", "SELECT 1").replace("16MB", "plenty");
     let bench = bench(&experiment, ROWS);

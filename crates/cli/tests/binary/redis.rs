@@ -107,7 +107,7 @@ fn a_server_is_used_measured_and_gone() {
 }
 
 #[test]
-fn a_setting_that_redis_refuses_is_told_with_its_words() {
+fn a_setting_that_redis_refuses_is_reported_with_its_words() {
     if !is_there() {
         return;
     }
@@ -162,9 +162,9 @@ os.kill(int(first.split(":")[1]), signal.SIGKILL)
 deadline = time.monotonic() + 60
 while time.monotonic() < deadline:
     try:
-        answer = call("GET key")
-        if "kept" in answer and first not in call("INFO server"):
-            print("found:", answer.splitlines()[1], flush=True)
+        reply = call("GET key")
+        if "kept" in reply and first not in call("INFO server"):
+            print("found:", reply.splitlines()[1], flush=True)
             sys.exit(0)
     except OSError:
         time.sleep(0.05)

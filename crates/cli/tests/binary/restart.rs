@@ -59,7 +59,7 @@ fn a_killed_replica_is_started_again_and_the_run_completes() {
     assert_eq!(number(&run, "select sum(errors_timeout + errors_protocol + errors_status) from load_seconds"), 0);
     let last_failure = number(&run, &format!("select max(start_ns) from load_seconds where {failed}"));
     let after = |what: &str, table: &str| number(&run, &format!("select {what} from {table} > {last_failure}"));
-    assert_ne!(after("coalesce(sum(succeeded), 0)", "load_seconds where start_ns"), 0, "it answers again");
+    assert_ne!(after("coalesce(sum(succeeded), 0)", "load_seconds where start_ns"), 0, "it responds again");
     let memory = "metrics where service = 'docstore' and name = 'process.memory.rss' and time_ns";
     assert_ne!(after("count(*)", memory), 0, "process {second} is sampled");
     let caveats: Vec<String> = serde_json::from_str(&ask(&run, "select caveats from trials")).unwrap();

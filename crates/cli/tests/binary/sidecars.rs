@@ -130,7 +130,7 @@ fn configuration(run: &Path, service: &str) -> serde_json::Value {
 }
 
 #[test]
-fn between_sidecars_nobody_else_is_heard_and_the_death_of_one_is_told() {
+fn between_sidecars_nobody_else_is_heard_and_the_death_of_one_is_reported() {
     let bench = Bench::new(&experiment("narrows", "60s"));
     let run = bench.path("run.narrows");
     let (mut child, mut lines) = bench.start_until(&["run", "--out", "run.narrows"], "  load ");
@@ -202,7 +202,7 @@ fn none_is_no_sidecar() {
 }
 
 #[test]
-fn a_proxy_that_is_not_there_is_told_before_anything_starts() {
+fn a_proxy_that_is_not_there_is_reported_before_anything_starts() {
     if has_program("envoy") {
         return skip("envoy is installed, and this test needs a machine without it");
     }

@@ -21,7 +21,7 @@ use crate::thresholds::Thresholds;
 /// How many standard errors two counts must lie apart.
 const COUNT_ERRORS: f64 = 2.0;
 /// How many things of a kind the sentence names before it counts the rest.
-const TOLD_MAX: usize = 2;
+const NAMED_MAX: usize = 2;
 
 /// One variant of a run.
 #[derive(Debug, Clone, Copy)]
@@ -217,18 +217,19 @@ fn sentence(sides: (&Side<'_>, &Side<'_>), operations: &[OperationDiff], finding
     }
     let mut parts: Vec<String> = Vec::new();
     for (wanted, words) in [(Fate::Vanished, "is gone"), (Fate::Appeared, "is new"), (Fate::Changed, "costs")] {
-        let told = findings.iter().filter(|finding| finding.fate == wanted).map(|finding| told(finding, words));
-        parts.extend(few(told.collect(), ["finding", "findings"]));
+        let sentences =
+            findings.iter().filter(|finding| finding.fate == wanted).map(|finding| describe_finding(finding, words));
+        parts.extend(few(sentences.collect(), ["finding", "findings"]));
     }
     for wanted in [Fate::Vanished, Fate::Appeared, Fate::Changed] {
-        let told = operations.iter().filter(|operation| operation.fate == wanted).filter_map(operation_told);
-        parts.extend(few(told.collect(), ["operation", "operations"]));
+        let sentences = operations.iter().filter(|operation| operation.fate == wanted).filter_map(describe_operation);
+        parts.extend(few(sentences.collect(), ["operation", "operations"]));
     }
     // The calls of an operation that comes or goes do so with it.
     let on_both = operations.iter().filter(|operation| matches!(operation.fate, Fate::Changed | Fate::Same));
     let calls = on_both.flat_map(|operation| operation.calls.iter().map(move |call| (operation, call)));
-    let told = calls.filter_map(|(operation, call)| calls_told(operation, call));
-    parts.extend(few(told.collect(), ["kind of call", "kinds of call"]));
+    let sentences = calls.filter_map(|(operation, call)| describe_calls(operation, call));
+    parts.extend(few(sentences.collect(), ["kind of call", "kinds of call"]));
     let label = format!("From {} to {}", sides.0.label, sides.1.label);
     match parts.is_empty() {
         true => format!("{label} nothing is shown to differ."),
@@ -236,7 +237,7 @@ fn sentence(sides: (&Side<'_>, &Side<'_>), operations: &[OperationDiff], finding
     }
 }
 
-fn told(finding: &FindingDiff, words: &str) -> String {
+fn describe_finding(finding: &FindingDiff, words: &str) -> String {
     match (&finding.before, &finding.after) {
         (Some(before), Some(after)) => format!(
             "{} of {} costs {} instead of {}",
@@ -250,7 +251,7 @@ fn told(finding: &FindingDiff, words: &str) -> String {
     }
 }
 
-fn operation_told(operation: &OperationDiff) -> Option<String> {
+fn describe_operation(operation: &OperationDiff) -> Option<String> {
     match (operation.before_ns, operation.after_ns) {
         (Some(before), Some(after)) => {
             Some(format!("{} takes {} instead of {}", operation.name, units::duration(after), units::duration(before)))
@@ -262,7 +263,7 @@ fn operation_told(operation: &OperationDiff) -> Option<String> {
 }
 
 /// None when they are the same.
-fn calls_told(operation: &OperationDiff, call: &CallDiff) -> Option<String> {
+fn describe_calls(operation: &OperationDiff, call: &CallDiff) -> Option<String> {
     let (name, target) = (&operation.name, &call.target);
     match call.fate {
         Fate::Changed => Some(format!(
@@ -277,13 +278,13 @@ fn calls_told(operation: &OperationDiff, call: &CallDiff) -> Option<String> {
 }
 
 /// The first of these, and how many more there are.
-fn few(mut told: Vec<String>, [one, many]: [&str; 2]) -> Vec<String> {
-    let more = told.len().saturating_sub(TOLD_MAX);
-    told.truncate(TOLD_MAX);
+fn few(mut sentences: Vec<String>, [one, many]: [&str; 2]) -> Vec<String> {
+    let more = sentences.len().saturating_sub(NAMED_MAX);
+    sentences.truncate(NAMED_MAX);
     if more > 0 {
-        told.push(format!("so with {more} more {}", if more == 1 { one } else { many }));
+        sentences.push(format!("so with {more} more {}", if more == 1 { one } else { many }));
     }
-    told
+    sentences
 }
 
 #[cfg(test)]
@@ -374,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn an_effect_that_goes_with_its_cause_is_told() {
+    fn an_effect_that_goes_with_its_cause_is_reported() {
         let run = run([orders(20.0, 50.0)]);
         let cause = Finding { effects: vec![finding("cpu-saturation", 0.9)], ..finding("n-plus-one", 0.8) };
         let found = between(&run, vec![cause], &run, vec![finding("cpu-saturation", 0.9)]);
@@ -395,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_and_goes_is_told_in_the_sentence() {
+    fn what_comes_and_goes_is_reported_in_the_sentence() {
         let login = || operation("shop", "POST /login", 10, 5.0, 3.0);
         let (with, without) = (run([orders(20.0, 50.0), login()]), run([orders(20.0, 50.0)]));
         let gone = between(&with, Vec::new(), &without, Vec::new());

@@ -20,7 +20,7 @@ pub(crate) fn titled(run: &RunEvidence, name: &str) -> String {
 pub(crate) fn measured(run: &RunEvidence, name: &str, variant: &str) -> Option<f64> {
     let trials = run.trials.iter().filter(|trial| trial.trial.variant == variant);
     let values: Vec<f64> = trials.flat_map(|trial| under_load(trial, name)).collect();
-    let usage = Usage::of(values);
+    let usage = Usage::from_values(values);
     (usage.points > 0).then_some(usage.p50)
 }
 

@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn different_variants_are_told_apart() {
+    fn different_variants_are_distinguished() {
         let is_seen = |seed: u64| {
             let run = [noisy("a", 2 * seed, 0.3, 200.0, 40.0), noisy("b", 2 * seed + 1, 0.3, 260.0, 30.0)];
             let difference = second_of(run);

@@ -81,7 +81,8 @@ fn mean_of(trial: &TrialEvidence, (name, service, replica): (&str, &str, u32)) -
         (series.key.name.as_str(), series.key.service.as_str(), series.key.replica) == (name, service, replica)
     };
     let points = trial.series.iter().filter(is_its).flat_map(|series| &series.points);
-    let usage = Usage::of(points.filter(|point| trial.is_counted(point.time_ns)).map(|point| point.value).collect());
+    let usage =
+        Usage::from_values(points.filter(|point| trial.is_counted(point.time_ns)).map(|point| point.value).collect());
     (usage.points > 0).then_some(usage.mean)
 }
 

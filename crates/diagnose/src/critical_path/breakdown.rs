@@ -15,7 +15,7 @@ use super::lost::Lost;
 use super::times::is_call;
 use super::tree::Tree;
 use super::waits::{Wait, waits};
-use super::walk::{CriticalPath, Place, Section};
+use super::walk::{CriticalPath, PathPosition, Section};
 use super::{InTrace, by_trace};
 use crate::read::Reading;
 use crate::read::calls::{Handled, Times};
@@ -30,20 +30,20 @@ const OTHERS: &str = "others";
 /// Where the time of the busiest operations goes, those with most time first.
 pub(crate) fn breakdown(reading: &Reading<'_>) -> Vec<Breakdown> {
     let busiest = busiest(reading);
-    let names = Names::of(reading.trial);
+    let names = Names::new(reading.trial);
     let mut sums: BTreeMap<(&str, &str), Sum> = BTreeMap::new();
     for (trace, requests) in by_trace(reading) {
         if !requests.iter().any(|(service, operation, _)| busiest.contains(&(*service, *operation))) {
             continue;
         }
-        let tree = Tree::of(trace);
-        let told = Told {
+        let tree = Tree::new(trace);
+        let view = TraceView {
             tree: &tree,
             names: &names,
             waits: waits(&tree, &requests, reading.thresholds),
-            lost: Lost::of(&tree),
+            lost: Lost::new(&tree),
         };
-        add_requests(&told, &requests, &busiest, &mut sums);
+        add_requests(&view, &requests, &busiest, &mut sums);
     }
     let mut all: Vec<Breakdown> = sums.into_iter().filter_map(|(key, sum)| sum.breakdown(key)).collect();
     all.sort_by(|a, b| (b.requests * b.mean_ns).total_cmp(&(a.requests * a.mean_ns)));
@@ -61,7 +61,7 @@ fn busiest<'r>(reading: &Reading<'r>) -> HashSet<(&'r str, &'r str)> {
 }
 
 fn add_requests<'r>(
-    told: &Told<'_>,
+    view: &TraceView<'_>,
     requests: &InTrace<'r>,
     busiest: &HashSet<(&str, &str)>,
     sums: &mut BTreeMap<(&'r str, &'r str), Sum>,
@@ -69,10 +69,10 @@ fn add_requests<'r>(
     for (service, operation, handled) in
         requests.iter().filter(|(service, operation, _)| busiest.contains(&(*service, *operation)))
     {
-        let Some(entry) = told.tree.find(handled.request.entry.span_id) else { continue };
+        let Some(entry) = view.tree.find(handled.request.entry.span_id) else { continue };
         let sum = sums.entry((*service, *operation)).or_default();
         sum.requests += handled.weight();
-        for (category, ns) in told.spent(entry) {
+        for (category, ns) in view.spent(entry) {
             *sum.spent.entry(category).or_default() += ns * handled.weight();
         }
     }
@@ -112,14 +112,14 @@ impl Sum {
 }
 
 /// What a trace says besides its tree.
-struct Told<'t> {
+struct TraceView<'t> {
     tree: &'t Tree<'t>,
     names: &'t Names,
     waits: Vec<Wait>,
     lost: Lost,
 }
 
-impl Told<'_> {
+impl TraceView<'_> {
     /// What the time of one request was spent on, nanoseconds.
     fn spent(&self, entry: usize) -> BTreeMap<TimeCategory, f64> {
         let path = self.tree.path(entry);
@@ -130,7 +130,7 @@ impl Told<'_> {
         let mut spent: BTreeMap<TimeCategory, f64> = BTreeMap::new();
         for section in &path.sections {
             let Some(category) = categories.get(&section.span) else { continue };
-            let mut left = Times::of([(section.start_ns, section.end_ns)]);
+            let mut left = Times::union_of([(section.start_ns, section.end_ns)]);
             let mut take = |category: TimeCategory, times: &Times, left: &mut Times| {
                 let rest = left.without(times);
                 let ns = left.length_ns() - rest.length_ns();
@@ -141,15 +141,15 @@ impl Told<'_> {
             };
             for wait in self.in_section(&waits, section) {
                 let refused = TimeCategory::BackOff(self.names.refuser(self.tree, wait.failed));
-                take(refused, &Times::of([(wait.start_ns, wait.end_ns)]), &mut left);
+                take(refused, &Times::union_of([(wait.start_ns, wait.end_ns)]), &mut left);
             }
             if let Some(until_ns) = queued.get(&(section.span, section.end_ns)) {
-                take(TimeCategory::Pool, &Times::of([(*until_ns, section.end_ns)]), &mut left);
+                take(TimeCategory::Pool, &Times::union_of([(*until_ns, section.end_ns)]), &mut left);
             }
             if is_work(self.tree.span(section.span)) {
                 take(TimeCategory::Unknown, &lost, &mut left);
             }
-            let all = Times::of([(section.start_ns, section.end_ns)]);
+            let all = Times::union_of([(section.start_ns, section.end_ns)]);
             take(category.clone(), &all, &mut left);
         }
         spent
@@ -160,7 +160,7 @@ impl Told<'_> {
         if self.waits.is_empty() {
             return Vec::new();
         }
-        let is_on = |standing: &&super::Standing| matches!(standing.place, Place::OnPath { .. });
+        let is_on = |standing: &&super::Standing| matches!(standing.place, PathPosition::OnPath { .. });
         let on_path: HashSet<usize> = path.standings.iter().filter(is_on).map(|standing| standing.span).collect();
         self.waits.iter().filter(|wait| on_path.contains(&wait.next)).copied().collect()
     }
@@ -178,7 +178,7 @@ impl Told<'_> {
     /// end of the section.
     fn queued(&self, path: &CriticalPath) -> HashMap<(usize, i64), i64> {
         let mut calls: HashMap<usize, (i64, f64)> = HashMap::new();
-        for standing in path.standings.iter().filter(|standing| matches!(standing.place, Place::OnPath { .. })) {
+        for standing in path.standings.iter().filter(|standing| matches!(standing.place, PathPosition::OnPath { .. })) {
             let Some(parent) = self.tree.parent(standing.span) else { continue };
             if is_call(self.tree.span(parent), self.tree.span(standing.span)) {
                 calls.insert(parent, (self.tree.placed(standing.span).start_ns, 0.0));
@@ -242,8 +242,8 @@ mod tests {
         use TimeCategory::Own;
         let store = query("SELECT a FROM t").at(30.0, 20.0);
         let parts_below = client("GET").at(20.0, 40.0).child(server("parts", "GET /parts").at(25.0, 30.0).child(store));
-        let told = parts(request().children([internal("render").at(80.0, 10.0), parts_below]));
-        assert_eq!(told, [(Own, 60.0), (to("parts"), 20.0), (to("postgresql"), 20.0)]);
+        let view = parts(request().children([internal("render").at(80.0, 10.0), parts_below]));
+        assert_eq!(view, [(Own, 60.0), (to("parts"), 20.0), (to("postgresql"), 20.0)]);
         let named = document_query("SELECT a FROM t", "0").to_port(FIRST_PORT).at(10.0, 30.0);
         let carried = named.clone().child(client("POST").url("http://127.0.0.1:1/").at(12.0, 20.0));
         let expected = [(Own, 70.0), (to("documents"), 30.0)];
@@ -257,8 +257,8 @@ mod tests {
     fn behind_a_sidecar_a_database_is_called_as_without_one() {
         let through = query("SELECT a FROM t").to_port(FIRST_PORT + 7).at(10.0, 30.0);
         let trial = TrialBuilder::new("a").service("store", None).stand_in_port(FIRST_PORT + 7);
-        let told = breakdowns(trial.traces([request().child(through).trace(1)])).remove(0).parts;
-        assert!(told.iter().any(|part| part.category == to("store") && part.mean_ns == 30e6), "{told:?}");
+        let view = breakdowns(trial.traces([request().child(through).trace(1)])).remove(0).parts;
+        assert!(view.iter().any(|part| part.category == to("store") && part.mean_ns == 30e6), "{view:?}");
     }
 
     #[test]
@@ -271,19 +271,19 @@ mod tests {
             )
             .trace(1);
         let all = breakdowns(TrialBuilder::new("a").traces([trace]));
-        let told: Vec<_> =
+        let view: Vec<_> =
             all.iter().map(|one| (one.service.as_str(), one.operation.as_str(), one.mean_ns / 1e6)).collect();
-        assert_eq!(told, [("shop", "GET /orders", 100.0), ("parts", "GET /parts", 60.0)]);
+        assert_eq!(view, [("shop", "GET /orders", 100.0), ("parts", "GET /parts", 60.0)]);
         let shares: Vec<_> = all[1].parts.iter().map(|part| (part.category.clone(), part.share)).collect();
         assert_eq!(shares, [(to("postgresql"), 40.0 / 60.0), (TimeCategory::Own, 20.0 / 60.0)]);
     }
 
     #[test]
-    fn waits_for_connections_are_told_apart() {
+    fn waits_for_connections_are_distinguished() {
         use TimeCategory::{Own, Pool};
         let pool = internal("pg-pool.connect").at(10.0, 30.0);
-        let told = parts(request().children([pool, query("SELECT a FROM t").at(40.0, 20.0)]));
-        assert_eq!(told, [(Own, 50.0), (Pool, 30.0), (to("postgresql"), 20.0)]);
+        let view = parts(request().children([pool, query("SELECT a FROM t").at(40.0, 20.0)]));
+        assert_eq!(view, [(Own, 50.0), (Pool, 30.0), (to("postgresql"), 20.0)]);
         let inside = query("SELECT a FROM t").at(10.0, 60.0).child(database("connect").at(10.0, 40.0));
         assert_eq!(parts(request().child(inside)), [(Own, 40.0), (Pool, 40.0), (to("postgresql"), 20.0)]);
         let call =
@@ -309,8 +309,8 @@ mod tests {
         assert_eq!(parts(fine), [(Own, 80.0), (to("documents"), 20.0)]);
         let below =
             server("parts", "GET /parts").at(5.0, 80.0).children([attempt(10.0).throttled(None), attempt(50.0)]);
-        let told = parts(request().child(client("GET").at(5.0, 80.0).child(below)));
-        assert_eq!(told, [(Own, 20.0), (back_off(), 30.0), (to("documents"), 20.0), (to("parts"), 30.0)]);
+        let view = parts(request().child(client("GET").at(5.0, 80.0).child(below)));
+        assert_eq!(view, [(Own, 20.0), (back_off(), 30.0), (to("documents"), 20.0), (to("parts"), 30.0)]);
     }
 
     #[test]
@@ -326,9 +326,9 @@ mod tests {
             let all = breakdowns(TrialBuilder::new("a").traces([trace]));
             (all[0].parts.iter().map(|part| (part.category.clone(), part.mean_ns / 1e6)).collect::<Vec<_>>(), parent)
         };
-        let (told, missing) = lost_call(None);
-        assert_eq!(told, [(Own, 60.0), (Unknown, 40.0)]);
-        assert_eq!(lost_call(Some([9; 8])).0, told, "a caller that sends no spans");
+        let (view, missing) = lost_call(None);
+        assert_eq!(view, [(Own, 60.0), (Unknown, 40.0)]);
+        assert_eq!(lost_call(Some([9; 8])).0, view, "a caller that sends no spans");
         assert_eq!(lost_call(missing).0, [(Own, 100.0)], "another call of that caller");
     }
 

@@ -11,7 +11,7 @@ use narrows_model::trace::{Span, SpanKind};
 
 use super::times::{Role, is_call};
 use super::tree::Tree;
-use super::walk::{CriticalPath, Place};
+use super::walk::{CriticalPath, PathPosition};
 use crate::exemplars::clipped;
 use crate::read::requests::is_database;
 
@@ -39,7 +39,7 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    pub(crate) fn of(trial: &TrialEvidence) -> Self {
+    pub(crate) fn new(trial: &TrialEvidence) -> Self {
         let ports = trial.services.iter().flat_map(|one| one.stand_in_ports.iter().copied().chain([one.port]));
         let named = |port| Some((port, trial.reached_at(Some(port))?.service.clone()));
         let by_port = ports.filter_map(named).collect();
@@ -98,7 +98,9 @@ pub(super) fn categories(tree: &Tree<'_>, path: &CriticalPath, names: &Names) ->
     let Some(first) = path.standings.first() else { return known };
     let service = &tree.span(first.span).service;
     known.insert(first.span, TimeCategory::Own);
-    for standing in path.standings.iter().skip(1).filter(|standing| matches!(standing.place, Place::OnPath { .. })) {
+    for standing in
+        path.standings.iter().skip(1).filter(|standing| matches!(standing.place, PathPosition::OnPath { .. }))
+    {
         let above = tree.parent(standing.span).and_then(|parent| Some((parent, known.get(&parent)?.clone())));
         let Some((parent, above)) = above else { continue };
         let category = category(tree, standing.span, (parent, above), service, names);

@@ -22,7 +22,7 @@ struct Torn {
 pub(super) struct Lost(Vec<Torn>);
 
 impl Lost {
-    pub(super) fn of(tree: &Tree<'_>) -> Self {
+    pub(super) fn new(tree: &Tree<'_>) -> Self {
         let is_torn = |at: &usize| {
             let span = tree.span(*at);
             let parent_is_missing = span.parent_id.is_some_and(|parent| tree.find(parent).is_none());
@@ -45,6 +45,6 @@ impl Lost {
                 && torn.start_ns >= placed.start_ns - TICK_NS
                 && torn.end_ns <= placed.end_ns + TICK_NS
         };
-        Times::of(self.0.iter().filter(is_its).map(|torn| (torn.start_ns, torn.end_ns)))
+        Times::union_of(self.0.iter().filter(is_its).map(|torn| (torn.start_ns, torn.end_ns)))
     }
 }

@@ -22,7 +22,7 @@ use narrows_model::trace::{SpanId, Trace};
 
 pub(crate) use breakdown::breakdown;
 pub(crate) use tree::Tree;
-pub use walk::{CriticalPath, Place, Section, Standing, TICK_NS};
+pub use walk::{CriticalPath, PathPosition, Section, Standing, TICK_NS};
 
 use crate::read::Reading;
 use crate::read::calls::Handled;
@@ -32,7 +32,7 @@ const REQUESTS_PER_TRACE_MAX: usize = 256;
 
 /// The critical path of the request that this span stands for, or of the trace's root; none without such a span.
 pub fn critical_path(trace: &Trace, entry: Option<SpanId>) -> Option<CriticalPath> {
-    let tree = Tree::of(trace);
+    let tree = Tree::new(trace);
     let root = || (0..tree.len()).find(|at| tree.parent(*at).is_none());
     let entry = entry.map_or_else(root, |id| tree.find(id))?;
     Some(walk::walk(&tree, entry))

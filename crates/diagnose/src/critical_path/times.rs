@@ -101,7 +101,7 @@ mod tests {
     /// Start, end and role of the last span, milliseconds from the first one's start.
     fn last(root: SpanBuilder) -> (i64, i64, Role) {
         let trace = root.trace(1);
-        let (tree, origin) = (Tree::of(&trace), trace.spans[0].start_ns);
+        let (tree, origin) = (Tree::new(&trace), trace.spans[0].start_ns);
         let at = trace.spans.iter().position(|span| span.name.ends_with("last")).unwrap();
         let placed = tree.placed(at);
         ((placed.start_ns - origin) / 1_000_000, (placed.end_ns - origin) / 1_000_000, placed.role)

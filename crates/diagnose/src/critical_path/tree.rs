@@ -35,7 +35,7 @@ struct Children {
 }
 
 impl Children {
-    fn of(parents: &[u32]) -> Self {
+    fn new(parents: &[u32]) -> Self {
         let mut first = vec![0_u32; parents.len() + 1];
         for parent in parents.iter().filter(|parent| **parent != NONE) {
             first[*parent as usize + 1] += 1;
@@ -59,7 +59,7 @@ impl Children {
 }
 
 impl<'a> Tree<'a> {
-    pub(crate) fn of(trace: &'a Trace) -> Self {
+    pub(crate) fn new(trace: &'a Trace) -> Self {
         let spans = &trace.spans[..trace.spans.len().min(NONE as usize - 1)];
         let mut by_id = HashMap::with_capacity(spans.len());
         for (at, span) in spans.iter().enumerate() {
@@ -68,7 +68,7 @@ impl<'a> Tree<'a> {
         let parent_of = |span: &Span| span.parent_id.and_then(|id| by_id.get(&id)).copied().unwrap_or(NONE);
         let mut parents: Vec<u32> = spans.iter().map(parent_of).collect();
         cut_loops(&mut parents);
-        let children = Children::of(&parents);
+        let children = Children::new(&parents);
         let placed = vec![Placed::default(); spans.len()];
         let mut tree = Self { spans, by_id, parents, placed, children, outliving: HashMap::new() };
         tree.place_all();
@@ -201,12 +201,12 @@ mod tests {
             .child(internal("a").at(1.0, 8.0).child(internal("b").at(2.0, 6.0)))
             .trace(1);
         trace.spans[0].parent_id = Some(trace.spans[2].span_id);
-        let tree = Tree::of(&trace);
+        let tree = Tree::new(&trace);
         assert_eq!((tree.parent(0), tree.parent(1), tree.parent(2)), (None, Some(0), Some(1)));
         trace.spans[0].parent_id = Some(trace.spans[0].span_id);
         trace.spans[2].span_id = trace.spans[1].span_id;
         trace.spans[2].parent_id = Some(trace.spans[0].span_id);
-        let tree = Tree::of(&trace);
+        let tree = Tree::new(&trace);
         assert_eq!((tree.parent(0), tree.parent(1), tree.parent(2)), (None, Some(0), Some(0)));
         assert_eq!(tree.find(trace.spans[2].span_id), Some(1));
     }
@@ -218,7 +218,7 @@ mod tests {
             .at(0.0, 10.0)
             .children([child("late", 8.0, 2.0), child("long", 1.0, 9.0), child("early", 2.0, 1.0)])
             .trace(1);
-        let tree = Tree::of(&trace);
+        let tree = Tree::new(&trace);
         let names: Vec<&str> = tree.children(0).iter().map(|at| tree.span(*at as usize).name.as_str()).collect();
         assert_eq!(names, ["early", "late", "long"]);
     }

@@ -41,12 +41,12 @@ pub struct Standing {
     /// The span, as its position in the trace.
     pub span: usize,
     /// On the path or beside it.
-    pub place: Place,
+    pub place: PathPosition,
 }
 
 /// On the path or beside it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum PathPosition {
     /// The request waited for it.
     OnPath {
         /// How much sooner the request would have ended if the span, with what is below it, took no time and everything
@@ -78,12 +78,12 @@ struct Interval {
     span: usize,
     at_ns: i64,
     floor_ns: i64,
-    place: Place,
+    place: PathPosition,
 }
 
 pub(super) fn walk(tree: &Tree<'_>, entry: usize) -> CriticalPath {
     let placed = tree.placed(entry);
-    let place = Place::OnPath { drag_ns: placed.length_ns() };
+    let place = PathPosition::OnPath { drag_ns: placed.length_ns() };
     let mut path = CriticalPath { sections: Vec::new(), standings: vec![Standing { span: entry, place }] };
     let first = Interval { span: entry, at_ns: placed.end_ns, floor_ns: placed.start_ns, place };
     let mut work = Work { intervals: vec![first], filled: 0 };
@@ -134,20 +134,22 @@ fn end_before(tree: &Tree<'_>, children: &[u32]) -> Option<i64> {
 }
 
 /// What a child is that is waited for within its parent: it holds the request up no more than its parent does.
-fn on_path(parent: Place, length_ns: i64, lead_ns: i64) -> Place {
+fn on_path(parent: PathPosition, length_ns: i64, lead_ns: i64) -> PathPosition {
     match parent {
-        Place::OnPath { drag_ns } => Place::OnPath { drag_ns: length_ns.min(lead_ns.max(0)).min(drag_ns) },
-        beside @ Place::Beside { .. } => beside,
+        PathPosition::OnPath { drag_ns } => {
+            PathPosition::OnPath { drag_ns: length_ns.min(lead_ns.max(0)).min(drag_ns) }
+        }
+        beside @ PathPosition::Beside { .. } => beside,
     }
 }
 
 /// What a child is that could take so much longer within its parent.
-fn beside(parent: Place, spare_ns: i64, waited_for: usize) -> Place {
+fn beside(parent: PathPosition, spare_ns: i64, waited_for: usize) -> PathPosition {
     let above_ns = match parent {
-        Place::OnPath { .. } => 0,
-        Place::Beside { slack_ns, .. } => slack_ns,
+        PathPosition::OnPath { .. } => 0,
+        PathPosition::Beside { slack_ns, .. } => slack_ns,
     };
-    Place::Beside { slack_ns: above_ns + spare_ns.max(0), waited_for }
+    PathPosition::Beside { slack_ns: above_ns + spare_ns.max(0), waited_for }
 }
 
 /// Time of the span in which no child was waited for; a child that outlives the span fills it as far as it goes.
@@ -158,13 +160,13 @@ fn own_time(
     path: &mut CriticalPath,
     work: &mut Work,
 ) {
-    if start_ns >= end_ns || matches!(interval.place, Place::Beside { .. }) {
+    if start_ns >= end_ns || matches!(interval.place, PathPosition::Beside { .. }) {
         return;
     }
     let filler = tree.outliving(interval.span).filter(|child| tree.placed(*child).start_ns < end_ns);
     let own_end_ns = filler.map_or(end_ns, |child| tree.placed(child).start_ns.max(start_ns));
     if let Some(child) = filler {
-        let place = Place::OnPath { drag_ns: 0 };
+        let place = PathPosition::OnPath { drag_ns: 0 };
         path.standings.push(Standing { span: child, place });
         if work.filled < FILLED_MAX {
             work.filled += 1;
@@ -187,7 +189,7 @@ mod tests {
     use super::*;
 
     fn path_of(trace: &Trace) -> CriticalPath {
-        walk(&Tree::of(trace), 0)
+        walk(&Tree::new(trace), 0)
     }
 
     /// Name, start and end of the sections in order of time, milliseconds from the trace's start.
@@ -259,10 +261,10 @@ mod tests {
             .children([child("other", 10.0, 70.0), child("long", 11.0, 90.0).child(child("below", 12.0, 89.0))])
             .trace(1);
         let path = path_of(&trace);
-        assert_eq!(place(&path, 0), Some(Place::OnPath { drag_ns: ms(100) }));
-        assert_eq!(place(&path, 1), Some(Place::Beside { slack_ns: ms(20), waited_for: 2 }));
-        assert_eq!(place(&path, 2), Some(Place::OnPath { drag_ns: ms(20) }));
-        assert_eq!(place(&path, 3), Some(Place::OnPath { drag_ns: ms(20) }), "no more than its parent");
+        assert_eq!(place(&path, 0), Some(PathPosition::OnPath { drag_ns: ms(100) }));
+        assert_eq!(place(&path, 1), Some(PathPosition::Beside { slack_ns: ms(20), waited_for: 2 }));
+        assert_eq!(place(&path, 2), Some(PathPosition::OnPath { drag_ns: ms(20) }));
+        assert_eq!(place(&path, 3), Some(PathPosition::OnPath { drag_ns: ms(20) }), "no more than its parent");
         let nested = request()
             .children([
                 child("quick", 10.0, 50.0).children([child("a", 11.0, 20.0), child("b", 12.0, 45.0)]),
@@ -272,8 +274,8 @@ mod tests {
         let path = path_of(&nested);
         let quick = nested.spans.iter().position(|span| span.name == "quick").unwrap();
         let a = nested.spans.iter().position(|span| span.name == "a").unwrap();
-        assert!(matches!(place(&path, quick), Some(Place::Beside { slack_ns, .. }) if slack_ns == ms(40)));
-        assert!(matches!(place(&path, a), Some(Place::Beside { slack_ns, .. }) if slack_ns == ms(65)));
+        assert!(matches!(place(&path, quick), Some(PathPosition::Beside { slack_ns, .. }) if slack_ns == ms(40)));
+        assert!(matches!(place(&path, a), Some(PathPosition::Beside { slack_ns, .. }) if slack_ns == ms(65)));
     }
 
     /// Traces of any shape: parents, ids, times and kinds as they come.
@@ -299,7 +301,7 @@ mod tests {
     proptest! {
         #[test]
         fn sections_make_up_the_request_whatever_the_trace(trace in wild()) {
-            let tree = Tree::of(&trace);
+            let tree = Tree::new(&trace);
             for entry in 0..trace.spans.len() {
                 let path = walk(&tree, entry);
                 let placed = tree.placed(entry);
@@ -312,8 +314,8 @@ mod tests {
                 prop_assert_eq!(at_ns, placed.start_ns);
                 for standing in &path.standings {
                     match standing.place {
-                        Place::OnPath { drag_ns } => prop_assert!((0..=placed.length_ns()).contains(&drag_ns)),
-                        Place::Beside { slack_ns, .. } => prop_assert!((0..=placed.length_ns()).contains(&slack_ns)),
+                        PathPosition::OnPath { drag_ns } => prop_assert!((0..=placed.length_ns()).contains(&drag_ns)),
+                        PathPosition::Beside { slack_ns, .. } => prop_assert!((0..=placed.length_ns()).contains(&slack_ns)),
                     }
                 }
             }

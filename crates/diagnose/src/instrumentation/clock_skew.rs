@@ -52,7 +52,7 @@ impl Trap for ClockSkew {
                 });
             }
         }
-        pairs.into_iter().filter_map(|((caller, callee), calls)| told(caller, callee, &calls, scene)).collect()
+        pairs.into_iter().filter_map(|((caller, callee), calls)| describe(caller, callee, &calls, scene)).collect()
     }
 }
 
@@ -63,7 +63,7 @@ fn call_of<'a>(tree: &Tree<'a>, server: &Span) -> Option<&'a Span> {
     (is_call && server.duration_ns() > 0 && server.duration_ns() <= client.duration_ns()).then_some(client)
 }
 
-fn told(caller: &str, callee: &str, calls: &[Bounds<'_>], scene: &Scene<'_>) -> Option<String> {
+fn describe(caller: &str, callee: &str, calls: &[Bounds<'_>], scene: &Scene<'_>) -> Option<String> {
     let thresholds = scene.thresholds;
     let odd: Vec<&Bounds<'_>> = calls.iter().filter(|call| call.is_impossible(thresholds.skew_slack_ns)).collect();
     let is_regular =
@@ -94,7 +94,7 @@ fn told(caller: &str, callee: &str, calls: &[Bounds<'_>], scene: &Scene<'_>) -> 
 mod tests {
     use narrows_testkit::spans::{client, server};
 
-    use super::super::scene::tests::{assert_one, told, traces};
+    use super::super::scene::tests::{assert_one, caveats, traces};
     use super::*;
 
     /// A call from 1 ms to 11 ms, handled from `start_ms` on.
@@ -105,25 +105,25 @@ mod tests {
 
     #[test]
     fn a_callee_that_responds_before_it_is_called_is_behind() {
-        let said = told(&ClockSkew, handled(-10.0, 8.0));
+        let said = caveats(&ClockSkew, handled(-10.0, 8.0));
         assert_one(&said, &["clock of stock is about 12.0 ms behind that of shop", "in 30 of 30 calls", "± 0 ns"]);
     }
 
     #[test]
     fn a_callee_that_ends_after_its_call_is_ahead() {
-        assert_one(&told(&ClockSkew, handled(31.0, 8.0)), &["about 29.0 ms ahead of that of shop"]);
+        assert_one(&caveats(&ClockSkew, handled(31.0, 8.0)), &["about 29.0 ms ahead of that of shop"]);
     }
 
     #[test]
     fn what_fits_into_its_call_or_nearly_so_is_in_order() {
         for (start_ms, length_ms) in [(1.5, 8.0), (1.0, 10.0), (0.5, 9.0), (2.5, 9.0)] {
-            assert_eq!(told(&ClockSkew, handled(start_ms, length_ms)), [""; 0], "{start_ms} {length_ms}");
+            assert_eq!(caveats(&ClockSkew, handled(start_ms, length_ms)), [""; 0], "{start_ms} {length_ms}");
         }
     }
 
     #[test]
     fn what_goes_on_after_its_response_says_nothing_about_clocks() {
-        assert_eq!(told(&ClockSkew, handled(2.0, 400.0)), [""; 0]);
+        assert_eq!(caveats(&ClockSkew, handled(2.0, 400.0)), [""; 0]);
     }
 
     #[test]
@@ -133,14 +133,14 @@ mod tests {
             trace.spans[2].start_ns += 50_000_000;
             trace.spans[2].end_ns += 50_000_000;
         }
-        assert_eq!(told(&ClockSkew, calls), [""; 0]);
-        assert_eq!(told(&ClockSkew, handled(-10.0, 8.0).split_off(25)), [""; 0], "five calls");
+        assert_eq!(caveats(&ClockSkew, calls), [""; 0]);
+        assert_eq!(caveats(&ClockSkew, handled(-10.0, 8.0).split_off(25)), [""; 0], "five calls");
     }
 
     #[test]
-    fn each_pair_of_services_is_told_for_itself() {
+    fn each_pair_of_services_is_reported_for_itself() {
         let of = |service: &str, ms: f64| client("GET").at(1.0, 10.0).child(server(service, "GET /x").at(ms, 5.0));
         let root = server("shop", "GET /").at(0.0, 20.0).child(of("stock", -20.0)).child(of("price", 3.0));
-        assert_one(&told(&ClockSkew, traces(&root)), &["clock of stock"]);
+        assert_one(&caveats(&ClockSkew, traces(&root)), &["clock of stock"]);
     }
 }

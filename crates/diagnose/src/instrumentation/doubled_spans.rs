@@ -41,7 +41,7 @@ impl Trap for DoubledSpans {
             let all = of(service, double);
             let is_regular = pairs.count as f64 >= scene.thresholds.doubled_share * all as f64;
             (is_regular && pairs.count >= scene.thresholds.doubled_calls)
-                .then(|| pairs.told(service, kept, double, all))
+                .then(|| pairs.describe(service, kept, double, all))
         });
         cases.collect()
     }
@@ -82,7 +82,7 @@ fn is_double<'a>(scene: &Scene<'a>, span: &'a Span, other: &'a Span) -> bool {
     span.service == other.service
         && span.scope != other.scope
         && overlap_share(span, other) >= scene.thresholds.doubled_overlap_share
-        && scene.ask_the_same(span, other)
+        && scene.are_same_request(span, other)
 }
 
 fn in_order<'a>(a: &'a str, b: &'a str) -> (&'a str, &'a str) {
@@ -90,7 +90,7 @@ fn in_order<'a>(a: &'a str, b: &'a str) -> (&'a str, &'a str) {
 }
 
 impl Pairs<'_> {
-    fn told(&self, service: &str, kept: &str, double: &str, all: usize) -> String {
+    fn describe(&self, service: &str, kept: &str, double: &str, all: usize) -> String {
         let (trace, span, other) = self.example;
         format!(
             "{service} reports calls twice: {} of {} spans of {double} stand beside a span of {kept} under the same \
@@ -110,7 +110,7 @@ impl Pairs<'_> {
 mod tests {
     use narrows_testkit::spans::{Beat, SpanBuilder, client, query, run_of, server};
 
-    use super::super::scene::tests::{assert_one, told, traces};
+    use super::super::scene::tests::{assert_one, caveats, traces};
     use super::*;
 
     const ORM: &str = "opentelemetry.instrumentation.sqlalchemy";
@@ -119,8 +119,8 @@ mod tests {
     const OUTER: Beat = Beat { first_ms: 1.0, step_ms: 10.0, length_ms: 8.32 };
     const INNER: Beat = Beat { first_ms: 1.07, step_ms: 10.0, length_ms: 8.17 };
 
-    fn told_of(children: impl IntoIterator<Item = SpanBuilder>) -> Vec<String> {
-        told(&DoubledSpans, traces(&server("shop", "GET /").at(0.0, 200.0).children(children)))
+    fn caveats_of(children: impl IntoIterator<Item = SpanBuilder>) -> Vec<String> {
+        caveats(&DoubledSpans, traces(&server("shop", "GET /").at(0.0, 200.0).children(children)))
     }
 
     fn both(count: usize, inner: Beat, text: &str) -> Vec<SpanBuilder> {
@@ -130,16 +130,17 @@ mod tests {
     }
 
     #[test]
-    fn an_orm_and_its_driver_are_told() {
-        let said = told_of(both(5, INNER, "SELECT a FROM t WHERE b = %s"));
+    fn an_orm_and_its_driver_are_reported() {
+        let said = caveats_of(both(5, INNER, "SELECT a FROM t WHERE b = %s"));
         let words = ["shop reports calls twice: 150 of 150 spans", "100 % of its time", "psycopg2. Example: trace 4e"];
         assert_one(&said, &words);
     }
 
     #[test]
-    fn two_http_clients_are_told_once_for_each_pair() {
+    fn two_http_clients_are_reported_once_for_each_pair() {
         let get = |scope: &str| client("GET").url("http://stock/parts").scope(scope).at(5.0, 9.0);
-        let said = told_of([get("opentelemetry.instrumentation.httpx"), get("opentelemetry.instrumentation.urllib3")]);
+        let said =
+            caveats_of([get("opentelemetry.instrumentation.httpx"), get("opentelemetry.instrumentation.urllib3")]);
         assert_one(&said, &["30 of 30 spans", "OTEL_PYTHON_DISABLED_INSTRUMENTATIONS="]);
     }
 
@@ -147,23 +148,23 @@ mod tests {
     fn what_is_asked_again_is_no_double() {
         let again = Beat { first_ms: 9.5, ..INNER };
         let one_after_the_other = run_of(8, OUTER, |i| query("SELECT a FROM t").scope([ORM, DRIVER][i % 2]));
-        assert_eq!(told_of(one_after_the_other), [""; 0]);
+        assert_eq!(caveats_of(one_after_the_other), [""; 0]);
         let retried = run_of(1, OUTER, |_| query("SELECT a FROM t").scope(ORM).failed());
         let retries = run_of(1, again, |_| query("SELECT a FROM t").scope(ORM));
-        assert_eq!(told_of(retried.into_iter().chain(retries)), [""; 0]);
+        assert_eq!(caveats_of(retried.into_iter().chain(retries)), [""; 0]);
     }
 
     #[test]
     fn queries_side_by_side_are_no_doubles() {
         let side_by_side = Beat { step_ms: 0.05, ..OUTER };
-        assert_eq!(told_of(run_of(9, side_by_side, |_| query("SELECT a FROM t WHERE b = ?").scope(ORM))), [""; 0]);
+        assert_eq!(caveats_of(run_of(9, side_by_side, |_| query("SELECT a FROM t WHERE b = ?").scope(ORM))), [""; 0]);
         let two_pools = Beat { first_ms: 4.0, ..INNER };
-        assert_eq!(told_of(both(5, two_pools, "SELECT a FROM t WHERE b = %s")), [""; 0]);
+        assert_eq!(caveats_of(both(5, two_pools, "SELECT a FROM t WHERE b = %s")), [""; 0]);
     }
 
     #[test]
     fn a_cache_and_what_it_missed_are_no_doubles() {
-        assert_eq!(told_of(both(5, INNER, "GET cart:17")), [""; 0]);
+        assert_eq!(caveats_of(both(5, INNER, "GET cart:17")), [""; 0]);
     }
 
     #[test]
@@ -171,6 +172,6 @@ mod tests {
         let mut spans = both(1, INNER, "SELECT a FROM t WHERE b = %s");
         let apart = Beat { first_ms: 20.0, step_ms: 10.0, length_ms: 5.0 };
         spans.extend(run_of(8, apart, |i| query("SELECT x FROM y").scope([ORM, DRIVER][i % 2])));
-        assert_eq!(told_of(spans), [""; 0]);
+        assert_eq!(caveats_of(spans), [""; 0]);
     }
 }

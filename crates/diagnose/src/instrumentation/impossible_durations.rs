@@ -28,14 +28,14 @@ impl Trap for ImpossibleDurations {
         for (trace, span) in scene.spans() {
             services.entry(&span.service).or_default().add(trace, span);
         }
-        let told = services.into_iter().flat_map(|(service, lengths)| {
-            let negative = lengths.backwards.map(|example| lengths.told_backwards(service, example));
+        let caveats = services.into_iter().flat_map(|(service, lengths)| {
+            let negative = lengths.backwards.map(|example| lengths.describe_backwards(service, example));
             let is_many = lengths.zero >= scene.thresholds.zero_spans
                 && lengths.zero as f64 >= scene.thresholds.zero_span_share * lengths.calls as f64;
-            let zero = lengths.standing.filter(|_| is_many).map(|example| lengths.told_zero(service, example));
+            let zero = lengths.standing.filter(|_| is_many).map(|example| lengths.describe_zero(service, example));
             negative.into_iter().chain(zero)
         });
-        told.collect()
+        caveats.collect()
     }
 }
 
@@ -74,7 +74,7 @@ impl<'a> Lengths<'a> {
         }
     }
 
-    fn told_backwards(&self, service: &str, (trace, span): Example<'_>) -> String {
+    fn describe_backwards(&self, service: &str, (trace, span): Example<'_>) -> String {
         let never_ended = match self.never_ended {
             0 => String::new(),
             some => format!(" {} of them have no end at all.", units::count(some as u64)),
@@ -91,7 +91,7 @@ impl<'a> Lengths<'a> {
         )
     }
 
-    fn told_zero(&self, service: &str, (trace, span): Example<'_>) -> String {
+    fn describe_zero(&self, service: &str, (trace, span): Example<'_>) -> String {
         let why = if self.fine == 0 {
             "All of its times are whole milliseconds, so its clock is too coarse to measure shorter calls. Use a \
              tracing library that reads a clock of higher resolution."
@@ -113,38 +113,41 @@ impl<'a> Lengths<'a> {
 mod tests {
     use narrows_testkit::spans::{SpanBuilder, client, internal, query, server};
 
-    use super::super::scene::tests::{assert_one, told, traces};
+    use super::super::scene::tests::{assert_one, caveats, traces};
     use super::*;
 
-    fn told_of(child: SpanBuilder) -> Vec<String> {
-        told(&ImpossibleDurations, traces(&server("shop", "GET /").at(0.0, 20.3).child(child)))
+    fn caveats_of(child: SpanBuilder) -> Vec<String> {
+        caveats(&ImpossibleDurations, traces(&server("shop", "GET /").at(0.0, 20.3).child(child)))
     }
 
     #[test]
-    fn a_single_span_that_runs_backwards_is_told() {
+    fn a_single_span_that_runs_backwards_is_reported() {
         let mut all = traces(&server("shop", "GET /").at(0.0, 20.0).child(client("GET").at(5.0, 2.0)));
         all[7].spans[1].end_ns = all[7].spans[1].start_ns - 1;
         assert_one(
-            &told(&ImpossibleDurations, all.clone()),
+            &caveats(&ImpossibleDurations, all.clone()),
             &["1 of 60 spans of shop end before they begin", "\"GET\""],
         );
         all[8].spans[1].end_ns = 0;
-        assert_one(&told(&ImpossibleDurations, all), &["2 of 60 spans", "1 of them have no end at all"]);
+        assert_one(&caveats(&ImpossibleDurations, all), &["2 of 60 spans", "1 of them have no end at all"]);
     }
 
     #[test]
-    fn many_calls_without_length_are_told_with_the_likely_reason() {
-        assert_one(&told_of(query("SELECT 1").at(5.0, 0.0)), &["30 of 60 calls and requests of shop", "at one moment"]);
+    fn many_calls_without_length_are_reported_with_the_likely_reason() {
+        assert_one(
+            &caveats_of(query("SELECT 1").at(5.0, 0.0)),
+            &["30 of 60 calls and requests of shop", "at one moment"],
+        );
         let coarse = traces(&server("shop", "GET /").at(0.0, 20.0).child(query("SELECT 1").at(5.0, 0.0)));
-        assert_one(&told(&ImpossibleDurations, coarse), &["whole milliseconds"]);
+        assert_one(&caveats(&ImpossibleDurations, coarse), &["whole milliseconds"]);
     }
 
     #[test]
     fn marks_within_a_program_and_a_few_quick_calls_are_in_order() {
-        assert_eq!(told_of(internal("http send").at(5.0, 0.0)), [""; 0]);
-        assert_eq!(told_of(query("SELECT 1").at(5.0, 0.000_001)), [""; 0]);
+        assert_eq!(caveats_of(internal("http send").at(5.0, 0.0)), [""; 0]);
+        assert_eq!(caveats_of(query("SELECT 1").at(5.0, 0.000_001)), [""; 0]);
         let mut few = traces(&server("shop", "GET /").at(0.0, 20.0).child(client("GET").at(5.0, 2.0)));
         few[0].spans[1].end_ns = few[0].spans[1].start_ns;
-        assert_eq!(told(&ImpossibleDurations, few), [""; 0]);
+        assert_eq!(caveats(&ImpossibleDurations, few), [""; 0]);
     }
 }

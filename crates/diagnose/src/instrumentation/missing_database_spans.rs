@@ -27,16 +27,16 @@ impl Trap for MissingDatabaseSpans {
     }
 
     fn caveats(&self, scene: &Scene<'_>) -> Vec<String> {
-        let dark = Dark::of(scene.reading);
+        let dark = Dark::new(scene.reading);
         let mut services: Vec<&str> = scene.reading.operations.keys().map(|(service, _)| *service).collect();
         services.dedup();
         services.retain(|service| !scene.findings.iter().any(|finding| is_gap_of(finding, service)));
-        services.into_iter().filter_map(|service| told_of_service(scene, &dark, service)).collect()
+        services.into_iter().filter_map(|service| describe(scene, &dark, service)).collect()
     }
 }
 
 /// The worst operation of a service, if any waits without a span.
-fn told_of_service(scene: &Scene<'_>, dark: &Dark<'_>, service: &str) -> Option<String> {
+fn describe(scene: &Scene<'_>, dark: &Dark<'_>, service: &str) -> Option<String> {
     let operations = || scene.reading.operations.iter().filter(|((of, _), _)| *of == service);
     let speaking = operations().find(|(_, requests)| speaks(requests)).map(|((_, name), _)| name.as_str());
     let metric = scene.trial.series.iter().find(|s| s.key.service == service && s.key.name.starts_with(CLIENT_METRICS));
@@ -51,9 +51,9 @@ fn told_of_service(scene: &Scene<'_>, dark: &Dark<'_>, service: &str) -> Option<
         None => speaking.is_some(),
     };
     let silent = operations().filter(|(_, requests)| !speaks(requests));
-    let gaps = silent.filter_map(|((_, name), requests)| Some((name, Gap::of(scene, dark, requests)?)));
+    let gaps = silent.filter_map(|((_, name), requests)| Some((name, Gap::new(scene, dark, requests)?)));
     let worst = gaps.filter(|(_, gap)| !is_explained(gap.gap_ns)).max_by(|a, b| a.1.gap_ns.total_cmp(&b.1.gap_ns))?;
-    Some(worst.1.told(service, worst.0, &sign, cpu_ns))
+    Some(worst.1.describe(service, worst.0, &sign, cpu_ns))
 }
 
 /// The unexplained time of an operation's requests, medians.
@@ -66,7 +66,7 @@ struct Gap<'a> {
 
 impl<'a> Gap<'a> {
     /// None when it is too short, or there are too few requests to tell.
-    fn of(scene: &Scene<'_>, dark: &Dark<'_>, requests: &'a [Handled<'a>]) -> Option<Self> {
+    fn new(scene: &Scene<'_>, dark: &Dark<'_>, requests: &'a [Handled<'a>]) -> Option<Self> {
         let median = |value: &dyn Fn(&Request<'_>) -> f64| {
             weighted_median(requests.iter().map(|handled| (value(handled.request), handled.weight())).collect())
         };
@@ -78,7 +78,7 @@ impl<'a> Gap<'a> {
         Some(Self { requests: requests.len(), gap_ns, latency_ns, example: (first.trace, first) })
     }
 
-    fn told(&self, service: &str, operation: &str, sign: &str, cpu_ns: Option<f64>) -> String {
+    fn describe(&self, service: &str, operation: &str, sign: &str, cpu_ns: Option<f64>) -> String {
         let cpu = match cpu_ns {
             Some(ns) => format!("of which processor time explains {} at most", units::duration(ns)),
             None => "and its processor time is not known".to_owned(),
@@ -103,7 +103,7 @@ mod tests {
     use narrows_testkit::spans::{SpanBuilder, client, query, server};
     use narrows_testkit::trial::{Load, TrialBuilder};
 
-    use super::super::scene::tests::{assert_one, told_of, traces};
+    use super::super::scene::tests::{assert_one, caveats_of, traces};
     use super::*;
 
     fn trial(root: &SpanBuilder, cores: f64) -> TrialBuilder {
@@ -121,8 +121,8 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_beside_metrics_of_a_database_client_is_told() {
-        let said = told_of(&MissingDatabaseSpans, with_pool(trial(&orders(), 0.02)));
+    fn a_wait_beside_metrics_of_a_database_client_is_reported() {
+        let said = caveats_of(&MissingDatabaseSpans, with_pool(trial(&orders(), 0.02)));
         let words = [
             "GET /orders of shop may query a database",
             "low confidence",
@@ -133,29 +133,29 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_beside_operations_that_show_their_database_is_told() {
+    fn a_wait_beside_operations_that_show_their_database_is_reported() {
         let other = server("shop", "GET /carts").at(0.0, 9.0).child(query("SELECT a FROM t"));
         let both = trial(&orders(), 0.02).traces((201..230).map(|number| other.clone().trace(number)));
         assert_one(
-            &told_of(&MissingDatabaseSpans, both),
+            &caveats_of(&MissingDatabaseSpans, both),
             &["GET /orders of shop", "its operation GET /carts has database spans"],
         );
     }
 
     #[test]
     fn without_a_sign_of_a_database_nothing_is_said() {
-        assert_eq!(told_of(&MissingDatabaseSpans, trial(&orders(), 0.02)), [""; 0]);
+        assert_eq!(caveats_of(&MissingDatabaseSpans, trial(&orders(), 0.02)), [""; 0]);
     }
 
     #[test]
     fn work_calls_and_queries_explain_the_time() {
         let busy = with_pool(trial(&orders(), 0.35));
-        assert_eq!(told_of(&MissingDatabaseSpans, busy), [""; 0], "35 ms of processor time in 40 ms");
+        assert_eq!(caveats_of(&MissingDatabaseSpans, busy), [""; 0], "35 ms of processor time in 40 ms");
         let calling = with_pool(trial(&orders().child(client("GET").at(2.0, 36.0)), 0.02));
-        assert_eq!(told_of(&MissingDatabaseSpans, calling), [""; 0]);
+        assert_eq!(caveats_of(&MissingDatabaseSpans, calling), [""; 0]);
         let asking = with_pool(trial(&orders().child(query("SELECT a FROM t").at(2.0, 3.0)), 0.02));
-        assert_eq!(told_of(&MissingDatabaseSpans, asking), [""; 0]);
+        assert_eq!(caveats_of(&MissingDatabaseSpans, asking), [""; 0]);
         let quick = with_pool(trial(&server("shop", "GET /orders").at(0.0, 2.0), 0.001));
-        assert_eq!(told_of(&MissingDatabaseSpans, quick), [""; 0]);
+        assert_eq!(caveats_of(&MissingDatabaseSpans, quick), [""; 0]);
     }
 }

@@ -31,7 +31,7 @@ impl Trap for MissingParents {
         let spans = scene.spans().count();
         let is_many = torn.len() >= scene.thresholds.torn_traces
             && pieces as f64 >= scene.thresholds.torn_span_share * spans as f64;
-        if is_many { vec![told(&torn, pieces, spans, scene)] } else { Vec::new() }
+        if is_many { vec![describe(&torn, pieces, spans, scene)] } else { Vec::new() }
     }
 }
 
@@ -44,7 +44,7 @@ fn pieces<'a>(tree: &Tree<'a>) -> Vec<&'a Span> {
     tree.trace.spans.iter().filter(is_piece).filter(|span| Some(span.span_id) != root).collect()
 }
 
-fn told(torn: &[(&Trace, Vec<&Span>)], pieces: usize, spans: usize, scene: &Scene<'_>) -> String {
+fn describe(torn: &[(&Trace, Vec<&Span>)], pieces: usize, spans: usize, scene: &Scene<'_>) -> String {
     let mut services: BTreeMap<&str, usize> = BTreeMap::new();
     for span in torn.iter().flat_map(|(_, pieces)| pieces) {
         *services.entry(&span.service).or_default() += 1;
@@ -76,7 +76,7 @@ fn told(torn: &[(&Trace, Vec<&Span>)], pieces: usize, spans: usize, scene: &Scen
 mod tests {
     use narrows_testkit::spans::{client, server};
 
-    use super::super::scene::tests::{assert_one, told, traces};
+    use super::super::scene::tests::{assert_one, caveats, traces};
     use super::*;
 
     /// Calls of another service whose client span did not arrive in these traces.
@@ -86,11 +86,11 @@ mod tests {
         for trace in traces.iter_mut().filter(|trace| lost(trace.id[15])) {
             trace.spans.remove(1);
         }
-        told(&MissingParents, traces)
+        caveats(&MissingParents, traces)
     }
 
     #[test]
-    fn calls_without_their_caller_are_told() {
+    fn calls_without_their_caller_are_reported() {
         let said = torn(|number| number % 3 == 0);
         assert_one(&said, &["10 of 80 spans (12 %)", "in 10 of 30 traces", "stock (10)", "Example: trace 4e"]);
     }
@@ -111,13 +111,13 @@ mod tests {
             again.start_ns += 30_000_000;
             trace.spans.push(again);
         }
-        assert_eq!(told(&MissingParents, whole), [""; 0], "a request that the generator sent again");
+        assert_eq!(caveats(&MissingParents, whole), [""; 0], "a request that the generator sent again");
         let mut free = traces(&server("shop", "GET /"));
         for trace in &mut free {
             let mut beside = trace.spans[0].clone();
             beside.span_id = [8; 8];
             trace.spans.push(beside);
         }
-        assert_eq!(told(&MissingParents, free), [""; 0], "two roots that name no parent");
+        assert_eq!(caveats(&MissingParents, free), [""; 0], "two roots that name no parent");
     }
 }

@@ -52,7 +52,7 @@ const CAVEATS_MAX: usize = 5;
 
 /// What all traps report of a trial.
 pub(crate) fn caveats(reading: &Reading<'_>, findings: &[Finding]) -> Vec<String> {
-    let scene = Scene::of(reading, findings);
+    let scene = Scene::new(reading, findings);
     ALL.iter().flat_map(|trap| bounded(trap.caveats(&scene), trap.id())).collect()
 }
 
@@ -86,10 +86,10 @@ mod tests {
     }
 
     #[test]
-    fn a_trap_that_is_everywhere_is_told_a_few_times() {
-        let told = bounded((0..8).map(|n| format!("Place {n}.")).collect(), "clock-skew");
-        assert_eq!(told.len(), CAVEATS_MAX);
-        assert_eq!(told[4], "Place 4. 3 more places show the same (clock-skew).");
+    fn a_trap_that_is_everywhere_is_reported_a_few_times() {
+        let caveats = bounded((0..8).map(|n| format!("Place {n}.")).collect(), "clock-skew");
+        assert_eq!(caveats.len(), CAVEATS_MAX);
+        assert_eq!(caveats[4], "Place 4. 3 more places show the same (clock-skew).");
         assert_eq!(bounded(vec!["One.".into()], "clock-skew"), ["One."]);
         assert!(bounded(Vec::new(), "clock-skew").is_empty());
     }

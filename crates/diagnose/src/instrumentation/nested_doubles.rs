@@ -53,7 +53,7 @@ impl Trap for NestedDoubles {
             let all = outer.get(&(service, scope)).copied().unwrap_or(0);
             let is_regular = nests.count as f64 >= scene.thresholds.doubled_share * all as f64;
             (is_regular && nests.count >= scene.thresholds.doubled_calls)
-                .then(|| nests.told(service, scope, inner, all))
+                .then(|| nests.describe(service, scope, inner, all))
         });
         cases.collect()
     }
@@ -88,7 +88,7 @@ fn is_same_call<'a>(scene: &Scene<'a>, span: &'a Span, inner: &'a Span) -> bool 
         }
         (true, false) => false,
     };
-    same_protocol && (!says_what(span) || !says_what(inner) || scene.ask_the_same(span, inner))
+    same_protocol && (!says_what(span) || !says_what(inner) || scene.are_same_request(span, inner))
 }
 
 fn is_mapper(span: &Span) -> bool {
@@ -97,7 +97,7 @@ fn is_mapper(span: &Span) -> bool {
 }
 
 impl Nests<'_> {
-    fn told(&self, service: &str, scope: &str, inner: &str, all: usize) -> String {
+    fn describe(&self, service: &str, scope: &str, inner: &str, all: usize) -> String {
         let (trace, span, within) = self.example;
         format!(
             "{service} reports calls twice, one span within the other: {} of {} spans of {scope} hold exactly one \
@@ -117,13 +117,13 @@ impl Nests<'_> {
 mod tests {
     use narrows_testkit::spans::{SpanBuilder, client, document_query, internal, query, server};
 
-    use super::super::scene::tests::{assert_one, told, traces};
+    use super::super::scene::tests::{assert_one, caveats, traces};
     use super::*;
 
     const MAPPER: &str = "io.opentelemetry.hibernate-6.0";
 
-    fn told_of(child: SpanBuilder) -> Vec<String> {
-        told(&NestedDoubles, traces(&server("shop", "GET /").at(0.0, 50.0).child(child)))
+    fn caveats_of(child: SpanBuilder) -> Vec<String> {
+        caveats(&NestedDoubles, traces(&server("shop", "GET /").at(0.0, 50.0).child(child)))
     }
 
     fn jdbc(start_ms: f64, length_ms: f64) -> SpanBuilder {
@@ -131,8 +131,8 @@ mod tests {
     }
 
     #[test]
-    fn a_mapper_over_its_driver_is_told() {
-        let said = told_of(internal("Session.find Owner").scope(MAPPER).at(1.0, 10.0).child(jdbc(1.3, 9.5)));
+    fn a_mapper_over_its_driver_is_reported() {
+        let said = caveats_of(internal("Session.find Owner").scope(MAPPER).at(1.0, 10.0).child(jdbc(1.3, 9.5)));
         assert_one(
             &said,
             &["30 of 30 spans of io.opentelemetry.hibernate-6.0", "95 % of their time", "HIBERNATE_ENABLED=false"],
@@ -140,39 +140,39 @@ mod tests {
     }
 
     #[test]
-    fn an_http_client_over_another_is_told() {
+    fn an_http_client_over_another_is_reported() {
         let get = |scope: &str| client("GET").url("http://stock/parts").scope(scope);
-        let said = told_of(get("requests").at(1.0, 10.0).child(get("urllib3").at(1.2, 9.7)));
+        let said = caveats_of(get("requests").at(1.0, 10.0).child(get("urllib3").at(1.2, 9.7)));
         assert_one(&said, &["30 of 30 spans of requests", "the instrumentation requests"]);
     }
 
     #[test]
-    fn a_remote_call_over_its_transport_is_told() {
+    fn a_remote_call_over_its_transport_is_reported() {
         let call = |scope: &str| client("Cart/Add").remote("shop.v1.Cart", "Add").scope(scope);
-        let said = told_of(call("resilience").at(1.0, 10.0).child(call("grpc").at(1.2, 9.7)));
+        let said = caveats_of(call("resilience").at(1.0, 10.0).child(call("grpc").at(1.2, 9.7)));
         assert_one(&said, &["30 of 30 spans of resilience"]);
         let other = client("Cart/Pay").remote("shop.v1.Cart", "Pay").scope("grpc").at(1.2, 9.7);
-        assert_eq!(told_of(call("resilience").at(1.0, 10.0).child(other)), [""; 0]);
+        assert_eq!(caveats_of(call("resilience").at(1.0, 10.0).child(other)), [""; 0]);
     }
 
     #[test]
     fn a_mapper_with_several_queries_or_work_of_its_own_is_in_order() {
         let mapper = || internal("Session.find Owner").scope(MAPPER).at(1.0, 10.0);
-        assert_eq!(told_of(mapper().child(jdbc(1.0, 5.0)).child(jdbc(6.1, 4.8))), [""; 0]);
-        assert_eq!(told_of(mapper().child(jdbc(1.0, 5.0))), [""; 0]);
-        assert_eq!(told_of(internal("load owner").scope("shop").at(1.0, 10.0).child(jdbc(1.0, 9.9))), [""; 0]);
+        assert_eq!(caveats_of(mapper().child(jdbc(1.0, 5.0)).child(jdbc(6.1, 4.8))), [""; 0]);
+        assert_eq!(caveats_of(mapper().child(jdbc(1.0, 5.0))), [""; 0]);
+        assert_eq!(caveats_of(internal("load owner").scope("shop").at(1.0, 10.0).child(jdbc(1.0, 9.9))), [""; 0]);
     }
 
     #[test]
     fn what_carries_a_call_is_no_double() {
         let over_http = document_query("SELECT * FROM c", "1").at(1.0, 10.0);
         let over_http = over_http.child(client("POST").url("http://store/docs").scope("http").at(1.1, 9.8));
-        assert_eq!(told_of(over_http), [""; 0]);
+        assert_eq!(caveats_of(over_http), [""; 0]);
         let other_text = query("SELECT a FROM t").scope("cache").at(1.0, 10.0);
-        assert_eq!(told_of(other_text.child(query("SELECT b FROM u").scope("driver").at(1.1, 9.8))), [""; 0]);
+        assert_eq!(caveats_of(other_text.child(query("SELECT b FROM u").scope("driver").at(1.1, 9.8))), [""; 0]);
         let of_other_service = client("GET").url("http://a/").at(1.0, 10.0);
         let of_other_service =
             of_other_service.child(client("GET").url("http://a/").scope("x").service("b").at(1.0, 9.9));
-        assert_eq!(told_of(of_other_service), [""; 0]);
+        assert_eq!(caveats_of(of_other_service), [""; 0]);
     }
 }

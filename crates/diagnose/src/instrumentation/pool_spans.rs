@@ -25,14 +25,14 @@ impl Trap for PoolSpans {
 
     fn caveats(&self, scene: &Scene<'_>) -> Vec<String> {
         let mut services: BTreeMap<&str, Vec<Takings<'_>>> = BTreeMap::new();
-        for takings in scene.requests.iter().filter_map(|request| Takings::of(scene, request)) {
+        for takings in scene.requests.iter().filter_map(|request| Takings::new(scene, request)) {
             services.entry(&takings.request.entry.service).or_default().push(takings);
         }
         let cases = services.into_iter().filter(|(_, takings)| {
             let connections: usize = takings.iter().map(|takings| takings.spans.len()).sum();
             takings.len() >= scene.thresholds.pool_requests && connections >= scene.thresholds.pool_connections
         });
-        cases.map(|(service, takings)| told(service, &takings)).collect()
+        cases.map(|(service, takings)| describe(service, &takings)).collect()
     }
 }
 
@@ -43,7 +43,7 @@ struct Takings<'a> {
 }
 
 impl<'a> Takings<'a> {
-    fn of(scene: &Scene<'_>, request: &'a Request<'a>) -> Option<Self> {
+    fn new(scene: &Scene<'_>, request: &'a Request<'a>) -> Option<Self> {
         let entry = request.entry;
         let (within, queries) = (entry.start_ns..=entry.end_ns, request.queries.len());
         let is_its = |span: &&Span| span.service == entry.service && within.contains(&span.start_ns) && is_taking(span);
@@ -61,7 +61,7 @@ impl<'a> Takings<'a> {
     }
 }
 
-fn told(service: &str, takings: &[Takings<'_>]) -> String {
+fn describe(service: &str, takings: &[Takings<'_>]) -> String {
     let median = |value: &dyn Fn(&Takings<'_>) -> f64| {
         weighted_median(takings.iter().map(|takings| (value(takings), takings.weight())).collect())
     };
@@ -86,25 +86,25 @@ fn told(service: &str, takings: &[Takings<'_>]) -> String {
 mod tests {
     use narrows_testkit::spans::{Beat, SpanBuilder, database, internal, query, run_of, server};
 
-    use super::super::scene::tests::{assert_one, told, traces};
+    use super::super::scene::tests::{assert_one, caveats, traces};
     use super::*;
 
     const QUERIES: Beat = Beat { first_ms: 2.0, step_ms: 5.0, length_ms: 3.0 };
     const CONNECTIONS: Beat = Beat { first_ms: 1.0, step_ms: 5.0, length_ms: 0.5 };
 
-    fn told_of(connections: Vec<SpanBuilder>) -> Vec<String> {
+    fn caveats_of(connections: Vec<SpanBuilder>) -> Vec<String> {
         let queries = run_of(11, QUERIES, |_| query("SELECT a FROM t WHERE b = $1"));
-        told(&PoolSpans, traces(&server("shop", "GET /").at(0.0, 90.0).children(queries).children(connections)))
+        caveats(&PoolSpans, traces(&server("shop", "GET /").at(0.0, 90.0).children(queries).children(connections)))
     }
 
     #[test]
-    fn a_connection_for_each_query_is_told() {
-        let said = told_of(run_of(11, CONNECTIONS, |_| internal("pg-pool.connect")));
+    fn a_connection_for_each_query_is_reported() {
+        let said = caveats_of(run_of(11, CONNECTIONS, |_| internal("pg-pool.connect")));
         assert_one(
             &said,
             &["shop takes a connection", "11 pg-pool.connect spans beside 11 queries", "take 5.50 ms of it"],
         );
-        assert_one(&told_of(run_of(11, CONNECTIONS, |_| database("connect"))), &["connect spans beside"]);
+        assert_one(&caveats_of(run_of(11, CONNECTIONS, |_| database("connect"))), &["connect spans beside"]);
     }
 
     #[test]
@@ -113,18 +113,18 @@ mod tests {
             let at = CONNECTIONS.first_ms + 5.0 * i as f64;
             internal("pg-pool.connect").child(database("connect").at(at, 0.4))
         });
-        assert_one(&told_of(nested), &["11 pg-pool.connect spans beside 11 queries", "take 5.50 ms of it"]);
+        assert_one(&caveats_of(nested), &["11 pg-pool.connect spans beside 11 queries", "take 5.50 ms of it"]);
     }
 
     #[test]
     fn one_connection_for_a_request_is_in_order() {
-        assert_eq!(told_of(run_of(1, CONNECTIONS, |_| internal("pg-pool.connect"))), [""; 0]);
-        assert_eq!(told_of(run_of(4, CONNECTIONS, |_| internal("pg-pool.connect"))), [""; 0]);
+        assert_eq!(caveats_of(run_of(1, CONNECTIONS, |_| internal("pg-pool.connect"))), [""; 0]);
+        assert_eq!(caveats_of(run_of(4, CONNECTIONS, |_| internal("pg-pool.connect"))), [""; 0]);
     }
 
     #[test]
     fn connections_that_are_opened_are_not_meant() {
-        assert_eq!(told_of(run_of(11, CONNECTIONS, |_| internal("tcp.connect"))), [""; 0]);
-        assert_eq!(told_of(run_of(11, CONNECTIONS, |_| internal("connect"))), [""; 0]);
+        assert_eq!(caveats_of(run_of(11, CONNECTIONS, |_| internal("tcp.connect"))), [""; 0]);
+        assert_eq!(caveats_of(run_of(11, CONNECTIONS, |_| internal("connect"))), [""; 0]);
     }
 }

@@ -109,7 +109,7 @@ mod tests {
     use narrows_testkit::spans::server;
     use narrows_testkit::trial::{Load, TrialBuilder};
 
-    use super::super::scene::tests::{assert_one, told, told_of, traces};
+    use super::super::scene::tests::{assert_one, caveats, caveats_of, traces};
     use super::*;
 
     fn weighing(weight: impl Fn(u32) -> f64) -> Vec<Trace> {
@@ -120,16 +120,16 @@ mod tests {
     fn shown(rate: f64) -> Vec<String> {
         let trial = TrialBuilder::new("a").steady(10, Load { vus: 4, rate: 100.0, latency_ms: 5.0 });
         let trial = trial.operation(operation("shop", "GET /", 10, rate, 5.0));
-        told_of(&SampledTraces, trial.traces(traces(&server("shop", "GET /"))))
+        caveats_of(&SampledTraces, trial.traces(traces(&server("shop", "GET /"))))
     }
 
     #[test]
-    fn a_known_rate_is_told() {
+    fn a_known_rate_is_reported() {
         assert_one(
-            &told(&SampledTraces, weighing(|_| 20.0)),
+            &caveats(&SampledTraces, weighing(|_| 20.0)),
             &["each stands for 20 requests (5.0 % of them", "`tracing: { sample: 1 }`"],
         );
-        let mixed = told(&SampledTraces, weighing(|number| if number < 10 { 2.0 } else { 10.0 }));
+        let mixed = caveats(&SampledTraces, weighing(|number| if number < 10 { 2.0 } else { 10.0 }));
         assert_one(&mixed, &["between 2 and 10 requests, mostly 10"]);
     }
 
@@ -138,7 +138,7 @@ mod tests {
         let of_file = |least: f64| {
             let weighed = weighing(|number| least * if number < 4 { 1.0 } else { 4.0 });
             let trial = TrialBuilder::new("a").steady(10, Load { vus: 4, rate: 100.0, latency_ms: 5.0 });
-            told_of(&SampledTraces, trial.traces(weighed).spans_thinned(12_345))
+            caveats_of(&SampledTraces, trial.traces(weighed).spans_thinned(12_345))
         };
         let kept_all = of_file(1.0);
         assert_one(&kept_all, &["between 1 and 4 requests", "12,345 spans were left out", "make trials shorter"]);
@@ -148,22 +148,22 @@ mod tests {
 
     #[test]
     fn all_traces_are_no_sample_even_if_only_some_were_read() {
-        assert_eq!(told(&SampledTraces, weighing(|_| 1.0)), [""; 0]);
+        assert_eq!(caveats(&SampledTraces, weighing(|_| 1.0)), [""; 0]);
         let mut some_read = weighing(|_| 1.0);
         some_read.iter_mut().for_each(|trace| trace.weight = 40.0);
-        assert_eq!(told(&SampledTraces, some_read), [""; 0]);
+        assert_eq!(caveats(&SampledTraces, some_read), [""; 0]);
     }
 
     #[test]
-    fn requests_that_no_span_shows_are_told() {
+    fn requests_that_no_span_shows_are_reported() {
         assert_one(&shown(12.0), &["Spans show 120 requests, but the load received 1,000 responses (12 %)"]);
     }
 
     #[test]
-    fn spans_that_were_refused_are_told_elsewhere() {
+    fn spans_that_were_refused_are_reported_elsewhere() {
         let trial = TrialBuilder::new("a").steady(10, Load { vus: 4, rate: 100.0, latency_ms: 5.0 });
         let trial = trial.operation(operation("shop", "GET /", 10, 12.0, 5.0)).spans_refused(880);
-        assert_eq!(told_of(&SampledTraces, trial.traces(traces(&server("shop", "GET /")))), [""; 0]);
+        assert_eq!(caveats_of(&SampledTraces, trial.traces(traces(&server("shop", "GET /")))), [""; 0]);
     }
 
     #[test]
@@ -171,6 +171,6 @@ mod tests {
         assert_eq!(shown(97.0), [""; 0]);
         let trial = TrialBuilder::new("a").steady(10, Load { vus: 4, rate: 100.0, latency_ms: 5.0 });
         let trial = trial.operation(operation("stock", "GET /stock", 10, 3.0, 5.0));
-        assert_eq!(told_of(&SampledTraces, trial.traces(traces(&server("shop", "GET /")))), [""; 0]);
+        assert_eq!(caveats_of(&SampledTraces, trial.traces(traces(&server("shop", "GET /")))), [""; 0]);
     }
 }

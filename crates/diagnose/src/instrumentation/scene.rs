@@ -43,13 +43,13 @@ pub(super) struct Tree<'a> {
 }
 
 impl<'a> Scene<'a> {
-    pub(super) fn of(reading: &'a Reading<'a>, findings: &'a [Finding]) -> Self {
+    pub(super) fn new(reading: &'a Reading<'a>, findings: &'a [Finding]) -> Self {
         Self {
             reading,
             trial: reading.trial,
             thresholds: reading.thresholds,
             findings,
-            trees: reading.trial.traces.iter().map(Tree::of).collect(),
+            trees: reading.trial.traces.iter().map(Tree::new).collect(),
             requests: reading.requests,
             shapes: RefCell::default(),
         }
@@ -62,18 +62,18 @@ impl<'a> Scene<'a> {
 
     /// Whether two calls request the same: statements of one shape, one address, or one remote method. A database span
     /// without a statement is taken to be of the other's when it has the name of its operation.
-    pub(super) fn ask_the_same(&self, a: &'a Span, b: &'a Span) -> bool {
-        doubles::ask_the_same(a, b, |one, other| self.shape(one) == self.shape(other))
+    pub(super) fn are_same_request(&self, a: &'a Span, b: &'a Span) -> bool {
+        doubles::are_same_request(a, b, |one, other| self.shape(one) == self.shape(other))
     }
 
     fn shape(&self, text: &'a str) -> Rc<str> {
         let mut shapes = self.shapes.borrow_mut();
-        Rc::clone(shapes.entry(text).or_insert_with(|| SqlShape::of(text).text.as_str().into()))
+        Rc::clone(shapes.entry(text).or_insert_with(|| SqlShape::parse(text).text.as_str().into()))
     }
 }
 
 impl<'a> Tree<'a> {
-    fn of(trace: &'a Trace) -> Self {
+    fn new(trace: &'a Trace) -> Self {
         let mut children: HashMap<SpanId, Vec<&'a Span>> = HashMap::new();
         for span in &trace.spans {
             if let Some(parent) = span.parent_id {
@@ -150,26 +150,26 @@ pub(super) mod tests {
     }
 
     /// What a trap reports of these traces.
-    pub(crate) fn told(trap: &dyn Trap, traces: Vec<Trace>) -> Vec<String> {
-        told_of(trap, TrialBuilder::new("a").traces(traces))
+    pub(crate) fn caveats(trap: &dyn Trap, traces: Vec<Trace>) -> Vec<String> {
+        caveats_of(trap, TrialBuilder::new("a").traces(traces))
     }
 
     /// What a trap reports of a trial.
-    pub(crate) fn told_of(trap: &dyn Trap, trial: TrialBuilder) -> Vec<String> {
-        told_of_built(trap, &trial.build())
+    pub(crate) fn caveats_of(trap: &dyn Trap, trial: TrialBuilder) -> Vec<String> {
+        caveats_of_built(trap, &trial.build())
     }
 
     /// What a trap reports of a trial that is evidence already.
-    pub(crate) fn told_of_built(trap: &dyn Trap, trial: &TrialEvidence) -> Vec<String> {
-        Reading::with(trial, &Thresholds::default(), |reading| trap.caveats(&Scene::of(reading, &[])))
+    pub(crate) fn caveats_of_built(trap: &dyn Trap, trial: &TrialEvidence) -> Vec<String> {
+        Reading::with(trial, &Thresholds::default(), |reading| trap.caveats(&Scene::new(reading, &[])))
     }
 
     /// Asserts that there is one caveat and that it has all of these words in it.
     #[track_caller]
-    pub(crate) fn assert_one(told: &[String], words: &[&str]) {
-        assert_eq!(told.len(), 1, "{told:#?}");
+    pub(crate) fn assert_one(caveats: &[String], words: &[&str]) {
+        assert_eq!(caveats.len(), 1, "{caveats:#?}");
         for word in words {
-            assert!(told[0].contains(word), "no {word:?} in {:?}", told[0]);
+            assert!(caveats[0].contains(word), "no {word:?} in {:?}", caveats[0]);
         }
     }
 

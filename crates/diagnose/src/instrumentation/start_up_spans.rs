@@ -23,7 +23,7 @@ impl Trap for StartUpSpans {
         let outside = spans_outside(scene).unwrap_or(0.0);
         let is_most =
             outside >= scene.thresholds.start_up_share * all && outside >= scene.thresholds.start_up_spans as f64;
-        if is_most { vec![told(outside, all)] } else { Vec::new() }
+        if is_most { vec![describe(outside, all)] } else { Vec::new() }
     }
 }
 
@@ -41,7 +41,7 @@ fn spans_outside(scene: &Scene<'_>) -> Option<f64> {
     (sent_counted > 0).then(|| trial.spans_total as f64 - counted_spans * sent_in_all as f64 / sent_counted as f64)
 }
 
-fn told(outside: f64, all: f64) -> String {
+fn describe(outside: f64, all: f64) -> String {
     format!(
         "About {} of the trial's {} spans ({}) belong to no request of the load: they were made before it, while \
          services started, or after it. They use up part of the limit on spans, and queries over all spans count \
@@ -58,29 +58,29 @@ mod tests {
     use narrows_testkit::spans::{query, server};
     use narrows_testkit::trial::{Load, TrialBuilder};
 
-    use super::super::scene::tests::{assert_one, told_of_built, traces};
+    use super::super::scene::tests::{assert_one, caveats_of_built, traces};
     use super::*;
 
     const LOAD: Load = Load { vus: 1, rate: 3.0, latency_ms: 5.0 };
 
     /// Thirty requests of two spans each, after twice as many in the warm-up, and so many spans in the file.
-    fn told_with(spans_total: u64) -> Vec<String> {
+    fn caveats_with(spans_total: u64) -> Vec<String> {
         let root = server("shop", "GET /").child(query("SELECT a FROM t"));
         let trial = TrialBuilder::new("a").warmup(20, LOAD).steady(10, LOAD).traces(traces(&root));
         let mut trial = trial.build();
         trial.spans_total = spans_total;
-        told_of_built(&StartUpSpans, &trial)
+        caveats_of_built(&StartUpSpans, &trial)
     }
 
     #[test]
-    fn a_start_that_makes_most_of_the_spans_is_told() {
-        assert_one(&told_with(2000), &["About 1,820 of the trial's 2,000 spans (91 %)", "before the trial"]);
+    fn a_start_that_makes_most_of_the_spans_is_reported() {
+        assert_one(&caveats_with(2000), &["About 1,820 of the trial's 2,000 spans (91 %)", "before the trial"]);
     }
 
     #[test]
     fn warm_up_and_a_small_start_are_in_order() {
-        assert_eq!(told_with(180), [""; 0]);
-        assert_eq!(told_with(700), [""; 0], "few, though most");
+        assert_eq!(caveats_with(180), [""; 0]);
+        assert_eq!(caveats_with(700), [""; 0], "few, though most");
     }
 
     #[test]
@@ -90,13 +90,13 @@ mod tests {
             trace.weight = 100.0;
         }
         trial.spans_total = 4500;
-        assert_eq!(told_of_built(&StartUpSpans, &trial), [""; 0]);
+        assert_eq!(caveats_of_built(&StartUpSpans, &trial), [""; 0]);
     }
 
     #[test]
     fn without_a_load_nothing_is_said() {
         let mut trial = TrialBuilder::new("a").traces(traces(&server("shop", "GET /"))).build();
         trial.spans_total = 90_000;
-        assert_eq!(told_of_built(&StartUpSpans, &trial), [""; 0]);
+        assert_eq!(caveats_of_built(&StartUpSpans, &trial), [""; 0]);
     }
 }

@@ -39,7 +39,7 @@ impl Trap for TracesWithoutRequest {
                 && traces.len() as f64 >= scene.thresholds.requestless_share * all as f64
         };
         let cases = services.into_iter().filter(|(_, traces)| is_many(traces));
-        cases.map(|(service, traces)| told(service, &traces, all, serving.contains(service))).collect()
+        cases.map(|(service, traces)| describe(service, &traces, all, serving.contains(service))).collect()
     }
 }
 
@@ -47,7 +47,7 @@ fn is_request(span: &Span) -> bool {
     matches!(span.kind, SpanKind::Server | SpanKind::Consumer)
 }
 
-fn told(service: &str, traces: &[(&Trace, &Span)], all: usize, has_server_spans: bool) -> String {
+fn describe(service: &str, traces: &[(&Trace, &Span)], all: usize, has_server_spans: bool) -> String {
     let mut names: BTreeMap<String, usize> = BTreeMap::new();
     for (_, root) in traces {
         *names.entry(name_of(root)).or_default() += 1;
@@ -78,14 +78,14 @@ fn told(service: &str, traces: &[(&Trace, &Span)], all: usize, has_server_spans:
 mod tests {
     use narrows_testkit::spans::{SpanBuilder, client, query, server};
 
-    use super::super::scene::tests::{assert_one, told, traces};
+    use super::super::scene::tests::{assert_one, caveats, traces};
     use super::*;
 
     /// Thirty traces of the one root and so many of the other.
-    fn told_beside(usual: SpanBuilder, odd: SpanBuilder, count: u32) -> Vec<String> {
+    fn caveats_beside(usual: SpanBuilder, odd: SpanBuilder, count: u32) -> Vec<String> {
         let mut all = traces(&usual);
         all.extend((101..101 + count).map(|number| odd.clone().trace(number)));
-        told(&TracesWithoutRequest, all)
+        caveats(&TracesWithoutRequest, all)
     }
 
     fn shop() -> SpanBuilder {
@@ -93,21 +93,21 @@ mod tests {
     }
 
     #[test]
-    fn work_beside_the_requests_is_told() {
-        let said = told_beside(shop(), query("CREATE TABLE t (a int)").service("shop"), 25);
+    fn work_beside_the_requests_is_reported() {
+        let said = caveats_beside(shop(), query("CREATE TABLE t (a int)").service("shop"), 25);
         assert_one(&said, &["25 of 55 traces", "started by shop", "\"CREATE\" (25)", "work beside the requests"]);
     }
 
     #[test]
-    fn queries_without_their_framework_are_told() {
-        let said = told_beside(shop(), query("SELECT b FROM u").service("stock"), 60);
+    fn queries_without_their_framework_are_reported() {
+        let said = caveats_beside(shop(), query("SELECT b FROM u").service("stock"), 60);
         assert_one(&said, &["60 of 90 traces", "The service sends no server spans", "web framework"]);
     }
 
     #[test]
     fn requests_and_a_little_background_are_in_order() {
-        assert_eq!(told_beside(shop(), query("SELECT 1").service("shop"), 3), [""; 0]);
+        assert_eq!(caveats_beside(shop(), query("SELECT 1").service("shop"), 3), [""; 0]);
         let caller = client("GET").service("browser").child(server("shop", "GET /"));
-        assert_eq!(told_beside(shop(), caller, 60), [""; 0], "a client above the server");
+        assert_eq!(caveats_beside(shop(), caller, 60), [""; 0], "a client above the server");
     }
 }

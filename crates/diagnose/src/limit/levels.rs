@@ -19,7 +19,7 @@ pub(super) fn summaries(reading: &Reading<'_>) -> Vec<LevelSummary> {
 }
 
 fn summary(reading: &Reading<'_>, interval: &Interval) -> LevelSummary {
-    let cpu = Cpu::of(reading);
+    let cpu = Cpu::new(reading);
     let load = reading.trial.load_between(interval.start_ns, interval.end_ns);
     let latency = load.latency();
     let of_service = |service: &str| {

@@ -55,7 +55,7 @@ impl Judge<'_, '_> {
     }
 
     fn by_finding(&self, finding: &Finding) -> LimitVerdict {
-        let cpu = Cpu::of(self.reading);
+        let cpu = Cpu::new(self.reading);
         let heaviest = self.reading.intervals.iter().max_by(|a, b| a.by_demand(b));
         let machine = heaviest.and_then(|heaviest| machine(&cpu, heaviest));
         let full = machine.filter(|machine| machine.used_share() >= self.reading.thresholds.cpu_host_share);
@@ -66,7 +66,7 @@ impl Judge<'_, '_> {
         if let Some(sign) = self.sign(at, heaviest) {
             return self.limited(sign, heaviest);
         }
-        let cpu = Cpu::of(self.reading);
+        let cpu = Cpu::new(self.reading);
         match cpu.lighter_than(heaviest).min_by(|a, b| a.by_demand(b)) {
             Some(lighter) => LimitVerdict::BelowLimit { lighter: lighter.load_point(), heavier: heaviest.load_point() },
             None => self.of_one_level(heaviest),
@@ -83,7 +83,7 @@ impl Judge<'_, '_> {
             let least = (1.0 - self.reading.thresholds.offered_rate_share) * heaviest.offered?;
             (heaviest.rate < least).then(|| LimitSign::Behind { at: heaviest.load_point() })
         };
-        let cpu = Cpu::of(self.reading);
+        let cpu = Cpu::new(self.reading);
         cpu.flat_since(at).or_else(|| cpu.proof(at)).map(proven).or_else(behind)
     }
 
@@ -123,7 +123,7 @@ impl Judge<'_, '_> {
     /// The verdict where CPU is used up: the neighbours' doing, a service's, or the machine's.
     fn by_cpu(&self, level: &Interval) -> Option<LimitVerdict> {
         let thresholds = self.reading.thresholds;
-        let cpu = Cpu::of(self.reading);
+        let cpu = Cpu::new(self.reading);
         let machine = machine(&cpu, level);
         let full = machine.filter(|machine| machine.used_share() >= thresholds.cpu_host_share);
         if let Some(machine) = full.filter(is_taken_by_neighbours) {
@@ -139,7 +139,7 @@ impl Judge<'_, '_> {
 
     /// The service that uses the largest share of its CPU.
     fn busiest(&self, level: &Interval) -> Option<(&str, f64)> {
-        let cpu = Cpu::of(self.reading);
+        let cpu = Cpu::new(self.reading);
         let services = self.reading.trial.service_names().into_iter();
         let shares = services.filter_map(|service| Some((service, cpu.busy_share(service, level)?)));
         shares.max_by(|a, b| a.1.total_cmp(&b.1))

@@ -12,7 +12,7 @@ const OUTSIDE_SHARE_MIN: f64 = 0.5;
 
 /// The place where the operation that took most time spends most of it; without spans, the only service there is.
 pub(super) fn waiting(reading: &Reading<'_>, breakdowns: &[Breakdown], at: &Interval) -> Option<WaitingPlace> {
-    let cores = |name: &str| Cpu::of(reading).service_cores(name, at).filter(|_| is_service(reading, name));
+    let cores = |name: &str| Cpu::new(reading).service_cores(name, at).filter(|_| is_service(reading, name));
     if let Some(breakdown) = breakdowns.first() {
         if let Some(share) = outside(reading, breakdown, at) {
             let (name, cores) = (breakdown.service.clone(), cores(&breakdown.service));

@@ -21,8 +21,8 @@ pub(super) struct Bonds<'r, 'a> {
 }
 
 impl<'r, 'a> Bonds<'r, 'a> {
-    pub(super) fn of(reading: &'r Reading<'a>) -> Self {
-        Self { reading, paths: Paths::of(reading) }
+    pub(super) fn new(reading: &'r Reading<'a>) -> Self {
+        Self { reading, paths: Paths::new(reading) }
     }
 
     /// Whether any of these ties holds.
@@ -33,8 +33,8 @@ impl<'r, 'a> Bonds<'r, 'a> {
     fn holds(&self, tie: Tie, first: &Finding, then: &Finding) -> bool {
         match tie {
             Tie::SameResource => first.resource == self.resource(then),
-            Tie::FirstAsks => self.asks(first, self.resource(then)),
-            Tie::SecondAsks => self.asks(then, &first.resource),
+            Tie::FirstCalls => self.calls(first, self.resource(then)),
+            Tie::SecondCalls => self.calls(then, &first.resource),
             Tie::Behind => self.paths.reaches(&then.resource, &first.resource),
             Tie::SameOperation => self.are_one_operation(first, then),
             Tie::OnTheWay => self.is_on_the_way(first, then),
@@ -58,7 +58,7 @@ impl<'r, 'a> Bonds<'r, 'a> {
     }
 
     /// Whether the calls that a finding shows go there.
-    fn asks(&self, finding: &Finding, resource: &str) -> bool {
+    fn calls(&self, finding: &Finding, resource: &str) -> bool {
         self.targets(finding).contains(resource)
     }
 
@@ -100,7 +100,7 @@ impl<'r, 'a> Bonds<'r, 'a> {
     /// Whether the repetitions that a storm counts go to what is full.
     fn is_asked_again(&self, storm: &Finding, full: &Finding) -> bool {
         let resource = self.resource(full);
-        storm.resource == resource || self.asks(storm, resource)
+        storm.resource == resource || self.calls(storm, resource)
     }
 
     /// Whether a resource would be full without the repetitions. A storm costs the share of the attempts that repeat,

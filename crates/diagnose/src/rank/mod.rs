@@ -41,7 +41,7 @@ const UNEXPLAINING: &[FindingKind] = &[StragglerBranch];
 
 /// Puts findings in order, each below its cause, and says what each is to the trial.
 pub(crate) fn ranked(mut findings: Vec<Finding>, reading: &Reading<'_>) -> Vec<Finding> {
-    let bonds = Bonds::of(reading);
+    let bonds = Bonds::new(reading);
     let least = reading.thresholds.narrow_place_share;
     findings.iter_mut().for_each(|finding| finding.role = role(finding, least));
     drop_explained_gaps(&mut findings);

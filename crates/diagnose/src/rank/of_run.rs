@@ -36,7 +36,7 @@ mod tests {
         Finding { role, cost_share, confidence: Confidence::High, ..Finding::new(kind, 1) }
     }
 
-    fn told(findings: &[Finding]) -> Vec<(FindingKind, Role)> {
+    fn reported(findings: &[Finding]) -> Vec<(FindingKind, Role)> {
         findings.iter().map(|finding| (finding.kind(), finding.role)).collect()
     }
 
@@ -44,7 +44,7 @@ mod tests {
     fn a_cost_comes_before_the_limits_and_may_be_the_narrow_place() {
         let mut findings = vec![finding(OfferedLoadLimited, Role::LimitsReading, 0.9)];
         join(&mut findings, finding(SidecarCost, Role::default(), 0.5), 0.05);
-        assert_eq!(told(&findings), [(SidecarCost, Role::NarrowPlace), (OfferedLoadLimited, Role::LimitsReading)]);
+        assert_eq!(reported(&findings), [(SidecarCost, Role::NarrowPlace), (OfferedLoadLimited, Role::LimitsReading)]);
     }
 
     #[test]
@@ -52,7 +52,7 @@ mod tests {
         let mut findings =
             vec![finding(CpuSaturation, Role::NarrowPlace, 0.9), finding(SidecarCost, Role::CostsMore, 0.2)];
         join(&mut findings, finding(SidecarCost, Role::default(), 0.5), 0.05);
-        assert_eq!(told(&findings), [(CpuSaturation, Role::NarrowPlace), (SidecarCost, Role::CostsMore)]);
+        assert_eq!(reported(&findings), [(CpuSaturation, Role::NarrowPlace), (SidecarCost, Role::CostsMore)]);
         assert_eq!(findings[1].cost_share, 0.5, "the run's takes the trial's place");
     }
 
@@ -60,6 +60,6 @@ mod tests {
     fn unequal_rates_refuse_a_cost() {
         let mut findings = vec![finding(SidecarCost, Role::NarrowPlace, 0.2)];
         join(&mut findings, finding(UnequalRates, Role::default(), 0.3), 0.05);
-        assert_eq!(told(&findings), [(UnequalRates, Role::LimitsReading)]);
+        assert_eq!(reported(&findings), [(UnequalRates, Role::LimitsReading)]);
     }
 }

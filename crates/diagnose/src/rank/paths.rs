@@ -25,7 +25,7 @@ pub(super) struct Paths<'a> {
 }
 
 impl<'a> Paths<'a> {
-    pub(super) fn of(reading: &Reading<'a>) -> Self {
+    pub(super) fn new(reading: &Reading<'a>) -> Self {
         let mut paths = Self::default();
         let mut pairs: BTreeSet<(&'a str, &'a str)> = BTreeSet::new();
         for request in reading.requests {
@@ -129,7 +129,7 @@ mod tests {
         let shop = server("shop", "GET /").at(0.0, 9.0).child(client("GET").at(1.0, 7.0).child(stock));
         let trial = TrialBuilder::new("a").service("shop", None).service("stock", None).service("store", None);
         let trial = trial.traces([shop.trace(1), server("mail", "GET /").trace(2)]).build();
-        Reading::with(&trial, &Thresholds::default(), |reading| check(&Paths::of(reading)));
+        Reading::with(&trial, &Thresholds::default(), |reading| check(&Paths::new(reading)));
     }
 
     #[test]
@@ -158,7 +158,7 @@ mod tests {
         trace.spans[0].parent_id = Some(trace.spans[1].span_id);
         let trial = TrialBuilder::new("a").traces([trace]).build();
         Reading::with(&trial, &Thresholds::default(), |reading| {
-            let paths = Paths::of(reading);
+            let paths = Paths::new(reading);
             assert!(paths.reaches("a", "b") && paths.reaches("b", "a") && !paths.reaches("a", "c"));
         });
     }

@@ -21,9 +21,9 @@ pub(super) enum Tie {
     /// Both are about one service or store; of a full machine, the service that uses most of it.
     SameResource,
     /// The calls that the first shows go to what the second is about.
-    FirstAsks,
+    FirstCalls,
     /// The calls that the second shows go to what the first is about.
-    SecondAsks,
+    SecondCalls,
     /// What the second is about calls what the first is about, by whichever of its calls.
     Behind,
     /// Both are about one operation of one service, or of services that call one another.
@@ -77,19 +77,19 @@ pub(super) const CAUSES: &[Rule<Mechanism>] = &[
     Rule {
         first: &[CrossPartitionQuery],
         then: &[ProvisionedRate],
-        ties: &[Tie::FirstAsks],
+        ties: &[Tie::FirstCalls],
         why: Mechanism::QueriesWithoutRows,
     },
     Rule {
         first: &[NPlusOne, ChattyHttp, CrossPartitionQuery],
         then: &[DatabaseSaturation],
-        ties: &[Tie::FirstAsks, Tie::SameResource],
+        ties: &[Tie::FirstCalls, Tie::SameResource],
         why: Mechanism::WorkOfCalls,
     },
     Rule {
         first: &[NPlusOne, ChattyHttp, CrossPartitionQuery],
         then: &[CpuSaturation],
-        ties: &[Tie::SameResource, Tie::FirstAsks],
+        ties: &[Tie::SameResource, Tie::FirstCalls],
         why: Mechanism::CpuOfCalls,
     },
     Rule {
@@ -168,13 +168,13 @@ pub(super) const ORDER: &[Rule<Precedence>] = &[
     Rule {
         first: &[Throttling],
         then: &[CrossPartitionQuery],
-        ties: &[Tie::SecondAsks, Tie::SameOperation],
+        ties: &[Tie::SecondCalls, Tie::SameOperation],
         why: Precedence::LowersLoad,
     },
     Rule {
         first: &[Throttling],
         then: &[SerialFanOut],
-        ties: &[Tie::SecondAsks, Tie::SameOperation],
+        ties: &[Tie::SecondCalls, Tie::SameOperation],
         why: Precedence::RejectedSooner,
     },
 ];

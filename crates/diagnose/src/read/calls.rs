@@ -3,7 +3,7 @@
 //! A client library that is refused waits and tries again, and each attempt has its span. An attempt is a repetition of
 //! an earlier one when that one went wrong and had ended, both request the same under the same parent, and nothing says
 //! that they went to different partitions. Calls of one *kind* have the same statement or the same endpoint; what
-//! differs from call to call (values, ids in a path) is kept apart, in `asked`.
+//! differs from call to call (values, ids in a path) is kept apart, in `request`.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ptr;
@@ -50,7 +50,7 @@ impl<'a> Handled<'a> {
 pub(crate) fn by_operation<'a>(requests: &'a [Request<'a>]) -> BTreeMap<(&'a str, String), Vec<Handled<'a>>> {
     let mut operations: BTreeMap<(&str, String), Vec<Handled<'_>>> = BTreeMap::new();
     for of_trace in requests.chunk_by(|one, next| ptr::eq(one.trace, next.trace)) {
-        let below = Below::of(of_trace[0].trace);
+        let below = Below::new(of_trace[0].trace);
         for request in of_trace {
             let key = (request.entry.service.as_str(), request.operation());
             operations.entry(key).or_default().push(Handled::new(request, &below));
@@ -70,7 +70,7 @@ pub(crate) struct Call<'a> {
     /// The statement's shape, or method, address and path without ids.
     pub(crate) kind: Rc<str>,
     /// What was requested, values included.
-    pub(crate) asked: String,
+    pub(crate) request: String,
     /// The span that its author would name as its parent.
     pub(crate) parent: SpanId,
     /// The query, when it is one.
@@ -132,7 +132,7 @@ impl<'a> Call<'a> {
         went_wrong(self.last())
             && self.last().end_ns <= first.start_ns.saturating_add(CLOCK_SLACK_NS)
             && first.facts.resend_count != Some(0)
-            && (self.parent, &self.kind, &self.asked) == (next.parent, &next.kind, &next.asked)
+            && (self.parent, &self.kind, &self.request) == (next.parent, &next.kind, &next.request)
             && is_same_place
     }
 
@@ -168,11 +168,11 @@ pub(crate) fn is_throttled(span: &Span) -> bool {
         || says_so(&facts.db_status)
         || says_so(&facts.rpc_status)
         || says_so(&facts.error_type)
-        || is_told_to_wait(span)
+        || has_retry_after(span)
 }
 
 /// Whether an attempt was put off: status 503 with a time to wait.
-pub(crate) fn is_told_to_wait(span: &Span) -> bool {
+pub(crate) fn has_retry_after(span: &Span) -> bool {
     span.facts.http_status == Some(503) && span.facts.retry_after_ns.is_some()
 }
 
@@ -218,7 +218,7 @@ fn calls<'a>(request: &'a Request<'a>, below: &Below<'a>) -> Vec<Call<'a>> {
 struct Below<'a>(HashMap<SpanId, Vec<&'a Span>>);
 
 impl<'a> Below<'a> {
-    fn of(trace: &'a Trace) -> Self {
+    fn new(trace: &'a Trace) -> Self {
         let mut children: HashMap<SpanId, Vec<&Span>> = HashMap::new();
         for span in &trace.spans {
             if let Some(parent) = span.parent_id {
@@ -276,7 +276,7 @@ fn of_query<'a>(query: &'a Query<'a>, carried: Option<&Vec<&'a Span>>) -> Call<'
     let system = query.span.facts.db_system.as_deref().unwrap_or("");
     Call {
         kind: format!("{system} {}", query.shape.text).into(),
-        asked: values_of(query),
+        request: values_of(query),
         parent: query.parent,
         query: Some(query),
         attempts: vec![query.span],
@@ -301,7 +301,7 @@ fn of_span<'a>(request: &Request<'a>, span: &'a Span) -> Call<'a> {
     let parent = request.call_parents.get(&span.span_id).copied().unwrap_or(request.entry.span_id);
     Call {
         kind: kind.into(),
-        asked: url.to_owned(),
+        request: url.to_owned(),
         parent,
         query: None,
         attempts: vec![span],
@@ -329,7 +329,7 @@ pub(crate) struct Times(Vec<(i64, i64)>);
 
 impl Times {
     /// All instants that any of these hold.
-    pub(crate) fn of(pieces: impl IntoIterator<Item = (i64, i64)>) -> Self {
+    pub(crate) fn union_of(pieces: impl IntoIterator<Item = (i64, i64)>) -> Self {
         let mut pieces: Vec<(i64, i64)> = pieces.into_iter().filter(|(start, end)| start < end).collect();
         pieces.sort_unstable();
         let mut joined: Vec<(i64, i64)> = Vec::new();
@@ -381,7 +381,7 @@ mod tests {
     fn found(children: Vec<SpanBuilder>) -> Vec<(String, usize)> {
         let traces = [server("shop", "GET /").at(0.0, 900.0).children(children).trace(1)];
         let requests = requests(&traces, &Thresholds::default());
-        let calls = calls(&requests[0], &Below::of(&traces[0]));
+        let calls = calls(&requests[0], &Below::new(&traces[0]));
         calls.iter().map(|call| (call.partition().unwrap_or("").to_owned(), call.attempts.len())).collect()
     }
 
@@ -413,7 +413,7 @@ mod tests {
         let hidden = document_query(TEXT, "1").at(0.0, 100.0).children(tries);
         let traces = [server("shop", "GET /").at(0.0, 900.0).child(hidden).trace(1)];
         let requests = requests(&traces, &Thresholds::default());
-        let calls = calls(&requests[0], &Below::of(&traces[0]));
+        let calls = calls(&requests[0], &Below::new(&traces[0]));
         assert_eq!((calls.len(), calls[0].attempts.len(), calls[0].tries().len()), (1, 1, 3));
         assert_eq!(calls[0].refusals().count(), 2);
     }
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn http_calls_are_told_apart_by_endpoint() {
+    fn http_calls_are_distinguished_by_endpoint() {
         let get = |url: &str, start_ms| client("GET").url(url).at(start_ms, 5.0);
         let traces = [server("shop", "GET /")
             .at(0.0, 90.0)
@@ -445,9 +445,9 @@ mod tests {
             .child(get("http://127.0.0.1:9001/v2/parts/18", 20.0))
             .trace(1)];
         let requests = requests(&traces, &Thresholds::default());
-        let calls = calls(&requests[0], &Below::of(&traces[0]));
+        let calls = calls(&requests[0], &Below::new(&traces[0]));
         assert_eq!(calls[0].kind, calls[1].kind);
-        assert_ne!(calls[0].asked, calls[1].asked);
+        assert_ne!(calls[0].request, calls[1].request);
         assert_eq!((&*calls[0].kind, &*calls[2].kind), ("GET /v1/parts/{}", "GET /v2/parts/{}"));
     }
 
@@ -460,7 +460,7 @@ mod tests {
             let pieces = |given: &[(i64, i64)]| given.iter().map(|(from, length)| (*from, from + length)).collect::<Vec<_>>();
             let holds = |pieces: &[(i64, i64)], at: i64| pieces.iter().any(|(from, to)| (*from..*to).contains(&at));
             let (a, b) = (pieces(&a), pieces(&b));
-            let left = Times::of(a.iter().copied()).without(&Times::of(b.iter().copied()));
+            let left = Times::union_of(a.iter().copied()).without(&Times::union_of(b.iter().copied()));
             let expected: Vec<i64> = (0..60).filter(|at| holds(&a, *at) && !holds(&b, *at)).collect();
             prop_assert_eq!((0..60).filter(|at| holds(&left.0, *at)).collect::<Vec<_>>(), expected.clone());
             prop_assert_eq!(left.length_ns(), expected.len() as f64);
@@ -469,9 +469,9 @@ mod tests {
 
     #[test]
     fn times_join_and_are_taken_away() {
-        let times = Times::of([(5, 10), (0, 3), (2, 6), (20, 30), (40, 40)]);
+        let times = Times::union_of([(5, 10), (0, 3), (2, 6), (20, 30), (40, 40)]);
         assert_eq!(times, Times(vec![(0, 10), (20, 30)]));
-        let left = times.without(&Times::of([(1, 2), (8, 22), (29, 50)]));
+        let left = times.without(&Times::union_of([(1, 2), (8, 22), (29, 50)]));
         assert_eq!(left, Times(vec![(0, 1), (2, 8), (22, 29)]));
         assert_eq!(left.length_ns(), 14.0);
         assert_eq!(times.without(&Times::default()), times);
@@ -489,6 +489,6 @@ mod tests {
         trace.spans.push(again);
         let traces = [trace];
         let requests = requests(&traces, &Thresholds::default());
-        assert_eq!(calls(&requests[0], &Below::of(&traces[0])).len(), 1);
+        assert_eq!(calls(&requests[0], &Below::new(&traces[0])).len(), 1);
     }
 }

@@ -63,7 +63,7 @@ pub(crate) struct Cpu<'a> {
 }
 
 impl<'a> Cpu<'a> {
-    pub(crate) fn of(reading: &Reading<'a>) -> Self {
+    pub(crate) fn new(reading: &Reading<'a>) -> Self {
         Self { trial: reading.trial, thresholds: reading.thresholds, intervals: reading.intervals }
     }
 

@@ -29,7 +29,7 @@ pub(crate) struct Dark<'a> {
 }
 
 impl<'a> Dark<'a> {
-    pub(crate) fn of(reading: &Reading<'a>) -> Self {
+    pub(crate) fn new(reading: &Reading<'a>) -> Self {
         let entries = reading.requests.iter().map(|request| ((request.trace.id, request.entry.span_id), Vec::new()));
         let mut below: HashMap<(TraceId, SpanId), Vec<&'a Span>> = entries.collect();
         for trace in &reading.trial.traces {
@@ -63,20 +63,20 @@ impl<'a> Dark<'a> {
                 }
             }
         }
-        Times::of([(entry.start_ns, entry.end_ns)]).without(&Times::of(explained)).length_ns()
+        Times::union_of([(entry.start_ns, entry.end_ns)]).without(&Times::union_of(explained)).length_ns()
     }
 }
 
 /// Processor time of a service for each of these requests, nanoseconds; none when it was not sampled. `asked` are the
 /// service and the operations whose requests are counted, all operations when there is none.
-pub(crate) fn cpu_ns_per_request(reading: &Reading<'_>, service: &str, asked: (&str, Option<&str>)) -> Option<f64> {
-    let (asking, operation) = asked;
+pub(crate) fn cpu_ns_per_request(reading: &Reading<'_>, service: &str, caller: (&str, Option<&str>)) -> Option<f64> {
+    let (calling, operation) = caller;
     let usage = reading.trial.counted_usage(names::CPU_CORES, service);
     let seconds = reading.trial.counted_load().seconds;
     let is_counted = |name: &str| operation.is_none_or(|operation| operation == name);
-    let known = reading.trial.operations.iter().filter(|known| known.service == asking && is_counted(&known.name));
+    let known = reading.trial.operations.iter().filter(|known| known.service == calling && is_counted(&known.name));
     let counted: f64 = known.map(|known| known.completed).sum();
-    let traced = reading.operations.iter().filter(|((service, name), _)| *service == asking && is_counted(name));
+    let traced = reading.operations.iter().filter(|((service, name), _)| *service == calling && is_counted(name));
     let traced: f64 = traced.flat_map(|(_, requests)| requests.iter().map(Handled::weight)).sum();
     let requests = counted.max(traced);
     (usage.points > 0 && requests > 0.0).then(|| usage.mean * seconds * 1e9 / requests)
@@ -94,7 +94,7 @@ mod tests {
     fn dark_ms(children: Vec<SpanBuilder>) -> f64 {
         let trial = TrialBuilder::new("a").traces([server("shop", "GET /").at(0.0, 100.0).children(children).trace(1)]);
         Reading::with(&trial.build(), &Thresholds::default(), |reading| {
-            Dark::of(reading).time_ns(&reading.requests[0]) / 1e6
+            Dark::new(reading).time_ns(&reading.requests[0]) / 1e6
         })
     }
 

@@ -18,14 +18,14 @@ use crate::stats::weighted_median;
 
 /// One query that got a response.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct SentQuery<'a> {
     pub(crate) trace: &'a Trace,
     pub(crate) query: &'a Query<'a>,
     /// The service that sent it.
     pub(crate) client: &'a str,
 }
 
-impl Asked<'_> {
+impl SentQuery<'_> {
     fn span(&self) -> &Span {
         self.query.span
     }
@@ -41,7 +41,7 @@ pub(crate) struct Database<'a> {
     /// What its spans say it is: `db.system.name`.
     pub(crate) system: Option<&'a str>,
     /// In order of traces.
-    pub(crate) asked: Vec<Asked<'a>>,
+    pub(crate) queries: Vec<SentQuery<'a>>,
     /// Queries among the spans that it refused, as a share of all.
     pub(crate) refused_share: f64,
 }
@@ -62,31 +62,31 @@ pub(crate) struct Taken {
 impl<'a> Database<'a> {
     /// What each shape of query took in an interval.
     pub(crate) fn taken(&self, interval: &Interval) -> BTreeMap<&'a str, Taken> {
-        let mut shapes: BTreeMap<&str, Vec<&Asked<'a>>> = BTreeMap::new();
-        for asked in self.asked.iter().filter(|asked| interval.contains(asked.span().start_ns)) {
-            let query: &'a Query<'a> = asked.query;
-            shapes.entry(query.shape.text.as_str()).or_default().push(asked);
+        let mut shapes: BTreeMap<&str, Vec<&SentQuery<'a>>> = BTreeMap::new();
+        for sent in self.queries.iter().filter(|sent| interval.contains(sent.span().start_ns)) {
+            let query: &'a Query<'a> = sent.query;
+            shapes.entry(query.shape.text.as_str()).or_default().push(sent);
         }
-        shapes.into_iter().map(|(shape, asked)| (shape, taken(&asked))).collect()
+        shapes.into_iter().map(|(shape, sent)| (shape, taken(&sent))).collect()
     }
 
     /// The queries of one shape in an interval, the longest first.
-    pub(crate) fn longest(&self, shape: &str, interval: &Interval) -> Vec<Asked<'a>> {
-        let meant = |asked: &&Asked<'a>| asked.query.shape.text == shape && interval.contains(asked.span().start_ns);
-        let mut found: Vec<Asked<'a>> = self.asked.iter().filter(meant).copied().collect();
-        found.sort_by_key(|asked| std::cmp::Reverse(asked.span().duration_ns()));
+    pub(crate) fn longest(&self, shape: &str, interval: &Interval) -> Vec<SentQuery<'a>> {
+        let meant = |sent: &&SentQuery<'a>| sent.query.shape.text == shape && interval.contains(sent.span().start_ns);
+        let mut found: Vec<SentQuery<'a>> = self.queries.iter().filter(meant).copied().collect();
+        found.sort_by_key(|sent| std::cmp::Reverse(sent.span().duration_ns()));
         found
     }
 }
 
-fn taken(asked: &[&Asked<'_>]) -> Taken {
-    let known = asked.iter().filter_map(|asked| Some((asked.span().facts.db_rows? as f64, asked.trace.weight)));
+fn taken(all: &[&SentQuery<'_>]) -> Taken {
+    let known = all.iter().filter_map(|sent| Some((sent.span().facts.db_rows? as f64, sent.trace.weight)));
     let rows: Vec<(f64, f64)> = known.collect();
     Taken {
-        count: asked.iter().map(|asked| asked.trace.weight).sum(),
-        spans: asked.len(),
+        count: all.iter().map(|sent| sent.trace.weight).sum(),
+        spans: all.len(),
         median_ns: weighted_median(
-            asked.iter().map(|asked| (asked.span().duration_ns() as f64, asked.trace.weight)).collect(),
+            all.iter().map(|sent| (sent.span().duration_ns() as f64, sent.trace.weight)).collect(),
         ),
         rows: (!rows.is_empty()).then(|| weighted_median(rows)),
     }
@@ -104,13 +104,13 @@ pub(crate) fn databases<'a>(reading: &Reading<'a>) -> Vec<Database<'a>> {
             let entry = found.entry(name).or_insert_with(|| {
                 let system = span.facts.db_system.as_deref();
                 let is_service = service.is_some();
-                (Database { name, is_service, system, asked: Vec::new(), refused_share: 0.0 }, 0.0, 0.0)
+                (Database { name, is_service, system, queries: Vec::new(), refused_share: 0.0 }, 0.0, 0.0)
             });
             entry.2 += request.trace.weight;
             if crate::read::calls::is_throttled(span) {
                 entry.1 += request.trace.weight;
             } else if span.status != SpanStatus::Error {
-                entry.0.asked.push(Asked { trace: request.trace, query, client: &request.entry.service });
+                entry.0.queries.push(SentQuery { trace: request.trace, query, client: &request.entry.service });
             }
         }
     }

@@ -18,7 +18,7 @@ pub(crate) fn overlap_share(a: &Span, b: &Span) -> f64 {
 
 /// Whether two calls request the same: statements that `is_one_shape` holds for one, one address, or one remote method.
 /// A database span without a statement is taken to be of the other's when it has the name of its operation.
-pub(crate) fn ask_the_same<'a>(a: &'a Span, b: &'a Span, is_one_shape: impl Fn(&'a str, &'a str) -> bool) -> bool {
+pub(crate) fn are_same_request<'a>(a: &'a Span, b: &'a Span, is_one_shape: impl Fn(&'a str, &'a str) -> bool) -> bool {
     match (query_text(a), query_text(b)) {
         (Some(one), Some(other)) => one == other || is_one_shape(one, other),
         (Some(text), None) => is_database(b) && first_word(text).eq_ignore_ascii_case(first_word(&b.name)),
@@ -37,7 +37,7 @@ pub(crate) fn ask_the_same<'a>(a: &'a Span, b: &'a Span, is_one_shape: impl Fn(&
 pub(crate) fn is_same_remote_call(known: &Span, span: &Span, above: &HashSet<SpanId>, limits: Limits) -> bool {
     let is_over = |a: &Span, b: &Span| a.facts.rpc_method.is_some() && carries(b);
     let is_same_question =
-        ask_the_same(known, span, |_, _| false) && has_one_method(known, span) || is_over(known, span);
+        are_same_request(known, span, |_, _| false) && has_one_method(known, span) || is_over(known, span);
     if !is_same_question || is_database(known) || is_database(span) {
         return false;
     }
@@ -101,7 +101,7 @@ mod tests {
     fn calls_ask_the_same_when_their_texts_have_one_shape() {
         let same = |a, b| {
             let trace = siblings(a, b);
-            ask_the_same(&trace.spans[1], &trace.spans[2], |one, other| one.replace("%(b)s", "%s") == other)
+            are_same_request(&trace.spans[1], &trace.spans[2], |one, other| one.replace("%(b)s", "%s") == other)
         };
         assert!(same(query("SELECT a FROM t WHERE b = %(b)s"), query("SELECT a FROM t WHERE b = %s")));
         assert!(!same(query("SELECT a FROM t"), query("SELECT b FROM t")));

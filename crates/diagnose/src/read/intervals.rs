@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn open_windows_are_told_apart_by_their_rate() {
+    fn open_windows_are_distinguished_by_their_rate() {
         let at = |rate| Load { vus: 7, rate, latency_ms: 20.0 };
         let trial = [50.0, 100.0, 200.0].into_iter();
         let trial = trial.fold(TrialBuilder::new("a"), |trial, rate| trial.arrivals(2, rate, at(rate)));

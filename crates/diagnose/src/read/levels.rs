@@ -17,9 +17,10 @@ pub(crate) struct Level<'a> {
 
 impl<'a> Level<'a> {
     /// None when the interval is not steady or too short for an estimate.
-    pub(crate) fn of(trial: &TrialEvidence, interval: &'a Interval) -> Option<Self> {
+    pub(crate) fn new(trial: &TrialEvidence, interval: &'a Interval) -> Option<Self> {
         let seconds = seconds_of(trial, interval.start_ns, interval.end_ns);
-        let rate = Estimate::of(&seconds, Quantity::Rate).filter(|_| interval.is_steady && interval.rate > 0.0)?;
+        let rate =
+            Estimate::from_seconds(&seconds, Quantity::Rate).filter(|_| interval.is_steady && interval.rate > 0.0)?;
         Some(Self { interval, seconds, rate })
     }
 
@@ -39,5 +40,5 @@ impl<'a> Level<'a> {
 
 /// The levels of a trial in order of time.
 pub(crate) fn levels<'a>(reading: &Reading<'a>) -> Vec<Level<'a>> {
-    reading.intervals.iter().filter_map(|interval| Level::of(reading.trial, interval)).collect()
+    reading.intervals.iter().filter_map(|interval| Level::new(reading.trial, interval)).collect()
 }

@@ -122,7 +122,7 @@ impl<'a> Gather<'a> {
         if let Some(partition) = call.partition() {
             let known = (facts.server_port, facts.db_system.as_deref(), facts.server_address.as_deref());
             let trial = self.trial;
-            let name = self.stores.entry(known).or_insert_with(|| Store::of(trial, span).name);
+            let name = self.stores.entry(known).or_insert_with(|| Store::for_call(trial, span).name);
             return Some(((PlaceKind::Partition, name.clone()), partition.to_owned()));
         }
         if let Some((service, replica)) = replica_at(self.trial, facts.server_port) {
@@ -209,8 +209,10 @@ fn replica_at(trial: &TrialEvidence, port: Option<u16>) -> Option<(&str, u32)> {
 /// What a call requests, where its values are recorded.
 fn key_of<'a>(call: &'a Call<'a>) -> Option<&'a str> {
     let is_recorded = match call.query {
-        Some(query) => query.shape.placeholders == 0 && query.shape.has_values() || call.asked.len() > query.text.len(),
-        None => !call.asked.is_empty(),
+        Some(query) => {
+            query.shape.placeholders == 0 && query.shape.has_values() || call.request.len() > query.text.len()
+        }
+        None => !call.request.is_empty(),
     };
-    is_recorded.then_some(call.asked.as_str())
+    is_recorded.then_some(call.request.as_str())
 }

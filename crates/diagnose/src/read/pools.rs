@@ -66,7 +66,7 @@ pub(crate) struct Readings {
 }
 
 impl Readings {
-    fn of<'a>(within: &Within, points: impl Iterator<Item = &'a Point>, shows: impl Fn(f64) -> bool) -> Option<Self> {
+    fn new<'a>(within: &Within, points: impl Iterator<Item = &'a Point>, shows: impl Fn(f64) -> bool) -> Option<Self> {
         let (mut count, mut shown) = (0, 0);
         for point in points.filter(|point| within.contains(&point.time_ns)) {
             count += 1;
@@ -82,13 +82,13 @@ impl Readings {
 
 impl PoolMetrics {
     /// Of one service, between two instants.
-    pub(crate) fn of(trial: &TrialEvidence, service: &str, within: &Within) -> Self {
+    pub(crate) fn new(trial: &TrialEvidence, service: &str, within: &Within) -> Self {
         let mut metrics = Self::default();
         for series in trial.series.iter().filter(|series| series.key.service == service) {
             let name = series.key.name.as_str();
             match PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix)) {
                 Some(".pending_requests") => {
-                    let readings = Readings::of(within, series.points.iter(), |value| value >= 1.0);
+                    let readings = Readings::new(within, series.points.iter(), |value| value >= 1.0);
                     metrics.pending = Readings::worse(metrics.pending, readings);
                 }
                 Some(".count") if series.key.labels.get(STATE).is_some_and(|state| state == "used") => {
@@ -124,7 +124,7 @@ impl PoolMetrics {
             trial.series.iter().find(is_same_pool).and_then(|series| series.points.last()).map(|point| point.value);
         let Some(max) = max.filter(|max| *max > 0.0) else { return };
         self.max = self.max.map_or(Some(max), |known| Some(known.max(max)));
-        self.full = Readings::worse(self.full, Readings::of(within, used.points.iter(), |value| value >= max));
+        self.full = Readings::worse(self.full, Readings::new(within, used.points.iter(), |value| value >= max));
     }
 
     /// Whether readings say that requests wait: somebody does or, where that is not reported, all connections are in use.
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn takings_are_told_from_openings() {
+    fn takings_are_reported_from_openings() {
         let is = |span: narrows_testkit::spans::SpanBuilder| is_taking(&span.trace(1).spans[0]);
         assert!(is(internal("pg-pool.connect")) && is(database("connect")) && is(internal("DataSource.getConnection")));
         assert!(!is(client("tcp.connect")) && !is(internal("connect")) && !is(query("SELECT 1")));
@@ -197,7 +197,7 @@ mod tests {
                 0,
                 value(1.0),
             );
-            let metrics = PoolMetrics::of(&trial.build(), "shop", &ALL);
+            let metrics = PoolMetrics::new(&trial.build(), "shop", &ALL);
             assert!((metrics.wait_ns.unwrap() - 0.2e9).abs() < 1.0, "{metrics:?}");
         }
     }
@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn readings_tell_how_often_somebody_waits() {
         let pending = |s: u32| if s >= 4 { 3.0 } else { 0.0 };
-        let metrics = PoolMetrics::of(
+        let metrics = PoolMetrics::new(
             &trial().series("db.client.connection.pending_requests", "shop", 0, pending).build(),
             "shop",
             &ALL,
@@ -213,7 +213,7 @@ mod tests {
         assert_eq!(metrics.crowded(5, 0.25).map(|readings| (readings.count, readings.share)), Some((10, 0.6)));
         assert_eq!(metrics.crowded(11, 0.25), None);
         assert_eq!(metrics.crowded(5, 0.7), None);
-        assert_eq!(PoolMetrics::of(&trial().build(), "shop", &ALL).crowded(0, 0.0), None);
+        assert_eq!(PoolMetrics::new(&trial().build(), "shop", &ALL).crowded(0, 0.0), None);
     }
 
     #[test]
@@ -223,7 +223,7 @@ mod tests {
             .series("db.client.connection.max", "shop", 0, |_| 10.0)
             .build();
         evidence.series[0].key.labels.insert(STATE.into(), "used".into());
-        let metrics = PoolMetrics::of(&evidence, "shop", &ALL);
+        let metrics = PoolMetrics::new(&evidence, "shop", &ALL);
         assert_eq!((metrics.max, metrics.full.map(|readings| readings.share)), (Some(10.0), Some(0.5)));
     }
 
@@ -233,7 +233,7 @@ mod tests {
         let sums = |s: u32| if s.is_multiple_of(2) { 1.9 } else { 2.1 };
         let counts = |s: u32| if s < 9 { 10.0 } else { 11.0 };
         let trial = trial().series(&name(".sum"), "shop", 0, sums).series(&name(".count"), "shop", 0, counts);
-        let wait_ns = PoolMetrics::of(&trial.build(), "shop", &ALL).wait_ns.unwrap();
+        let wait_ns = PoolMetrics::new(&trial.build(), "shop", &ALL).wait_ns.unwrap();
         assert!((wait_ns - 20.0 / 101.0 * 1e9).abs() < 1.0, "{wait_ns}");
     }
 }

@@ -95,13 +95,13 @@ pub(crate) fn target_of(span: &Span) -> String {
 pub(crate) struct Gap {
     pub(crate) start_ns: i64,
     pub(crate) end_ns: i64,
-    pub(crate) told_ns: Option<f64>,
+    pub(crate) requested_ns: Option<f64>,
 }
 
 impl Gap {
-    pub(crate) fn of((refused, next): (&Span, &Span)) -> Self {
-        let told_ns = refused.facts.retry_after_ns.map(|ns| ns as f64);
-        Self { start_ns: refused.end_ns, end_ns: next.start_ns.max(refused.end_ns), told_ns }
+    pub(crate) fn between((refused, next): (&Span, &Span)) -> Self {
+        let requested_ns = refused.facts.retry_after_ns.map(|ns| ns as f64);
+        Self { start_ns: refused.end_ns, end_ns: next.start_ns.max(refused.end_ns), requested_ns }
     }
 
     pub(crate) fn length_ns(&self) -> f64 {
@@ -109,20 +109,20 @@ impl Gap {
     }
 
     /// Whether it is the wait that the response requested; none when the response requested none.
-    pub(crate) fn is_told(&self, thresholds: &Thresholds) -> Option<bool> {
-        let told_ns = self.told_ns?;
-        let longest_ns = thresholds.retry_after_factor_max * told_ns + thresholds.retry_after_slack_ns;
-        Some((thresholds.retry_after_share_min * told_ns..=longest_ns).contains(&self.length_ns()))
+    pub(crate) fn is_as_requested(&self, thresholds: &Thresholds) -> Option<bool> {
+        let requested_ns = self.requested_ns?;
+        let longest_ns = thresholds.retry_after_factor_max * requested_ns + thresholds.retry_after_slack_ns;
+        Some((thresholds.retry_after_share_min * requested_ns..=longest_ns).contains(&self.length_ns()))
     }
 
     /// The part of it that the refusal explains: none of a gap that is too short, the requested wait of one that is too
     /// long.
     pub(crate) fn explained(&self, thresholds: &Thresholds) -> Option<(i64, i64)> {
-        let Some(told_ns) = self.told_ns else { return Some((self.start_ns, self.end_ns)) };
-        if self.length_ns() < thresholds.retry_after_share_min * told_ns {
+        let Some(requested_ns) = self.requested_ns else { return Some((self.start_ns, self.end_ns)) };
+        if self.length_ns() < thresholds.retry_after_share_min * requested_ns {
             return None;
         }
-        let longest_ns = thresholds.retry_after_factor_max * told_ns + thresholds.retry_after_slack_ns;
+        let longest_ns = thresholds.retry_after_factor_max * requested_ns + thresholds.retry_after_slack_ns;
         Some((self.start_ns, self.end_ns.min(self.start_ns.saturating_add(longest_ns as i64))))
     }
 }
@@ -159,20 +159,20 @@ mod tests {
 
     #[test]
     fn a_gap_is_explained_as_far_as_was_told() {
-        let gap = |told_ms: Option<f64>, ms: i64| Gap {
+        let gap = |requested_ms: Option<f64>, ms: i64| Gap {
             start_ns: 0,
             end_ns: ms * 1_000_000,
-            told_ns: told_ms.map(|ms| ms * 1e6),
+            requested_ns: requested_ms.map(|ms| ms * 1e6),
         };
-        for (told_ms, ms, is_told, explained_ms) in [
+        for (requested_ms, ms, is_as_requested, explained_ms) in [
             (None, 70, None, Some(70)),
             (Some(100.0), 79, Some(false), None),
             (Some(100.0), 80, Some(true), Some(80)),
             (Some(100.0), 250, Some(true), Some(250)),
             (Some(100.0), 400, Some(false), Some(250)),
         ] {
-            let gap = gap(told_ms, ms);
-            assert_eq!(gap.is_told(&Thresholds::default()), is_told, "{gap:?}");
+            let gap = gap(requested_ms, ms);
+            assert_eq!(gap.is_as_requested(&Thresholds::default()), is_as_requested, "{gap:?}");
             assert_eq!(gap.explained(&Thresholds::default()), explained_ms.map(|ms| (0, ms * 1_000_000)), "{gap:?}");
         }
     }

@@ -164,7 +164,7 @@ impl<'a, 's> Cut<'a, 's> {
 
     fn query(&mut self, span: &'a Span) -> Option<Query<'a>> {
         let text = query_text(span).filter(|_| is_database(span) && !is_housekeeping(span))?;
-        let shape = Rc::clone(self.shapes.entry(text).or_insert_with(|| Rc::new(SqlShape::of(text))));
+        let shape = Rc::clone(self.shapes.entry(text).or_insert_with(|| Rc::new(SqlShape::parse(text))));
         let speaks_sql = span.facts.db_system.as_deref().is_none_or(|system| system != "redis");
         if speaks_sql && shape.is_housekeeping() {
             return None;

@@ -136,7 +136,7 @@ impl Change {
 
 impl Estimate {
     /// None when there are fewer than three blocks that say anything.
-    pub(crate) fn of(seconds: &[Second], quantity: Quantity) -> Option<Self> {
+    pub(crate) fn from_seconds(seconds: &[Second], quantity: Quantity) -> Option<Self> {
         let known = blocks(seconds, BLOCKS).iter().filter_map(|block| quantity.of(block)).collect::<Vec<_>>();
         if known.len() < BLOCKS_MIN {
             return None;
@@ -201,7 +201,7 @@ mod tests {
     }
 
     fn estimate(rates: impl IntoIterator<Item = f64>) -> Estimate {
-        Estimate::of(&seconds(rates.into_iter().map(|rate| (rate, 10.0))), Quantity::Rate).unwrap()
+        Estimate::from_seconds(&seconds(rates.into_iter().map(|rate| (rate, 10.0))), Quantity::Rate).unwrap()
     }
 
     #[test]
@@ -238,8 +238,8 @@ mod tests {
 
     #[test]
     fn too_few_seconds_are_no_estimate() {
-        assert_eq!(Estimate::of(&seconds([(10.0, 1.0); 2]), Quantity::Rate), None);
-        assert_eq!(Estimate::of(&seconds([(0.0, 1.0); 9])[..0], Quantity::Latency), None);
-        assert!(Estimate::of(&seconds([(0.0, 1.0); 9]), Quantity::Rate).is_some());
+        assert_eq!(Estimate::from_seconds(&seconds([(10.0, 1.0); 2]), Quantity::Rate), None);
+        assert_eq!(Estimate::from_seconds(&seconds([(0.0, 1.0); 9])[..0], Quantity::Latency), None);
+        assert!(Estimate::from_seconds(&seconds([(0.0, 1.0); 9]), Quantity::Rate).is_some());
     }
 }

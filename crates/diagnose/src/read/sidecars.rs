@@ -151,14 +151,14 @@ fn others_below(trace: &Trace) -> HashMap<SpanId, u64> {
     let above = |span: &Span| span.parent_id.and_then(|parent| by_id.get(&parent).copied());
     let mut below: HashMap<SpanId, u64> = HashMap::new();
     for span in &trace.spans {
-        let Some(mut asked) = above(span).filter(|asked| asked.service != span.service) else { continue };
+        let Some(mut caller) = above(span).filter(|caller| caller.service != span.service) else { continue };
         for _ in 0..DEPTH_MAX {
-            match above(asked).filter(|next| next.service == asked.service) {
-                Some(next) => asked = next,
+            match above(caller).filter(|next| next.service == caller.service) {
+                Some(next) => caller = next,
                 None => break,
             }
         }
-        *below.entry(asked.span_id).or_default() += span.duration_ns();
+        *below.entry(caller.span_id).or_default() += span.duration_ns();
     }
     below
 }

@@ -63,7 +63,7 @@ pub(crate) struct Callers<'a> {
 }
 
 impl<'a> Callers<'a> {
-    pub(crate) fn of(reading: &Reading<'a>) -> Self {
+    pub(crate) fn new(reading: &Reading<'a>) -> Self {
         let mut ports: BTreeMap<u16, BTreeSet<&'a str>> = BTreeMap::new();
         for instance in &reading.trial.services {
             for port in instance.stand_in_ports.iter().chain([&instance.port]) {

@@ -26,7 +26,7 @@ pub(crate) struct SqlShape {
 
 impl SqlShape {
     /// The shape of a statement. Never fails; what cannot be read stays as it is.
-    pub(crate) fn of(statement: &str) -> Self {
+    pub(crate) fn parse(statement: &str) -> Self {
         let mut scanner = Scanner::new(statement);
         scanner.scan();
         let (literals, placeholders) = (scanner.literals, scanner.placeholders);
@@ -419,12 +419,12 @@ mod tests {
             ("", ""),
         ];
         for (statement, expected) in cases {
-            assert_eq!(SqlShape::of(statement).text, expected, "of {statement}");
+            assert_eq!(SqlShape::parse(statement).text, expected, "of {statement}");
         }
     }
 
     #[test]
-    fn batches_pages_and_housekeeping_are_told_apart() {
+    fn batches_pages_and_housekeeping_are_distinguished() {
         // statement, batch, page, housekeeping, write
         let cases = [
             ("SELECT * FROM t WHERE id = ? LIMIT 1", [false, false, false, false]),
@@ -440,7 +440,7 @@ mod tests {
             ("SELECT 1", [false, false, true, false]),
         ];
         for (statement, expected) in cases {
-            let shape = SqlShape::of(statement);
+            let shape = SqlShape::parse(statement);
             let got = [shape.is_batch(), shape.is_page(), shape.is_housekeeping(), shape.is_write()];
             assert_eq!(got, expected, "of {statement}");
         }
@@ -448,29 +448,29 @@ mod tests {
 
     #[test]
     fn literals_and_placeholders_are_counted() {
-        let shape = SqlShape::of("SELECT a FROM t WHERE b = 1 AND c = 'x' AND d = $1");
+        let shape = SqlShape::parse("SELECT a FROM t WHERE b = 1 AND c = 'x' AND d = $1");
         assert_eq!((shape.literals, shape.placeholders, shape.has_values()), (2, 1, true));
-        assert!(!SqlShape::of("SELECT count(*) FROM t").has_values());
+        assert!(!SqlShape::parse("SELECT count(*) FROM t").has_values());
     }
 
     proptest! {
         #[test]
         fn any_text_has_a_shape_and_a_shape_is_its_own(text in any::<String>()) {
-            let once = SqlShape::of(&text).text;
-            prop_assert_eq!(&SqlShape::of(&once).text, &once);
+            let once = SqlShape::parse(&text).text;
+            prop_assert_eq!(&SqlShape::parse(&once).text, &once);
         }
 
         #[test]
         fn a_shape_of_sql_crumbs_is_its_own(crumbs in prop::collection::vec(prop::sample::select(CRUMBS), 0..14)) {
-            let once = SqlShape::of(&crumbs.concat()).text;
-            prop_assert_eq!(&SqlShape::of(&once).text, &once);
+            let once = SqlShape::parse(&crumbs.concat()).text;
+            prop_assert_eq!(&SqlShape::parse(&once).text, &once);
         }
 
         #[test]
         fn numbers_do_not_change_a_shape(a in any::<i64>(), b in any::<u32>(), text in "[a-z ']{0,12}") {
             let quoted = text.replace('\'', "''");
             let statement = format!("SELECT x FROM t WHERE a = {a} AND b IN ({b}, {b}) AND c = '{quoted}'");
-            prop_assert_eq!(SqlShape::of(&statement).text, "SELECT x FROM t WHERE a = ? AND b IN (?+) AND c = ?");
+            prop_assert_eq!(SqlShape::parse(&statement).text, "SELECT x FROM t WHERE a = ? AND b IN (?+) AND c = ?");
         }
     }
 

@@ -26,7 +26,7 @@ pub(crate) struct Store {
 
 impl Store {
     /// The store that this span calls.
-    pub(crate) fn of(trial: &TrialEvidence, call: &Span) -> Self {
+    pub(crate) fn for_call(trial: &TrialEvidence, call: &Span) -> Self {
         let reported = trial.throughput();
         let by_port = trial.reached_at(call.facts.server_port);
         let first = reported.first().filter(|_| is_database(call)).map(|partition| partition.service.clone());
@@ -99,7 +99,7 @@ mod tests {
 
     fn store_of(trial: TrialBuilder, port: u16) -> Store {
         let trace = document_query("SELECT 1 FROM c", "0").to_port(port).trace(0);
-        Store::of(&trial.build(), &trace.spans[0])
+        Store::for_call(&trial.build(), &trace.spans[0])
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub(crate) struct Skew {
 
 impl Skew {
     /// None with fewer than two places or without any count.
-    pub(crate) fn of(counts: &[f64]) -> Option<Self> {
+    pub(crate) fn from_counts(counts: &[f64]) -> Option<Self> {
         let sum: f64 = counts.iter().sum();
         let mean = sum / counts.len().max(1) as f64;
         if counts.len() < 2 || !mean.is_finite() || mean <= 0.0 {
@@ -95,12 +95,12 @@ mod tests {
 
     #[test]
     fn skew_is_more_than_chance() {
-        let skew = Skew::of(&[60.0, 20.0, 20.0]).unwrap();
+        let skew = Skew::from_counts(&[60.0, 20.0, 20.0]).unwrap();
         assert_eq!((skew.hot, skew.share, skew.is_significant), (0, 0.6, true));
         assert!((skew.ratio - 1.8).abs() < 1e-9);
-        assert!(!Skew::of(&[6.0, 2.0, 2.0]).unwrap().is_significant);
-        assert_eq!(Skew::of(&[7.0]), None);
-        assert_eq!(Skew::of(&[0.0, 0.0]), None);
+        assert!(!Skew::from_counts(&[6.0, 2.0, 2.0]).unwrap().is_significant);
+        assert_eq!(Skew::from_counts(&[7.0]), None);
+        assert_eq!(Skew::from_counts(&[0.0, 0.0]), None);
     }
 
     #[test]

@@ -155,7 +155,7 @@ fn window_in_words(trial: &TrialEvidence, window: &Window) -> String {
     let mut text = format!("{}: {rate:.1} a second, {latency:.2} ms, {errors} errors", window.label);
     for series in trial.series.iter().filter(|series| series.key.name == CPU_CORES) {
         let is_here = |point: &&Point| (window.start_ns..window.end_ns).contains(&point.time_ns);
-        let cores = Usage::of(series.points.iter().filter(is_here).map(|point| point.value).collect());
+        let cores = Usage::from_values(series.points.iter().filter(is_here).map(|point| point.value).collect());
         let (service, replica) = (&series.key.service, series.key.replica);
         let instance = trial.services.iter().find(|one| one.service == *service);
         let cap = instance.and_then(|one| one.cpu_limit_cores).unwrap_or(f64::from(trial.cores));

@@ -99,7 +99,7 @@ pub(crate) fn judge(case: &Case, findings: &[Finding]) -> Result<Verdict, String
         if is_found { &mut verdict.hits } else { &mut verdict.misses }.push(one.detector.clone());
     }
     for (finding, cause) in &all {
-        verdict.found.push(told(finding, *cause));
+        verdict.found.push(reported(finding, *cause));
         if !expected.iter().chain(&allowed).any(|one| one.is(finding, *cause)) {
             verdict.false_alarms.push(finding.kind().id().to_owned());
         }
@@ -138,7 +138,7 @@ fn known(detector: &str) -> Result<(), String> {
     if is_known { Ok(()) } else { Err(format!("there is no detector `{detector}`")) }
 }
 
-fn told(finding: &Finding, cause: Option<&str>) -> String {
+fn reported(finding: &Finding, cause: Option<&str>) -> String {
     let operation = finding.operation.as_ref().map_or(String::new(), |operation| format!(" on {operation}"));
     let under = cause.map_or(String::new(), |cause| format!(" under {cause}"));
     format!("{} at {}{operation}{under}", finding.kind(), finding.resource)

@@ -73,7 +73,8 @@ fn both(file: &Path) -> (BTreeMap<String, i64>, BTreeMap<String, i64>) {
     for (id, us) in Told::of(&lines).own() {
         *ours.entry(operations[id].clone()).or_default() += us;
     }
-    let expected = case["testing"].get(0).or_else(|| case["testing"].get("opTimeExclusive")).expect("an answer");
+    let expected =
+        case["testing"].get(0).or_else(|| case["testing"].get("opTimeExclusive")).expect("the expected times");
     let theirs = expected.as_object().unwrap().iter().map(|(name, us)| (name.clone(), us.as_i64().unwrap()));
     (ours, theirs.filter(|(_, us)| *us > 0).collect())
 }

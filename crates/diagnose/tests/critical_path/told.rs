@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use narrows_diagnose::critical_path::{CriticalPath, Place, critical_path};
+use narrows_diagnose::critical_path::{CriticalPath, PathPosition, critical_path};
 use narrows_model::trace::{Span, SpanKind, Trace};
 use narrows_testkit::spans::internal;
 
@@ -64,13 +64,14 @@ impl Told {
 
     /// Drag of the spans on the path, microseconds.
     pub(crate) fn drag(&self) -> BTreeMap<&str, i64> {
-        let drag = |place| if let Place::OnPath { drag_ns } = place { Some(drag_ns / 1_000) } else { None };
+        let drag = |place| if let PathPosition::OnPath { drag_ns } = place { Some(drag_ns / 1_000) } else { None };
         self.path.standings.iter().filter_map(|s| Some((self.name(s.span), drag(s.place)?))).collect()
     }
 
     /// Slack of the spans beside it, microseconds.
     pub(crate) fn slack(&self) -> BTreeMap<&str, i64> {
-        let slack = |place| if let Place::Beside { slack_ns, .. } = place { Some(slack_ns / 1_000) } else { None };
+        let slack =
+            |place| if let PathPosition::Beside { slack_ns, .. } = place { Some(slack_ns / 1_000) } else { None };
         self.path.standings.iter().filter_map(|s| Some((self.name(s.span), slack(s.place)?))).collect()
     }
 }

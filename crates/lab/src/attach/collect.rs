@@ -181,15 +181,15 @@ fn follow(
     tell: &mut dyn FnMut(&Event<'_>),
 ) -> Vec<String> {
     let began = Instant::now();
-    let mut told = Duration::ZERO;
+    let mut reported = Duration::ZERO;
     let mut ended = Vec::new();
     while began.elapsed() < options.duration && !stop.load(Ordering::Relaxed) {
         std::thread::sleep(POLL.min(options.duration.saturating_sub(began.elapsed())));
         let elapsed = began.elapsed();
-        if elapsed < told + TELL_EVERY {
+        if elapsed < reported + TELL_EVERY {
             continue;
         }
-        told = elapsed;
+        reported = elapsed;
         let after = units::duration(elapsed.as_nanos() as f64);
         watched.retain(|process| {
             let is_alive = process.is_alive();
@@ -205,8 +205,8 @@ fn follow(
     }
     if stop.load(Ordering::Relaxed) {
         let after = units::duration(began.elapsed().as_nanos() as f64);
-        let asked = units::duration(options.duration.as_nanos() as f64);
-        ended.push(format!("Collection was ended after {after} of the requested {asked} by a signal."));
+        let duration = units::duration(options.duration.as_nanos() as f64);
+        ended.push(format!("Collection was ended after {after} of the requested {duration} by a signal."));
     }
     ended
 }

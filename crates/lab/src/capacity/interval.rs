@@ -23,7 +23,7 @@ pub struct Interval {
 
 impl Interval {
     /// Over edges; none without any.
-    pub(crate) fn of(edges: &[Edge]) -> Option<Self> {
+    pub(crate) fn from_edges(edges: &[Edge]) -> Option<Self> {
         let kept: Vec<f64> = edges.iter().map(|edge| edge.kept).collect();
         let broken: Vec<f64> = edges.iter().map(|edge| edge.broken).collect();
         let rate = mean(&kept)?;
@@ -85,16 +85,16 @@ mod tests {
             (vec![edge(1.0, 2.0), edge(9.0, 10.0)], (5.0, 0.0, 56.82)),
         ];
         for (edges, (rate, low, high)) in cases {
-            let interval = Interval::of(&edges).unwrap();
+            let interval = Interval::from_edges(&edges).unwrap();
             assert!((interval.rate - rate).abs() < 0.01, "{interval:?}");
             assert!((interval.low - low).abs() < 0.01 && (interval.high - high).abs() < 0.01, "{interval:?}");
         }
-        assert_eq!(Interval::of(&[]), None);
+        assert_eq!(Interval::from_edges(&[]), None);
     }
 
     #[test]
     fn one_bracket_is_no_95_percent() {
-        let one = Interval::of(&[Edge { kept: 1.0, broken: 2.0 }]).unwrap();
+        let one = Interval::from_edges(&[Edge { kept: 1.0, broken: 2.0 }]).unwrap();
         assert!(!one.is_repeated() && one.method().contains("one search"));
     }
 

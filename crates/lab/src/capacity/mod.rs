@@ -187,7 +187,7 @@ impl Searching<'_> {
     fn concluded(&self, trial: &Trial, search: &Search, probes: Vec<Probe>) -> Result<Capacity, Error> {
         let mut notes = Vec::new();
         let verdict = match search.found() {
-            Some(Found::Edges(edges)) => Interval::of(edges).map(Verdict::Found),
+            Some(Found::Edges(edges)) => Interval::from_edges(edges).map(Verdict::Found),
             Some(Found::AtLeast(rate, ceiling)) => Some(Verdict::AtLeast { rate: *rate, ceiling: *ceiling }),
             Some(Found::Nowhere(rate)) => Some(Verdict::Nowhere { rate: *rate }),
             Some(Found::GeneratorEverywhere(_)) | None => None,
@@ -228,7 +228,7 @@ fn levels(probes: &[Probe]) -> Vec<Level> {
     let tell = probes.iter().filter(|probe| probe.fate != Fate::GeneratorLimited && probe.achieved > 0.0);
     tell.map(|probe| Level {
         rate: probe.offered,
-        answered: probe.achieved,
+        responses: probe.achieved,
         mean_s: probe.mean_ns / 1e9,
         p95_ns: probe.p95_ns,
     })

@@ -1,7 +1,7 @@
 //! A probe: the experiment's scenarios at one rate of arrivals, and whether the objectives were kept.
 //!
 //! Everything here is arithmetic over plans and totals. A probe is kept when every objective is, and the system keeps up:
-//! all but a few of the requests of the counted time were answered in it. Failed answers count as answers only where an
+//! all but a few of the requests of the counted time got their response in it. Failed responses count only where an
 //! objective says how many may fail. What the generator did is judged by its own thresholds, apart from the waiting for
 //! free users, which a slow system causes.
 
@@ -20,7 +20,7 @@ use super::search::Fate;
 use crate::experiment::{Metric, Objective};
 use crate::judging;
 
-/// A share of requests that may be unanswered at the end, and how many may always be.
+/// A share of requests that may have no response at the end, and how many may always be.
 const BEHIND: f64 = 0.05;
 const BEHIND_MIN: u64 = 10;
 /// From this share of iterations on, waiting for a free user shows in the generator's lateness.
@@ -36,7 +36,7 @@ const LATENCY_SPARE: f64 = 2.0;
 pub struct Probe {
     /// Iterations that were to begin, per second.
     pub offered: f64,
-    /// Answers that counted as a success, per second.
+    /// Successful responses per second.
     pub achieved: f64,
     /// Mean latency, nanoseconds.
     pub mean_ns: f64,
@@ -171,13 +171,13 @@ fn broken(rows: &[LoadSecond], totals: &LoadTotals, objectives: &[Objective]) ->
 /// Whether more was sent than came back, or less was sent than asked for.
 fn behind(totals: &LoadTotals, objectives: &[Objective]) -> Option<Reason> {
     let may_fail = objectives.iter().any(|objective| objective.metric == Metric::ErrorRate);
-    let answered = totals.succeeded + if may_fail { totals.errors.total() } else { 0 };
+    let responses = totals.succeeded + if may_fail { totals.errors.total() } else { 0 };
     let is_far = |missing: u64, of: u64| missing > BEHIND_MIN && missing as f64 > BEHIND * of as f64;
-    let unanswered = totals.sent.saturating_sub(answered);
-    if !is_far(unanswered, totals.sent) && !is_far(totals.dropped, totals.due) {
+    let pending = totals.sent.saturating_sub(responses);
+    if !is_far(pending, totals.sent) && !is_far(totals.dropped, totals.due) {
         return None;
     }
-    let mut text = format!("{} of {} requests got a response", units::count(answered), units::count(totals.sent));
+    let mut text = format!("{} of {} requests got a response", units::count(responses), units::count(totals.sent));
     if totals.dropped > 0 {
         let (dropped, due) = (units::count(totals.dropped), units::count(totals.due));
         text.push_str(&format!(", and {dropped} of {due} iterations never began"));

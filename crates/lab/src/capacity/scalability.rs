@@ -13,8 +13,8 @@ const KNEE: f64 = 2.0;
 pub(crate) struct Level {
     /// Offered, per second.
     pub(crate) rate: f64,
-    /// Answered with success, per second.
-    pub(crate) answered: f64,
+    /// Successful responses per second.
+    pub(crate) responses: f64,
     /// Mean latency, seconds.
     pub(crate) mean_s: f64,
     /// 95 % latency, nanoseconds.
@@ -29,9 +29,9 @@ pub(crate) fn knee(levels: &[Level]) -> Option<f64> {
     levels.iter().find(|level| level.p95_ns as f64 > KNEE * base).map(|level| level.rate)
 }
 
-/// Fits the law; none with too few levels that answered.
+/// Fits the law; none with too few levels that had responses.
 pub(crate) fn fit(levels: &[Level]) -> Option<Fit> {
-    let points: Vec<(f64, f64)> = levels.iter().map(|level| (level.answered * level.mean_s, level.mean_s)).collect();
+    let points: Vec<(f64, f64)> = levels.iter().map(|level| (level.responses * level.mean_s, level.mean_s)).collect();
     narrows_model::scalability::fit(&points)
 }
 
@@ -43,7 +43,7 @@ mod tests {
     fn the_law_reads_what_is_under_way_from_the_levels() {
         let level = |n: f64| {
             let mean_s = (1.0 + 0.05 * (n - 1.0) + 0.001 * n * (n - 1.0)) / 1000.0;
-            Level { rate: n / mean_s, answered: n / mean_s, mean_s, p95_ns: (mean_s * 2e9) as u64 }
+            Level { rate: n / mean_s, responses: n / mean_s, mean_s, p95_ns: (mean_s * 2e9) as u64 }
         };
         let fit = fit(&[1.0, 2.0, 4.0, 8.0, 16.0].map(level)).unwrap();
         assert!((fit.lambda / 1000.0 - 1.0).abs() < 1e-6 && (fit.kappa - 0.001).abs() < 1e-6, "{fit:?}");
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn the_knee_is_the_first_rate_at_twice_the_latency() {
-        let at = |rate, p95_ns| Level { rate, answered: rate, mean_s: 1.0, p95_ns };
+        let at = |rate, p95_ns| Level { rate, responses: rate, mean_s: 1.0, p95_ns };
         let levels = [at(400.0, 50), at(100.0, 10), at(200.0, 20), at(300.0, 21)];
         assert_eq!(knee(&levels), Some(300.0));
         assert_eq!(knee(&levels[1..3]), None);

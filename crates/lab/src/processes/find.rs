@@ -73,7 +73,7 @@ pub(crate) fn is_in_group(pid: i32, leader: Identity, lost_ticks: u64) -> bool {
     let may_be = stat.group == leader.pid && stat.session == leader.pid && stat.started_ticks >= leader.started_ticks;
     // The order matters: a leader that is there after its member was read was there before.
     may_be
-        && match Identity::of(leader.pid) {
+        && match Identity::from_pid(leader.pid) {
             Some(holder) => holder == leader,
             None => stat.started_ticks <= lost_ticks,
         }
@@ -143,7 +143,7 @@ mod tests {
     fn descendants_are_found_through_sessions_of_their_own() {
         let (mut server, worker) = shell("setsid sleep 60 & echo $!; wait", Command::new("sh").process_group(0));
         let root = Identity::of_child(&server).unwrap();
-        let worker = Identity::of(worker).unwrap();
+        let worker = Identity::from_pid(worker).unwrap();
         assert_eq!(descendants(root), [worker]);
         let stale = Identity { started_ticks: root.started_ticks - 1, ..root };
         assert_eq!(descendants(stale), [], "another process with the root's number has no descendants of the root");
@@ -156,7 +156,7 @@ mod tests {
     fn a_group_without_its_leader_keeps_the_members_that_started_in_time() {
         let (mut leader, member) = in_session("sleep 60 >/dev/null & echo $!; wait");
         let group = Identity::of_child(&leader).unwrap();
-        let began = Identity::of(member).unwrap().started_ticks;
+        let began = Identity::from_pid(member).unwrap().started_ticks;
         assert!(is_in_group(member, group, 0), "the leader is there");
         leader.kill().unwrap();
         assert!(is_in_group(member, group, 0), "the leader has not been waited for");
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn now_is_not_before_a_process_that_has_started() {
-        let own = Identity::of(std::process::id() as i32).unwrap();
+        let own = Identity::from_pid(std::process::id() as i32).unwrap();
         let now = now_ticks();
         assert!((own.started_ticks..own.started_ticks + 100 * 86_400).contains(&now), "{own:?} at {now}");
     }

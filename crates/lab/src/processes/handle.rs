@@ -32,7 +32,7 @@ impl Handle {
     /// What to remember it by. None once it has ended.
     pub(crate) fn identity(&self) -> Option<Identity> {
         // The order matters: a process that runs after its number was looked up had the number then.
-        Identity::of(self.pid).filter(|_| !self.has_ended())
+        Identity::from_pid(self.pid).filter(|_| !self.has_ended())
     }
 
     /// Sends it a signal. Whether it got one: not when it is gone, nor when it belongs to another user.

@@ -21,7 +21,7 @@ pub(crate) struct Identity {
 
 impl Identity {
     /// The process that has this number now, which may have ended but not been waited for. None without one.
-    pub(crate) fn of(pid: i32) -> Option<Self> {
+    pub(crate) fn from_pid(pid: i32) -> Option<Self> {
         Self::read(pid).ok()
     }
 
@@ -38,7 +38,7 @@ impl Identity {
 
     /// Whether its number is still its own: it runs, or has ended and not been waited for.
     pub(crate) fn is_there(&self) -> bool {
-        Self::of(self.pid) == Some(*self)
+        Self::from_pid(self.pid) == Some(*self)
     }
 
     /// Sends it a signal, unless it is gone.

@@ -99,7 +99,7 @@ impl Bench<'_> {
             (End::Itself(how), _) => return Err(Error::LoadCommand { program, how, last_lines }),
         }
         if let Some(path) = summary {
-            note(told_by_k6(&path), trial, progress);
+            note(caveat_of_k6(&path), trial, progress);
         }
         Ok(())
     }
@@ -199,11 +199,11 @@ fn environment(command: &BoundCommand, summary: Option<&Path>) -> Vec<(String, S
     summary.into_iter().chain(command.env.iter().cloned()).collect()
 }
 
-fn told_by_k6(path: &Path) -> String {
+fn caveat_of_k6(path: &Path) -> String {
     let mut json = String::new();
     let read = std::fs::File::open(path).and_then(|file| file.take(k6_summary::BYTES_MAX).read_to_string(&mut json));
-    let told = read.map_err(|error| error.to_string()).and_then(|_| k6_summary::sentence(&json));
-    match told {
+    let sentence = read.map_err(|error| error.to_string()).and_then(|_| k6_summary::sentence(&json));
+    match sentence {
         Ok(sentence) => format!("k6 itself counts {sentence}; these are its totals over all it sent."),
         Err(reason) => format!("k6's summary {} cannot be read: {reason}.", path.display()),
     }
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn k6_writes_its_summary_where_it_is_told_or_into_the_trials_folder() {
+    fn k6_writes_its_summary_where_it_is_set_or_into_the_trials_folder() {
         let path = |words: &[&str], env: &[(&str, &str)]| {
             summary_path(&command(words, env, Results::K6Summary), Path::new("/trial")).unwrap()
         };
@@ -259,10 +259,10 @@ mod tests {
     fn an_unreadable_summary_is_a_caveat_that_names_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("summary.json");
-        assert!(told_by_k6(&path).contains("summary.json cannot be read"));
+        assert!(caveat_of_k6(&path).contains("summary.json cannot be read"));
         std::fs::write(&path, r#"{"metrics": {"http_reqs": {"count": 7}}}"#).unwrap();
-        assert!(told_by_k6(&path).starts_with("k6 itself counts 7 requests;"));
+        assert!(caveat_of_k6(&path).starts_with("k6 itself counts 7 requests;"));
         std::fs::write(&path, [0xff]).unwrap();
-        assert!(told_by_k6(&path).contains("cannot be read"));
+        assert!(caveat_of_k6(&path).contains("cannot be read"));
     }
 }

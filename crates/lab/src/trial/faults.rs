@@ -67,7 +67,7 @@ impl Faults {
         self.wake(running, store, |paused| paused.until <= now);
         while self.to_do.front().is_some_and(|fault| began + fault.at <= now) {
             let Some(fault) = self.to_do.pop_front() else { return };
-            let Some(replica) = of(running, &fault.service, fault.replica) else { continue };
+            let Some(replica) = find(running, &fault.service, fault.replica) else { continue };
             let was_up = matches!(replica.life, Life::Up);
             let what = self.befall(replica, fault.deed);
             if was_up {
@@ -137,8 +137,8 @@ impl Faults {
     }
 
     /// What happened and what came of it, a sentence each; and what the load was over too early for.
-    pub(super) fn told(&self) -> Vec<String> {
-        let done = self.done.iter().map(|done| format!("{}: {}", done.what, self.seconds.told_since(done.at_ns)));
+    pub(super) fn caveats(&self) -> Vec<String> {
+        let done = self.done.iter().map(|done| format!("{}: {}", done.what, self.seconds.since(done.at_ns)));
         let left = self.to_do.iter().map(|fault| {
             format!("A fault of {} after {} did not happen, because the load was over.", fault.service, at(fault))
         });
@@ -146,7 +146,7 @@ impl Faults {
     }
 }
 
-fn of<'a>(running: &'a mut [Running], service: &str, replica: u32) -> Option<&'a mut Running> {
+fn find<'a>(running: &'a mut [Running], service: &str, replica: u32) -> Option<&'a mut Running> {
     running.iter_mut().find(|one| one.service.name == service && one.service.replica == replica)
 }
 

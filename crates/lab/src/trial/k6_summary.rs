@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_summary_is_told() {
+    fn what_is_no_summary_is_reported() {
         let cases = [
             ("", "it is not JSON"),
             ("[]", "it has no `metrics`"),

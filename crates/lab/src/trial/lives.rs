@@ -1,7 +1,7 @@
 //! What becomes of a replica that ends by itself under load: the trial ends with it, or it is started again.
 //!
 //! Starting again never holds the load up: the pause passes between two looks, and nobody waits for readiness. What
-//! cannot be answered meanwhile is counted as the load's errors. A replica that is started again gets its port, command,
+//! fails meanwhile is counted as the load's errors. A replica that is started again gets its port, command,
 //! environment and caps anew, and is in the guard's, the sampler's and the run file's sight as the first one was.
 
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! One trial: start the services, wait until they answer, put them under load, stop them.
+//! One trial: start the services, wait until they are ready, put them under load, stop them.
 //!
 //! `services` knows how replicas begin and end, `under_load` what happens in between, `lives` what becomes of a replica
 //! that ends by itself meanwhile. What is done while they are up is a [`Work`]: the experiment's load, or a search for
@@ -201,7 +201,7 @@ impl Bench<'_> {
             }
         }
         self.watch(running)?;
-        let pollers = self.ask(running, folder)?;
+        let pollers = self.start_pollers(running, folder)?;
         let result = self.put_under_load(load, trial, running, work, progress);
         trial.caveats.extend(pollers.into_iter().filter_map(Poller::finish));
         result

@@ -21,7 +21,7 @@ impl Seconds {
     }
 
     /// What came of a fault at a time, in a sentence that goes on from what it was.
-    pub(super) fn told_since(&self, at_ns: i64) -> String {
+    pub(super) fn since(&self, at_ns: i64) -> String {
         let came: Recovery = recovery(&self.0, at_ns);
         let failed = failed(came.errors);
         let Some(usual) = came.usual else {
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_of_a_fault_is_told() {
+    fn what_came_of_a_fault_is_reported() {
         let at_ns = 3 * SECOND_NS + SECOND_NS / 2;
         let usual = [(100, 0), (98, 0), (102, 0)];
         let cases: [(&[(u64, u64)], &str); 6] = [
@@ -108,20 +108,20 @@ mod tests {
             ),
         ];
         for (after, expected) in cases {
-            assert_eq!(seconds(&[&usual[..], after].concat()).told_since(at_ns), expected, "{after:?}");
+            assert_eq!(seconds(&[&usual[..], after].concat()).since(at_ns), expected, "{after:?}");
         }
     }
 
     #[test]
     fn errors_that_were_usual_before_are_no_sign_of_the_fault() {
-        let shown = seconds(&[(90, 10), (90, 8), (90, 10), (90, 10)]).told_since(2 * SECOND_NS);
+        let shown = seconds(&[(90, 10), (90, 8), (90, 10), (90, 10)]).since(2 * SECOND_NS);
         assert_eq!(shown, "the load was not affected: 90.0/s succeeded as before.");
     }
 
     #[test]
     fn a_fault_in_the_first_second_has_nothing_to_be_compared_with() {
-        let shown = seconds(&[(0, 4), (100, 0)]).told_since(SECOND_NS / 2);
+        let shown = seconds(&[(0, 4), (100, 0)]).since(SECOND_NS / 2);
         assert!(shown.starts_with("no whole second before it") && shown.contains("4 requests failed"), "{shown}");
-        assert!(seconds(&[]).told_since(0).contains("no request failed"));
+        assert!(seconds(&[]).since(0).contains("no request failed"));
     }
 }

@@ -164,7 +164,7 @@ impl Bench<'_> {
     }
 
     /// Begins to ask the components about themselves.
-    pub(super) fn ask(&self, running: &[Running], folder: &Path) -> Result<Vec<Poller>, Error> {
+    pub(super) fn start_pollers(&self, running: &[Running], folder: &Path) -> Result<Vec<Poller>, Error> {
         let mut pollers = Vec::new();
         for place in running.iter().filter_map(|replica| Place::of(&replica.service, folder)) {
             let Some(gauges) = place.component.settings().gauges(&place) else { continue };

@@ -1,7 +1,7 @@
 //! Writes down when replicas under load are up and when not.
 //!
 //! One point for each change, so that a replica that never fell costs nothing. "Up" is that its process runs: when it
-//! answers again, the load shows.
+//! serves again, the load shows.
 
 use narrows_model::series::{Point, SeriesKey, names};
 use narrows_telemetry::Store;

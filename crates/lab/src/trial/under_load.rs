@@ -61,7 +61,7 @@ impl Bench<'_> {
         let mut early = EarlyEnd::new(&self.experiment.objectives, &narrows_load::planned_windows(&plan));
         self.faults = Faults::new(std::mem::take(&mut self.planned_faults));
         let sent = self.send(plan, 0, trial, running, &mut |rows| early.see(rows), progress);
-        for caveat in std::mem::take(&mut self.faults).told() {
+        for caveat in std::mem::take(&mut self.faults).caveats() {
             progress.tell(&Event::Caveat(&caveat));
             trial.caveats.push(caveat);
         }

@@ -79,7 +79,7 @@ pub(crate) trait Model: Send + Sync {
 }
 
 /// The model of a scenario.
-pub(crate) fn of(model: &LoadModel) -> Box<dyn Model> {
+pub(crate) fn build(model: &LoadModel) -> Box<dyn Model> {
     match model {
         LoadModel::ConstantVus { vus, duration } => {
             Box::new(constant_vus::ConstantVus { vus: *vus, duration: *duration })

@@ -145,7 +145,7 @@ mod tests {
     use crate::testing::constant_plan;
     use narrows_model::load::Check;
 
-    fn told(status: u16, change: impl FnOnce(&mut Scenario)) -> Option<&'static str> {
+    fn reported(status: u16, change: impl FnOnce(&mut Scenario)) -> Option<&'static str> {
         let mut scenario = constant_plan().scenarios.remove(0);
         change(&mut scenario);
         let rules = Rules::compile(&scenario.flows[0].steps[0], &scenario, "a").unwrap();
@@ -161,12 +161,12 @@ mod tests {
         let follows = |scenario: &mut Scenario| scenario.flows[0].steps[0].redirects_max = 10;
         let cases = [(200, Some("succeeded")), (304, Some("succeeded")), (404, Some("failed")), (302, None)];
         for (status, expected) in cases {
-            assert_eq!(told(status, follows), expected, "{status}");
+            assert_eq!(reported(status, follows), expected, "{status}");
         }
-        assert_eq!(told(200, |scenario| scenario.cookies = Cookies::PerUser), None);
+        assert_eq!(reported(200, |scenario| scenario.cookies = Cookies::PerUser), None);
         let checked = |scenario: &mut Scenario| {
             scenario.flows[0].steps[0].checks = vec![Check::BodyContains("x".into())];
         };
-        assert_eq!(told(200, checked), None);
+        assert_eq!(reported(200, checked), None);
     }
 }

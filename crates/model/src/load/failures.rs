@@ -89,8 +89,8 @@ impl ErrorCounts {
     /// The kinds that there are, such as `connect 7,030, status 2`.
     pub fn by_kind(self) -> String {
         let there = ErrorKind::ALL.into_iter().filter(|kind| self.of(*kind) > 0);
-        let told = there.map(|kind| format!("{} {}", kind.as_str(), units::count(self.of(kind))));
-        told.collect::<Vec<_>>().join(", ")
+        let counts = there.map(|kind| format!("{} {}", kind.as_str(), units::count(self.of(kind))));
+        counts.collect::<Vec<_>>().join(", ")
     }
 
     /// Adds another's counts.

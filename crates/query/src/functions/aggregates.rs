@@ -5,7 +5,7 @@
 
 use super::conversions::text;
 use super::made::constant_number;
-use crate::error::{Fault, Place};
+use crate::error::{Fault, TextRange};
 use crate::sql::Value;
 use crate::types::Type;
 
@@ -143,9 +143,9 @@ pub(crate) fn percent(value: &Value) -> Option<String> {
 
 impl Aggregate {
     /// The aggregate over values; `order` is what its table is sorted by.
-    pub(crate) fn value(&self, values: &[Value], places: &[Place], order: Option<&str>) -> Result<Value, Fault> {
+    pub(crate) fn value(&self, values: &[Value], places: &[TextRange], order: Option<&str>) -> Result<Value, Fault> {
         let Some(first) = values.first() else { return Ok(Value::new(Type::Long, "count(*)")) };
-        let place = places.first().copied().unwrap_or(Place { start: 0, end: 0 });
+        let place = places.first().copied().unwrap_or(TextRange { start: 0, end: 0 });
         let second = places.get(1).copied().unwrap_or(place);
         if self.form == Form::Condition {
             let condition = condition(first, place)?;
@@ -196,7 +196,7 @@ impl Aggregate {
         }
     }
 
-    fn check(&self, kind: Type, place: Place) -> Result<(), Fault> {
+    fn check(&self, kind: Type, place: TextRange) -> Result<(), Fault> {
         let is_fit = match self.form {
             Form::Sum | Form::SumIf => kind.is_number() || kind == Type::Timespan,
             Form::Mean | Form::MeanIf => kind.is_number() || matches!(kind, Type::Timespan | Type::Datetime),
@@ -216,7 +216,7 @@ impl Aggregate {
     }
 }
 
-fn condition(value: &Value, place: Place) -> Result<&str, Fault> {
+fn condition(value: &Value, place: TextRange) -> Result<&str, Fault> {
     match value.kind {
         Type::Bool => Ok(&value.sql),
         kind => Err(Fault::new(place, format!("this is a {}, where a condition was expected", kind.word()))),

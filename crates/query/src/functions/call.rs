@@ -1,6 +1,6 @@
 //! A call of a scalar function: its values fitted to what the function takes.
 
-use crate::error::{Fault, Place};
+use crate::error::{Fault, TextRange};
 use crate::sql::Value;
 use crate::syntax::Name;
 use crate::types::Type;
@@ -35,7 +35,7 @@ pub(crate) enum Meaning {
 pub(crate) struct Call<'a> {
     pub(crate) name: &'a Name,
     pub(crate) values: Vec<Value>,
-    pub(crate) places: Vec<Place>,
+    pub(crate) places: Vec<TextRange>,
 }
 
 fn letters(takes: &str) -> (Vec<char>, usize, bool) {

@@ -5,14 +5,14 @@
 
 mod strings;
 
-use crate::error::{Fault, Place};
+use crate::error::{Fault, TextRange};
 use crate::literal;
 
 /// One word.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Token {
     pub(crate) kind: Kind,
-    pub(crate) place: Place,
+    pub(crate) place: TextRange,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -81,8 +81,8 @@ impl<'a> Lexer<'a> {
         &rest[..length]
     }
 
-    fn from(&self, start: usize) -> Place {
-        Place { start, end: self.at }
+    fn from(&self, start: usize) -> TextRange {
+        TextRange { start, end: self.at }
     }
 
     fn skip_blanks(&mut self) {
@@ -125,7 +125,7 @@ impl<'a> Lexer<'a> {
                 Ok(Kind::Symbol(symbol))
             }
             None => {
-                let place = Place { start: self.at, end: self.at + first.len_utf8() };
+                let place = TextRange { start: self.at, end: self.at + first.len_utf8() };
                 Err(Fault::new(place, format!("`{}` has no meaning here", first.escape_debug())))
             }
         }
@@ -153,7 +153,7 @@ impl<'a> Lexer<'a> {
                 self.at = open + length + 1;
                 Ok(Kind::Raw(raw, self.text[open + 1..open + length].trim().to_owned()))
             }
-            None => Err(Fault::new(Place { start: open, end: open + 1 }, format!("`{name}(` is never closed"))),
+            None => Err(Fault::new(TextRange { start: open, end: open + 1 }, format!("`{name}(` is never closed"))),
         }
     }
 
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_word_is_told_with_its_place() {
+    fn what_is_no_word_is_reported_with_its_place() {
         for (text, start, message) in [
             ("a \"b", 2, "this string is never closed"),
             ("5 q", 99, ""),

@@ -1,11 +1,11 @@
 //! Strings: with escapes, verbatim, and over several lines.
 
 use super::{Kind, Lexer};
-use crate::error::{Fault, Place};
+use crate::error::{Fault, TextRange};
 
 impl Lexer<'_> {
     fn unclosed(&self, start: usize) -> Fault {
-        Fault::new(Place { start, end: start + 1 }, "this string is never closed")
+        Fault::new(TextRange { start, end: start + 1 }, "this string is never closed")
     }
 
     pub(super) fn string(&mut self) -> Result<Kind, Fault> {

@@ -1,7 +1,7 @@
 //! The operators that choose, order and rename columns by patterns of their names.
 
 use super::expression::listed;
-use crate::error::{Fault, Place};
+use crate::error::{Fault, TextRange};
 use crate::sql::Relation;
 use crate::syntax::{Name, Pattern};
 
@@ -31,7 +31,7 @@ fn positions(relation: &Relation, pattern: &Pattern) -> Result<Vec<usize>, Fault
     Ok(positions)
 }
 
-fn unknown_column(relation: &Relation, name: &str, place: Place) -> Fault {
+fn unknown_column(relation: &Relation, name: &str, place: TextRange) -> Fault {
     let fault = Fault::new(place, format!("there is no column `{name}`")).near(name, relation.names());
     match fault.hint {
         Some(_) => fault,

@@ -3,7 +3,7 @@
 //! A NULL is unequal to everything (`!=` is true) and equal to nothing; SQL's own operators would leave such rows out.
 
 use super::{Binding, Lowering, Scope};
-use crate::error::{Fault, Place};
+use crate::error::{Fault, TextRange};
 use crate::sql::{Constant, Value, quoted};
 use crate::syntax::{Binary, Expression, Match, Members, Shape};
 use crate::types::Type;
@@ -177,7 +177,7 @@ fn element(json: &serde_json::Value) -> String {
 }
 
 /// Both sides, such that SQL's own comparison of them means what KQL's means.
-pub(super) fn comparable(binary: Binary, a: Value, b: Value, place: Place) -> Result<(Value, Value), Fault> {
+pub(super) fn comparable(binary: Binary, a: Value, b: Value, place: TextRange) -> Result<(Value, Value), Fault> {
     let is_equality = matches!(binary, Binary::Equal | Binary::NotEqual);
     let (left, right) = (a.kind, b.kind);
     if left.common(right).is_some()
@@ -202,7 +202,7 @@ pub(super) fn comparable(binary: Binary, a: Value, b: Value, place: Place) -> Re
     }
 }
 
-fn undefined(binary: Binary, left: Type, right: Type, place: Place) -> Fault {
+fn undefined(binary: Binary, left: Type, right: Type, place: TextRange) -> Fault {
     let message = format!("`{}` is not defined between {} and {}", binary.symbol(), left.word(), right.word());
     let fault = Fault::new(place, message);
     match (left, right) {

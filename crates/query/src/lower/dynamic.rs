@@ -4,7 +4,7 @@
 //! it (`->>`) as the place where it stands needs.
 
 use super::{Lowering, Scope};
-use crate::error::{Fault, Place};
+use crate::error::{Fault, TextRange};
 use crate::sql::{Constant, Value, quoted};
 use crate::syntax::{Expression, Shape};
 use crate::types::Type;
@@ -14,7 +14,7 @@ impl Lowering {
         &mut self,
         value: &Expression,
         key: &str,
-        place: Place,
+        place: TextRange,
         scope: Scope<'_>,
     ) -> Result<Value, Fault> {
         if matches!(&value.kind, Shape::Name(name) if name == "$left" || name == "$right") {
@@ -50,7 +50,7 @@ impl Lowering {
     }
 }
 
-fn key_step(key: &str, place: Place) -> Result<String, Fault> {
+fn key_step(key: &str, place: TextRange) -> Result<String, Fault> {
     match key.contains('"') {
         true => Err(Fault::new(place, "a key with a quotation mark in it cannot be looked up")),
         false => Ok(format!(".\"{key}\"")),

@@ -2,7 +2,7 @@
 
 use super::{Binding, EXPRESSION_BYTES_MAX, Lowering, Scope};
 use crate::catalog;
-use crate::error::{Fault, Place};
+use crate::error::{Fault, TextRange};
 use crate::functions;
 use crate::functions::call::{Call, Meaning};
 use crate::sql::{Constant, Value};
@@ -47,7 +47,7 @@ impl Lowering {
         }
     }
 
-    fn named_value(&mut self, name: &str, place: Place, scope: Scope<'_>) -> Result<Value, Fault> {
+    fn named_value(&mut self, name: &str, place: TextRange, scope: Scope<'_>) -> Result<Value, Fault> {
         if let Some(column) = scope.relation().and_then(|relation| relation.column(name)) {
             if matches!(scope, Scope::Rows(_)) {
                 return Ok(column.value.clone());
@@ -64,7 +64,7 @@ impl Lowering {
         Err(self.unknown_name(name, place, scope))
     }
 
-    fn unknown_name(&self, name: &str, place: Place, scope: Scope<'_>) -> Fault {
+    fn unknown_name(&self, name: &str, place: TextRange, scope: Scope<'_>) -> Fault {
         let lets = self.lets.iter().map(|(name, _)| name.as_str());
         let Some(relation) = scope.relation() else {
             return Fault::new(place, format!("nothing is called `{name}`")).near(name, lets);
@@ -183,7 +183,7 @@ pub(super) fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
     format!("{}{more}", names[..names.len().min(SHOWN_MAX)].join(", "))
 }
 
-fn table_for_value(name: &str, place: Place) -> Fault {
+fn table_for_value(name: &str, place: TextRange) -> Fault {
     Fault::new(place, format!("`{name}` is a table, where a value was expected"))
         .hint("`toscalar(…)` takes the first value of a table")
 }
@@ -220,7 +220,7 @@ fn result_type(binary: Binary, left: Type, right: Type) -> Option<Type> {
 }
 
 /// A sum, product or their like.
-fn arithmetic(binary: Binary, left: &Value, right: &Value, place: Place) -> Result<Value, Fault> {
+fn arithmetic(binary: Binary, left: &Value, right: &Value, place: TextRange) -> Result<Value, Fault> {
     let Some(kind) = result_type(binary, left.kind, right.kind) else {
         let (a, b) = (left.kind.word(), right.kind.word());
         let fault = Fault::new(place, format!("`{}` is not defined between {a} and {b}", binary.symbol()));

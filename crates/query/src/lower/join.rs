@@ -2,7 +2,7 @@
 
 use super::steps::not_dynamic;
 use super::{Lowering, Scope};
-use crate::error::{Fault, Place};
+use crate::error::{Fault, TextRange};
 use crate::sql::{Column, Relation, Value};
 use crate::syntax::{Binary, Expression, JoinKind, Logic, Shape};
 
@@ -19,7 +19,7 @@ impl Lowering {
         kind: JoinKind,
         right: &Expression,
         conditions: &[Expression],
-        place: Place,
+        place: TextRange,
     ) -> Result<Relation, Fault> {
         let right = self.table(right)?;
         // What a limit cuts is cut in its order; the rows of a join have none.
@@ -65,7 +65,7 @@ impl Lowering {
     }
 
     /// One row, whichever, for each value of the columns that a join goes by.
-    fn unique(&mut self, left: &Relation, pairs: &[Pair], place: Place) -> Result<Relation, Fault> {
+    fn unique(&mut self, left: &Relation, pairs: &[Pair], place: TextRange) -> Result<Relation, Fault> {
         let keys: Vec<_> = pairs.iter().map(|pair| pair.left.sql.clone()).collect();
         self.grouped(left, &format!(" GROUP BY {}", keys.join(", ")), place)
     }
@@ -122,7 +122,7 @@ fn on_side(mut fault: Fault, side: &str) -> Fault {
     fault
 }
 
-fn checked(pair: Pair, place: Place) -> Result<Pair, Fault> {
+fn checked(pair: Pair, place: TextRange) -> Result<Pair, Fault> {
     not_dynamic(&pair.left, place)?;
     not_dynamic(&pair.right, place)?;
     match pair.left.kind == pair.right.kind {

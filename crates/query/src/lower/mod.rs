@@ -19,7 +19,7 @@ use std::collections::HashMap;
 
 use narrows_model::table::Chart;
 
-use crate::error::{Fault, Place};
+use crate::error::{Fault, TextRange};
 use crate::sql::{Column, Key, Relation, Value, named};
 use crate::syntax::{Expression, Let, Query, Shape, Step};
 
@@ -106,7 +106,7 @@ fn taken_chart(body: &mut Expression) -> Option<Chart> {
     }
 }
 
-fn check_length(sql: &str, place: Place) -> Result<(), Fault> {
+fn check_length(sql: &str, place: TextRange) -> Result<(), Fault> {
     match sql.len() <= STATEMENT_BYTES_MAX {
         true => Ok(()),
         false => Err(Fault::new(place, format!("this grows over {STATEMENT_BYTES_MAX} bytes of SQL"))),
@@ -150,7 +150,7 @@ impl Lowering {
     }
 
     /// Closes a table, so that what follows sees its columns and not what they are made of.
-    fn seal(&mut self, relation: Relation, place: Place) -> Result<Relation, Fault> {
+    fn seal(&mut self, relation: Relation, place: TextRange) -> Result<Relation, Fault> {
         let alias = self.alias();
         let (inner, outer) = sealed(&relation, &alias);
         check_length(&inner, place)?;
@@ -158,7 +158,7 @@ impl Lowering {
     }
 
     /// Closes a table and gives it a name of its own, so that SQLite works it out once.
-    fn share(&mut self, relation: Relation, place: Place) -> Result<Relation, Fault> {
+    fn share(&mut self, relation: Relation, place: TextRange) -> Result<Relation, Fault> {
         let alias = self.alias();
         let (inner, outer) = sealed(&relation, &alias);
         check_length(&inner, place)?;

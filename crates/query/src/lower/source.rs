@@ -2,7 +2,7 @@
 
 use super::{Binding, COLUMNS_MAX, Lowering, Scope, check_length};
 use crate::catalog;
-use crate::error::{Fault, Place};
+use crate::error::{Fault, TextRange};
 use crate::sql::{Column, Constant, Relation, Value, named};
 use crate::syntax::{Expression, Item, Name, Pipeline, Shape, Source};
 use crate::types::Type;
@@ -36,7 +36,7 @@ impl Lowering {
         }
     }
 
-    fn table_named(&mut self, name: &str, place: Place) -> Result<Relation, Fault> {
+    fn table_named(&mut self, name: &str, place: TextRange) -> Result<Relation, Fault> {
         match self.binding(name) {
             Some(Binding::Table(relation)) => return Ok(relation.clone()),
             Some(Binding::Value(_)) => {
@@ -58,7 +58,7 @@ impl Lowering {
         })
     }
 
-    fn unknown_table(&self, name: &str, place: Place) -> Fault {
+    fn unknown_table(&self, name: &str, place: TextRange) -> Fault {
         let fault = Fault::new(place, format!("there is no table `{name}`"));
         if let Some((_, here)) = catalog::OTHER_NAMES.iter().find(|(other, _)| *other == name) {
             return fault.hint(format!("it is called `{here}` here"));
@@ -72,7 +72,7 @@ impl Lowering {
         }
     }
 
-    fn pipeline(&mut self, pipeline: &Pipeline, place: Place) -> Result<Relation, Fault> {
+    fn pipeline(&mut self, pipeline: &Pipeline, place: TextRange) -> Result<Relation, Fault> {
         let mut relation = match &pipeline.source {
             Source::Expression(expression) => self.table(expression)?,
             Source::Union(union) => self.union(union, None, place)?,
@@ -106,7 +106,12 @@ impl Lowering {
         Ok(relation)
     }
 
-    fn datatable(&mut self, columns: &[(Name, Type)], cells: &[Expression], place: Place) -> Result<Relation, Fault> {
+    fn datatable(
+        &mut self,
+        columns: &[(Name, Type)],
+        cells: &[Expression],
+        place: TextRange,
+    ) -> Result<Relation, Fault> {
         if !cells.len().is_multiple_of(columns.len()) {
             let message = format!("{} values do not fill rows of {} columns", cells.len(), columns.len());
             return Err(Fault::new(place, message));

@@ -3,7 +3,7 @@
 use super::columns::{away, kept, renamed, reordered};
 use super::names::{implied_name, numbered};
 use super::{FENCE_BYTES, Lowering, Scope};
-use crate::error::{Fault, Place};
+use crate::error::{Fault, TextRange};
 use crate::sql::{Column, Constant, Key, Relation, Value};
 use crate::syntax::{Expression, Item, Name, Operator, Shape, SortKey, Step};
 use crate::types::Type;
@@ -48,7 +48,7 @@ impl Lowering {
     }
 
     /// A table to which conditions can be added.
-    pub(super) fn without_limit(&mut self, relation: Relation, place: Place) -> Result<Relation, Fault> {
+    pub(super) fn without_limit(&mut self, relation: Relation, place: TextRange) -> Result<Relation, Fault> {
         match relation.limit {
             Some(_) => self.seal(relation, place),
             None => Ok(relation),
@@ -56,14 +56,14 @@ impl Lowering {
     }
 
     /// Row numbers are counted before a condition, so that they cannot stand in one.
-    pub(super) fn no_window(&mut self, place: Place) -> Result<(), Fault> {
+    pub(super) fn no_window(&mut self, place: TextRange) -> Result<(), Fault> {
         match std::mem::take(&mut self.has_window) {
             false => Ok(()),
             true => Err(Fault::new(place, "`row_number` stands only in `extend`, `serialize` and `project` here")),
         }
     }
 
-    fn filtered(&mut self, relation: Relation, condition: &Expression, place: Place) -> Result<Relation, Fault> {
+    fn filtered(&mut self, relation: Relation, condition: &Expression, place: TextRange) -> Result<Relation, Fault> {
         let mut relation = self.without_limit(relation, place)?;
         let value = self.condition(condition, Scope::Rows(&relation))?;
         self.no_window(condition.place)?;
@@ -72,7 +72,7 @@ impl Lowering {
     }
 
     /// A table whose expressions are columns, where that is cheaper than to repeat them.
-    fn fenced(&mut self, relation: Relation, place: Place) -> Result<Relation, Fault> {
+    fn fenced(&mut self, relation: Relation, place: TextRange) -> Result<Relation, Fault> {
         let has_window = std::mem::take(&mut self.has_window);
         let longest = relation.columns.iter().map(|column| column.value.sql.len()).max().unwrap_or(0);
         if longest > FENCE_BYTES {
@@ -81,7 +81,7 @@ impl Lowering {
         if has_window { self.seal(relation, place) } else { Ok(relation) }
     }
 
-    fn extended(&mut self, relation: Relation, items: &[Item], place: Place) -> Result<Relation, Fault> {
+    fn extended(&mut self, relation: Relation, items: &[Item], place: TextRange) -> Result<Relation, Fault> {
         let mut extended = relation.clone();
         let mut unnamed = 0;
         for item in items {
@@ -99,7 +99,7 @@ impl Lowering {
         self.fenced(extended, place)
     }
 
-    fn projected(&mut self, relation: Relation, items: &[Item], place: Place) -> Result<Relation, Fault> {
+    fn projected(&mut self, relation: Relation, items: &[Item], place: TextRange) -> Result<Relation, Fault> {
         let mut projected = Relation { columns: Vec::new(), ..relation.clone() };
         let mut unnamed = 0;
         for item in items {
@@ -119,7 +119,7 @@ impl Lowering {
         self.fenced(projected, place)
     }
 
-    pub(super) fn sorted(&mut self, relation: Relation, keys: &[SortKey], place: Place) -> Result<Relation, Fault> {
+    pub(super) fn sorted(&mut self, relation: Relation, keys: &[SortKey], place: TextRange) -> Result<Relation, Fault> {
         let mut relation = self.without_limit(relation, place)?;
         let mut order = Vec::new();
         for key in keys {
@@ -146,7 +146,7 @@ impl Lowering {
         Ok(relation)
     }
 
-    fn distinct(&mut self, relation: Relation, values: &[Expression], place: Place) -> Result<Relation, Fault> {
+    fn distinct(&mut self, relation: Relation, values: &[Expression], place: TextRange) -> Result<Relation, Fault> {
         let relation = self.without_limit(relation, place)?;
         let mut columns = Vec::new();
         if let [Expression { kind: Shape::Star, place, .. }] = values {
@@ -190,7 +190,7 @@ fn one_name(item: &Item) -> Result<Option<&Name>, Fault> {
     }
 }
 
-pub(super) fn not_dynamic(value: &Value, place: Place) -> Result<(), Fault> {
+pub(super) fn not_dynamic(value: &Value, place: TextRange) -> Result<(), Fault> {
     match value.kind {
         Type::Dynamic => Err(Fault::new(place, "a dynamic value cannot be compared here")
             .hint("convert it first, such as by `tostring(…)`")),

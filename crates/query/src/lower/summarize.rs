@@ -3,7 +3,7 @@
 use super::names::{implied_name, numbered};
 use super::steps::not_dynamic;
 use super::{Lowering, Scope};
-use crate::error::{Fault, Place};
+use crate::error::{Fault, TextRange};
 use crate::functions::aggregates::{self, Aggregate, Form};
 use crate::sql::{Column, Relation, Value};
 use crate::syntax::{Expression, Item, Name, Shape};
@@ -15,7 +15,7 @@ impl Lowering {
         relation: Relation,
         values: &[Item],
         by: &[Item],
-        place: Place,
+        place: TextRange,
     ) -> Result<Relation, Fault> {
         let relation = self.without_limit(relation, place)?;
         let mut result = Relation {
@@ -53,7 +53,7 @@ impl Lowering {
     }
 
     /// Closes a table under GROUP BY.
-    pub(super) fn grouped(&mut self, relation: &Relation, grouping: &str, place: Place) -> Result<Relation, Fault> {
+    pub(super) fn grouped(&mut self, relation: &Relation, grouping: &str, place: TextRange) -> Result<Relation, Fault> {
         let alias = self.alias();
         let names = relation.aliases();
         let select: Vec<_> = relation.columns.iter().zip(&names).collect();
@@ -180,7 +180,7 @@ impl Lowering {
         for argument in arguments {
             values.push(self.operand(argument, relation)?);
         }
-        let places: Vec<Place> = arguments.iter().map(|it| it.place).collect();
+        let places: Vec<TextRange> = arguments.iter().map(|it| it.place).collect();
         let order = if relation.order.is_empty() { None } else { Some(relation.keys()) };
         let value = aggregate.value(&values, &places, order.as_deref())?;
         let subject = arguments.first().and_then(implied_name).unwrap_or_default();

@@ -1,14 +1,19 @@
 //! `union`: columns by their names; a column that a table does not have is NULL there.
 
 use super::{Lowering, STATEMENT_BYTES_MAX};
-use crate::error::{Fault, Place};
+use crate::error::{Fault, TextRange};
 use crate::sql::{Column, Relation, Value, named, quoted};
 use crate::syntax::Union;
 use crate::types::Type;
 
 impl Lowering {
     /// The rows of all tables: those named, behind those of the table to which the operator is applied, if any.
-    pub(super) fn union(&mut self, union: &Union, first: Option<Relation>, place: Place) -> Result<Relation, Fault> {
+    pub(super) fn union(
+        &mut self,
+        union: &Union,
+        first: Option<Relation>,
+        place: TextRange,
+    ) -> Result<Relation, Fault> {
         let mut tables: Vec<Relation> = first.into_iter().collect();
         for table in &union.tables {
             tables.push(self.table(table)?);

@@ -1,7 +1,7 @@
 //! Expressions, from the loosest binding to the tightest: `or`, `and`, comparisons, sums, products, signs, members.
 
 use super::{Parser, TERMS_MAX, refused};
-use crate::error::{Fault, Place};
+use crate::error::{Fault, TextRange};
 use crate::lexer::{Kind, Raw};
 use crate::literal;
 use crate::syntax::{Binary, Expression, Literal, Logic, Match, Members, Name, Shape};
@@ -40,7 +40,7 @@ enum Compared {
 }
 
 /// The operator that a word is, if it is one.
-fn worded(word: &str, is_negated: bool, place: Place) -> Result<Option<Compared>, Fault> {
+fn worded(word: &str, is_negated: bool, place: TextRange) -> Result<Option<Compared>, Fault> {
     if let Some((_, operator)) = MATCHES.iter().find(|(name, _)| *name == word) {
         if *operator == Match::Regex && is_negated {
             let fault = Fault::new(place, "`!matches` is no operator");
@@ -313,7 +313,7 @@ impl Parser {
     }
 }
 
-fn dynamic(text: &str, place: Place) -> Result<Literal, Fault> {
+fn dynamic(text: &str, place: TextRange) -> Result<Literal, Fault> {
     match serde_json::from_str(&doubly_quoted(text)) {
         Ok(serde_json::Value::Null) => Ok(Literal::Null(Type::Dynamic)),
         Ok(value) if value.to_string().contains("\\u0000") => {

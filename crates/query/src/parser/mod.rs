@@ -9,7 +9,7 @@ mod operator;
 mod refused;
 mod source;
 
-use crate::error::{Fault, Place};
+use crate::error::{Fault, TextRange};
 use crate::lexer::{Kind, Token, tokens};
 use crate::syntax::{Expression, Let, Name, Query, Shape};
 
@@ -75,7 +75,7 @@ struct Parser {
 
 impl Parser {
     fn new(text: &str, offset: usize) -> Result<Parser, Fault> {
-        let moved = |place: Place| Place { start: place.start + offset, end: place.end + offset };
+        let moved = |place: TextRange| TextRange { start: place.start + offset, end: place.end + offset };
         let mut tokens = tokens(text).map_err(|fault| Fault { place: moved(fault.place), ..fault })?;
         tokens.iter_mut().for_each(|token| token.place = moved(token.place));
         Ok(Parser { tokens, at: 0, depth: 0 })
@@ -129,7 +129,7 @@ impl Parser {
     }
 
     /// An expression, if it is not too deep for those who go through it.
-    fn made(&self, place: Place, kind: Shape) -> Result<Expression, Fault> {
+    fn made(&self, place: TextRange, kind: Shape) -> Result<Expression, Fault> {
         let height = kind.height();
         match height <= HEIGHT_MAX {
             true => Ok(Expression { kind, place, height }),
@@ -156,18 +156,18 @@ impl Parser {
         self.tokens.get(self.at + ahead).map_or(&Kind::End, |token| &token.kind)
     }
 
-    fn place(&self) -> Place {
+    fn place(&self) -> TextRange {
         self.place_at(0)
     }
 
-    fn place_at(&self, ahead: usize) -> Place {
+    fn place_at(&self, ahead: usize) -> TextRange {
         let last = self.tokens.len().saturating_sub(1);
-        self.tokens.get((self.at + ahead).min(last)).map_or(Place { start: 0, end: 0 }, |token| token.place)
+        self.tokens.get((self.at + ahead).min(last)).map_or(TextRange { start: 0, end: 0 }, |token| token.place)
     }
 
     /// The place of the token just read.
-    fn before(&self) -> Place {
-        self.tokens.get(self.at.saturating_sub(1)).map_or(Place { start: 0, end: 0 }, |token| token.place)
+    fn before(&self) -> TextRange {
+        self.tokens.get(self.at.saturating_sub(1)).map_or(TextRange { start: 0, end: 0 }, |token| token.place)
     }
 
     fn is_end(&self) -> bool {

@@ -3,7 +3,7 @@
 use narrows_model::table::Chart;
 
 use super::{OPERATORS_MAX, Parser, refused};
-use crate::error::{Fault, Place};
+use crate::error::{Fault, TextRange};
 use crate::lexer::Kind;
 use crate::syntax::{Expression, Item, JoinKind, Name, Operator, Pattern, Pipeline, Shape, SortKey, Source, Step};
 
@@ -76,7 +76,7 @@ impl Parser {
     }
 
     /// The name of an operator, whose parts hyphens may join.
-    fn operator_name(&mut self) -> Result<(String, Place), Fault> {
+    fn operator_name(&mut self) -> Result<(String, TextRange), Fault> {
         let first = self.name("an operator")?;
         let (mut name, mut place) = (first.text, first.place);
         while self.is("-") && self.place().start == place.end {

@@ -1,6 +1,6 @@
 //! What KQL has and this part of it does not, so that it can be distinguished from a typing error.
 
-use crate::error::{Fault, Place};
+use crate::error::{Fault, TextRange};
 
 const STRING_OPERATORS: [&str; 5] = ["hasprefix", "hasprefix_cs", "hassuffix", "hassuffix_cs", "like"];
 
@@ -69,19 +69,19 @@ const FUNCTIONS: [&str; 159] = [
     "unicode_codepoints_from_string", "url_decode", "url_encode", "welch_test", "zip",
 ];
 
-fn not_here(what: &str, place: Place) -> Fault {
+fn not_here(what: &str, place: TextRange) -> Fault {
     Fault::new(place, format!("{what} is not in the part of KQL that is known here"))
 }
 
-pub(super) fn word(what: &str, name: &str, place: Place) -> Fault {
+pub(super) fn word(what: &str, name: &str, place: TextRange) -> Fault {
     not_here(&format!("{what} `{name}`"), place)
 }
 
-pub(super) fn statement(name: &str, place: Place) -> Fault {
+pub(super) fn statement(name: &str, place: TextRange) -> Fault {
     word("the statement", name, place)
 }
 
-pub(super) fn function_value(place: Place) -> Fault {
+pub(super) fn function_value(place: TextRange) -> Fault {
     not_here("a function of one's own", place).hint("`let` names a value or a table")
 }
 

@@ -21,8 +21,8 @@ pub fn load_json(summary: &LoadSummary) -> Value {
         "format": FORMAT,
         "url": summary.url,
         "seconds": seconds,
-        "answers": responses,
-        "answers_per_second": if seconds > 0.0 { responses as f64 / seconds } else { 0.0 },
+        "responses": responses,
+        "responses_per_second": if seconds > 0.0 { responses as f64 / seconds } else { 0.0 },
         "latency": summary.latency.quantiles(),
         "body_bytes": summary.bytes,
         "phases": {
@@ -94,13 +94,13 @@ mod tests {
             ..LoadSummary::default()
         };
         let value: Value = serde_json::from_str(&load_json(&summary).to_string()).unwrap();
-        assert_eq!((&value["format"], &value["answers_per_second"]), (&json!("narrows-load/1"), &json!(20.0)));
+        assert_eq!((&value["format"], &value["responses_per_second"]), (&json!("narrows-load/1"), &json!(20.0)));
         assert_eq!((&value["statuses"]["503"], &value["errors"][0]["kind"]), (&json!(10), &json!("check")));
         assert_eq!((&value["phases"]["tls"]["mean_ns"], &value["phases"]["read"]["count"]), (&json!(900.0), &json!(0)));
         assert_eq!((&value["arrivals"]["dropped"], &value["validity"]["verdict"]), (&json!(2), &json!("doubtful")));
         assert_eq!((&value["requests"][0]["request"], &value["requests"][0]["due"]), (&json!("list"), &json!(28)));
         assert_eq!(value["latency"]["max_ns"], 14_000_000);
         let empty = load_json(&LoadSummary::default());
-        assert_eq!((&empty["arrivals"], &empty["answers_per_second"]), (&Value::Null, &json!(0.0)));
+        assert_eq!((&empty["arrivals"], &empty["responses_per_second"]), (&Value::Null, &json!(0.0)));
     }
 }

@@ -38,8 +38,8 @@ type Distribution = (&'static str, &'static str, fn(&LoadTotals) -> &Histogram);
 type Counter = (&'static str, &'static str, fn(&LoadTotals) -> u64);
 
 const DISTRIBUTIONS: [Distribution; 3] = [
-    ("narrows_latency_seconds", "From the intended send to the last byte of the answer, successes.", |t| &t.latency),
-    ("narrows_service_seconds", "From the actual send to the last byte of the answer, successes.", |t| &t.service),
+    ("narrows_latency_seconds", "From the intended send to the last byte of the response, successes.", |t| &t.latency),
+    ("narrows_service_seconds", "From the actual send to the last byte of the response, successes.", |t| &t.service),
     ("narrows_lateness_seconds", "From the intended to the actual send, every request.", |t| &t.lateness),
 ];
 const COUNTERS: [Counter; 4] = [
@@ -63,7 +63,7 @@ pub fn openmetrics(requests: &[RequestOfLoad], labels: &[(&str, &str)]) -> Strin
             let _ = writeln!(out, "{name}_total{{{labels}}} {}", count(totals));
         }
     }
-    add_head(&mut out, "narrows_received_bytes", "counter", "bytes", "Bytes of the answers, heads included.");
+    add_head(&mut out, "narrows_received_bytes", "counter", "bytes", "Bytes of the responses, heads included.");
     for (labels, totals) in &labelled {
         let _ = writeln!(out, "narrows_received_bytes_total{{{labels}}} {}", totals.bytes);
     }

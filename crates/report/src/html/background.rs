@@ -47,8 +47,8 @@ pub(super) fn warnings(outcome: &Outcome) -> String {
 
 /// Caveats of the trials, which limit what findings and their absence mean; empty when there are none.
 pub(super) fn caveats(outcome: &Outcome) -> String {
-    let told = |Caveat { labels, text }: Caveat<'_>| format!("<li><b>{}</b> {}</li>", Esc(labels), Esc(text));
-    let items: String = crate::caveats::caveats(outcome).into_iter().map(told).collect();
+    let item = |Caveat { labels, text }: Caveat<'_>| format!("<li><b>{}</b> {}</li>", Esc(labels), Esc(text));
+    let items: String = crate::caveats::caveats(outcome).into_iter().map(item).collect();
     if items.is_empty() {
         items
     } else {
@@ -114,7 +114,7 @@ fn measured(outcome: &Outcome) -> String {
     }
     format!(
         "<div class=\"scroll\"><table><thead><tr><th>trial</th><th>generator</th><th class=\"n\">counted</th>\
-         <th class=\"n\">answers</th><th class=\"n\">send lateness p99</th><th class=\"n\">spans</th></tr></thead>\
+         <th class=\"n\">responses</th><th class=\"n\">send lateness p99</th><th class=\"n\">spans</th></tr></thead>\
          <tbody>{rows}</tbody></table></div>"
     )
 }

@@ -178,7 +178,7 @@ mod tests {
             1
         );
         assert_eq!(page.matches("<article class=\"card\">").count(), 1);
-        assert!(page.contains("<h5>Goes away with it</h5><ul><li>postgres answers the same queries"), "{page}");
+        assert!(page.contains("<h5>Goes away with it</h5><ul><li>postgres handles the same queries"), "{page}");
         assert!(page.contains("seen in “8 users”, 1 min 0 s from 10.0 s on"), "{page}");
     }
 

@@ -25,7 +25,7 @@ pub(super) struct Scales {
 }
 
 impl Scales {
-    pub(super) fn of(panels: &[Panel]) -> Self {
+    pub(super) fn new(panels: &[Panel]) -> Self {
         let all = || panels.iter().map(|panel| &panel.insides);
         let means = || all().flat_map(|insides| insides.operations.iter().map(Vec::as_slice));
         let fastest = means().flatten().map(|point| point.1).filter(|v| *v > 0.0).fold(f64::INFINITY, f64::min);
@@ -63,8 +63,8 @@ impl Draw<'_> {
     }
 
     pub(super) fn responses(&self, panel: &Panel) -> String {
-        let title = format!("Answers of {}: success and 429 · {}", self.subjects.targets, panel.label);
-        let mut chart = self.chart(&title, &self.scales.responses, "answers/s", panel);
+        let title = format!("Responses of {}: success and 429 · {}", self.subjects.targets, panel.label);
+        let mut chart = self.chart(&title, &self.scales.responses, "responses/s", panel);
         let [succeeded, throttled, failed] = &panel.insides.responses;
         chart.lines.push(Line::named("success", "c0", succeeded));
         chart.lines.push(Line::named("429", "bad", throttled));
@@ -115,7 +115,7 @@ mod tests {
     use crate::fixture::drones;
 
     fn charts(outcome: &narrows_model::comparison::Outcome) -> String {
-        panels::section(outcome, &Palette::of(&outcome.evidence))
+        panels::section(outcome, &Palette::new(&outcome.evidence))
     }
 
     #[test]
@@ -123,7 +123,7 @@ mod tests {
         let html = charts(&drones::outcome());
         for title in [
             "Mean duration of operations · parallel",
-            "Answers of azure.cosmosdb: success and 429 · baseline",
+            "Responses of azure.cosmosdb: success and 429 · baseline",
             "Throughput spent per physical partition · partition-key",
             "CPU: average and maximum over replicas · more-throughput",
         ] {
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn plentiful_throughput_is_told_and_does_not_press_the_lines_flat() {
+    fn plentiful_throughput_is_reported_and_does_not_press_the_lines_flat() {
         let mut outcome = drones::outcome();
         for trial in &mut outcome.evidence.trials {
             let gauges = trial.series.iter_mut().filter(|s| s.key.name.ends_with("provisioned"));
@@ -154,7 +154,7 @@ mod tests {
             trial.series.clear();
         }
         let html = charts(&outcome);
-        for title in ["Mean duration", "Answers of", "Throughput spent", "CPU"] {
+        for title in ["Mean duration", "Responses of", "Throughput spent", "CPU"] {
             assert!(!html.contains(title), "{title}");
         }
     }

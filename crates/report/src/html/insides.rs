@@ -68,7 +68,7 @@ pub(super) struct Throughput {
 }
 
 impl<'a> Subjects<'a> {
-    pub(super) fn of(evidence: &'a RunEvidence) -> Self {
+    pub(super) fn new(evidence: &'a RunEvidence) -> Self {
         let operations = || evidence.trials.iter().flat_map(|trial| &trial.operations);
         let mut slowest: BTreeMap<(&str, &str), f64> = BTreeMap::new();
         for operation in operations().filter(|operation| operation.completed > 0.0) {
@@ -112,8 +112,8 @@ impl Calls {
 
 impl Insides {
     /// Gathers a trial's lines.
-    pub(super) fn of(evidence: &TrialEvidence, subjects: &Subjects<'_>) -> Self {
-        let Some(clock) = Clock::of(evidence) else { return Self::default() };
+    pub(super) fn new(evidence: &TrialEvidence, subjects: &Subjects<'_>) -> Self {
+        let Some(clock) = Clock::new(evidence) else { return Self::default() };
         let line = |name: &(&str, &str)| {
             let known = evidence.operations.iter().find(|o| (o.service.as_str(), o.name.as_str()) == *name);
             known.map_or(Vec::new(), |operation| means(operation, &clock))
@@ -238,12 +238,12 @@ mod tests {
     #[test]
     fn the_slowest_operations_come_first_and_are_the_same_for_every_trial() {
         let outcome = drones::outcome();
-        let subjects = Subjects::of(&outcome.evidence);
+        let subjects = Subjects::new(&outcome.evidence);
         let services: Vec<&str> = subjects.operations.iter().map(|(service, _)| *service).collect();
         assert_eq!(services, ["gateway", "drone-scheduler", "delivery", "package"]);
         assert_eq!(subjects.targets, "azure.cosmosdb");
         let orders = fixture::outcome();
-        let nothing = Subjects::of(&orders.evidence);
+        let nothing = Subjects::new(&orders.evidence);
         assert_eq!((nothing.operations.len(), nothing.calls), (0, Calls::None));
     }
 
@@ -258,8 +258,8 @@ mod tests {
         operation.seconds = vec![second(0), second(1), second(5)];
         let call = |n: i64| CallSecond { start_ns: start_ns + n * SECOND_NS, throttled: 3.0, ..CallSecond::default() };
         operation.calls[0].seconds = vec![call(0), call(4), call(500)];
-        let subjects = Subjects::of(&outcome.evidence);
-        let insides = Insides::of(&outcome.evidence.trials[0], &subjects);
+        let subjects = Subjects::new(&outcome.evidence);
+        let insides = Insides::new(&outcome.evidence.trials[0], &subjects);
         let line = &insides.operations[1];
         assert_eq!((line.len(), line[0], line[3]), (4, (10.5, 3.0), (15.5, 3.0)));
         assert!(line[2].1.is_nan());
@@ -280,16 +280,16 @@ mod tests {
                 _ => 0.4,
             };
         }
-        let subjects = Subjects::of(&outcome.evidence);
+        let subjects = Subjects::new(&outcome.evidence);
         // The gateway uses 50 % of its limit; the store 30 % of two cores, but 40 % of one thread.
-        assert_eq!(Insides::of(&outcome.evidence.trials[0], &subjects).cpu, [vec![(0.0, 45.0)], vec![(0.0, 50.0)]]);
+        assert_eq!(Insides::new(&outcome.evidence.trials[0], &subjects).cpu, [vec![(0.0, 45.0)], vec![(0.0, 50.0)]]);
     }
 
     #[test]
     fn many_partitions_become_the_highest_and_the_mean() {
         let mut outcome = drones::outcome();
         let trial = &outcome.evidence.trials[0];
-        let clock = Clock::of(trial).unwrap();
+        let clock = Clock::new(trial).unwrap();
         let few = throughput(trial, PARTITIONS_MAX, &clock);
         assert_eq!((few.partitions.len(), few.highest.len(), few.provisioned), (9, 0, vec![100.0]));
         let many = throughput(trial, 8, &clock);
@@ -298,6 +298,6 @@ mod tests {
         let highest = (0..9).map(|n| line(&few.partitions, n)).fold(0.0, f64::max);
         assert_eq!(many.highest[30].1, highest);
         outcome.evidence.trials = (0..20).map(|_| outcome.evidence.trials[0].clone()).collect();
-        assert_eq!(Subjects::of(&outcome.evidence).partitions_max, 0);
+        assert_eq!(Subjects::new(&outcome.evidence).partitions_max, 0);
     }
 }

@@ -19,7 +19,7 @@ pub(super) struct Lanes {
 
 impl Lanes {
     /// `bars` are starts and ends, by start.
-    pub(super) fn of(bars: impl Iterator<Item = (i64, i64)>) -> Self {
+    pub(super) fn new(bars: impl Iterator<Item = (i64, i64)>) -> Self {
         let mut free_from: Vec<i64> = Vec::new();
         let mut of = Vec::new();
         for (start, end) in bars {
@@ -67,7 +67,7 @@ mod tests {
             (&[(0, 9); 20], &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 15, 15, 15, 15], 16),
         ];
         for (bars, expected, count) in cases {
-            let lanes = Lanes::of(bars.iter().copied());
+            let lanes = Lanes::new(bars.iter().copied());
             assert_eq!((lanes.of.as_slice(), lanes.count), (expected, count));
         }
     }

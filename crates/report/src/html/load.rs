@@ -33,7 +33,7 @@ fn cells(values: &[String]) -> String {
 
 fn arrivals_table(outcome: &Outcome) -> String {
     let row = |(variant, load): &(String, LoadTotals)| {
-        let told = [
+        let values = [
             units::rate(load.offered()),
             units::rate(load.achieved()),
             units::count(load.due),
@@ -43,7 +43,7 @@ fn arrivals_table(outcome: &Outcome) -> String {
         format!(
             "<tr><th scope=\"row\">{}</th>{}<td class=\"n{bad}\">{}</td></tr>",
             Esc(cut(variant, NAME_CHARS_MAX)),
-            cells(&told),
+            cells(&values),
             share_of_due(load.dropped, load.due)
         )
     };

@@ -41,7 +41,7 @@ const LEAD_CHARACTERS: usize = 280;
 const SCRIPT: &str = include_str!("script.js");
 /// The page, from doctype to `</html>`.
 pub fn page(outcome: &Outcome) -> String {
-    let palette = Palette::of(&outcome.evidence);
+    let palette = Palette::new(&outcome.evidence);
     let requests = requests::choose(outcome);
     let body = [
         header(outcome),

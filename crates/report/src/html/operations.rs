@@ -39,7 +39,7 @@ pub(super) fn section(outcome: &Outcome) -> String {
     format!(
         "<section id=\"operations\"><h2>Operations</h2><div class=\"scroll\"><table class=\"wide\"><thead><tr>\
          <th>variant</th>{head}</tr></thead>{groups}</table></div>{rest}<p class=\"note\">Calls per op are those that \
-         succeeded, attempts per op include repeated and refused ones; of an operation that asks a database, only \
+         succeeded, attempts per op include repeated and refused ones; of an operation that queries a database, only \
          calls to databases count.</p></section>\n"
     )
 }
@@ -76,11 +76,11 @@ fn row(variant: &str, operation: &OperationSummary, slowest_ns: f64) -> String {
     let quantiles = [operation.p50_ns, operation.p95_ns, operation.p99_ns]
         .map(|ns| format!("<td class=\"n\">{}</td>", units::duration(ns)))
         .concat();
-    let told = calls(operation);
+    let all = calls(operation);
     let cell = |of: &dyn Fn(&Calls) -> Option<String>| {
-        format!("<td class=\"n\">{}</td>", told.as_ref().and_then(of).unwrap_or_else(|| "–".to_owned()))
+        format!("<td class=\"n\">{}</td>", all.as_ref().and_then(of).unwrap_or_else(|| "–".to_owned()))
     };
-    let refused = told.as_ref().is_some_and(|calls| calls.throttled > 0.0);
+    let refused = all.as_ref().is_some_and(|calls| calls.throttled > 0.0);
     format!(
         "<tr><th scope=\"row\">{}</th><td class=\"n\">{}{failed}</td><td class=\"n\">{}<span class=\"bar\">\
          <i style=\"width:{share:.1}%\"></i></span></td>{quantiles}{}{}{}{}</tr>",
@@ -100,7 +100,7 @@ mod tests {
     use crate::fixture::{self, drones};
 
     #[test]
-    fn a_database_call_is_told_with_what_it_costs() {
+    fn a_database_call_is_reported_with_what_it_costs() {
         let html = section(&drones::outcome());
         let cells =
             "<td class=\"n\">9</td><td class=\"n\">10.6</td><td class=\"n bad\">4,661</td><td class=\"n\">29</td>";

@@ -19,7 +19,7 @@ pub(super) struct Palette {
 
 impl Palette {
     /// Started services first, then those that only sent spans or samples.
-    pub(super) fn of(evidence: &RunEvidence) -> Self {
+    pub(super) fn new(evidence: &RunEvidence) -> Self {
         let trials = || evidence.trials.iter();
         let started = trials().flat_map(|trial| trial.services.iter().map(|service| &service.service));
         let sampled = trials().flat_map(|trial| trial.series.iter().map(|series| &series.key.service));
@@ -77,7 +77,7 @@ mod tests {
             service.service = format!("extra-{n}");
             evidence.trials[0].services.push(service);
         }
-        let palette = Palette::of(&evidence);
+        let palette = Palette::new(&evidence);
         let shown =
             ["gateway", "extra-3", "extra-4", "extra-19", "narrows"].map(|s| (palette.class(s), palette.shown_as(s)));
         let expected = [("c0", "gateway"), ("c6", "extra-3"), ("c7", "others"), ("c7", "others"), ("gen", "narrows")];

@@ -56,11 +56,11 @@ struct Axes {
 
 /// The section with all charts; empty when nothing was measured.
 pub(super) fn section(outcome: &Outcome, palette: &Palette) -> String {
-    let subjects = Subjects::of(&outcome.evidence);
+    let subjects = Subjects::new(&outcome.evidence);
     let panel = |evidence: &TrialEvidence| Panel {
         label: evidence.trial.label(),
-        timeline: timeline::of(evidence, palette),
-        insides: Insides::of(evidence, &subjects),
+        timeline: timeline::gather(evidence, palette),
+        insides: Insides::new(evidence, &subjects),
     };
     let measured: Vec<Panel> =
         outcome.evidence.trials.iter().map(panel).filter(|panel| panel.timeline.length_s > 0.0).collect();
@@ -73,7 +73,7 @@ pub(super) fn section(outcome: &Outcome, palette: &Palette) -> String {
     let lines: usize = panels.iter().map(|panel| panel.insides.lines() + LINES_OF_A_TRIAL).sum();
     let points = POINTS_TOTAL.saturating_sub(rows.len() * panels.len() * FRAME_POINTS);
     let points_max = (points / lines).clamp(POINTS_MIN, POINTS_MAX);
-    let scales = Scales::of(panels);
+    let scales = Scales::new(panels);
     let draw = Draw { axes: &axes, scales: &scales, subjects: &subjects, palette, points_max };
     let mut out =
         format!("<section id=\"charts\"><h2>Over time</h2>{}", chooser(panels, default_pair(outcome, panels)));
@@ -228,10 +228,10 @@ impl Draw<'_> {
     fn load(&self, panel: &Panel) -> String {
         let title = format!("Users and throughput · {}", panel.label);
         let mut chart = self.chart(&title, &self.axes.users, "users", panel);
-        chart.right = Some((&self.axes.rate, "answers/s"));
+        chart.right = Some((&self.axes.rate, "responses/s"));
         let line = |name, class, points, side| Line { name, class, points, side, label: Label::AtEnd };
         chart.lines.push(line("users", "users", &panel.timeline.users, Side::Left));
-        chart.lines.push(line("answers/s", "rate", &panel.timeline.rate, Side::Right));
+        chart.lines.push(line("responses/s", "rate", &panel.timeline.rate, Side::Right));
         figure(&chart)
     }
 
@@ -286,7 +286,7 @@ mod tests {
     #[test]
     fn trials_of_one_row_share_their_scale() {
         let outcome = fixture::outcome();
-        let html = section(&outcome, &Palette::of(&outcome.evidence));
+        let html = section(&outcome, &Palette::new(&outcome.evidence));
         let latencies: Vec<&str> = html.split("data-name=\"p99\"").skip(1).map(|rest| &rest[..80]).collect();
         assert_eq!(latencies.len(), 2);
         assert_eq!(latencies[0], latencies[1]);
@@ -296,12 +296,12 @@ mod tests {
     #[test]
     fn an_open_load_has_a_chart_of_what_it_offered() {
         let outcome = fixture::open_outcome();
-        let html = section(&outcome, &Palette::of(&outcome.evidence));
+        let html = section(&outcome, &Palette::new(&outcome.evidence));
         for name in ["offered", "achieved"] {
             assert_eq!(html.matches(&format!("data-name=\"{name}\"")).count(), 2);
         }
         let closed = fixture::outcome();
-        assert!(!section(&closed, &Palette::of(&closed.evidence)).contains("Offered and achieved"));
+        assert!(!section(&closed, &Palette::new(&closed.evidence)).contains("Offered and achieved"));
     }
 
     #[test]
@@ -311,6 +311,6 @@ mod tests {
             trial.windows.clear();
             trial.seconds.clear();
         }
-        assert_eq!(section(&outcome, &Palette::of(&outcome.evidence)), "");
+        assert_eq!(section(&outcome, &Palette::new(&outcome.evidence)), "");
     }
 }

@@ -98,7 +98,7 @@ mod tests {
     fn before_and_after_share_their_time_scale() {
         let outcome = drones::outcome();
         let requests = choose(&outcome);
-        let html = section(&requests, &Palette::of(&outcome.evidence));
+        let html = section(&requests, &Palette::new(&outcome.evidence));
         let steps: Vec<&str> = html.split("--step:").skip(1).filter_map(|rest| rest.split('%').next()).collect();
         assert_eq!(steps.len(), 4);
         assert_eq!(steps[0], steps[1]);

@@ -81,7 +81,7 @@ mod tests {
     use crate::fixture;
 
     #[test]
-    fn attributes_are_told_once_and_escaped() {
+    fn attributes_are_reported_once_and_escaped() {
         let mut span = fixture::n_plus_one_trace(2).spans[3].clone();
         span.attributes.insert("db.statement".to_owned(), span.facts.db_query.clone().into());
         span.attributes.insert("db.rows".to_owned(), 25.into());

@@ -26,7 +26,7 @@ pub(super) fn section(outcome: &Outcome, palette: &Palette) -> String {
     if all.is_empty() {
         return String::new();
     }
-    let colours = Colours::of(&all, palette);
+    let colours = Colours::new(&all, palette);
     let groups: String = all.iter().take(OPERATIONS_MAX).map(|spent| group(spent, &colours)).collect();
     let rest = match all.len().saturating_sub(OPERATIONS_MAX) {
         0 => String::new(),
@@ -68,9 +68,9 @@ fn row(variant: &str, breakdown: &Breakdown, slowest_ns: f64, colours: &Colours<
     let part = |part: &TimePart| {
         let width = if slowest_ns > 0.0 { part.mean_ns / slowest_ns } else { 0.0 };
         let share = units::percent(part.share);
-        let told = if width >= ROOM_FOR_NUMBER { format!("<b>{share}</b>") } else { String::new() };
+        let label = if width >= ROOM_FOR_NUMBER { format!("<b>{share}</b>") } else { String::new() };
         format!(
-            "<i class=\"{}\" style=\"width:{:.2}%\" title=\"{}: {}, {share}\">{told}</i>",
+            "<i class=\"{}\" style=\"width:{:.2}%\" title=\"{}: {}, {share}\">{label}</i>",
             colours.class(&part.category, &breakdown.service),
             width * 100.0,
             Esc(cut(&name(&part.category), NAME_CHARS_MAX)),
@@ -93,7 +93,7 @@ struct Colours<'a> {
 }
 
 impl<'a> Colours<'a> {
-    fn of(all: &'a [Spent<'_>], palette: &'a Palette) -> Self {
+    fn new(all: &'a [Spent<'_>], palette: &'a Palette) -> Self {
         let mut others: Vec<&str> = Vec::new();
         for category in all.iter().flat_map(Spent::categories) {
             let TimeCategory::Dependency(name) = category else { continue };
@@ -124,7 +124,7 @@ mod tests {
     use crate::fixture;
 
     fn html(outcome: &Outcome) -> String {
-        section(outcome, &Palette::of(&outcome.evidence))
+        section(outcome, &Palette::new(&outcome.evidence))
     }
 
     #[test]
@@ -147,6 +147,6 @@ mod tests {
         outcome.evidence.trials[0].trial.variant = "<script>".to_owned();
         let html = html(&outcome);
         assert!(!html.contains("<script") && !html.contains("<img") && !html.contains("\"'>"));
-        assert_eq!(super::section(&fixture::outcome(), &Palette::of(&fixture::outcome().evidence)), "");
+        assert_eq!(super::section(&fixture::outcome(), &Palette::new(&fixture::outcome().evidence)), "");
     }
 }

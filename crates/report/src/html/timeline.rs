@@ -51,7 +51,7 @@ pub(super) struct Clock {
 
 impl Clock {
     /// None when nothing was measured.
-    pub(super) fn of(evidence: &TrialEvidence) -> Option<Self> {
+    pub(super) fn new(evidence: &TrialEvidence) -> Option<Self> {
         let (start_ns, end_ns) = extent(evidence)?;
         let full_end_ns = evidence.windows.iter().map(|window| window.end_ns).max().unwrap_or(end_ns);
         Some(Self { start_ns, end_ns, full_end_ns })
@@ -69,8 +69,8 @@ impl Clock {
 }
 
 /// Gathers a trial's lines. Services past the palette are summed as one.
-pub(super) fn of(evidence: &TrialEvidence, palette: &Palette) -> Timeline {
-    let Some(clock) = Clock::of(evidence) else { return Timeline::default() };
+pub(super) fn gather(evidence: &TrialEvidence, palette: &Palette) -> Timeline {
+    let Some(clock) = Clock::new(evidence) else { return Timeline::default() };
     let warmups = evidence.windows.iter().filter(|window| window.kind == WindowKind::Warmup);
     let mut timeline = Timeline {
         length_s: clock.at(clock.end_ns),
@@ -183,10 +183,10 @@ mod tests {
 
     #[test]
     fn arrivals_are_drawn_for_open_models_only() {
-        let palette = |outcome: &narrows_model::comparison::Outcome| Palette::of(&outcome.evidence);
+        let palette = |outcome: &narrows_model::comparison::Outcome| Palette::new(&outcome.evidence);
         let (closed, open) = (fixture::outcome(), fixture::open_outcome());
-        assert!(of(&closed.evidence.trials[0], &palette(&closed)).arrivals.iter().all(Vec::is_empty));
-        let timeline = of(&open.evidence.trials[0], &palette(&open));
+        assert!(gather(&closed.evidence.trials[0], &palette(&closed)).arrivals.iter().all(Vec::is_empty));
+        let timeline = gather(&open.evidence.trials[0], &palette(&open));
         let [due, begun] = timeline.arrivals.map(|line| line[30].1);
         let dropped = open.evidence.trials[0].seconds[60].dropped;
         assert_eq!((due, begun), (1100.0, 1100.0 - dropped as f64));
@@ -202,7 +202,7 @@ mod tests {
         for row in &mut evidence.seconds {
             (row.due, row.dropped, row.sent, row.errors.connect) = (1000, 0, 97, 3);
         }
-        let timeline = of(&outcome.evidence.trials[0], &Palette::of(&outcome.evidence));
+        let timeline = gather(&outcome.evidence.trials[0], &Palette::new(&outcome.evidence));
         assert_eq!(timeline.arrivals.map(|line| line[30].1), [1000.0, 100.0]);
     }
 
@@ -219,8 +219,8 @@ mod tests {
         let mut row = evidence.seconds[20].clone();
         row.scenario = "other".to_owned();
         evidence.seconds.push(row);
-        let before = of(&fixture::outcome().evidence.trials[0], &Palette::of(&outcome.evidence));
-        let after = of(&outcome.evidence.trials[0], &Palette::of(&outcome.evidence));
+        let before = gather(&fixture::outcome().evidence.trials[0], &Palette::new(&outcome.evidence));
+        let after = gather(&outcome.evidence.trials[0], &Palette::new(&outcome.evidence));
         assert_eq!(after.cpu[0].points[7].1, 2.0 * before.cpu[0].points[7].1);
         assert_eq!((before.cpu[0].limit, after.cpu[0].limit), (Some(0.5), Some(1.0)));
         assert_eq!(after.rate[20].1, 2.0 * before.rate[20].1);

@@ -49,9 +49,9 @@ fn bars(outcome: &Outcome, rows: &[Row], palette: &Palette) -> String {
         let piece = |row: &&Row| {
             let (seconds, class) = (part(row, at), palette.class(&row.name));
             let (width, text) = (seconds / longest, units::duration(seconds * 1e9));
-            let told = if width >= ROOM_FOR_NUMBER { format!("<b>{text}</b>") } else { String::new() };
+            let label = if width >= ROOM_FOR_NUMBER { format!("<b>{text}</b>") } else { String::new() };
             let name = Esc(cut(&row.name, NAME_CHARS_MAX));
-            format!("<i class=\"{class}\" style=\"width:{:.2}%\" title=\"{name}: {text}\">{told}</i>", width * 100.0)
+            format!("<i class=\"{class}\" style=\"width:{:.2}%\" title=\"{name}: {text}\">{label}</i>", width * 100.0)
         };
         services.iter().filter(|row| part(row, at) > 0.0).map(piece).collect()
     };
@@ -168,7 +168,7 @@ fn replicas(outcome: &Outcome) -> String {
             Esc(cut(one.service, NAME_CHARS_MAX)),
             Esc(cut(one.variant, NAME_CHARS_MAX)),
             numbers.collect::<String>(),
-            rates.map_or_else(String::new, |rates| cells("answered", &rates)),
+            rates.map_or_else(String::new, |rates| cells("requests", &rates)),
             cells("CPU", &one.cpu()),
             cells("memory", &one.memory())
         )
@@ -178,7 +178,7 @@ fn replicas(outcome: &Outcome) -> String {
     }
     format!(
         "<h3>Replicas</h3><div class=\"scroll\"><table class=\"wide\">{}</table></div><p class=\"note\">CPU in cores, or of \
-         the cap where each has one. What each answered is its share of the sampled traces.</p>",
+         the cap where each has one. Requests: each replica's share of the sampled traces.</p>",
         all.iter().take(ROWS_TOTAL / 4).map(group).collect::<String>()
     )
 }
@@ -190,7 +190,7 @@ mod tests {
     use crate::used::tests::outcome;
 
     fn html(outcome: &Outcome) -> String {
-        section(outcome, &Palette::of(&outcome.evidence))
+        section(outcome, &Palette::new(&outcome.evidence))
     }
 
     #[test]
@@ -200,7 +200,7 @@ mod tests {
         assert!(html.contains("<td class=\"n\">1.84 cores</td>") && html.contains("all together"), "{html}");
         assert_eq!(html.matches("class=\"stack\"").count(), 4);
         assert!(!html.contains("Replicas") && !html.contains("<h3>Sidecars"));
-        assert_eq!(super::section(&fixture::outcome(), &Palette::of(&fixture::outcome().evidence)), "");
+        assert_eq!(super::section(&fixture::outcome(), &Palette::new(&fixture::outcome().evidence)), "");
     }
 
     #[test]

@@ -15,7 +15,7 @@ pub(super) struct Waits {
 }
 
 impl Waits {
-    pub(super) fn of(trace: &Trace) -> Self {
+    pub(super) fn new(trace: &Trace) -> Self {
         let mut attempts: HashMap<_, Vec<&Span>> = HashMap::new();
         for span in trace.spans.iter().filter(|span| span.parent_id.is_some()) {
             let call = (span.parent_id, &span.service, &span.name, span.kind, &span.facts.db_partition);
@@ -53,7 +53,7 @@ mod tests {
     use crate::fixture::drones;
 
     fn waits(trace: &Trace) -> Vec<u64> {
-        let waits = Waits::of(trace);
+        let waits = Waits::new(trace);
         trace.spans.iter().filter_map(|span| waits.after_ns(span)).collect()
     }
 

@@ -82,7 +82,7 @@ pub(super) fn html(
     let axis = Axis::linear(length_ns, Unit::Duration);
     let nodes = tree(trace);
     let omitted = trace.spans.len() - nodes.iter().map(Node::spans).sum::<usize>();
-    let waits = Waits::of(trace);
+    let waits = Waits::new(trace);
     let mut drawing =
         Drawing { start_ns, length_ns, marked, palette, waits, rows_left: rows_max, omitted, out: String::new() };
     for node in &nodes {
@@ -214,7 +214,7 @@ impl Drawing<'_> {
         let all: Vec<&Span> = spans.iter().map(|(span, _)| *span).collect();
         let mut drawn: Vec<&Span> = all.iter().step_by(all.len().div_ceil(BARS_MAX)).copied().collect();
         drawn.sort_by_key(|span| span.start_ns);
-        let lanes = Lanes::of(drawn.iter().map(|span| (span.start_ns, span.end_ns)));
+        let lanes = Lanes::new(drawn.iter().map(|span| (span.start_ns, span.end_ns)));
         let bars: String = drawn.iter().enumerate().map(|(n, span)| self.bar(span, &lanes.style(n))).collect();
         let total_ns: f64 = all.iter().map(|span| span.duration_ns() as f64).sum();
         self.out += &format!(
@@ -294,7 +294,7 @@ fn failure(span: &Span) -> String {
 fn failures(spans: &[&Span]) -> String {
     let refused = spans.iter().filter(|span| is_throttled(span)).count();
     let failed = spans.iter().filter(|span| is_failed(span) && !is_throttled(span)).count();
-    [(refused, "answered 429"), (failed, "failed")]
+    [(refused, "got 429"), (failed, "failed")]
         .iter()
         .filter(|(count, _)| *count > 0)
         .map(|(count, word)| format!("<strong>{count} {word}</strong> "))
@@ -349,7 +349,7 @@ mod tests {
     #[test]
     fn rows_are_bounded_and_the_rest_is_counted() {
         let trace = fixture::n_plus_one_trace(3);
-        let palette = Palette::of(&fixture::outcome().evidence);
+        let palette = Palette::new(&fixture::outcome().evidence);
         let page = html(&trace, &BTreeSet::new(), &palette, 4, length_ns(&trace));
         assert_eq!(page.matches("<details").count(), 4);
         assert!(page.contains("3 more spans not shown"), "{page}");
@@ -358,7 +358,7 @@ mod tests {
     #[test]
     fn five_hundred_queries_fit_one_folded_row() {
         let trace = fixture::n_plus_one_trace(250);
-        let palette = Palette::of(&fixture::outcome().evidence);
+        let palette = Palette::new(&fixture::outcome().evidence);
         let page = html(&trace, &BTreeSet::new(), &palette, ROWS_MAX, length_ns(&trace));
         assert!(page.contains("<em>× 249</em>") && page.contains("219 more like these"));
         assert!(page.matches("<details").count() < 40);
@@ -368,9 +368,9 @@ mod tests {
     fn a_refused_attempt_stands_out_among_its_siblings_and_the_wait_is_named() {
         let outcome = fixture::drones::outcome();
         let trace = &outcome.evidence.trials[0].traces[0];
-        let palette = Palette::of(&outcome.evidence);
+        let palette = Palette::new(&outcome.evidence);
         let page = html(trace, &BTreeSet::new(), &palette, ROWS_MAX, length_ns(trace));
-        assert!(page.contains("<em>× 10</em> <strong>1 answered 429</strong>"), "{page}");
+        assert!(page.contains("<em>× 10</em> <strong>1 got 429</strong>"), "{page}");
         assert!(page.contains("<strong>429</strong> <b>drone-scheduler</b>"), "{page}");
         assert_eq!(
             (page.matches("<i class=\"bad\"").count(), page.matches(">waits 492 ms</span></u>").count()),
@@ -383,7 +383,7 @@ mod tests {
     #[test]
     fn siblings_at_once_lie_in_lanes_and_siblings_in_turn_do_not() {
         let outcome = fixture::drones::outcome();
-        let palette = Palette::of(&outcome.evidence);
+        let palette = Palette::new(&outcome.evidence);
         let page = |trial: usize| {
             let trace = &outcome.evidence.trials[trial].traces[0];
             html(trace, &BTreeSet::new(), &palette, ROWS_MAX, length_ns(trace))
@@ -399,7 +399,7 @@ mod tests {
         trace.spans[2].parent_id = Some(first);
         trace.spans[0].parent_id = Some(trace.spans[0].span_id);
         assert_eq!(shape(&tree(&trace)), "GET /orders");
-        let palette = Palette::of(&fixture::outcome().evidence);
+        let palette = Palette::new(&fixture::outcome().evidence);
         assert!(
             html(&trace, &BTreeSet::new(), &palette, ROWS_MAX, length_ns(&trace)).contains("4 more spans not shown")
         );

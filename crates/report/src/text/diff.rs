@@ -54,8 +54,8 @@ fn unchanged(count: usize, one: &str, many: &str, paint: Paint) -> String {
 
 fn operations(operations: &[OperationDiff], paint: Paint, width: usize) -> String {
     let header = ["operation", "", "mean before", "mean after", "change"];
-    let told = operations.iter().filter(|operation| operation.fate != Fate::Same);
-    let rows: Vec<Vec<String>> = told.map(operation_row).collect();
+    let changed = operations.iter().filter(|operation| operation.fate != Fate::Same);
+    let rows: Vec<Vec<String>> = changed.map(operation_row).collect();
     let same = operations.len() - rows.len();
     table(&header, &rows, paint, width) + &unchanged(same, "operation", "operations", paint)
 }
@@ -101,13 +101,13 @@ fn table(header: &[&str], rows: &[Vec<String>], paint: Paint, width: usize) -> S
 }
 
 fn findings(findings: &[FindingDiff], paint: Paint, width: usize) -> String {
-    let told: Vec<&FindingDiff> = findings.iter().filter(|finding| finding.fate != Fate::Same).collect();
-    let out: String = told.iter().map(|finding| one(finding, paint, width)).collect();
-    out + &unchanged(findings.len() - told.len(), "finding", "findings", paint)
+    let changed: Vec<&FindingDiff> = findings.iter().filter(|finding| finding.fate != Fate::Same).collect();
+    let out: String = changed.iter().map(|finding| one(finding, paint, width)).collect();
+    out + &unchanged(findings.len() - changed.len(), "finding", "findings", paint)
 }
 
 fn one(finding: &FindingDiff, paint: Paint, width: usize) -> String {
-    let Some(told) = finding.after.as_ref().or(finding.before.as_ref()) else { return String::new() };
+    let Some(shown) = finding.after.as_ref().or(finding.before.as_ref()) else { return String::new() };
     let mark = match finding.fate {
         Fate::Appeared => paint.red("+ appeared"),
         Fate::Vanished => paint.green("- vanished"),
@@ -115,10 +115,10 @@ fn one(finding: &FindingDiff, paint: Paint, width: usize) -> String {
     };
     let share = |side: &Option<Finding>| side.as_ref().map(|finding| units::percent(finding.cost_share));
     let cost = match (share(&finding.before), share(&finding.after)) {
-        (Some(before), Some(after)) => format!("{before} → {after} {}", told.cost_of),
-        (before, after) => format!("{} {}", before.or(after).unwrap_or_default(), told.cost_of),
+        (Some(before), Some(after)) => format!("{before} → {after} {}", shown.cost_of),
+        (before, after) => format!("{} {}", before.or(after).unwrap_or_default(), shown.cost_of),
     };
-    let text = format!("{}: {} ({cost})", told.kind(), told.title);
+    let text = format!("{}: {} ({cost})", shown.kind(), shown.title);
     hanging("~ changed ", &mark, &clean(&text), 0, width)
 }
 

@@ -178,7 +178,7 @@ mod tests {
     use crate::text::Color;
 
     #[test]
-    fn findings_of_many_variants_are_told_in_brief() {
+    fn findings_of_many_variants_are_reported_in_brief() {
         let mut outcome = drones::outcome();
         let finding = outcome.findings[0][0].clone();
         let others = (1..6).map(|n| Finding { resource: format!("service {n}"), ..finding.clone() });
@@ -209,7 +209,7 @@ mod tests {
         let effect = outcome.findings[0][0].effects[0].clone();
         outcome.findings[0][0].effects = vec![effect; EFFECTS_MAX + 3];
         let text = all(&outcome, Paint(Color::Never), 100);
-        assert_eq!(text.matches("↳ postgres answers").count(), EFFECTS_MAX);
+        assert_eq!(text.matches("↳ postgres handles").count(), EFFECTS_MAX);
         assert!(text.contains("↳ 3 more effects\n"), "{text}");
     }
 

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_of_a_single_request_are_told_by_kind() {
+    fn errors_of_a_single_request_are_reported_by_kind() {
         let text = all(&fixture::outcome(), Paint(Color::Never), 100);
         assert_eq!(text, "errors      as-is: 8 status\n");
     }

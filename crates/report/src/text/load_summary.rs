@@ -258,11 +258,11 @@ fn errors(causes: &[ErrorCause]) -> String {
 fn in_words(kind: ErrorKind) -> &'static str {
     match kind {
         ErrorKind::Connect => "no connection could be opened",
-        ErrorKind::Reset => "the connection broke before the answer was whole",
-        ErrorKind::Timeout => "no whole answer in time",
-        ErrorKind::Protocol => "the answer was not HTTP",
+        ErrorKind::Reset => "the connection broke before the response was complete",
+        ErrorKind::Timeout => "no complete response in time",
+        ErrorKind::Protocol => "the response was not HTTP",
         ErrorKind::Status => "a status of 400 or above, or one that the checks do not allow",
-        ErrorKind::Check => "the answer failed a check",
+        ErrorKind::Check => "the response failed a check",
     }
 }
 
@@ -356,7 +356,7 @@ mod tests {
           [503] 10 responses
 
         Error distribution:
-          [3] no whole answer in time: nothing came
+          [3] no complete response in time: nothing came
 
         Validity: valid. Nothing speaks against these numbers.
         ");
@@ -410,10 +410,10 @@ mod tests {
     #[test]
     fn a_load_without_responses_is_reported_plainly() {
         let causes = vec![ErrorCause { kind: ErrorKind::Connect, text: "Connection refused".to_owned(), count: 12 }];
-        let validity = Validity { verdict: Verdict::Invalid, reasons: vec!["No request was answered.".to_owned()] };
+        let validity = Validity { verdict: Verdict::Invalid, reasons: vec!["No request got a response.".to_owned()] };
         let text = load_summary(&LoadSummary { causes, validity, ..LoadSummary::default() });
         assert!(!text.contains("NaN") && !text.contains("histogram"), "{text}");
         assert!(text.contains("[12] no connection could be opened: Connection refused"), "{text}");
-        assert!(text.ends_with("Validity: INVALID. No request was answered.\n"), "{text}");
+        assert!(text.ends_with("Validity: INVALID. No request got a response.\n"), "{text}");
     }
 }

@@ -156,10 +156,10 @@ fn validity(outcome: &Outcome, paint: Paint, width: usize) -> String {
 }
 
 fn caveats(outcome: &Outcome, paint: Paint, width: usize) -> String {
-    let told = |Caveat { labels, text }: Caveat<'_>| {
+    let lines = |Caveat { labels, text }: Caveat<'_>| {
         hanging("caveat", &paint.dim("caveat"), &format!("{labels}: {text}"), 0, width)
     };
-    crate::caveats::caveats(outcome).into_iter().map(told).collect()
+    crate::caveats::caveats(outcome).into_iter().map(lines).collect()
 }
 
 fn sentence(outcome: &Outcome, paint: Paint, width: usize) -> String {
@@ -219,7 +219,7 @@ mod tests {
            wrong if    A trace in which the rows differ and the number of queries does not.
            caveat      The spans do not show how many rows were returned, so a query may have had more work
                        to do.
-           effects     ↳ postgres answers the same queries 3.2 times as slowly under load (71 % of the time
+           effects     ↳ postgres handles the same queries 3.2 times as slowly under load (71 % of the time
                        in its queries, medium confidence). It is a likely effect of n-plus-one: orders sends
                        one query for each row of another. Every call is work for the callee.
            try         Fetch the customers together: join them to the orders, or ask once with WHERE id =
@@ -238,7 +238,7 @@ mod tests {
 
         caveat      as-is: the CPU cap of orders could not be set
 
-        One joined query instead of 25 makes fixed answer 4.2 times as many requests as as-is, at a quarter
+        One joined query instead of 25 makes fixed handle 4.2 times as many requests as as-is, at a quarter
         of the latency.
         ");
     }
@@ -329,7 +329,7 @@ mod tests {
 
         Reasons, what was ruled out, what would prove a finding wrong: in the page and the JSON.
 
-        A query that names its partition lets partition-key answer 3.2 times as many requests as baseline,
+        A query that names its partition lets partition-key handle 3.2 times as many requests as baseline,
         at a twentieth of the latency.
         ");
     }
@@ -382,7 +382,7 @@ mod tests {
                        not.
            caveat      The spans do not show how many rows were returned, so a query may
                        have had more work to do.
-           effects     ↳ postgres answers the same queries 3.2 times as slowly under
+           effects     ↳ postgres handles the same queries 3.2 times as slowly under
                        load (71 % of the time in its queries, medium confidence). It is
                        a likely effect of n-plus-one: orders sends one query for each
                        row of another. Every call is work for the callee.
@@ -393,7 +393,7 @@ mod tests {
 
         caveat      as-is: the CPU cap of orders could not be set
 
-        One joined query instead of 25 makes fixed answer 4.2 times as many requests as
+        One joined query instead of 25 makes fixed handle 4.2 times as many requests as
         as-is, at a quarter of the latency.
         ");
     }

@@ -30,7 +30,7 @@ const UNBOUND: usize = u16::MAX as usize;
 /// is known.
 pub(super) fn all(outcome: &Outcome, paint: Paint, width: usize) -> String {
     let mut sections: Vec<String> =
-        told(compared(&outcome.comparison)).iter().map(|operation| one(operation, paint, width)).collect();
+        selected(compared(&outcome.comparison)).iter().map(|operation| one(operation, paint, width)).collect();
     // Elsewhere what each service used has a table of its own.
     if outcome.comparison.variants.len() > VARIANTS_MAX {
         sections.push(busiest(&outcome.comparison.variants, paint, width));
@@ -39,9 +39,9 @@ pub(super) fn all(outcome: &Outcome, paint: Paint, width: usize) -> String {
     sections.join("\n")
 }
 
-fn told(mut operations: Vec<Compared<'_>>) -> Vec<Compared<'_>> {
-    if operations.iter().any(Compared::asks_database) {
-        operations.retain(Compared::asks_database);
+fn selected(mut operations: Vec<Compared<'_>>) -> Vec<Compared<'_>> {
+    if operations.iter().any(Compared::calls_database) {
+        operations.retain(Compared::calls_database);
     }
     operations.truncate(OPERATIONS_MAX);
     operations
@@ -55,11 +55,11 @@ fn one(operation: &Compared<'_>, paint: Paint, width: usize) -> String {
     }
     let out: String = wrap(&clean(&title), width).iter().map(|line| format!("{}\n", paint.bold(line))).collect();
     let mut columns: Vec<&str> = COLUMNS.into();
-    let told: Vec<_> = operation.variants.iter().filter_map(|(_, operation)| calls(operation)).collect();
-    if told.is_empty() {
+    let calls: Vec<_> = operation.variants.iter().filter_map(|(_, operation)| calls(operation)).collect();
+    if calls.is_empty() {
         columns.retain(|name| !OF_CALLS.contains(name));
     }
-    if told.iter().all(|calls| calls.charge_per_operation.is_none()) {
+    if calls.iter().all(|calls| calls.charge_per_operation.is_none()) {
         columns.retain(|name| *name != CHARGE);
     }
     for spared in SPARED {
@@ -92,11 +92,11 @@ fn row(variant: &str, operation: &OperationSummary) -> Vec<String> {
     let mut row = vec![clean(variant), count(operation.completed)];
     row.extend([operation.mean_ns, operation.p50_ns, operation.p95_ns, operation.p99_ns].map(units::duration));
     let calls = calls(operation);
-    let told = |text: Option<String>| text.unwrap_or_else(dash);
-    row.push(told(calls.as_ref().map(|calls| number(calls.succeeded_per_operation))));
-    row.push(told(calls.as_ref().map(|calls| number(calls.attempts_per_operation))));
-    row.push(told(calls.as_ref().map(|calls| count(calls.throttled))));
-    row.push(told(calls.as_ref().and_then(|calls| calls.charge_per_operation).map(number)));
+    let cell = |text: Option<String>| text.unwrap_or_else(dash);
+    row.push(cell(calls.as_ref().map(|calls| number(calls.succeeded_per_operation))));
+    row.push(cell(calls.as_ref().map(|calls| number(calls.attempts_per_operation))));
+    row.push(cell(calls.as_ref().map(|calls| count(calls.throttled))));
+    row.push(cell(calls.as_ref().and_then(|calls| calls.charge_per_operation).map(number)));
     row
 }
 
@@ -109,12 +109,12 @@ fn busiest(variants: &[VariantSummary], paint: Paint, width: usize) -> String {
     let busiest: Vec<(String, ServiceSummary)> = variants.iter().filter_map(of_variant).collect();
     let Some((_, first)) = busiest.first() else { return String::new() };
     let is_one = busiest.iter().all(|(_, service)| service.service == first.service);
-    let told = busiest.iter().map(|(variant, service)| {
+    let parts = busiest.iter().map(|(variant, service)| {
         let name = if is_one { variant.clone() } else { format!("{variant} {}", service.service) };
         format!("{name} {:.2} ({:.2})", service.cpu_mean, service.cpu_max)
     });
     let lead = if is_one { format!("busiest is {}", first.service) } else { "busiest services".to_owned() };
-    let text = format!("{lead}, mean (and most) cores: {}", told.collect::<Vec<_>>().join(", "));
+    let text = format!("{lead}, mean (and most) cores: {}", parts.collect::<Vec<_>>().join(", "));
     hanging("CPU", &paint.dim("CPU"), &text, 0, width)
 }
 
@@ -127,7 +127,7 @@ mod tests {
     fn operations_that_ask_a_database_go_before_the_slowest() {
         let mut outcome = drones::outcome();
         let names = |outcome: &Outcome| -> Vec<String> {
-            told(compared(&outcome.comparison)).iter().map(|operation| operation.service.to_owned()).collect()
+            selected(compared(&outcome.comparison)).iter().map(|operation| operation.service.to_owned()).collect()
         };
         assert_eq!(names(&outcome), ["drone-scheduler"]);
         let all_calls =
@@ -152,8 +152,8 @@ mod tests {
     #[test]
     fn columns_are_left_out_rather_than_broken() {
         let comparison = drones::outcome().comparison;
-        let told = told(compared(&comparison));
-        let header = |width| one(&told[0], Paint(Color::Never), width).lines().nth(1).map(str::to_owned).unwrap();
+        let shown = selected(compared(&comparison));
+        let header = |width| one(&shown[0], Paint(Color::Never), width).lines().nth(1).map(str::to_owned).unwrap();
         assert!(header(98).contains("p50") && !header(97).contains("p50"));
         assert!(header(92).contains("p99") && !header(80).contains("p99") && header(80).contains("RU/op"));
     }

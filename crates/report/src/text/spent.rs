@@ -22,9 +22,9 @@ fn one(spent: &Spent<'_>, paint: Paint, width: usize) -> String {
     let title = clean(&format!("{} {}, what its time is spent on", spent.service, spent.operation));
     let mut out: String = wrap(&title, width).iter().map(|line| format!("{}\n", paint.bold(line))).collect();
     for (variant, breakdown) in &spent.variants {
-        let told = breakdown.parts.iter().take(PARTS_MAX).filter(|part| part.share >= SHARE_MIN);
-        let told = told.map(|part| format!("{} {}", name(&part.category), units::percent(part.share)));
-        let parts = told.collect::<Vec<_>>().join(", ");
+        let parts = breakdown.parts.iter().take(PARTS_MAX).filter(|part| part.share >= SHARE_MIN);
+        let parts = parts.map(|part| format!("{} {}", name(&part.category), units::percent(part.share)));
+        let parts = parts.collect::<Vec<_>>().join(", ");
         let text = format!("{variant} {}: {parts}", units::duration(breakdown.mean_ns));
         out += &hanging("time", &paint.dim("time"), &text, 0, width);
     }

@@ -83,7 +83,7 @@ fn replicas(outcome: &Outcome, paint: Paint, width: usize) -> String {
         vec![clean(one.service), clean(one.variant), rates, together(&one.cpu())]
     };
     let header =
-        [("replicas of", Align::Left), ("variant", Align::Left), ("answered", Align::Left), ("CPU", Align::Left)];
+        [("replicas of", Align::Left), ("variant", Align::Left), ("requests", Align::Left), ("CPU", Align::Left)];
     let header = header.map(|(name, align)| (name.to_owned(), align));
     render(&header, &all.iter().map(row).collect::<Vec<_>>(), paint, width)
 }
@@ -137,7 +137,7 @@ mod tests {
         sidecars together         –                –         –       10.0 MiB
         all together        320 MiB          320 MiB   320 MiB        330 MiB
 
-        replicas of  variant        answered          CPU
+        replicas of  variant        requests          CPU
         ────────────────────────────────────────────────────────
         gateway      partition-key  20.0 20.5 19.0/s  70 70 70 %
         ");

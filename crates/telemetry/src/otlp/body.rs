@@ -20,7 +20,7 @@ pub(super) enum Encoding {
 
 impl Encoding {
     /// From `Content-Encoding`; an unknown one is given back.
-    pub(super) fn of(headers: &HeaderMap) -> Result<Self, String> {
+    pub(super) fn from_headers(headers: &HeaderMap) -> Result<Self, String> {
         let Some(value) = headers.get(CONTENT_ENCODING) else { return Ok(Self::Plain) };
         let name = String::from_utf8_lossy(value.as_bytes()).trim().to_ascii_lowercase();
         match name.as_str() {
@@ -40,7 +40,7 @@ pub(super) enum ContentType {
 }
 
 impl ContentType {
-    pub(super) fn of(headers: &HeaderMap) -> Self {
+    pub(super) fn from_headers(headers: &HeaderMap) -> Self {
         let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let name = value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         match name.as_str() {
@@ -108,12 +108,15 @@ mod tests {
     #[test]
     fn encodings_and_types_are_read_as_senders_write_them() {
         let with = |name, value: &str| HeaderMap::from_iter([(name, value.parse().unwrap())]);
-        assert_eq!(Encoding::of(&HeaderMap::new()), Ok(Encoding::Plain));
-        assert_eq!(Encoding::of(&with(CONTENT_ENCODING, "GZIP")), Ok(Encoding::Gzip));
-        assert_eq!(Encoding::of(&with(CONTENT_ENCODING, "zstd")), Err("zstd".to_owned()));
-        assert_eq!(ContentType::of(&with(CONTENT_TYPE, "application/x-protobuf; charset=x")), ContentType::Protobuf);
-        assert_eq!(ContentType::of(&with(CONTENT_TYPE, "application/json")), ContentType::Json);
-        assert_eq!(ContentType::of(&HeaderMap::new()), ContentType::Other);
+        assert_eq!(Encoding::from_headers(&HeaderMap::new()), Ok(Encoding::Plain));
+        assert_eq!(Encoding::from_headers(&with(CONTENT_ENCODING, "GZIP")), Ok(Encoding::Gzip));
+        assert_eq!(Encoding::from_headers(&with(CONTENT_ENCODING, "zstd")), Err("zstd".to_owned()));
+        assert_eq!(
+            ContentType::from_headers(&with(CONTENT_TYPE, "application/x-protobuf; charset=x")),
+            ContentType::Protobuf
+        );
+        assert_eq!(ContentType::from_headers(&with(CONTENT_TYPE, "application/json")), ContentType::Json);
+        assert_eq!(ContentType::from_headers(&HeaderMap::new()), ContentType::Other);
     }
 
     proptest! {

@@ -14,7 +14,7 @@ pub(super) const EXPECTED: &str = "expected content type application/x-protobuf 
 
 /// Responds to a request to any path.
 pub(super) async fn handle(exporter: &Exporter, request: Request<Incoming>) -> Response<Body> {
-    let content_type = ContentType::of(request.headers());
+    let content_type = ContentType::from_headers(request.headers());
     let signal = match request.uri().path() {
         "/v1/traces" => Signal::Traces,
         "/v1/metrics" => Signal::Metrics,
@@ -40,7 +40,7 @@ pub(super) async fn handle(exporter: &Exporter, request: Request<Incoming>) -> R
 
 /// Nothing of `request` is read.
 pub(super) fn refused<B>(request: &Request<B>, refusal: &Refusal) -> Response<Body> {
-    response::refused(ContentType::of(request.headers()), refusal)
+    response::refused(ContentType::from_headers(request.headers()), refusal)
 }
 
 async fn export(
@@ -68,7 +68,7 @@ fn length(headers: &HeaderMap) -> Option<u64> {
 }
 
 fn encoding(headers: &HeaderMap) -> Result<Encoding, Refusal> {
-    Encoding::of(headers).map_err(|name| {
+    Encoding::from_headers(headers).map_err(|name| {
         Refusal::new(Why::Unsupported, format!("content encoding {name:?} is unknown, expected gzip or none"))
     })
 }

@@ -109,16 +109,16 @@ pub(super) fn each_record(
 
 /// A level of a request under the names by which its writer knows it.
 #[derive(Debug, Clone)]
-pub(super) struct Place(String);
+pub(super) struct RecordPath(String);
 
-impl Place {
+impl RecordPath {
     pub(super) fn root() -> Self {
         Self(String::new())
     }
 
-    pub(super) fn at(&self, level: &str, index: usize) -> Place {
+    pub(super) fn at(&self, level: &str, index: usize) -> RecordPath {
         let dot = if self.0.is_empty() { "" } else { "." };
-        Place(format!("{}{dot}{level}[{index}]", self.0))
+        RecordPath(format!("{}{dot}{level}[{index}]", self.0))
     }
 
     pub(super) fn malformed(&self, what: impl Into<String>) -> Malformed {

@@ -72,7 +72,7 @@ pub(super) fn refused(content_type: ContentType, refusal: &Refusal) -> Response<
         Why::TooSlow | Why::Late | Why::Busy => StatusCode::SERVICE_UNAVAILABLE,
         Why::Broken => StatusCode::INTERNAL_SERVER_ERROR,
     };
-    let mut response = with_status(status, content_type, &Status::new(Code::of(refusal.why), &refusal.message));
+    let mut response = with_status(status, content_type, &Status::new(Code::from_why(refusal.why), &refusal.message));
     if refusal.why == Why::Busy {
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(TRY_AGAIN_S));
     }

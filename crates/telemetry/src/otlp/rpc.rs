@@ -23,7 +23,7 @@ pub(super) enum Code {
 
 impl Code {
     /// By gRPC's table of status codes, and OTLP's of which of them may be tried again.
-    pub(super) fn of(why: Why) -> Self {
+    pub(super) fn from_why(why: Why) -> Self {
         match why {
             Why::Malformed => Code::InvalidArgument,
             Why::Unsupported => Code::Unimplemented,

@@ -7,7 +7,7 @@ use opentelemetry_proto::tonic::common::v1::InstrumentationScope;
 use prost::Message;
 
 use super::convert::Origin;
-use super::request::{Levels, Malformed, Place, RECORD_BYTES_MAX, Record};
+use super::request::{Levels, Malformed, RECORD_BYTES_MAX, Record, RecordPath};
 
 /// Calls `visit` for each record with where it comes from; what `visit` complains of ends the walk.
 pub(super) fn each_record(
@@ -16,7 +16,7 @@ pub(super) fn each_record(
     mut visit: impl FnMut(&Origin, Record<'_>) -> Result<(), String>,
 ) -> Result<(), Malformed> {
     let [resources, scopes, records] = levels.protobuf;
-    let root = Place::root();
+    let root = RecordPath::root();
     let mut groups = 0;
     for (r, of_resource) in messages(&root, request, 1).enumerate() {
         let of_resource = of_resource?;
@@ -38,7 +38,11 @@ pub(super) fn each_record(
 }
 
 /// The bytes of each message in field `number`; ends after the first mistake.
-fn messages<'a>(place: &Place, message: &'a [u8], number: u64) -> impl Iterator<Item = Result<&'a [u8], Malformed>> {
+fn messages<'a>(
+    place: &RecordPath,
+    message: &'a [u8],
+    number: u64,
+) -> impl Iterator<Item = Result<&'a [u8], Malformed>> {
     let mut rest = message;
     std::iter::from_fn(move || {
         while !rest.is_empty() {
@@ -61,7 +65,7 @@ fn messages<'a>(place: &Place, message: &'a [u8], number: u64) -> impl Iterator<
 }
 
 /// The message in field 1, merged if it is there several times, as protobuf has it.
-fn merged<M: Message + Default>(place: &Place, message: &[u8]) -> Result<M, Malformed> {
+fn merged<M: Message + Default>(place: &RecordPath, message: &[u8]) -> Result<M, Malformed> {
     let mut merged = M::default();
     let mut length = 0;
     for bytes in messages(place, message, 1) {

@@ -25,7 +25,7 @@ pub(super) struct Size {
 }
 
 impl Size {
-    pub(super) fn of(packed: &Packed) -> Self {
+    pub(super) fn from_packed(packed: &Packed) -> Self {
         Self { spans: packed.spans() as u64, bytes: packed.bytes().len() as u64 }
     }
 
@@ -85,7 +85,7 @@ impl Inbox {
     }
 
     pub(super) fn put(&mut self, connection: &Connection, trial: i64, packed: &Packed) -> rusqlite::Result<()> {
-        let (size, more) = (self.size(connection)?, Size::of(packed));
+        let (size, more) = (self.size(connection)?, Size::from_packed(packed));
         let sql = "INSERT INTO inbox_rows (trial, spans, packed) VALUES (?1, ?2, ?3)";
         connection.prepare_cached(sql)?.execute(params![trial, signed(more.spans), packed.bytes()])?;
         self.size = Some(size.plus(more));

@@ -22,7 +22,7 @@ pub(crate) enum Holds {
 
 impl Holds {
     /// None when they are secrets.
-    pub(crate) fn of(key: &str) -> Option<Self> {
+    pub(crate) fn for_key(key: &str) -> Option<Self> {
         match key {
             key if is_secret_key(key) => None,
             key if URL_KEYS.contains(&key) => Some(Self::Address),

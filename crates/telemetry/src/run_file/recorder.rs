@@ -133,14 +133,14 @@ impl Recorder {
         records: usize,
         apply: impl FnOnce(&mut Rows) -> Result<Kept> + Send + 'static,
     ) -> Result<Kept> {
-        let (tell, told) = sync_channel(1);
+        let (report, done) = sync_channel(1);
         // The caller waits for the result below, so its receiver is always there.
-        let done = move |result| drop(tell.send(result));
+        let report = move |result| drop(report.send(result));
         // Its bytes are the caller's own, who waits with them.
-        let job = Job { size: Size { records, bytes: 0 }, apply: Box::new(apply), done: Box::new(done) };
+        let job = Job { size: Size { records, bytes: 0 }, apply: Box::new(apply), done: Box::new(report) };
         self.shared.queue.push(job, Admission::Always).map_err(why_closed)?;
         // A job is dropped without a result only when the writer panics over it or one beside it.
-        told.recv().unwrap_or(Err(Error::WriterFailed))
+        done.recv().unwrap_or(Err(Error::WriterFailed))
     }
 
     fn store<R: Record>(

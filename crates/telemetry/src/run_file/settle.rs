@@ -22,7 +22,7 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
 impl Rows {
     /// Keeps spans packed, or as rows when they may not wait; the others as rows.
     pub(super) fn put_packed(&mut self, trial: i64, packed: &Packed, others: &[Span]) -> Result<Kept> {
-        if self.may_wait(trial, Size::of(packed), others.len() as u64)? {
+        if self.may_wait(trial, Size::from_packed(packed), others.len() as u64)? {
             let wrap = self.wrap();
             self.inbox.put(&self.connection, trial, packed).map_err(wrap)?;
             let kept = if others.is_empty() { Kept::default() } else { self.put_spans(trial, others)? };

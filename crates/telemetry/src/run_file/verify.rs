@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn every_other_declaration_is_told() {
+    fn every_other_declaration_is_reported() {
         for (sql, expected) in [
             ("DROP TABLE findings", "the table findings is missing"),
             ("DROP VIEW logs", "the view logs is missing"),

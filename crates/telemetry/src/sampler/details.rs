@@ -42,7 +42,7 @@ pub(super) struct DiskUse {
 
 impl GroupDetails {
     /// Adds up processes: each with its parent's number and its details.
-    pub(super) fn of(processes: &[(TaskId, u32, &process::Details)]) -> Self {
+    pub(super) fn sum(processes: &[(TaskId, u32, &process::Details)]) -> Self {
         let each = || processes.iter().map(|(_, _, details)| details);
         let is_unread = each().any(|details| details.disk == Err(Absent::Unread));
         let disk = processes

@@ -21,7 +21,7 @@ pub(super) fn points(before: Option<&Reading>, after: &Reading, units: &Units) -
     let mut out = Vec::new();
     let since = before.and_then(|before| Interval::between(before.since_boot, after.since_boot, units));
     for (key, group) in after.groups.iter().filter(|(_, group)| !group.processes.is_empty()) {
-        let mut points = Points::of(&mut out, (&key.0, key.1), after.time_ns);
+        let mut points = Points::new(&mut out, (&key.0, key.1), after.time_ns);
         points.push(names::MEMORY_BYTES, group.resident_pages.saturating_mul(units.page_bytes) as f64);
         let earlier = before.and_then(|before| before.groups.get(key));
         if let (Some(since), Some(earlier)) = (&since, earlier.filter(|earlier| !earlier.processes.is_empty())) {
@@ -39,7 +39,7 @@ pub(super) fn points(before: Option<&Reading>, after: &Reading, units: &Units) -
         }
     }
     if let Some(before) = before {
-        host(&mut Points::of(&mut out, ("", 0), after.time_ns), before.host, after.host);
+        host(&mut Points::new(&mut out, ("", 0), after.time_ns), before.host, after.host);
     }
     out
 }
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn the_busiest_thread_is_at_most_one_core_and_its_own_waiting_is_told() {
+    fn the_busiest_thread_is_at_most_one_core_and_its_own_waiting_is_reported() {
         let with = |threads: &[(TaskId, u64)]| Group {
             threads: threads
                 .iter()
@@ -245,7 +245,7 @@ mod tests {
         ];
         for (before, after, expected) in cases {
             let mut points = Vec::new();
-            host(&mut Points::of(&mut points, ("", 0), 1), before, after);
+            host(&mut Points::new(&mut points, ("", 0), 1), before, after);
             let got = value(&points, names::HOST_CPU_UTILIZATION).zip(value(&points, names::HOST_CPU_STEAL));
             assert_eq!(got, expected);
         }

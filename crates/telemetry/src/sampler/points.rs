@@ -10,7 +10,7 @@ pub(super) struct Points<'a> {
 }
 
 impl<'a> Points<'a> {
-    pub(super) fn of(out: &'a mut Vec<(SeriesKey, Point)>, whose: (&'a str, u32), time_ns: i64) -> Self {
+    pub(super) fn new(out: &'a mut Vec<(SeriesKey, Point)>, whose: (&'a str, u32), time_ns: i64) -> Self {
         Self { out, whose, time_ns }
     }
 

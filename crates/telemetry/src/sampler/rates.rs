@@ -30,13 +30,13 @@ pub(super) fn points(
     let mut out = Vec::new();
     let since = before.and_then(|before| Interval::between(before.since_boot, after.since_boot, units));
     for (key, group) in &after.groups {
-        let mut points = Points::of(&mut out, (&key.0, key.1), time_ns);
+        let mut points = Points::new(&mut out, (&key.0, key.1), time_ns);
         amounts(&mut points, group);
         if let (Some(since), Some(earlier)) = (since, before.and_then(|before| before.groups.get(key))) {
             rates(&mut points, since, earlier, group);
         }
     }
-    host(&mut Points::of(&mut out, ("", 0), time_ns), before.map(|before| &before.host).zip(since), &after.host);
+    host(&mut Points::new(&mut out, ("", 0), time_ns), before.map(|before| &before.host).zip(since), &after.host);
     out
 }
 

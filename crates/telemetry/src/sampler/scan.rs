@@ -147,7 +147,7 @@ impl Scanner {
         let without_children = TaskStat { reaped: Cpu::default(), ..stat };
         let key = (GENERATOR.to_owned(), 0);
         if let (Some(details), Some(own)) = (details, &figures.details) {
-            let group = GroupDetails::of(&[(process.id, stat.parent, own)]);
+            let group = GroupDetails::sum(&[(process.id, stat.parent, own)]);
             details.groups.insert(key.clone(), group);
         }
         reading.groups.entry(key).or_default().add(process.id, &without_children, &figures);
@@ -251,7 +251,7 @@ impl Scanner {
             Target::Process(_) => None,
             Target::Cgroup(folder) => Some(Path::new(folder)),
         };
-        let group = GroupDetails::of(&processes);
+        let group = GroupDetails::sum(&processes);
         Some(GroupDetails {
             network: host::network(&mut self.files, oldest.id, &mut self.budget),
             cgroup: self.cgroups.read(&mut self.files, key, oldest, folder),

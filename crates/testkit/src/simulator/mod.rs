@@ -117,19 +117,19 @@ impl System {
 
     fn request(&self, random: &mut Random) -> Vec<Op> {
         let mut ops = vec![Op::open(server(WEB, OPERATION)), Op::work(WEB_AT, self.web_ms / 2.0)];
-        self.ask_database(random, &mut ops);
-        self.ask_peers(random, &mut ops);
-        self.ask_store(random, &mut ops);
+        self.query_database(random, &mut ops);
+        self.call_peers(random, &mut ops);
+        self.query_store(random, &mut ops);
         ops.extend([Op::work(WEB_AT, self.web_ms / 2.0), Op::Close]);
         ops
     }
 
-    fn ask_database(&self, random: &mut Random, ops: &mut Vec<Op>) {
+    fn query_database(&self, random: &mut Random, ops: &mut Vec<Op>) {
         if self.queries == 0 {
             return;
         }
         ops.push(Op::Acquire);
-        let mut ask = |text: &str, rows: u64| {
+        let mut query = |text: &str, rows: u64| {
             let span = query(text).rows(rows).facts(|facts| {
                 facts.server_address = Some("127.0.0.1".into());
                 facts.server_port = Some(DATABASE_PORT);
@@ -138,15 +138,15 @@ impl System {
         };
         let rows = u64::from(self.rows_one_by_one.max(10));
         for number in 0..self.queries {
-            ask(&format!("SELECT * FROM table_{number} WHERE owner = $1"), rows);
+            query(&format!("SELECT * FROM table_{number} WHERE owner = $1"), rows);
         }
         for _ in 0..self.rows_one_by_one {
-            ask(&format!("SELECT * FROM lines WHERE order_id = {}", random.below(10_000)), 3);
+            query(&format!("SELECT * FROM lines WHERE order_id = {}", random.below(10_000)), 3);
         }
         ops.extend([Op::Wait(self.pool_held_ms), Op::Release]);
     }
 
-    fn ask_peers(&self, random: &mut Random, ops: &mut Vec<Op>) {
+    fn call_peers(&self, random: &mut Random, ops: &mut Vec<Op>) {
         let mut calls: Vec<Vec<Op>> = Vec::new();
         for region in 0..self.peer_calls {
             let url = format!("http://127.0.0.1:{PEER_PORT}/regions/{region}/items");
@@ -171,7 +171,7 @@ impl System {
         }
     }
 
-    fn ask_store(&self, random: &mut Random, ops: &mut Vec<Op>) {
+    fn query_store(&self, random: &mut Random, ops: &mut Vec<Op>) {
         if self.partitions == 0 {
             return;
         }

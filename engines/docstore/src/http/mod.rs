@@ -112,7 +112,7 @@ impl Service {
 
     async fn try_respond(&self, request: Request) -> Result<Reply, Failure> {
         let (head, body) = request.into_parts();
-        let route = Route::of(&head.method, head.uri.path())?;
+        let route = Route::parse(&head.method, head.uri.path())?;
         let body = read(body).await?;
         self.dispatch(&route, &head.headers, &body)
     }

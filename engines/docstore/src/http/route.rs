@@ -18,7 +18,7 @@ pub(super) enum Route {
 
 impl Route {
     /// Reads `path`; documents are posted to, one document is got or put, everything else is got.
-    pub(super) fn of(method: &Method, path: &str) -> Result<Self, Failure> {
+    pub(super) fn parse(method: &Method, path: &str) -> Result<Self, Failure> {
         let names = path.split('/').filter(|name| !name.is_empty()).map(decoded).collect::<Option<Vec<String>>>();
         let Some(names) = names else {
             return Err(Failure::bad_request(&format!("the path {path:?} is not valid percent-encoded UTF-8")));
@@ -100,13 +100,13 @@ mod tests {
     fn slashes_at_the_end_and_escapes_do_not_matter() {
         let database = "d b".to_owned();
         let expected = Route::Document { database, container: "c".to_owned(), id: "a%".to_owned() };
-        assert_eq!(Route::of(&Method::GET, "/dbs/d%20b/colls/c/docs/a%25/").unwrap(), expected);
-        assert_eq!(Route::of(&Method::GET, "").unwrap(), Route::Account);
+        assert_eq!(Route::parse(&Method::GET, "/dbs/d%20b/colls/c/docs/a%25/").unwrap(), expected);
+        assert_eq!(Route::parse(&Method::GET, "").unwrap(), Route::Account);
     }
 
     #[test]
     fn what_is_not_served_is_refused() {
-        let status = |method: &Method, path: &str| Route::of(method, path).unwrap_err().status().as_u16();
+        let status = |method: &Method, path: &str| Route::parse(method, path).unwrap_err().status().as_u16();
         assert_eq!(status(&Method::GET, "/dbs"), 404);
         assert_eq!(status(&Method::GET, "/dbs/d/colls/c/sprocs"), 404);
         assert_eq!(status(&Method::GET, "/dbs/d/colls/c/docs"), 405);

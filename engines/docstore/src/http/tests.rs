@@ -222,7 +222,7 @@ fn descriptions_lead_from_the_account_to_the_ranges() {
 }
 
 #[test]
-fn a_malformed_request_is_told_where() {
+fn a_malformed_request_is_reported_where() {
     let (service, _) = service(Config { documents_per_container: 0, ..Config::default() });
     let key = ("x-ms-documentdb-partitionkeyrangeid", "0");
     let ask = |sql, place: &[(&str, &str)]| query(&service, sql, &json!([]), place);

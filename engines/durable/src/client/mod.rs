@@ -3,10 +3,10 @@
 //! Every request goes to the partition that owns the instance, which responds only once the result is durable. Waiting
 //! costs nothing: the partition notifies those who wait.
 
-mod asking;
+mod calls;
 mod request;
 mod view;
 
-pub use asking::Client;
+pub use calls::Client;
 pub use request::Start;
 pub use view::{Filter, InstanceView, Page, Status};

@@ -195,7 +195,7 @@ fn observe_backlog(meter: &Instruments, watched: &Watched) {
     meter
         .i64_observable_up_down_counter("durable.log.waiting")
         .with_unit("{effect}")
-        .with_description("Answers, messages and activities that wait until their cause is durable")
+        .with_description("Responses, messages and activities that wait until their cause is durable")
         .with_callback(watched.figure(|stats| signed(stats.counts.gated)))
         .build();
     meter

@@ -41,7 +41,7 @@ use crate::error::Error;
 use crate::ids::{Epoch, PartitionId, Position};
 use crate::options::{HubOptions, Mode};
 use crate::program::Program;
-use crate::store::{Batching, HubShape, Place, Store, StoreError};
+use crate::store::{Batching, HubShape, Location, Store, StoreError};
 
 /// A running hub. Dropping it closes it.
 pub struct Hub {
@@ -289,11 +289,11 @@ fn runtime(options: &HubOptions) -> Result<tokio::runtime::Runtime, Error> {
 }
 
 fn system(action: &'static str, error: &std::io::Error) -> Error {
-    let place = Place::File { path: "this process".into(), offset: None };
+    let place = Location::File { path: "this process".into(), offset: None };
     Error::Store(StoreError::Io { action, place, reason: error.to_string(), is_full: false })
 }
 
 fn died() -> StoreError {
-    let place = Place::File { path: "the partition".into(), offset: None };
+    let place = Location::File { path: "the partition".into(), offset: None };
     StoreError::Io { action: "recover", place, reason: "its thread died".to_owned(), is_full: false }
 }

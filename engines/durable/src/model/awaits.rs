@@ -11,20 +11,20 @@ use serde::de::DeserializeOwned;
 use crate::event::EventKind;
 use crate::failure::{Failure, FailureKind};
 use crate::ids::{EntityId, Name, Time};
-use crate::model::desk::{Desk, Held, Ticket, Wait};
+use crate::model::shared::{Held, Shared, Ticket, Wait};
 use crate::payload::Payload;
 
 /// A durable timer; await it. It runs from the first time it is polled.
 #[must_use = "a timer runs only when it is awaited"]
 pub struct Timer {
-    desk: Rc<Desk>,
+    shared: Rc<Shared>,
     at: Time,
     ticket: Option<Ticket>,
 }
 
 impl Timer {
-    pub(super) fn new(desk: &Rc<Desk>, at: Time) -> Self {
-        Self { desk: Rc::clone(desk), at, ticket: None }
+    pub(super) fn new(shared: &Rc<Shared>, at: Time) -> Self {
+        Self { shared: Rc::clone(shared), at, ticket: None }
     }
 }
 
@@ -34,15 +34,15 @@ impl Future for Timer {
     fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
         let this = &mut *self;
         let at = this.at;
-        let ask = || this.desk.ask(Wait::Timer, |id| EventKind::TimerCreated { id, at });
-        this.ticket.get_or_insert_with(ask).poll().map(|_| ())
+        let schedule = || this.shared.schedule(Wait::Timer, |id| EventKind::TimerCreated { id, at });
+        this.ticket.get_or_insert_with(schedule).poll().map(|_| ())
     }
 }
 
 /// A wait for an event from outside; await it for what the event brings.
 #[must_use = "an event is taken only when it is awaited"]
 pub struct EventWait<T> {
-    desk: Rc<Desk>,
+    shared: Rc<Shared>,
     name: Name,
     timeout: Option<Duration>,
     alarm: Option<Ticket>,
@@ -51,8 +51,8 @@ pub struct EventWait<T> {
 }
 
 impl<T> EventWait<T> {
-    pub(super) fn new(desk: &Rc<Desk>, name: Name) -> Self {
-        Self { desk: Rc::clone(desk), name, timeout: None, alarm: None, number: None, value: PhantomData }
+    pub(super) fn new(shared: &Rc<Shared>, name: Name) -> Self {
+        Self { shared: Rc::clone(shared), name, timeout: None, alarm: None, number: None, value: PhantomData }
     }
 
     /// Fails with `Timeout` if no event has come after this long.
@@ -62,20 +62,20 @@ impl<T> EventWait<T> {
     }
 
     fn take(&mut self) -> Option<Payload> {
-        let mut state = self.desk.state_mut();
+        let mut state = self.shared.state_mut();
         let data = state.mailbox.as_mut()?.take(&self.name)?;
         state.bytes -= data.len();
         Some(data)
     }
 
     fn wait(&mut self) {
-        let mut state = self.desk.state_mut();
+        let mut state = self.shared.state_mut();
         let branch = state.wait();
         self.number = Some(state.mailbox.get_or_insert_default().wait(self.number, &self.name, branch));
     }
 
     fn forget(&mut self) {
-        let mut state = self.desk.state_mut();
+        let mut state = self.shared.state_mut();
         if let (Some(number), Some(mailbox)) = (self.number.take(), &mut state.mailbox) {
             mailbox.forget(number);
         }
@@ -92,7 +92,7 @@ impl<T: DeserializeOwned> Future for EventWait<T> {
             return Poll::Ready(data.decode());
         }
         if let Some(after) = self.timeout.take() {
-            self.alarm = Some(self.desk.alarm(after));
+            self.alarm = Some(self.shared.alarm(after));
         }
         if self.alarm.as_ref().is_some_and(|alarm| alarm.poll().is_ready()) {
             self.alarm = None;
@@ -114,7 +114,7 @@ impl<T> Drop for EventWait<T> {
 /// A call of an entity; await it for the result. Nothing happens before.
 #[must_use = "an entity is called only when the call is awaited"]
 pub struct EntityCall<O> {
-    desk: Rc<Desk>,
+    shared: Rc<Shared>,
     entity: EntityId,
     operation: Name,
     input: Option<Result<Payload, Failure>>,
@@ -123,14 +123,14 @@ pub struct EntityCall<O> {
 }
 
 impl<O> EntityCall<O> {
-    pub(super) fn new(desk: &Rc<Desk>, entity: EntityId, operation: Name, input: Result<Payload, Failure>) -> Self {
-        let (desk, input) = (Rc::clone(desk), Some(input));
-        Self { desk, entity, operation, input, ticket: None, output: PhantomData }
+    pub(super) fn new(shared: &Rc<Shared>, entity: EntityId, operation: Name, input: Result<Payload, Failure>) -> Self {
+        let (shared, input) = (Rc::clone(shared), Some(input));
+        Self { shared, entity, operation, input, ticket: None, output: PhantomData }
     }
 
-    fn ask(&mut self, input: Result<Payload, Failure>) -> Result<(), Failure> {
+    fn schedule(&mut self, input: Result<Payload, Failure>) -> Result<(), Failure> {
         let input = input?;
-        if let Some(Held { entities, is_granted: true }) = &self.desk.state().lock
+        if let Some(Held { entities, is_granted: true }) = &self.shared.state().lock
             && entities.binary_search(&self.entity).is_err()
         {
             let text = format!("{} is not among the entities locked, and only those can be called", self.entity);
@@ -138,7 +138,7 @@ impl<O> EntityCall<O> {
         }
         let (entity, operation) = (self.entity.clone(), self.operation.clone());
         let decision = |id| EventKind::EntityCalled { id, entity, operation, input };
-        self.ticket = Some(self.desk.ask(Wait::Operation, decision));
+        self.ticket = Some(self.shared.schedule(Wait::Operation, decision));
         Ok(())
     }
 }
@@ -148,7 +148,7 @@ impl<O: DeserializeOwned> Future for EntityCall<O> {
 
     fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Self::Output> {
         if let Some(input) = self.input.take()
-            && let Err(failure) = self.ask(input)
+            && let Err(failure) = self.schedule(input)
         {
             return Poll::Ready(Err(failure));
         }
@@ -160,19 +160,19 @@ impl<O: DeserializeOwned> Future for EntityCall<O> {
 /// A wait for a lock; await it for the guard. Nothing happens before.
 #[must_use = "entities are locked only when the lock is awaited"]
 pub struct LockRequest {
-    desk: Rc<Desk>,
+    shared: Rc<Shared>,
     /// Sorted, without repetition; taken when they are requested.
     entities: Option<Vec<EntityId>>,
     ticket: Option<Ticket>,
 }
 
 impl LockRequest {
-    pub(super) fn new(desk: &Rc<Desk>, entities: Vec<EntityId>) -> Self {
-        Self { desk: Rc::clone(desk), entities: Some(entities), ticket: None }
+    pub(super) fn new(shared: &Rc<Shared>, entities: Vec<EntityId>) -> Self {
+        Self { shared: Rc::clone(shared), entities: Some(entities), ticket: None }
     }
 
-    fn ask(&mut self, entities: Vec<EntityId>) -> Result<(), Failure> {
-        let mut state = self.desk.state_mut();
+    fn schedule(&mut self, entities: Vec<EntityId>) -> Result<(), Failure> {
+        let mut state = self.shared.state_mut();
         let failure = |text| Err(Failure::new(FailureKind::Conflict, text));
         if state.lock.is_some() {
             return failure("there is a lock already: lock all entities at once, or drop the first guard before");
@@ -182,7 +182,7 @@ impl LockRequest {
         }
         state.lock = Some(Held { entities: entities.clone(), is_granted: false });
         drop(state);
-        self.ticket = Some(self.desk.ask(Wait::Lock, |id| EventKind::LockRequested { id, entities }));
+        self.ticket = Some(self.shared.schedule(Wait::Lock, |id| EventKind::LockRequested { id, entities }));
         Ok(())
     }
 }
@@ -192,7 +192,7 @@ impl Future for LockRequest {
 
     fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Self::Output> {
         if let Some(entities) = self.entities.take()
-            && let Err(failure) = self.ask(entities)
+            && let Err(failure) = self.schedule(entities)
         {
             return Poll::Ready(Err(failure));
         }
@@ -202,17 +202,17 @@ impl Future for LockRequest {
         }
         let id = ticket.id();
         self.ticket = None;
-        if let Some(held) = &mut self.desk.state_mut().lock {
+        if let Some(held) = &mut self.shared.state_mut().lock {
             held.is_granted = true;
         }
-        Poll::Ready(Ok(LockGuard { desk: Rc::clone(&self.desk), id }))
+        Poll::Ready(Ok(LockGuard { shared: Rc::clone(&self.shared), id }))
     }
 }
 
 impl Drop for LockRequest {
     fn drop(&mut self) {
         if let Some(ticket) = self.ticket.take() {
-            release(&self.desk, ticket.id());
+            release(&self.shared, ticket.id());
         }
     }
 }
@@ -220,19 +220,19 @@ impl Drop for LockRequest {
 /// Entities locked for this orchestration, until this is dropped or the execution ends.
 #[must_use = "dropping the guard frees the entities"]
 pub struct LockGuard {
-    desk: Rc<Desk>,
+    shared: Rc<Shared>,
     id: u32,
 }
 
 impl Drop for LockGuard {
     fn drop(&mut self) {
-        release(&self.desk, self.id);
+        release(&self.shared, self.id);
     }
 }
 
-fn release(desk: &Desk, id: u32) {
-    let held = desk.state_mut().lock.take();
+fn release(shared: &Shared, id: u32) {
+    let held = shared.state_mut().lock.take();
     if let Some(Held { entities, .. }) = held {
-        desk.note(EventKind::LockReleased { id, entities });
+        shared.note(EventKind::LockReleased { id, entities });
     }
 }

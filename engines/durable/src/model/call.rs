@@ -14,8 +14,8 @@ use serde::de::DeserializeOwned;
 use crate::event::{EventKind, Version};
 use crate::failure::{Failure, FailureKind};
 use crate::ids::{InstanceId, Name};
-use crate::model::desk::{Desk, Ticket, Wait};
 use crate::model::retry::RetryPolicy;
+use crate::model::shared::{Shared, Ticket, Wait};
 use crate::payload::Payload;
 
 /// A call of an activity; await it for what it returns. Nothing happens before.
@@ -33,8 +33,8 @@ pub struct SubCall<O> {
 }
 
 impl<O> Call<O> {
-    pub(super) fn new(desk: &Rc<Desk>, name: Name, input: Result<Payload, Failure>) -> Self {
-        Self { attempts: Attempts::new(desk, Task { name }, input), output: PhantomData }
+    pub(super) fn new(shared: &Rc<Shared>, name: Name, input: Result<Payload, Failure>) -> Self {
+        Self { attempts: Attempts::new(shared, Task { name }, input), output: PhantomData }
     }
 
     /// Makes the call again if it fails.
@@ -52,9 +52,9 @@ impl<O> Call<O> {
 }
 
 impl<O> SubCall<O> {
-    pub(super) fn new(desk: &Rc<Desk>, name: Name, input: Result<Payload, Failure>) -> Self {
+    pub(super) fn new(shared: &Rc<Shared>, name: Name, input: Result<Payload, Failure>) -> Self {
         let sub = Sub { name, version: None, instance: None };
-        Self { attempts: Attempts::new(desk, sub, input), output: PhantomData }
+        Self { attempts: Attempts::new(shared, sub, input), output: PhantomData }
     }
 
     /// Who it is to be.
@@ -86,11 +86,11 @@ impl<O> SubCall<O> {
     /// # Errors
     /// A failure if the input cannot be written, or the identifier made for it is too long.
     pub fn detach(self) -> Result<InstanceId, Failure> {
-        let Attempts { desk, request: Sub { name, version, instance }, input, .. } = self.attempts;
+        let Attempts { shared, request: Sub { name, version, instance }, input, .. } = self.attempts;
         let input = input?;
-        let instance = instance.map_or_else(|| desk.next_sub(), Ok)?;
+        let instance = instance.map_or_else(|| shared.next_sub(), Ok)?;
         let started = instance.clone();
-        desk.tell(|id| EventKind::SubScheduled { id, name, version, instance, input, awaited: false });
+        shared.tell(|id| EventKind::SubScheduled { id, name, version, instance, input, awaited: false });
         Ok(started)
     }
 }
@@ -113,7 +113,7 @@ impl<O: DeserializeOwned> Future for SubCall<O> {
 
 /// What can be attempted.
 trait Request {
-    fn ask(&mut self, desk: &Rc<Desk>, input: Payload) -> Result<Ticket, Failure>;
+    fn schedule(&mut self, shared: &Rc<Shared>, input: Payload) -> Result<Ticket, Failure>;
     fn describe(&self) -> String;
 }
 
@@ -122,9 +122,9 @@ struct Task {
 }
 
 impl Request for Task {
-    fn ask(&mut self, desk: &Rc<Desk>, input: Payload) -> Result<Ticket, Failure> {
+    fn schedule(&mut self, shared: &Rc<Shared>, input: Payload) -> Result<Ticket, Failure> {
         let name = self.name.clone();
-        Ok(desk.ask(Wait::Task, |id| EventKind::TaskScheduled { id, name, input }))
+        Ok(shared.schedule(Wait::Task, |id| EventKind::TaskScheduled { id, name, input }))
     }
 
     fn describe(&self) -> String {
@@ -139,10 +139,17 @@ struct Sub {
 }
 
 impl Request for Sub {
-    fn ask(&mut self, desk: &Rc<Desk>, input: Payload) -> Result<Ticket, Failure> {
+    fn schedule(&mut self, shared: &Rc<Shared>, input: Payload) -> Result<Ticket, Failure> {
         let (name, version) = (self.name.clone(), self.version);
-        let instance = self.instance.clone().map_or_else(|| desk.next_sub(), Ok)?;
-        Ok(desk.ask(Wait::Sub, |id| EventKind::SubScheduled { id, name, version, instance, input, awaited: true }))
+        let instance = self.instance.clone().map_or_else(|| shared.next_sub(), Ok)?;
+        Ok(shared.schedule(Wait::Sub, |id| EventKind::SubScheduled {
+            id,
+            name,
+            version,
+            instance,
+            input,
+            awaited: true,
+        }))
     }
 
     fn describe(&self) -> String {
@@ -151,7 +158,7 @@ impl Request for Sub {
 }
 
 struct Attempts<R> {
-    desk: Rc<Desk>,
+    shared: Rc<Shared>,
     request: R,
     input: Result<Payload, Failure>,
     retry: Option<Box<RetryPolicy>>,
@@ -169,9 +176,9 @@ enum Stage {
 }
 
 impl<R: Request> Attempts<R> {
-    fn new(desk: &Rc<Desk>, request: R, input: Result<Payload, Failure>) -> Self {
-        let desk = Rc::clone(desk);
-        Self { desk, request, input, retry: None, timeout: None, deadline: None, made: 0, stage: Stage::Fresh }
+    fn new(shared: &Rc<Shared>, request: R, input: Result<Payload, Failure>) -> Self {
+        let shared = Rc::clone(shared);
+        Self { shared, request, input, retry: None, timeout: None, deadline: None, made: 0, stage: Stage::Fresh }
     }
 
     fn poll(&mut self) -> Poll<Result<Payload, Failure>> {
@@ -199,7 +206,7 @@ impl<R: Request> Attempts<R> {
             match self.retry.as_ref().and_then(|retry| retry.pause_after(self.made, &failure)) {
                 None => return self.end(Err(failure)),
                 Some(Duration::ZERO) => self.stage = Stage::Fresh,
-                Some(pause) => self.stage = Stage::Pausing(self.desk.alarm(pause)),
+                Some(pause) => self.stage = Stage::Pausing(self.shared.alarm(pause)),
             }
         }
     }
@@ -210,12 +217,12 @@ impl<R: Request> Attempts<R> {
         } else {
             std::mem::replace(&mut self.input, Ok(Payload::EMPTY))?
         };
-        let ticket = self.request.ask(&self.desk, input)?;
+        let ticket = self.request.schedule(&self.shared, input)?;
         self.made += 1;
         if self.deadline.is_none() {
-            self.deadline = self.timeout.map(|after| self.desk.alarm(after));
+            self.deadline = self.timeout.map(|after| self.shared.alarm(after));
         }
-        let limit = self.retry.as_ref().and_then(|retry| retry.timeout()).map(|after| self.desk.alarm(after));
+        let limit = self.retry.as_ref().and_then(|retry| retry.timeout()).map(|after| self.shared.alarm(after));
         self.stage = Stage::Running(ticket, limit);
         Ok(())
     }

@@ -1,19 +1,19 @@
 //! Random numbers and identifiers that are the same in replay: a hash of instance, generation and a count.
 
-use crate::model::desk::Desk;
+use crate::model::shared::Shared;
 
 /// A number, evenly from all of `u64`: SplitMix64 (Steele, Lea and Flood, 2014), seeded with the instance.
-pub(super) fn random(desk: &Desk) -> u64 {
-    let mut state = desk.state_mut();
+pub(super) fn random(shared: &Shared) -> u64 {
+    let mut state = shared.state_mut();
     state.draws += 1;
-    let seed = fnv(desk.instance.as_str(), 0xcbf2_9ce4_8422_2325) ^ u64::from(state.generation).rotate_left(32);
+    let seed = fnv(shared.instance.as_str(), 0xcbf2_9ce4_8422_2325) ^ u64::from(state.generation).rotate_left(32);
     mix(mix(seed).wrapping_add(state.draws.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
 }
 
 /// A UUID of version 8 (RFC 9562). The halves come from two hashes of the identifier, so that instances rarely meet.
-pub(super) fn uuid(desk: &Desk) -> String {
-    let low = random(desk);
-    let other = fnv(desk.instance.as_str(), 0x6c62_272e_07bb_0142);
+pub(super) fn uuid(shared: &Shared) -> String {
+    let low = random(shared);
+    let other = fnv(shared.instance.as_str(), 0x6c62_272e_07bb_0142);
     let high = mix(other ^ low);
     let high = (high & !0xf000) | 0x8000;
     let low = (low & !(0b11 << 62)) | (0b10 << 62);

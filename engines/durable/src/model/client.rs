@@ -82,7 +82,7 @@ impl Client {
         entity: &EntityId,
     ) -> Result<Option<S>, Error> {
         if entity.name() != sort.name() {
-            return Err(Error::bad_id(&entity.to_string(), "an entity of the sort asked for"));
+            return Err(Error::bad_id(&entity.to_string(), "an entity of the requested sort"));
         }
         let state = self.entity_state(entity).await?;
         Ok(state.map(|state| state.decode()).transpose()?)

@@ -16,7 +16,7 @@ use crate::model::awaits::{EntityCall, EventWait, LockRequest, Timer};
 use crate::model::call::{Call, SubCall};
 use crate::model::chance;
 use crate::model::definition::{Activity, EntityOp, ExternalEvent, Orchestration};
-use crate::model::desk::Desk;
+use crate::model::shared::Shared;
 use crate::payload::Payload;
 
 /// What an orchestration's code is given. Cheap to clone; it stays on its thread.
@@ -53,23 +53,23 @@ use crate::payload::Payload;
 /// ```
 #[derive(Clone)]
 pub struct Ctx {
-    pub(super) desk: Rc<Desk>,
+    pub(super) shared: Rc<Shared>,
 }
 
 impl Ctx {
-    pub(super) fn new(desk: &Rc<Desk>) -> Self {
-        Self { desk: Rc::clone(desk) }
+    pub(super) fn new(shared: &Rc<Shared>) -> Self {
+        Self { shared: Rc::clone(shared) }
     }
 
     /// Runs an activity. It may run more than once if a process ends meanwhile; its result is taken once.
     pub fn call<I: Serialize, O: DeserializeOwned>(&self, activity: Activity<I, O>, input: &I) -> Call<O> {
-        Call::new(&self.desk, Name::Static(activity.name()), Payload::encode(input))
+        Call::new(&self.shared, Name::Static(activity.name()), Payload::encode(input))
     }
 
     /// Runs another orchestration and waits for it. Its identifier is `<this instance>:<generation>:<decision>`, if
     /// [`SubCall::id`] does not say another.
     pub fn sub<I: Serialize, O: DeserializeOwned>(&self, code: Orchestration<I, O>, input: &I) -> SubCall<O> {
-        SubCall::new(&self.desk, Name::Static(code.name()), Payload::encode(input))
+        SubCall::new(&self.shared, Name::Static(code.name()), Payload::encode(input))
     }
 
     /// Starts another orchestration and leaves it alone. Gives its identifier.
@@ -86,18 +86,18 @@ impl Ctx {
 
     /// Waits this long; it survives restarts. Dropped before it fires, it is cancelled.
     pub fn timer(&self, after: Duration) -> Timer {
-        Timer::new(&self.desk, self.now().plus(after))
+        Timer::new(&self.shared, self.now().plus(after))
     }
 
     /// Waits until this moment.
     pub fn timer_at(&self, at: Time) -> Timer {
-        Timer::new(&self.desk, at)
+        Timer::new(&self.shared, at)
     }
 
     /// Waits for an event from outside. Events that came before are there at once; each is taken once, those of one
     /// name in the order they came.
     pub fn event<T: DeserializeOwned>(&self, event: ExternalEvent<T>) -> EventWait<T> {
-        EventWait::new(&self.desk, Name::Static(event.name()))
+        EventWait::new(&self.shared, Name::Static(event.name()))
     }
 
     /// Raises an event to another orchestration.
@@ -111,7 +111,7 @@ impl Ctx {
         value: &T,
     ) -> Result<(), Failure> {
         let (instance, name, data) = (instance.clone(), Name::Static(event.name()), Payload::encode(value)?);
-        self.desk.tell(|id| EventKind::EventSent { id, instance, name, data });
+        self.shared.tell(|id| EventKind::EventSent { id, instance, name, data });
         Ok(())
     }
 
@@ -122,7 +122,7 @@ impl Ctx {
         operation: EntityOp<S, I, O>,
         input: &I,
     ) -> EntityCall<O> {
-        EntityCall::new(&self.desk, entity.clone(), Name::Static(operation.name()), Payload::encode(input))
+        EntityCall::new(&self.shared, entity.clone(), Name::Static(operation.name()), Payload::encode(input))
     }
 
     /// Has an entity run an operation, without waiting.
@@ -156,7 +156,7 @@ impl Ctx {
 
     fn signal(&self, entity: &EntityId, operation: &'static str, input: Payload, at: Option<Time>) {
         let (entity, operation) = (entity.clone(), Name::Static(operation));
-        self.desk.tell(|id| EventKind::EntitySignalled { id, entity, operation, input, at });
+        self.shared.tell(|id| EventKind::EntitySignalled { id, entity, operation, input, at });
     }
 
     /// Locks entities, in an order that cannot deadlock with that of others. Until the guard is dropped, only this
@@ -180,25 +180,25 @@ impl Ctx {
         let mut entities = entities.to_vec();
         entities.sort_unstable();
         entities.dedup();
-        LockRequest::new(&self.desk, entities)
+        LockRequest::new(&self.shared, entities)
     }
 
     /// The time of the last event, which is the same in replay.
     #[must_use]
     pub fn now(&self) -> Time {
-        self.desk.state().now
+        self.shared.state().now
     }
 
     /// A new identifier in the form of a UUID (version 8 of RFC 9562), which is the same in replay.
     #[must_use]
     pub fn uuid(&self) -> String {
-        chance::uuid(&self.desk)
+        chance::uuid(&self.shared)
     }
 
     /// A random number, evenly from all of `u64`, which is the same in replay. Not for secrets.
     #[must_use]
     pub fn random(&self) -> u64 {
-        chance::random(&self.desk)
+        chance::random(&self.shared)
     }
 
     /// Ends this execution and begins the next with a short history and a new input. Takes effect when the code
@@ -208,7 +208,7 @@ impl Ctx {
     /// Always an error, for the code to return; one of kind `Payload` if the input cannot be written.
     pub fn continue_as_new<I: Serialize, O>(&self, input: &I) -> Result<O, Failure> {
         let next = Payload::encode(input)?;
-        self.desk.state_mut().next = Some(next);
+        self.shared.state_mut().next = Some(next);
         Err(Failure::new(FailureKind::Conflict, "the orchestration has continued as new, but its code went on"))
     }
 
@@ -218,31 +218,31 @@ impl Ctx {
     /// A failure of kind `Payload` if the value cannot be written.
     pub fn set_status<T: Serialize>(&self, status: &T) -> Result<(), Failure> {
         let status = Payload::encode(status)?;
-        self.desk.note(EventKind::StatusSet { status });
+        self.shared.note(EventKind::StatusSet { status });
         Ok(())
     }
 
     /// Whether the code is only catching up with its history. For logs; never decide by it.
     #[must_use]
     pub fn is_replaying(&self) -> bool {
-        self.desk.state().is_replaying
+        self.shared.state().is_replaying
     }
 
     /// Who this orchestration is.
     #[must_use]
     pub fn instance(&self) -> &InstanceId {
-        &self.desk.instance
+        &self.shared.instance
     }
 
     /// The version of its code.
     #[must_use]
     pub fn version(&self) -> Version {
-        self.desk.version
+        self.shared.version
     }
 
     /// How often it has begun anew.
     #[must_use]
     pub fn generation(&self) -> u32 {
-        self.desk.state().generation
+        self.shared.state().generation
     }
 }

@@ -1,7 +1,7 @@
 //! The cursor: one execution of an orchestration, driven by outside events.
 //!
-//! The code is a future that is polled once per event that it awaits; what its awaits decided lies on the desk
-//! afterwards. A future that waits though nothing of its desk is open, or that has used its waker, has awaited what is
+//! The code is a future that is polled once per event that it awaits; what its awaits decided lies in the shared state
+//! afterwards. A future that waits though nothing is open, or that has used its waker, has awaited what is
 //! not its context's: the execution fails, by name, in place of hanging.
 
 use std::any::Any;
@@ -18,7 +18,7 @@ use crate::event::{Event, EventKind};
 use crate::failure::{Failure, FailureKind};
 use crate::ids::Time;
 use crate::model::context::Ctx;
-use crate::model::desk::{Delivery, Desk};
+use crate::model::shared::{Delivery, Shared};
 use crate::model::{replay, sentry};
 use crate::payload::Payload;
 use crate::program::{Cursor, Progress};
@@ -46,7 +46,7 @@ where
 
 /// One execution in the middle of its code.
 pub(super) struct Execution {
-    desk: Rc<Desk>,
+    shared: Rc<Shared>,
     code: Arc<dyn Code>,
     stage: Stage,
     /// While it is suspended: what came meanwhile.
@@ -60,8 +60,8 @@ enum Stage {
 }
 
 impl Execution {
-    pub(super) fn new(desk: Rc<Desk>, code: Arc<dyn Code>) -> Self {
-        Self { desk, code, stage: Stage::Fresh, kept: None }
+    pub(super) fn new(shared: Rc<Shared>, code: Arc<dyn Code>) -> Self {
+        Self { shared, code, stage: Stage::Fresh, kept: None }
     }
 
     fn take(&mut self, event: &Event) -> Progress {
@@ -82,13 +82,13 @@ impl Execution {
     }
 
     fn begin(&mut self, now: Time, generation: u32, input: &Payload) -> Progress {
-        let mut state = self.desk.state_mut();
+        let mut state = self.shared.state_mut();
         state.now = now;
         state.generation = generation;
         state.is_polling = true;
         drop(state);
-        let begun = catch_unwind(AssertUnwindSafe(|| self.code.begin(Ctx::new(&self.desk), input)));
-        self.desk.state_mut().is_polling = false;
+        let begun = catch_unwind(AssertUnwindSafe(|| self.code.begin(Ctx::new(&self.shared), input)));
+        self.shared.state_mut().is_polling = false;
         match begun {
             Ok(Ok(run)) => {
                 self.stage = Stage::Running(run);
@@ -100,7 +100,7 @@ impl Execution {
     }
 
     fn give(&mut self, now: Time, kind: &EventKind) -> Progress {
-        let mut state = self.desk.state_mut();
+        let mut state = self.shared.state_mut();
         if let Some(kept) = &mut self.kept {
             if !state.accepts(kind) {
                 return Progress::Ignored;
@@ -131,13 +131,13 @@ impl Execution {
                 return Progress::Ended;
             }
         }
-        self.desk.state_mut().now = now;
+        self.shared.state_mut().now = now;
         Progress::Waiting
     }
 
     /// Gives events that were kept back to the generation that follows.
     fn pass_on(&self, kept: &VecDeque<EventKind>) {
-        if let Some(EventKind::ContinuedAsNew { unread, .. }) = self.desk.state_mut().decisions.last_mut() {
+        if let Some(EventKind::ContinuedAsNew { unread, .. }) = self.shared.state_mut().decisions.last_mut() {
             unread.extend(kept.iter().filter_map(|kind| match kind {
                 EventKind::EventRaised { name, data } => Some((name.clone(), data.clone())),
                 _ => None,
@@ -148,12 +148,12 @@ impl Execution {
     /// Polls the code once.
     fn run(&mut self) -> Progress {
         let Stage::Running(run) = &mut self.stage else { return Progress::Ignored };
-        let mut state = self.desk.state_mut();
+        let mut state = self.shared.state_mut();
         state.is_polling = true;
         state.is_waiting = false;
         drop(state);
         let watched = sentry::watch(|context| catch_unwind(AssertUnwindSafe(|| run.as_mut().run(context))));
-        let mut state = self.desk.state_mut();
+        let mut state = self.shared.state_mut();
         state.is_polling = false;
         state.branch = None;
         let (fatal, is_waiting) = (state.fatal.take(), state.is_waiting);
@@ -161,22 +161,22 @@ impl Execution {
         match (watched.value, fatal) {
             (Err(panic), _) => self.condemn(self.panicked(&*panic)),
             (Ok(_), Some(failure)) => self.condemn(*failure),
-            (Ok(_), None) if watched.is_waker_used => self.condemn(self.desk.foreign()),
+            (Ok(_), None) if watched.is_waker_used => self.condemn(self.shared.foreign()),
             (Ok(Poll::Ready(result)), None) => self.end(result),
             (Ok(Poll::Pending), None) if is_waiting => Progress::Waiting,
-            (Ok(Poll::Pending), None) => self.condemn(self.desk.foreign()),
+            (Ok(Poll::Pending), None) => self.condemn(self.shared.foreign()),
         }
     }
 
     /// Ends with the engine's verdict on the code, which no continuing as new undoes.
     fn condemn(&mut self, failure: Failure) -> Progress {
-        self.desk.state_mut().next = None;
+        self.shared.state_mut().next = None;
         self.end(Err(failure))
     }
 
     fn end(&mut self, result: Result<Payload, Failure>) -> Progress {
         self.close();
-        let mut state = self.desk.state_mut();
+        let mut state = self.shared.state_mut();
         let decision = match (state.next.take(), result) {
             (Some(input), _) => {
                 let unread = state.mailbox.take().map(|mailbox| mailbox.into_letters()).unwrap_or_default();
@@ -198,7 +198,7 @@ impl Execution {
     }
 
     fn panicked(&self, panic: &(dyn Any + Send)) -> Failure {
-        Failure::new(FailureKind::Panic, format!("orchestration {} panicked: {}", self.desk.name, said(panic)))
+        Failure::new(FailureKind::Panic, format!("orchestration {} panicked: {}", self.shared.name, said(panic)))
     }
 }
 
@@ -210,23 +210,23 @@ pub(super) fn said(panic: &(dyn Any + Send)) -> &str {
 
 impl Cursor for Execution {
     fn feed(&mut self, event: &Event, decisions: &mut Vec<EventKind>) -> Progress {
-        std::mem::swap(&mut self.desk.state_mut().decisions, decisions);
+        std::mem::swap(&mut self.shared.state_mut().decisions, decisions);
         let progress = self.take(event);
-        std::mem::swap(&mut self.desk.state_mut().decisions, decisions);
+        std::mem::swap(&mut self.shared.state_mut().decisions, decisions);
         progress
     }
 
     fn replay(&mut self, history: &mut dyn Iterator<Item = Result<Event, Failure>>) -> Result<Progress, Failure> {
-        self.desk.state_mut().is_replaying = true;
+        self.shared.state_mut().is_replaying = true;
         let replayed = replay::replay(self, history);
-        self.desk.state_mut().is_replaying = false;
+        self.shared.state_mut().is_replaying = false;
         replayed
     }
 
     fn bytes(&self) -> usize {
         let run = if let Stage::Running(run) = &self.stage { size_of_val(&**run) } else { 0 };
         let kept = self.kept.as_ref().map_or(0, |kept| kept.capacity() * size_of::<EventKind>());
-        size_of::<Self>() + size_of::<Desk>() + self.desk.state().heap_bytes() + run + kept
+        size_of::<Self>() + size_of::<Shared>() + self.shared.state().heap_bytes() + run + kept
     }
 }
 

@@ -2,7 +2,7 @@
 //! [`Program`](crate::Program).
 //!
 //! An orchestration's future is kept as it stands and polled once per event; its awaits write decisions and read
-//! results on a desk they share with the cursor. There is no executor, no task and no waker.
+//! results in the state they share with the cursor (`shared`). There is no executor, no task and no waker.
 
 mod activity;
 mod awaits;
@@ -12,7 +12,6 @@ mod client;
 mod combine;
 mod context;
 mod definition;
-mod desk;
 mod entity;
 mod entity_context;
 mod execution;
@@ -22,6 +21,7 @@ mod replay;
 mod retry;
 mod scope;
 mod sentry;
+mod shared;
 #[cfg(test)]
 mod tests;
 
@@ -31,8 +31,8 @@ pub use call::{Call, SubCall};
 pub use combine::{Either, Join2, Join3, JoinAll, Select2, SelectAll};
 pub use context::Ctx;
 pub use definition::{Activity, EntityOp, EntityType, ExternalEvent, Orchestration};
-pub use desk::DECISIONS_MAX;
 pub use entity::EntityBuilder;
 pub use entity_context::EntityContext;
 pub use registry::Registry;
 pub use retry::RetryPolicy;
+pub use shared::DECISIONS_MAX;

@@ -14,9 +14,9 @@ use crate::ids::{EntityId, InstanceId, NAME_BYTES_MAX, Name, Time};
 use crate::model::activity::ActivityContext;
 use crate::model::context::Ctx;
 use crate::model::definition::{Activity, EntityType, Orchestration};
-use crate::model::desk::Desk;
 use crate::model::entity::{EntityBuilder, EntityCode};
 use crate::model::execution::{Code, Execution, Run};
+use crate::model::shared::Shared;
 use crate::payload::Payload;
 use crate::program::{ActivityCall, ActivityFuture, Cursor, EntityStep, Operation, Program};
 
@@ -207,8 +207,8 @@ impl Program for Registry {
             let text = format!("orchestration {name} has no version {version}, there are {there}");
             return Err(Failure::new(FailureKind::Unregistered, text));
         };
-        let desk = Desk::new(instance.clone(), Name::Static(name), version);
-        Ok(Box::new(Execution::new(desk, Arc::clone(code))))
+        let shared = Shared::new(instance.clone(), Name::Static(name), version);
+        Ok(Box::new(Execution::new(shared, Arc::clone(code))))
     }
 
     fn is_idempotent(&self, activity: &str) -> bool {

@@ -58,7 +58,7 @@ where
     /// sampler has its say.
     #[must_use]
     pub fn new(program: P, tracer: T, share: f64) -> Self {
-        Self { program, shared: Arc::new(Shared { tracer, sample: Sample::of(share), open: Open::default() }) }
+        Self { program, shared: Arc::new(Shared { tracer, sample: Sample::new(share), open: Open::default() }) }
     }
 }
 
@@ -151,7 +151,7 @@ struct Sample {
 }
 
 impl Sample {
-    fn of(share: f64) -> Self {
+    fn new(share: f64) -> Self {
         // A float goes into an integer at the nearest bound it can hold, and NaN as 0.
         Self { below: (share * u64::MAX as f64) as u64 }
     }

@@ -12,7 +12,7 @@ use crate::client::{Filter, InstanceView};
 use crate::error::Error;
 use crate::event::Event;
 use crate::ids::{InstanceId, PartitionId, Time};
-use crate::partition::{Ask, Partition, Response, Values};
+use crate::partition::{Partition, RequestKind, Response, Values};
 use crate::store::Store;
 
 /// How often a partition is read before its store counts as wrong.
@@ -44,9 +44,9 @@ impl HubReader {
     /// payloads are read only when they are requested, and may be gone by then.
     ///
     /// # Errors
-    /// What [`HubReader::open`] and `ask` say.
-    pub fn ask<T>(store: &Arc<dyn Store>, ask: impl Fn(&Self) -> Result<T, Error>) -> Result<T, Error> {
-        again(|| ask(&Self::open(store)?))
+    /// Those of [`HubReader::open`] and of `query`.
+    pub fn read<T>(store: &Arc<dyn Store>, query: impl Fn(&Self) -> Result<T, Error>) -> Result<T, Error> {
+        again(|| query(&Self::open(store)?))
     }
 
     /// How many partitions the hub has.
@@ -64,7 +64,7 @@ impl HubReader {
     /// # Errors
     /// [`Error::Store`] if a large payload cannot be read.
     pub fn get(&self, id: &InstanceId) -> Result<Option<InstanceView>, Error> {
-        match self.home(id).look(&Ask::Get(id.clone()))? {
+        match self.home(id).look(&RequestKind::Get(id.clone()))? {
             Response::View(view) => Ok(view.map(|view| *view)),
             _ => Ok(None),
         }
@@ -75,7 +75,7 @@ impl HubReader {
     /// # Errors
     /// [`Error::Store`] if a large payload cannot be read.
     pub fn history(&self, id: &InstanceId) -> Result<Option<Vec<Event>>, Error> {
-        match self.home(id).look(&Ask::History(id.clone()))? {
+        match self.home(id).look(&RequestKind::History(id.clone()))? {
             Response::Events(events) => Ok(events),
             _ => Ok(None),
         }
@@ -89,8 +89,9 @@ impl HubReader {
         for partition in &self.partitions {
             let mut from = Some(0);
             while let Some(place) = from {
-                let ask = Ask::Query { filter: filter.clone(), limit: PAGE, values: Values::Without, from: place };
-                let Response::Page(views, next) = partition.look(&ask)? else { break };
+                let query =
+                    RequestKind::Query { filter: filter.clone(), limit: PAGE, values: Values::Without, from: place };
+                let Response::Page(views, next) = partition.look(&query)? else { break };
                 views.into_iter().for_each(&mut each);
                 from = next;
             }
@@ -179,10 +180,13 @@ mod tests {
     use std::cell::Cell;
 
     use super::*;
-    use crate::store::{Place, StoreError};
+    use crate::store::{Location, StoreError};
 
     fn damaged(position: u64) -> StoreError {
-        StoreError::Damaged { place: Place::Frame { partition: PartitionId(0), position }, what: "it is torn".into() }
+        StoreError::Damaged {
+            place: Location::Frame { partition: PartitionId(0), position },
+            what: "it is torn".into(),
+        }
     }
 
     #[test]

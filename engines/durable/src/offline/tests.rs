@@ -26,13 +26,13 @@ const SLEEP: Orchestration<(), ()> = Orchestration::new("Sleep");
 const PARENT: Orchestration<String, u32> = Orchestration::new("Parent");
 const CHILD: Orchestration<(), u32> = Orchestration::new("Child");
 const ECHO: Orchestration<String, String> = Orchestration::new("Echo");
-const ANSWER: ExternalEvent<String> = ExternalEvent::new("Answer");
+const REPLY: ExternalEvent<String> = ExternalEvent::new("Reply");
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn code() -> Registry {
     let mut code = Registry::new();
     code.activity(WORK, |_, _| std::future::pending());
-    code.orchestration(ASK, |ctx: Ctx, ()| async move { ctx.event(ANSWER).await });
+    code.orchestration(ASK, |ctx: Ctx, ()| async move { ctx.event(REPLY).await });
     code.orchestration(ECHO, |_, text: String| async move { Ok(text) });
     code.orchestration(SLEEP, |ctx: Ctx, ()| async move {
         ctx.timer(Duration::from_millis(50)).await;
@@ -165,8 +165,8 @@ fn one_that_is_suspended_goes_on_once_it_was_resumed_and_its_code_runs() {
     assert!(apply(&store, [change(false)]).each[0].is_ok());
     assert_eq!(status(&store, "ask"), Some(Status::Suspended));
     let running = hub(Arc::clone(&store));
-    let answer = Payload::encode("yes").expect("JSON");
-    block(running.client().raise(&id("ask"), "Answer", answer)).expect("raised");
+    let reply = Payload::encode("yes").expect("JSON");
+    block(running.client().raise(&id("ask"), "Reply", reply)).expect("raised");
     running.close().expect("closed");
     assert_eq!(status(&store, "ask"), Some(Status::Suspended), "it took no event");
     assert!(apply(&store, [change(true)]).each[0].is_ok());
@@ -283,7 +283,7 @@ fn a_hub_is_read_while_it_writes_snapshots_cuts_its_log_and_forgets() {
         let mut readings = 0;
         let snapshots = || running.stats().partitions.iter().map(|partition| partition.snapshots).sum::<u64>();
         while readings < 5 || snapshots() < SNAPSHOTS {
-            let read = HubReader::ask(&store, |reader| reader.get(&id("kept")));
+            let read = HubReader::read(&store, |reader| reader.get(&id("kept")));
             is_over.store(read.is_err(), Ordering::Relaxed);
             read.expect("read beside a hub");
             readings += 1;

@@ -141,7 +141,7 @@ impl Partition {
                 self.counts.events += 1;
                 continue;
             };
-            let missing = || Err(Failure::new(FailureKind::Application, "the entity gave no answer"));
+            let missing = || Err(Failure::new(FailureKind::Application, "the entity returned no result"));
             let result = result.unwrap_or_else(missing);
             self.send(Message { to: instance, kind: MessageKind::Operated { generation, id, result } });
         }

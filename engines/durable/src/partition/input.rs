@@ -59,18 +59,18 @@ pub type Reply = oneshot::Sender<Result<Response, Error>>;
 #[derive(Debug)]
 pub struct Request {
     /// The request.
-    pub ask: Ask,
+    pub kind: RequestKind,
     /// Where the response goes.
     pub reply: Reply,
 }
 
 /// What clients can request of one partition.
 #[derive(Debug)]
-pub enum Ask {
+pub enum RequestKind {
     /// Deliver a message; the response is [`Response::Done`].
-    Tell(Message),
+    Deliver(Message),
     /// Deliver messages, each on its own account; the response is [`Response::Each`].
-    TellEach(Vec<Message>),
+    DeliverEach(Vec<Message>),
     /// Respond with [`Response::View`] once the instance has ended.
     Wait(InstanceId),
     /// Forget those who wait for this instance and have gone away.

@@ -37,7 +37,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 pub use counts::Counts;
-pub use input::{Ask, Effect, Input, Reply, Request, Response, TaskKey, Values};
+pub use input::{Effect, Input, Reply, Request, RequestKind, Response, TaskKey, Values};
 pub use maintain::Change;
 pub use snapshot::Finished;
 

@@ -16,7 +16,7 @@ use crate::partition::snapshot::{Parts, list_name};
 use crate::partition::table::{EntityState, Execution, Instance, Kind};
 use crate::payload::Payload;
 use crate::program::ActivityCall;
-use crate::store::{Place, Store, StoreError};
+use crate::store::{Location, Store, StoreError};
 
 /// Takes note of the numbers of blobs and reads none.
 #[derive(Default)]
@@ -42,7 +42,7 @@ impl Partition {
         let mut now = self.now;
         let id = self.id;
         let end = store.read(id, Position(base), &mut |position, frame| {
-            let place = Place::Frame { partition: id, position: position.0 };
+            let place = Location::Frame { partition: id, position: position.0 };
             now = now.max(self.apply(frame, parts.as_ref().map(|parts| (parts, position.0)), place)?);
             Ok(())
         })?;
@@ -51,7 +51,7 @@ impl Partition {
         self.durable = end;
         self.snapshots.restore(parts);
         self.reopen().map_err(|what| {
-            let place = Place::Frame { partition: id, position: end.0 };
+            let place = Location::Frame { partition: id, position: end.0 };
             StoreError::Damaged { place, what }
         })
     }
@@ -70,7 +70,7 @@ impl Partition {
     }
 
     /// Applies a frame and returns its time.
-    fn apply(&mut self, frame: &[u8], known: Option<(&Parts, u64)>, place: Place) -> Result<Time, StoreError> {
+    fn apply(&mut self, frame: &[u8], known: Option<(&Parts, u64)>, place: Location) -> Result<Time, StoreError> {
         let mut frame_time = Time(0);
         let mut entries = Vec::new();
         let next = {
@@ -333,8 +333,8 @@ fn handle_of(entry: &Entry<'_>) -> Option<u64> {
     }
 }
 
-fn blob_place(name: &str) -> Place {
-    Place::File { path: name.into(), offset: None }
+fn blob_place(name: &str) -> Location {
+    Location::File { path: name.into(), offset: None }
 }
 
 fn damaged(name: &str, what: String) -> StoreError {

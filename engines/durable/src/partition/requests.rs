@@ -6,58 +6,58 @@ use crate::error::Error;
 use crate::ids::InstanceId;
 use crate::message::{Message, MessageKind};
 use crate::partition::Partition;
-use crate::partition::input::{Ask, Reply, Request, Response, Values};
+use crate::partition::input::{Reply, Request, RequestKind, Response, Values};
 use crate::partition::view::all_subs;
 
 impl Partition {
-    pub(super) fn request(&mut self, Request { ask, reply }: Request) {
-        match ask {
-            Ask::Tell(message) => {
+    pub(super) fn request(&mut self, Request { kind, reply }: Request) {
+        match kind {
+            RequestKind::Deliver(message) => {
                 let response = self.tell_checked(message).map(|()| Response::Done);
                 self.respond(reply, response);
             }
-            Ask::TellEach(messages) => {
+            RequestKind::DeliverEach(messages) => {
                 let each = messages.into_iter().map(|message| self.tell_checked(message)).collect();
                 self.respond(reply, Ok(Response::Each(each)));
             }
-            Ask::Wait(id) => self.wait(&id, reply),
-            Ask::Forget(id) => {
+            RequestKind::Wait(id) => self.wait(&id, reply),
+            RequestKind::Forget(id) => {
                 self.forget_waiters(&id);
                 self.respond(reply, Ok(Response::Done));
             }
-            Ask::Purge(id) => {
+            RequestKind::Purge(id) => {
                 let purged = self.purge(&id);
                 self.respond(reply, purged.map(|count| Response::Count(count, None)));
             }
-            Ask::PurgeAll(filter, from) => {
+            RequestKind::PurgeAll(filter, from) => {
                 let (count, next) = self.purge_all(&filter, from);
                 self.respond(reply, Ok(Response::Count(count, next)));
             }
-            ask => {
-                let response = self.look(&ask);
+            kind => {
+                let response = self.look(&kind);
                 self.respond(reply, response);
             }
         }
     }
 
     /// Responds to a query. A request that would change something is not a query, and is left undone.
-    pub(crate) fn look(&self, ask: &Ask) -> Result<Response, Error> {
-        match ask {
-            Ask::Get(id) => {
+    pub(crate) fn look(&self, kind: &RequestKind) -> Result<Response, Error> {
+        match kind {
+            RequestKind::Get(id) => {
                 let view = self.table.handle(id).map_or(Ok(None), |handle| self.view(handle, Values::With))?;
                 Ok(Response::View(view.map(Box::new)))
             }
-            Ask::History(id) => {
+            RequestKind::History(id) => {
                 self.table.handle(id).map_or(Ok(None), |handle| self.events(handle)).map(Response::Events)
             }
-            Ask::State(id) => {
+            RequestKind::State(id) => {
                 let instance = self.table.handle(id.instance()).and_then(|handle| self.table.get(handle));
                 Ok(Response::State(instance.and_then(|instance| instance.entity()?.state.clone())))
             }
-            Ask::Query { filter, limit, values, from } => {
+            RequestKind::Query { filter, limit, values, from } => {
                 self.query(filter, *limit, *values, *from).map(|(views, next)| Response::Page(views, next))
             }
-            Ask::Count(filter, from) => {
+            RequestKind::Count(filter, from) => {
                 let (count, next) = self.count(filter, *from);
                 Ok(Response::Count(count, next))
             }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::codec::{BlobRef, CodecError, Fetch, Spill};
 use crate::ids::PartitionId;
 use crate::payload::Payload;
-use crate::store::{Place, Store, StoreError};
+use crate::store::{Location, Store, StoreError};
 
 /// What is on its way out of line, and the way back.
 pub(super) struct Spiller {
@@ -86,7 +86,7 @@ impl Spiller {
 
     /// A reader for responses and for recovery, which deal with what cannot be read.
     pub(super) fn reader(&self) -> Reader<'_> {
-        Reader { spiller: self, seen: None, need: Need::Asked }
+        Reader { spiller: self, seen: None, need: Need::Requested }
     }
 
     /// A reader for steps, which cannot be taken if the store does not respond. Damage is not the store's but one
@@ -101,7 +101,7 @@ impl Spiller {
             return Ok(payload.clone());
         }
         let name = blob_name(blob);
-        let place = Place::File { path: name.clone().into(), offset: None };
+        let place = Location::File { path: name.clone().into(), offset: None };
         let damaged = |what| StoreError::Damaged { place, what };
         let error = match self.store.get_blob(&name) {
             Ok(Some(bytes)) if bytes.len() as u64 == blob.bytes => return Ok(Payload::from_bytes(bytes)),
@@ -145,7 +145,7 @@ pub(super) struct Reader<'a> {
 /// What a payload is read for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Need {
-    Asked,
+    Requested,
     Step,
 }
 

@@ -164,7 +164,7 @@ impl Partition {
     }
 
     fn unreadable(&self, what: &str) -> Error {
-        let place = crate::store::Place::Frame { partition: self.id, position: self.next.0 };
+        let place = crate::store::Location::Frame { partition: self.id, position: self.next.0 };
         Error::Store(crate::store::StoreError::Damaged { place, what: what.to_owned() })
     }
 }

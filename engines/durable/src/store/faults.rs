@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{Batching, FrameBatch, HubShape, Place, Store, StoreError, Visit};
+use super::{Batching, FrameBatch, HubShape, Location, Store, StoreError, Visit};
 use crate::ids::{Epoch, PartitionId, Position};
 
 /// What becomes of the write that fails. Its caller gets an error in each case and cannot know which it was.
@@ -60,7 +60,7 @@ impl<S: Store> FaultyStore<S> {
     }
 
     fn error(&self, action: &'static str, partition: PartitionId, position: u64) -> StoreError {
-        let place = Place::Frame { partition, position };
+        let place = Location::Frame { partition, position };
         StoreError::Io { action, place, reason: format!("write {} was made to fail", self.at), is_full: false }
     }
 

@@ -189,7 +189,7 @@ pub enum StoreError {
         /// What was tried: "write", "open".
         action: &'static str,
         /// File and offset, or table and row.
-        place: Place,
+        place: Location,
         /// What the system said.
         reason: String,
         /// Whether the disk is full.
@@ -199,7 +199,7 @@ pub enum StoreError {
     #[error("{place} is damaged: {what}")]
     Damaged {
         /// Where.
-        place: Place,
+        place: Location,
         /// What was found and what was expected.
         what: String,
     },
@@ -207,7 +207,7 @@ pub enum StoreError {
     #[error("{place} is not a hub: {what}")]
     Foreign {
         /// Where.
-        place: Place,
+        place: Location,
         /// What was found and what was expected.
         what: String,
     },
@@ -225,7 +225,7 @@ pub enum StoreError {
     #[error("{place} is in use by {by}")]
     InUse {
         /// What.
-        place: Place,
+        place: Location,
         /// By whom, as far as is known.
         by: String,
     },
@@ -233,7 +233,7 @@ pub enum StoreError {
     #[error("{place} is open for reading only")]
     ReadOnly {
         /// What.
-        place: Place,
+        place: Location,
     },
     /// A later owner has taken the partition.
     #[error("partition {partition} has a new owner: epoch {ours} was given up for {theirs}")]
@@ -265,7 +265,7 @@ pub enum StoreError {
 
 /// Where in a store something is.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Place {
+pub enum Location {
     /// A file, and the offset of a byte in it.
     File {
         /// The file.
@@ -289,7 +289,7 @@ pub enum Place {
     },
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File { path, offset: Some(offset) } => write!(f, "{} at byte {offset}", path.display()),

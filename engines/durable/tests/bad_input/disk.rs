@@ -10,8 +10,8 @@ use crate::code::{ECHO, GO, WAIT};
 use crate::{TIMEOUT, another, block, open, store};
 
 #[test]
-fn a_full_disk_is_told_and_loses_nothing() {
-    const TEST: &str = "disk::a_full_disk_is_told_and_loses_nothing";
+fn a_full_disk_is_reported_and_loses_nothing() {
+    const TEST: &str = "disk::a_full_disk_is_reported_and_loses_nothing";
     if let Some(disk) = another::folder() {
         return fill(&disk);
     }

@@ -25,10 +25,11 @@ async fn sampled_requests_get_a_span_at_each_hop_and_others_pass_as_they_are() {
         *response.status_mut() = if request.uri().path() == "/gone" { StatusCode::NOT_FOUND } else { StatusCode::OK };
         response
     });
-    let inbound = Running::with(&config(vec![hop("in", upstream.await)]), Some(Telemetry::of(exporter.clone())));
+    let inbound =
+        Running::with(&config(vec![hop("in", upstream.await)]), Some(Telemetry::with_exporter(exporter.clone())));
     let mut towards = hop("out", inbound.addresses[0]);
     towards.direction = Direction::Outbound;
-    let outbound = Running::with(&config(vec![towards]), Some(Telemetry::of(exporter.clone())));
+    let outbound = Running::with(&config(vec![towards]), Some(Telemetry::with_exporter(exporter.clone())));
     let mut client = Client::connect(outbound.addresses[0]).await;
 
     for traceparent in [None, Some(format!("00-{TRACE}-{PARENT}-00")), Some("nonsense".to_owned())] {

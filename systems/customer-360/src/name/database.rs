@@ -16,7 +16,7 @@ use super::rows::Rows;
 use super::running::Running;
 use super::session::Session;
 use super::slot::Slot;
-use super::span::{Place, QuerySpan};
+use super::span::{DatabaseServer, QuerySpan};
 use super::statement::Query;
 use crate::Error;
 use crate::response::Problem;
@@ -47,7 +47,7 @@ pub(super) struct Database {
     slots: Vec<Arc<Slot>>,
     places: Arc<Semaphore>,
     config: Config,
-    place: Place,
+    server: DatabaseServer,
     waiting: AtomicUsize,
     timeouts: AtomicUsize,
     _keepers: JoinSet<()>,
@@ -70,7 +70,7 @@ impl Database {
             slots,
             places: Arc::new(Semaphore::new(config.in_flight)),
             config: config.clone(),
-            place: Place::of(&server),
+            server: DatabaseServer::from_config(&server),
             waiting: AtomicUsize::new(0),
             timeouts: AtomicUsize::new(0),
             _keepers: keepers,
@@ -89,7 +89,7 @@ impl Database {
             return Err(full.into());
         }
         // A query that finds no connection is one as well, so that traces show whose failure it is.
-        let span = QuerySpan::begin(trace, &self.place, &query);
+        let span = QuerySpan::begin(trace, &self.server, &query);
         let result = match taken.and_then(|taken| Ok((taken, self.choose()?))) {
             Ok((taken, (slot, session))) => self.run(Running::begin(session, query, slot.begin(), taken)).await,
             Err(unreachable) => Err(unreachable),
@@ -102,7 +102,7 @@ impl Database {
         let timeout = self.config.timeout;
         match tokio::time::timeout(timeout, running).await {
             Ok(Ok(rows)) => rows.map_err(QueryFailure::Unreadable),
-            Ok(Err(error)) => Err(QueryFailure::of(&error, timeout.as_millis())),
+            Ok(Err(error)) => Err(QueryFailure::from_postgres(&error, timeout.as_millis())),
             Err(_) => Err(QueryFailure::Timeout(timeout.as_millis())),
         }
     }

@@ -29,21 +29,21 @@ pub(super) enum QueryFailure {
 }
 
 impl QueryFailure {
-    pub(super) fn of(error: &tokio_postgres::Error, timeout_ms: u128) -> Self {
-        let Some(told) = error.as_db_error() else {
+    pub(super) fn from_postgres(error: &tokio_postgres::Error, timeout_ms: u128) -> Self {
+        let Some(reported) = error.as_db_error() else {
             return Self::Lost(innermost(error));
         };
-        let state = told.code();
+        let state = reported.code();
         if *state == SqlState::QUERY_CANCELED {
             Self::Timeout(timeout_ms)
         } else if [SqlState::ADMIN_SHUTDOWN, SqlState::CRASH_SHUTDOWN].contains(state) {
-            Self::Lost(told.message().to_owned())
+            Self::Lost(reported.message().to_owned())
         } else {
-            Self::Refused { state: state.code().to_owned(), message: told.message().to_owned() }
+            Self::Refused { state: state.code().to_owned(), message: reported.message().to_owned() }
         }
     }
 
-    fn told(&self) -> (StatusCode, &'static str) {
+    fn status_and_reason(&self) -> (StatusCode, &'static str) {
         match self {
             Self::PoolFull { .. } => (StatusCode::SERVICE_UNAVAILABLE, "pool_full"),
             Self::Unreachable(_) => (StatusCode::SERVICE_UNAVAILABLE, "database_unreachable"),
@@ -61,7 +61,7 @@ impl QueryFailure {
 
     /// `error.type` of the query's span.
     pub(super) fn kind(&self) -> &'static str {
-        self.told().1
+        self.status_and_reason().1
     }
 
     /// The database's own code, where it responded.
@@ -84,7 +84,7 @@ pub(super) fn innermost(error: &dyn std::error::Error) -> String {
 
 impl From<QueryFailure> for Problem {
     fn from(failure: QueryFailure) -> Self {
-        let (status, reason) = failure.told();
+        let (status, reason) = failure.status_and_reason();
         Self::new(status, Reason(reason), failure.to_string())
     }
 }

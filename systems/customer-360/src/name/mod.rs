@@ -77,7 +77,7 @@ enum Route<'a> {
 }
 
 impl<'a> Route<'a> {
-    fn of(method: &Method, path: &'a str) -> Option<Self> {
+    fn parse(method: &Method, path: &'a str) -> Option<Self> {
         let is_one = |part: &&str| !part.is_empty() && !part.contains('/');
         Some(match path {
             ALL => Self::All,
@@ -106,13 +106,13 @@ impl<'a> Route<'a> {
 
 impl Handler for Names {
     fn route(&self, method: &Method, path: &str) -> Option<&'static str> {
-        Route::of(method, path).map(Route::pattern)
+        Route::parse(method, path).map(Route::pattern)
     }
 
     async fn respond(&self, trace: &Trace, request: Request<Incoming>) -> FullResponse {
         let (head, body) = request.into_parts();
         let path = head.uri.path();
-        let Some(route) = Route::of(&head.method, path) else { return Problem::unknown_route(path).into_response() };
+        let Some(route) = Route::parse(&head.method, path) else { return Problem::unknown_route(path).into_response() };
         let result = match (route, &head.method) {
             (Route::Post, _) => self.save(trace, body).await,
             (_, method) if method != Method::GET => return wrong_method("GET"),

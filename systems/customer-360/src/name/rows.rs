@@ -32,7 +32,7 @@ pub(super) enum Form {
 }
 
 impl Rows {
-    pub(super) fn of(rows: &[Row], form: Form) -> Result<Self, String> {
+    pub(super) fn from_rows(rows: &[Row], form: Form) -> Result<Self, String> {
         let names: Result<Vec<Name<'_>>, _> = rows.iter().map(name).collect();
         let names = names.map_err(|error| error.to_string())?;
         let json = match form {

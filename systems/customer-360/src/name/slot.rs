@@ -24,7 +24,7 @@ pub(super) struct Slot {
 
 impl Default for Slot {
     fn default() -> Self {
-        Self { session: Mutex::new(Err("it was not asked yet".into())), queries: AtomicUsize::new(0) }
+        Self { session: Mutex::new(Err("not connected yet".into())), queries: AtomicUsize::new(0) }
     }
 }
 
@@ -57,7 +57,7 @@ impl Slot {
                 Ok((session, ended)) => {
                     self.set(Ok(Arc::new(session)));
                     pause = PAUSE_MIN;
-                    let reason = ended.await.unwrap_or_else(|_| "it did not answer and was given up".to_owned());
+                    let reason = ended.await.unwrap_or_else(|_| "it did not respond and was given up".to_owned());
                     self.set(Err(reason.into()));
                 }
                 Err(reason) => self.set(Err(reason.into())),

@@ -1,4 +1,4 @@
-//! The CLIENT span of a query by OpenTelemetry's stable conventions for databases, and that of a wait for a place.
+//! The CLIENT span of a query by OpenTelemetry's stable conventions for databases, and that of a wait for a place in the pool.
 
 use opentelemetry::trace::{Span as _, SpanKind, Status, Tracer as _};
 use opentelemetry::{KeyValue, StringValue};
@@ -14,14 +14,14 @@ const PORT_DEFAULT: u16 = 5432;
 
 /// Where the database is, as spans say it.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct DatabaseServer {
     namespace: StringValue,
     address: StringValue,
     port: i64,
 }
 
-impl Place {
-    pub(super) fn of(config: &tokio_postgres::Config) -> Self {
+impl DatabaseServer {
+    pub(super) fn from_config(config: &tokio_postgres::Config) -> Self {
         let host = match config.get_hosts().first() {
             Some(Host::Tcp(host)) => host.clone(),
             Some(Host::Unix(path)) => path.to_string_lossy().into_owned(),
@@ -37,18 +37,18 @@ impl Place {
 pub(super) struct QuerySpan(Option<Span>);
 
 impl QuerySpan {
-    pub(super) fn begin(trace: &Trace, place: &Place, query: &Query) -> Self {
+    pub(super) fn begin(trace: &Trace, server: &DatabaseServer, query: &Query) -> Self {
         let Some((tracer, parent)) = trace.recording() else { return Self(None) };
         let summary = format!("{} {TABLE}", query.operation());
         let attributes = vec![
             KeyValue::new("db.system.name", "postgresql"),
-            KeyValue::new("db.namespace", place.namespace.clone()),
+            KeyValue::new("db.namespace", server.namespace.clone()),
             KeyValue::new("db.collection.name", TABLE),
             KeyValue::new("db.operation.name", query.operation()),
             KeyValue::new("db.query.summary", summary.clone()),
             KeyValue::new("db.query.text", query.text()),
-            KeyValue::new("server.address", place.address.clone()),
-            KeyValue::new("server.port", place.port),
+            KeyValue::new("server.address", server.address.clone()),
+            KeyValue::new("server.port", server.port),
         ];
         let span = tracer.span_builder(summary).with_kind(SpanKind::Client).with_attributes(attributes);
         Self(Some(tracer.build_with_context(span, parent)))

@@ -64,10 +64,10 @@ impl Statements {
         client: &Client,
         query: &Query,
     ) -> Result<Result<Rows, String>, tokio_postgres::Error> {
-        let list = |rows: Vec<Row>| Rows::of(&rows, Form::List);
+        let list = |rows: Vec<Row>| Rows::from_rows(&rows, Form::List);
         match query {
             Query::All => client.query(&self.all, &[]).await.map(list),
-            Query::ById(id) => client.query(&self.by_id, &[id]).await.map(|rows| Rows::of(&rows, Form::One)),
+            Query::ById(id) => client.query(&self.by_id, &[id]).await.map(|rows| Rows::from_rows(&rows, Form::One)),
             Query::ByLast(last) => client.query(&self.by_last, &[last]).await.map(list),
             Query::Insert(name) => {
                 let [first, middle, last] = [&name.first, &name.middle, &name.last].map(text);

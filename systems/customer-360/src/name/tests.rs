@@ -128,7 +128,7 @@ async fn a_sampled_request_shows_its_query() {
 }
 
 #[tokio::test]
-async fn a_query_that_waits_in_vain_for_a_place_is_told_so() {
+async fn a_query_that_waits_in_vain_for_a_place_is_reported_so() {
     let Some(postgres) = Postgres::start().await else { return };
     let recorded = Recorded::default();
     let few = Config { in_flight: 1, wait: Duration::from_secs(1), ..config(&postgres.url()) };
@@ -166,7 +166,7 @@ async fn a_slow_query_is_ended_and_its_place_given_back() {
         assert_eq!((status, reason(&body).as_str()), (504, "query_timeout"), "{body}");
     }
     locking.batch_execute("COMMIT").await.unwrap();
-    eventually("an answer", || async { names.get("/api/name").await == (200, NAMES.to_owned()) }).await;
+    eventually("a response", || async { names.get("/api/name").await == (200, NAMES.to_owned()) }).await;
 }
 
 #[tokio::test]
@@ -180,7 +180,7 @@ async fn a_database_that_dies_and_comes_back_is_found_again() {
     assert_eq!((status, reason(&body).as_str()), (503, "database_unreachable"), "{body}");
     assert_eq!(headers["retry-after"], "1");
     postgres.run().await;
-    eventually("an answer", || async { names.get("/api/name").await == (200, NAMES.to_owned()) }).await;
+    eventually("a response", || async { names.get("/api/name").await == (200, NAMES.to_owned()) }).await;
 }
 
 #[tokio::test]

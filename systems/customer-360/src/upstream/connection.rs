@@ -60,14 +60,14 @@ impl Connection {
 }
 
 async fn send(sender: &mut SendRequest<Body>, request: Request<Body>) -> Result<Response<Bytes>, CallFailure> {
-    let broken = |error: hyper::Error| CallFailure::of(&error);
+    let broken = |error: hyper::Error| CallFailure::from_hyper(&error);
     sender.ready().await.map_err(broken)?;
     let response: Response<Incoming> = sender.send_request(request).await.map_err(broken)?;
     let (head, body) = response.into_parts();
     match Limited::new(body, RESPONSE_BYTES_MAX).collect().await {
         Ok(body) => Ok(Response::from_parts(head, body.to_bytes())),
         Err(error) => Err(match error.downcast::<hyper::Error>() {
-            Ok(error) => CallFailure::of(&error),
+            Ok(error) => CallFailure::from_hyper(&error),
             Err(_) => CallFailure::TooLarge,
         }),
     }

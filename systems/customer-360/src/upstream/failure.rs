@@ -12,18 +12,18 @@ pub(crate) enum CallFailure {
     #[error("no connection: {0}")]
     Connection(String),
     /// The response did not come in time.
-    #[error("no answer in time")]
+    #[error("no response in time")]
     Timeout,
     /// The response is longer than what is read.
-    #[error("the answer is larger than {RESPONSE_BYTES_MAX} bytes")]
+    #[error("the response is larger than {RESPONSE_BYTES_MAX} bytes")]
     TooLarge,
     /// What came is not HTTP.
-    #[error("the answer is not HTTP: {0}")]
+    #[error("the response is not HTTP: {0}")]
     Malformed(String),
 }
 
 impl CallFailure {
-    pub(super) fn of(error: &hyper::Error) -> Self {
+    pub(super) fn from_hyper(error: &hyper::Error) -> Self {
         if error.is_parse() || error.is_parse_too_large() || error.is_parse_status() {
             Self::Malformed(error.to_string())
         } else {
@@ -41,7 +41,7 @@ impl CallFailure {
             Self::Connection(_) => "no_connection",
             Self::Timeout => "timeout",
             Self::TooLarge => "too_large",
-            Self::Malformed(_) => "malformed_answer",
+            Self::Malformed(_) => "malformed_response",
         })
     }
 

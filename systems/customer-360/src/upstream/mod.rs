@@ -73,7 +73,7 @@ struct Replica {
 
 /// What is read of a downstream's problem.
 #[derive(Deserialize)]
-struct Told {
+struct ProblemBody {
     reason: String,
     detail: String,
 }
@@ -99,7 +99,7 @@ impl Upstream {
 
     /// What is reported to the caller about a body that is not what it should be.
     pub(crate) fn unreadable(&self, error: &serde_json::Error) -> Problem {
-        Problem::new(StatusCode::BAD_GATEWAY, Reason("unreadable_answer"), format!("{}: {error}", self.name))
+        Problem::new(StatusCode::BAD_GATEWAY, Reason("unreadable_response"), format!("{}: {error}", self.name))
     }
 
     async fn attempts(&self, trace: &Trace, deadline: Instant) -> Result<Response<Bytes>, CallFailure> {
@@ -129,11 +129,13 @@ impl Upstream {
     fn refused(&self, response: &Response<Bytes>) -> Problem {
         let status = response.status();
         let passed_on = [StatusCode::SERVICE_UNAVAILABLE, StatusCode::GATEWAY_TIMEOUT, StatusCode::BAD_GATEWAY];
-        if let (true, Ok(told)) = (passed_on.contains(&status), serde_json::from_slice::<Told>(response.body())) {
-            return Problem { status, reason: told.reason, detail: format!("{}: {}", self.name, told.detail) };
+        if let (true, Ok(problem)) =
+            (passed_on.contains(&status), serde_json::from_slice::<ProblemBody>(response.body()))
+        {
+            return Problem { status, reason: problem.reason, detail: format!("{}: {}", self.name, problem.detail) };
         }
         let status_kept = passed_on[..2].contains(&status).then_some(status);
-        let detail = format!("{} answered {}", self.name, status.as_u16());
+        let detail = format!("{} responded with {}", self.name, status.as_u16());
         Problem::new(status_kept.unwrap_or(StatusCode::BAD_GATEWAY), Reason("refused"), detail)
     }
 }

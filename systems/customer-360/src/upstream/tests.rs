@@ -114,9 +114,9 @@ async fn a_failed_response_is_reported_by_kind() {
         (response(503, "busy"), 503, "refused"),
         (response(500, problem), 502, "refused"),
         (response(404, "{}"), 502, "refused"),
-        (ok("[{]"), 502, "unreadable_answer"),
+        (ok("[{]"), 502, "unreadable_response"),
         (ok(&large), 502, "too_large"),
-        (Told::Last("nonsense\r\n\r\n".to_owned()), 502, "malformed_answer"),
+        (Told::Last("nonsense\r\n\r\n".to_owned()), 502, "malformed_response"),
     ] {
         let told = std::sync::Mutex::new(Some(told));
         let names = Fake::start(move |_| told.lock().unwrap().take().unwrap()).await;

@@ -11,7 +11,7 @@ use opentelemetry::trace::{Span as _, SpanKind, Status, Tracer as _};
 use opentelemetry::{Array, Context, KeyValue, Value};
 use opentelemetry_sdk::trace::{SdkTracer, Span};
 
-use super::wire::{Place, ResponseHead, Target};
+use super::wire::{ContainerAddress, ResponseHead, Target};
 use crate::outgoing::kind;
 
 /// A span that ends when it is dropped, at the latest.
@@ -22,7 +22,7 @@ impl AttemptSpan {
     pub(super) fn begin(
         tracer: &SdkTracer,
         parent: &Context,
-        place: &Place,
+        place: &ContainerAddress,
         text: &'static str,
         target: &Target,
         resend: u32,

@@ -7,7 +7,7 @@ use std::time::Duration;
 pub(crate) enum StoreError {
     #[error("the store cannot be reached: {0}")]
     Unreachable(String),
-    #[error("the store answered {status}: {message}")]
+    #[error("the store responded with {status}: {message}")]
     Unavailable { status: u16, message: String },
     #[error("the store is throttling, {retries} retries were not enough")]
     Throttled { retries: u32, retry_after: Duration },
@@ -16,7 +16,7 @@ pub(crate) enum StoreError {
     RangesGone,
     #[error("the store refused the request with {status}: {message}")]
     Refused { status: u16, message: String },
-    #[error("the store's answer cannot be read: {0}")]
+    #[error("the store's response cannot be read: {0}")]
     Malformed(String),
     #[error("a partition gave more pages than a query may have")]
     TooManyPages,

@@ -118,7 +118,7 @@ struct Asker<D> {
 
 impl<D: DeserializeOwned + Send + 'static> Asker<D> {
     async fn run(mut self) {
-        let last = match self.ask().await {
+        let last = match self.fetch().await {
             Ok(()) => Message::End,
             Err(error) => Message::Failed(error),
         };
@@ -126,7 +126,7 @@ impl<D: DeserializeOwned + Send + 'static> Asker<D> {
         let _ = self.pages.send(last).await;
     }
 
-    async fn ask(&mut self) -> Result<(), StoreError> {
+    async fn fetch(&mut self) -> Result<(), StoreError> {
         let mut continuation = None;
         for _ in 0..PAGES_MAX {
             let page = self.wire.page(&self.operation, &self.target, continuation.as_ref()).await?;

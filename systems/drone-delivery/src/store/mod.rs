@@ -46,7 +46,7 @@ pub enum Parallelism {
 }
 
 impl Parallelism {
-    fn of(self, targets: usize) -> usize {
+    fn bounded(self, targets: usize) -> usize {
         match self {
             Self::Serial => 1,
             Self::AtMost(most) => most.min(targets),
@@ -191,7 +191,7 @@ impl Store {
                 ranges.iter().cloned().map(Target::Range).collect()
             }
         };
-        let slots = self.parallelism.of(targets.len());
+        let slots = self.parallelism.bounded(targets.len());
         let mut pages = fan_out::start::<D>(&self.wire, operation, targets, slots, self.prefetch_max);
         let mut folded = A::default();
         while let Some(documents) = pages.next().await? {

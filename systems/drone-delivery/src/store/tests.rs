@@ -353,7 +353,7 @@ async fn each_attempt_is_a_span_with_its_charge_under_the_caller() {
 #[tokio::test]
 async fn a_failing_store_is_reported_apart_from_a_wrong_request_and_a_wrong_response() {
     for (told, expected) in [
-        (Told::new(503, r#"{"message":"away"}"#), "the store answered 503: away"),
+        (Told::new(503, r#"{"message":"away"}"#), "the store responded with 503: away"),
         (Told::new(400, r#"{"message":"syntax"}"#), "the store refused the request with 400: syntax"),
         (Told::new(404, "not JSON"), "the store refused the request with 404: no message"),
     ] {

@@ -38,7 +38,7 @@ pub(super) enum Target {
 
 /// Which container, and where.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct ContainerAddress {
     pub(super) database: String,
     pub(super) container: String,
     pub(super) address: String,
@@ -78,7 +78,7 @@ pub(super) struct Wire {
     tracer: SdkTracer,
     /// One permit for each request that may be under way. The wait for one is in no attempt's span.
     places: Semaphore,
-    place: Place,
+    place: ContainerAddress,
     documents: Uri,
     ranges: Uri,
 }
@@ -92,7 +92,7 @@ impl Wire {
             client: Client::new(ATTEMPT_TIMEOUT, config.connections_max),
             tracer,
             places: Semaphore::new(config.connections_max),
-            place: Place {
+            place: ContainerAddress {
                 database: config.database.clone(),
                 container: config.container.clone(),
                 address: address.to_owned(),
@@ -111,7 +111,7 @@ impl Wire {
         match reply.status {
             StatusCode::OK => Ok(reply.body.to_vec()),
             StatusCode::TOO_MANY_REQUESTS => {
-                let retry_after = ResponseHead::of(&reply).retry_after.unwrap_or(RETRY_AFTER_UNSAID);
+                let retry_after = ResponseHead::from_reply(&reply).retry_after.unwrap_or(RETRY_AFTER_UNSAID);
                 Err(StoreError::Throttled { retries: 0, retry_after })
             }
             _ => Err(refused(&reply)),
@@ -155,7 +155,7 @@ impl Wire {
                 return Err(unreachable(&error));
             }
         };
-        let head = ResponseHead::of(&reply);
+        let head = ResponseHead::from_reply(&reply);
         let outcome = outcome(&reply, &head);
         let rows = match &outcome {
             Ok(Outcome::Page(page)) => Some(page.documents.len()),
@@ -214,8 +214,8 @@ fn outcome<D: DeserializeOwned>(reply: &Reply, head: &ResponseHead) -> Result<Ou
 }
 
 fn refused(reply: &Reply) -> StoreError {
-    let told: Option<Value> = serde_json::from_slice(&reply.body).ok();
-    let message = told.as_ref().and_then(|told| told["message"].as_str()).unwrap_or("no message");
+    let body: Option<Value> = serde_json::from_slice(&reply.body).ok();
+    let message = body.as_ref().and_then(|body| body["message"].as_str()).unwrap_or("no message");
     let message = message.chars().take(MESSAGE_CHARACTERS_MAX).collect();
     let status = reply.status.as_u16();
     if reply.status.is_server_error() {
@@ -233,7 +233,7 @@ fn unreachable(error: &CallError) -> StoreError {
 }
 
 impl ResponseHead {
-    fn of(reply: &Reply) -> Self {
+    fn from_reply(reply: &Reply) -> Self {
         let headers = &reply.headers;
         let retry_after = number::<f64>(headers, "x-ms-retry-after-ms").filter(|wait_ms| *wait_ms >= 0.0);
         Self {
@@ -295,7 +295,7 @@ mod tests {
             headers.insert("x-ms-session-token", HeaderValue::from_static(value));
             headers.insert("x-ms-continuation", HeaderValue::from_static(""));
             let reply = Reply { status: StatusCode::OK, headers, body: Vec::new().into() };
-            let head = ResponseHead::of(&reply);
+            let head = ResponseHead::from_reply(&reply);
             assert_eq!((head.retry_after, head.range, head.continuation), (None, None, None), "{value}");
         }
     }

@@ -25,7 +25,8 @@ struct Server {
 
 async fn serve(store: StoreKind) -> Server {
     let spans = InMemorySpanExporter::default();
-    let telemetry = Telemetry::of(SCOPE, SdkTracerProvider::builder().with_simple_exporter(spans.clone()).build());
+    let telemetry =
+        Telemetry::with_provider(SCOPE, SdkTracerProvider::builder().with_simple_exporter(spans.clone()).build());
     let config = Config { store, folder: None, partitions: Some(2), activities: Activities::Ordinary, sample: 1.0 };
     let runner = Arc::new(Runner::open(&config, &telemetry).await.unwrap());
     let router = router(Arc::clone(&runner), &telemetry);

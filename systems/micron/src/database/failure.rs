@@ -27,7 +27,7 @@ pub(crate) enum Failure {
     Unavailable { code: Option<u16>, message: String },
     #[error("the database refused the statement with {code}: {message}")]
     Refused { code: u16, message: String },
-    #[error("the database did not answer in time")]
+    #[error("the database did not respond in time")]
     Timeout,
     #[error("no connection was free in time")]
     PoolTimeout,

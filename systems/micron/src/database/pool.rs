@@ -77,9 +77,9 @@ impl Pool {
     ///
     /// [`Failure::PoolTimeout`] when none gets free in time, [`Failure::Unavailable`] when none can be made.
     pub(crate) async fn take(&self) -> Result<Lease<'_>, Failure> {
-        let asked = Instant::now();
+        let began = Instant::now();
         let place = self.place().await?;
-        let wait = asked.elapsed();
+        let wait = began.elapsed();
         let idle = self.idle().pop();
         let connection = match idle {
             Some(connection) => {

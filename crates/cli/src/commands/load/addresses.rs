@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_told() {
+    fn what_is_no_address_is_reported() {
         for wrong in ["", "a", "127.0.0.3-127.0.0.2", "127.0.0.1-::1", "127.0.0.1-", "1.2.3.4-5", "10.0.0.0-10.255.0.0"]
         {
             assert!(address_range(wrong).is_err(), "{wrong}");

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::Sent;
 use super::arguments::Arguments;
 use super::plan::in_words;
-use super::told::summary;
+use super::summary::summary;
 
 /// One JSON object and a line feed. `requests` holds what came after the warm-up, all else the whole load.
 pub(super) fn json(arguments: &Arguments, plan: &LoadPlan, sent: &Sent) -> String {

@@ -1,7 +1,7 @@
 //! `narrows load URL`: one-shot load with hey's flags and hey's meaning.
 //!
 //! `arguments` are read and made into a `plan`; the load is sent, followed (`follow`) while it lasts, and reported
-//! (`told`) when it is over. Nothing is kept but the requested `outputs`.
+//! (`summary`) when it is over. Nothing is kept but the requested `outputs`.
 
 mod addresses;
 mod arguments;
@@ -10,8 +10,8 @@ mod goals;
 mod json;
 mod outputs;
 mod plan;
+mod summary;
 mod target;
-mod told;
 
 use std::sync::mpsc::sync_channel;
 
@@ -48,7 +48,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
     let sent = send(arguments, &plan, outputs)?;
     super::print(&match arguments.results.json {
         true => json::json(arguments, &plan, &sent),
-        false => told::text(arguments, &plan, &sent),
+        false => summary::text(arguments, &plan, &sent),
     })?;
     Ok(verdict(arguments, &sent))
 }

@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_planned_is_told() {
+    fn what_cannot_be_planned_is_reported() {
         assert!(planned("-n 1").is_err());
         assert!(planned("--rate 0.001 -n 18446744073709551615").is_err());
     }

@@ -44,13 +44,13 @@ pub(super) fn execute(arguments: &Arguments, sort: Sort) -> Outcome {
     check_known(&found, &arguments.ids)?;
     let changes = arguments.ids.iter().map(|id| sort.change(id.clone(), arguments.reason.clone()));
     let applied = found.change(|hub| hub.apply(changes))?;
-    print(&told(sort, &applied))?;
+    print(&report(sort, &applied))?;
     Ok(refused(&applied))
 }
 
 /// A mistaken name changes nothing at all.
 pub(super) fn check_known(found: &Found, ids: &[InstanceId]) -> Result<(), crate::exit::Failure> {
-    let missing = found.ask(|reader| {
+    let missing = found.read(|reader| {
         for id in ids {
             if reader.get(id)?.is_none() {
                 return Ok(Some(id));
@@ -69,7 +69,7 @@ pub(super) fn refused(applied: &Applied) -> Exit {
     if errors.is_empty() { Exit::Fine } else { Exit::VerdictFailed }
 }
 
-fn told(sort: Sort, applied: &Applied) -> String {
+fn report(sort: Sort, applied: &Applied) -> String {
     let made = applied.each.iter().filter(|each| each.is_ok()).count();
     let below = usize::try_from(applied.instances).unwrap_or(usize::MAX).saturating_sub(made);
     let orchestrations = plural(made, "orchestration");

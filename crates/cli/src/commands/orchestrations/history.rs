@@ -33,7 +33,7 @@ pub(super) struct Arguments {
 pub(super) fn execute(arguments: &Arguments) -> Outcome {
     let found = Found::at(&arguments.hub.hub)?;
     let id = &arguments.id;
-    let read = found.ask(|reader| Ok((reader.get(id)?, reader.history(id)?)))?;
+    let read = found.read(|reader| Ok((reader.get(id)?, reader.history(id)?)))?;
     let (Some(view), events) = read else { return Err(unknown(&found, id)) };
     let Some(events) = events else {
         return Err(crate::exit::Failure::new(format!("{id} is an entity, and entities keep no history")));
@@ -58,7 +58,7 @@ struct Said {
 }
 
 impl Said {
-    fn of(kind: &EventKind, preview: usize) -> Self {
+    fn new(kind: &EventKind, preview: usize) -> Self {
         use EventKind as E;
         let said = Self::default();
         match kind {
@@ -142,7 +142,7 @@ fn as_text(view: &InstanceView, events: &[Event], preview: usize) -> String {
 fn as_table(events: &[Event], preview: usize) -> Table {
     let text = |text: Option<String>| text.map_or(Cell::Null, Cell::Text);
     let row = |(number, event): (i64, &Event)| {
-        let said = Said::of(&event.kind, preview);
+        let said = Said::new(&event.kind, preview);
         vec![
             Cell::Integer(number),
             Cell::Instant(nanoseconds(event.time)),
@@ -170,7 +170,7 @@ fn as_table(events: &[Event], preview: usize) -> Table {
 
 fn as_json(view: &InstanceView, events: &[Event], preview: usize) -> Value {
     let event = |event: &Event| {
-        let said = Said::of(&event.kind, preview);
+        let said = Said::new(&event.kind, preview);
         json!({
             "time": rfc3339(event.time),
             "event": event.kind.name(),

@@ -92,7 +92,7 @@ struct Listing {
 
 pub(super) fn execute(arguments: &Arguments) -> Outcome {
     let found = Found::at(&arguments.hub.hub)?;
-    let listing = found.ask(|reader| match listing(reader, arguments) {
+    let listing = found.read(|reader| match listing(reader, arguments) {
         Err(Error::NotFound(after)) => Ok(Err(after)),
         listing => listing.map(Ok),
     })?;

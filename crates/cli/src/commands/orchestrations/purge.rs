@@ -75,7 +75,7 @@ pub(super) fn execute(arguments: &Arguments) -> Outcome {
 /// All instances given by name, so that those that cannot be purged are reported; else those that have ended and pass.
 fn chosen(found: &Found, arguments: &Arguments) -> Result<Vec<InstanceView>, Failure> {
     if !arguments.ids.is_empty() {
-        return found.ask(|reader| {
+        return found.read(|reader| {
             let views = arguments.ids.iter().map(|id| reader.get(id));
             views.filter_map(Result::transpose).collect()
         });
@@ -86,7 +86,7 @@ fn chosen(found: &Found, arguments: &Arguments) -> Result<Vec<InstanceView>, Fai
     }
     let bound = arguments.older_than.map_or(Time(u64::MAX), |age| before(jiff::Timestamp::now(), age));
     let takes = |view: &InstanceView| arguments.selection.takes(view) && view.updated <= bound;
-    found.ask(|reader| reader.newest(&filter, usize::MAX, None, takes))
+    found.read(|reader| reader.newest(&filter, usize::MAX, None, takes))
 }
 
 fn preview(chosen: &[InstanceView]) -> String {

@@ -52,9 +52,9 @@ impl Found {
     }
 
     /// Opens the hub and runs a query on it.
-    pub(super) fn ask<T>(&self, ask: impl Fn(&HubReader) -> Result<T, Error>) -> Result<T, Failure> {
+    pub(super) fn read<T>(&self, query: impl Fn(&HubReader) -> Result<T, Error>) -> Result<T, Failure> {
         let store = self.reader().map_err(|error| self.explain(&error.into()))?;
-        HubReader::ask(&store, ask).map_err(|error| self.explain(&error))
+        HubReader::read(&store, query).map_err(|error| self.explain(&error))
     }
 
     fn reader(&self) -> Result<Arc<dyn Store>, StoreError> {
@@ -103,7 +103,7 @@ impl Found {
 /// Reports that there is no such instance, and which ones have similar names.
 pub(super) fn unknown(found: &Found, id: &InstanceId) -> Failure {
     let failure = Failure::new(Error::NotFound(id.clone()));
-    let near = found.ask(|reader| near(reader, id.as_str())).unwrap_or_default();
+    let near = found.read(|reader| near(reader, id.as_str())).unwrap_or_default();
     if near.is_empty() {
         return failure.hint("`narrows orchestrations list HUB` lists them");
     }

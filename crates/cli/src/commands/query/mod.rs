@@ -4,8 +4,8 @@
 //! The result goes to standard output, a table by default wherever that leads, so that a pipe changes nothing. Errors
 //! are shown in the query's own text.
 
-mod ask;
-mod place;
+mod execute;
+mod position;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -84,8 +84,8 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
         ..QueryLimits::default()
     };
     let result = match (&arguments.kql, sql) {
-        (Some(file), _) => ask::kql(&path, file, &arguments.lets, &limits)?,
-        (None, Some(sql)) => ask::sql(&path, sql, &limits)?,
+        (Some(file), _) => execute::kql(&path, file, &arguments.lets, &limits)?,
+        (None, Some(sql)) => execute::sql(&path, sql, &limits)?,
         (None, None) => return Err(Failure::new("no query given").hint("give one in SQL, or `--kql FILE`")),
     };
     if result.is_cut {

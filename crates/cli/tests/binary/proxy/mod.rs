@@ -240,7 +240,7 @@ fn refused(experiment: &str, expected: &[&str]) {
 }
 
 /// The proxy is given a place that it cannot read.
-pub(crate) fn what_the_proxy_refuses_is_told_in_its_words(proxy: &str, words: &str) {
+pub(crate) fn what_the_proxy_refuses_is_reported_in_its_words(proxy: &str, words: &str) {
     if !is_there(proxy) {
         return;
     }

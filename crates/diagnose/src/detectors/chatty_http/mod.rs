@@ -47,7 +47,7 @@ impl Detector for ChattyHttp {
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
         let thresholds = reading.thresholds;
-        let asked = asked_of_hosts(reading);
+        let counts = calls_of_hosts(reading);
         let mut findings = Vec::new();
         for ((service, operation), all) in reading.operations {
             let mut kinds: BTreeMap<(String, &str), Vec<Sighting<'_>>> = BTreeMap::new();
@@ -55,26 +55,26 @@ impl Detector for ChattyHttp {
                 let key = (host_of(sighting.calls[0].last()), &*sighting.calls[0].kind);
                 kinds.entry(key).or_default().push(sighting);
             }
-            let cases = kinds.into_iter().map(|((host, _), seen)| {
-                let callee_calls = asked.get(&host).copied().unwrap_or(0.0);
+            let candidates = kinds.into_iter().map(|((host, _), seen)| {
+                let callee_calls = counts.get(&host).copied().unwrap_or(0.0);
                 let named = service_of(reading, seen[0].calls[0].last()).unwrap_or(host);
-                Case::new(service, operation, (named, callee_calls), seen, all)
+                Candidate::new(service, operation, (named, callee_calls), seen, all)
             });
-            findings.extend(cases.filter(|c| c.is_worth_saying(thresholds)).map(|c| c.finding(self, thresholds)));
+            findings.extend(candidates.filter(|c| c.is_worth_saying(thresholds)).map(|c| c.finding(self, thresholds)));
         }
         findings
     }
 }
 
 /// How often each host is called, over all operations.
-fn asked_of_hosts(reading: &Reading<'_>) -> BTreeMap<String, f64> {
-    let mut asked: BTreeMap<String, f64> = BTreeMap::new();
+fn calls_of_hosts(reading: &Reading<'_>) -> BTreeMap<String, f64> {
+    let mut counts: BTreeMap<String, f64> = BTreeMap::new();
     for handled in reading.operations.values().flatten() {
         for call in handled.calls.iter().filter(|call| call.query.is_none()) {
-            *asked.entry(host_of(call.last())).or_default() += handled.weight();
+            *counts.entry(host_of(call.last())).or_default() += handled.weight();
         }
     }
-    asked
+    counts
 }
 
 /// The service of this run that a call went to.
@@ -91,23 +91,24 @@ pub(crate) fn calls_of_chat(all: &[Handled<'_>], thresholds: &Thresholds) -> Has
     }
     let chats = kinds.into_values().filter(|seen| {
         let is_known = seen.iter().all(|sighting| sighting.items == Items::Different);
-        is_known && asks_for_others(seen) && seen.iter().all(|sighting| sighting.is_after_another)
+        is_known && fetches_others(seen) && seen.iter().all(|sighting| sighting.is_after_another)
     });
     let calls = chats.flatten().flat_map(|sighting| sighting.calls);
     calls.map(|call| call.attempts[0].span_id).collect()
 }
 
 /// Whether one request fetches other items than another: a plan of the program would fetch the same each time.
-fn asks_for_others(seen: &[Sighting<'_>]) -> bool {
-    let asked = |sighting: &Sighting<'_>| sighting.calls.iter().map(|call| call.asked.clone()).collect::<BTreeSet<_>>();
+fn fetches_others(seen: &[Sighting<'_>]) -> bool {
+    let items =
+        |sighting: &Sighting<'_>| sighting.calls.iter().map(|call| call.request.clone()).collect::<BTreeSet<_>>();
     seen.first().is_some_and(|first| {
-        let first = asked(first);
-        seen.iter().any(|sighting| asked(sighting) != first)
+        let first = items(first);
+        seen.iter().any(|sighting| items(sighting) != first)
     })
 }
 
 /// One endpoint in one operation, over all traces.
-struct Case<'a> {
+struct Candidate<'a> {
     service: &'a str,
     operation: &'a str,
     host: String,
@@ -118,7 +119,7 @@ struct Case<'a> {
     latency_ns: f64,
 }
 
-impl<'a> Case<'a> {
+impl<'a> Candidate<'a> {
     fn new(
         service: &'a str,
         operation: &'a str,
@@ -177,7 +178,7 @@ impl<'a> Case<'a> {
             self.seen.len() >= thresholds.chatty_traces && self.trace_share >= thresholds.chatty_trace_share;
         let is_from_response = match self.items() {
             Items::Same => true,
-            Items::Different => self.counts().vary() || self.is_after_another() && asks_for_others(&self.seen),
+            Items::Different => self.counts().vary() || self.is_after_another() && fetches_others(&self.seen),
             Items::Unknown => self.counts().vary(),
         };
         let is_dear = self.median(|sighting| sighting.busy_ns) >= thresholds.chatty_time_ns
@@ -211,7 +212,7 @@ impl<'a> Case<'a> {
             callee: (!self.host.is_empty()).then(|| self.host.clone()),
             callee_share: self.callee_share,
             endpoint: clipped(&example.kind, TEXT_CHARS_MAX),
-            address: (!example.asked.is_empty()).then(|| clipped(&example.asked, TEXT_CHARS_MAX)),
+            address: (!example.request.is_empty()).then(|| clipped(&example.request, TEXT_CHARS_MAX)),
             calls: self.counts(),
             latency_ns: self.latency_ns,
             busy_ns: self.median(|sighting| sighting.busy_ns),

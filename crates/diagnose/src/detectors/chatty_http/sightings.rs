@@ -69,9 +69,9 @@ pub(super) fn sightings<'a>(handled: &'a Handled<'a>, thresholds: &Thresholds) -
 
 fn sighting<'a>(handled: &'a Handled<'a>, all: Vec<&'a Call<'a>>, thresholds: &Thresholds) -> Option<Sighting<'a>> {
     let items = items_of(&all)?;
-    let mut asked: HashSet<&str> = HashSet::new();
+    let mut seen: HashSet<&str> = HashSet::new();
     let calls: Vec<&Call<'_>> =
-        all.into_iter().filter(|call| items != Items::Different || asked.insert(&call.asked)).collect();
+        all.into_iter().filter(|call| items != Items::Different || seen.insert(&call.request)).collect();
     if calls.len() < thresholds.chatty_calls {
         return None;
     }
@@ -83,22 +83,22 @@ fn sighting<'a>(handled: &'a Handled<'a>, all: Vec<&'a Call<'a>>, thresholds: &T
     let own: HashSet<SpanId> = calls.iter().map(|call| call.attempts[0].span_id).collect();
     let others = || handled.calls.iter().filter(|call| !own.contains(&call.attempts[0].span_id));
     let times = |call: &Call<'_>| (call.start_ns(), call.end_ns());
-    let theirs = Times::of([(start_ns, end_ns)]).without(&Times::of(others().map(times)));
+    let theirs = Times::union_of([(start_ns, end_ns)]).without(&Times::union_of(others().map(times)));
     let is_source = |other: &Call<'_>| other.kind != calls[0].kind && other.end_ns() <= start_ns;
     let is_after_another = others().any(is_source);
-    let busy_ns = Times::of(calls.iter().map(|call| times(call))).length_ns();
+    let busy_ns = Times::union_of(calls.iter().map(|call| times(call))).length_ns();
     Some(Sighting { handled, cost_ns: theirs.length_ns(), busy_ns, is_after_another, items, calls })
 }
 
 /// What these calls request; none when they wait for something else to happen.
 fn items_of(calls: &[&Call<'_>]) -> Option<Items> {
-    if calls.iter().any(|call| call.asked.is_empty()) {
+    if calls.iter().any(|call| call.request.is_empty()) {
         return Some(Items::Unknown);
     }
-    if calls.iter().any(|call| call.asked != calls[0].asked) {
+    if calls.iter().any(|call| call.request != calls[0].request) {
         return Some(Items::Different);
     }
-    let times = Times::of(calls.iter().map(|call| (call.start_ns(), call.end_ns())));
+    let times = Times::union_of(calls.iter().map(|call| (call.start_ns(), call.end_ns())));
     let whole_ns = calls.iter().map(|call| call.end_ns()).max()?.saturating_sub(calls[0].start_ns()) as f64;
     let is_read = |span: &Span| {
         let facts = &span.facts;
@@ -113,14 +113,14 @@ fn items_of(calls: &[&Call<'_>]) -> Option<Items> {
 fn may_be_item(call: &Call<'_>) -> bool {
     let facts = &call.last().facts;
     let is_remote = facts.http_method.is_some() || facts.url.is_some() || facts.rpc_method.is_some();
-    let path = call.asked.split(['?', '#']).next().unwrap_or("").to_ascii_lowercase();
+    let path = call.request.split(['?', '#']).next().unwrap_or("").to_ascii_lowercase();
     let is_asset = ASSETS.iter().any(|ending| path.ends_with(ending));
-    is_remote && !is_asset && !is_page(&call.asked) && !is_batch(call)
+    is_remote && !is_asset && !is_page(&call.request) && !is_batch(call)
 }
 
 /// Whether one address requests several items, or a call says that it does.
 fn is_batch(call: &Call<'_>) -> bool {
-    let lower = call.asked.to_ascii_lowercase();
+    let lower = call.request.to_ascii_lowercase();
     let (path, parameters) = lower.split_once('?').unwrap_or((&lower, ""));
     let is_list = |value: &str| value.contains(',') || value.contains("%2c");
     let has_list = parameters.split('&').filter_map(|pair| pair.split_once('=')).any(|(_, value)| is_list(value));

@@ -50,14 +50,14 @@ pub(crate) fn is_conflict(span: &Span) -> bool {
     let facts = &span.facts;
     let says_so = |text: &Option<String>| text.as_deref().is_some_and(is_name_of_conflict);
     is_database(span)
-        && !asks_not_to_wait(span)
+        && !is_nowait(span)
         && (says_so(&facts.db_status)
             || says_so(&facts.error_type)
             || went_wrong(span) && (is_text_of_conflict(&span.status_message) || has_exception(span)))
 }
 
 /// A query for free rows only, such as one on a queue of jobs, returns without a row when nothing is free.
-fn asks_not_to_wait(span: &Span) -> bool {
+fn is_nowait(span: &Span) -> bool {
     query_text(span).is_some_and(|text| text.to_uppercase().contains("NOWAIT"))
 }
 

@@ -48,11 +48,14 @@ impl Detector for ConflictRetry {
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
         let of_operations = reading.operations.iter();
-        let cases: Vec<Case<'_>> = of_operations
-            .filter_map(|((service, operation), all)| Case::of(reading, (service, operation), all))
+        let candidates: Vec<Candidate<'_>> = of_operations
+            .filter_map(|((service, operation), all)| Candidate::new(reading, (service, operation), all))
             .collect();
-        let mut findings: Vec<Finding> =
-            cases.iter().filter(|case| case.is_worth_saying()).map(|case| case.finding(self)).collect();
+        let mut findings: Vec<Finding> = candidates
+            .iter()
+            .filter(|candidate| candidate.is_worth_saying())
+            .map(|candidate| candidate.finding(self))
+            .collect();
         if reading.trial.traces.iter().flat_map(|trace| &trace.spans).all(|span| !is_conflict(span)) {
             findings.extend(of_counters(self, reading));
         }
@@ -61,7 +64,7 @@ impl Detector for ConflictRetry {
 }
 
 /// The requests of one operation that met a conflict, those that lost most first.
-struct Case<'a> {
+struct Candidate<'a> {
     reading: &'a Reading<'a>,
     service: &'a str,
     operation: &'a str,
@@ -72,8 +75,8 @@ struct Case<'a> {
     time_ns: f64,
 }
 
-impl<'a> Case<'a> {
-    fn of(reading: &'a Reading<'a>, (service, operation): (&'a str, &'a str), all: &'a [Handled<'a>]) -> Option<Self> {
+impl<'a> Candidate<'a> {
+    fn new(reading: &'a Reading<'a>, (service, operation): (&'a str, &'a str), all: &'a [Handled<'a>]) -> Option<Self> {
         let mut met: Vec<Met<'a>> = all.iter().filter_map(met).collect();
         met.sort_by_key(|met| std::cmp::Reverse((met.failed, met.lost_ns)));
         let sum =
@@ -118,7 +121,7 @@ impl<'a> Case<'a> {
 
     fn store(&self) -> String {
         let span = self.met.first().and_then(|met| met.conflicts.first());
-        span.map_or_else(String::new, |span| Store::of(self.reading.trial, span).name)
+        span.map_or_else(String::new, |span| Store::for_call(self.reading.trial, span).name)
     }
 
     /// How the store said it, the most frequent first.

@@ -43,7 +43,7 @@ impl Detector for CpuSaturation {
     }
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
-        let cpu = Cpu::of(reading);
+        let cpu = Cpu::new(reading);
         let services = reading.trial.service_names().into_iter().filter_map(|service| cpu.of_service(service));
         let found: Vec<Saturation<'_>> = services.collect();
         let host = cpu.of_host().filter(|_| found.is_empty());

@@ -48,9 +48,11 @@ impl Detector for CrossPartitionQuery {
                 kinds.entry(&sighting.responses[0].0.kind).or_default().push(sighting);
             }
             for seen in kinds.into_values() {
-                let case = Case::new(trial, (service, operation), seen, (all, &seen_partitions));
+                let candidate = Candidate::new(trial, (service, operation), seen, (all, &seen_partitions));
                 findings.extend(
-                    case.filter(|case| case.is_worth_saying(thresholds)).map(|case| case.finding(self, thresholds)),
+                    candidate
+                        .filter(|candidate| candidate.is_worth_saying(thresholds))
+                        .map(|candidate| candidate.finding(self, thresholds)),
                 );
             }
         }
@@ -70,7 +72,7 @@ fn partitions_seen(trial: &TrialEvidence) -> BTreeMap<&str, BTreeSet<&str>> {
 }
 
 /// One query of one operation, over all traces.
-struct Case<'a> {
+struct Candidate<'a> {
     service: &'a str,
     operation: &'a str,
     seen: Vec<Sighting<'a>>,
@@ -81,7 +83,7 @@ struct Case<'a> {
     peak_share: Option<f64>,
 }
 
-impl<'a> Case<'a> {
+impl<'a> Candidate<'a> {
     fn new(
         trial: &TrialEvidence,
         (service, operation): (&'a str, &'a str),
@@ -89,7 +91,7 @@ impl<'a> Case<'a> {
         (all, seen_partitions): (&[Handled<'_>], &BTreeMap<&str, BTreeSet<&str>>),
     ) -> Option<Self> {
         let span = seen.first()?.responses.first()?.0.last();
-        let store = Store::of(trial, span);
+        let store = Store::for_call(trial, span);
         let system = span.facts.db_system.as_deref().unwrap_or("");
         let touched = seen_partitions.get(system).map_or(0, BTreeSet::len);
         let partitions = if store.partitions.is_empty() { touched } else { store.partitions_now() };

@@ -71,7 +71,7 @@ pub(super) fn sightings<'a>(handled: &'a Handled<'a>) -> Vec<Sighting<'a>> {
     let mut found: BTreeMap<(&str, &str), ResponsesByPartition<'a>> = BTreeMap::new();
     let succeeded = handled.calls.iter().filter(|call| call.query.is_some() && call.succeeded());
     for (call, partition) in succeeded.filter_map(|call| Some((call, call.partition()?))) {
-        let partitions = found.entry((&call.kind, &call.asked)).or_default();
+        let partitions = found.entry((&call.kind, &call.request)).or_default();
         partitions.entry(partition).or_insert_with(|| (call, Response::default())).1.add(call.last());
     }
     let mut best: BTreeMap<&str, Sighting<'_>> = BTreeMap::new();

@@ -99,7 +99,7 @@ fn reads(shape: &str) -> bool {
 fn clients_are_idle(cpu: &Cpu<'_>, database: &Database<'_>, heavy: &Interval) -> bool {
     let is_idle =
         |client: &str| cpu.busy_share(client, heavy).is_some_and(|share| share <= cpu.thresholds.database_client_share);
-    let mut clients: Vec<&str> = database.asked.iter().map(|asked| asked.client).collect();
+    let mut clients: Vec<&str> = database.queries.iter().map(|sent| sent.client).collect();
     clients.sort_unstable();
     clients.dedup();
     !clients.is_empty() && clients.into_iter().all(is_idle)

@@ -18,7 +18,7 @@ use crate::detectors::database_saturation::inflation::{Grown, Inflation, inflati
 use crate::exemplars::{EXEMPLARS_MAX, TEXT_CHARS_MAX, clipped, exemplar};
 use crate::read::Reading;
 use crate::read::cpu::{Cpu, Saturation};
-use crate::read::databases::{Asked, Database, Taken, databases};
+use crate::read::databases::{Database, SentQuery, Taken, databases};
 use crate::read::intervals::Interval;
 use crate::read::periods::period_of;
 use crate::stats::finite;
@@ -43,13 +43,13 @@ impl Detector for DatabaseSaturation {
     }
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
-        let cpu = Cpu::of(reading);
-        databases(reading).iter().filter_map(|database| Self::of(&cpu, database)).collect()
+        let cpu = Cpu::new(reading);
+        databases(reading).iter().filter_map(|database| Self::finding(&cpu, database)).collect()
     }
 }
 
 impl DatabaseSaturation {
-    fn of(cpu: &Cpu<'_>, database: &Database<'_>) -> Option<Finding> {
+    fn finding(cpu: &Cpu<'_>, database: &Database<'_>) -> Option<Finding> {
         let grown = inflation(cpu, database);
         let full = if database.is_service { cpu.of_service(database.name) } else { None };
         match (full, grown) {
@@ -107,17 +107,17 @@ fn finding(
     cpu: &Cpu<'_>,
     (database, interval): (&Database<'_>, &Interval),
     sign: evidence::SaturationSign,
-    shown: &[Asked<'_>],
+    shown: &[SentQuery<'_>],
 ) -> Finding {
     let evidence = evidence::DatabaseSaturation {
         sign,
         idle_clients: idle_clients(cpu, database, interval).unwrap_or_default(),
         costliest: costliest(database, interval),
-        query: shown.first().map(|asked| clipped(asked.query.text, TEXT_CHARS_MAX)),
+        query: shown.first().map(|sent| clipped(sent.query.text, TEXT_CHARS_MAX)),
     };
     Finding {
         resource: database.name.into(),
-        exemplars: shown.iter().take(EXEMPLARS_MAX).map(|asked| exemplar(asked.trace, [asked.query.span])).collect(),
+        exemplars: shown.iter().take(EXEMPLARS_MAX).map(|sent| exemplar(sent.trace, [sent.query.span])).collect(),
         period: period_of(cpu.trial, interval.start_ns, interval.end_ns),
         ..Finding::new(evidence, DatabaseSaturation.version())
     }
@@ -152,7 +152,7 @@ fn slowed(grown: &Inflation<'_>) -> evidence::SlowedQueries {
 
 /// The callers and how busy they are; none when that was not sampled or one of them is busy.
 fn idle_clients(cpu: &Cpu<'_>, database: &Database<'_>, interval: &Interval) -> Option<Vec<evidence::ClientCpu>> {
-    let mut clients: Vec<&str> = database.asked.iter().map(|asked| asked.client).collect();
+    let mut clients: Vec<&str> = database.queries.iter().map(|sent| sent.client).collect();
     clients.sort_unstable();
     clients.dedup();
     let known = clients.into_iter().map(|client| {
@@ -163,7 +163,7 @@ fn idle_clients(cpu: &Cpu<'_>, database: &Database<'_>, interval: &Interval) -> 
 }
 
 /// The queries of the shape that most of the database's time goes to, the longest first.
-fn dearest<'a>(database: &Database<'a>, interval: &Interval) -> Vec<Asked<'a>> {
+fn dearest<'a>(database: &Database<'a>, interval: &Interval) -> Vec<SentQuery<'a>> {
     let shapes = database.taken(interval);
     let most = shapes.iter().max_by(|a, b| time(a.1).total_cmp(&time(b.1)));
     most.map_or_else(Vec::new, |(shape, _)| database.longest(shape, interval))

@@ -53,14 +53,14 @@ impl Detector for FewClients {
         let groups = groups(reading);
         let of_replicas = groups.iter().filter(|((kind, _), _)| *kind == PlaceKind::Replica);
         of_replicas
-            .filter_map(|((_, service), group)| Case::of(reading, service, group))
+            .filter_map(|((_, service), group)| Candidate::new(reading, service, group))
             .map(|c| c.finding(self))
             .collect()
     }
 }
 
 /// A service whose replicas get uneven load.
-struct Case<'a> {
+struct Candidate<'a> {
     service: &'a str,
     group: &'a Group<'a>,
     /// Requests at each replica, each as often as its trace stands for.
@@ -70,12 +70,12 @@ struct Case<'a> {
     clients: Clients,
 }
 
-impl<'a> Case<'a> {
-    fn of(reading: &Reading<'_>, service: &'a str, group: &'a Group<'a>) -> Option<Self> {
+impl<'a> Candidate<'a> {
+    fn new(reading: &Reading<'_>, service: &'a str, group: &'a Group<'a>) -> Option<Self> {
         let thresholds = reading.thresholds;
         let counts: Vec<f64> = group.places.values().map(|visits| visits.len() as f64).collect();
         let requests = group.places.values().map(Vec::len).sum();
-        let skew = Skew::of(&counts)?;
+        let skew = Skew::from_counts(&counts)?;
         let hot = group.places.keys().nth(skew.hot)?;
         let is_lasting = group.is_lasting(hot, HALF_RATIO_SHARE * thresholds.few_clients_ratio);
         let is_uneven = skew.ratio >= thresholds.few_clients_ratio && skew.is_significant && is_lasting;
@@ -155,8 +155,8 @@ fn clients(reading: &Reading<'_>, group: &Group<'_>, shares: &BTreeMap<&str, f64
         Seen::Everywhere => return users(),
         Seen::Unknown => {}
     }
-    let told = reading.trial.client_addresses.and_then(|count| usize::try_from(count).ok());
-    told.filter(|count| fits(*count)).map(Clients::GivenAddresses).or_else(users)
+    let given = reading.trial.client_addresses.and_then(|count| usize::try_from(count).ok());
+    given.filter(|count| fits(*count)).map(Clients::GivenAddresses).or_else(users)
 }
 
 /// The users of a closed load that has one level only: their number is that of its sessions.

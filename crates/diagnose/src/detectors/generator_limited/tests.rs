@@ -37,7 +37,7 @@ fn open(late: u64, dropped: u64) -> TrialBuilder {
 }
 
 #[test]
-fn users_that_were_all_busy_are_told_as_such() {
+fn users_that_were_all_busy_are_reported_as_such() {
     let cases = [
         (open(200, 100), Some((Confidence::High, 0.1, "max_vus held the load back"))),
         (open(200, 2), Some((Confidence::Medium, 0.002, "the load generator had a part"))),

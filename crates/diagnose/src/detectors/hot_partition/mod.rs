@@ -50,22 +50,24 @@ impl Detector for HotPartition {
         let seen: BTreeSet<&str> =
             groups.keys().filter(|(kind, _)| *kind == PlaceKind::Partition).map(|(_, name)| name.as_str()).collect();
         let by_visits =
-            groups.iter().filter_map(|((kind, name), group)| Case::of_visits(reading, (*kind, name), group));
+            groups.iter().filter_map(|((kind, name), group)| Candidate::of_visits(reading, (*kind, name), group));
         let by_units = spent(reading.trial)
             .into_iter()
             .filter(|(store, _)| !seen.contains(store.as_str()))
-            .filter_map(|(store, counts)| Case::of_units(reading, store, counts));
-        let cases = by_visits.chain(by_units).filter(|case| case.is_worth_saying(reading.thresholds));
-        one_for_the_same_places(cases.collect()).into_iter().map(|case| case.finding(self)).collect()
+            .filter_map(|(store, counts)| Candidate::of_units(reading, store, counts));
+        let candidates = by_visits.chain(by_units).filter(|candidate| candidate.is_worth_saying(reading.thresholds));
+        one_for_the_same_places(candidates.collect()).into_iter().map(|candidate| candidate.finding(self)).collect()
     }
 }
 
 /// Of several groups of the same places, such as two statements to the same servers, the one with most visits.
-fn one_for_the_same_places(mut cases: Vec<Case<'_>>) -> Vec<Case<'_>> {
-    cases.sort_by(|a, b| b.count.total_cmp(&a.count));
+fn one_for_the_same_places(mut candidates: Vec<Candidate<'_>>) -> Vec<Candidate<'_>> {
+    candidates.sort_by(|a, b| b.count.total_cmp(&a.count));
     let mut seen: BTreeSet<(PlaceKind, Vec<String>)> = BTreeSet::new();
-    cases.retain(|case| case.kind != PlaceKind::Server || seen.insert((case.kind, case.places.clone())));
-    cases
+    candidates.retain(|candidate| {
+        candidate.kind != PlaceKind::Server || seen.insert((candidate.kind, candidate.places.clone()))
+    });
+    candidates
 }
 
 /// What the partitions of each store spent in counted time: in all, and in the earlier half of it.
@@ -88,7 +90,7 @@ fn spent(trial: &TrialEvidence) -> Spent {
 }
 
 /// Alike places, and the fullest of them.
-struct Case<'a> {
+struct Candidate<'a> {
     reading: &'a Reading<'a>,
     kind: PlaceKind,
     name: String,
@@ -106,11 +108,11 @@ struct Case<'a> {
     visits: Vec<Visit<'a>>,
 }
 
-impl<'a> Case<'a> {
+impl<'a> Candidate<'a> {
     fn of_visits(reading: &'a Reading<'a>, (kind, name): (PlaceKind, &str), group: &Group<'a>) -> Option<Self> {
         let places: Vec<String> = group.places.keys().cloned().collect();
         let counts: Vec<f64> = group.places.values().map(|visits| visits.len() as f64).collect();
-        let skew = Skew::of(&counts)?;
+        let skew = Skew::from_counts(&counts)?;
         let hot = places.get(skew.hot)?.clone();
         let visits = group.places.get(&hot)?.clone();
         let strain = Strain { latency_ns: latency(group, &hot), ..used(reading.trial, (kind, name), &hot, &places) };
@@ -141,7 +143,7 @@ impl<'a> Case<'a> {
     fn of_units(reading: &'a Reading<'a>, store: String, spent: Vec<(String, f64, f64)>) -> Option<Self> {
         let charge = charge_of_a_call(reading.trial);
         let counts: Vec<f64> = spent.iter().map(|(_, all, _)| all / charge).collect();
-        let skew = Skew::of(&counts)?;
+        let skew = Skew::from_counts(&counts)?;
         let places: Vec<String> = spent.iter().map(|(name, ..)| name.clone()).collect();
         let ratio_min = HALF_RATIO_SHARE * reading.thresholds.hot_ratio;
         let halves = [spent.iter().map(|s| s.2).collect::<Vec<_>>(), spent.iter().map(|s| s.1 - s.2).collect()];

@@ -69,7 +69,7 @@ fn slower_responses_are_a_sign_as_well() {
 }
 
 #[test]
-fn replicas_are_told_by_their_ports() {
+fn replicas_are_reported_by_their_ports() {
     let to = |n: usize| client("GET").to_port(FIRST_PORT + 1 + (n % 10).saturating_sub(7) as u16).at(2.0, 9.0);
     let trial = TrialBuilder::new("a").service("shop", None);
     let trial = (0..3).fold(trial, |trial, _| trial.service("stock", Some(1.0))).steady(20, LOAD);
@@ -104,7 +104,7 @@ fn few_keys_are_an_artefact() {
 }
 
 #[test]
-fn one_key_of_many_is_told() {
+fn one_key_of_many_is_reported() {
     let call = |n: usize| look_up(uneven(n), if uneven(n) == 0 { 0 } else { n }, 5.0);
     let findings = detect(with_readings(trial(traces(200, call)), hot));
     assert_eq!(findings[0].confidence, Confidence::High);

@@ -41,7 +41,7 @@ impl Detector for InstrumentationGap {
     }
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
-        let scene = Scene::of(reading);
+        let scene = Scene::new(reading);
         let services = || reading.trial.service_names().into_iter();
         let mut gaps: Vec<Gap<'_>> = services().filter_map(|service| scene.within(service)).collect();
         gaps.extend(services().filter_map(|service| scene.behind(service)));
@@ -84,9 +84,9 @@ struct Scene<'r, 'a> {
 type Part<'p> = &'p dyn Fn(&Request<'_>) -> f64;
 
 impl<'r, 'a> Scene<'r, 'a> {
-    fn of(reading: &'r Reading<'a>) -> Self {
+    fn new(reading: &'r Reading<'a>) -> Self {
         let (silent, unseen) = (silent_services(reading), unseen_databases(reading));
-        Self { reading, dark: Dark::of(reading), callers: Callers::of(reading), silent, unseen }
+        Self { reading, dark: Dark::new(reading), callers: Callers::new(reading), silent, unseen }
     }
 
     fn operations(&self) -> impl Iterator<Item = (&'a str, &'a str, &'a [Handled<'a>])> {
@@ -135,7 +135,7 @@ impl<'r, 'a> Scene<'r, 'a> {
         }
         let part = |request: &Request<'_>| {
             let calls = request.other_calls.iter().filter(|call| self.callers.goes_to(call, callee));
-            Times::of(calls.map(|call| (call.start_ns, call.end_ns))).length_ns()
+            Times::union_of(calls.map(|call| (call.start_ns, call.end_ns))).length_ns()
         };
         let gaps = self.operations().filter_map(|(service, operation, requests)| {
             let sign = if is_silent { GapSign::SilentCallee } else { GapSign::SeparateTraces };

@@ -26,7 +26,7 @@ impl Words for InstrumentationGap {
 
     fn reasons(&self, _finding: &Finding) -> Vec<String> {
         let whose = match &self.callee {
-            Some(callee) => format!("pass in calls to {callee} that no span answers"),
+            Some(callee) => format!("pass in calls to {callee} without a span there"),
             None => "are under no call and no span of its parts".to_owned(),
         };
         let measured = format!(

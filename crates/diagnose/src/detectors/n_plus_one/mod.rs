@@ -45,7 +45,7 @@ impl Detector for NPlusOne {
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
         let (requests, thresholds) = (reading.requests, reading.thresholds);
-        let totals = Totals::of(requests);
+        let totals = Totals::new(requests);
         let mut groups: BTreeMap<(&str, String, &str), Vec<Sighting<'_>>> = BTreeMap::new();
         for request in requests {
             for repetition in repetitions(request, thresholds.n_plus_one_queries) {
@@ -55,9 +55,9 @@ impl Detector for NPlusOne {
         }
         groups
             .into_iter()
-            .map(|((service, operation, _), seen)| Case::new(service, operation, seen, &totals))
-            .filter(|case| case.is_worth_saying(thresholds))
-            .map(|case| case.finding(self, thresholds))
+            .map(|((service, operation, _), seen)| Candidate::new(service, operation, seen, &totals))
+            .filter(|candidate| candidate.is_worth_saying(thresholds))
+            .map(|candidate| candidate.finding(self, thresholds))
             .collect()
     }
 }
@@ -87,7 +87,7 @@ impl Sighting<'_> {
 }
 
 /// One statement repeated in one operation, over all traces.
-struct Case<'a> {
+struct Candidate<'a> {
     service: &'a str,
     operation: String,
     seen: Vec<Sighting<'a>>,
@@ -100,7 +100,7 @@ struct Case<'a> {
     query_share: f64,
 }
 
-impl<'a> Case<'a> {
+impl<'a> Candidate<'a> {
     fn new(service: &'a str, operation: String, mut seen: Vec<Sighting<'a>>, totals: &Totals) -> Self {
         let weight: f64 = seen.iter().map(|s| s.request.trace.weight).sum();
         let queries: f64 = seen.iter().map(|s| s.request.trace.weight * s.count() as f64).sum();

@@ -29,7 +29,7 @@ impl Requests {
 }
 
 impl Totals {
-    pub(super) fn of(requests: &[Request<'_>]) -> Self {
+    pub(super) fn new(requests: &[Request<'_>]) -> Self {
         let mut totals = Totals { queries: 0.0, by_operation: BTreeMap::new() };
         let key = |request: &Request<'_>| (request.entry.service.clone(), request.operation());
         for request in requests {

@@ -75,7 +75,7 @@ impl<'a> Look<'a, '_> {
 
     /// From one part to another; none unless noise does not explain it.
     fn change(&self, before: &[Second], after: &[Second], least: f64) -> Option<Change> {
-        let of = |part| Estimate::of(part, self.quantity);
+        let of = |part| Estimate::from_seconds(part, self.quantity);
         let change = of(before)?.change_to(&of(after)?, self.looks);
         (change.is_significant() && change.ratio.abs() >= least).then_some(change)
     }

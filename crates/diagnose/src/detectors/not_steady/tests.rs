@@ -52,7 +52,7 @@ fn a_wave_is_named_where_the_window_holds_few() {
 }
 
 #[test]
-fn a_load_beyond_the_capacity_is_told_as_that() {
+fn a_load_beyond_the_capacity_is_reported_as_that() {
     let mut trial = window(TrialBuilder::new("a"), 40, |s| (100.0, 50.0 + 100.0 * s)).build();
     trial.windows[0].rate = Some(130.0);
     let findings = crate::detect(&NotSteady, &trial, &Thresholds::default());
@@ -83,7 +83,7 @@ fn steady_windows_and_unknown_ones_are_silent() {
         ("a window too short to tell", one(19, |s| (1000.0 * (1.0 - 0.03 * s), 80.0))),
         ("steps", detect(steps)),
         ("a ramp", detect(TrialBuilder::new("a").window(WindowKind::Ramp, 8, (1..60).map(|s| (f64::from(s), 5.0))))),
-        ("no answers", one(40, |_| (0.0, 0.0))),
+        ("no responses", one(40, |_| (0.0, 0.0))),
         ("nothing", detect(TrialBuilder::new("a"))),
     ] {
         assert_eq!(findings, [], "with {name}");

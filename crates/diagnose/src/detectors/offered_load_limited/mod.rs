@@ -76,7 +76,7 @@ fn of_steps(detector: &OfferedLoadLimited, reading: &Reading<'_>) -> Option<Find
     let growth = heaviest.demand_over(lightest).filter(|growth| *growth >= thresholds.offered_growth)?;
     let is_flat = heaviest.service_ns <= thresholds.offered_latency_factor * lightest.service_ns;
     let follows = (heaviest.rate / lightest.rate / growth - 1.0).abs() <= thresholds.offered_follow_share;
-    let cpu = Cpu::of(reading);
+    let cpu = Cpu::new(reading);
     let services = reading.trial.service_names().into_iter();
     let busiest = services
         .filter_map(|service| Some((service, cpu.busy_share(service, heaviest)?)))

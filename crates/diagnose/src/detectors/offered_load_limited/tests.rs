@@ -68,7 +68,7 @@ fn healthy_runs_and_real_gains_are_silent() {
         ("nothing to show", [closed("one", 100, 50.0, 20.0), closed("two", 100, 50.0, 20.0)]),
         ("a gain that throughput shows", [closed("one", 8, 100.0, 80.0), closed("two", 8, 200.0, 40.0)]),
         ("users that wait", [closed("one", 8, 100.0, 80.0), closed("two", 8, 100.0, 60.0)]),
-        ("a rate that is not answered", [open("one", 260.0, 900.0), open("two", 260.0, 500.0)]),
+        ("a rate that is not served", [open("one", 260.0, 900.0), open("two", 260.0, 500.0)]),
         ("two kinds of load", [closed("one", 100, 200.0, 20.0), open("two", 200.0, 10.0)]),
         ("an unknown load", [closed("one", 0, 50.0, 20.0), closed("two", 0, 50.0, 9.0)]),
         ("one variant", [closed("one", 100, 50.0, 20.0), closed("one", 100, 50.0, 9.0).repetition(2)]),
@@ -88,7 +88,7 @@ fn steps(levels: [(u32, f64, f64); 2]) -> TrialBuilder {
 }
 
 #[test]
-fn steps_that_find_no_limit_are_told() {
+fn steps_that_find_no_limit_are_reported() {
     let findings = in_trial(steps([(100, 10.0, 90.0), (200, 20.0, 91.0)]));
     let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
     assert_eq!(finding.title, "the offered load ended at 200 users, below any limit, so the capacity is unknown");

@@ -38,13 +38,13 @@ impl Detector for Outage {
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
         let trial = reading.trial;
         let replicas = trial.series.iter().filter(|series| series.key.name == names::REPLICA_UP);
-        let cases = replicas.filter_map(|series| Case::new(reading, series));
-        cases.map(|case| case.finding(self)).collect()
+        let candidates = replicas.filter_map(|series| Candidate::new(reading, series));
+        candidates.map(|candidate| candidate.finding(self)).collect()
     }
 }
 
 /// One replica that was down.
-struct Case<'a> {
+struct Candidate<'a> {
     reading: &'a Reading<'a>,
     service: &'a str,
     replica: u32,
@@ -53,7 +53,7 @@ struct Case<'a> {
     end_ns: i64,
 }
 
-impl<'a> Case<'a> {
+impl<'a> Candidate<'a> {
     /// None when the load did not feel it, or not while it counted.
     fn new(reading: &'a Reading<'a>, up: &'a Series) -> Option<Self> {
         let trial = reading.trial;
@@ -63,8 +63,8 @@ impl<'a> Case<'a> {
         for (start_ns, up_ns) in down(up) {
             let recovery = recovery(&trial.seconds, start_ns);
             let is_counted = recovery.until_ns > counts_from_ns && start_ns < end_ns;
-            let is_told = spells.last().is_some_and(|before| start_ns < before.recovery.until_ns);
-            if is_felt(&recovery) && is_counted && !is_told {
+            let is_in_previous = spells.last().is_some_and(|before| start_ns < before.recovery.until_ns);
+            if is_felt(&recovery) && is_counted && !is_in_previous {
                 spells.push(Spell { start_ns, end_ns: up_ns, recovery });
             }
         }
@@ -78,7 +78,7 @@ impl<'a> Case<'a> {
 
     fn finding(&self, detector: &Outage) -> Finding {
         let (first, last) = (&self.spells[0], &self.spells[self.spells.len() - 1]);
-        let failures = Failures::of(self);
+        let failures = Failures::new(self);
         let evidence = self.evidence(&failures);
         Finding {
             resource: self.service.into(),
@@ -146,16 +146,16 @@ struct Failures<'a> {
 }
 
 impl<'a> Failures<'a> {
-    fn of(case: &Case<'a>) -> Self {
+    fn new(candidate: &Candidate<'a>) -> Self {
         let mut failures = Self { all: 0.0, its: 0.0, shown: Vec::new() };
         let is_meanwhile = |span: &Span| {
-            case.spells.iter().any(|spell| (spell.start_ns..spell.recovery.until_ns).contains(&span.end_ns))
+            candidate.spells.iter().any(|spell| (spell.start_ns..spell.recovery.until_ns).contains(&span.end_ns))
         };
-        for trace in &case.trial().traces {
+        for trace in &candidate.trial().traces {
             for span in deepest(trace, is_failed_call).into_iter().filter(|span| is_meanwhile(span)) {
                 failures.all += trace.weight;
-                let called = case.trial().reached_at(span.facts.server_port);
-                if called.is_some_and(|called| called.service == case.service) {
+                let called = candidate.trial().reached_at(span.facts.server_port);
+                if called.is_some_and(|called| called.service == candidate.service) {
                     failures.its += trace.weight;
                     if failures.shown.len() < EXEMPLARS_MAX {
                         failures.shown.push((trace, span));

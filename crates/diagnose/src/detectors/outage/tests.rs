@@ -71,7 +71,7 @@ fn failures_elsewhere_make_it_less_sure() {
 }
 
 #[test]
-fn one_that_stays_down_and_one_that_falls_often_are_told_as_such() {
+fn one_that_stays_down_and_one_that_falls_often_are_reported_as_such() {
     let title = |succeeded, points: &[(f64, f64)]| detect(&up(trial(succeeded), "store", points))[0].title.clone();
     assert_eq!(
         title(&[40, 0, 0, 0, 0, 0, 0, 0, 0, 0], &[(10.5, 0.0)]),

@@ -8,7 +8,7 @@ use narrows_model::units;
 use crate::detectors::words::Words;
 
 /// Spells that are reported one by one.
-const TOLD_MAX: usize = 5;
+const NAMED_MAX: usize = 5;
 
 impl Words for Outage {
     fn title(&self, finding: &Finding) -> String {
@@ -20,9 +20,9 @@ impl Words for Outage {
     }
 
     fn reasons(&self, _finding: &Finding) -> Vec<String> {
-        let mut reasons: Vec<String> = self.spells.iter().take(TOLD_MAX).map(|spell| told(self, spell)).collect();
-        if self.spells.len() > TOLD_MAX {
-            reasons.push(format!("And {} more times.", self.spells.len() - TOLD_MAX));
+        let mut reasons: Vec<String> = self.spells.iter().take(NAMED_MAX).map(|spell| describe(self, spell)).collect();
+        if self.spells.len() > NAMED_MAX {
+            reasons.push(format!("And {} more times.", self.spells.len() - NAMED_MAX));
         }
         reasons.extend(self.failed_call_share.map(|share| {
             format!("Of the failed calls in the traces of that time, {} went to it.", units::percent(share))
@@ -91,7 +91,7 @@ fn what_came(outage: &Outage) -> String {
     }
 }
 
-fn told(outage: &Outage, spell: &Spell) -> String {
+fn describe(outage: &Outage, spell: &Spell) -> String {
     let recovery = &spell.recovery;
     let since = |from_ns: i64, to_ns: i64| units::duration((to_ns - from_ns).max(0) as f64);
     let ran = match spell.end_ns {

@@ -44,26 +44,26 @@ impl Detector for PoolWait {
     }
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
-        let takings = Takings::of(reading);
+        let takings = Takings::new(reading);
         let mut services: BTreeMap<&str, Vec<(&str, &[Handled<'_>])>> = BTreeMap::new();
         for ((service, operation), all) in reading.operations {
             services.entry(service).or_default().push((operation, all));
         }
         let parts = parts(reading);
-        let cases = services.into_iter().filter_map(|(service, operations)| {
+        let candidates = services.into_iter().filter_map(|(service, operations)| {
             let of_part = parts.iter().flat_map(|part| {
-                let metrics = PoolMetrics::of(reading.trial, service, part);
+                let metrics = PoolMetrics::new(reading.trial, service, part);
                 let operations = operations.iter();
-                let cases = operations.filter_map(|&(operation, all)| {
-                    Case::new(reading, (service, &metrics), (operation, all, part), &takings)
+                let candidates = operations.filter_map(|&(operation, all)| {
+                    Candidate::new(reading, (service, &metrics), (operation, all, part), &takings)
                 });
-                cases.filter(Case::is_worth_saying).collect::<Vec<_>>()
+                candidates.filter(Candidate::is_worth_saying).collect::<Vec<_>>()
             });
             let worst = of_part.max_by(|a, b| a.wait_share().total_cmp(&b.wait_share()))?;
-            let metrics = PoolMetrics::of(reading.trial, service, &worst.part);
+            let metrics = PoolMetrics::new(reading.trial, service, &worst.part);
             Some(worst.finding(self, &metrics))
         });
-        cases.collect()
+        candidates.collect()
     }
 }
 
@@ -83,7 +83,7 @@ struct Wait<'a> {
 }
 
 /// One operation of a service.
-struct Case<'a> {
+struct Candidate<'a> {
     reading: &'a Reading<'a>,
     service: &'a str,
     operation: &'a str,
@@ -93,7 +93,7 @@ struct Case<'a> {
     part: Within,
 }
 
-impl<'a> Case<'a> {
+impl<'a> Candidate<'a> {
     fn new(
         reading: &'a Reading<'a>,
         (service, metrics): (&'a str, &PoolMetrics),
@@ -207,7 +207,7 @@ fn other_calls_ns(wait: &Wait<'_>) -> f64 {
     let first = spans().map(|span| span.end_ns).min().unwrap_or(0);
     let last = spans().map(|span| span.start_ns).max().unwrap_or(0);
     let others = wait.handled.request.other_calls.iter();
-    Times::of(others.map(|call| (call.start_ns.max(first), call.end_ns.min(last)))).length_ns()
+    Times::union_of(others.map(|call| (call.start_ns.max(first), call.end_ns.min(last)))).length_ns()
 }
 
 /// What a request waited by the spans of its pool.
@@ -215,22 +215,23 @@ fn taken<'a>(handled: &'a Handled<'a>, takings: &Takings<'a>) -> Wait<'a> {
     let shown = takings.within(handled);
     let openings = shown.iter().flat_map(|span| takings.openings(span));
     let busy = calls_of(handled).chain(openings);
-    let wait = Times::of(shown.iter().map(|span| (span.start_ns, span.end_ns.min(handled.request.entry.end_ns))));
-    Wait { wait_ns: wait.without(&Times::of(busy)).length_ns(), query_ns: query_ns(handled), handled, shown }
+    let wait = Times::union_of(shown.iter().map(|span| (span.start_ns, span.end_ns.min(handled.request.entry.end_ns))));
+    Wait { wait_ns: wait.without(&Times::union_of(busy)).length_ns(), query_ns: query_ns(handled), handled, shown }
 }
 
 /// What a request may have waited before its queries, and no more than a wait for each.
 fn gap<'a>(handled: &'a Handled<'a>, wait_ns: Option<f64>) -> Wait<'a> {
     let queries = || handled.request.queries.iter().map(|query| query.span);
     let last_ns = queries().map(|span| span.start_ns).max().unwrap_or(handled.request.entry.start_ns);
-    let before = Times::of([(handled.request.entry.start_ns, last_ns)]).without(&Times::of(calls_of(handled)));
+    let before =
+        Times::union_of([(handled.request.entry.start_ns, last_ns)]).without(&Times::union_of(calls_of(handled)));
     let count = queries().count() as f64;
     let at_most = wait_ns.map_or(f64::INFINITY, |wait_ns| wait_ns * count);
     Wait { handled, wait_ns: before.length_ns().min(at_most), query_ns: query_ns(handled), shown: queries().collect() }
 }
 
 fn query_ns(handled: &Handled<'_>) -> f64 {
-    Times::of(handled.request.queries.iter().map(|query| (query.span.start_ns, query.span.end_ns))).length_ns()
+    Times::union_of(handled.request.queries.iter().map(|query| (query.span.start_ns, query.span.end_ns))).length_ns()
 }
 
 /// When the calls of a request were under way.

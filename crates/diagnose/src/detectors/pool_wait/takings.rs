@@ -22,7 +22,7 @@ pub(super) struct Takings<'a> {
 }
 
 impl<'a> Takings<'a> {
-    pub(super) fn of(reading: &Reading<'a>) -> Self {
+    pub(super) fn new(reading: &Reading<'a>) -> Self {
         let mut takings = Self { by_request: HashMap::new(), strays: HashMap::new(), openings: HashMap::new() };
         for trace in &reading.trial.traces {
             takings.add(trace);

@@ -94,7 +94,7 @@ fn a_pool_that_suffices_for_few_is_judged_under_many() {
 }
 
 #[test]
-fn connections_held_during_calls_are_told() {
+fn connections_held_during_calls_are_reported() {
     let held = |_| {
         let mut children = waiting(internal("pg-pool.connect"), 40.0);
         children.push(client("GET").url("http://mail/send").at(50.0, 30.0));

@@ -41,25 +41,27 @@ impl Detector for ProvisionedRate {
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
         let mut stores: BTreeMap<String, Vec<Partition>> = BTreeMap::new();
         for reported in reading.trial.throughput() {
-            if let Some(partition) = Partition::of(reading, &reported) {
+            if let Some(partition) = Partition::new(reading, &reported) {
                 stores.entry(reported.service).or_default().push(partition);
             }
         }
-        let cases = stores.into_iter().filter_map(|(store, partitions)| Case::new(reading, store, partitions));
-        let cases: Vec<Case<'_>> = cases.filter(Case::is_worth_saying).collect();
-        if cases.is_empty() {
+        let candidates =
+            stores.into_iter().filter_map(|(store, partitions)| Candidate::new(reading, store, partitions));
+        let candidates: Vec<Candidate<'_>> = candidates.filter(Candidate::is_worth_saying).collect();
+        if candidates.is_empty() {
             return Vec::new();
         }
         let refusing: BTreeSet<String> =
             Throttling.detect(reading).into_iter().map(|finding| finding.resource).collect();
         // What refuses without anybody waiting for it is used well.
-        let cases = cases.iter().filter(|case| case.refused == 0.0 || refusing.contains(&case.store));
-        cases.map(|case| case.finding(self)).collect()
+        let candidates =
+            candidates.iter().filter(|candidate| candidate.refused == 0.0 || refusing.contains(&candidate.store));
+        candidates.map(|candidate| candidate.finding(self)).collect()
     }
 }
 
 /// One store.
-struct Case<'a> {
+struct Candidate<'a> {
     reading: &'a Reading<'a>,
     store: String,
     /// The fullest first.
@@ -67,7 +69,7 @@ struct Case<'a> {
     refused: f64,
 }
 
-impl<'a> Case<'a> {
+impl<'a> Candidate<'a> {
     fn new(reading: &'a Reading<'a>, store: String, mut partitions: Vec<Partition>) -> Option<Self> {
         let left_out = reading.thresholds.provisioned_top_share;
         partitions.sort_by(|a, b| b.top(left_out).total_cmp(&a.top(left_out)));

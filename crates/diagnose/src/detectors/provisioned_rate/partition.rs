@@ -36,7 +36,7 @@ impl Part {
 
 impl Partition {
     /// None when it is not known what it may spend.
-    pub(super) fn of(reading: &Reading<'_>, reported: &PartitionThroughput) -> Option<Self> {
+    pub(super) fn new(reading: &Reading<'_>, reported: &PartitionThroughput) -> Option<Self> {
         let trial = reading.trial;
         let (least, most) = provisioned(trial, reported)?;
         let change_max = reading.thresholds.provisioned_change_share;

@@ -43,7 +43,7 @@ pub(crate) struct Fall<'a> {
 
 impl<'a> Fall<'a> {
     /// None when there is none, or when it may not be the system's.
-    pub(crate) fn of(reading: &Reading<'a>) -> Option<Self> {
+    pub(crate) fn find(reading: &Reading<'a>) -> Option<Self> {
         let all = levels(reading);
         let last_at = (0..all.len()).max_by(|a, b| all[*a].interval.by_demand(all[*b].interval).then(a.cmp(b)))?;
         let last = all[last_at].clone();

@@ -46,7 +46,7 @@ impl Detector for RetrogradeThroughput {
     }
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
-        Fall::of(reading).map(|fall| finding(self, reading, &fall)).into_iter().collect()
+        Fall::find(reading).map(|fall| finding(self, reading, &fall)).into_iter().collect()
     }
 }
 
@@ -140,7 +140,7 @@ fn refusals(reading: &Reading<'_>, fall: &Fall<'_>) -> Option<Growing> {
 
 /// The services that are at the limit of their CPU at the fall, the fullest first.
 fn processors(reading: &Reading<'_>, fall: &Fall<'_>) -> Vec<Growing> {
-    let cpu = Cpu::of(reading);
+    let cpu = Cpu::new(reading);
     let (peak, last) = (fall.peak.interval, fall.last.interval);
     let services = reading.trial.service_names().into_iter();
     let mut full: Vec<(f64, Growing)> = services

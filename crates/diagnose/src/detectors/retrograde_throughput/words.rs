@@ -8,8 +8,8 @@ use crate::detectors::words::{self, Words};
 
 impl Words for RetrogradeThroughput {
     fn title(&self, _finding: &Finding) -> String {
-        let told = |level: &Level| format!("{} at {}", units::rate(level.rate), words::level(&level.load));
-        format!("throughput falls under more load, from {} to {}", told(&self.peak), told(&self.fall))
+        let point = |level: &Level| format!("{} at {}", units::rate(level.rate), words::level(&level.load));
+        format!("throughput falls under more load, from {} to {}", point(&self.peak), point(&self.fall))
     }
 
     fn cost_of(&self, _finding: &Finding) -> String {

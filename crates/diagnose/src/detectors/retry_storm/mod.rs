@@ -46,8 +46,8 @@ impl Detector for RetryStorm {
     }
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
-        let Some(parts) = Parts::of(reading) else { return Vec::new() };
-        let mut cases = Vec::new();
+        let Some(parts) = Parts::new(reading) else { return Vec::new() };
+        let mut candidates = Vec::new();
         for ((service, operation), all) in reading.operations {
             let mut kinds: BTreeMap<&str, Vec<Seen<'_>>> = BTreeMap::new();
             for handled in all {
@@ -57,10 +57,10 @@ impl Detector for RetryStorm {
                 }
             }
             let of_operation =
-                kinds.into_values().filter_map(|seen| Case::new(reading, &parts, (service, operation), seen));
-            cases.extend(of_operation);
+                kinds.into_values().filter_map(|seen| Candidate::new(reading, &parts, (service, operation), seen));
+            candidates.extend(of_operation);
         }
-        layered(cases).into_iter().map(|case| case.finding(self)).collect()
+        layered(candidates).into_iter().map(|candidate| candidate.finding(self)).collect()
     }
 }
 
@@ -72,7 +72,7 @@ struct Seen<'a> {
 }
 
 /// The calls of one kind in one operation.
-struct Case<'a> {
+struct Candidate<'a> {
     reading: &'a Reading<'a>,
     service: &'a str,
     operation: &'a str,
@@ -87,7 +87,7 @@ struct Case<'a> {
     layers: Vec<Layer>,
 }
 
-impl<'a> Case<'a> {
+impl<'a> Candidate<'a> {
     fn new(
         reading: &'a Reading<'a>,
         parts: &Parts,
@@ -137,7 +137,9 @@ impl<'a> Case<'a> {
     }
 
     fn callee(&self) -> String {
-        self.seen.first().map_or_else(String::new, |seen| Store::of(self.reading.trial, seen.call.tries()[0]).name)
+        self.seen
+            .first()
+            .map_or_else(String::new, |seen| Store::for_call(self.reading.trial, seen.call.tries()[0]).name)
     }
 
     /// Share of the attempts to what is called that failed in the storm, by the counts over all spans.
@@ -230,26 +232,28 @@ fn lengths(seen: &[Seen<'_>], is_storm: impl Fn(&Seen<'_>) -> bool) -> (f64, f64
 }
 
 /// Cases of other services in the same traces become layers of the one that begins first.
-fn layered(mut cases: Vec<Case<'_>>) -> Vec<Case<'_>> {
-    let begins = |case: &Case<'_>| {
-        let depths =
-            case.seen.iter().map(|seen| seen.handled.request.entry.start_ns.saturating_sub(trace_start(seen.handled)));
+fn layered(mut candidates: Vec<Candidate<'_>>) -> Vec<Candidate<'_>> {
+    let begins = |candidate: &Candidate<'_>| {
+        let depths = candidate
+            .seen
+            .iter()
+            .map(|seen| seen.handled.request.entry.start_ns.saturating_sub(trace_start(seen.handled)));
         depths.min().unwrap_or(0)
     };
-    cases.sort_by_cached_key(begins);
-    let mut outer: Vec<(BTreeSet<TraceId>, Case<'_>)> = Vec::new();
-    for case in cases {
-        let traces = case.traces();
-        let is_above = |(known_traces, known): &&mut (BTreeSet<TraceId>, Case<'_>)| {
-            known.service != case.service
-                && known_traces.intersection(&traces).count() >= case.reading.thresholds.storm_traces
+    candidates.sort_by_cached_key(begins);
+    let mut outer: Vec<(BTreeSet<TraceId>, Candidate<'_>)> = Vec::new();
+    for candidate in candidates {
+        let traces = candidate.traces();
+        let is_above = |(known_traces, known): &&mut (BTreeSet<TraceId>, Candidate<'_>)| {
+            known.service != candidate.service
+                && known_traces.intersection(&traces).count() >= candidate.reading.thresholds.storm_traces
         };
         match outer.iter_mut().find(is_above) {
-            Some((_, known)) => known.layers.push(case.layer()),
-            None => outer.push((traces, case)),
+            Some((_, known)) => known.layers.push(candidate.layer()),
+            None => outer.push((traces, candidate)),
         }
     }
-    outer.into_iter().map(|(_, case)| case).collect()
+    outer.into_iter().map(|(_, candidate)| candidate).collect()
 }
 
 fn trace_start(handled: &Handled<'_>) -> i64 {

@@ -14,7 +14,7 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    pub(super) fn of(reading: &Reading<'_>) -> Option<Self> {
+    pub(super) fn new(reading: &Reading<'_>) -> Option<Self> {
         let windows = || reading.trial.counted_windows();
         let (start_ns, end_ns) = (windows().map(|w| w.start_ns).min()?, windows().map(|w| w.end_ns).max()?);
         let length_ns = end_ns.saturating_sub(start_ns) / PARTS as i64;

@@ -43,9 +43,9 @@ pub(super) fn is_conflict(span: &Span) -> bool {
 
 /// Whether an attempt was refused and the next one waited for it.
 fn is_patient(refused: &Span, next: &Span, thresholds: &Thresholds) -> bool {
-    let gap = Gap::of((refused, next));
-    let is_backed_off = match gap.told_ns {
-        Some(told_ns) => gap.length_ns() >= thresholds.retry_after_share_min * told_ns,
+    let gap = Gap::between((refused, next));
+    let is_backed_off = match gap.requested_ns {
+        Some(requested_ns) => gap.length_ns() >= thresholds.retry_after_share_min * requested_ns,
         None => gap.length_ns() >= refused.duration_ns() as f64,
     };
     is_throttled(refused) && is_backed_off

@@ -34,8 +34,8 @@ const PAGE_WORDS: [&str; 9] =
     ["page=", "/page/", "cursor=", "offset=", "skip=", "after=", "token=", "continuation=", "marker="];
 
 /// Whether an address reads on where an earlier call stopped.
-pub(crate) fn is_page(asked: &str) -> bool {
-    let lower = asked.to_ascii_lowercase();
+pub(crate) fn is_page(request: &str) -> bool {
+    let lower = request.to_ascii_lowercase();
     PAGE_WORDS.iter().any(|word| lower.contains(word))
 }
 
@@ -60,9 +60,11 @@ impl Detector for SerialFanOut {
                     kinds.entry(sighting.kind.clone()).or_default().push(sighting);
                 }
             }
-            let cases = kinds.into_values().map(|seen| Case::new(service, operation, seen, all));
+            let candidates = kinds.into_values().map(|seen| Candidate::new(service, operation, seen, all));
             findings.extend(
-                cases.filter(|case| case.is_worth_saying(thresholds)).map(|case| case.finding(self, thresholds)),
+                candidates
+                    .filter(|candidate| candidate.is_worth_saying(thresholds))
+                    .map(|candidate| candidate.finding(self, thresholds)),
             );
         }
         findings
@@ -70,7 +72,7 @@ impl Detector for SerialFanOut {
 }
 
 /// One kind of call in one operation, over all traces.
-struct Case<'a> {
+struct Candidate<'a> {
     service: &'a str,
     operation: &'a str,
     /// Dearest first.
@@ -79,7 +81,7 @@ struct Case<'a> {
     latency_ns: f64,
 }
 
-impl<'a> Case<'a> {
+impl<'a> Candidate<'a> {
     fn new(service: &'a str, operation: &'a str, mut seen: Vec<Sighting<'a>>, all: &[Handled<'_>]) -> Self {
         seen.sort_by(|a, b| b.saving_ns().total_cmp(&a.saving_ns()));
         let whole: f64 = all.iter().map(Handled::weight).sum();

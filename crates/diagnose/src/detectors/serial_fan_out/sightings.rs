@@ -113,7 +113,7 @@ fn sighting<'a>(
     }
     let own: HashSet<SpanId> = calls.iter().map(|call| call.attempts[0].span_id).collect();
     let others = handled.calls.iter().filter(|call| !own.contains(&call.attempts[0].span_id));
-    let others = Times::of(others.flat_map(|call| &call.attempts).map(|span| (span.start_ns, span.end_ns)));
+    let others = Times::union_of(others.flat_map(|call| &call.attempts).map(|span| (span.start_ns, span.end_ns)));
     let own: Vec<f64> = calls.iter().map(|call| busy(call).without(&others).length_ns()).collect();
     let longest_ns = own.iter().copied().fold(0.0, f64::max);
     Some(Sighting { handled, kind, calls, sum_ns: own.iter().sum(), longest_ns, is_spread })
@@ -121,19 +121,19 @@ fn sighting<'a>(
 
 /// The time in a call's attempts. Waits between them are another cause's.
 fn busy(call: &Call<'_>) -> Times {
-    Times::of(call.attempts.iter().map(|span| (span.start_ns, span.end_ns)))
+    Times::union_of(call.attempts.iter().map(|span| (span.start_ns, span.end_ns)))
 }
 
 /// Whether hardly any time passes with two of these under way.
 fn is_serial(calls: &[&Call<'_>], thresholds: &Thresholds) -> bool {
     let each: f64 = calls.iter().map(|call| call.end_ns().saturating_sub(call.start_ns()) as f64).sum();
-    let together = Times::of(calls.iter().map(|call| (call.start_ns(), call.end_ns()))).length_ns();
+    let together = Times::union_of(calls.iter().map(|call| (call.start_ns(), call.end_ns()))).length_ns();
     each > 0.0 && (each - together) / each <= thresholds.fan_out_overlap_share
 }
 
 /// Whether nothing shows that the calls hang together.
 fn may_be_independent(handled: &Handled<'_>, calls: &[&Call<'_>], is_spread: bool) -> bool {
-    let is_one_question = calls.iter().all(|call| call.asked == calls[0].asked);
+    let is_one_question = calls.iter().all(|call| call.request == calls[0].request);
     match calls[0].query {
         Some(query) => {
             let is_pure = !query.shape.is_page() && !query.shape.is_write();
@@ -144,11 +144,11 @@ fn may_be_independent(handled: &Handled<'_>, calls: &[&Call<'_>], is_spread: boo
             is_pure && is_one_question && (is_spread || !is_after_another) && !is_in_transaction(handled)
         }
         None => {
-            let is_known = !calls[0].asked.is_empty();
-            let asked: BTreeSet<&str> = calls.iter().map(|call| call.asked.as_str()).collect();
+            let is_known = !calls[0].request.is_empty();
+            let different: BTreeSet<&str> = calls.iter().map(|call| call.request.as_str()).collect();
             !is_database(calls[0].last())
-                && !calls.iter().any(|call| is_page(&call.asked))
-                && (!is_known || asked.len() == calls.len())
+                && !calls.iter().any(|call| is_page(&call.request))
+                && (!is_known || different.len() == calls.len())
         }
     }
 }

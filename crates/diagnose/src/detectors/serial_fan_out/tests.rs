@@ -103,7 +103,7 @@ fn destinations_that_are_not_recorded_make_it_less_sure() {
 }
 
 #[test]
-fn the_share_that_an_experiment_sets_is_the_one_that_is_told() {
+fn the_share_that_an_experiment_sets_is_the_one_that_is_reported() {
     let varying = (0..10).map(|n| request(run_of(4 + n, BEAT, |_| unnamed())));
     let findings = detect_with(varying, &Thresholds { same_count_share: 0.05, ..Thresholds::default() });
     assert_eq!(evidence_of(&findings[0]).same_count_share_min, 0.05);
@@ -139,7 +139,7 @@ fn what_hangs_together_is_left_alone() {
     let url = |text: &'static str| move |i: usize| client("GET").url(&format!("http://parts/list?{text}={i}"));
     let tries = |i: usize| if i < 8 { partition(0).throttled(Some(1.0)) } else { partition(0) };
     let cases = [
-        ("rows of an earlier answer", with(query("SELECT id FROM trip"), run_of(9, BEAT, row))),
+        ("rows of an earlier result", with(query("SELECT id FROM trip"), run_of(9, BEAT, row))),
         (
             "rows without values",
             with(query("SELECT id FROM trip"), run_of(9, BEAT, |_| query("SELECT a FROM t WHERE id = ?"))),

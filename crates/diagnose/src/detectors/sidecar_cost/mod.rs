@@ -43,7 +43,7 @@ impl Detector for SidecarCost {
     fn detect_run(&self, run: &RunEvidence, comparison: &Comparison, thresholds: &Thresholds) -> Vec<(usize, Finding)> {
         let of = |at: usize| {
             let other = counterpart(run, at).filter(|_| !with_sidecars(&run.trials[at]).is_empty())?;
-            let pair = Pair::of(run, comparison, (other, at), thresholds)?;
+            let pair = Pair::new(run, comparison, (other, at), thresholds)?;
             pair.is_worth_saying().then(|| (at, pair.finding(self)))
         };
         first_of_variants(run).into_iter().filter_map(of).collect()
@@ -75,7 +75,7 @@ struct Pair<'a> {
 
 impl<'a> Pair<'a> {
     /// None when they responded at different rates.
-    fn of(
+    fn new(
         run: &RunEvidence,
         comparison: &'a Comparison,
         (without, with): (usize, usize),

@@ -40,8 +40,9 @@ impl Detector for SlowQuery {
             let (part, all) = lightest(reading, all);
             let shapes: BTreeMap<&str, &Query<'_>> =
                 all.iter().flat_map(|one| &one.request.queries).map(|query| (&*query.shape.text, query)).collect();
-            let cases = shapes.into_iter().map(|(shape, query)| Case::new(reading, part, (shape, query), &all));
-            let worst = cases.filter(Case::is_worth_saying).max_by(|a, b| a.share().total_cmp(&b.share()))?;
+            let candidates =
+                shapes.into_iter().map(|(shape, query)| Candidate::new(reading, part, (shape, query), &all));
+            let worst = candidates.filter(Candidate::is_worth_saying).max_by(|a, b| a.share().total_cmp(&b.share()))?;
             Some(worst.finding(self, service, operation))
         });
         of_operation.collect()
@@ -62,7 +63,7 @@ fn lightest<'r, 'a>(reading: &Reading<'a>, all: &'r [Handled<'a>]) -> (Option<&'
 }
 
 /// A request with its queries of one shape.
-struct Asked<'a> {
+struct RequestQueries<'a> {
     handled: &'a Handled<'a>,
     spans: Vec<&'a Span>,
     /// Together, nanoseconds.
@@ -70,53 +71,54 @@ struct Asked<'a> {
 }
 
 /// The queries of one shape in one operation.
-struct Case<'a> {
+struct Candidate<'a> {
     reading: &'a Reading<'a>,
     part: Option<&'a Interval>,
     shape: &'a str,
     query: &'a Query<'a>,
     /// The requests that made one, the slowest first.
-    asked: Vec<Asked<'a>>,
+    requests: Vec<RequestQueries<'a>>,
     /// The time of all requests of the operation, each as often as it stands for.
     whole_ns: f64,
 }
 
-impl<'a> Case<'a> {
+impl<'a> Candidate<'a> {
     fn new(
         reading: &'a Reading<'a>,
         part: Option<&'a Interval>,
         (shape, query): (&'a str, &'a Query<'a>),
         all: &[&'a Handled<'a>],
     ) -> Self {
-        let mut asked: Vec<Asked<'a>> = all.iter().filter_map(|handled| asked_in(handled, shape)).collect();
-        asked.sort_by(|a, b| b.time_ns.total_cmp(&a.time_ns));
+        let mut requests: Vec<RequestQueries<'a>> =
+            all.iter().filter_map(|handled| queries_in(handled, shape)).collect();
+        requests.sort_by(|a, b| b.time_ns.total_cmp(&a.time_ns));
         let whole_ns = all.iter().map(|handled| handled.latency_ns() * handled.weight()).sum();
-        Self { reading, part, shape, query, asked, whole_ns }
+        Self { reading, part, shape, query, requests, whole_ns }
     }
 
-    fn median(&self, value: impl Fn(&Asked<'a>) -> f64) -> f64 {
-        median_of(&self.asked, |asked| (value(asked), asked.handled.weight()))
+    fn median(&self, value: impl Fn(&RequestQueries<'a>) -> f64) -> f64 {
+        median_of(&self.requests, |request| (value(request), request.handled.weight()))
     }
 
     /// How long one takes, median, nanoseconds.
     fn one_ns(&self) -> f64 {
-        self.median(|asked| asked.time_ns / asked.spans.len() as f64)
+        self.median(|request| request.time_ns / request.spans.len() as f64)
     }
 
     /// How often a request that makes one makes it, median.
     fn times(&self) -> f64 {
-        self.median(|asked| asked.spans.len() as f64)
+        self.median(|request| request.spans.len() as f64)
     }
 
     /// Of the operation's time.
     fn share(&self) -> f64 {
-        let spent: f64 = self.asked.iter().map(|asked| asked.time_ns * asked.handled.weight()).sum();
+        let spent: f64 = self.requests.iter().map(|request| request.time_ns * request.handled.weight()).sum();
         if self.whole_ns > 0.0 { (spent / self.whole_ns).min(1.0) } else { 0.0 }
     }
 
     fn is_worth_saying(&self) -> bool {
         let thresholds = self.reading.thresholds;
-        self.asked.len() >= thresholds.slow_query_traces
+        self.requests.len() >= thresholds.slow_query_traces
             && self.times() <= thresholds.slow_query_times
             && self.one_ns() >= thresholds.slow_query_ns
             && self.share() >= thresholds.slow_query_share
@@ -124,11 +126,11 @@ impl<'a> Case<'a> {
 
     /// How busy the database's CPU is meanwhile; none when that was not sampled.
     fn busy(&self, database: &str) -> Option<f64> {
-        Cpu::of(self.reading).busy_share(database, self.part?)
+        Cpu::new(self.reading).busy_share(database, self.part?)
     }
 
     fn rows(&self) -> Option<f64> {
-        let known = || self.asked.iter().flat_map(|asked| &asked.spans).filter_map(|span| span.facts.db_rows);
+        let known = || self.requests.iter().flat_map(|request| &request.spans).filter_map(|span| span.facts.db_rows);
         known().next()?;
         let each: Vec<f64> = known().map(|rows| rows as f64).collect();
         crate::stats::median(each)
@@ -144,10 +146,10 @@ impl<'a> Case<'a> {
             cost_share: self.share(),
             confidence: if busy.is_some() { Confidence::High } else { Confidence::Medium },
             exemplars: self
-                .asked
+                .requests
                 .iter()
                 .take(EXEMPLARS_MAX)
-                .map(|asked| exemplar(asked.handled.request.trace, asked.spans.iter().copied()))
+                .map(|request| exemplar(request.handled.request.trace, request.spans.iter().copied()))
                 .collect(),
             caveats: unknown.into_iter().collect(),
             ..Finding::new(self.evidence(service, busy), detector.version())
@@ -170,11 +172,11 @@ impl<'a> Case<'a> {
 }
 
 /// The queries of a shape in one request; none when none of them got a response.
-fn asked_in<'a>(handled: &'a Handled<'a>, shape: &str) -> Option<Asked<'a>> {
+fn queries_in<'a>(handled: &'a Handled<'a>, shape: &str) -> Option<RequestQueries<'a>> {
     let meant = handled.request.queries.iter().filter(|query| query.shape.text == shape);
     let spans: Vec<&Span> = meant.map(|query| query.span).filter(|span| span.status != SpanStatus::Error).collect();
-    let time_ns = Times::of(spans.iter().map(|span| (span.start_ns, span.end_ns))).length_ns();
-    (!spans.is_empty()).then_some(Asked { handled, spans, time_ns })
+    let time_ns = Times::union_of(spans.iter().map(|span| (span.start_ns, span.end_ns))).length_ns();
+    (!spans.is_empty()).then_some(RequestQueries { handled, spans, time_ns })
 }
 
 #[cfg(test)]

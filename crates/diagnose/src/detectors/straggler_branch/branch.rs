@@ -18,7 +18,7 @@ pub(super) struct Branch {
 }
 
 impl Branch {
-    pub(super) fn of(tree: &Tree<'_>, at: usize, kinds: &HashMap<SpanId, String>, names: &Names) -> Self {
+    pub(super) fn new(tree: &Tree<'_>, at: usize, kinds: &HashMap<SpanId, String>, names: &Names) -> Self {
         let span = tree.span(at);
         let does = if is_work(span) {
             evidence::Branch::Work { name: clipped(&span.name, TEXT_CHARS_MAX) }

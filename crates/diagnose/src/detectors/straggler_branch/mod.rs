@@ -15,7 +15,7 @@ use narrows_model::trace::{Span, Trace};
 
 use crate::Detector;
 use crate::critical_path::category::{Names, is_work};
-use crate::critical_path::{CriticalPath, Place, Tree, by_trace};
+use crate::critical_path::{CriticalPath, PathPosition, Tree, by_trace};
 use crate::exemplars::{EXEMPLARS_MAX, TEXT_CHARS_MAX, clipped, exemplar};
 use crate::read::Reading;
 use crate::read::calls::{Handled, median_of};
@@ -39,10 +39,10 @@ impl Detector for StragglerBranch {
     }
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
-        let names = Names::of(reading.trial);
+        let names = Names::new(reading.trial);
         let mut operations: BTreeMap<(&str, &str), Operation<'_>> = BTreeMap::new();
         for (trace, requests) in by_trace(reading) {
-            let tree = Tree::of(trace);
+            let tree = Tree::new(trace);
             for (service, operation, handled) in requests {
                 let known = operations.entry((service, operation)).or_default();
                 known.requests.push(handled);
@@ -51,12 +51,15 @@ impl Detector for StragglerBranch {
                 }
             }
         }
-        let cases = operations.into_iter().flat_map(|((service, name), operation)| {
+        let candidates = operations.into_iter().flat_map(|((service, name), operation)| {
             let Operation { requests, branches } = operation;
-            let case = move |seen| Case::new((service, name), seen, &requests);
-            branches.into_values().map(case).collect::<Vec<_>>()
+            let candidate = move |seen| Candidate::new((service, name), seen, &requests);
+            branches.into_values().map(candidate).collect::<Vec<_>>()
         });
-        cases.filter(|case| case.is_worth_saying(reading.thresholds)).map(|case| case.finding(self)).collect()
+        candidates
+            .filter(|candidate| candidate.is_worth_saying(reading.thresholds))
+            .map(|candidate| candidate.finding(self))
+            .collect()
     }
 }
 
@@ -93,7 +96,7 @@ fn sightings<'r>(
     let mut found: BTreeMap<String, Sighting<'_>> = BTreeMap::new();
     for (last, drag_ns) in on_path(&path) {
         let Some(others) = beside.get(&last) else { continue };
-        let mut branch = Branch::of(tree, last, &kinds, names);
+        let mut branch = Branch::new(tree, last, &kinds, names);
         let is_other = |other: &&usize| key(tree, **other, &kinds, names) != branch.key;
         let others: Vec<usize> = others.iter().filter(is_other).copied().collect();
         let is_longer = found.get(&branch.key).is_none_or(|known| known.drag_ns < drag_ns as f64);
@@ -114,8 +117,8 @@ fn sightings<'r>(
 
 fn on_path(path: &CriticalPath) -> impl Iterator<Item = (usize, i64)> {
     path.standings.iter().filter_map(|standing| match standing.place {
-        Place::OnPath { drag_ns } => Some((standing.span, drag_ns)),
-        Place::Beside { .. } => None,
+        PathPosition::OnPath { drag_ns } => Some((standing.span, drag_ns)),
+        PathPosition::Beside { .. } => None,
     })
 }
 
@@ -131,7 +134,7 @@ fn beside(tree: &Tree<'_>, path: &CriticalPath, entry: usize, thresholds: &Thres
     }
     let mut beside: HashMap<usize, Vec<usize>> = HashMap::new();
     for standing in &path.standings {
-        let Place::Beside { waited_for, .. } = standing.place else { continue };
+        let PathPosition::Beside { waited_for, .. } = standing.place else { continue };
         let parent = tree.parent(standing.span);
         let are_siblings = parent == tree.parent(waited_for) && parent.is_some_and(|parent| own.contains(&parent));
         if are_siblings && is_together(tree, standing.span, waited_for, thresholds) {
@@ -149,7 +152,7 @@ fn is_together(tree: &Tree<'_>, first: usize, last: usize, thresholds: &Threshol
 }
 
 /// One branch of one operation, over all requests.
-struct Case<'r> {
+struct Candidate<'r> {
     service: &'r str,
     operation: &'r str,
     /// Longest drag first; at least one.
@@ -159,7 +162,7 @@ struct Case<'r> {
     latency_ns: f64,
 }
 
-impl<'r> Case<'r> {
+impl<'r> Candidate<'r> {
     fn new((service, operation): (&'r str, &'r str), mut seen: Vec<Sighting<'r>>, all: &[&Handled<'_>]) -> Self {
         seen.sort_by(|a, b| b.drag_ns.total_cmp(&a.drag_ns));
         let whole: f64 = all.iter().map(|handled| handled.weight()).sum();

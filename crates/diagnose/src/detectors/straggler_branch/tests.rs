@@ -47,7 +47,7 @@ fn the_branch_that_is_waited_for_alone_is_named_with_its_lead() {
 }
 
 #[test]
-fn branches_of_every_kind_are_told_apart() {
+fn branches_of_every_kind_are_distinguished() {
     let wrapped = |name: &str, length_ms| internal(name).at(5.0, length_ms).child(call("any", 6.0, length_ms - 2.0));
     let partition = |partition: &str, length_ms| document_query("SELECT a FROM t", partition).at(5.0, length_ms);
     let deeper = |children: [SpanBuilder; 2]| vec![internal("gather").at(4.0, 90.0).children(children)];

@@ -18,7 +18,7 @@ use narrows_model::trace::Span;
 
 use crate::Detector;
 use crate::exemplars::{EXEMPLARS_MAX, exemplar};
-use crate::read::calls::{Call, Handled, Times, is_throttled, is_told_to_wait, median_of, went_wrong};
+use crate::read::calls::{Call, Handled, Times, has_retry_after, is_throttled, median_of, went_wrong};
 use crate::read::periods::period_of;
 use crate::read::refusals::{Gap, Refused, SECOND_NS, target_of};
 use crate::read::stores::Store;
@@ -42,17 +42,18 @@ impl Detector for Throttling {
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
         let (trial, thresholds, handled) = (reading.trial, reading.thresholds, reading.operations);
-        let mut cases = Vec::new();
+        let mut candidates = Vec::new();
         for operation in &trial.operations {
             let put_off = put_off_shares(operation, handled);
             for refused in Refused::by_target(operation, |target| put_off.get(target).copied().unwrap_or(0.0)) {
                 let mut of_service = handled.iter().filter(|((service, _), _)| *service == operation.service);
-                let case = of_service
-                    .find_map(|((_, name), all)| Case::new(trial, thresholds, (operation, name), refused.clone(), all));
-                cases.extend(case.filter(Case::is_worth_saying));
+                let candidate = of_service.find_map(|((_, name), all)| {
+                    Candidate::new(trial, thresholds, (operation, name), refused.clone(), all)
+                });
+                candidates.extend(candidate.filter(Candidate::is_worth_saying));
             }
         }
-        one_for_each_store(cases).into_iter().map(|case| case.finding(self)).collect()
+        one_for_each_store(candidates).into_iter().map(|candidate| candidate.finding(self)).collect()
     }
 }
 
@@ -64,9 +65,9 @@ fn put_off_shares(operation: &OperationEvidence, handled: &Operations<'_>) -> BT
     let mut failed: BTreeMap<String, (f64, f64)> = BTreeMap::new();
     for handled in meant {
         let tries = handled.calls.iter().flat_map(Call::tries);
-        for span in tries.filter(|span| went_wrong(span) && (!is_throttled(span) || is_told_to_wait(span))) {
+        for span in tries.filter(|span| went_wrong(span) && (!is_throttled(span) || has_retry_after(span))) {
             let sums = failed.entry(target_of(span)).or_default();
-            sums.0 += if is_told_to_wait(span) { handled.weight() } else { 0.0 };
+            sums.0 += if has_retry_after(span) { handled.weight() } else { 0.0 };
             sums.1 += handled.weight();
         }
     }
@@ -74,20 +75,20 @@ fn put_off_shares(operation: &OperationEvidence, handled: &Operations<'_>) -> BT
 }
 
 /// Of the operations that one store refuses, the one that waits most, with the names of the others.
-fn one_for_each_store(mut cases: Vec<Case<'_>>) -> Vec<Case<'_>> {
-    cases.sort_by(|a, b| b.wait_share.total_cmp(&a.wait_share));
-    let mut worst: Vec<Case<'_>> = Vec::new();
-    for case in cases {
-        match worst.iter_mut().find(|known| known.store.name == case.store.name) {
-            Some(known) => known.others.push(case.operation),
-            None => worst.push(case),
+fn one_for_each_store(mut candidates: Vec<Candidate<'_>>) -> Vec<Candidate<'_>> {
+    candidates.sort_by(|a, b| b.wait_share.total_cmp(&a.wait_share));
+    let mut worst: Vec<Candidate<'_>> = Vec::new();
+    for candidate in candidates {
+        match worst.iter_mut().find(|known| known.store.name == candidate.store.name) {
+            Some(known) => known.others.push(candidate.operation),
+            None => worst.push(candidate),
         }
     }
     worst
 }
 
 /// One operation whose calls to one store are refused.
-struct Case<'a> {
+struct Candidate<'a> {
     trial: &'a TrialEvidence,
     thresholds: &'a Thresholds,
     operation: String,
@@ -101,7 +102,7 @@ struct Case<'a> {
     wait_share: f64,
 }
 
-impl<'a> Case<'a> {
+impl<'a> Candidate<'a> {
     /// None when no request of this operation was refused in the traces.
     fn new(
         trial: &'a TrialEvidence,
@@ -117,17 +118,19 @@ impl<'a> Case<'a> {
         let wait_ns = |handled: &'a Handled<'a>| {
             // What happens after the response makes nobody wait.
             let end_ns = handled.request.entry.end_ns;
-            let gaps = refusals(handled).filter_map(|pair| Gap::of(pair).explained(thresholds));
+            let gaps = refusals(handled).filter_map(|pair| Gap::between(pair).explained(thresholds));
             let gaps = gaps.map(|(from_ns, to_ns)| (from_ns, to_ns.min(end_ns)));
             let attempts = handled.calls.iter().flat_map(Call::tries);
-            Times::of(gaps).without(&Times::of(attempts.map(|span| (span.start_ns, span.end_ns)))).length_ns()
+            Times::union_of(gaps)
+                .without(&Times::union_of(attempts.map(|span| (span.start_ns, span.end_ns))))
+                .length_ns()
         };
         let wait_share = share_of_slow_half(&of_name, wait_ns);
         let mut seen: Vec<&Handled<'_>> = of_name.into_iter().filter(|h| refusals(h).next().is_some()).collect();
         seen.sort_by_cached_key(|handled| std::cmp::Reverse(wait_ns(handled) as u64));
         let (example, _) = refusals(seen.first()?).next()?;
-        let gaps = seen.iter().flat_map(|h| refusals(h).map(|pair| (Gap::of(pair), h.weight()))).collect();
-        let store = Store::of(trial, example);
+        let gaps = seen.iter().flat_map(|h| refusals(h).map(|pair| (Gap::between(pair), h.weight()))).collect();
+        let store = Store::for_call(trial, example);
         let operation = operation.to_owned();
         Some(Self { trial, thresholds, operation, others: Vec::new(), refused, store, seen, gaps, wait_share })
     }
@@ -140,10 +143,10 @@ impl<'a> Case<'a> {
     }
 
     /// Share of the gaps with a requested time that are that time; none when no response requested one.
-    fn told_share(&self) -> Option<f64> {
-        let told = self.gaps.iter().filter_map(|(gap, weight)| Some((gap.is_told(self.thresholds)?, *weight)));
-        let (kept, all) = told.fold((0.0, 0.0), |(kept, all), (is_told, weight)| {
-            (if is_told { kept + weight } else { kept }, all + weight)
+    fn requested_share(&self) -> Option<f64> {
+        let gaps = self.gaps.iter().filter_map(|(gap, weight)| Some((gap.is_as_requested(self.thresholds)?, *weight)));
+        let (kept, all) = gaps.fold((0.0, 0.0), |(kept, all), (is_as_requested, weight)| {
+            (if is_as_requested { kept + weight } else { kept }, all + weight)
         });
         (all > 0.0).then(|| kept / all)
     }
@@ -163,8 +166,9 @@ impl<'a> Case<'a> {
     }
 
     fn confidence(&self) -> Confidence {
-        let is_told = self.told_share().is_some_and(|share| share >= evidence::WAITS_AS_TOLD_SHARE_MIN);
-        match (is_told, self.is_used_up()) {
+        let is_as_requested =
+            self.requested_share().is_some_and(|share| share >= evidence::WAITS_AS_REQUESTED_SHARE_MIN);
+        match (is_as_requested, self.is_used_up()) {
             (true, Some(true)) => Confidence::High,
             (false, None | Some(false)) => Confidence::Low,
             _ => Confidence::Medium,
@@ -174,12 +178,12 @@ impl<'a> Case<'a> {
     /// The demand on the hottest partition in its hottest second: what it spent and what it refused, each call counted
     /// once in a second. None when the store does not report what its partitions spend.
     fn demand(&self) -> Option<f64> {
-        let asked = self.refused_calls().into_iter().filter_map(|((second, partition), calls)| {
+        let demands = self.refused_calls().into_iter().filter_map(|((second, partition), calls)| {
             let spent = self.store.spent_between(partition, second, second + SECOND_NS)?;
             let most = self.refused.seconds.get(&second).map_or(0.0, |all| all.throttled);
             Some(spent + calls.min(most) * self.refused.charge_of_one())
         });
-        asked.max_by(f64::total_cmp)
+        demands.max_by(f64::total_cmp)
     }
 
     /// How many calls each partition refused in each second, as far as the traces show.
@@ -233,7 +237,7 @@ impl<'a> Case<'a> {
             wait_median_ns: self.gap_ns(),
             seconds_with_rejections: self.refused.hot().count(),
             seconds_with_attempts: self.refused.busy_seconds(),
-            waits_as_told_share: self.told_share(),
+            waits_as_requested_share: self.requested_share(),
             partitions: self.store.partitions.len(),
             provisioned: self.store.provisioned(),
             peak: self.hot_use().map(|(peak, _)| peak),

@@ -178,7 +178,7 @@ fn healthy_refusals_are_left_alone() {
     let cases = [
         ("few refusals", trial(few, half(&told))),
         ("rare refusals", trial(rare, half(&told))),
-        ("waits after the answer", {
+        ("waits after the response", {
             let late = refused(Some(400.0), 401.0).into_iter().enumerate();
             let late = late.map(|(i, span)| span.at(if i < 2 { 602.0 + 40.0 * i as f64 } else { 1100.0 }, 4.0));
             trial(busy(), half(&late.collect::<Vec<_>>()))

@@ -36,8 +36,8 @@ impl Words for Throttling {
             ),
         ];
         reasons.extend(consumption(self));
-        reasons.extend(self.waits_as_told_share.map(|share| {
-            format!("{} of the gaps are as long as the wait that the rejection asked for.", units::percent(share))
+        reasons.extend(self.waits_as_requested_share.map(|share| {
+            format!("{} of the gaps are as long as the wait that the rejection requested.", units::percent(share))
         }));
         if !self.other_operations.is_empty() {
             reasons.push(format!("It also delays {}.", self.other_operations.join(", ")));
@@ -65,8 +65,8 @@ impl Words for Throttling {
     }
 
     fn ruled_out(&self, _finding: &Finding) -> Vec<String> {
-        let waits = match self.waits_as_told_share {
-            Some(_) if self.waits_as_told() => {
+        let waits = match self.waits_as_requested_share {
+            Some(_) if self.waits_as_requested() => {
                 "A pause of the program (garbage collection, no CPU) or a wait for a connection: the gaps follow the \
                  wait time in each rejection, and at most twice that time was counted."
             }

@@ -40,7 +40,7 @@ impl Detector for UnequalRates {
         let trials = first_of_variants(run);
         let of = |at: &usize| {
             let first = compared_with(run, &trials, *at)?;
-            let pair = Pair::of(run, comparison, (first, *at), thresholds)?;
+            let pair = Pair::new(run, comparison, (first, *at), thresholds)?;
             pair.is_worth_saying().then(|| (*at, pair.finding(self)))
         };
         trials.iter().filter_map(of).collect()
@@ -71,7 +71,7 @@ struct Pair<'a> {
 }
 
 impl<'a> Pair<'a> {
-    fn of(
+    fn new(
         run: &RunEvidence,
         comparison: &'a Comparison,
         (first, other): (usize, usize),

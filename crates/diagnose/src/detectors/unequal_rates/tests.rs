@@ -20,7 +20,7 @@ fn detect(trials: [TrialBuilder; 2]) -> Vec<(usize, Finding)> {
 }
 
 #[test]
-fn a_variant_with_more_services_at_another_rate_is_told() {
+fn a_variant_with_more_services_at_another_rate_is_reported() {
     let with_more = variant("all", &["shop", "shop.sidecar", "cache", "gateway"], 50.0);
     let found = detect([variant("plain", &["shop"], 100.0), with_more]);
     let [(1, finding)] = &found[..] else { panic!("one finding in the second trial, not {found:?}") };
@@ -43,7 +43,7 @@ fn a_variant_with_more_services_at_another_rate_is_told() {
 }
 
 #[test]
-fn a_variant_that_costs_more_for_each_request_is_told() {
+fn a_variant_that_costs_more_for_each_request_is_reported() {
     let found = detect([variant("old", &["shop"], 100.0), variant("new", &["shop"], 50.0)]);
     let [(1, finding)] = &found[..] else { panic!("one finding in the second trial, not {found:?}") };
     assert!(finding.title.ends_with("do not show what it costs"), "{}", finding.title);

@@ -292,7 +292,7 @@ impl<'run, W: Wire> Worker<'run, W> {
                 continue;
             }
             if user.deadline_ns <= now {
-                self.fail(slot, ErrorKind::Timeout, Cause::Text("no whole answer in time"));
+                self.fail(slot, ErrorKind::Timeout, Cause::Text("no complete response in time"));
             } else {
                 self.deadlines.watch(slot, user.deadline_ns);
             }
@@ -309,7 +309,7 @@ impl<'run, W: Wire> Worker<'run, W> {
             if matches!(self.progress, Progress::Stopping { .. }) {
                 self.recorder.totals.abandoned += 1;
             } else {
-                self.fail(slot, ErrorKind::Timeout, Cause::Text("no whole answer by the end of the drain"));
+                self.fail(slot, ErrorKind::Timeout, Cause::Text("no complete response by the end of the drain"));
             }
         }
         let second_ns = self.recorder.second_start_ns();

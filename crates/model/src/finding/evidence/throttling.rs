@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// From this share of waits as long as requested on, the waits are taken for the store's doing.
-pub const WAITS_AS_TOLD_SHARE_MIN: f64 = 0.8;
+pub const WAITS_AS_REQUESTED_SHARE_MIN: f64 = 0.8;
 
 /// One store that rejects calls, and the operation that waits most for it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -23,7 +23,7 @@ pub struct Throttling {
     /// Seconds in which there were attempts.
     pub seconds_with_attempts: usize,
     /// Of the waits after a rejection that named a time, the share as long as that, 0 to 1; none when no rejection named one.
-    pub waits_as_told_share: Option<f64>,
+    pub waits_as_requested_share: Option<f64>,
     /// Partitions of the store that report their throughput.
     pub partitions: usize,
     /// Throughput provisioned for each partition, request units per second.
@@ -46,7 +46,7 @@ impl Throttling {
     }
 
     /// Whether most waits are as long as the rejection requested.
-    pub fn waits_as_told(&self) -> bool {
-        self.waits_as_told_share.is_some_and(|share| share >= WAITS_AS_TOLD_SHARE_MIN)
+    pub fn waits_as_requested(&self) -> bool {
+        self.waits_as_requested_share.is_some_and(|share| share >= WAITS_AS_REQUESTED_SHARE_MIN)
     }
 }

@@ -32,7 +32,7 @@ pub(super) struct Exception {
 
 impl Exception {
     /// None when no attribute speaks of an exception.
-    pub(super) fn of(attributes: Vec<KeyValue>) -> Option<Self> {
+    pub(super) fn from_attributes(attributes: Vec<KeyValue>) -> Option<Self> {
         let mut found = None;
         for attribute in attributes {
             let Some(part) = attribute.key.strip_prefix("exception.") else { continue };
@@ -62,7 +62,9 @@ pub(super) fn of_events(events: Vec<Event>) -> OfSpan {
     let mut found = OfSpan { kept: Vec::new(), left_out: 0 };
     for event in events {
         let time_ns = instant(event.time_unix_nano).unwrap_or(0);
-        let Some(Exception { kind, message, stacktrace }) = Exception::of(event.attributes) else { continue };
+        let Some(Exception { kind, message, stacktrace }) = Exception::from_attributes(event.attributes) else {
+            continue;
+        };
         if found.kept.len() < EXCEPTIONS_MAX {
             let exception = json!({ "time_ns": time_ns, "type": kind, "message": message, "stacktrace": stacktrace });
             found.kept.push(exception);

@@ -35,7 +35,7 @@ fn convert(origin: &Origin, received_ns: i64, record: otlp::LogRecord) -> LogLin
     let text = if body.is_empty() { record.event_name } else { body };
     let time = instant(record.time_unix_nano).or_else(|| instant(record.observed_time_unix_nano));
     let severity = severity(record.severity_text, record.severity_number);
-    let (severity, text) = match Exception::of(record.attributes) {
+    let (severity, text) = match Exception::from_attributes(record.attributes) {
         Some(exception) if severity.is_empty() => ("ERROR".to_owned(), with(&exception, text)),
         Some(exception) => (severity, with(&exception, text)),
         None => (severity, text),

@@ -96,7 +96,7 @@ pub(super) struct Origin {
     pub(super) service: String,
     pub(super) replica: u32,
     /// The replica, where the resource says one.
-    pub(super) told_replica: Option<u32>,
+    pub(super) stated_replica: Option<u32>,
     pub(super) scope: String,
 }
 
@@ -113,7 +113,7 @@ impl Origin {
         Self {
             service: shortened(service.unwrap_or(UNKNOWN_SERVICE).to_owned()),
             replica: replica.unwrap_or(0),
-            told_replica: replica,
+            stated_replica: replica,
             scope: String::new(),
         }
     }

@@ -22,7 +22,7 @@ pub(super) struct Plain {
 
 impl Plain {
     /// A span that has its attributes itself.
-    pub(super) fn of(span: otlp::Span) -> Self {
+    pub(super) fn from_span(span: otlp::Span) -> Self {
         Self { span, attributes: Vec::new() }
     }
 }

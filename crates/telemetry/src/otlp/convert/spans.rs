@@ -57,7 +57,7 @@ impl Converted<Span> {
     fn take(&mut self, origin: &Origin, rule: Rule, record: Record<'_>) -> Result<(), String> {
         let Some(Plain { mut span, attributes }) = decode(self, record)? else { return Ok(()) };
         span.name = shortened(span.name);
-        match Checked::of(&span) {
+        match Checked::from_span(&span) {
             Ok(ids) => {
                 cut_attributes(&mut span, origin, self);
                 let weight = rule.weigh(&ids.trace_id, &span.trace_state);
@@ -81,7 +81,7 @@ pub(super) struct Whose<'a> {
 
 impl<'a> From<&'a Origin> for Whose<'a> {
     fn from(origin: &'a Origin) -> Self {
-        Self { service: &origin.service, scope: &origin.scope, replica: origin.told_replica }
+        Self { service: &origin.service, scope: &origin.scope, replica: origin.stated_replica }
     }
 }
 
@@ -89,7 +89,7 @@ impl<'a> From<&'a Origin> for Whose<'a> {
 pub(super) fn unpacked(whose: Whose<'_>, weight: f64, plain: Plain) -> Option<Span> {
     let Plain { mut span, attributes } = plain;
     span.name = shortened(span.name);
-    let ids = Checked::of(&span).ok()?;
+    let ids = Checked::from_span(&span).ok()?;
     Some(convert(whose, weight, ids, attributes.into_iter().collect(), span))
 }
 
@@ -98,9 +98,9 @@ fn decode(converted: &mut Converted<Span>, record: Record<'_>) -> Result<Option<
     match record {
         Record::Protobuf(bytes) if converted.has_room() && record.excess().is_none() => match plain::span(bytes) {
             Some(plain) => Ok(Some(plain)),
-            None => Ok(converted.decode(record)?.map(Plain::of)),
+            None => Ok(converted.decode(record)?.map(Plain::from_span)),
         },
-        _ => Ok(converted.decode(record)?.map(Plain::of)),
+        _ => Ok(converted.decode(record)?.map(Plain::from_span)),
     }
 }
 
@@ -125,7 +125,7 @@ pub(super) struct Checked {
 }
 
 impl Checked {
-    fn of(span: &otlp::Span) -> Result<Self, &'static str> {
+    fn from_span(span: &otlp::Span) -> Result<Self, &'static str> {
         let ids = [&span.trace_id, &span.span_id, &span.parent_span_id].map(Vec::as_slice);
         Self::these(ids, span.start_time_unix_nano, span.end_time_unix_nano)
     }

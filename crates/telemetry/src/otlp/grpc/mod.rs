@@ -58,7 +58,7 @@ pub(super) async fn handle(exporter: &Exporter, request: Request<Incoming>) -> R
 async fn call(exporter: &Exporter, request: Request<Incoming>) -> Result<Verdict, Refusal> {
     let signal = signal(request.uri().path())?;
     let encoding = encoding(request.headers())?;
-    let deadline = timeout::of(request.headers())?;
+    let deadline = timeout::from_headers(request.headers())?;
     let _place = exporter.admit()?;
     let export = async {
         let body = read(request.into_body(), COMPRESSED_BYTES_MAX + frame::HEAD_BYTES).await?;
@@ -106,7 +106,7 @@ fn kept(verdict: &Verdict) -> Response<Body> {
 /// A "Trailers-Only" response: the status is one of the headers.
 pub(super) fn refused(refusal: &Refusal) -> Response<Body> {
     let Refusal { why, message } = refusal;
-    let code = Code::of(*why);
+    let code = Code::from_why(*why);
     let mut response = respond(Empty::new().boxed_unsync());
     let headers = response.headers_mut();
     headers.insert(GRPC_STATUS, HeaderValue::from(code as u16));

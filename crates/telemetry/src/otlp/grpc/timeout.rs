@@ -12,7 +12,7 @@ use crate::otlp::export::{Refusal, Why};
 const DIGITS_MAX: usize = 8;
 
 /// None when the caller waits for ever.
-pub(super) fn of(headers: &HeaderMap) -> Result<Option<Duration>, Refusal> {
+pub(super) fn from_headers(headers: &HeaderMap) -> Result<Option<Duration>, Refusal> {
     let Some(value) = headers.get("grpc-timeout") else { return Ok(None) };
     let duration = value.to_str().ok().and_then(parse);
     duration.map(Some).ok_or_else(|| {

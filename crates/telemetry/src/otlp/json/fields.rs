@@ -56,7 +56,7 @@ fn described(value: &Value) -> String {
 pub(super) struct Fields(Map<String, Value>);
 
 impl Fields {
-    pub(super) fn of(value: Value) -> Result<Self, Mistake> {
+    pub(super) fn from_value(value: Value) -> Result<Self, Mistake> {
         match value {
             Value::Object(map) => Ok(Self(map)),
             value => Err(Mistake::new("an object", &value)),

@@ -12,7 +12,7 @@ use super::fields::{Fields, FromJson, Mistake, double, signed};
 
 impl FromJson for Span {
     fn from_json(value: Value) -> Result<Self, Mistake> {
-        let mut fields = Fields::of(value)?;
+        let mut fields = Fields::from_value(value)?;
         Ok(Self {
             trace_id: fields.id("traceId")?,
             span_id: fields.id("spanId")?,
@@ -32,7 +32,7 @@ impl FromJson for Span {
 
 impl FromJson for span::Event {
     fn from_json(value: Value) -> Result<Self, Mistake> {
-        let mut fields = Fields::of(value)?;
+        let mut fields = Fields::from_value(value)?;
         Ok(Self {
             time_unix_nano: fields.u64("timeUnixNano")?,
             name: fields.text("name")?,
@@ -44,7 +44,7 @@ impl FromJson for span::Event {
 
 impl FromJson for Status {
     fn from_json(value: Value) -> Result<Self, Mistake> {
-        let mut fields = Fields::of(value)?;
+        let mut fields = Fields::from_value(value)?;
         let code = fields.variant("code", |name| status::StatusCode::from_str_name(name).map(i32::from))?;
         Ok(Self { message: fields.text("message")?, code })
     }
@@ -52,7 +52,7 @@ impl FromJson for Status {
 
 impl FromJson for LogRecord {
     fn from_json(value: Value) -> Result<Self, Mistake> {
-        let mut fields = Fields::of(value)?;
+        let mut fields = Fields::from_value(value)?;
         Ok(Self {
             time_unix_nano: fields.u64("timeUnixNano")?,
             observed_time_unix_nano: fields.u64("observedTimeUnixNano")?,
@@ -72,7 +72,7 @@ impl FromJson for LogRecord {
 impl FromJson for Metric {
     fn from_json(value: Value) -> Result<Self, Mistake> {
         use metric::Data;
-        let mut fields = Fields::of(value)?;
+        let mut fields = Fields::from_value(value)?;
         let found = [
             fields.message("gauge")?.map(Data::Gauge),
             fields.message("sum")?.map(Data::Sum),
@@ -87,38 +87,38 @@ impl FromJson for Metric {
 
 impl FromJson for Gauge {
     fn from_json(value: Value) -> Result<Self, Mistake> {
-        Ok(Self { data_points: Fields::of(value)?.list("dataPoints")? })
+        Ok(Self { data_points: Fields::from_value(value)?.list("dataPoints")? })
     }
 }
 
 impl FromJson for Sum {
     fn from_json(value: Value) -> Result<Self, Mistake> {
-        Ok(Self { data_points: Fields::of(value)?.list("dataPoints")?, ..Self::default() })
+        Ok(Self { data_points: Fields::from_value(value)?.list("dataPoints")?, ..Self::default() })
     }
 }
 
 impl FromJson for Histogram {
     fn from_json(value: Value) -> Result<Self, Mistake> {
-        Ok(Self { data_points: Fields::of(value)?.list("dataPoints")?, ..Self::default() })
+        Ok(Self { data_points: Fields::from_value(value)?.list("dataPoints")?, ..Self::default() })
     }
 }
 
 impl FromJson for ExponentialHistogram {
     fn from_json(value: Value) -> Result<Self, Mistake> {
-        Ok(Self { data_points: Fields::of(value)?.list("dataPoints")?, ..Self::default() })
+        Ok(Self { data_points: Fields::from_value(value)?.list("dataPoints")?, ..Self::default() })
     }
 }
 
 impl FromJson for Summary {
     fn from_json(value: Value) -> Result<Self, Mistake> {
-        Ok(Self { data_points: Fields::of(value)?.list("dataPoints")? })
+        Ok(Self { data_points: Fields::from_value(value)?.list("dataPoints")? })
     }
 }
 
 impl FromJson for NumberDataPoint {
     fn from_json(value: Value) -> Result<Self, Mistake> {
         use number_data_point::Value as Number;
-        let mut fields = Fields::of(value)?;
+        let mut fields = Fields::from_value(value)?;
         let whole = fields.read("asInt", signed)?.map(Number::AsInt);
         Ok(Self {
             attributes: fields.list("attributes")?,
@@ -132,7 +132,7 @@ impl FromJson for NumberDataPoint {
 
 impl FromJson for HistogramDataPoint {
     fn from_json(value: Value) -> Result<Self, Mistake> {
-        let mut fields = Fields::of(value)?;
+        let mut fields = Fields::from_value(value)?;
         Ok(Self {
             attributes: fields.list("attributes")?,
             time_unix_nano: fields.u64("timeUnixNano")?,
@@ -148,7 +148,7 @@ impl FromJson for HistogramDataPoint {
 
 impl FromJson for ExponentialHistogramDataPoint {
     fn from_json(value: Value) -> Result<Self, Mistake> {
-        let mut fields = Fields::of(value)?;
+        let mut fields = Fields::from_value(value)?;
         Ok(Self {
             attributes: fields.list("attributes")?,
             time_unix_nano: fields.u64("timeUnixNano")?,
@@ -164,7 +164,7 @@ impl FromJson for ExponentialHistogramDataPoint {
 
 impl FromJson for SummaryDataPoint {
     fn from_json(value: Value) -> Result<Self, Mistake> {
-        let mut fields = Fields::of(value)?;
+        let mut fields = Fields::from_value(value)?;
         Ok(Self {
             attributes: fields.list("attributes")?,
             time_unix_nano: fields.u64("timeUnixNano")?,
@@ -179,7 +179,7 @@ impl FromJson for SummaryDataPoint {
 
 impl FromJson for ValueAtQuantile {
     fn from_json(value: Value) -> Result<Self, Mistake> {
-        let mut fields = Fields::of(value)?;
+        let mut fields = Fields::from_value(value)?;
         Ok(Self { quantile: fields.f64("quantile")?, value: fields.f64("value")? })
     }
 }

@@ -18,7 +18,7 @@ use serde::de::{IgnoredAny, MapAccess, SeqAccess, Unexpected, Visitor};
 use serde_json::value::RawValue;
 
 use super::convert::Origin;
-use super::request::{Levels, Malformed, Place, Record};
+use super::request::{Levels, Malformed, Record, RecordPath};
 
 pub(super) use fields::FromJson;
 
@@ -37,7 +37,7 @@ pub(super) fn each_record(
     mut visit: impl FnMut(&Origin, Record<'_>) -> Result<(), String>,
 ) -> Result<(), Malformed> {
     let [resources, scopes, records] = levels.json;
-    let root = Place::root();
+    let root = RecordPath::root();
     let text = std::str::from_utf8(request)
         .map_err(|error| root.malformed(format!("it is not UTF-8 after byte {}", error.valid_up_to())))?;
     let mut groups = 0;
@@ -73,14 +73,14 @@ struct Group<'a> {
 }
 
 impl<'a> Group<'a> {
-    fn read(place: &Place, text: &'a str, own: &str, members: &str) -> Result<Self, Malformed> {
+    fn read(place: &RecordPath, text: &'a str, own: &str, members: &str) -> Result<Self, Malformed> {
         let mut json = serde_json::Deserializer::from_str(text);
         let group = json.deserialize_any(GroupVisitor { own, members });
         let group = group.and_then(|group| json.end().map(|()| group));
         group.map_err(|error| place.malformed(error.to_string()))
     }
 
-    fn own<M: FromJson + Default>(&self, place: &Place) -> Result<M, Malformed> {
+    fn own<M: FromJson + Default>(&self, place: &RecordPath) -> Result<M, Malformed> {
         let Some(own) = self.own.filter(|own| own.get() != "null") else { return Ok(M::default()) };
         if let Some(excess) = Record::Json(own.get()).excess() {
             return Err(place.malformed(format!("its resource or scope is {excess}")));
@@ -123,7 +123,7 @@ impl<'de> Visitor<'de> for GroupVisitor<'_> {
 
 /// Calls `visit` for each element of a list until the first mistake. No list, or `null`, has none.
 fn each<'a>(
-    place: &Place,
+    place: &RecordPath,
     list: Option<&'a RawValue>,
     visit: &mut dyn FnMut(usize, &'a str) -> Result<(), Malformed>,
 ) -> Result<(), Malformed> {

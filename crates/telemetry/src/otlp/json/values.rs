@@ -20,21 +20,21 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 
 impl FromJson for Resource {
     fn from_json(value: Value) -> Result<Self, Mistake> {
-        let mut fields = Fields::of(value)?;
+        let mut fields = Fields::from_value(value)?;
         Ok(Self { attributes: fields.list("attributes")?, ..Self::default() })
     }
 }
 
 impl FromJson for InstrumentationScope {
     fn from_json(value: Value) -> Result<Self, Mistake> {
-        let mut fields = Fields::of(value)?;
+        let mut fields = Fields::from_value(value)?;
         Ok(Self { name: fields.text("name")?, ..Self::default() })
     }
 }
 
 impl FromJson for KeyValue {
     fn from_json(value: Value) -> Result<Self, Mistake> {
-        let mut fields = Fields::of(value)?;
+        let mut fields = Fields::from_value(value)?;
         Ok(Self { key: fields.text("key")?, value: fields.message("value")?, ..Self::default() })
     }
 }
@@ -45,7 +45,7 @@ impl FromJson for AnyValue {
         if value.is_null() {
             return Ok(Self::default());
         }
-        let mut fields = Fields::of(value)?;
+        let mut fields = Fields::from_value(value)?;
         let found = [
             fields.read("stringValue", text)?.map(Any::StringValue),
             fields.read("boolValue", boolean)?.map(Any::BoolValue),
@@ -61,13 +61,13 @@ impl FromJson for AnyValue {
 
 impl FromJson for ArrayValue {
     fn from_json(value: Value) -> Result<Self, Mistake> {
-        Ok(Self { values: Fields::of(value)?.list("values")? })
+        Ok(Self { values: Fields::from_value(value)?.list("values")? })
     }
 }
 
 impl FromJson for KeyValueList {
     fn from_json(value: Value) -> Result<Self, Mistake> {
-        Ok(Self { values: Fields::of(value)?.list("values")? })
+        Ok(Self { values: Fields::from_value(value)?.list("values")? })
     }
 }
 

@@ -24,7 +24,7 @@ impl<K: Copy + Ord + Hash, N: Ord, V: Default> Smallest<K, N, V> {
     }
 
     /// The value of a key; none when there are `max` entries with smaller names. Errors when `name` does.
-    pub(super) fn of<E>(&mut self, key: K, name: impl FnOnce() -> Result<N, E>) -> Result<Option<&mut V>, E> {
+    pub(super) fn entry<E>(&mut self, key: K, name: impl FnOnce() -> Result<N, E>) -> Result<Option<&mut V>, E> {
         if !self.values.contains_key(&key) && !self.left_out.contains(&key) {
             self.order.insert((name()?, key));
             self.values.insert(key, V::default());
@@ -66,7 +66,7 @@ mod tests {
                     asked += 1;
                     Ok::<_, Infallible>(name.clone())
                 };
-                if let Some(count) = smallest.of(key, ask).unwrap() {
+                if let Some(count) = smallest.entry(key, ask).unwrap() {
                     *count += 1;
                 }
                 *all.entry(name).or_default() += 1;

@@ -78,7 +78,7 @@ impl<'a> Tally<'a> {
         let (second, texts) = (self.second_of(span.end_ns), self.texts);
         let Some(operation) = self.operation_of(server)? else { return Ok(()) };
         let names = || Ok::<_, rusqlite::Error>((texts.target(span.target)?, texts.get(span.name)?));
-        if let Some(call) = operation.calls.of((span.target, span.name), names)? {
+        if let Some(call) = operation.calls.entry((span.target, span.name), names)? {
             call.count(span, second);
         }
         Ok(())
@@ -87,7 +87,7 @@ impl<'a> Tally<'a> {
     fn operation_of(&mut self, server: &Seen) -> rusqlite::Result<Option<&mut Operation>> {
         let texts = self.texts;
         let names = || Ok((texts.get(server.service)?, texts.get(server.name)?));
-        self.operations.of((server.service, server.name), names)
+        self.operations.entry((server.service, server.name), names)
     }
 
     /// The first instant of the second that an instant lies in; none outside the trial.

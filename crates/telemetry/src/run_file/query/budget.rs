@@ -27,7 +27,7 @@ pub(super) struct Held {
 }
 
 impl Held {
-    pub(super) fn of(budget: &Arc<Budget>) -> Self {
+    pub(super) fn new(budget: &Arc<Budget>) -> Self {
         Self { budget: Arc::clone(budget), bytes: 0 }
     }
 

@@ -9,7 +9,7 @@ use narrows_model::trace::TraceId;
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use super::tally::Counted;
-use super::verdicts::{Case, Course};
+use super::verdicts::{Course, StoredTrace};
 use crate::run_file::trace_choice::hash;
 
 /// Spans of a trace that may go; a longer one always stays.
@@ -205,13 +205,13 @@ impl Digest {
     }
 
     /// What is judged of it.
-    pub(super) fn case(&self) -> Case {
+    pub(super) fn stored_trace(&self) -> StoredTrace {
         let course = match (self.root.is_failed, self.is_troubled) {
             (true, _) => Course::Failed,
             (false, true) => Course::Troubled,
             (false, false) => Course::Fine,
         };
         let Root { operation, length_ns, .. } = self.root;
-        Case { id: self.id, hash: self.hash, weight: self.weight, operation, length_ns, course }
+        StoredTrace { id: self.id, hash: self.hash, weight: self.weight, operation, length_ns, course }
     }
 }

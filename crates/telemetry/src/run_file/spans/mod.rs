@@ -211,7 +211,7 @@ impl OfTrial {
             let counted = self.tally.counted(context.connection, context.strings, span)?;
             return self.tally.count(context.connection, context.strings, counted, Added::thinned(weight));
         };
-        let (shape, slots) = shapes.of(context.connection, context.strings, self.trial, span, weight)?;
+        let (shape, slots) = shapes.get_or_add(context.connection, context.strings, self.trial, span, weight)?;
         let added = inserts.insert(trace, shape, &slots, span)?;
         context.counts.spans.stored += added;
         match added {

@@ -24,7 +24,7 @@ use super::gone::Gone;
 use super::tally::{Added, Tally};
 use super::thinning::ONE_IN_MAX;
 use super::traces::Traces;
-use super::verdicts::{Case, Verdict, judge};
+use super::verdicts::{StoredTrace, Verdict, judge};
 
 /// How long ago a trace must have ended.
 const SETTLED_NS: i64 = 15_000_000_000;
@@ -170,13 +170,13 @@ impl Passes {
     fn judge(&mut self, connection: &Connection) -> rusqlite::Result<()> {
         let portion = std::mem::take(&mut self.portion);
         self.portion_spans = 0;
-        let cases: Vec<Case> = portion.iter().map(Digest::case).collect();
+        let traces: Vec<StoredTrace> = portion.iter().map(Digest::stored_trace).collect();
         let mut starts: Vec<i64> = portion.iter().map(|digest| digest.start_ns).collect();
         // The middle one: a clock that runs ahead must not make all that is to come look late.
         let middle = starts.len() / 2;
         let middle_ns = (middle < starts.len()).then(|| *starts.select_nth_unstable(middle).1);
         self.before_ns = self.before_ns.max(middle_ns);
-        self.judged = portion.into_iter().zip(judge(&cases, self.one_in)).collect();
+        self.judged = portion.into_iter().zip(judge(&traces, self.one_in)).collect();
         let sql = "UPDATE trials SET spans_thinned_one_in = ?2, spans_thinned_before_ns = ?3 WHERE id = ?1";
         connection.prepare_cached(sql)?.execute(params![self.trial, self.one_in, self.before_ns])?;
         Ok(())

@@ -29,7 +29,7 @@ pub(super) enum RequestName<'a> {
 
 impl<'a> RequestName<'a> {
     /// Decides.
-    pub(super) fn of(kind: SpanKind, name: &'a str, facts: &'a SpanFacts, attributes: &'a Map<String, Value>) -> Self {
+    pub(super) fn new(kind: SpanKind, name: &'a str, facts: &'a SpanFacts, attributes: &'a Map<String, Value>) -> Self {
         if !matches!(kind, SpanKind::Server | SpanKind::Consumer) {
             return RequestName::Absent;
         }

@@ -55,7 +55,7 @@ pub(super) struct Shapes {
 
 impl Shapes {
     /// The shape of a span, which is added when it is new, and what fills its templates.
-    pub(super) fn of<'a>(
+    pub(super) fn get_or_add<'a>(
         &mut self,
         connection: &Connection,
         strings: &mut Strings,
@@ -249,7 +249,7 @@ fn push_rest(key: &mut Vec<u8>, trial: i64, span: &Span, weight: f64) {
         key.push(u8::from(number.is_some()));
         key.extend_from_slice(&number.unwrap_or_default().to_le_bytes());
     }
-    RequestName::of(span.kind, &span.name, facts, &span.attributes).push(key);
+    RequestName::new(span.kind, &span.name, facts, &span.attributes).push(key);
 }
 
 fn insert(
@@ -275,7 +275,7 @@ fn insert(
     let scope = strings.id(connection, &span.scope)?;
     let attributes = strings.id(connection, &template::of_attributes(&span.attributes, &layout.fields))?;
     let always = [trial, service, scope, name, kind_number(span.kind), status_number(span.status), attributes];
-    let request_name = RequestName::of(span.kind, &span.name, facts, &span.attributes).text();
+    let request_name = RequestName::new(span.kind, &span.name, facts, &span.attributes).text();
     let mut columns: Vec<Option<i64>> = always.map(Some).into_iter().chain(templates).collect();
     columns.push(strings.optional(connection, request_name.as_deref())?);
     columns.extend(facts.codes().map(|number| number.map(i64::from)));

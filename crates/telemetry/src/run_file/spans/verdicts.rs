@@ -34,7 +34,7 @@ pub(super) enum Course {
 
 /// What is known of a stored trace when it is judged.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Case {
+pub(super) struct StoredTrace {
     /// Its number in the file.
     pub(super) id: i64,
     /// Of its id.
@@ -58,11 +58,11 @@ pub(super) enum Verdict {
 }
 
 /// Judges a portion: what has no place stays with a chance of 1 in `one_in` (a power of four), in their order.
-pub(super) fn judge(portion: &[Case], one_in: u32) -> Vec<Verdict> {
+pub(super) fn judge(portion: &[StoredTrace], one_in: u32) -> Vec<Verdict> {
     let mut verdicts = vec![Verdict::Stays; portion.len()];
     let mut strata: BTreeMap<Option<(i64, i64)>, Vec<usize>> = BTreeMap::new();
-    for (at, case) in portion.iter().enumerate() {
-        let own = Some(case.operation);
+    for (at, trace) in portion.iter().enumerate() {
+        let own = Some(trace.operation);
         let stratum = if strata.len() < STRATA_MAX || strata.contains_key(&own) { own } else { None };
         strata.entry(stratum).or_default().push(at);
     }
@@ -93,10 +93,10 @@ fn chance_for(weights: impl Iterator<Item = f64> + Clone, places: usize, one_in:
     chance
 }
 
-fn by_hash(case: &Case, one_in: u32) -> Verdict {
-    if case.weight >= f64::from(one_in) {
+fn by_hash(trace: &StoredTrace, one_in: u32) -> Verdict {
+    if trace.weight >= f64::from(one_in) {
         Verdict::Stays
-    } else if case.hash & u64::from(one_in - 1) == 0 {
+    } else if trace.hash & u64::from(one_in - 1) == 0 {
         Verdict::StaysFor(one_in)
     } else {
         Verdict::Goes
@@ -112,8 +112,8 @@ mod tests {
 
     /// Traces of two operations: every 50th of one fails at its root, every 40th has an error below; every length is
     /// another, a few are very long.
-    fn traces(count: u128) -> Vec<Case> {
-        let case = |number: u128| {
+    fn traces(count: u128) -> Vec<StoredTrace> {
+        let trace = |number: u128| {
             let mixed = hash(&(number + 1_000_000).to_be_bytes());
             let length_ns = 1_000 + (mixed % 1_000) as i64 * if mixed % 100 < 2 { 100 } else { 1 };
             let course = match number % 200 {
@@ -122,18 +122,25 @@ mod tests {
                 _ => Course::Fine,
             };
             let operation = (1, (number % 2) as i64);
-            Case { id: number as i64, hash: hash(&number.to_be_bytes()), weight: 1.0, operation, length_ns, course }
+            StoredTrace {
+                id: number as i64,
+                hash: hash(&number.to_be_bytes()),
+                weight: 1.0,
+                operation,
+                length_ns,
+                course,
+            }
         };
-        (0..count).map(case).collect()
+        (0..count).map(trace).collect()
     }
 
-    fn thinned(traces: &[Case], one_in: u32) -> Vec<Case> {
-        let of_portion = |portion: &[Case]| -> Vec<Case> {
+    fn thinned(traces: &[StoredTrace], one_in: u32) -> Vec<StoredTrace> {
+        let of_portion = |portion: &[StoredTrace]| -> Vec<StoredTrace> {
             let judged = portion.iter().zip(judge(portion, one_in));
             judged
-                .filter_map(|(case, verdict)| match verdict {
-                    Verdict::Stays => Some(*case),
-                    Verdict::StaysFor(weight) => Some(Case { weight: weight.into(), ..*case }),
+                .filter_map(|(trace, verdict)| match verdict {
+                    Verdict::Stays => Some(*trace),
+                    Verdict::StaysFor(weight) => Some(StoredTrace { weight: weight.into(), ..*trace }),
                     Verdict::Goes => None,
                 })
                 .collect()
@@ -141,10 +148,11 @@ mod tests {
         traces.chunks(PORTION).flat_map(of_portion).collect()
     }
 
-    fn sums(traces: &[Case]) -> [f64; 3] {
-        let sum = |value: &dyn Fn(&Case) -> f64| traces.iter().map(|case| case.weight * value(case)).sum::<f64>();
-        let is = |course| move |case: &Case| f64::from(u8::from(case.course == course));
-        [sum(&|_| 1.0), sum(&|case| case.length_ns as f64), sum(&is(Course::Failed))]
+    fn sums(traces: &[StoredTrace]) -> [f64; 3] {
+        let sum =
+            |value: &dyn Fn(&StoredTrace) -> f64| traces.iter().map(|trace| trace.weight * value(trace)).sum::<f64>();
+        let is = |course| move |trace: &StoredTrace| f64::from(u8::from(trace.course == course));
+        [sum(&|_| 1.0), sum(&|trace| trace.length_ns as f64), sum(&is(Course::Failed))]
     }
 
     #[test]
@@ -169,16 +177,18 @@ mod tests {
     fn what_failed_and_what_was_slow_stays_as_long_as_there_are_places() {
         let all = traces(20_000);
         let left = thinned(&all, 4);
-        let count = |traces: &[Case], is: &dyn Fn(&Case) -> bool| traces.iter().filter(|case| is(case)).count();
-        let is_slow = |case: &Case| case.length_ns > 50_000;
-        for is in [&is_slow as &dyn Fn(&Case) -> bool, &|case| case.course != Course::Fine] {
+        let count =
+            |traces: &[StoredTrace], is: &dyn Fn(&StoredTrace) -> bool| traces.iter().filter(|trace| is(trace)).count();
+        let is_slow = |trace: &StoredTrace| trace.length_ns > 50_000;
+        for is in [&is_slow as &dyn Fn(&StoredTrace) -> bool, &|trace| trace.course != Course::Fine] {
             assert!(count(&all, is) > 100);
             assert_eq!(count(&left, is), count(&all, is));
-            assert!(left.iter().filter(|case| is(case)).all(|case| case.weight == 1.0));
+            assert!(left.iter().filter(|trace| is(trace)).all(|trace| trace.weight == 1.0));
         }
-        let all_failed: Vec<Case> = all.iter().map(|case| Case { course: Course::Failed, ..*case }).collect();
+        let all_failed: Vec<StoredTrace> =
+            all.iter().map(|trace| StoredTrace { course: Course::Failed, ..*trace }).collect();
         let left = thinned(&all_failed, 16);
-        assert!(left.iter().all(|case| case.weight == 16.0), "more than places, so by the id");
+        assert!(left.iter().all(|trace| trace.weight == 16.0), "more than places, so by the id");
         assert!((1_000..1_500).contains(&left.len()), "{}", left.len());
     }
 
@@ -186,8 +196,8 @@ mod tests {
     fn what_is_rare_is_not_missing_and_operations_without_end_are_bounded() {
         let mut portion = traces(4_000);
         portion[7].operation = (9, 9);
-        assert!(thinned(&portion, 1 << 20).iter().any(|case| case.operation == (9, 9) && case.weight == 1.0));
-        portion.iter_mut().for_each(|case| case.operation = (1, case.id));
+        assert!(thinned(&portion, 1 << 20).iter().any(|trace| trace.operation == (9, 9) && trace.weight == 1.0));
+        portion.iter_mut().for_each(|trace| trace.operation = (1, trace.id));
         let left = thinned(&portion, 1 << 20).len();
         assert!(left < 700, "the few that are told apart, and the places of the rest: {left}");
     }

@@ -180,7 +180,7 @@ fn an_unknown_trial_or_a_number_without_end_fails_alone() {
 }
 
 #[test]
-fn a_failed_write_is_told_and_leaves_nothing_half() {
+fn a_failed_write_is_reported_and_leaves_nothing_half() {
     let place = Place::new();
     let (file, recorder) = started(&place.path(), Limits::default());
     // A trigger stands in for a disk that fills up.

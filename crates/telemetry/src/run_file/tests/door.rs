@@ -41,7 +41,7 @@ fn long_texts_of_many_marks_are_gone_through_once() {
 }
 
 #[test]
-fn a_value_that_is_told_as_a_secret_is_blanked_in_all_that_is_written() {
+fn a_value_that_is_marked_as_a_secret_is_blanked_in_all_that_is_written() {
     const SECRET: &str = "Zk4711-qV-secret";
     let place = Place::new();
     let (file, recorder) = started(&place.path(), Limits::default());

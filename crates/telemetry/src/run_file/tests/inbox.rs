@@ -80,7 +80,7 @@ fn they_get_the_rows_that_they_would_have_had_once_their_trial_ends() {
 }
 
 #[test]
-fn while_a_trial_lasts_a_reader_is_told_how_many_wait() {
+fn while_a_trial_lasts_a_reader_sees_how_many_wait() {
     let place = Place::new();
     let (file, recorder) = with_windows(&place, Limits::default());
     send(&recorder, 0..300);

@@ -106,7 +106,7 @@ fn a_run_never_overwrites_a_file_and_never_ends_running() {
 }
 
 #[test]
-fn files_that_are_not_whole_run_files_are_told_apart() {
+fn files_that_are_not_whole_run_files_are_distinguished() {
     let place = Place::new();
     let path = place.path();
     let (file, recorder) = started(&path, Limits::default());

@@ -278,7 +278,7 @@ fn finding(detector: &str) -> Finding {
 }
 
 fn wait(receipt: Receipt) -> std::result::Result<Kept, Refused> {
-    receipt.blocking_recv().expect("the writer answers every call")
+    receipt.blocking_recv().expect("the writer responds to every call")
 }
 
 fn kept(kept: u64) -> std::result::Result<Kept, Refused> {

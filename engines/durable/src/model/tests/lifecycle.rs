@@ -137,7 +137,7 @@ fn random_numbers_and_identifiers_repeat_in_replay_and_nowhere_else() {
 }
 
 #[test]
-fn the_code_is_told_that_it_is_replaying() {
+fn the_code_sees_that_it_is_replaying() {
     thread_local! {
         static SEEN: std::cell::RefCell<Vec<bool>> = const { std::cell::RefCell::new(Vec::new()) };
     }

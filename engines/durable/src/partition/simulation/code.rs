@@ -85,7 +85,7 @@ pub(super) enum Step {
     Raise { to: String },
     Signal { ledger: u8, then: Then },
     SignalLater { ledger: u8, ms: u64 },
-    Ask { ledger: u8 },
+    Call { ledger: u8 },
     Refused { ledger: u8 },
     Critical { ledgers: Vec<u8> },
     Sub { steps: Vec<Step> },
@@ -204,7 +204,7 @@ async fn take(ctx: &Ctx, script: &mut Script, step: Step) -> Result<(), Failure>
             let at = ctx.now().plus(Duration::from_millis(ms));
             ctx.entity_signal_at(&self::ledger(ledger), NOTE, &Note { token, then: Then::Nothing }, at)
         }
-        Step::Ask { ledger } => ask(ctx, script.token(), ledger).await.map(drop),
+        Step::Call { ledger } => call(ctx, script.token(), ledger).await.map(drop),
         Step::Refused { ledger } => match ctx.entity_call(&self::ledger(ledger), REFUSE, &script.token()).await {
             Err(failure) if failure.message == "refused" => Ok(()),
             other => Err(Failure::application(format!("{BROKEN}a refusal is {other:?}"))),
@@ -257,10 +257,10 @@ async fn hear(ctx: &Ctx, ms: u64) -> Result<(), Failure> {
     }
 }
 
-async fn ask(ctx: &Ctx, token: Token, ledger: u8) -> Result<u64, Failure> {
+async fn call(ctx: &Ctx, token: Token, ledger: u8) -> Result<u64, Failure> {
     let note = Note { token: token.clone(), then: Then::Nothing };
     let (result, length) = ctx.entity_call(&self::ledger(ledger), NOTE, &note).await?;
-    same("an answer", &result, &token)?;
+    same("a result", &result, &token)?;
     Ok(length)
 }
 
@@ -272,7 +272,7 @@ async fn critical(ctx: &Ctx, script: &mut Script, ledgers: &[u8]) -> Result<(), 
     for _ in 0..2 {
         for (at, ledger) in ledgers.iter().enumerate() {
             let token = Token { is_loose: true, ..script.token() };
-            let length = ask(ctx, token, *ledger).await?;
+            let length = call(ctx, token, *ledger).await?;
             if let Some(before) = before[at].replace(length) {
                 same("the length under a lock", &length, &(before + 1))?;
             }

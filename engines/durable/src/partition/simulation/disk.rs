@@ -10,7 +10,7 @@ use crate::codec::{BlobRef, CodecError, Fetch};
 use crate::ids::{Epoch, PartitionId, Position};
 use crate::partition::spill::blob_name;
 use crate::payload::Payload;
-use crate::store::{Batching, FrameBatch, HubShape, Place, Store, StoreError, Visit};
+use crate::store::{Batching, FrameBatch, HubShape, Location, Store, StoreError, Visit};
 
 /// Logs and blobs.
 pub(super) struct Disk {
@@ -65,7 +65,7 @@ impl Disk {
 }
 
 fn refused() -> StoreError {
-    let place = Place::File { path: "disk".into(), offset: None };
+    let place = Location::File { path: "disk".into(), offset: None };
     StoreError::Io { action: "read", place, reason: "it was made to fail".to_owned(), is_full: false }
 }
 

@@ -85,7 +85,7 @@ pub(super) struct Node {
     pub(super) waiting: Vec<Frame>,
     pub(super) under_way: Vec<Frame>,
     /// How far the partition knows its log to be durable.
-    pub(super) told: Position,
+    pub(super) end_seen: Position,
     /// Its state as words, by position, where that was written down.
     pub(super) states: BTreeMap<Position, String>,
     pub(super) is_up: bool,
@@ -93,9 +93,9 @@ pub(super) struct Node {
 
 impl Node {
     pub(super) fn new(id: PartitionId, partition: Partition) -> Self {
-        let told = partition.position();
+        let end_seen = partition.position();
         let (waiting, under_way, states) = (Vec::new(), Vec::new(), BTreeMap::new());
-        Self { id, partition, inbox: VecDeque::new(), waiting, under_way, told, states, is_up: true }
+        Self { id, partition, inbox: VecDeque::new(), waiting, under_way, end_seen, states, is_up: true }
     }
 
     /// Takes up to `most` inputs for a turn, and gives the numbers of the requests that the turn has taken.

@@ -19,7 +19,7 @@ use crate::program::ActivityCall;
 use crate::store::{Batching, Store};
 
 /// A request whose response has not come.
-pub(super) struct Asked {
+pub(super) struct PendingRequest {
     pub(super) number: u64,
     pub(super) to: PartitionId,
     pub(super) wish: Wish,
@@ -81,32 +81,32 @@ impl World {
 
     /// Takes responses in. They are looked for at once, so what is durable now was durable as they were sent.
     pub(super) fn take_responses(&mut self) {
-        for mut asked in std::mem::take(&mut self.asked) {
-            match asked.response.try_recv() {
-                Err(oneshot::error::TryRecvError::Empty) => self.asked.push(asked),
-                Err(oneshot::error::TryRecvError::Closed) => self.unknown.push(asked.wish),
-                Ok(response) => self.responded(&asked, response),
+        for mut pending in std::mem::take(&mut self.pending) {
+            match pending.response.try_recv() {
+                Err(oneshot::error::TryRecvError::Empty) => self.pending.push(pending),
+                Err(oneshot::error::TryRecvError::Closed) => self.unknown.push(pending.wish),
+                Ok(response) => self.responded(&pending, response),
             }
         }
     }
 
-    fn responded(&mut self, asked: &Asked, response: Result<Response, Error>) {
-        let durable = self.disk.end(asked.to);
-        let needs = asked.needs.expect("it was taken");
-        assert!(needs <= durable, "request {} is answered before it is durable: {durable:?}", asked.number);
-        match (&response, &asked.wish) {
+    fn responded(&mut self, pending: &PendingRequest, response: Result<Response, Error>) {
+        let durable = self.disk.end(pending.to);
+        let needs = pending.needs.expect("it was taken");
+        assert!(needs <= durable, "request {} gets its response before it is durable: {durable:?}", pending.number);
+        match (&response, &pending.wish) {
             (Err(Error::Closed | Error::Stopped { .. }), wish) => self.unknown.push(wish.clone()),
             (Ok(Response::View(Some(view))), Wish::Wait { id }) => {
                 assert!(view.status.is_ended(), "{id} is {:?}, and those who wait are told", view.status);
             }
             (Ok(Response::Done), Wish::Raise { to, token }) => {
                 let is_kept = self.audit.raised.contains(token) || self.audit.deferred.contains(token);
-                assert!(is_kept || !asked.must_be_heard, "event {token:?} of {to} is acknowledged and lost");
+                assert!(is_kept || !pending.must_be_heard, "event {token:?} of {to} is acknowledged and lost");
             }
-            (Ok(_), wish) => self.told.push((asked.to, wish.clone())),
+            (Ok(_), wish) => self.acknowledged.push((pending.to, wish.clone())),
             _ => {}
         }
-        self.trace.step(format!("answer {}: {response:?}", asked.number).chars().take(300).collect());
+        self.trace.step(format!("response {}: {response:?}", pending.number).chars().take(300).collect());
     }
 
     pub(super) fn deliver(&mut self) -> bool {
@@ -177,7 +177,7 @@ impl World {
     /// Whether nothing is on its way.
     pub(super) fn is_still(&self) -> bool {
         let is_idle = |node: &Node| node.inbox.is_empty() && node.waiting.is_empty() && node.under_way.is_empty();
-        let nothing_due = |node: &Node| node.told == self.disk.end(node.id) && !node.partition.is_busy();
+        let nothing_due = |node: &Node| node.end_seen == self.disk.end(node.id) && !node.partition.is_busy();
         self.tasks.is_empty()
             && self.chores.is_empty()
             && self.ways.values().all(VecDeque::is_empty)

@@ -117,7 +117,7 @@ impl World {
         self.tally.orchestrations = self.audit.begun.len() as u64;
         self.tally.notes = ledgers.values().map(|ledger| ledger.noted.len() as u64).sum();
         self.tally.events_raised = self.audit.raised.len() as u64;
-        self.tally.acknowledged = self.told.len() as u64;
+        self.tally.acknowledged = self.acknowledged.len() as u64;
         self.tally.left_unknown = self.unknown.len() as u64;
         (0..self.nodes.len()).for_each(|at| self.note_state(at));
         self.crash();
@@ -146,8 +146,8 @@ impl World {
             let open = (counts.outbox, counts.activities_open, counts.timers, counts.gated);
             assert_eq!(open, (0, 0, 0, 0), "{}: messages, activities, timers, effects are left", node.id);
         }
-        let waits: Vec<&Wish> = self.asked.iter().map(|asked| &asked.wish).collect();
-        assert!(waits.is_empty(), "these were not answered: {waits:?}");
+        let waits: Vec<&Wish> = self.pending.iter().map(|pending| &pending.wish).collect();
+        assert!(waits.is_empty(), "these got no response: {waits:?}");
     }
 
     fn ledgers(&self) -> BTreeMap<InstanceId, Ledger> {
@@ -157,7 +157,7 @@ impl World {
     }
 
     fn every_start_began(&self) {
-        for (_, wish) in &self.told {
+        for (_, wish) in &self.acknowledged {
             if let Wish::Start { beginning } = wish {
                 assert!(self.audit.begun.contains_key(beginning), "{beginning} was acknowledged and lost");
             }
@@ -185,7 +185,7 @@ impl World {
             assert_eq!(places.remove(token), Some(ledger), "{token:?} was sent and lost");
         }
         let note = |wish: &Wish| if let Wish::Note { token } = wish { Some(token.clone()) } else { None };
-        for token in self.told.iter().filter_map(|(_, wish)| note(wish)) {
+        for token in self.acknowledged.iter().filter_map(|(_, wish)| note(wish)) {
             assert!(places.remove(&token).is_some(), "{token:?} was acknowledged and lost");
         }
         let unknown: BTreeSet<Token> = self.unknown.iter().filter_map(note).collect();
@@ -195,13 +195,13 @@ impl World {
 
     fn what_ledgers_sent_arrived(&self, ledgers: &BTreeMap<InstanceId, Ledger>) {
         let mut heard: Vec<(InstanceId, Token)> = Vec::new();
-        let mut told: Vec<(InstanceId, Token)> = Vec::new();
+        let mut sent: Vec<(InstanceId, Token)> = Vec::new();
         for (id, ledger) in ledgers {
             heard.extend(ledger.heard.iter().map(|token| (id.clone(), token.clone())));
             for note in &ledger.noted {
                 match note.then {
                     Then::Nothing => {}
-                    Then::Tell(other) => told.push((super::code::ledger(other).instance().clone(), note.token.clone())),
+                    Then::Tell(other) => sent.push((super::code::ledger(other).instance().clone(), note.token.clone())),
                     Then::Launch => {
                         let beginning = format!("{}~0", launched(&note.token));
                         assert!(self.audit.begun.contains_key(&beginning), "{beginning} was launched and lost");
@@ -210,7 +210,7 @@ impl World {
             }
         }
         heard.sort_unstable();
-        told.sort_unstable();
-        assert_eq!(heard, told, "what ledgers have heard is not what they were told");
+        sent.sort_unstable();
+        assert_eq!(heard, sent, "ledgers heard other tokens than were sent to them");
     }
 }

@@ -3,7 +3,7 @@
 use crate::client::{Filter, Status};
 use crate::ids::{EntityId, InstanceId, PartitionId, Time};
 use crate::message::{Message, MessageKind, Reuse};
-use crate::partition::input::{Ask, Values};
+use crate::partition::input::{RequestKind, Values};
 use crate::partition::simulation::chance::Chance;
 use crate::partition::simulation::code::{LEDGERS, NOTE, Note, PLAY, SAY, Script, Step, Then, Token, ledger};
 use crate::payload::Payload;
@@ -38,7 +38,7 @@ pub(super) enum Wish {
 /// A request on its way.
 pub(super) struct Drawn {
     pub(super) to: PartitionId,
-    pub(super) ask: Ask,
+    pub(super) kind: RequestKind,
     pub(super) wish: Wish,
     pub(super) text: String,
 }
@@ -46,7 +46,7 @@ pub(super) struct Drawn {
 /// What is drawn how often, and how large it gets; different for each schedule.
 pub(super) struct Workload {
     partitions: u16,
-    asks: Vec<usize>,
+    request_weights: Vec<usize>,
     steps: Vec<usize>,
     /// The size of large payloads; 0 if there are none.
     large_bytes: usize,
@@ -59,19 +59,19 @@ pub(super) struct Workload {
 
 impl Workload {
     pub(super) fn new(partitions: u16, large_bytes: usize, chance: &mut Chance) -> Self {
-        let mut asks: Vec<usize> = (0..11).map(|_| chance.below(4)).collect();
-        asks[0] += 3;
+        let mut request_weights: Vec<usize> = (0..11).map(|_| chance.below(4)).collect();
+        request_weights[0] += 3;
         let mut steps: Vec<usize> = (0..18).map(|_| chance.below(4)).collect();
         steps[0] += 1;
         let purges = chance.one_in(3);
-        Self { partitions, asks, steps, large_bytes, purges, scripts: 0, tokens: 0 }
+        Self { partitions, request_weights, steps, large_bytes, purges, scripts: 0, tokens: 0 }
     }
 
     pub(super) fn draw(&mut self, now: Time, chance: &mut Chance) -> Drawn {
         let id = self.instance(chance);
-        let tell = |kind| Ask::Tell(Message { to: id.clone(), kind });
+        let tell = |kind| RequestKind::Deliver(Message { to: id.clone(), kind });
         let reason = || "by chance".to_owned();
-        let (ask, wish) = match chance.weighed(&self.asks) {
+        let (kind, wish) = match chance.weighed(&self.request_weights) {
             0 => return self.start(now, chance),
             1 => {
                 let token = self.token();
@@ -82,24 +82,24 @@ impl Workload {
             3 => (tell(MessageKind::Terminate { reason: reason() }), Wish::Other),
             4 => (tell(MessageKind::Suspend { reason: reason() }), Wish::Other),
             5 => (tell(MessageKind::Resume { reason: reason() }), Wish::Other),
-            6 if self.purges => (Ask::Purge(id.clone()), Wish::Other),
-            7 => (Ask::Wait(id.clone()), Wish::Wait { id: id.clone() }),
-            8 => (Ask::History(id.clone()), Wish::Other),
+            6 if self.purges => (RequestKind::Purge(id.clone()), Wish::Other),
+            7 => (RequestKind::Wait(id.clone()), Wish::Wait { id: id.clone() }),
+            8 => (RequestKind::History(id.clone()), Wish::Other),
             9 => return self.walk(chance),
-            _ => (Ask::Get(id.clone()), Wish::Other),
+            _ => (RequestKind::Get(id.clone()), Wish::Other),
         };
-        self.drawn(&id, ask, wish)
+        self.drawn(&id, kind, wish)
     }
 
     /// The request that gives a suspended orchestration its events again.
     pub(super) fn resume(&self, id: &InstanceId) -> Drawn {
         let kind = MessageKind::Resume { reason: "it is over".to_owned() };
-        self.drawn(id, Ask::Tell(Message { to: id.clone(), kind }), Wish::Other)
+        self.drawn(id, RequestKind::Deliver(Message { to: id.clone(), kind }), Wish::Other)
     }
 
-    fn drawn(&self, id: &InstanceId, ask: Ask, wish: Wish) -> Drawn {
-        let text = format!("{ask:?}").chars().take(400).collect();
-        Drawn { to: id.partition(self.partitions), ask, wish, text }
+    fn drawn(&self, id: &InstanceId, kind: RequestKind, wish: Wish) -> Drawn {
+        let text = format!("{kind:?}").chars().take(400).collect();
+        Drawn { to: id.partition(self.partitions), kind, wish, text }
     }
 
     fn start(&mut self, now: Time, chance: &mut Chance) -> Drawn {
@@ -117,7 +117,7 @@ impl Workload {
         let to = if self.purges { numbered(self.scripts) } else { self.instance(chance) };
         let message = Message { to: to.clone(), kind };
         // The response to a single message reports what became of it, so messages go one at a time.
-        self.drawn(&to, Ask::Tell(message), wish)
+        self.drawn(&to, RequestKind::Deliver(message), wish)
     }
 
     fn note(&mut self, chance: &mut Chance) -> Drawn {
@@ -126,21 +126,21 @@ impl Workload {
         let entity: EntityId = ledger(chance.below(LEDGERS.into()) as u8);
         let kind = MessageKind::Operate { operation: NOTE.name().into(), input: encode(&note), caller: None, at: None };
         let to = entity.instance().clone();
-        let ask = Ask::Tell(Message { to: to.clone(), kind });
-        self.drawn(&to, ask, Wish::Note { token })
+        let kind = RequestKind::Deliver(Message { to: to.clone(), kind });
+        self.drawn(&to, kind, Wish::Note { token })
     }
 
     fn walk(&self, chance: &mut Chance) -> Drawn {
         let to = PartitionId(chance.below(self.partitions.into()) as u16);
         let filter = Filter { statuses: vec![chance.pick(&Status::ALL)], ..Filter::default() };
-        let ask = match chance.below(3) {
-            0 => Ask::Count(filter, 0),
-            1 => Ask::Query { filter, limit: 3, values: Values::With, from: 0 },
-            _ if self.purges => Ask::PurgeAll(filter, 0),
-            _ => Ask::Count(Filter::default(), 0),
+        let kind = match chance.below(3) {
+            0 => RequestKind::Count(filter, 0),
+            1 => RequestKind::Query { filter, limit: 3, values: Values::With, from: 0 },
+            _ if self.purges => RequestKind::PurgeAll(filter, 0),
+            _ => RequestKind::Count(Filter::default(), 0),
         };
-        let text = format!("{ask:?} of {to}");
-        Drawn { to, ask, wish: Wish::Other, text }
+        let text = format!("{kind:?} of {to}");
+        Drawn { to, kind, wish: Wish::Other, text }
     }
 
     /// One of the few identifiers there are, or of those used last.
@@ -172,7 +172,7 @@ impl Workload {
             6 => Step::Raise { to: self.instance(chance).to_string() },
             7 | 8 => Step::Signal { ledger: number, then: then(chance) },
             9 => Step::SignalLater { ledger: number, ms },
-            10 => Step::Ask { ledger: number },
+            10 => Step::Call { ledger: number },
             11 => Step::Refused { ledger: number },
             12 => {
                 let ledgers = (0..LEDGERS).filter(|other| *other == number || chance.one_in(3)).collect();

@@ -15,7 +15,7 @@ use crate::partition::simulation::code;
 use crate::partition::simulation::digest::digest;
 use crate::partition::simulation::disk::{Archive, Disk};
 use crate::partition::simulation::node::{Frame, Node, Setting, torn};
-use crate::partition::simulation::outside::{Asked, Chore, Way};
+use crate::partition::simulation::outside::{Chore, PendingRequest, Way};
 use crate::partition::simulation::verdict::Tally;
 use crate::partition::simulation::workload::{Drawn, Wish, Workload};
 use crate::program::{ActivityCall, Program};
@@ -34,8 +34,8 @@ pub(super) struct World {
     pub(super) nodes: Vec<Node>,
     pub(super) audit: Audit,
     pub(super) workload: Workload,
-    pub(super) asked: Vec<Asked>,
-    pub(super) told: Vec<(PartitionId, Wish)>,
+    pub(super) pending: Vec<PendingRequest>,
+    pub(super) acknowledged: Vec<(PartitionId, Wish)>,
     pub(super) unknown: Vec<Wish>,
     pub(super) program: Arc<dyn Program>,
     pub(super) ways: BTreeMap<Way, VecDeque<Input>>,
@@ -73,8 +73,8 @@ impl World {
             nodes: Vec::new(),
             audit: Audit::new(setting.partitions),
             workload,
-            asked: Vec::new(),
-            told: Vec::new(),
+            pending: Vec::new(),
+            acknowledged: Vec::new(),
             unknown: Vec::new(),
             program: Arc::new(code::code()),
             ways: BTreeMap::new(),
@@ -93,7 +93,7 @@ impl World {
     pub(super) fn step(&mut self) {
         let at = self.chance.below(self.nodes.len());
         match self.chance.weighed(&self.weights) {
-            0 => self.ask(),
+            0 => self.submit(),
             1 => self.turn(at),
             2 => self.begin_commit(at),
             3 => self.end_commit(at),
@@ -113,15 +113,15 @@ impl World {
         }
     }
 
-    fn ask(&mut self) {
-        if self.asked.len() < REQUESTS_MAX {
+    fn submit(&mut self) {
+        if self.pending.len() < REQUESTS_MAX {
             let drawn = self.workload.draw(self.now, &mut self.chance);
             self.put(drawn);
         }
     }
 
     /// Puts a request into the inbox of its partition, if that works.
-    pub(super) fn put(&mut self, Drawn { to, ask, wish, text }: Drawn) {
+    pub(super) fn put(&mut self, Drawn { to, kind, wish, text }: Drawn) {
         let node = &mut self.nodes[usize::from(to.0)];
         if !node.is_up {
             return;
@@ -130,8 +130,8 @@ impl World {
         let number = self.requests;
         self.trace.step(format!("request {number} to {to}: {text}"));
         let (reply, response) = oneshot::channel();
-        node.inbox.push_back((Some(number), Input::Request(Request { ask, reply })));
-        self.asked.push(Asked { number, to, wish, needs: None, must_be_heard: false, response });
+        node.inbox.push_back((Some(number), Input::Request(Request { kind, reply })));
+        self.pending.push(PendingRequest { number, to, wish, needs: None, must_be_heard: false, response });
     }
 
     pub(super) fn turn(&mut self, at: usize) {
@@ -166,10 +166,10 @@ impl World {
         }
         let position = node.partition.position();
         let after = self.listeners(at);
-        for asked in self.asked.iter_mut().filter(|asked| requests.contains(&asked.number)) {
-            asked.needs = Some(position);
-            if let Wish::Raise { to, .. } = &asked.wish {
-                asked.must_be_heard = before.get(to).is_some_and(|handle| after.get(to) == Some(handle));
+        for pending in self.pending.iter_mut().filter(|pending| requests.contains(&pending.number)) {
+            pending.needs = Some(position);
+            if let Wish::Raise { to, .. } = &pending.wish {
+                pending.must_be_heard = before.get(to).is_some_and(|handle| after.get(to) == Some(handle));
             }
         }
         self.note_state(at);
@@ -198,10 +198,10 @@ impl World {
 
     fn give_up(&mut self, requests: &[u64]) {
         let (gone, left) =
-            std::mem::take(&mut self.asked).into_iter().partition(|asked| requests.contains(&asked.number));
-        self.asked = left;
-        let gone: Vec<Asked> = gone;
-        self.unknown.extend(gone.into_iter().map(|asked| asked.wish));
+            std::mem::take(&mut self.pending).into_iter().partition(|pending| requests.contains(&pending.number));
+        self.pending = left;
+        let gone: Vec<PendingRequest> = gone;
+        self.unknown.extend(gone.into_iter().map(|pending| pending.wish));
     }
 
     pub(super) fn begin_commit(&mut self, at: usize) {
@@ -235,8 +235,8 @@ impl World {
     pub(super) fn confirm(&mut self, at: usize) {
         let node = &mut self.nodes[at];
         let end = self.disk.end(node.id);
-        if node.is_up && end > node.told {
-            node.told = end;
+        if node.is_up && end > node.end_seen {
+            node.end_seen = end;
             node.partition.confirm(end);
             self.trace.step(format!("{at} knows that it is durable up to {}", end.0));
             self.carry_out(at);
@@ -270,9 +270,9 @@ impl World {
                 drop(reply.send(response));
             }
         }
-        for asked in self.asked.iter_mut().filter(|asked| asked.to == self.nodes[at].id) {
+        for pending in self.pending.iter_mut().filter(|pending| pending.to == self.nodes[at].id) {
             // Whatever response it gets now does not report that something is done.
-            asked.needs = Some(Position(0));
+            pending.needs = Some(Position(0));
         }
         self.take_responses();
     }
@@ -292,7 +292,7 @@ impl World {
         self.ways.clear();
         self.tasks.clear();
         self.chores.clear();
-        self.unknown.extend(std::mem::take(&mut self.asked).into_iter().map(|asked| asked.wish));
+        self.unknown.extend(std::mem::take(&mut self.pending).into_iter().map(|pending| pending.wish));
         self.open();
     }
 

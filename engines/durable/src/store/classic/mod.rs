@@ -13,7 +13,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, params};
 
 use super::holder::{Sort, holder};
 use super::names::check_blob_name;
-use super::{Batching, FrameBatch, HubShape, Place, Store, StoreError, Visit};
+use super::{Batching, FrameBatch, HubShape, Location, Store, StoreError, Visit};
 use crate::ids::{Epoch, PartitionId, Position};
 
 /// `NRWd`: what the head of the database says it is.
@@ -85,7 +85,7 @@ impl ClassicStore {
             connection.query_row("select count(*) from sqlite_schema", [], |row| row.get(0)).map_err(failed)?;
         let may_become_ours = tables == Tables::Made && application == 0 && found == 0;
         if application != APPLICATION && !may_become_ours {
-            let place = Place::File { path: self.path.clone(), offset: None };
+            let place = Location::File { path: self.path.clone(), offset: None };
             return Err(StoreError::Foreign { place, what: "it is a database of something else".to_owned() });
         }
         Ok(())
@@ -113,7 +113,7 @@ impl ClassicStore {
     }
 
     fn damaged(&self, row: String, what: String) -> StoreError {
-        StoreError::Damaged { place: Place::Row { database: self.path.clone(), row }, what }
+        StoreError::Damaged { place: Location::Row { database: self.path.clone(), row }, what }
     }
 
     fn commit_frame(
@@ -176,15 +176,15 @@ impl ClassicStore {
 
 /// The error of a statement about a row.
 fn said(action: &'static str, path: &Path, row: &str, error: &rusqlite::Error) -> StoreError {
-    let place = Place::Row { database: path.to_owned(), row: row.to_owned() };
+    let place = Location::Row { database: path.to_owned(), row: row.to_owned() };
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-            let place = Place::File { path: path.to_owned(), offset: None };
+            let place = Location::File { path: path.to_owned(), offset: None };
             let by = holder(path, Sort::Posix).map_or("another process".to_owned(), |id| format!("process {id}"));
             StoreError::InUse { place, by }
         }
         Some(ErrorCode::NotADatabase) => StoreError::Foreign {
-            place: Place::File { path: path.to_owned(), offset: Some(0) },
+            place: Location::File { path: path.to_owned(), offset: Some(0) },
             what: error.to_string(),
         },
         Some(ErrorCode::DatabaseCorrupt) => StoreError::Damaged { place, what: error.to_string() },
@@ -219,7 +219,7 @@ impl Store for ClassicStore {
             }
             Some(shape) if shape.format == wanted.format => Ok(shape),
             Some(shape) => Err(StoreError::Foreign {
-                place: Place::Row { database: self.path.clone(), row: "table hub".to_owned() },
+                place: Location::Row { database: self.path.clone(), row: "table hub".to_owned() },
                 what: format!("its format is {}, expected {}", shape.format, wanted.format),
             }),
         }

@@ -4,18 +4,18 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::Path;
 
-use crate::store::{Place, StoreError};
+use crate::store::{Location, StoreError};
 
 /// The error of an operation on a file.
 pub(super) fn failed(action: &'static str, path: &Path, offset: Option<u64>, error: &io::Error) -> StoreError {
     let is_full = matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
-    let place = Place::File { path: path.to_owned(), offset };
+    let place = Location::File { path: path.to_owned(), offset };
     StoreError::Io { action, place, reason: error.to_string(), is_full }
 }
 
 /// The error of a file that holds other bytes than were written.
 pub(super) fn damaged(path: &Path, offset: u64, what: impl Into<String>) -> StoreError {
-    StoreError::Damaged { place: Place::File { path: path.to_owned(), offset: Some(offset) }, what: what.into() }
+    StoreError::Damaged { place: Location::File { path: path.to_owned(), offset: Some(offset) }, what: what.into() }
 }
 
 pub(super) fn make_folder(path: &Path) -> Result<(), StoreError> {

@@ -28,7 +28,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustix::fs::{FlockOperation, flock};
 
 use super::names::check_blob_name;
-use super::{Batching, FrameBatch, HubShape, Place, Store, StoreError, Visit};
+use super::{Batching, FrameBatch, HubShape, Location, Store, StoreError, Visit};
 use crate::ids::{Epoch, PartitionId, Position};
 use log::Log;
 pub use reader::FileReader;
@@ -103,7 +103,7 @@ fn read_shape(folder: &Path, format: u16) -> Result<Option<HubShape>, StoreError
     let shape = HubShape { partitions: u16::from_le_bytes([a, b]), format: u16::from_le_bytes([c, d]) };
     if shape.format != format {
         let what = format!("its format is {}, expected {format}", shape.format);
-        return Err(StoreError::Foreign { place: Place::File { path, offset: None }, what });
+        return Err(StoreError::Foreign { place: Location::File { path, offset: None }, what });
     }
     Ok(Some(shape))
 }
@@ -123,7 +123,7 @@ fn lock_folder(folder: &Path) -> Result<File, StoreError> {
     if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
         let by = std::fs::read_to_string(&path).unwrap_or_default();
         let by = if by.is_empty() { "another process".to_owned() } else { by };
-        return Err(StoreError::InUse { place: Place::File { path: folder.to_owned(), offset: None }, by });
+        return Err(StoreError::InUse { place: Location::File { path: folder.to_owned(), offset: None }, by });
     }
     file.set_len(0).map_err(failed)?;
     std::os::unix::fs::FileExt::write_all_at(&file, format!("process {}", std::process::id()).as_bytes(), 0)

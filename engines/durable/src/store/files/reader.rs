@@ -12,7 +12,7 @@ use super::sealed::{self, Sort};
 use super::{blob_path, list_blobs, read_shape};
 use crate::ids::{Epoch, PartitionId, Position};
 use crate::store::holder::{Sort as Lock, holder};
-use crate::store::{Batching, FrameBatch, HubShape, Place, Store, StoreError, Visit};
+use crate::store::{Batching, FrameBatch, HubShape, Location, Store, StoreError, Visit};
 
 /// A hub in a folder, for reading. Everything that would change it fails with [`StoreError::ReadOnly`].
 #[derive(Debug)]
@@ -33,8 +33,8 @@ impl FileReader {
         holder(&self.folder.join("lock"), Lock::Flock)
     }
 
-    fn place(&self) -> Place {
-        Place::File { path: self.folder.clone(), offset: None }
+    fn place(&self) -> Location {
+        Location::File { path: self.folder.clone(), offset: None }
     }
 
     fn refuse<T>(&self) -> Result<T, StoreError> {

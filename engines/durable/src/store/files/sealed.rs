@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::disk;
-use crate::store::{Place, StoreError};
+use crate::store::{Location, StoreError};
 
 /// What a sealed file holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,7 +41,7 @@ pub(super) fn read(path: &Path, sort: Sort) -> Result<Option<Vec<u8>>, StoreErro
     let Some(mut file) = disk::read(path)? else { return Ok(None) };
     if file.get(..8) != Some(sort.magic().as_slice()) {
         let what = format!("it does not begin with {:?}", String::from_utf8_lossy(sort.magic()));
-        return Err(StoreError::Foreign { place: Place::File { path: path.to_owned(), offset: Some(0) }, what });
+        return Err(StoreError::Foreign { place: Location::File { path: path.to_owned(), offset: Some(0) }, what });
     }
     let number = |range: std::ops::Range<usize>| -> Option<u64> {
         file.get(range).map(|bytes| bytes.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte)))

@@ -83,7 +83,7 @@ impl Packer {
             put_text(bytes, origin.service.as_bytes());
             put_text(bytes, origin.scope.as_bytes());
             // None is 0.
-            let replica = origin.told_replica.map_or(0, |replica| u64::from(replica) + 1);
+            let replica = origin.stated_replica.map_or(0, |replica| u64::from(replica) + 1);
             bytes.extend_from_slice(&replica.to_le_bytes());
             self.origin = Some(origin.clone());
         }
@@ -184,7 +184,7 @@ impl Keys {
         if at >= KEYS_MAX {
             return None;
         }
-        let holds = Holds::of(str::from_utf8(name).ok()?)?;
+        let holds = Holds::for_key(str::from_utf8(name).ok()?)?;
         self.list.push(Key { name: name.into(), holds, after: 0 });
         bytes.push(at as u8);
         put_text(bytes, name);

@@ -33,7 +33,7 @@ struct Best {
 
 impl Aggregate<Best, Value> for Extreme {
     fn init(&self, _: &mut Context<'_>) -> Result<Best> {
-        Ok(Best { row: None, budget: Arc::clone(&self.budget), held: Held::of(&self.budget) })
+        Ok(Best { row: None, budget: Arc::clone(&self.budget), held: Held::new(&self.budget) })
     }
 
     fn step(&self, context: &mut Context<'_>, best: &mut Best) -> Result<()> {
@@ -43,7 +43,7 @@ impl Aggregate<Best, Value> for Extreme {
         }
         if best.row.as_ref().is_none_or(|(before, _)| order(by, before.into()) == self.wins) {
             let row = (context.get::<Value>(0)?, context.get::<Value>(1)?);
-            let mut held = Held::of(&best.budget);
+            let mut held = Held::new(&best.budget);
             held.take(bytes(&row.0) + bytes(&row.1))?;
             best.held = held;
             best.row = Some(row);

@@ -66,7 +66,7 @@ impl Aggregate<Elements, String> for List {
     fn init(&self, context: &mut Context<'_>) -> Result<Elements> {
         let asked = if context.len() > 1 { integer(context, 1) } else { None };
         let count_max = asked.map_or(ELEMENTS_MAX, |asked| usize::try_from(asked).unwrap_or(0).min(ELEMENTS_MAX));
-        let held = Held::of(&self.budget);
+        let held = Held::new(&self.budget);
         Ok(Elements { json: String::new(), count: 0, count_max, seen: HashSet::new(), held })
     }
 

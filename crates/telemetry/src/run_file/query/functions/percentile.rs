@@ -39,7 +39,7 @@ struct Values {
 
 impl Aggregate<Values, Value> for Percentile {
     fn init(&self, context: &mut Context<'_>) -> Result<Values> {
-        Ok(Values { values: Vec::new(), share: share_of(context, 1)?, held: Held::of(&self.budget) })
+        Ok(Values { values: Vec::new(), share: share_of(context, 1)?, held: Held::new(&self.budget) })
     }
 
     fn step(&self, context: &mut Context<'_>, group: &mut Values) -> Result<()> {
@@ -77,7 +77,7 @@ struct WeightedValues {
 
 impl Aggregate<WeightedValues, Value> for Weighted {
     fn init(&self, context: &mut Context<'_>) -> Result<WeightedValues> {
-        Ok(WeightedValues { values: Vec::new(), share: share_of(context, 2)?, held: Held::of(&self.budget) })
+        Ok(WeightedValues { values: Vec::new(), share: share_of(context, 2)?, held: Held::new(&self.budget) })
     }
 
     fn step(&self, context: &mut Context<'_>, group: &mut WeightedValues) -> Result<()> {

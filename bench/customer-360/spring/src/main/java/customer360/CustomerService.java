@@ -12,7 +12,7 @@ record CustomerName(int id, String first, String middle, String last) {}
 /** A person as the service customer has it. */
 record CustomerPerson(int personId, CustomerName name) {}
 
-/** What the service customer answers. */
+/** What the service customer returns. */
 record Customer(String customerId, CustomerPerson person) {}
 
 @RestController

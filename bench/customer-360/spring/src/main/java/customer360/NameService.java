@@ -9,7 +9,7 @@ import org.springframework.web.bind.annotation.GetMapping;
 import org.springframework.web.bind.annotation.RestController;
 import reactor.core.publisher.Flux;
 
-/** A row of the table, and what the service name answers. */
+/** A row of the table, and what the service name returns. */
 @Table("name")
 record Name(@Id @Column("personid") int personId, String first, String middle, String last) {}
 

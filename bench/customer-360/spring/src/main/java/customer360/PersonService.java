@@ -6,7 +6,7 @@ import org.springframework.web.bind.annotation.RestController;
 import org.springframework.web.reactive.function.client.WebClient;
 import reactor.core.publisher.Flux;
 
-/** What the service person answers. */
+/** What the service person returns. */
 record Person(int personId, Name name) {}
 
 @RestController

@@ -1,7 +1,7 @@
 //! What an execution and the futures of its code share: decisions on their way out, results on their way in.
 //!
 //! An open decision has a slot by its number; slots of the oldest decisions go away as they are closed, so a slot is
-//! found by subtraction. User code never runs while the desk is borrowed.
+//! found by subtraction. User code never runs while the state is borrowed.
 
 use std::cell::{Ref, RefCell, RefMut};
 use std::collections::VecDeque;
@@ -18,8 +18,8 @@ use crate::payload::Payload;
 /// The most decisions of one execution. An orchestration that goes on for longer continues as new.
 pub const DECISIONS_MAX: u32 = 1 << 20;
 
-/// The desk of one execution.
-pub(super) struct Desk {
+/// The state of one execution that its futures share.
+pub(super) struct Shared {
     pub(super) instance: InstanceId,
     pub(super) name: Name,
     pub(super) version: Version,
@@ -35,7 +35,7 @@ pub(super) struct State {
     /// The code is being polled; else nothing is decided, whatever is dropped or called.
     pub(super) is_polling: bool,
     pub(super) is_replaying: bool,
-    /// Something of this desk was found waiting since this was last set to `false`.
+    /// Something of this execution was found waiting since this was last set to `false`.
     pub(super) is_waiting: bool,
     pub(super) decisions: Vec<EventKind>,
     decided: u32,
@@ -91,7 +91,7 @@ pub(super) enum Delivery {
     Woken,
 }
 
-impl Desk {
+impl Shared {
     pub(super) fn new(instance: InstanceId, name: Name, version: Version) -> Rc<Self> {
         Rc::new(Self { instance, name, version, state: RefCell::default() })
     }
@@ -105,14 +105,14 @@ impl Desk {
     }
 
     /// Takes a decision that gets a result.
-    pub(super) fn ask(self: &Rc<Self>, wait: Wait, decision: impl FnOnce(u32) -> EventKind) -> Ticket {
+    pub(super) fn schedule(self: &Rc<Self>, wait: Wait, decision: impl FnOnce(u32) -> EventKind) -> Ticket {
         let mut state = self.state.borrow_mut();
         let id = state.number(decision);
         if id != u32::MAX {
             state.slots.push_back(Slot::Open(wait, None));
         }
         drop(state);
-        Ticket { desk: Rc::clone(self), id }
+        Ticket { shared: Rc::clone(self), id }
     }
 
     /// Takes a decision that gets no result.
@@ -160,7 +160,7 @@ impl Desk {
     /// A timer from now on.
     pub(super) fn alarm(self: &Rc<Self>, after: std::time::Duration) -> Ticket {
         let at = self.state().now.plus(after);
-        self.ask(Wait::Timer, |id| EventKind::TimerCreated { id, at })
+        self.schedule(Wait::Timer, |id| EventKind::TimerCreated { id, at })
     }
 }
 
@@ -274,7 +274,7 @@ fn completion(kind: &EventKind) -> Option<Completion<'_>> {
 
 /// An open decision. Dropped before its result, it closes the slot: a timer is cancelled, other results are refused.
 pub(super) struct Ticket {
-    desk: Rc<Desk>,
+    shared: Rc<Shared>,
     id: u32,
 }
 
@@ -285,7 +285,7 @@ impl Ticket {
 
     /// Takes the result, once.
     pub(super) fn poll(&self) -> Poll<Result<Payload, Failure>> {
-        let mut state = self.desk.state.borrow_mut();
+        let mut state = self.shared.state.borrow_mut();
         let state = &mut *state;
         let Some(slot) = state.slots.get_mut(place(self.id, state.first)) else { return Poll::Pending };
         if let Slot::Open(_, branch) = slot {
@@ -306,7 +306,7 @@ impl Ticket {
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        let mut state = self.desk.state.borrow_mut();
+        let mut state = self.shared.state.borrow_mut();
         let state = &mut *state;
         let Some(slot) = state.slots.get_mut(place(self.id, state.first)) else { return };
         let slot = std::mem::replace(slot, Slot::Closed);

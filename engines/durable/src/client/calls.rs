@@ -12,7 +12,7 @@ use crate::event::Event;
 use crate::hub::Inbox;
 use crate::ids::{EntityId, InstanceId, NAME_BYTES_MAX, Name, PartitionId, Time};
 use crate::message::{Message, MessageKind};
-use crate::partition::{Ask, Input, Request, Response, Values};
+use crate::partition::{Input, Request, RequestKind, Response, Values};
 use crate::payload::{PAYLOAD_BYTES_MAX, Payload};
 
 /// Starts that go to a partition as one request.
@@ -43,25 +43,29 @@ impl Client {
         u16::try_from(self.hub.inboxes.len()).unwrap_or(u16::MAX)
     }
 
-    async fn ask(&self, partition: PartitionId, ask: Ask) -> Result<Response, Error> {
+    async fn request(&self, partition: PartitionId, kind: RequestKind) -> Result<Response, Error> {
         let at = usize::from(partition.0);
         let _permit = self.hub.permits[at].acquire().await.map_err(|_| Error::Closed)?;
-        self.put(partition, ask)?.await.unwrap_or(Err(Error::Closed))
+        self.put(partition, kind)?.await.unwrap_or(Err(Error::Closed))
     }
 
-    fn put(&self, partition: PartitionId, ask: Ask) -> Result<oneshot::Receiver<Result<Response, Error>>, Error> {
+    fn put(
+        &self,
+        partition: PartitionId,
+        kind: RequestKind,
+    ) -> Result<oneshot::Receiver<Result<Response, Error>>, Error> {
         let (reply, response) = oneshot::channel();
-        let put = self.hub.inboxes[usize::from(partition.0)].push(Input::Request(Request { ask, reply }));
+        let put = self.hub.inboxes[usize::from(partition.0)].push(Input::Request(Request { kind, reply }));
         put.map_err(|why| why.map_or(Error::Closed, |source| Error::Stopped { partition, source }))?;
         Ok(response)
     }
 
-    async fn ask_of(&self, id: &InstanceId, ask: Ask) -> Result<Response, Error> {
-        self.ask(id.partition(self.partitions()), ask).await
+    async fn request_of(&self, id: &InstanceId, kind: RequestKind) -> Result<Response, Error> {
+        self.request(id.partition(self.partitions()), kind).await
     }
 
     async fn tell(&self, to: InstanceId, kind: MessageKind) -> Result<(), Error> {
-        self.ask(to.partition(self.partitions()), Ask::Tell(Message { to, kind })).await.map(|_| ())
+        self.request(to.partition(self.partitions()), RequestKind::Deliver(Message { to, kind })).await.map(|_| ())
     }
 
     /// Starts an orchestration and says who it is, once that is durable.
@@ -71,7 +75,7 @@ impl Client {
     pub async fn start(&self, start: Start) -> Result<InstanceId, Error> {
         let message = to_message(start)?;
         let id = message.to.clone();
-        self.ask_of(&id, Ask::Tell(message)).await?;
+        self.request_of(&id, RequestKind::Deliver(message)).await?;
         Ok(id)
     }
 
@@ -119,7 +123,7 @@ impl Client {
         let permits = &self.hub.permits[usize::from(partition.0)];
         drop(permits.acquire().await.map_err(|_| Error::Closed)?);
         let (places, messages) = lot.into_iter().unzip();
-        Ok((places, self.put(partition, Ask::TellEach(messages))?))
+        Ok((places, self.put(partition, RequestKind::DeliverEach(messages))?))
     }
 
     /// Waits until an orchestration has ended, durably.
@@ -128,7 +132,7 @@ impl Client {
     /// [`Error::NotFound`]; [`Error::TimedOut`] after `timeout`.
     pub async fn wait(&self, id: &InstanceId, timeout: Duration) -> Result<InstanceView, Error> {
         let partition = id.partition(self.partitions());
-        let mut response = self.put(partition, Ask::Wait(id.clone()))?;
+        let mut response = self.put(partition, RequestKind::Wait(id.clone()))?;
         let alarm = {
             let _context = self.hub.runtime.enter();
             tokio::time::sleep(timeout)
@@ -138,7 +142,7 @@ impl Client {
             result = &mut response => view_of(result.unwrap_or(Err(Error::Closed)), id),
             () = alarm => {
                 drop(response);
-                self.put(partition, Ask::Forget(id.clone()))?;
+                self.put(partition, RequestKind::Forget(id.clone()))?;
                 let waited_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
                 Err(Error::TimedOut { instance: id.clone(), waited_ms })
             }
@@ -150,7 +154,7 @@ impl Client {
     /// # Errors
     /// [`Error::Closed`], [`Error::Stopped`] or [`Error::Store`].
     pub async fn get(&self, id: &InstanceId) -> Result<Option<InstanceView>, Error> {
-        match self.ask_of(id, Ask::Get(id.clone())).await? {
+        match self.request_of(id, RequestKind::Get(id.clone())).await? {
             Response::View(view) => Ok(view.map(|view| *view)),
             _ => Ok(None),
         }
@@ -161,7 +165,7 @@ impl Client {
     /// # Errors
     /// [`Error::Closed`], [`Error::Stopped`] or [`Error::Store`].
     pub async fn history(&self, id: &InstanceId) -> Result<Option<Vec<Event>>, Error> {
-        match self.ask_of(id, Ask::History(id.clone())).await? {
+        match self.request_of(id, RequestKind::History(id.clone())).await? {
             Response::Events(events) => Ok(events),
             _ => Ok(None),
         }
@@ -203,7 +207,7 @@ impl Client {
     /// # Errors
     /// [`Error::Closed`] or [`Error::Stopped`].
     pub async fn entity_state(&self, entity: &EntityId) -> Result<Option<Payload>, Error> {
-        match self.ask_of(entity.instance(), Ask::State(entity.clone())).await? {
+        match self.request_of(entity.instance(), RequestKind::State(entity.clone())).await? {
             Response::State(state) => Ok(state),
             _ => Ok(None),
         }
@@ -251,8 +255,8 @@ impl Client {
         let (mut partition, mut from) = self.place(next.as_deref())?;
         let mut instances = Vec::new();
         while partition < self.partitions() {
-            let ask = Ask::Query { filter: filter.clone(), limit: limit - instances.len(), values, from };
-            let Response::Page(views, next) = self.ask(PartitionId(partition), ask).await? else { break };
+            let kind = RequestKind::Query { filter: filter.clone(), limit: limit - instances.len(), values, from };
+            let Response::Page(views, next) = self.request(PartitionId(partition), kind).await? else { break };
             instances.extend(views);
             match next {
                 Some(next) => from = next,
@@ -281,7 +285,7 @@ impl Client {
     /// # Errors
     /// [`Error::Closed`] or [`Error::Stopped`].
     pub async fn count(&self, filter: Filter) -> Result<u64, Error> {
-        self.sum(|from| Ask::Count(filter.clone(), from)).await
+        self.sum(|from| RequestKind::Count(filter.clone(), from)).await
     }
 
     /// Forgets an ended orchestration and its sub-orchestrations, or an idle entity. Says whether there was one.
@@ -289,7 +293,7 @@ impl Client {
     /// # Errors
     /// [`Error::Conflict`] if it has not ended.
     pub async fn purge(&self, id: &InstanceId) -> Result<bool, Error> {
-        match self.ask_of(id, Ask::Purge(id.clone())).await? {
+        match self.request_of(id, RequestKind::Purge(id.clone())).await? {
             Response::Count(count, _) => Ok(count > 0),
             _ => Ok(false),
         }
@@ -300,13 +304,13 @@ impl Client {
     /// # Errors
     /// [`Error::Closed`] or [`Error::Stopped`].
     pub async fn purge_all(&self, filter: Filter) -> Result<u64, Error> {
-        self.sum(|from| Ask::PurgeAll(filter.clone(), from)).await
+        self.sum(|from| RequestKind::PurgeAll(filter.clone(), from)).await
     }
 
-    async fn sum(&self, ask: impl Fn(u64) -> Ask) -> Result<u64, Error> {
+    async fn sum(&self, kind: impl Fn(u64) -> RequestKind) -> Result<u64, Error> {
         let (mut partition, mut from, mut sum) = (0, 0, 0);
         while partition < self.partitions() {
-            let Response::Count(count, next) = self.ask(PartitionId(partition), ask(from)).await? else { break };
+            let Response::Count(count, next) = self.request(PartitionId(partition), kind(from)).await? else { break };
             sum += count;
             match next {
                 Some(next) => from = next,

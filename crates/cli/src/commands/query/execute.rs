@@ -7,7 +7,7 @@ use narrows_model::table::Table;
 use narrows_query::Mistake;
 use narrows_telemetry::run_file::{QueryError, QueryLimits, Reader};
 
-use super::place::{Place, pointed};
+use super::position::{Position, pointed};
 use crate::exit::Failure;
 use crate::stderr;
 
@@ -79,7 +79,7 @@ fn mistaken(mistake: &Mistake, file: &Path, text: &str, lets: &[(String, String)
         Some((name, value)) => (format!("--let {name}"), value.as_str()),
         None => (name_of(file), text),
     };
-    let place = Place { line: mistake.line, column: mistake.column };
+    let place = Position { line: mistake.line, column: mistake.column };
     let is_of_no_let = mistake.message.starts_with("no `let` of this query is called");
     let failure = match is_of_no_let {
         true => Failure::new(format!("--let: {}", mistake.message)),
@@ -97,7 +97,7 @@ fn failure(error: QueryError, sql: Option<&str>) -> Failure {
     let failure = match (error, sql) {
         (QueryError::File(error), _) => return error.into(),
         (QueryError::Sql { message, place: Some((line, column)) }, Some(sql)) => {
-            Failure::new(pointed(SQL, sql, Place { line, column }, &message))
+            Failure::new(pointed(SQL, sql, Position { line, column }, &message))
         }
         (QueryError::Sql { message, .. }, Some(_)) => Failure::new(format!("{SQL}: {message}")),
         (QueryError::Sql { message, .. }, None) => Failure::new(format!("the query failed: {message}")),
