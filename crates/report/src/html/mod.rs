@@ -17,6 +17,7 @@ mod load;
 mod operations;
 mod palette;
 mod panels;
+mod peers;
 mod published;
 mod requests;
 mod span_details;

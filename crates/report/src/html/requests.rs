@@ -5,14 +5,15 @@ use std::collections::BTreeSet;
 
 use narrows_model::comparison::Outcome;
 use narrows_model::finding::Finding;
-use narrows_model::trace::{Span, Trace, hex};
+use narrows_model::trace::{Span, hex};
 use narrows_model::units;
 
 use super::escape::Esc;
 use super::palette::Palette;
+use super::peers::{Candidates, Peer, peers};
 use super::waterfall;
 use crate::figures::plural;
-use crate::recurring;
+use crate::recurring::{self, VariantFindings};
 
 /// Rows of all waterfalls of the page together.
 const WATERFALL_ROWS_TOTAL: usize = 450;
@@ -24,37 +25,32 @@ const WATERFALLS_MAX: usize = 24;
 /// One variant's request, chosen to be shown.
 pub(super) struct Request<'a> {
     variant: &'a str,
-    trace: &'a Trace,
+    peer: Peer<'a>,
     findings: Vec<&'a Finding>,
 }
 
 /// The requests to show, one of each variant that has any.
 pub(super) fn choose(outcome: &Outcome) -> Vec<Request<'_>> {
-    let mut requests = Vec::new();
-    for variant in recurring::by_variant(outcome).into_iter().take(WATERFALLS_MAX) {
-        let findings: Vec<&Finding> = variant.findings.iter().map(|recurring| recurring.finding).collect();
-        let traces = variant.trials.iter().map(|index| &outcome.evidence.trials[*index].traces);
-        let exemplar = traces.clone().find_map(|traces| {
-            let chosen = waterfall::choose(traces, &findings)?;
-            let id = hex(&chosen.id);
-            findings.iter().flat_map(|f| &f.exemplars).any(|e| e.trace_id == id).then_some(chosen)
-        });
-        let chosen = exemplar.or_else(|| traces.clone().find_map(|traces| waterfall::choose(traces, &[])));
-        requests.extend(chosen.map(|trace| Request { variant: variant.variant, trace, findings }));
-    }
-    requests
+    let mut variants = recurring::by_variant(outcome);
+    variants.truncate(WATERFALLS_MAX);
+    let candidates = variants.iter().map(|variant| {
+        let traces = variant.trials.iter().flat_map(|index| &outcome.evidence.trials[*index].traces);
+        Candidates::new(variant, traces)
+    });
+    let peers = peers(&candidates.collect::<Vec<_>>());
+    variants.iter().zip(peers).filter_map(|(variant, peer)| Some(Request::new(variant, peer?))).collect()
 }
 
 /// The ids of the traces that the page shows.
 pub(super) fn ids(requests: &[Request<'_>]) -> BTreeSet<String> {
-    requests.iter().map(|request| hex(&request.trace.id)).collect()
+    requests.iter().map(|request| hex(&request.peer.trace.id)).collect()
 }
 
 /// The section with all requests; empty when there is none.
 pub(super) fn section(requests: &[Request<'_>], palette: &Palette) -> String {
     let Some((first, rest)) = requests.split_first() else { return String::new() };
     let rows_max = (WATERFALL_ROWS_TOTAL / requests.len()).clamp(WATERFALL_ROWS_MIN, waterfall::ROWS_MAX);
-    let own = |request: &Request<'_>| waterfall::length_ns(request.trace);
+    let own = |request: &Request<'_>| waterfall::length_ns(request.peer.trace);
     let draw = |request: &Request<'_>, lead: &str, length_ns: f64| request.html(lead, length_ns, palette, rows_max);
     let body = match rest.split_last() {
         None => draw(first, "", own(first)),
@@ -62,7 +58,8 @@ pub(super) fn section(requests: &[Request<'_>], palette: &Palette) -> String {
             let longest_ns = own(first).max(own(last));
             let between: String = between.iter().map(|request| draw(request, "", own(request))).collect();
             format!(
-                "<p class=\"note\">Before and after stand on one time scale.</p><div class=\"pair\"><div>{}</div>\
+                "<p class=\"note\">Before and after stand on one time scale, and each request is \
+                 about as slow among its like as the other.</p><div class=\"pair\"><div>{}</div>\
                  <div>{}</div></div>{between}",
                 draw(first, "<small>before</small> ", longest_ns),
                 draw(last, "<small>after</small> ", longest_ns)
@@ -72,19 +69,27 @@ pub(super) fn section(requests: &[Request<'_>], palette: &Palette) -> String {
     format!("<section id=\"requests\"><h2>One request, end to end</h2>{body}</section>\n")
 }
 
-impl Request<'_> {
+impl<'a> Request<'a> {
+    fn new(variant: &VariantFindings<'a>, peer: Peer<'a>) -> Self {
+        let findings = variant.findings.iter().map(|recurring| recurring.finding).collect();
+        Self { variant: variant.variant, peer, findings }
+    }
+
     fn html(&self, lead: &str, length_ns: f64, palette: &Palette, rows_max: usize) -> String {
         let exemplars = self.findings.iter().flat_map(|finding| &finding.exemplars);
         let marked: BTreeSet<&str> = exemplars.flat_map(|e| e.span_ids.iter().map(String::as_str)).collect();
-        let root = self.trace.root();
+        let Peer { trace, percentile, of } = self.peer;
+        let root = trace.root();
         format!(
-            "<h3>{lead}{}</h3><p class=\"note\">{} · {} · {} · trace <code>{}</code></p>{}",
+            "<h3>{lead}{}</h3><p class=\"note\">{} · {} · slower than {} of {} · {} · trace <code>{}</code></p>{}",
             Esc(self.variant),
             Esc(root.map_or("", |span| span.name.as_str())),
             units::duration(root.map_or(0.0, |span| Span::duration_ns(span) as f64)),
-            plural(self.trace.spans.len(), "span", "spans"),
-            hex(&self.trace.id),
-            waterfall::html(self.trace, &marked, palette, rows_max, length_ns)
+            units::percent(percentile),
+            plural(of, "trace", "traces"),
+            plural(trace.spans.len(), "span", "spans"),
+            hex(&trace.id),
+            waterfall::html(trace, &marked, palette, rows_max, length_ns)
         )
     }
 }

@@ -6,7 +6,6 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use narrows_model::finding::Finding;
 use narrows_model::trace::{Span, SpanId, SpanKind, SpanStatus, Trace, hex};
 use narrows_model::units;
 
@@ -41,20 +40,6 @@ enum Node<'a> {
     One(&'a Span, Vec<Node<'a>>),
     /// Siblings that do the same.
     Folded(Vec<(&'a Span, Vec<Node<'a>>)>),
-}
-
-/// The trace to show for a trial: the first finding's exemplar, else the one of about median duration with most spans.
-pub(super) fn choose<'a>(traces: &'a [Trace], findings: &[&Finding]) -> Option<&'a Trace> {
-    let shown = |id: &str| traces.iter().find(|trace| hex(&trace.id) == id);
-    let exemplar = findings.iter().flat_map(|finding| &finding.exemplars).find_map(|e| shown(&e.trace_id));
-    exemplar.or_else(|| typical(traces))
-}
-
-fn typical(traces: &[Trace]) -> Option<&Trace> {
-    let mut by_length: Vec<&Trace> = traces.iter().filter(|trace| !trace.spans.is_empty()).collect();
-    by_length.sort_by_key(|trace| trace.root().map_or(0, Span::duration_ns));
-    let (from, to) = (by_length.len() * 2 / 5, by_length.len() * 3 / 5);
-    by_length.get(from..=to.min(by_length.len().checked_sub(1)?))?.iter().max_by_key(|trace| trace.spans.len()).copied()
 }
 
 /// The anchor of a trace in the page.
@@ -403,15 +388,5 @@ mod tests {
         assert!(
             html(&trace, &BTreeSet::new(), &palette, ROWS_MAX, length_ns(&trace)).contains("4 more spans not shown")
         );
-    }
-
-    #[test]
-    fn without_an_exemplar_the_typical_trace_is_shown() {
-        let outcome = fixture::outcome();
-        let traces = &outcome.evidence.trials[0].traces;
-        assert_eq!(choose(traces, &[]).map(|trace| trace.id), Some(traces[1].id));
-        let finding = &outcome.findings[0][0];
-        assert_eq!(choose(traces, &[finding]).map(|trace| trace.id), Some(traces[0].id));
-        assert_eq!(choose(&[], &[finding]), None);
     }
 }
