@@ -16,6 +16,8 @@ use crate::detectors::instrumentation_gap::is_missed_by;
 use crate::instrumentation;
 use crate::laws;
 use crate::read::Reading;
+use crate::read::cpu::Cpu;
+use crate::read::intervals::Interval;
 use crate::read::requests::{is_database, query_text};
 use crate::read::silence::{silent_services, unseen_databases};
 
@@ -34,6 +36,7 @@ pub(crate) fn caveats(reading: &Reading<'_>, findings: &[Finding]) -> Vec<String
     caveats.extend(scene.unseen_database());
     caveats.extend(scene.unsampled_cpu());
     caveats.extend(scene.crowded_host());
+    caveats.extend(scene.stolen_cpu());
     caveats.extend(instrumentation::caveats(reading, findings));
     caveats
 }
@@ -126,6 +129,20 @@ impl<'a> Scene<'_, 'a> {
             units::number(worst.others_cores),
             units::cores(f64::from(trial.cores))
         ))
+    }
+
+    /// The hypervisor gave the machine's CPU to others.
+    fn stolen_cpu(&self) -> Option<String> {
+        let cpu = Cpu::new(self.reading);
+        let stolen = |interval: &Interval| cpu.cores_of(names::HOST_CPU_STEAL, "", 0, interval);
+        let worst = self.reading.intervals.iter().filter_map(stolen).max_by(f64::total_cmp)?;
+        (worst >= self.reading.thresholds.cpu_steal_share).then(|| {
+            format!(
+                "The hypervisor took up to {} of the machine's CPU time, so every latency includes waiting that is not the \
+                 system's own.",
+                units::percent(worst)
+            )
+        })
     }
 
     /// Services for which CPU saturation cannot be determined.
@@ -229,6 +246,18 @@ mod tests {
             shop(0.4)
         );
         assert_eq!(shop(2.5), [""; 0]);
+    }
+
+    #[test]
+    fn time_that_the_hypervisor_took_is_said() {
+        let shop = |steal| {
+            let trial = trial().service("shop", None).cpu("shop", 0, |_| 0.4);
+            let trial = trial.series(names::HOST_CPU_STEAL, "", 0, move |_| steal);
+            said(trial.traces(traces(server("shop", "GET /"))))
+        };
+        let stolen = shop(0.12);
+        assert!(is_one_about(&stolen, "The hypervisor took up to 12 % of the machine's CPU time"), "{stolen:?}");
+        assert_eq!(shop(0.02), [""; 0]);
     }
 
     #[test]

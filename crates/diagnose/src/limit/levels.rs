@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use narrows_model::limit::{LevelSummary, ServiceCpu};
 
-use super::machine::machine;
 use crate::read::Reading;
 use crate::read::cpu::Cpu;
 use crate::read::intervals::Interval;
+use crate::read::machine::machine;
 use crate::stats::finite;
 
 /// With fewer different loads there is no curve to have a knee.

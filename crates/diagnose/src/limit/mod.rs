@@ -11,7 +11,6 @@ use narrows_model::limit::Limit;
 use crate::read::Reading;
 
 mod levels;
-mod machine;
 mod verdict;
 mod waiting;
 mod words;

@@ -10,11 +10,11 @@ use narrows_model::finding::evidence::cpu::{Proof, ProofSign};
 use narrows_model::finding::{Finding, Role, narrow_place};
 use narrows_model::limit::{Ask, LimitSign, LimitVerdict, MachineCpu, Unclear};
 
-use super::machine::machine;
 use super::waiting::waiting;
 use crate::read::Reading;
 use crate::read::cpu::Cpu;
 use crate::read::intervals::Interval;
+use crate::read::machine::machine;
 use crate::read::room::room_in;
 
 /// From this share of users on that wait for a response, nobody thinks.

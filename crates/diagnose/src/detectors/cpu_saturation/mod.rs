@@ -22,6 +22,7 @@ use crate::Detector;
 use crate::read::Reading;
 use crate::read::cpu::{Cpu, Saturation};
 use crate::read::intervals::Interval;
+use crate::read::machine::machine;
 use crate::read::periods::period_of;
 use crate::stats::finite;
 
@@ -89,6 +90,7 @@ fn evidence_of(cpu: &Cpu<'_>, saturation: &Saturation<'_>, interval: &Interval) 
         proof: cpu.proof(saturation.at),
         generator_cores: cpu.cores_of(names::CPU_CORES, names::GENERATOR, 0, interval).map(finite),
         consumers: if is_host { cpu.consumers(interval) } else { CpuConsumers::default() },
+        machine: machine(cpu, interval).filter(|_| is_host),
     }
 }
 

@@ -63,6 +63,16 @@ fn a_service_without_a_cap_can_fill_the_machine() {
 }
 
 #[test]
+fn what_neighbours_took_is_no_reason_for_more_cores() {
+    let full = |stolen: f64| {
+        let trial = steps(None).cores(4).cpu("shop", 0, |_| 2.4).cpu(names::GENERATOR, 0, |_| 0.3).host_cpu(|_| 0.97);
+        let found = detect(trial.series(names::HOST_CPU_STEAL, "", 0, move |_| stolen));
+        found.into_iter().find(|finding| read(finding).limit == CpuLimit::Host).expect("the machine is full").advice
+    };
+    assert!(full(0.3).starts_with("Measure again on a machine that does nothing else"), "{}", full(0.3));
+}
+
+#[test]
 fn a_full_host_names_its_consumers() {
     let trial = steps(None).service("stock", None).host_cpu(|_| 0.97);
     let findings = detect(trial.cpu("shop", 0, |_| 1.5).cpu("stock", 0, |_| 1.2).cpu(names::GENERATOR, 0, |_| 0.9));

@@ -3,9 +3,13 @@
 use narrows_model::finding::evidence::cpu::CpuLimit;
 use narrows_model::finding::evidence::cpu_saturation::{CpuSaturation, Held};
 use narrows_model::finding::{Figure, Finding};
+use narrows_model::limit::MachineCpu;
 use narrows_model::units;
 
 use crate::detectors::words::{Words, proof};
+
+/// From this share of the machine on, what others than the run had of it comes before any other advice.
+const FOREIGN_SHARE_MIN: f64 = 0.1;
 
 impl Words for CpuSaturation {
     fn title(&self, finding: &Finding) -> String {
@@ -114,16 +118,30 @@ impl Words for CpuSaturation {
             CpuLimit::Machine => {
                 format!("Take work out of the request in {service} first; then give it more cores or machines.")
             }
-            CpuLimit::Host => format!(
-                "Give the services more cores, or move one of the largest consumers elsewhere: {}.",
-                self.consumers
-            ),
+            CpuLimit::Host => match foreign(self) {
+                Some(machine) => format!(
+                    "Measure again on a machine that does nothing else: other programs used {} of its {}, the hypervisor took {}. \
+                     More cores for the services would only make up for that.",
+                    units::number(machine.others),
+                    units::cores(machine.all),
+                    units::number(machine.stolen)
+                ),
+                None => format!(
+                    "Give the services more cores, or move one of the largest consumers elsewhere: {}.",
+                    self.consumers
+                ),
+            },
         }
     }
 }
 
 fn machine(evidence: &CpuSaturation) -> String {
     units::cores(f64::from(evidence.machine_cores))
+}
+
+/// The machine, when others than the run had a good part of it.
+fn foreign(evidence: &CpuSaturation) -> Option<&MachineCpu> {
+    evidence.machine.as_ref().filter(|machine| machine.foreign() >= FOREIGN_SHARE_MIN * machine.all)
 }
 
 /// How often the kernel held the service, when it did.

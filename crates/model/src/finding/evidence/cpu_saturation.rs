@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cpu::{CpuConsumers, CpuLimit, Proof};
 use super::load::LoadLevel;
+use crate::limit::MachineCpu;
 
 /// A service or a machine at a CPU limit, in one interval of the load.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -38,6 +39,8 @@ pub struct CpuSaturation {
     pub generator_cores: Option<f64>,
     /// The largest consumers of the machine's CPU; only where the machine is the limit.
     pub consumers: CpuConsumers,
+    /// The machine's CPU, divided; only where the machine is the limit and was sampled.
+    pub machine: Option<MachineCpu>,
 }
 
 /// How often the kernel held a replica back, medians.

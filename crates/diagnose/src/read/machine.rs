@@ -9,7 +9,7 @@ use crate::stats::finite;
 
 /// None when the machine was not sampled. What the parts add up to beyond the machine's own figure is measuring error and
 /// taken off nothing: other programs then have 0.
-pub(super) fn machine(cpu: &Cpu<'_>, interval: &Interval) -> Option<MachineCpu> {
+pub(crate) fn machine(cpu: &Cpu<'_>, interval: &Interval) -> Option<MachineCpu> {
     let all = f64::from(cpu.trial.cores.max(1));
     let of_host = |name: &str| cpu.cores_of(name, "", 0, interval);
     let used = of_host(names::HOST_CPU_UTILIZATION)? * all;
