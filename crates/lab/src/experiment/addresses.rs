@@ -5,6 +5,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use super::load::ADDRESSES;
 use super::mistake::{Report, Wrong, shortened};
 use super::tree::At;
 
@@ -13,7 +14,7 @@ const ADDRESSES_MAX: u128 = 65_536;
 
 /// The first and last address of a run of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Range {
+pub(crate) struct Range {
     first: IpAddr,
     last: IpAddr,
 }
@@ -82,7 +83,7 @@ pub(super) fn expand(at: At<'_>, like: Option<IpAddr>, report: &mut Report) -> O
     let mut addresses: Vec<IpAddr> = Vec::new();
     let mut is_whole = true;
     for item in at.items() {
-        let Some(range) = item.text().and_then(|text| range(text).ok()) else {
+        let Some(range) = item.value(ADDRESSES) else {
             is_whole = false;
             continue;
         };

@@ -4,11 +4,11 @@
 //! is no service, data that nobody describes) is judged where that part is read. A part that does not fit is told
 //! once and not looked into; its neighbours are.
 
-use super::kind::Kind;
+use super::kind::{AnyKind, TEXT};
 use super::mistake::{Report, Wrong, did_you_mean, listed, nearest, shortened};
 use super::names::Names;
 use super::placeholder;
-use super::shape::{Case, Field, Given, Map, Named, Need, Rule, Scope, Shape, Tagged};
+use super::shape::{Branch, Field, Given, Map, Named, Need, Rule, Scope, Shape, Tagged};
 use super::tree::{At, Form, Origin, Scalar};
 
 /// What to make of a scalar that holds `${…}`.
@@ -72,7 +72,7 @@ fn check_fields(
     let mut meant: Vec<&str> = Vec::new();
     for (key, value) in at.entries() {
         match (fields.clone().find(|field| field.key == key), others) {
-            (Some(field), _) => check(value, field.shape, pass, report),
+            (Some(field), _) => check(value, &field.shape, pass, report),
             (None, Some(shape)) => check(value, shape, pass, report),
             (None, None) if known.contains(&key) => {}
             (None, None) => {
@@ -162,7 +162,7 @@ fn is_misspelt(at: At<'_>, fields: impl Iterator<Item = &'static Field> + Clone,
 }
 
 fn check_beside(at: At<'_>, key: &str, beside: &[&str], report: &mut Report) {
-    if let Some(value) = at.get(key)
+    if let Some(value) = at.named(key)
         && beside.iter().all(|key| at.node.get(key).is_none())
     {
         let message = format!("`{key}` is allowed only with {}", listed(beside));
@@ -174,20 +174,20 @@ fn check_tagged(at: At<'_>, tagged: &'static Tagged, pass: Pass<'_>, report: &mu
     if !is_map(at) {
         return tell(at, expected(at, "a map"), report);
     }
-    let values: Vec<&str> = tagged.cases.iter().map(|case| case.value).collect();
+    let values: Vec<&str> = tagged.branches.iter().map(|branch| branch.value).collect();
     let tag = at.get(tagged.tag);
-    let case = tag.and_then(|tag| tagged.case(tag.text()?));
-    if let Some(case) = case {
-        let elsewhere = |key: &str| belongs_to(tagged, case, key);
-        check_fields(at, tagged.fields_of(case), &[tagged.tag], elsewhere, None, pass, report);
-        let rules = tagged.rules.iter().chain(case.map.rules);
-        return check_rules(at, tagged.fields_of(case), rules, pass, report);
+    let branch = tag.and_then(|tag| tagged.branch(tag.text()?));
+    if let Some(branch) = branch {
+        let elsewhere = |key: &str| belongs_to(tagged, branch, key);
+        check_fields(at, tagged.fields_of(branch), &[tagged.tag.key], elsewhere, None, pass, report);
+        let rules = tagged.rules.iter().chain(branch.map.rules);
+        return check_rules(at, tagged.fields_of(branch), rules, pass, report);
     }
-    let is_misspelt = at.entries().any(|(key, _)| nearest(key, &[tagged.tag]).is_some());
+    let is_misspelt = at.entries().any(|(key, _)| nearest(key, &[tagged.tag.key]).is_some());
     match tag {
         None if is_misspelt => {}
         None => {
-            let wrong = Wrong::new(format!("`{}` is missing", tagged.tag));
+            let wrong = Wrong::new(format!("`{}` is missing", tagged.tag.key));
             report.add(at.key_place(), at.path(), wrong.hint(format!("one of {}", listed(&values))));
         }
         Some(tag) => {
@@ -196,17 +196,18 @@ fn check_tagged(at: At<'_>, tagged: &'static Tagged, pass: Pass<'_>, report: &mu
             tell(tag, Wrong { hint, ..wrong }, report);
         }
     }
-    // Which keys belong here is unknown without the tag, but the keys that every case has can be judged.
-    let other_keys: Vec<&str> = tagged.cases.iter().flat_map(|case| case.map.fields).map(|field| field.key).collect();
-    let beside: Vec<&str> = other_keys.into_iter().chain([tagged.tag]).collect();
+    // Which keys belong here is unknown without the tag, but the keys that every branch has can be judged.
+    let other_keys: Vec<&str> =
+        tagged.branches.iter().flat_map(|branch| branch.map.fields).map(|field| field.key).collect();
+    let beside: Vec<&str> = other_keys.into_iter().chain([tagged.tag.key]).collect();
     check_fields(at, tagged.common.iter(), &beside, |_| None, None, pass, report);
 }
 
-/// For a key that only other cases have: which.
-fn belongs_to(tagged: &'static Tagged, here: &Case, key: &str) -> Option<String> {
-    let has_it = |case: &&Case| case.map.fields.iter().any(|field| field.key == key);
-    let others: Vec<&str> = tagged.cases.iter().filter(has_it).map(|case| case.value).collect();
-    let (tag, here) = (tagged.tag, here.value);
+/// For a key that only other branches have: which.
+fn belongs_to(tagged: &'static Tagged, here: &Branch, key: &str) -> Option<String> {
+    let has_it = |branch: &&Branch| branch.map.fields.iter().any(|field| field.key == key);
+    let others: Vec<&str> = tagged.branches.iter().filter(has_it).map(|branch| branch.value).collect();
+    let (tag, here) = (tagged.tag.key, here.value);
     (!others.is_empty()).then(|| format!("it goes with `{tag}` {}, not with `{here}`", listed(&others)))
 }
 
@@ -256,7 +257,7 @@ fn check_arguments(at: At<'_>, scope: Scope, pass: Pass<'_>, report: &mut Report
         tell(at, Wrong::new("expected a program and its arguments, found an empty list"), report);
     }
     for (position, item) in at.items().enumerate() {
-        check_scalar(item, Kind::Text, scope, pass, report);
+        check_scalar(item, &TEXT, scope, pass, report);
         if position == 0 && item.text() == Some("") {
             tell(item, Wrong::new("expected a program, found \"\""), report);
         }
@@ -290,7 +291,7 @@ fn described(shape: &Shape) -> String {
     }
 }
 
-fn check_scalar(at: At<'_>, kind: Kind, scope: Scope, pass: Pass<'_>, report: &mut Report) {
+fn check_scalar(at: At<'_>, kind: &dyn AnyKind, scope: Scope, pass: Pass<'_>, report: &mut Report) {
     let Form::Scalar(scalar) = &at.node.form else {
         return tell(at, expected(at, &kind.expected()), report);
     };

@@ -10,10 +10,51 @@ use std::rc::Rc;
 use narrows_load::{csv_rows, json_rows};
 use narrows_model::load::{DataSource, DataValues, Pick};
 
-use super::load_grammar::LOAD;
+use super::key::{Key, Value, optional, parameter, trial};
+use super::kind::{self, Words};
+use super::load::{DATA_SOURCES, LOAD_SHAPE};
 use super::mistake::{Report, Wrong, listed, shortened};
 use super::read;
+use super::shape::{Field, Map, Rule, Shape};
 use super::tree::{At, Form};
+
+const TEXT: Value<String> = trial(&kind::TEXT);
+
+const INTEGERS: Field =
+    optional("integers", Shape::Map(Map::new(&[FROM.field, TO.field])), "Whole numbers, each as likely.");
+
+const FROM: Key<i64> = Key::required("from", parameter(&kind::INTEGER), "The smallest.");
+
+const TO: Key<i64> = Key::required("to", parameter(&kind::INTEGER), "The largest.");
+
+const VALUES: Field =
+    optional("values", Shape::List { item: &TEXT.shape(), least: 1, most: usize::MAX }, "Values in place.");
+
+const CSV: Key<String> = Key::optional(
+    "csv",
+    TEXT,
+    "A CSV file whose first line names the columns, relative to the experiment file's folder.",
+);
+
+const JSON: Key<String> = Key::optional(
+    "json",
+    TEXT,
+    "A JSON file with an array of objects or of single values, relative to the experiment file's folder.",
+);
+
+const PICK: Key<Pick> = Key::beside(
+    "pick",
+    parameter(&Words(&[("random", Pick::Random), ("sequential", Pick::Sequential), ("once", Pick::Once)])),
+    &[VALUES.name(), CSV.name(), JSON.name()],
+    "Which of `values` or of the rows of a file comes next. Without it, `random`. With `once`, each comes once, then the load of those who draw from it ends.",
+);
+
+/// A data source.
+pub(super) static DATA: Shape = Shape::Map(Map {
+    fields: &[INTEGERS, VALUES, CSV.field, JSON.field, PICK.field],
+    rules: &[Rule::ExactlyOne(&[INTEGERS.given(), VALUES.given(), CSV.given(), JSON.given()])],
+    others: None,
+});
 
 /// Data files that were read, or why they could not be.
 #[derive(Debug, Default)]
@@ -82,8 +123,8 @@ pub(super) struct FieldIndex {
 impl Sources {
     /// Builds the sources from `load.data`, paths being relative to `dir`.
     pub(super) fn build(load: At<'_>, dir: &Path, files: &mut Files, report: &mut Report) -> Self {
-        let Some(data) = load.get("data") else {
-            return Self { sources: Vec::new(), is_unknown: LOAD.has_strangers(load.node) };
+        let Some(data) = load.get(&DATA_SOURCES) else {
+            return Self { sources: Vec::new(), is_unknown: LOAD_SHAPE.has_strangers(load.node) };
         };
         let sources = data.entries().map(|(name, at)| {
             let values = values(at, dir, files, report);
@@ -171,25 +212,20 @@ impl Sources {
 }
 
 fn values(at: At<'_>, dir: &Path, files: &mut Files, report: &mut Report) -> Option<DataValues> {
-    if let Some(integers) = at.get("integers") {
-        let bound = |key: &str| integers.get(key).and_then(|at| at.text()?.parse::<i64>().ok());
-        let (from, to) = (bound("from")?, bound("to")?);
+    if let Some(integers) = at.get(&INTEGERS) {
+        let (from, to) = (integers.read(&FROM)?, integers.read(&TO)?);
         if from > to {
             let wrong = Wrong::new(format!("expected `from` to be `to` or less, found {from} and {to}"));
             report.add(integers.key_place(), integers.path(), wrong);
         }
         return Some(DataValues::Integers { from, to });
     }
-    let pick = match at.get("pick").and_then(|pick| pick.text()) {
-        Some("sequential") => Pick::Sequential,
-        Some("once") => Pick::Once,
-        _ => Pick::Random,
-    };
-    if let Some(values) = at.get("values") {
+    let pick = at.read(&PICK).unwrap_or(Pick::Random);
+    if let Some(values) = at.get(&VALUES) {
         let rows = values.items().map(|value| Some(vec![value.text()?.to_owned()])).collect::<Option<Vec<_>>>()?;
         return (!rows.is_empty()).then_some(DataValues::Rows { columns: Vec::new(), rows, pick });
     }
-    let (file, format) = match (at.get("csv"), at.get("json")) {
+    let (file, format) = match (at.get(&CSV), at.get(&JSON)) {
         (Some(csv), _) => (csv, Format::Csv),
         (None, json) => (json?, Format::Json),
     };

@@ -4,10 +4,11 @@
 //! machine. So the value in the file is what is wanted, `held_by` names the variants that must have reached it, and
 //! `otherwise` is the share of the slowest one's rate that later variants are given where one did not.
 
+use super::grammar::PARAMETERS;
 use super::mistake::{Report, Wrong};
+use super::quantity;
 use super::tree::At;
-use super::variant::Variant;
-use super::{kind, quantity};
+use super::variant::{self, HELD_BY, OTHERWISE, Variant};
 
 /// A parameter with a condition.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,19 +34,19 @@ impl Held {
 
 /// The parameters with a condition.
 pub(super) fn read(root: At<'_>) -> Vec<Held> {
-    let parameters = root.get("parameters");
+    let parameters = root.get(&PARAMETERS);
     let held = |(name, at): (&str, At<'_>)| {
-        let by = at.get("held_by")?.items().filter_map(|item| item.text().map(str::to_owned)).collect();
-        Some(Held { parameter: name.to_owned(), by, otherwise: kind::number(at.get("otherwise")?.text()?)? })
+        let by = at.get(&HELD_BY)?.items().filter_map(|item| item.text().map(str::to_owned)).collect();
+        Some(Held { parameter: name.to_owned(), by, otherwise: at.read(&OTHERWISE)? })
     };
     parameters.iter().flat_map(At::entries).filter_map(held).collect()
 }
 
 /// Tells variants that are not there, and values that are no rates.
 pub(super) fn check(root: At<'_>, variants: &[Variant], report: &mut Report) {
-    let parameters = root.get("parameters");
+    let parameters = root.get(&PARAMETERS);
     for (_, parameter) in parameters.iter().flat_map(At::entries) {
-        let Some(by) = parameter.get("held_by") else { continue };
+        let Some(by) = parameter.get(&HELD_BY) else { continue };
         for item in by.items() {
             let Some(name) = item.text() else { continue };
             if !variants.iter().any(|variant| variant.name == name) {
@@ -53,7 +54,7 @@ pub(super) fn check(root: At<'_>, variants: &[Variant], report: &mut Report) {
                 report.add(item.place(), item.path(), Wrong::unknown("variant", name, known));
             }
         }
-        let Some(value) = parameter.get("value") else { continue };
+        let Some(value) = parameter.get(&variant::VALUE) else { continue };
         if value.text().is_some_and(|text| quantity::rate(text).is_none()) {
             let wrong = Wrong::new("expected a rate such as `500/s`, which variants can reach");
             report.add(value.place(), value.path(), wrong);

@@ -29,9 +29,9 @@ mod faults;
 mod flow;
 pub(crate) mod grammar;
 mod held;
+pub(crate) mod key;
 pub(crate) mod kind;
 mod load;
-mod load_grammar;
 pub(crate) mod mistake;
 mod model;
 mod names;
@@ -40,13 +40,15 @@ mod objective;
 mod placeholder;
 mod published;
 mod quantity;
+mod ramp;
 pub(crate) mod read;
 mod recorded;
 pub(crate) mod request;
 mod schema;
 mod secrets;
-mod service;
+pub(crate) mod service;
 pub(crate) mod shape;
+mod sidecar;
 mod target;
 mod thresholds;
 pub(crate) mod tree;
@@ -198,11 +200,11 @@ fn parse_into(source: &str, file: &str, dir: PathBuf, report: &mut Report) -> Op
     check_variants(at, &variants, &dir, report);
     published::check(at, &variants, report);
     objective::check(at, report);
-    let objectives = at.get("objectives").iter().flat_map(At::items).filter_map(objective::read).collect();
+    let objectives = at.get(&grammar::OBJECTIVES).iter().flat_map(At::items).filter_map(objective::read).collect();
     Some(Experiment {
-        name: read::text(at, "experiment")?,
+        name: at.read(&grammar::NAME)?,
         services: Names::of(&root).services()?.iter().map(|name| (*name).to_owned()).collect(),
-        load: load_of(at.get("load")?),
+        load: load_of(at.get(&grammar::LOAD)?),
         seed: seed(&root)?,
         held: held::read(at),
         dir,
@@ -220,12 +222,12 @@ fn seed(root: &Node) -> Option<u64> {
     let parameters = BTreeMap::new();
     let values = Values::of(&parameters);
     let whole = complete::complete(root, &grammar::EXPERIMENT, &values);
-    read::whole(At::root(&whole), "seed")
+    At::root(&whole).read(&grammar::SEED)
 }
 
 fn check_service_names(root: At<'_>, report: &mut Report) {
-    let Some(system) = root.get("system") else { return };
-    let Some(services) = system.get("services") else { return };
+    let Some(system) = root.get(&grammar::SYSTEM) else { return };
+    let Some(services) = system.get(&grammar::SERVICES) else { return };
     for (name, at) in services.entries().filter(|(name, _)| names::RESERVED_FOR_SERVICES.contains(name)) {
         let wrong = Wrong::new(format!("a service cannot be named `{name}`, which is reserved in `${{…}}`"));
         report.add(at.key_place(), services.path(), wrong);
@@ -319,8 +321,8 @@ impl Experiment {
 }
 
 fn load_of(at: At<'_>) -> Load {
-    let maker = if at.get("command").is_some() { LoadMaker::Command } else { LoadMaker::Scenarios };
-    Load { target: read::text(at, "target"), maker }
+    let maker = if at.has(&load::COMMAND) { LoadMaker::Command } else { LoadMaker::Scenarios };
+    Load { target: at.read(&load::TARGET), maker }
 }
 
 /// A length of time as experiment files have it, such as `250ms`, `1.5s`, `1m30s`; none when it is not one.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::bound::Allotted;
-use super::grammar::EXPERIMENT;
+use super::grammar::{EXPERIMENT, PARAMETERS, SERVICES, SYSTEM};
 use super::mistake::Wrong;
 use super::network::Network;
 use super::placeholder::{self, TrialPiece};
@@ -51,11 +51,11 @@ pub(super) struct Names<'a> {
 impl<'a> Names<'a> {
     /// Reads the names off a document that has not been checked yet.
     pub(super) fn of(root: &'a Node) -> Self {
-        let services = match root.get("system") {
-            Some(system) => system.get("services").and_then(keys),
+        let services = match root.get(SYSTEM.name()) {
+            Some(system) => system.get(SERVICES.name()).and_then(keys),
             None => absent(root),
         };
-        Self { parameters: root.get("parameters").map_or_else(|| absent(root), keys), services }
+        Self { parameters: root.get(PARAMETERS.name()).map_or_else(|| absent(root), keys), services }
     }
 
     /// The parameters; none when they are unknown.

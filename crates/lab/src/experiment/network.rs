@@ -8,13 +8,13 @@
 use super::bound::{Allotted, Bindings, BoundSidecar, Outbound, Replica, Sibling};
 use super::check::{Pass, check};
 use super::complete::complete;
-use super::grammar::SERVICE;
+use super::grammar::{SERVICES, SYSTEM};
 use super::mistake::{Report, Wrong};
 use super::names::{HOST, Values};
+use super::service::{PORT, REPLICAS, SERVICE, SIDECAR};
+use super::sidecar::{self, ACCESS_LOG, CPUS, MEMORY_CAP, PROXY, TLS};
 use super::tree::At;
-use super::{kind, read};
 use crate::components::entry::{self, Entry, Protocol, Url};
-use crate::components::sidecar;
 
 /// What a service asks for, before it has ports.
 #[derive(Debug)]
@@ -68,8 +68,8 @@ fn further_ports(asked: &[Asked], index: usize) -> usize {
 }
 
 fn asked(root: At<'_>, values: &Values<'_>, report: &mut Report) -> Vec<Asked> {
-    let Some(system) = root.get("system") else { return Vec::new() };
-    let Some(services) = system.get("services") else { return Vec::new() };
+    let Some(system) = root.get(&SYSTEM) else { return Vec::new() };
+    let Some(services) = system.get(&SERVICES) else { return Vec::new() };
     let mut all: Vec<Asked> = Vec::new();
     for (name, at) in services.entries() {
         let node = complete(at.node, &SERVICE, values);
@@ -85,19 +85,19 @@ fn asked(root: At<'_>, values: &Values<'_>, report: &mut Report) -> Vec<Asked> {
 fn asked_by(name: &str, at: At<'_>) -> Asked {
     let component = entry::of(&at);
     let own_count = component.and_then(|(entry, at)| (entry.replicas)(at));
-    let sidecar = at.get("sidecar").filter(|sidecar| !is_none(*sidecar));
+    let sidecar = at.get(&SIDECAR).filter(|sidecar| !sidecar::is_none(*sidecar));
     Asked {
         name: name.to_owned(),
-        count: own_count.or_else(|| read::whole(at, "replicas")).unwrap_or(1),
-        port: read::whole(at, "port"),
+        count: own_count.or_else(|| at.read(&REPLICAS)).unwrap_or(1),
+        port: at.read(&PORT),
         url: component.map_or_else(Url::http, |(entry, at)| (entry.url)(at)),
         component: component.map(|(entry, _)| entry),
-        sidecar: sidecar.map(|at| if flag(at, "tls") { Tls::Mutual } else { Tls::Plain }),
+        sidecar: sidecar.map(|at| if at.read(&TLS) == Some(true) { Tls::Mutual } else { Tls::Plain }),
     }
 }
 
 fn check_port(at: At<'_>, one: &Asked, earlier: &[Asked], report: &mut Report) {
-    let (Some(port), Some(port_at)) = (one.port, at.get("port")) else { return };
+    let (Some(port), Some(port_at)) = (one.port, at.get(&PORT)) else { return };
     let wrong = match earlier.iter().find(|other| other.port == Some(port)) {
         Some(other) => format!("port {port} is taken by `{}`", other.name),
         None if one.count > 1 => {
@@ -107,15 +107,6 @@ fn check_port(at: At<'_>, one: &Asked, earlier: &[Asked], report: &mut Report) {
     };
     let hint = "without `port`, each replica gets its own";
     report.add(port_at.place(), port_at.path(), Wrong::new(wrong).hint(hint));
-}
-
-/// Whether it says that there is none.
-fn is_none(sidecar: At<'_>) -> bool {
-    sidecar.get("proxy").is_some_and(|proxy| proxy.text() == Some(sidecar::NONE))
-}
-
-fn flag(at: At<'_>, key: &str) -> bool {
-    at.get(key).and_then(|at| kind::boolean(at.text()?)).unwrap_or(false)
 }
 
 /// The addresses of a trial.
@@ -229,8 +220,8 @@ impl<'a> Network<'a> {
 
     /// The sidecar of a replica, as its service has it; none when it has none.
     pub(super) fn sidecar(&self, of: &Allotted, service: At<'_>) -> Option<BoundSidecar> {
-        let at = service.get("sidecar")?;
-        let proxy = sidecar::named(at.get("proxy")?.text()?)?;
+        let at = service.get(&SIDECAR)?;
+        let proxy = at.read(&PROXY)??;
         let layout = self.layout(of);
         let has_tls = layout.tls.is_some();
         let outbound = layout.outbound.iter().filter_map(|(asked, replica, listen)| {
@@ -251,9 +242,9 @@ impl<'a> Network<'a> {
             port: of.port,
             tls_port: layout.tls,
             outbound: outbound.collect(),
-            has_access_log: flag(at, "access_log"),
-            cpus: read::number(at, "cpus"),
-            memory_bytes: read::bytes(at, "memory"),
+            has_access_log: at.read(&ACCESS_LOG) == Some(true),
+            cpus: at.read(&CPUS),
+            memory_bytes: at.read(&MEMORY_CAP),
         })
     }
 }

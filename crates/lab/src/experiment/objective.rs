@@ -10,10 +10,42 @@ use narrows_model::evidence::LoadTotals;
 use narrows_model::load::LoadSecond;
 use narrows_model::units;
 
-use super::kind::{self, Kind, number};
+use super::grammar::{LOAD, OBJECTIVES};
+use super::key::{Key, Value, literal};
+use super::kind::{self, finite};
+use super::load::{COMMAND, SCENARIOS};
 use super::mistake::{Report, Wrong, shortened};
+use super::shape::{Field, Map, Shape};
 use super::tree::At;
 use super::{flow, quantity};
+
+const WITH_SCOPE: Value<Objective> = literal(&kind::OBJECTIVE);
+
+const LIMIT: Key<Objective> =
+    Key::required("objective", literal(&kind::LIMIT), "A metric, an operator and a bound, such as `p95 < 300ms`.");
+
+const SCENARIO: Key<String> =
+    Key::optional("scenario", literal(&kind::NAME), "The scenario whose requests it is about. Without it, all.");
+
+const REQUEST: Key<String> = Key::beside(
+    "request",
+    literal(&kind::REQUEST_NAME),
+    &[SCENARIO.name()],
+    "The step it is about: `STEP`, or `FLOW/STEP` in a mix.",
+);
+
+const ABORT: Key<bool> = Key::default(
+    "abort",
+    literal(&kind::BOOLEAN),
+    "false",
+    "Whether a trial ends early once this can no longer be met.",
+);
+
+/// An objective, as a text or as a map.
+pub(super) static OBJECTIVE: Shape = Shape::Either(&[
+    WITH_SCOPE.shape(),
+    Shape::Map(Map::new(&[LIMIT.field, SCENARIO.field, REQUEST.field, ABORT.field])),
+]);
 
 /// No trial ends early before it has counted for so long.
 const ABORT_AFTER: Duration = Duration::from_secs(5);
@@ -150,7 +182,7 @@ pub(super) fn parse(text: &str) -> Result<Objective, Wrong> {
         Some((scenario, request)) => (scenario, Some(request)),
         None => (scope, None),
     };
-    if !Kind::Name.reads_text(scenario) || !request.is_none_or(|request| Kind::RequestName.reads_text(request)) {
+    if !kind::is_name(scenario) || !request.is_none_or(kind::is_request_name) {
         let wrong =
             format!("expected `scenario` or `scenario/request` before the colon, found \"{}\"", shortened(scope));
         return Err(Wrong::new(wrong));
@@ -160,18 +192,17 @@ pub(super) fn parse(text: &str) -> Result<Objective, Wrong> {
 
 /// Reads an objective of the file, whether a text or a map. None when it is neither.
 pub(super) fn read(at: At<'_>) -> Option<Objective> {
-    if let Some(text) = at.text() {
-        return parse(text).ok();
+    if at.text().is_some() {
+        return at.value(WITH_SCOPE);
     }
-    let text = |key| at.node.get(key).and_then(|node| node.text());
-    let aborts = text("abort").and_then(kind::boolean).unwrap_or(false);
-    let abort = if aborts { Abort::WhenBroken } else { Abort::Never };
-    Some(Objective { abort, ..limit(text("objective")?).ok()?.about(text("scenario"), text("request")) })
+    let abort = if at.read(&ABORT) == Some(true) { Abort::WhenBroken } else { Abort::Never };
+    let (scenario, request) = (at.read(&SCENARIO), at.read(&REQUEST));
+    Some(Objective { abort, ..at.read(&LIMIT)?.about(scenario.as_deref(), request.as_deref()) })
 }
 
 /// Judges what objectives say about the rest of the file.
 pub(super) fn check(root: At<'_>, report: &mut Report) {
-    let Some(list) = root.get("objectives") else { return };
+    let Some(list) = root.get(&OBJECTIVES) else { return };
     for at in list.items() {
         if let Some(objective) = read(at) {
             check_scope(at, &objective, root, report);
@@ -181,34 +212,34 @@ pub(super) fn check(root: At<'_>, report: &mut Report) {
 }
 
 fn check_scope(at: At<'_>, objective: &Objective, root: At<'_>, report: &mut Report) {
-    let Some(load) = root.get("load") else { return };
+    let Some(load) = root.get(&LOAD) else { return };
     // Another program has names of its own.
-    let Some(scenarios) = load.get("scenarios").filter(|_| load.get("command").is_none()) else { return };
-    let mut tell = |key: &str, wrong| match at.get(key) {
+    let Some(scenarios) = load.get(&SCENARIOS).filter(|_| !load.has(&COMMAND)) else { return };
+    let mut tell = |key: &Field, wrong| match at.get(key) {
         Some(value) => report.add(value.place(), value.path(), wrong),
         None => report.add(at.place(), at.path(), wrong),
     };
     let Some(name) = &objective.scenario else { return };
-    let Some(scenario) = scenarios.get(name) else {
-        return tell("scenario", Wrong::unknown("scenario", name, scenarios.entries().map(|(name, _)| name)));
+    let Some(scenario) = scenarios.named(name) else {
+        return tell(&SCENARIO, Wrong::unknown("scenario", name, scenarios.entries().map(|(name, _)| name)));
     };
     let Some(request) = &objective.request else { return };
     if objective.metric == Metric::DroppedRate {
         let wrong = Wrong::new("`dropped_rate` is about a scenario, not about one of its requests");
-        return tell("request", wrong.hint("an iteration is dropped before its first request"));
+        return tell(&REQUEST, wrong.hint("an iteration is dropped before its first request"));
     }
     let Some(known) = flow::request_names(scenario) else { return };
     if !known.contains(request) {
         let named = known.iter().map(String::as_str).filter(|name| !name.is_empty());
         let wrong = Wrong::unknown(&format!("request of `{name}`:"), request, named);
         let is_single = known.len() == 1;
-        tell("request", if is_single { wrong.hint("it has only one request; name only the scenario") } else { wrong });
+        tell(&REQUEST, if is_single { wrong.hint("it has only one request; name only the scenario") } else { wrong });
     }
 }
 
 fn check_abort(at: At<'_>, objective: &Objective, report: &mut Report) {
     if objective.abort == Abort::WhenBroken && !objective.is_upper_limit() {
-        let Some(abort) = at.get("abort") else { return };
+        let Some(abort) = at.get(&ABORT) else { return };
         let wrong = Wrong::new(format!("`{}` cannot end a trial early", objective.text));
         report.add(abort.place(), abort.path(), wrong.hint("upper limits of latencies and shares can"));
     }
@@ -275,7 +306,7 @@ fn share(text: &str) -> Option<f64> {
 fn plain_number(text: &str) -> Option<f64> {
     let is_plain =
         text.starts_with(|c: char| c.is_ascii_digit()) && text.bytes().all(|b| b.is_ascii_digit() || b == b'.');
-    if is_plain && !text.ends_with('.') { number(text) } else { None }
+    if is_plain && !text.ends_with('.') { finite(text) } else { None }
 }
 
 impl Objective {

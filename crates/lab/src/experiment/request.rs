@@ -1,15 +1,45 @@
 //! The request of a scenario: `GET /orders?limit={{limit}}`, or a map with method, path, headers and body.
 
 use narrows_model::load::{RequestTemplate, Segment, Template};
-use serde_json::Value;
+use serde_json::Value as Json;
 
 use super::drawn::Drawn;
+use super::grammar::MANY;
+use super::key::{Key, Value, optional, trial};
+use super::kind::{self, OneOf};
 use super::mistake::{Report, Wrong, shortened};
 use super::placeholder::{self, RequestPiece};
+use super::shape::{Field, Map, Named, Rule, Scope, Shape};
 use super::tree::{At, Form, Node, Origin};
 
 /// The methods a request can have.
 pub(super) const METHODS: &[&str] = &["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+
+const TEXT: Value<String> = trial(&kind::TEXT);
+
+const METHOD: Key<&str> = Key::default("method", trial(&OneOf(METHODS)), "GET", "The method.");
+
+const PATH: Key<String> = Key::required("path", trial(&kind::REQUEST_PATH), "Path and query.");
+
+const HEADERS: Field = optional(
+    "headers",
+    Shape::Named(Named { what: "header", name: &kind::HEADER_NAME, value: &TEXT.shape(), least: 0, most: MANY }),
+    "Headers by name.",
+);
+
+const BODY: Key<String> = Key::optional("body", TEXT, "The body as text.");
+
+const JSON: Field = optional("json", Shape::Json(Scope::Trial), "The body as YAML, which is sent as JSON.");
+
+/// A request, as a line or as a map.
+pub(super) const REQUEST_SHAPE: Shape = Shape::Either(&[
+    trial(&kind::REQUEST).shape(),
+    Shape::Map(Map {
+        fields: &[METHOD.field, PATH.field, HEADERS, BODY.field, JSON],
+        rules: &[Rule::AtMostOne([BODY.given(), JSON.given()])],
+        others: None,
+    }),
+]);
 
 /// What [`header_name`] accepts, as a regular expression, but for the two names that it refuses.
 pub(super) const HEADER_NAME_PATTERN: &str = "^[A-Za-z0-9!#$%&'*+.^_`|~-]+$";
@@ -99,19 +129,19 @@ pub(super) fn build(at: At<'_>, host: &str, drawn: &Drawn<'_>, report: &mut Repo
             host: host.into(),
         });
     }
-    let path = at.get("path").and_then(|path| template(path, path.text()?, Part::Plain, drawn, report));
+    let path = at.get(&PATH).and_then(|path| template(path, path.text()?, Part::Plain, drawn, report));
     let mut headers = headers(at, drawn, report);
     let body = body(at, drawn, report);
     let has_type = headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type"));
-    if at.get("json").is_some() && !has_type {
+    if at.has(&JSON) && !has_type {
         headers.push(("Content-Type".to_owned(), Template::text("application/json")));
     }
-    let method = at.get("method")?.text()?.to_owned();
+    let method = at.read(&METHOD)?.to_owned();
     Some(RequestTemplate { method, path: path?, headers, body, host: host.into() })
 }
 
 fn headers(at: At<'_>, drawn: &Drawn<'_>, report: &mut Report) -> Vec<(String, Template)> {
-    let Some(at) = at.get("headers") else { return Vec::new() };
+    let Some(at) = at.get(&HEADERS) else { return Vec::new() };
     let mut headers = Vec::new();
     for (name, value) in at.entries() {
         let Some(text) = value.text() else { continue };
@@ -125,10 +155,10 @@ fn headers(at: At<'_>, drawn: &Drawn<'_>, report: &mut Report) -> Vec<(String, T
 }
 
 fn body(at: At<'_>, drawn: &Drawn<'_>, report: &mut Report) -> Option<Template> {
-    if let Some(body) = at.get("body") {
+    if let Some(body) = at.get(&BODY) {
         return template(body, body.text()?, Part::Plain, drawn, report);
     }
-    let json = at.get("json")?;
+    let json = at.get(&JSON)?;
     template(json, &to_json(json.node), Part::Json, drawn, report)
 }
 
@@ -144,7 +174,7 @@ pub(super) fn to_json(node: &Node) -> String {
             Origin::Null => "null".to_owned(),
             Origin::Boolean => scalar.text.to_ascii_lowercase(),
             Origin::Integer => integer(&scalar.text).to_string(),
-            Origin::Number => Value::from(scalar.text.parse::<f64>().unwrap_or_default()).to_string(),
+            Origin::Number => Json::from(scalar.text.parse::<f64>().unwrap_or_default()).to_string(),
             Origin::String | Origin::Bound | Origin::Broken => json_text(&scalar.text),
         },
     }
@@ -155,7 +185,7 @@ fn joined(parts: impl Iterator<Item = String>) -> String {
 }
 
 fn json_text(text: &str) -> String {
-    Value::from(text).to_string()
+    Json::from(text).to_string()
 }
 
 fn integer(text: &str) -> i128 {

@@ -2,11 +2,9 @@
 
 use narrows_diagnose::thresholds::{Thresholds, Unset};
 
+use super::grammar::{AMOUNT, THRESHOLDS};
 use super::mistake::{Report, Wrong, did_you_mean, shortened};
-use super::read;
 use super::tree::At;
-
-const SECTION: &str = "thresholds";
 
 /// The thresholds that an experiment sets, and the usual ones for the rest. What cannot be read is left as it is.
 pub(super) fn thresholds(root: At<'_>) -> Thresholds {
@@ -43,9 +41,9 @@ fn unknown(name: &str) -> Wrong {
 }
 
 fn each(root: At<'_>, mut visit: impl FnMut(At<'_>, &str, f64)) {
-    let Some(section) = root.get(SECTION) else { return };
+    let Some(section) = root.get(&THRESHOLDS) else { return };
     for (name, at) in section.entries() {
-        if let Some(value) = read::number(section, name) {
+        if let Some(value) = at.value(AMOUNT) {
             visit(at, name, value);
         }
     }

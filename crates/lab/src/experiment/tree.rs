@@ -9,7 +9,9 @@ use std::collections::HashMap;
 
 use saphyr_parser::{Event, Parser, ScalarStyle, Span, StrInput};
 
+use super::key::{Key, Value};
 use super::mistake::{Report, Wrong, shortened};
+use super::shape::Field;
 
 /// Deeper documents are refused.
 const DEPTH_MAX: usize = 32;
@@ -355,9 +357,29 @@ impl<'a> At<'a> {
         Self { node, ..self }
     }
 
-    /// The value of a key, when this is a map that has it.
-    pub(crate) fn get(&'a self, key: &str) -> Option<At<'a>> {
-        self.entries().find(|(name, _)| *name == key).map(|(_, at)| at)
+    /// The part under a declared key, when this is a map that has it.
+    pub(crate) fn get(&'a self, key: &Field) -> Option<At<'a>> {
+        self.named(key.key)
+    }
+
+    /// The part under a name of the user's choice, when this is a map that has it.
+    pub(crate) fn named(&'a self, name: &str) -> Option<At<'a>> {
+        self.entries().find(|(key, _)| *key == name).map(|(_, at)| at)
+    }
+
+    /// Whether this is a map that has a declared key.
+    pub(crate) fn has(&self, key: &Field) -> bool {
+        self.node.get(key.key).is_some()
+    }
+
+    /// The value under a declared key. None when it is missing or is not of the key's kind, which the check reports.
+    pub(crate) fn read<T>(&self, key: &Key<T>) -> Option<T> {
+        read_text(self.node.get(key.name())?, key.value)
+    }
+
+    /// The value of this part. None when it is not of that kind.
+    pub(crate) fn value<T>(&self, value: Value<T>) -> Option<T> {
+        read_text(self.node, value)
     }
 
     /// The keys and values; none unless this is a map.
@@ -404,6 +426,10 @@ impl<'a> At<'a> {
         }
         path
     }
+}
+
+fn read_text<T>(node: &Node, value: Value<T>) -> Option<T> {
+    value.kind.read(node.text()?).ok()
 }
 
 #[cfg(test)]
@@ -498,8 +524,8 @@ mod tests {
     fn columns_count_characters() {
         let root = parse("a: { ü: 1, b: 2 }", &mut Report::new("e.yaml")).unwrap();
         let at = At::root(&root);
-        let a = at.get("a").unwrap();
-        let b = a.get("b").unwrap();
+        let a = at.named("a").unwrap();
+        let b = a.named("b").unwrap();
         assert_eq!((b.key_place(), b.place(), b.path()), ((1, 12), (1, 15), "a.b".to_owned()));
     }
 

@@ -4,6 +4,9 @@
 
 use std::collections::BTreeMap;
 
+use super::flow::WHEN;
+use super::grammar::LOAD;
+use super::load::SCENARIOS;
 use super::mistake::{Report, Wrong};
 use super::names::Values;
 use super::tree::At;
@@ -15,7 +18,7 @@ pub(super) fn taking_part<'a>(
     report: &mut Report,
 ) -> Vec<(&'a str, At<'a>)> {
     let takes_part = |at: &At<'_>| {
-        let Some(when) = at.get("when") else { return true };
+        let Some(when) = at.get(&WHEN) else { return true };
         when.entries().all(|(name, value)| values.parameters.get(name).map(String::as_str) == value.text())
     };
     let taking_part: Vec<_> = scenarios.entries().filter(|(_, at)| takes_part(at)).collect();
@@ -32,10 +35,10 @@ pub(super) fn taking_part<'a>(
 
 /// Tells names in `when` that are no parameters.
 pub(super) fn check(root: At<'_>, parameters: &BTreeMap<String, String>, report: &mut Report) {
-    let Some(load) = root.get("load") else { return };
-    let Some(scenarios) = load.get("scenarios") else { return };
+    let Some(load) = root.get(&LOAD) else { return };
+    let Some(scenarios) = load.get(&SCENARIOS) else { return };
     for (_, scenario) in scenarios.entries() {
-        let Some(when) = scenario.get("when") else { continue };
+        let Some(when) = scenario.get(&WHEN) else { continue };
         for (name, value) in when.entries().filter(|(name, _)| !parameters.contains_key(*name)) {
             let wrong = Wrong::unknown("parameter", name, parameters.keys().map(String::as_str));
             report.add(value.key_place(), when.path(), wrong);

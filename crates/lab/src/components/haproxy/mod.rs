@@ -20,7 +20,7 @@ use super::workshop::Workshop;
 use super::{Component, Entry, Launch, Place};
 use crate::Error;
 use crate::experiment::Ready;
-use crate::experiment::grammar::READY_TIMEOUT;
+use crate::experiment::service::READY_TIMEOUT;
 use crate::programs::Program;
 use gauges::Asker;
 use settings::Haproxy;

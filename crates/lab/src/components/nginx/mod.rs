@@ -16,7 +16,7 @@ use super::workshop::Workshop;
 use super::{Component, Entry, Launch, Place};
 use crate::Error;
 use crate::experiment::Ready;
-use crate::experiment::grammar::READY_TIMEOUT;
+use crate::experiment::service::READY_TIMEOUT;
 use crate::experiment::shape::{Map, Shape};
 use crate::programs::Program;
 
@@ -36,7 +36,7 @@ pub(super) static ENTRY: Entry = Entry {
     read: |at, _, report| Some(Arc::new(Nginx { routing: proxy::routing(&at, report)? })),
 };
 
-static SHAPE: Shape = Shape::Map(Map::of(&proxy::FIELDS));
+static SHAPE: Shape = Shape::Map(Map::new(&proxy::FIELDS));
 
 pub(super) static PROGRAM: Program = Program {
     name: "NGINX",
