@@ -105,7 +105,8 @@ const UPSTREAMS: Field = required(
     "Where requests may go, by names of your choice: URLs separated by commas, such as `${shop.urls}`.",
 );
 
-const TO: Key<String> = Key::required("to", parameter(&kind::NAME), "Which of `upstreams` they go to.");
+const TO: Key<String> =
+    Key::required("to", parameter(&kind::NAME), "Which of `upstreams` they go to, so that a variant can choose.");
 
 const BALANCE: Key<Choice> = Key::default(
     "balance",
@@ -133,7 +134,7 @@ const KEY: Field = default(
     "key",
     Shape::List { item: &HASHED.shape(), least: 1, most: 2 },
     "[client_address]",
-    "What `hash` hashes: the client's address, the cookie's value, or both.",
+    "What `hash` hashes, on a ring: the client's address, the cookie's value, or both.",
 );
 
 /// The name of a cookie.
@@ -142,7 +143,7 @@ pub(super) const COOKIE_NAME: Value<String> = parameter(&kind::NAME);
 const COOKIE: Key<String> = Key::optional(
     "cookie",
     COOKIE_NAME,
-    "The name of a cookie that clients get, so that `hash` keeps each at its upstream.",
+    "The name of a cookie that clients get, so that `hash` keeps each at its upstream: letters, digits and `_`.",
 );
 
 const KEEPALIVE: Key<u32> = Key::default(

@@ -39,14 +39,17 @@ const CSV: Key<String> = Key::optional(
 const JSON: Key<String> = Key::optional(
     "json",
     TEXT,
-    "A JSON file with an array of objects or of single values, relative to the experiment file's folder.",
+    "A JSON file with an array of objects, whose keys are the columns, or of single values, relative to the experiment \
+     file's folder.",
 );
 
 const PICK: Key<Pick> = Key::beside(
     "pick",
     parameter(&Words(&[("random", Pick::Random), ("sequential", Pick::Sequential), ("once", Pick::Once)])),
     &[VALUES.name(), CSV.name(), JSON.name()],
-    "Which of `values` or of the rows of a file comes next. Without it, `random`. With `once`, each comes once, then the load of those who draw from it ends.",
+    "Which of `values` or of the rows of a file comes next: `random`, any; `sequential`, the next in order over all users, \
+     and the first again after the last; `once`, the next in order, each once, until the scenarios that draw from it end \
+     with the last. Without it, `random`.",
 );
 
 /// A data source.

@@ -24,8 +24,12 @@ pub(super) const CHECK: Field = optional(
 );
 
 /// The checks of a scenario or flow with a single request.
-pub(super) const CHECK_BESIDE_REQUEST: Field =
-    beside("check", CHECKS, &[REQUEST.name()], "What the response to `request` must look like to count as a success.");
+pub(super) const CHECK_BESIDE_REQUEST: Field = beside(
+    "check",
+    CHECKS,
+    &[REQUEST.name()],
+    "What the response to `request` must look like to count as a success. Without a check of the status, it must be below 400.",
+);
 
 const CHECKS: Shape = Shape::Either(&[CHECK_MAP, Shape::List { item: &CHECK_MAP, least: 0, most: MANY }]);
 
@@ -36,10 +40,10 @@ const STATUS_RANGE: Value<(u16, u16)> = parameter(&kind::STATUS);
 const STATUS: Field = optional(
     "status",
     Shape::Either(&[STATUS_RANGE.shape(), Shape::List { item: &STATUS_RANGE.shape(), least: 1, most: MANY }]),
-    "The status, or a list of those allowed: 200, `2xx`, `200-299`.",
+    "The status, or a list of those allowed: `200`, `2xx`, `200-299`. Without it, it must be below 400.",
 );
 
-const BODY_CONTAINS: Key<String> = Key::optional("body_contains", trial(&kind::TEXT), "A text that the body holds.");
+const BODY_CONTAINS: Key<String> = Key::optional("body_contains", trial(&kind::TEXT), "A text that the body contains.");
 
 const ANY_OR_TEXT: Value<String> = trial(&kind::TEXT_OR_NOTHING);
 
@@ -52,7 +56,7 @@ const HEADERS: Field = optional(
         least: 1,
         most: MANY,
     }),
-    "Headers by name, each with its whole value, or nothing when any will do.",
+    "Headers that the response has, each with its whole value, or nothing when any value will do.",
 );
 
 const JSON: Field = optional(
@@ -64,7 +68,8 @@ const JSON: Field = optional(
         least: 1,
         most: MANY,
     }),
-    "Values in a JSON body by place (an RFC 6901 JSON pointer), or nothing when any will do.",
+    "Values in a JSON body by place, or nothing when any value will do. Places are JSON pointers (RFC 6901): `/items/0/id`; \
+     `\"\"` is the whole body.",
 );
 
 pub(super) const EXTRACT: Field = optional(
@@ -79,16 +84,19 @@ static VARIABLE: Shape = Shape::Map(Map {
     others: None,
 });
 
-const FROM_JSON: Key<String> =
-    Key::optional("json", literal(&kind::JSON_POINTER), "A place in a JSON body (an RFC 6901 JSON pointer).");
+const FROM_JSON: Key<String> = Key::optional(
+    "json",
+    literal(&kind::JSON_POINTER),
+    "A place in a JSON body, a JSON pointer (RFC 6901): a text as it is, anything else as JSON.",
+);
 
 const FROM_HEADER: Key<String> =
-    Key::optional("header", literal(&kind::RESPONSE_HEADER), "The first header of this name.");
+    Key::optional("header", literal(&kind::RESPONSE_HEADER), "The value of the first header of this name.");
 
 const FROM_PATTERN: Key<String> = Key::optional(
     "regex",
     literal(&kind::PATTERN),
-    "A regular expression; its first group, or all of its match when it has none.",
+    "A regular expression: the first group of its first match in the body, or all of the match when it has no group.",
 );
 
 /// The largest compiled pattern, in bytes: what the load engine allows.

@@ -23,17 +23,25 @@ const REPLICA: Value<String> = parameter(&kind::TEXT);
 
 const AT: Key<Duration> = Key::required("at", DURATION, "The time from the beginning of the load, warm-up included.");
 
-const KILL: Key<String> =
-    Key::optional("kill", REPLICA, "The replica that is killed: `SERVICE`, `SERVICE[0]` or `SERVICE-1` for the first.");
+const KILL: Key<String> = Key::optional(
+    "kill",
+    REPLICA,
+    "The replica that is killed: `SERVICE`, `SERVICE[0]` or `SERVICE-1` for the first. All its processes get \
+     `SIGKILL`. With `restart: always` it is started again 200 ms later, else it stays down.",
+);
 
-const PAUSE: Key<String> = Key::optional("pause", REPLICA, "The replica that is paused for a while.");
+const PAUSE: Key<String> = Key::optional(
+    "pause",
+    REPLICA,
+    "The replica whose processes all stand still (`SIGSTOP`), for the time of `for` or to the end of the load.",
+);
 
 const FOR: Key<Duration> = Key::beside("for", POSITIVE_DURATION, &[PAUSE.name()], "How long it is paused.");
 
 const RESTART: Key<String> = Key::optional(
     "restart",
     REPLICA,
-    "The replica that is stopped gracefully and started again, or started if it is down.",
+    "The replica that is stopped as `stop` says and started again at once, or started if it is down.",
 );
 
 const VARIANTS: Field = optional(

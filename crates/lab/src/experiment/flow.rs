@@ -34,7 +34,7 @@ const REDIRECTS_BESIDE_REQUEST: Key<u8> = Key::beside(
     "redirects",
     REDIRECT_COUNT,
     &[REQUEST.name()],
-    "How many redirects are followed at most. Without it, none.",
+    "How many redirects are followed at most, within the same target; the whole chain counts as one request. Without it, none.",
 );
 
 const MIX: Field = optional(
@@ -50,11 +50,16 @@ const COOKIES: Key<Cookies> = Key::optional(
         ("per-iteration", Cookies::PerIteration),
         ("per-user", Cookies::PerUser),
     ])),
-    "How long cookies are kept. Without it, `per-iteration` where there are several steps, else `none`.",
+    "How long cookies that responses set are kept and sent back. Without it, `per-iteration` where there are several \
+     steps, else `none`.",
 );
 
-pub(super) const THINK_TIME: Key<Duration> =
-    Key::default("think_time", DURATION, "0s", "The pause between a response to a user and its next request.");
+pub(super) const THINK_TIME: Key<Duration> = Key::default(
+    "think_time",
+    DURATION,
+    "0s",
+    "The pause between a response to a user and its next request. Iterations of an arrival rate have none between them.",
+);
 
 pub(super) const WHEN: Field = optional(
     "when",
@@ -65,7 +70,8 @@ pub(super) const WHEN: Field = optional(
 pub(super) const PACE: Key<Duration> = Key::optional(
     "pace",
     POSITIVE_DURATION,
-    "The least time between the beginnings of two iterations of a user. Without it there is no limit.",
+    "The least time between the beginnings of two iterations of a user. A user that is busy for longer begins at once. Without it \
+     there is no limit.",
 );
 
 pub(super) const STEP_LIST: Shape = Shape::List { item: &STEP, least: 1, most: MANY };
@@ -104,16 +110,22 @@ static FLOW: Shape = Shape::Map(Map {
     others: None,
 });
 
-const NAME: Key<String> =
-    Key::required("name", literal(&kind::NAME), "Its name, unlike any other of the scenario's steps.");
+const NAME: Key<String> = Key::required(
+    "name",
+    literal(&kind::NAME),
+    "Its name, unlike any other of the scenario's steps. Results show each step on its own.",
+);
 
 const STEP_REQUEST: Field = required("request", REQUEST_SHAPE, "What is sent.");
 
 const THINK_TIME_AFTER: Key<Duration> =
     Key::optional("think_time", DURATION, "The pause after it, instead of the scenario's.");
 
-const REDIRECTS: Key<u8> =
-    Key::optional("redirects", REDIRECT_COUNT, "How many redirects are followed at most. Without it, none.");
+const REDIRECTS: Key<u8> = Key::optional(
+    "redirects",
+    REDIRECT_COUNT,
+    "How many redirects are followed at most, within the same target; the whole chain counts as one request. Without it, none.",
+);
 
 static STEP: Shape =
     Shape::Map(Map::new(&[NAME.field, STEP_REQUEST, CHECK, EXTRACT, THINK_TIME_AFTER.field, REDIRECTS.field]));

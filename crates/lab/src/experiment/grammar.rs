@@ -77,11 +77,15 @@ pub(super) const PUBLISHED: Field =
 pub(super) const THRESHOLDS: Field = optional(
     "thresholds",
     Shape::Named(Named { what: "threshold", name: &kind::NAME, value: &AMOUNT.shape(), least: 0, most: LISTED_MAX }),
-    "Other values for what detectors compare with, by name; see docs/reference/thresholds.md.",
+    "Other values for what detectors compare with, by name; `narrows diagnose --thresholds` lists them.",
 );
 
-pub(super) const SEED: Key<u64> =
-    Key::default("seed", literal(&Whole::new(0, u64::MAX)), "1", "The seed of everything random in a run.");
+pub(super) const SEED: Key<u64> = Key::default(
+    "seed",
+    literal(&Whole::new(0, u64::MAX)),
+    "1",
+    "The seed of everything random in a run. The same seed draws the same data in the same order.",
+);
 
 /// The whole file.
 pub(super) static EXPERIMENT: Shape = Shape::Map(Map::new(&[

@@ -27,17 +27,22 @@ const TEXT: Value<String> = trial(&kind::TEXT);
 pub(super) const TARGET: Key<String> = Key::optional(
     "target",
     literal(&kind::TARGET),
-    "A service of this file, or `http://host:port` or `https://host:port` of a system that already runs.",
+    "A service of this file, or `http://host:port` or `https://host:port` of a system that already runs. Users are spread over a \
+     service's replicas.",
 );
 
 const PROTOCOL: Key<Protocol> = Key::default(
     "protocol",
     parameter(&Words(&[("http1", Protocol::Http1), ("http2", Protocol::Http2)])),
     "http1",
-    "The protocol: HTTP/1.1, or HTTP/2 (without TLS by prior knowledge).",
+    "The protocol: HTTP/1.1, or HTTP/2 (without TLS by prior knowledge, h2c).",
 );
 
-pub(super) const TLS: Field = optional("tls", TLS_SHAPE, "How the connection is encrypted and what is verified.");
+pub(super) const TLS: Field = optional(
+    "tls",
+    TLS_SHAPE,
+    "How the connection is encrypted and what is verified. Without it, `{}` with `https://`, else no TLS.",
+);
 
 /// An item of `client_addresses`.
 pub(super) const ADDRESSES: Value<Range> = parameter(&kind::ADDRESSES);
@@ -45,7 +50,8 @@ pub(super) const ADDRESSES: Value<Range> = parameter(&kind::ADDRESSES);
 pub(super) const CLIENT_ADDRESSES: Field = optional(
     "client_addresses",
     Shape::List { item: &ADDRESSES.shape(), least: 1, most: LISTED_MAX },
-    "The addresses to connect from, which users take in turn: single ones, `FIRST-LAST` or `ADDRESS/BITS`.",
+    "The addresses to connect from, which users take in turn: single ones, `FIRST-LAST` or `ADDRESS/BITS`. \
+     Without it, the kernel chooses.",
 );
 
 const WARMUP: Key<Duration> =
@@ -68,8 +74,12 @@ const TRACING: Field = default(
     "Whether requests carry a W3C `traceparent` header.",
 );
 
-const SAMPLE: Key<f64> =
-    Key::default("sample", parameter(&kind::SHARE), "1", "The share of requests whose trace is sampled, 0 to 1.");
+const SAMPLE: Key<f64> = Key::default(
+    "sample",
+    parameter(&kind::SHARE),
+    "1",
+    "The share of requests whose trace is sampled, 0 to 1; services are told that the others are not.",
+);
 
 const CONNECTIONS: Key<Connections> = Key::default(
     "connections",
@@ -81,7 +91,7 @@ const CONNECTIONS: Key<Connections> = Key::default(
 const THREADS: Key<usize> = Key::optional(
     "threads",
     parameter(&Whole::new(1, 1024)),
-    "Threads that send, at most as many as there are cores. Without it, Narrows chooses.",
+    "Threads that send, at most as many as there are cores. Without it, half of the cores.",
 );
 
 pub(super) const SCENARIOS: Field = optional(
@@ -111,7 +121,7 @@ pub(super) const ENV: Field = optional(
         least: 0,
         most: LISTED_MAX,
     }),
-    "Environment variables of `command`, beside those that Narrows sets and inherits.",
+    "Environment variables of `command`, beside those that it inherits and those that Narrows sets. Those given here win.",
 );
 
 pub(super) const CWD: Key<String> = Key::optional(
@@ -123,13 +133,14 @@ pub(super) const CWD: Key<String> = Key::optional(
 pub(super) const RESULTS: Key<Results> = Key::optional(
     "results",
     literal(&Words(&[("k6-summary", Results::K6Summary), ("trace-roots", Results::TraceRoots)])),
-    "Where the figures of `command` come from. Without it, `k6-summary` when the program is `k6`, else `trace-roots`.",
+    "Where the figures of `command` come from: the summary that k6 exports, or the root spans of the traces that it begins. \
+     Without it, `k6-summary` when the program is `k6`, else `trace-roots`.",
 );
 
 pub(super) const LIMIT: Key<Duration> = Key::optional(
     "duration",
     POSITIVE_DURATION,
-    "How long `command` may run before it is ended. Without it, there is no limit.",
+    "How long `command` may run before it is ended; `--time-scale` does not change it. Without it, there is no limit.",
 );
 
 /// The whole section.

@@ -1,8 +1,8 @@
 //! The experiment file: what to start, what to send, what to keep to, and which variants to compare.
 //!
 //! The file is YAML. Reading goes through it in layers, each a file here: `tree` (the document with its places),
-//! `check` (the document against `grammar`, which is data), and the sections' own files, which read what has been
-//! checked and judge what one part says about another. A trial is the same document once more with every `${…}`
+//! `check` (the document against the keys that sections declare, joined in `grammar`), and the sections' own files,
+//! which declare these keys, read what has been checked and judge what one part says about another. A trial is the same document once more with every `${…}`
 //! replaced (`complete`), so a value is judged by the same rules whether it was written or bound. Every mistake of a
 //! file is told at once with line and column.
 //!
@@ -43,6 +43,7 @@ mod quantity;
 mod ramp;
 pub(crate) mod read;
 mod recorded;
+pub mod reference;
 pub(crate) mod request;
 mod schema;
 mod secrets;

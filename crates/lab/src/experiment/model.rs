@@ -45,7 +45,7 @@ const ITERATIONS_EACH: Key<u64> = Key::required("iterations", ITERATION_COUNT, "
 const MAX_DURATION: Key<Duration> = Key::optional(
     "max_duration",
     POSITIVE_DURATION,
-    "When to stop even if iterations are left. Without it there is no limit.",
+    "When to stop even if iterations are left. Without it, there is no limit.",
 );
 
 const ITERATION_RATE: Key<f64> =
@@ -55,7 +55,8 @@ const MAX_VUS: Key<u32> = Key::default(
     "max_vus",
     USERS,
     "1000",
-    "The most virtual users, and so connections, at a time. What arrives when all are busy waits and counts as late.",
+    "The most virtual users, and so connections, at a time. What arrives when all are busy waits for one and counts as \
+     late.",
 );
 
 const ARRIVALS: Key<Arrivals> = Key::default(

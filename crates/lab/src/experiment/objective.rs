@@ -31,7 +31,7 @@ const REQUEST: Key<String> = Key::beside(
     "request",
     literal(&kind::REQUEST_NAME),
     &[SCENARIO.name()],
-    "The step it is about: `STEP`, or `FLOW/STEP` in a mix.",
+    "The request of that scenario it is about, as results call it: `STEP`, or `FLOW/STEP` in a mix. Without it, all.",
 );
 
 const ABORT: Key<bool> = Key::default(

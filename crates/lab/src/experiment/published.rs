@@ -22,7 +22,8 @@ const SOURCE: Key<String> =
 const OPERATION: Key<(String, String)> = Key::optional(
     "operation",
     literal(&kind::OPERATION),
-    "The service, a space, and the name of its spans that the figures are about. Without it, all requests of the load.",
+    "The service, a space, and the name of its spans that the figures are about. Without \
+     it, durations and `completed` are those of all requests of the load.",
 );
 
 const FIGURES: Field =
@@ -30,20 +31,30 @@ const FIGURES: Field =
 
 pub(super) const PUBLISHED_SHAPE: Shape = Shape::Map(Map::new(&[SOURCE.field, OPERATION.field, FIGURES]));
 
-const MEASURE: Key<Measure> = Key::required("measure", literal(&kind::MEASURE), "What was measured.");
+const MEASURE: Key<Measure> = Key::required(
+    "measure",
+    literal(&kind::MEASURE),
+    "What was measured: one of those below, each at most once, `metric` once for each metric.",
+);
 
-const REMARK: Key<String> = Key::optional("remark", TEXT, "What a reader must know to compare.");
+const REMARK: Key<String> =
+    Key::optional("remark", TEXT, "What a reader must know to compare, such as why the measured value differs.");
 
 const METRIC: Key<String> = Key::required("metric", TEXT, "The name of a metric that a service reports.");
 
 const LENGTH: Value<Duration> = literal(&kind::POSITIVE_DURATION);
 
-const TIMES: Field = required("values", by_variant(&LENGTH.shape()), "The figure by variant, with its unit.");
+const TIMES: Field =
+    required("values", by_variant(&LENGTH.shape()), "The figure by variant, with its unit. Variants may be left out.");
 
-const NUMBERS: Field = required("values", by_variant(&AMOUNT.shape()), "The figure by variant.");
+const NUMBERS: Field =
+    required("values", by_variant(&AMOUNT.shape()), "The figure by variant. Variants may be left out.");
 
-const OF_METRIC: Field =
-    required("values", by_variant(&AMOUNT.shape()), "The figure by variant, in the metric's unit.");
+const OF_METRIC: Field = required(
+    "values",
+    by_variant(&AMOUNT.shape()),
+    "The figure by variant, in the metric's unit. Variants may be left out.",
+);
 
 /// Measures that are lengths of time and those that are numbers, as [`Measure`] has them.
 static FIGURE: Shape = Shape::Tagged(Tagged {

@@ -43,7 +43,7 @@ pub(super) const OF_USERS: Ramp<u32> = Ramp {
     target: Key::required("target", USERS_OR_NONE, "Virtual users at its end."),
     from: Key::required("from", USERS, "Virtual users of the first level."),
     add: Key::required("add", USERS, "Virtual users that each level adds."),
-    to: Key::required("to", USERS, "Virtual users of the last level."),
+    to: Key::required("to", USERS, "Virtual users of the last level, exactly."),
 };
 
 pub(super) const OF_RATES: Ramp<f64> = Ramp {
@@ -57,7 +57,7 @@ pub(super) const OF_RATES: Ramp<f64> = Ramp {
     target: Key::required("target", RATE_OR_NONE, "The rate at its end."),
     from: Key::required("from", RATE, "The rate of the first level."),
     add: Key::required("add", RATE, "The rate that each level adds."),
-    to: Key::required("to", RATE, "The rate of the last level."),
+    to: Key::required("to", RATE, "The rate of the last level, exactly."),
 };
 
 const DURATION: Key<Duration> = Key::required("duration", POSITIVE_DURATION, "How long the stage takes.");

@@ -19,17 +19,21 @@ const TEXT: Value<String> = trial(&kind::TEXT);
 
 const METHOD: Key<&str> = Key::default("method", trial(&OneOf(METHODS)), "GET", "The method.");
 
-const PATH: Key<String> = Key::required("path", trial(&kind::REQUEST_PATH), "Path and query.");
+const PATH: Key<String> = Key::required("path", trial(&kind::REQUEST_PATH), "Path and query. It begins with `/`.");
 
 const HEADERS: Field = optional(
     "headers",
     Shape::Named(Named { what: "header", name: &kind::HEADER_NAME, value: &TEXT.shape(), least: 0, most: MANY }),
-    "Headers by name.",
+    "Headers by name. Narrows itself sets `Content-Length` and `Transfer-Encoding`.",
 );
 
 const BODY: Key<String> = Key::optional("body", TEXT, "The body as text.");
 
-const JSON: Field = optional("json", Shape::Json(Scope::Trial), "The body as YAML, which is sent as JSON.");
+const JSON: Field = optional(
+    "json",
+    Shape::Json(Scope::Trial),
+    "The body as YAML. It is sent as JSON, with `Content-Type: application/json` unless `headers` has another.",
+);
 
 /// A request, as a line or as a map.
 pub(super) const REQUEST_SHAPE: Shape = Shape::Either(&[

@@ -40,14 +40,16 @@ const SETUP_TIMEOUT: Key<Duration> =
 const RUN: Field = optional(
     "run",
     Shape::Arguments(Scope::Replica),
-    "The program and its arguments, as a list. It does not run in a shell.",
+    "The program and its arguments, as a list. It does not run in a shell. A program with a `/` in it is looked for from \
+     `cwd`, others in `PATH`; `narrows` is this very program.",
 );
 
 const CWD: Key<String> = Key::default(
     "cwd",
     REPLICA_TEXT,
     ".",
-    "The folder that `setup` and `run` are started in, relative to the experiment file's folder.",
+    "The folder that `setup` and `run` are started in, relative to the experiment file's folder. It must exist when the \
+     file is checked, unless it depends on more than parameters (`${trial.dir}`) or a service listed earlier has a `setup`.",
 );
 
 const ENV: Field = optional(
@@ -59,7 +61,7 @@ const ENV: Field = optional(
         least: 0,
         most: LISTED_MAX,
     }),
-    "Environment variables, beside those that Narrows sets and inherits.",
+    "Environment variables, beside those that the service inherits and those that Narrows sets. Those given here win.",
 );
 
 pub(crate) const READY: Field = default("ready", READY_SHAPE, "tcp", "How to tell that the service is ready.");
@@ -74,7 +76,8 @@ pub(super) const REPLICAS: Key<u32> = Key::default(
 pub(super) const PORT: Key<u16> = Key::optional(
     "port",
     parameter(&Whole::new(1, 65_535)),
-    "A fixed port. Without it, each replica is assigned a free one as `${port}`.",
+    "A fixed port, for a service whose port cannot be set; it allows one replica. Without it, each replica is assigned a \
+     free one as `${port}`.",
 );
 
 const CPUS: Key<f64> =
@@ -83,7 +86,7 @@ const CPUS: Key<f64> =
 const MEMORY_CAP: Key<u64> = Key::optional(
     "memory",
     MEMORY,
-    "How much memory each replica may use: bytes, or a number with B, kB, MB, GB, KiB, MiB or GiB.",
+    "How much memory each replica may use: bytes, or a number with B, kB, MB, GB, KiB, MiB or GiB. Without it, there is no cap.",
 );
 
 const STOP: Field = default(

@@ -32,7 +32,7 @@ const CA: Key<String> = Key::optional(
 const SERVER_NAME: Key<String> = Key::optional(
     "server_name",
     parameter(&kind::SERVER_NAME),
-    "The server name that is sent (SNI) and verified. Without it, the target's host.",
+    "The server name that is sent (SNI) and verified. Without it, the target's host; for a service, `127.0.0.1`.",
 );
 
 /// `load.tls`.

@@ -24,7 +24,7 @@ pub(super) const NODES: Key<u32> = Key::default(
     "nodes",
     parameter(&Whole::new(1, NODES_MAX)),
     "3",
-    "How many nodes the cluster has. They are the replicas of the service.",
+    "How many nodes the cluster has, instead of `replicas`. They are the replicas of the service.",
 );
 
 const DATABASE: Key<String> = sql::database("test", "The database that is created and that the service's URLs name.");

@@ -65,13 +65,15 @@ const HEALTH: Field = default(
 const STICKY: Key<String> = Key::optional(
     "sticky",
     proxy::COOKIE_NAME,
-    "The name of a cookie that keeps a client at its upstream: `balance` chooses the upstream once.",
+    "The name of a cookie that keeps a client at its upstream: `balance` chooses the upstream once, and again \
+     only when it is gone. Upstreams do not see the cookie.",
 );
 
 const MAX_CONNECTIONS: Key<u32> = Key::optional(
     "max_connections",
     parameter(&Whole::new(1, 100_000)),
-    "How many connections each upstream gets at once. Further requests wait in the proxy's queue.",
+    "How many connections each upstream gets at once. Further requests wait in the proxy's queue, for at most a \
+     minute.",
 );
 
 static FIELDS: [Field; 9] = {

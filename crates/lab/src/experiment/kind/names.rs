@@ -32,7 +32,7 @@ pub(crate) static NAME: Simple<String> = Simple {
 /// A variant's name: as [`NAME`], with dots and pluses.
 pub(crate) static VARIANT_NAME: Simple<String> = Simple {
     expected: "a name of letters, digits, `_`, `-`, `.` and `+`",
-    name: "variant's name",
+    name: "variant name",
     written: AS_TEXT,
     read: |text| {
         let begins_well = text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
@@ -68,7 +68,7 @@ pub(crate) static SETTING: Simple<String> = Simple {
 /// The name of an HTTP header to send.
 pub(crate) static HEADER_NAME: Simple<String> = Simple {
     expected: "the name of a header",
-    name: "header's name",
+    name: "header name",
     written: AS_TEXT,
     read: |text| request::header_name(text).map(|()| text.to_owned()).map_err(Some),
     hint: no_hint,
@@ -78,7 +78,7 @@ pub(crate) static HEADER_NAME: Simple<String> = Simple {
 /// The name of an HTTP header of a response.
 pub(crate) static RESPONSE_HEADER: Simple<String> = Simple {
     expected: "the name of a header",
-    name: "header's name",
+    name: "header name",
     written: AS_TEXT,
     read: |text| request::token(text).map(|()| text.to_owned()).map_err(Some),
     hint: no_hint,

@@ -125,7 +125,7 @@ pub(crate) static PATTERN: Simple<String> = Simple {
 /// An address, `FIRST-LAST` or `ADDRESS/BITS`.
 pub(crate) static ADDRESSES: Simple<Range> = Simple {
     expected: "an address, `FIRST-LAST` or `ADDRESS/BITS`",
-    name: "address, `FIRST-LAST` or `ADDRESS/BITS`",
+    name: "address range",
     written: AS_TEXT,
     read: |text| addresses::range(text).map_err(Some),
     hint: no_hint,

@@ -39,8 +39,8 @@ impl<T: TryFrom<u64>> AnyKind for Whole<T> {
 
     fn name(&self) -> String {
         match self.most {
-            u64::MAX => format!("whole number of {} or more", self.least),
-            most => format!("{} to {most}", self.least),
+            u64::MAX => format!("whole number of {} or more", grouped(self.least)),
+            most => format!("{} to {}", grouped(self.least), grouped(most)),
         }
     }
 
@@ -70,5 +70,13 @@ impl<T: TryFrom<u64>> Kind for Whole<T> {
     fn read(&self, text: &str) -> Result<T, Refusal> {
         let number: Option<u64> = text.parse().ok().filter(|number| (self.least..=self.most).contains(number));
         number.and_then(|number| T::try_from(number).ok()).ok_or(None)
+    }
+}
+
+/// A number with a comma after every three digits: 1,000,000.
+fn grouped(number: u64) -> String {
+    match number / 1000 {
+        0 => number.to_string(),
+        thousands => format!("{},{:03}", grouped(thousands), number % 1000),
     }
 }
