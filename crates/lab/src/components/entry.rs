@@ -6,8 +6,8 @@ use std::sync::Arc;
 use rustix::process::Signal;
 
 use super::{ALL, Component, sidecar};
+use crate::experiment::error::{Problem, Report};
 use crate::experiment::grammar::{SERVICES, SYSTEM};
-use crate::experiment::mistake::{Report, Wrong};
 use crate::experiment::service::{READY, READY_AFTER};
 use crate::experiment::shape::Shape;
 use crate::experiment::tree::At;
@@ -81,8 +81,8 @@ pub(crate) fn check(root: At<'_>, report: &mut Report) {
         let Some(ready) = service.get(&READY) else { continue };
         let is_only_timeout = ready.text().is_none() && ready.entries().all(|(key, _)| key == READY_AFTER.name());
         if !is_only_timeout {
-            let wrong = Wrong::new(format!("`{}` allows no readiness check", entry.key));
-            report.add(ready.place(), ready.path(), wrong.hint("set only `timeout`: `{ timeout: 2m }`"));
+            let problem = Problem::new(format!("`{}` allows no readiness check", entry.key));
+            report.add(ready.place(), ready.path(), problem.hint("set only `timeout`: `{ timeout: 2m }`"));
         }
     }
 }

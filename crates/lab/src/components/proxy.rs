@@ -3,7 +3,7 @@
 //! is one clear error, and kept with everything else of the proxy in the replica's folder.
 //!
 //! All mean the same by the same keys. A client without the cookie is given a new one, and its first request is sent
-//! where that one leads, which is where the later ones go. Proxies behind this one are told the cookie and the client's
+//! where that one leads, which is where the later ones go. Proxies behind this one are reported the cookie and the client's
 //! address in headers; they hash the same and give no cookie of their own.
 
 use std::time::Duration;
@@ -12,9 +12,9 @@ use super::workshop::Workshop;
 use super::{Launch, Place};
 use crate::Error;
 use crate::experiment::Ready;
+use crate::experiment::error::{Problem, Report};
 use crate::experiment::key::{Key, Value, default, parameter, replica, required};
 use crate::experiment::kind::{self, Whole, Words};
-use crate::experiment::mistake::{Report, Wrong};
 use crate::experiment::shape::{Field, Named, Shape};
 use crate::experiment::tree::At;
 use crate::programs::Program;
@@ -172,15 +172,15 @@ pub(super) fn routing(at: &At<'_>, report: &mut Report) -> Option<Routing> {
 fn upstreams(at: &At<'_>, report: &mut Report) -> Option<Vec<String>> {
     let (named, to) = (at.get(&UPSTREAMS)?, at.get(&TO)?);
     let Some(chosen) = named.named(to.text()?) else {
-        let wrong = Wrong::new(format!("expected a name of `upstreams`, found `{}`", to.text()?));
-        report.add(to.place(), to.path(), wrong);
+        let problem = Problem::new(format!("expected a name of `upstreams`, found `{}`", to.text()?));
+        report.add(to.place(), to.path(), problem);
         return None;
     };
     let addresses: Option<Vec<String>> = chosen.text()?.split(',').map(address).collect();
     if addresses.is_none() {
-        let wrong =
-            Wrong::new(format!("expected URLs http://HOST:PORT separated by commas, found `{}`", chosen.text()?));
-        report.add(chosen.place(), chosen.path(), wrong.hint("`${SERVICE.urls}` names all replicas of a service"));
+        let problem =
+            Problem::new(format!("expected URLs http://HOST:PORT separated by commas, found `{}`", chosen.text()?));
+        report.add(chosen.place(), chosen.path(), problem.hint("`${SERVICE.urls}` names all replicas of a service"));
     }
     addresses
 }
@@ -192,7 +192,7 @@ fn address(url: &str) -> Option<String> {
     (is_host && port.parse::<u16>().is_ok()).then(|| address.to_owned())
 }
 
-/// The name of a cookie under a key, which becomes a part of a variable's in NGINX's configuration. None when a mistake was
+/// The name of a cookie under a key, which becomes a part of a variable's in NGINX's configuration. None when an error was
 /// told.
 pub(super) fn cookie(at: &At<'_>, key: &Key<String>, report: &mut Report) -> Option<Option<String>> {
     let Some(cookie) = at.get(key) else { return Some(None) };
@@ -200,8 +200,8 @@ pub(super) fn cookie(at: &At<'_>, key: &Key<String>, report: &mut Report) -> Opt
     if name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
         return Some(Some(name.to_owned()));
     }
-    let wrong = Wrong::new(format!("expected letters, digits and `_`, found `{name}`"));
-    report.add(cookie.place(), cookie.path(), wrong);
+    let problem = Problem::new(format!("expected letters, digits and `_`, found `{name}`"));
+    report.add(cookie.place(), cookie.path(), problem);
     None
 }
 
@@ -211,8 +211,8 @@ fn keys(at: &At<'_>, has_cookie: bool, report: &mut Report) -> Option<Vec<HashKe
     for item in list.items() {
         let key = item.value(HASHED)?;
         if key == HashKey::Cookie && !has_cookie {
-            let wrong = Wrong::new("`key` contains `cookie`, but the cookie has no name".to_owned());
-            report.add(item.place(), item.path(), wrong.hint("name the cookie: `cookie: route`"));
+            let problem = Problem::new("`key` contains `cookie`, but the cookie has no name".to_owned());
+            report.add(item.place(), item.path(), problem.hint("name the cookie: `cookie: route`"));
             return None;
         }
         keys.push(key);
@@ -223,10 +223,10 @@ fn keys(at: &At<'_>, has_cookie: bool, report: &mut Report) -> Option<Vec<HashKe
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::experiment::tests::components::mistakes;
+    use crate::experiment::tests::components::errors;
 
     /// What every proxy refuses, by its key.
-    pub(in crate::components) fn mistakes_are_told(proxy: &str) {
+    pub(in crate::components) fn errors_are_reported(proxy: &str) {
         for (settings, expected) in [
             ("to: all", "`upstreams` is missing"),
             ("upstreams: { all: \"http://127.0.0.1:1\" }, to: al", "expected a name of `upstreams`, found `al`"),
@@ -240,7 +240,7 @@ pub(super) mod tests {
                 "expected letters, digits and `_`, found `a-b`",
             ),
         ] {
-            let said = mistakes(&format!("{proxy}: {{ {settings} }}"));
+            let said = errors(&format!("{proxy}: {{ {settings} }}"));
             assert!(said.contains(expected), "{proxy}: {settings}: {said}");
         }
     }

@@ -1,8 +1,8 @@
 //! Settings of a server's own configuration file, by name; some are reserved for Narrows.
 
+use crate::experiment::error::{Problem, Report};
 use crate::experiment::key::{Value, optional, replica};
 use crate::experiment::kind;
-use crate::experiment::mistake::{Report, Wrong};
 use crate::experiment::shape::{Field, Named, Shape};
 use crate::experiment::tree::At;
 
@@ -30,12 +30,13 @@ pub(super) fn read(
     let mut settings = Vec::new();
     for (name, value) in map.entries() {
         if !is_free(&name.to_ascii_lowercase()) {
-            let wrong = Wrong::new(format!("`{name}` is set by Narrows, so that the server is private to the trial"));
-            report.add(value.key_place(), map.path(), wrong);
+            let problem =
+                Problem::new(format!("`{name}` is set by Narrows, so that the server is private to the trial"));
+            report.add(value.key_place(), map.path(), problem);
         }
         if value.text().is_some_and(|text| text.contains(char::is_control)) {
-            let wrong = Wrong::new("expected one line, found a line break or another control character");
-            report.add(value.place(), value.path(), wrong);
+            let problem = Problem::new("expected one line, found a line break or another control character");
+            report.add(value.place(), value.path(), problem);
         }
         settings.push((name.to_owned(), value.text().unwrap_or_default().to_owned()));
     }

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::experiment::error::{Problem, Report};
 use crate::experiment::grammar::MANY;
 use crate::experiment::key::{Key, Value, optional, parameter};
 use crate::experiment::kind;
-use crate::experiment::mistake::{Report, Wrong};
 use crate::experiment::read;
 use crate::experiment::shape::{Field, Shape};
 use crate::experiment::tree::At;
@@ -30,7 +30,7 @@ pub(super) const fn sql(doc: &'static str) -> Field {
     optional("sql", Shape::List { item: const { &FILE.shape() }, least: 0, most: MANY }, doc)
 }
 
-/// Tells files under `sql` that are not there.
+/// Reports files under `sql` that are not there.
 pub(super) fn check_files(at: At<'_>, dir: &Path, report: &mut Report) {
     let Some(sql) = at.get(&SQL) else { return };
     for file in sql.items() {
@@ -42,8 +42,8 @@ pub(super) fn check_files(at: At<'_>, dir: &Path, report: &mut Report) {
 
 fn check_file(at: At<'_>, path: &Path, report: &mut Report) {
     if !path.is_file() {
-        let wrong = Wrong::new(format!("expected a file, found none at {}", path.display()));
-        report.add(at.place(), at.path(), wrong.hint("it is relative to the experiment file's folder"));
+        let problem = Problem::new(format!("expected a file, found none at {}", path.display()));
+        report.add(at.place(), at.path(), problem.hint("it is relative to the experiment file's folder"));
     }
 }
 

@@ -5,8 +5,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use super::error::{Problem, Report, shortened};
 use super::load::ADDRESSES;
-use super::mistake::{Report, Wrong, shortened};
 use super::tree::At;
 
 /// Most addresses of a load.
@@ -40,10 +40,10 @@ fn number(address: IpAddr) -> u128 {
 }
 
 /// Reads one item of the list.
-pub(super) fn range(text: &str) -> Result<Range, Wrong> {
+pub(super) fn range(text: &str) -> Result<Range, Problem> {
     let expected = || {
         let shown = shortened(text);
-        Wrong::new(format!("expected an address, `FIRST-LAST` or `ADDRESS/BITS`, found \"{shown}\""))
+        Problem::new(format!("expected an address, `FIRST-LAST` or `ADDRESS/BITS`, found \"{shown}\""))
     };
     let address = |text: &str| text.parse::<IpAddr>().map_err(|_| expected());
     if let Some((block, bits)) = text.split_once('/') {
@@ -57,7 +57,7 @@ pub(super) fn range(text: &str) -> Result<Range, Wrong> {
     within_limit(Range { first, last })
 }
 
-fn block_of(address: IpAddr, bits: &str) -> Option<Result<Range, Wrong>> {
+fn block_of(address: IpAddr, bits: &str) -> Option<Result<Range, Problem>> {
     let width: u32 = if address.is_ipv4() { 32 } else { 128 };
     let is_plain = !bits.is_empty() && bits.bytes().all(|b| b.is_ascii_digit());
     let free = width.checked_sub(bits.parse().ok().filter(|_| is_plain)?)?;
@@ -70,12 +70,12 @@ fn block_of(address: IpAddr, bits: &str) -> Option<Result<Range, Wrong>> {
     Some(within_limit(Range { first: of(first), last: of(last) }))
 }
 
-fn within_limit(range: Range) -> Result<Range, Wrong> {
+fn within_limit(range: Range) -> Result<Range, Problem> {
     if range.count() <= ADDRESSES_MAX { Ok(range) } else { Err(too_many(range.count())) }
 }
 
-fn too_many(count: u128) -> Wrong {
-    Wrong::new(format!("expected at most {ADDRESSES_MAX} addresses, found {count}"))
+fn too_many(count: u128) -> Problem {
+    Problem::new(format!("expected at most {ADDRESSES_MAX} addresses, found {count}"))
 }
 
 /// All addresses of the list, which are of one family: that of `like`, when it is known.
@@ -89,8 +89,8 @@ pub(super) fn expand(at: At<'_>, like: Option<IpAddr>, report: &mut Report) -> O
         };
         let family = like.or(addresses.first().copied());
         if let Some(other) = family.filter(|other| other.is_ipv4() != range.first.is_ipv4()) {
-            let wrong = Wrong::new(format!("{} cannot be used beside {other}", range.first));
-            report.add(item.place(), item.path(), wrong.hint("an address connects to others of its own family only"));
+            let problem = Problem::new(format!("{} cannot be used beside {other}", range.first));
+            report.add(item.place(), item.path(), problem.hint("an address connects to others of its own family only"));
             is_whole = false;
             continue;
         }
@@ -110,7 +110,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn ends(text: &str) -> Result<(String, String, u128), String> {
-        let range = range(text).map_err(|wrong| wrong.message)?;
+        let range = range(text).map_err(|problem| problem.message)?;
         Ok((range.first.to_string(), range.last.to_string(), range.count()))
     }
 

@@ -4,8 +4,8 @@
 //! is no service, data that nobody describes) is judged where that part is read. A part that does not fit is told
 //! once and not looked into; its neighbours are.
 
+use super::error::{Problem, Report, did_you_mean, listed, nearest, shortened};
 use super::kind::{AnyKind, TEXT};
-use super::mistake::{Report, Wrong, did_you_mean, listed, nearest, shortened};
 use super::names::Names;
 use super::placeholder;
 use super::shape::{Branch, Field, Given, Map, Named, Need, Rule, Scope, Shape, Tagged};
@@ -37,12 +37,12 @@ pub(super) fn check(at: At<'_>, shape: &'static Shape, pass: Pass<'_>, report: &
     }
 }
 
-fn tell(at: At<'_>, wrong: Wrong, report: &mut Report) {
-    report.add(at.place(), at.path(), wrong);
+fn report_at(at: At<'_>, problem: Problem, report: &mut Report) {
+    report.add(at.place(), at.path(), problem);
 }
 
-fn expected(at: At<'_>, what: &str) -> Wrong {
-    Wrong::new(format!("expected {what}, found {}", at.node.described()))
+fn expected(at: At<'_>, what: &str) -> Problem {
+    Problem::new(format!("expected {what}, found {}", at.node.described()))
 }
 
 fn is_map(at: At<'_>) -> bool {
@@ -52,7 +52,7 @@ fn is_map(at: At<'_>) -> bool {
 fn check_map(at: At<'_>, map: &'static Map, pass: Pass<'_>, report: &mut Report) {
     if !is_map(at) {
         let keys: Vec<&str> = map.fields.iter().map(|field| field.key).collect();
-        return tell(at, expected(at, "a map").hint(format!("its keys are {}", listed(&keys))), report);
+        return report_at(at, expected(at, "a map").hint(format!("its keys are {}", listed(&keys))), report);
     }
     check_fields(at, map.fields.iter(), &[], |_| None, map.others, pass, report);
     check_rules(at, map.fields.iter(), map.rules.iter(), pass, report);
@@ -76,19 +76,19 @@ fn check_fields(
             (None, Some(shape)) => check(value, shape, pass, report),
             (None, None) if known.contains(&key) => {}
             (None, None) => {
-                let mut wrong = Wrong::unknown("key", key, known.iter().copied());
+                let mut problem = Problem::unknown("key", key, known.iter().copied());
                 match elsewhere(key) {
-                    Some(hint) => wrong.hint = Some(hint),
+                    Some(hint) => problem.hint = Some(hint),
                     None => meant.extend(nearest(key, &known)),
                 }
-                report.add(value.key_place(), at.path(), wrong);
+                report.add(value.key_place(), at.path(), problem);
             }
         }
     }
     // A key that is there under a misspelt name is not missing as well.
     for field in fields.filter(|field| field.need == Need::Required && !meant.contains(&field.key)) {
         if at.node.get(field.key).is_none() {
-            report.add(at.key_place(), at.path(), Wrong::new(format!("`{}` is missing", field.key)));
+            report.add(at.key_place(), at.path(), Problem::new(format!("`{}` is missing", field.key)));
         }
     }
 }
@@ -129,17 +129,17 @@ fn check_rule(
 ) {
     let given = |all: &[Given]| -> Vec<Given> { all.iter().copied().filter(|one| one.is_in(at.node)).collect() };
     let shown = |all: &[Given]| all.iter().map(|one| one.shown()).collect::<Vec<_>>().join(", ");
-    let mut tell = |message| report.add(at.key_place(), at.path(), Wrong::new(message));
+    let mut add = |message| report.add(at.key_place(), at.path(), Problem::new(message));
     match rule {
         Rule::OnlyBeside(keys, beside) => keys.iter().for_each(|key| check_beside(at, key, &[beside], report)),
         Rule::Needs(key, needed) => {
             if at.node.get(key).is_some() && at.node.get(needed).is_none() && !is_misspelt(at, fields, &[needed]) {
-                tell(format!("`{needed}` is missing"));
+                add(format!("`{needed}` is missing"));
             }
         }
         Rule::AtMostOne(all) => {
             if given(all).len() > 1 {
-                tell(format!("{} cannot be combined", shown(all)));
+                add(format!("{} cannot be combined", shown(all)));
             }
         }
         Rule::ExactlyOne(all) => {
@@ -147,8 +147,8 @@ fn check_rule(
             match given(all).as_slice() {
                 [_] => {}
                 [] if is_misspelt(at, fields, &keys) => {}
-                [] => tell(format!("one of {} is missing", shown(all))),
-                several => tell(format!("{} cannot be combined", shown(several))),
+                [] => add(format!("one of {} is missing", shown(all))),
+                several => add(format!("{} cannot be combined", shown(several))),
             }
         }
     }
@@ -166,13 +166,13 @@ fn check_beside(at: At<'_>, key: &str, beside: &[&str], report: &mut Report) {
         && beside.iter().all(|key| at.node.get(key).is_none())
     {
         let message = format!("`{key}` is allowed only with {}", listed(beside));
-        report.add(value.key_place(), at.path(), Wrong::new(message));
+        report.add(value.key_place(), at.path(), Problem::new(message));
     }
 }
 
 fn check_tagged(at: At<'_>, tagged: &'static Tagged, pass: Pass<'_>, report: &mut Report) {
     if !is_map(at) {
-        return tell(at, expected(at, "a map"), report);
+        return report_at(at, expected(at, "a map"), report);
     }
     let values: Vec<&str> = tagged.branches.iter().map(|branch| branch.value).collect();
     let tag = at.get(tagged.tag);
@@ -187,13 +187,13 @@ fn check_tagged(at: At<'_>, tagged: &'static Tagged, pass: Pass<'_>, report: &mu
     match tag {
         None if is_misspelt => {}
         None => {
-            let wrong = Wrong::new(format!("`{}` is missing", tagged.tag.key));
-            report.add(at.key_place(), at.path(), wrong.hint(format!("one of {}", listed(&values))));
+            let problem = Problem::new(format!("`{}` is missing", tagged.tag.key));
+            report.add(at.key_place(), at.path(), problem.hint(format!("one of {}", listed(&values))));
         }
         Some(tag) => {
-            let wrong = expected(tag, &format!("one of {}", listed(&values)));
+            let problem = expected(tag, &format!("one of {}", listed(&values)));
             let hint = tag.text().and_then(|text| did_you_mean(text, &values));
-            tell(tag, Wrong { hint, ..wrong }, report);
+            report_at(tag, Problem { hint, ..problem }, report);
         }
     }
     // Which keys belong here is unknown without the tag, but the keys that every branch has can be judged.
@@ -214,14 +214,14 @@ fn belongs_to(tagged: &'static Tagged, here: &Branch, key: &str) -> Option<Strin
 fn check_named(at: At<'_>, named: &'static Named, pass: Pass<'_>, report: &mut Report) {
     if !is_map(at) {
         let hint = format!("write `name: …` for each {}", named.what);
-        return tell(at, expected(at, "a map").hint(hint), report);
+        return report_at(at, expected(at, "a map").hint(hint), report);
     }
     check_count(at, at.node.entries().len(), named.least, named.most, named.what, report);
     for (key, value) in at.entries() {
         let name = Scalar { text: key.to_owned(), origin: Origin::String };
         let described = format!("\"{}\"", shortened(key));
-        if let Err(wrong) = named.name.check(&name, &described) {
-            report.add(value.key_place(), at.path(), wrong);
+        if let Err(problem) = named.name.check(&name, &described) {
+            report.add(value.key_place(), at.path(), problem);
         }
         check(value, named.value, pass, report);
     }
@@ -229,7 +229,7 @@ fn check_named(at: At<'_>, named: &'static Named, pass: Pass<'_>, report: &mut R
 
 fn check_list(at: At<'_>, item: &'static Shape, least: usize, most: usize, pass: Pass<'_>, report: &mut Report) {
     let Form::List(items) = &at.node.form else {
-        return tell(at, expected(at, "a list"), report);
+        return report_at(at, expected(at, "a list"), report);
     };
     check_count(at, items.len(), least, most, "item", report);
     at.items().for_each(|at| check(at, item, pass, report));
@@ -237,29 +237,29 @@ fn check_list(at: At<'_>, item: &'static Shape, least: usize, most: usize, pass:
 
 fn check_count(at: At<'_>, count: usize, least: usize, most: usize, what: &str, report: &mut Report) {
     if count < least {
-        tell(at, Wrong::new(format!("expected at least {least} {what}, found none")), report);
+        report_at(at, Problem::new(format!("expected at least {least} {what}, found none")), report);
     } else if count > most {
-        tell(at, Wrong::new(format!("expected at most {most} of {what}, found {count}")), report);
+        report_at(at, Problem::new(format!("expected at most {most} of {what}, found {count}")), report);
     }
 }
 
 fn check_arguments(at: At<'_>, scope: Scope, pass: Pass<'_>, report: &mut Report) {
     let Form::List(items) = &at.node.form else {
-        let wrong = expected(at, "a list of a program and its arguments");
+        let problem = expected(at, "a list of a program and its arguments");
         let words: Vec<&str> = at.text().unwrap_or_default().split_whitespace().collect();
-        let wrong = match words.is_empty() {
-            true => wrong,
-            false => wrong.hint(format!("commands do not run in a shell; write [{}]", quoted(&words).join(", "))),
+        let problem = match words.is_empty() {
+            true => problem,
+            false => problem.hint(format!("commands do not run in a shell; write [{}]", quoted(&words).join(", "))),
         };
-        return tell(at, wrong, report);
+        return report_at(at, problem, report);
     };
     if items.is_empty() {
-        tell(at, Wrong::new("expected a program and its arguments, found an empty list"), report);
+        report_at(at, Problem::new("expected a program and its arguments, found an empty list"), report);
     }
     for (position, item) in at.items().enumerate() {
         check_scalar(item, &TEXT, scope, pass, report);
         if position == 0 && item.text() == Some("") {
-            tell(item, Wrong::new("expected a program, found \"\""), report);
+            report_at(item, Problem::new("expected a program, found \"\""), report);
         }
     }
 }
@@ -276,7 +276,7 @@ fn check_either(at: At<'_>, shapes: &'static [Shape], pass: Pass<'_>, report: &m
         Some(shape) => check(at, shape, pass, report),
         None => {
             let names: Vec<String> = shapes.iter().map(described).collect();
-            tell(at, expected(at, &names.join(", or ")), report);
+            report_at(at, expected(at, &names.join(", or ")), report);
         }
     }
 }
@@ -293,15 +293,15 @@ fn described(shape: &Shape) -> String {
 
 fn check_scalar(at: At<'_>, kind: &dyn AnyKind, scope: Scope, pass: Pass<'_>, report: &mut Report) {
     let Form::Scalar(scalar) = &at.node.form else {
-        return tell(at, expected(at, &kind.expected()), report);
+        return report_at(at, expected(at, &kind.expected()), report);
     };
     if !check_places(at, scope, pass, report) {
         return;
     }
-    if let Err(wrong) = kind.check(scalar, &at.node.described()) {
-        tell(at, wrong, report);
+    if let Err(problem) = kind.check(scalar, &at.node.described()) {
+        report_at(at, problem, report);
     } else if scalar.text.contains('\0') {
-        tell(at, Wrong::new("a NUL character, which no text here can hold"), report);
+        report_at(at, Problem::new("a NUL character, which no text here can hold"), report);
     }
 }
 
@@ -317,10 +317,10 @@ fn check_places(at: At<'_>, scope: Scope, pass: Pass<'_>, report: &mut Report) -
     if !placeholder::is_open(text) {
         return true;
     }
-    let wrongs = match scope {
-        Scope::Literal => vec![Wrong::new("`${…}` is not replaced here").hint("write the value itself")],
+    let problems = match scope {
+        Scope::Literal => vec![Problem::new("`${…}` is not replaced here").hint("write the value itself")],
         _ => names.judge(text, scope),
     };
-    wrongs.into_iter().for_each(|wrong| tell(at, wrong, report));
+    problems.into_iter().for_each(|problem| report_at(at, problem, report));
     false
 }

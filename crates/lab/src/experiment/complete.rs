@@ -3,7 +3,7 @@
 //! The result has the same places as what it was made from, so that a value that turns out wrong in one variant is
 //! told at the line that holds its `${…}`.
 
-use super::mistake::Report;
+use super::error::Report;
 use super::names::Values;
 use super::placeholder::{self, TrialPiece};
 use super::shape::{Field, Need, Scope, Shape};

@@ -10,10 +10,10 @@ use std::rc::Rc;
 use narrows_load::{csv_rows, json_rows};
 use narrows_model::load::{DataSource, DataValues, Pick};
 
+use super::error::{Problem, Report, listed, shortened};
 use super::key::{Key, Value, optional, parameter, trial};
 use super::kind::{self, Words};
 use super::load::{DATA_SOURCES, LOAD_SHAPE};
-use super::mistake::{Report, Wrong, listed, shortened};
 use super::read;
 use super::shape::{Field, Map, Rule, Shape};
 use super::tree::{At, Form};
@@ -144,10 +144,10 @@ impl Sources {
         name: &str,
         column: Option<&str>,
         variables: &[&str],
-    ) -> Result<Option<FieldIndex>, Wrong> {
+    ) -> Result<Option<FieldIndex>, Problem> {
         let named = |name: &str| self.sources.iter().position(|source| source.name == name);
         let Some(index) = named(name) else {
-            // A source whose name has a point in it has been told as such.
+            // A source whose name has a point in it was reported as such.
             let is_told = column.is_some_and(|column| named(&format!("{name}.{column}")).is_some());
             return if is_told || self.is_unknown { Ok(None) } else { Err(self.unknown(name, variables)) };
         };
@@ -161,16 +161,16 @@ impl Sources {
         match column {
             None if columns.len() < 2 => field(0),
             None => {
-                let wrong = Wrong::new(format!("`{{{{{name}}}}}` has several columns: {}", listed(&names)));
-                Err(wrong.hint(format!("name one: `{{{{{name}.{}}}}}`", names[0])))
+                let problem = Problem::new(format!("`{{{{{name}}}}}` has several columns: {}", listed(&names)));
+                Err(problem.hint(format!("name one: `{{{{{name}.{}}}}}`", names[0])))
             }
             Some(column) if columns.is_empty() => {
-                Err(Wrong::new(format!("`{name}` has no columns, so `{name}.{}` does not exist", shortened(column)))
+                Err(Problem::new(format!("`{name}` has no columns, so `{name}.{}` does not exist", shortened(column)))
                     .hint(format!("write `{{{{{name}}}}}`")))
             }
             Some(column) => match columns.iter().position(|known| known == column) {
                 Some(position) => field(position),
-                None => Err(Wrong::unknown(&format!("column of `{name}`:"), column, names)),
+                None => Err(Problem::unknown(&format!("column of `{name}`:"), column, names)),
             },
         }
     }
@@ -180,29 +180,32 @@ impl Sources {
         self.sources.iter().any(|source| source.name == name)
     }
 
-    fn unknown(&self, name: &str, variables: &[&str]) -> Wrong {
+    fn unknown(&self, name: &str, variables: &[&str]) -> Problem {
         let what = if variables.is_empty() { "data" } else { "data or variable" };
         let known = self.sources.iter().map(|source| source.name.as_str()).chain(variables.iter().copied());
-        let mut wrong = Wrong::unknown(what, name, known);
+        let mut problem = Problem::unknown(what, name, known);
         if name.is_empty() {
-            wrong.message = "this `{{…}}` has no name".to_owned();
+            problem.message = "this `{{…}}` has no name".to_owned();
         }
         if self.sources.is_empty() && variables.is_empty() {
-            wrong.hint("describe it under `load.data`")
+            problem.hint("describe it under `load.data`")
         } else {
-            wrong
+            problem
         }
     }
 
     /// Values are put into a JSON text as they are, so none may hold a quote, a backslash or a control character.
-    pub(super) fn check_for_json(&self, source: usize, column: usize) -> Result<(), Wrong> {
+    pub(super) fn check_for_json(&self, source: usize, column: usize) -> Result<(), Problem> {
         let source = &self.sources[source];
         match source.unfit_for_json.get(column).and_then(Option::as_ref) {
             None => Ok(()),
             Some(value) => {
                 let value = shortened(value);
-                Err(Wrong::new(format!("the value {value:?} of `{}` would break the JSON it is put into", source.name))
-                    .hint("values for `json` must not hold quotes, backslashes or control characters"))
+                Err(Problem::new(format!(
+                    "the value {value:?} of `{}` would break the JSON it is put into",
+                    source.name
+                ))
+                .hint("values for `json` must not hold quotes, backslashes or control characters"))
             }
         }
     }
@@ -218,8 +221,8 @@ fn values(at: At<'_>, dir: &Path, files: &mut Files, report: &mut Report) -> Opt
     if let Some(integers) = at.get(&INTEGERS) {
         let (from, to) = (integers.read(&FROM)?, integers.read(&TO)?);
         if from > to {
-            let wrong = Wrong::new(format!("expected `from` to be `to` or less, found {from} and {to}"));
-            report.add(integers.key_place(), integers.path(), wrong);
+            let problem = Problem::new(format!("expected `from` to be `to` or less, found {from} and {to}"));
+            report.add(integers.key_place(), integers.path(), problem);
         }
         return Some(DataValues::Integers { from, to });
     }
@@ -235,7 +238,7 @@ fn values(at: At<'_>, dir: &Path, files: &mut Files, report: &mut Report) -> Opt
     match files.get(&read::path(dir, file.text()?), format) {
         Ok(table) => Some(DataValues::Rows { columns: table.columns.clone(), rows: table.rows.clone(), pick }),
         Err(message) => {
-            report.add(file.place(), file.path(), Wrong::new(message));
+            report.add(file.place(), file.path(), Problem::new(message));
             None
         }
     }

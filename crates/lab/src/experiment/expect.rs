@@ -1,16 +1,16 @@
-//! What is expected of an answer (`check`) and taken from it (`extract`).
+//! What is expected of a response (`check`) and taken from it (`extract`).
 //!
-//! What is expected is the same for every request: `{{name}}` in it is a mistake, and `{{{{` a plain `{{`, as in requests.
+//! What is expected is the same for every request: `{{name}}` in it is an error, and `{{{{` a plain `{{`, as in requests.
 
 use narrows_model::load::{Check, Extract, Place};
 use regex::RegexBuilder;
 use serde_json::Value as Json;
 
+use super::error::{Problem, Report, shortened};
 use super::flow::REQUEST;
 use super::grammar::MANY;
 use super::key::{Key, Value, beside, literal, optional, parameter, trial};
 use super::kind;
-use super::mistake::{Report, Wrong, shortened};
 use super::placeholder::{RequestPiece, request_pieces};
 use super::request::to_json;
 use super::shape::{Field, Map, Named, Rule, Scope, Shape};
@@ -130,13 +130,13 @@ pub(super) fn is_pointer(text: &str) -> bool {
 }
 
 /// Checks a regular expression.
-pub(super) fn pattern(text: &str) -> Result<(), Wrong> {
+pub(super) fn pattern(text: &str) -> Result<(), Problem> {
     let compiled = RegexBuilder::new(text).size_limit(PATTERN_BYTES_MAX).build();
     compiled.map(drop).map_err(|error| {
         // The last line says what is wrong, those before it where.
         let said = error.to_string();
         let said = said.lines().last().unwrap_or_default().trim_start_matches("error: ");
-        Wrong::new(format!("expected a regular expression, found \"{}\": {}", shortened(text), shortened(said)))
+        Problem::new(format!("expected a regular expression, found \"{}\": {}", shortened(text), shortened(said)))
     })
 }
 
@@ -173,8 +173,8 @@ fn checks_of(at: At<'_>, report: &mut Report) -> Vec<Check> {
 /// A text that no request changes; none when there is none.
 fn fixed_text(at: At<'_>, report: &mut Report) -> Option<String> {
     let text = at.text()?;
-    Some(fixed(text).unwrap_or_else(|wrong| {
-        report.add(at.place(), at.path(), wrong);
+    Some(fixed(text).unwrap_or_else(|problem| {
+        report.add(at.place(), at.path(), problem);
         text.to_owned()
     }))
 }
@@ -182,14 +182,14 @@ fn fixed_text(at: At<'_>, report: &mut Report) -> Option<String> {
 /// A value that no request changes; none when nothing stands after the colon, which any value will do for.
 fn fixed_json(at: At<'_>, report: &mut Report) -> Option<Json> {
     let mut value = serde_json::from_str(&to_json(at.node)).ok().filter(|value: &Json| !value.is_null())?;
-    if let Err(wrong) = fix_within(&mut value) {
-        report.add(at.place(), at.path(), wrong);
+    if let Err(problem) = fix_within(&mut value) {
+        report.add(at.place(), at.path(), problem);
     }
     Some(value)
 }
 
 /// As [`fixed`], for every text in a value; the file's depth is bounded, and so is the value's.
-fn fix_within(value: &mut Json) -> Result<(), Wrong> {
+fn fix_within(value: &mut Json) -> Result<(), Problem> {
     match value {
         Json::String(text) => *text = fixed(text)?,
         Json::Array(items) => items.iter_mut().try_for_each(fix_within)?,
@@ -198,7 +198,7 @@ fn fix_within(value: &mut Json) -> Result<(), Wrong> {
                 fix_within(&mut value)?;
                 Ok((fixed(&key)?, value))
             };
-            *members = std::mem::take(members).into_iter().map(fixed_member).collect::<Result<_, Wrong>>()?;
+            *members = std::mem::take(members).into_iter().map(fixed_member).collect::<Result<_, Problem>>()?;
         }
         Json::Null | Json::Bool(_) | Json::Number(_) => {}
     }
@@ -206,15 +206,15 @@ fn fix_within(value: &mut Json) -> Result<(), Wrong> {
 }
 
 /// A text without places to fill in.
-fn fixed(text: &str) -> Result<String, Wrong> {
+fn fixed(text: &str) -> Result<String, Problem> {
     let (pieces, end) = request_pieces(text);
     end?;
     let plain = |piece: RequestPiece<'_>| match piece {
         RequestPiece::Text(text) => Ok(text.into_owned()),
         RequestPiece::Field(source, column) => {
             let name = column.map_or_else(|| source.to_owned(), |column| format!("{source}.{column}"));
-            let wrong = Wrong::new(format!("a check cannot contain `{{{{{}}}}}`", shortened(&name)));
-            Err(wrong.hint("a check is the same for every request; `{{{{` is a plain `{{`"))
+            let problem = Problem::new(format!("a check cannot contain `{{{{{}}}}}`", shortened(&name)));
+            Err(problem.hint("a check is the same for every request; `{{{{` is a plain `{{`"))
         }
     };
     pieces.into_iter().map(plain).collect()
@@ -280,8 +280,8 @@ mod tests {
         let mut value = serde_json::json!({"{{{{k": ["{{{{v", 1, null]});
         fix_within(&mut value).unwrap();
         assert_eq!(value, serde_json::json!({"{{k": ["{{v", 1, null]}));
-        for wrong in [serde_json::json!([{"a": "{{b}}"}]), serde_json::json!({"{{b}}": 1})] {
-            assert!(fix_within(&mut wrong.clone()).is_err(), "{wrong}");
+        for problem in [serde_json::json!([{"a": "{{b}}"}]), serde_json::json!({"{{b}}": 1})] {
+            assert!(fix_within(&mut problem.clone()).is_err(), "{problem}");
         }
     }
 

@@ -7,11 +7,11 @@ use narrows_load::planned_windows;
 use super::bound::{BoundLoad, Deed, Fault};
 use super::check::{Pass, check};
 use super::complete::complete;
+use super::error::{Problem, Report};
 use super::grammar::{DURATION, FAULTS, LOAD, MANY, POSITIVE_DURATION};
 use super::key::{Key, Value, optional, parameter};
 use super::kind;
 use super::load::COMMAND;
-use super::mistake::{Report, Wrong};
 use super::model::scaled;
 use super::names::Values;
 use super::network::Network;
@@ -59,21 +59,21 @@ static FAULT: Shape = Shape::Map(Map {
     others: None,
 });
 
-/// Tells what does not depend on a variant: names of variants that there are none of, and a load that shows nothing.
+/// Reports what does not depend on a variant: names of variants that there are none of, and a load that shows nothing.
 pub(super) fn check_all(root: At<'_>, variants: &[Variant], report: &mut Report) {
     let Some(faults) = root.get(&FAULTS) else { return };
     if root.get(&LOAD).is_some_and(|load| load.has(&COMMAND)) {
-        let wrong = Wrong::new(
+        let problem = Problem::new(
             "faults need a load of `scenarios`: Narrows cannot follow another program's load second by second",
         );
-        report.add(faults.key_place(), faults.path(), wrong);
+        report.add(faults.key_place(), faults.path(), problem);
     }
     let names: Vec<&str> = variants.iter().map(|variant| variant.name.as_str()).collect();
     for fault in faults.items() {
         let Some(listed) = fault.get(&VARIANTS) else { continue };
         for at in listed.items() {
             if let Some(name) = at.text().filter(|name| !names.contains(name)) {
-                report.add(at.place(), at.path(), Wrong::unknown("variant", name, names.iter().copied()));
+                report.add(at.place(), at.path(), Problem::unknown("variant", name, names.iter().copied()));
             }
         }
     }
@@ -117,8 +117,8 @@ fn build_one(at: At<'_>, network: &Network<'_>, end: Option<Duration>, report: &
         .find_map(|(key, deed)| Some((deed, at.get(key)?)))?;
     let (service, replica) = match replica_named(target.text()?, network) {
         Ok(found) => found,
-        Err(wrong) => {
-            report.add(target.place(), target.path(), wrong);
+        Err(problem) => {
+            report.add(target.place(), target.path(), problem);
             return None;
         }
     };
@@ -127,8 +127,8 @@ fn build_one(at: At<'_>, network: &Network<'_>, end: Option<Duration>, report: &
         && when >= end
     {
         let ends = narrows_model::units::duration(end.as_nanos() as f64);
-        let wrong = Wrong::new(format!("the load ends after {ends}, before this fault"));
-        report.add(written.place(), written.path(), wrong);
+        let problem = Problem::new(format!("the load ends after {ends}, before this fault"));
+        report.add(written.place(), written.path(), problem);
     }
     let deed = match deed {
         Deed::Pause(_) => Deed::Pause(scaled(at.read(&FOR)?, scale)),
@@ -138,7 +138,7 @@ fn build_one(at: At<'_>, network: &Network<'_>, end: Option<Duration>, report: &
 }
 
 /// `store`, `store[1]` (from 0) or `store-2` (from 1).
-fn replica_named(text: &str, network: &Network<'_>) -> Result<(String, u32), Wrong> {
+fn replica_named(text: &str, network: &Network<'_>) -> Result<(String, u32), Problem> {
     let by_index = || {
         let (name, rest) = text.split_once('[')?;
         Some((name, rest.strip_suffix(']')?.parse::<u32>().ok()?))
@@ -153,8 +153,8 @@ fn replica_named(text: &str, network: &Network<'_>) -> Result<(String, u32), Wro
         Some((name, replica, count)) if replica < count => Ok((name.to_owned(), replica)),
         Some((name, _, count)) => {
             let last = count.saturating_sub(1);
-            Err(Wrong::new(format!("`{name}` has no replica `{text}`; it has `{name}[0]` to `{name}[{last}]`")))
+            Err(Problem::new(format!("`{name}` has no replica `{text}`; it has `{name}[0]` to `{name}[{last}]`")))
         }
-        None => Err(Wrong::unknown("replica", text, network.services())),
+        None => Err(Problem::unknown("replica", text, network.services())),
     }
 }

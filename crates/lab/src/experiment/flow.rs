@@ -9,11 +9,11 @@ use narrows_model::load::{Cookies, Flow, Step};
 
 use super::data::Sources;
 use super::drawn::{Drawn, Variables};
+use super::error::{Problem, Report};
 use super::expect::{self, CHECK, CHECK_BESIDE_REQUEST, EXTRACT};
 use super::grammar::{DURATION, MANY, POSITIVE_DURATION, TEXT};
 use super::key::{Key, Value, literal, optional, parameter, required};
 use super::kind::{self, OneOf, Whole, Words};
-use super::mistake::{Report, Wrong};
 use super::model::{BRANCHES, MODELS};
 use super::request::{self, REQUEST_SHAPE};
 use super::shape::{Field, Map, Named, Rule, Shape, Tagged, Written};
@@ -146,7 +146,7 @@ pub(super) fn build(scenario: At<'_>, host: &str, sources: &Sources, report: &mu
                 let drawn = Drawn { sources, variables: &variables, at: (number, position) };
                 step(*at, host, &drawn, report)
             });
-            // All, so that all mistakes are told.
+            // All, so that all errors are reported.
             let steps: Vec<Option<Step>> = steps.collect();
             let weight = if flow.name.is_empty() { Some(1.0) } else { flow.at.read(&WEIGHT) };
             built.push((|| {
@@ -210,8 +210,8 @@ fn check_names(flows: &[FlowAt<'_>], report: &mut Report) {
         }
         match known.iter().find(|(name, _)| name == called) {
             Some((_, line)) => {
-                let wrong = Wrong::new(format!("`{called}` is the name of two steps, the first on line {line}"));
-                report.add(place, step.path(), wrong.hint("steps of all flows of a scenario need different names"));
+                let problem = Problem::new(format!("`{called}` is the name of two steps, the first on line {line}"));
+                report.add(place, step.path(), problem.hint("steps of all flows of a scenario need different names"));
             }
             None => known.push((called.to_owned(), place.0)),
         }

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use narrows_model::load::{Arrivals, LoadModel, RateStage, Stage};
 
+use super::error::Report;
 use super::flow::{MODEL, PACE, STEPS};
 use super::grammar::POSITIVE_DURATION;
 use super::key::{Key, Value, parameter};
 use super::kind::{Whole, Words};
-use super::mistake::Report;
 use super::ramp::{self, Part, RATE, ramp};
 use super::shape::{Branch, Map};
 use super::tree::At;

@@ -1,15 +1,15 @@
 //! Who reaches whom at which port, and what each service's address looks like.
 //!
 //! A service without a sidecar listens on the port that others know. With one, others know the sidecar's port, the
-//! service listens on a private one, and what it is told of other services are its sidecar's outbound listeners. All of
+//! service listens on a private one, and what it is reported of other services are its sidecar's outbound listeners. All of
 //! these ports are handed out together: first those that a component asks for beside its own, then the sidecar's
 //! private port, its port for mutual TLS if it has one, and an outbound listener for each replica of every other service.
 
 use super::bound::{Allotted, Bindings, BoundSidecar, Outbound, Replica, Sibling};
 use super::check::{Pass, check};
 use super::complete::complete;
+use super::error::{Problem, Report};
 use super::grammar::{SERVICES, SYSTEM};
-use super::mistake::{Report, Wrong};
 use super::names::{HOST, Values};
 use super::service::{PORT, REPLICAS, SERVICE, SIDECAR};
 use super::sidecar::{self, ACCESS_LOG, CPUS, MEMORY_CAP, PROXY, TLS};
@@ -98,7 +98,7 @@ fn asked_by(name: &str, at: At<'_>) -> Asked {
 
 fn check_port(at: At<'_>, one: &Asked, earlier: &[Asked], report: &mut Report) {
     let (Some(port), Some(port_at)) = (one.port, at.get(&PORT)) else { return };
-    let wrong = match earlier.iter().find(|other| other.port == Some(port)) {
+    let problem = match earlier.iter().find(|other| other.port == Some(port)) {
         Some(other) => format!("port {port} is taken by `{}`", other.name),
         None if one.count > 1 => {
             format!("a fixed port allows one replica, found {} replicas", one.count)
@@ -106,7 +106,7 @@ fn check_port(at: At<'_>, one: &Asked, earlier: &[Asked], report: &mut Report) {
         None => return,
     };
     let hint = "without `port`, each replica gets its own";
-    report.add(port_at.place(), port_at.path(), Wrong::new(wrong).hint(hint));
+    report.add(port_at.place(), port_at.path(), Problem::new(problem).hint(hint));
 }
 
 /// The addresses of a trial.
@@ -186,7 +186,7 @@ impl<'a> Network<'a> {
         self.of_service(service).map(port).collect()
     }
 
-    /// What a replica, or whoever is none, is told of a service: its `host`, `port`, `url` or `urls`.
+    /// What a replica, or whoever is none, is reported of a service: its `host`, `port`, `url` or `urls`.
     pub(super) fn fact(&self, viewer: Option<&Allotted>, service: &str, fact: &str) -> Option<String> {
         let ports = self.ports(viewer, service);
         let form = &self.asked(service)?.url;

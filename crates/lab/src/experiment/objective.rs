@@ -10,11 +10,11 @@ use narrows_model::evidence::LoadTotals;
 use narrows_model::load::LoadSecond;
 use narrows_model::units;
 
+use super::error::{Problem, Report, shortened};
 use super::grammar::{LOAD, OBJECTIVES};
 use super::key::{Key, Value, literal};
 use super::kind::{self, finite};
 use super::load::{COMMAND, SCENARIOS};
-use super::mistake::{Report, Wrong, shortened};
 use super::shape::{Field, Map, Shape};
 use super::tree::At;
 use super::{flow, quantity};
@@ -159,10 +159,10 @@ fn bare_pattern() -> String {
 }
 
 /// Reads an objective without its scope.
-pub(super) fn limit(text: &str) -> Result<Objective, Wrong> {
+pub(super) fn limit(text: &str) -> Result<Objective, Problem> {
     let expected = || {
         let ops = "`<`, `<=`, `>`, `>=` or `==`";
-        Wrong::new(format!("expected an objective such as `p95 < 300ms`, found \"{}\"", shortened(text)))
+        Problem::new(format!("expected an objective such as `p95 < 300ms`, found \"{}\"", shortened(text)))
             .hint(format!("a metric, {ops}, and a bound"))
     };
     let at = text.find(['<', '>', '=']).ok_or_else(expected)?;
@@ -175,7 +175,7 @@ pub(super) fn limit(text: &str) -> Result<Objective, Wrong> {
 }
 
 /// Reads an objective, perhaps with its scope before it: `shop: p95 < 1s`, `shop/login: p95 < 1s`.
-pub(super) fn parse(text: &str) -> Result<Objective, Wrong> {
+pub(super) fn parse(text: &str) -> Result<Objective, Problem> {
     let Some((scope, rest)) = text.split_once(':') else { return limit(text) };
     let scope = scope.trim();
     let (scenario, request) = match scope.split_once('/') {
@@ -183,9 +183,9 @@ pub(super) fn parse(text: &str) -> Result<Objective, Wrong> {
         None => (scope, None),
     };
     if !kind::is_name(scenario) || !request.is_none_or(kind::is_request_name) {
-        let wrong =
+        let problem =
             format!("expected `scenario` or `scenario/request` before the colon, found \"{}\"", shortened(scope));
-        return Err(Wrong::new(wrong));
+        return Err(Problem::new(problem));
     }
     Ok(limit(rest)?.about(Some(scenario), request))
 }
@@ -215,42 +215,45 @@ fn check_scope(at: At<'_>, objective: &Objective, root: At<'_>, report: &mut Rep
     let Some(load) = root.get(&LOAD) else { return };
     // Another program has names of its own.
     let Some(scenarios) = load.get(&SCENARIOS).filter(|_| !load.has(&COMMAND)) else { return };
-    let mut tell = |key: &Field, wrong| match at.get(key) {
-        Some(value) => report.add(value.place(), value.path(), wrong),
-        None => report.add(at.place(), at.path(), wrong),
+    let mut tell = |key: &Field, problem| match at.get(key) {
+        Some(value) => report.add(value.place(), value.path(), problem),
+        None => report.add(at.place(), at.path(), problem),
     };
     let Some(name) = &objective.scenario else { return };
     let Some(scenario) = scenarios.named(name) else {
-        return tell(&SCENARIO, Wrong::unknown("scenario", name, scenarios.entries().map(|(name, _)| name)));
+        return tell(&SCENARIO, Problem::unknown("scenario", name, scenarios.entries().map(|(name, _)| name)));
     };
     let Some(request) = &objective.request else { return };
     if objective.metric == Metric::DroppedRate {
-        let wrong = Wrong::new("`dropped_rate` is about a scenario, not about one of its requests");
-        return tell(&REQUEST, wrong.hint("an iteration is dropped before its first request"));
+        let problem = Problem::new("`dropped_rate` is about a scenario, not about one of its requests");
+        return tell(&REQUEST, problem.hint("an iteration is dropped before its first request"));
     }
     let Some(known) = flow::request_names(scenario) else { return };
     if !known.contains(request) {
         let named = known.iter().map(String::as_str).filter(|name| !name.is_empty());
-        let wrong = Wrong::unknown(&format!("request of `{name}`:"), request, named);
+        let problem = Problem::unknown(&format!("request of `{name}`:"), request, named);
         let is_single = known.len() == 1;
-        tell(&REQUEST, if is_single { wrong.hint("it has only one request; name only the scenario") } else { wrong });
+        tell(
+            &REQUEST,
+            if is_single { problem.hint("it has only one request; name only the scenario") } else { problem },
+        );
     }
 }
 
 fn check_abort(at: At<'_>, objective: &Objective, report: &mut Report) {
     if objective.abort == Abort::WhenBroken && !objective.is_upper_limit() {
         let Some(abort) = at.get(&ABORT) else { return };
-        let wrong = Wrong::new(format!("`{}` cannot end a trial early", objective.text));
-        report.add(abort.place(), abort.path(), wrong.hint("upper limits of latencies and shares can"));
+        let problem = Problem::new(format!("`{}` cannot end a trial early", objective.text));
+        report.add(abort.place(), abort.path(), problem.hint("upper limits of latencies and shares can"));
     }
 }
 
-fn unknown_metric(name: &str) -> Wrong {
-    Wrong::unknown("metric", name, METRICS.iter().map(|(name, _)| *name))
+fn unknown_metric(name: &str) -> Problem {
+    Problem::unknown("metric", name, METRICS.iter().map(|(name, _)| *name))
 }
 
 impl Metric {
-    fn bound(self, text: &str) -> Result<f64, Wrong> {
+    fn bound(self, text: &str) -> Result<f64, Problem> {
         let (found, expected) = match self {
             Metric::ErrorRate | Metric::DroppedRate => (share(text), "a share such as `0.01` or `1%`"),
             Metric::Rate => {
@@ -259,9 +262,9 @@ impl Metric {
             _ => (quantity::duration(text).map(|d| d.as_nanos() as f64), "a length of time such as `300ms`"),
         };
         found.ok_or_else(|| {
-            let wrong = Wrong::new(format!("expected {expected} as the bound, found \"{}\"", shortened(text)));
+            let problem = Problem::new(format!("expected {expected} as the bound, found \"{}\"", shortened(text)));
             let is_time = !matches!(self, Metric::ErrorRate | Metric::DroppedRate | Metric::Rate);
-            Wrong { hint: quantity::advice(text).filter(|_| is_time), ..wrong }
+            Problem { hint: quantity::advice(text).filter(|_| is_time), ..problem }
         })
     }
 

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use narrows_model::published::{Measure, Notes, ParameterNote, Published, PublishedFigure};
 
+use super::error::{Problem, Report};
 use super::grammar::{AMOUNT, EXPERIMENT, MANY, PARAMETERS, PUBLISHED, TEXT, VARIANTS};
 use super::key::{Key, Value, literal, required};
 use super::kind;
-use super::mistake::{Report, Wrong};
 use super::names::Names;
 use super::shape::{Branch, Field, Map, Named, Shape, Tagged};
 use super::tree::At;
@@ -145,7 +145,7 @@ pub(super) fn check(root: At<'_>, variants: &[Variant], report: &mut Report) {
         check_subject(at, section, report);
         let (Some(known), Some(values)) = (&known, at.get(&NUMBERS)) else { continue };
         for (name, value) in values.entries().filter(|(name, _)| !known.contains(name)) {
-            report.add(value.key_place(), values.path(), Wrong::unknown("variant", name, known.iter().copied()));
+            report.add(value.key_place(), values.path(), Problem::unknown("variant", name, known.iter().copied()));
         }
     }
 }
@@ -155,7 +155,7 @@ fn check_service(section: At<'_>, root: At<'_>, report: &mut Report) {
     let names = Names::of(root.node);
     let (Some((service, _)), Some(known)) = (section.read(&OPERATION), names.services()) else { return };
     if !known.contains(&service.as_str()) {
-        report.add(at.place(), at.path(), Wrong::unknown("service", &service, known.iter().copied()));
+        report.add(at.place(), at.path(), Problem::unknown("service", &service, known.iter().copied()));
     }
 }
 
@@ -167,8 +167,8 @@ fn check_subject(figure: At<'_>, section: At<'_>, report: &mut Report) {
         Measure::Throttled | Measure::CallsPerOperation | Measure::AttemptsPerOperation | Measure::ChargePerOperation
     );
     if !section.has(&OPERATION) && is_of_operation {
-        let wrong = Wrong::new(format!("`{}` needs `operation`, which `published` does not set", measure.as_str()));
-        report.add(at.place(), at.path(), wrong.hint("add `operation: SERVICE NAME`"));
+        let problem = Problem::new(format!("`{}` needs `operation`, which `published` does not set", measure.as_str()));
+        report.add(at.place(), at.path(), problem.hint("add `operation: SERVICE NAME`"));
     }
 }
 
@@ -177,7 +177,7 @@ fn check_repetition(figure: At<'_>, lines: &mut Vec<(String, usize)>, report: &m
     let Some(word) = at.text() else { return };
     match lines.iter().find(|(known, _)| known == word) {
         Some((_, line)) => {
-            report.add(at.place(), at.path(), Wrong::new(format!("`{word}` is given twice, first on line {line}")));
+            report.add(at.place(), at.path(), Problem::new(format!("`{word}` is given twice, first on line {line}")));
         }
         None => lines.push((word.to_owned(), at.place().0)),
     }

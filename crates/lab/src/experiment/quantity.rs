@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::mistake::shortened;
+use super::error::shortened;
 
 /// The units of time.
 const TIME_UNITS: [(&str, u64); 6] = [

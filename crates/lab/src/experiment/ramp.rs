@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use narrows_model::load::StageShape;
 
+use super::error::{Problem, Report};
 use super::flow::{STEP_LIST, STEPS};
 use super::grammar::{LISTED_MAX, POSITIVE_DURATION};
 use super::key::{Key, Value, optional, parameter};
 use super::kind;
-use super::mistake::{Report, Wrong};
 use super::model::{USERS, USERS_OR_NONE, scaled};
 use super::shape::{Field, Map, Rule, Shape, Written};
 use super::tree::{At, Form};
@@ -134,7 +134,7 @@ pub(super) fn ramp<T: Into<f64>>(
     let parts: Vec<Part> = stages.items().map(part).collect::<Option<_>>()?;
     let start = if at.has(&keys.start) { at.read(&keys.start)?.into() } else { keys.start_without };
     if start == 0.0 && parts.iter().all(|part| part.target == 0.0) {
-        report.add(stages.key_place(), stages.path(), Wrong::new("expected a target above 0 in at least one stage"));
+        report.add(stages.key_place(), stages.path(), Problem::new("expected a target above 0 in at least one stage"));
         return None;
     }
     Some((start, parts))
@@ -144,7 +144,7 @@ pub(super) fn ramp<T: Into<f64>>(
 fn stepped<T: Into<f64>>(at: At<'_>, keys: &Ramp<T>, time_scale: f64, report: &mut Report) -> Option<(f64, Vec<Part>)> {
     let duration = scaled(at.read(&EVERY)?, time_scale);
     let (from, to): (f64, f64) = (at.read(&keys.from)?.into(), at.read(&keys.to)?.into());
-    let mut tell = |message| report.add(at.key_place(), at.path(), Wrong::new(message));
+    let mut tell = |message| report.add(at.key_place(), at.path(), Problem::new(message));
     if from > to {
         tell(format!("expected `from` to be `to` or less, found {from} and {to}"));
         return None;

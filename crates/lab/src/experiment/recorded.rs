@@ -3,9 +3,9 @@
 use narrows_diagnose::thresholds::Thresholds;
 use narrows_model::published::Notes;
 
+use super::error::Report;
 use super::grammar::{LOAD, OBJECTIVES};
 use super::load::CLIENT_ADDRESSES;
-use super::mistake::Report;
 use super::objective::{self, Objective};
 use super::tree::{self, At};
 use super::{addresses, published, thresholds};

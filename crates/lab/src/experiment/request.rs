@@ -4,10 +4,10 @@ use narrows_model::load::{RequestTemplate, Segment, Template};
 use serde_json::Value as Json;
 
 use super::drawn::Drawn;
+use super::error::{Problem, Report, shortened};
 use super::grammar::MANY;
 use super::key::{Key, Value, optional, trial};
 use super::kind::{self, OneOf};
-use super::mistake::{Report, Wrong, shortened};
 use super::placeholder::{self, RequestPiece};
 use super::shape::{Field, Map, Named, Rule, Scope, Shape};
 use super::tree::{At, Form, Node, Origin};
@@ -57,8 +57,8 @@ pub(super) fn line_pattern() -> String {
 }
 
 /// Takes `METHOD /path` apart.
-pub(crate) fn line(text: &str) -> Result<(&str, &str), Wrong> {
-    let expected = || Wrong::new(format!("expected a request such as `GET /orders`, found \"{}\"", shortened(text)));
+pub(crate) fn line(text: &str) -> Result<(&str, &str), Problem> {
+    let expected = || Problem::new(format!("expected a request such as `GET /orders`, found \"{}\"", shortened(text)));
     if text.starts_with('/') {
         return Err(expected().hint(format!("write the method first: `GET {}`", shortened(text))));
     }
@@ -74,10 +74,10 @@ pub(crate) fn line(text: &str) -> Result<(&str, &str), Wrong> {
 }
 
 /// Checks a path with its query.
-pub(super) fn path(text: &str) -> Result<(), Wrong> {
-    let expected = |problem: &str| Wrong::new(format!("{problem} in the path \"{}\"", shortened(text)));
+pub(super) fn path(text: &str) -> Result<(), Problem> {
+    let expected = |problem: &str| Problem::new(format!("{problem} in the path \"{}\"", shortened(text)));
     if !text.starts_with('/') {
-        return Err(Wrong::new(format!("expected a path that begins with `/`, found \"{}\"", shortened(text))));
+        return Err(Problem::new(format!("expected a path that begins with `/`, found \"{}\"", shortened(text))));
     }
     let (pieces, end) = placeholder::request_pieces(text);
     end?;
@@ -91,21 +91,21 @@ pub(super) fn path(text: &str) -> Result<(), Wrong> {
     Err(expected("a blank").hint(if is_version { "leave out the protocol version" } else { "write a space as `%20`" }))
 }
 
-/// Checks the name of a header of an answer.
-pub(super) fn token(text: &str) -> Result<(), Wrong> {
+/// Checks the name of a header of a response.
+pub(super) fn token(text: &str) -> Result<(), Problem> {
     let is_token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
     if text.is_empty() || !text.bytes().all(is_token) {
-        return Err(Wrong::new(format!("expected the name of a header, found \"{}\"", shortened(text))));
+        return Err(Problem::new(format!("expected the name of a header, found \"{}\"", shortened(text))));
     }
     Ok(())
 }
 
 /// Checks the name of a header to send.
-pub(super) fn header_name(text: &str) -> Result<(), Wrong> {
+pub(super) fn header_name(text: &str) -> Result<(), Problem> {
     token(text)?;
     match text.to_ascii_lowercase().as_str() {
         "content-length" | "transfer-encoding" => {
-            Err(Wrong::new(format!("the header `{text}` is set by Narrows from the body")).hint("leave it out"))
+            Err(Problem::new(format!("the header `{text}` is set by Narrows from the body")).hint("leave it out"))
         }
         _ => Ok(()),
     }
@@ -150,7 +150,7 @@ fn headers(at: At<'_>, drawn: &Drawn<'_>, report: &mut Report) -> Vec<(String, T
     for (name, value) in at.entries() {
         let Some(text) = value.text() else { continue };
         if text.contains(|c: char| c.is_control() && c != '\t') {
-            report.add(value.place(), value.path(), Wrong::new("a control character, which headers cannot hold"));
+            report.add(value.place(), value.path(), Problem::new("a control character, which headers cannot hold"));
         } else if let Some(template) = template(value, text, Part::Plain, drawn, report) {
             headers.push((name.to_owned(), template));
         }
@@ -198,7 +198,7 @@ fn integer(text: &str) -> i128 {
 }
 
 fn template(at: At<'_>, text: &str, part: Part, drawn: &Drawn<'_>, report: &mut Report) -> Option<Template> {
-    let mut tell = |wrong| report.add(at.place(), at.path(), wrong);
+    let mut tell = |problem| report.add(at.place(), at.path(), problem);
     let (pieces, end) = placeholder::request_pieces(text);
     let mut segments = Vec::new();
     let mut is_whole = end.map_err(&mut tell).is_ok();
@@ -206,17 +206,17 @@ fn template(at: At<'_>, text: &str, part: Part, drawn: &Drawn<'_>, report: &mut 
         match segment(piece, part, drawn) {
             Ok(Some(segment)) => segments.push(segment),
             Ok(None) => is_whole = false,
-            Err(wrong) => {
+            Err(problem) => {
                 is_whole = false;
-                tell(wrong);
+                tell(problem);
             }
         }
     }
     is_whole.then_some(Template { segments })
 }
 
-/// None when a source is meant whose fault has been told already.
-fn segment(piece: RequestPiece<'_>, part: Part, drawn: &Drawn<'_>) -> Result<Option<Segment>, Wrong> {
+/// None when a source is meant whose fault was reported already.
+fn segment(piece: RequestPiece<'_>, part: Part, drawn: &Drawn<'_>) -> Result<Option<Segment>, Problem> {
     match piece {
         RequestPiece::Text(text) => Ok(Some(Segment::Text(text.into_owned()))),
         RequestPiece::Field(name, column) => {
@@ -251,8 +251,8 @@ mod tests {
             ("GET /{{a", "`{{` without `}}` in \"{{a\"", Some("`{{{{` is a plain `{{`")),
         ];
         for (text, message, hint) in cases {
-            let wrong = line(text).unwrap_err();
-            assert_eq!((wrong.message.as_str(), wrong.hint.as_deref()), (message, hint), "{text}");
+            let problem = line(text).unwrap_err();
+            assert_eq!((problem.message.as_str(), problem.hint.as_deref()), (message, hint), "{text}");
         }
     }
 

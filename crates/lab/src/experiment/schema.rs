@@ -153,7 +153,7 @@ mod tests {
 
     use regex_lite::Regex;
 
-    use super::super::mistake::Report;
+    use super::super::error::Report;
     use super::super::tree::parse;
     use super::*;
 

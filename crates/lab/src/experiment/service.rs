@@ -8,10 +8,10 @@ use rustix::process::Signal;
 use super::bound::{Allotted, BoundService, Ready, Restart, Start};
 use super::check::{Pass, check};
 use super::complete::complete;
+use super::error::{Problem, Report};
 use super::grammar::{CORES, DURATION, LISTED_MAX, MANY, MEMORY, POSITIVE_DURATION, SERVICES, SYSTEM};
 use super::key::{Key, Value, default, optional, parameter, replica};
 use super::kind::{self, Whole, Words};
-use super::mistake::{Report, Wrong};
 use super::names::Values;
 use super::network::Network;
 use super::shape::{Field, Given, Map, Named, Rule, Scope, Shape};
@@ -222,8 +222,8 @@ fn check_folder(service: At<'_>, dir: &Path, report: &mut Report) {
     let Some(text) = at.text() else { return };
     let folder = read::path(dir, text);
     if !folder.is_dir() {
-        let wrong = Wrong::new(format!("expected a folder, found none at {}", folder.display()));
-        report.add(at.place(), at.path(), wrong.hint("it is relative to the experiment file's folder"));
+        let problem = Problem::new(format!("expected a folder, found none at {}", folder.display()));
+        report.add(at.place(), at.path(), problem.hint("it is relative to the experiment file's folder"));
     }
 }
 

@@ -8,11 +8,11 @@ use narrows_model::load::{Tls, Trust};
 
 use super::address::{self, Scheme};
 use super::bound::Bindings;
+use super::error::{Problem, Report};
 use super::grammar::FLAG;
 use super::key::{Key, parameter};
 use super::kind::{self, AnyKind};
 use super::load::{CLIENT_ADDRESSES, TARGET, TLS};
-use super::mistake::{Report, Wrong};
 use super::names::{HOST, Names};
 use super::shape::{Map, Rule, Shape};
 use super::tree::At;
@@ -55,7 +55,7 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// Finds the target. None when it was not given, or a mistake was told, now or before.
+    /// Finds the target. None when it was not given, or an error was reported, now or before.
     pub(super) fn find(load: At<'_>, root: At<'_>, bindings: &Bindings, report: &mut Report) -> Option<Self> {
         let at = load.get(&TARGET)?;
         let text = at.text()?;
@@ -72,9 +72,10 @@ impl Target {
         let names = Names::of(root.node);
         let services = names.services()?;
         if kind::TARGET.is_met_by(at.node) && !services.contains(&text) {
-            let wrong = Wrong::unknown("service", text, services.iter().copied());
-            let wrong = if services.is_empty() { wrong.hint("describe it under `system.services`") } else { wrong };
-            report.add(at.place(), at.path(), wrong);
+            let problem = Problem::unknown("service", text, services.iter().copied());
+            let problem =
+                if services.is_empty() { problem.hint("describe it under `system.services`") } else { problem };
+            report.add(at.place(), at.path(), problem);
         }
         None
     }
@@ -86,13 +87,13 @@ impl Target {
     }
 
     /// How the connection is encrypted. An error if one was reported.
-    pub(super) fn tls(&self, load: At<'_>, dir: &Path, report: &mut Report) -> Result<Option<Tls>, Told> {
+    pub(super) fn tls(&self, load: At<'_>, dir: &Path, report: &mut Report) -> Result<Option<Tls>, Reported> {
         let at = load.get(&TLS);
         if let (Some(at), Some(Scheme::Http)) = (&at, self.scheme) {
-            let wrong =
-                Wrong::new("`tls` is set, but the target does not use TLS").hint("write the target with `https://`");
-            report.add(at.key_place(), at.path(), wrong);
-            return Err(Told);
+            let problem =
+                Problem::new("`tls` is set, but the target does not use TLS").hint("write the target with `https://`");
+            report.add(at.key_place(), at.path(), problem);
+            return Err(Reported);
         }
         match (at, self.scheme) {
             (None, Some(Scheme::Https)) => Ok(Some(Tls { server_name: self.name.clone(), trust: Trust::System })),
@@ -105,16 +106,16 @@ impl Target {
     }
 }
 
-/// A mistake was told.
+/// An error was reported.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Told;
+pub(super) struct Reported;
 
-fn trust(tls: At<'_>, dir: &Path, report: &mut Report) -> Result<Trust, Told> {
+fn trust(tls: At<'_>, dir: &Path, report: &mut Report) -> Result<Trust, Reported> {
     if let Some(at) = tls.get(&CA) {
-        let path = read::path(dir, at.text().ok_or(Told)?);
+        let path = read::path(dir, at.text().ok_or(Reported)?);
         return authorities(&path).map(Trust::Authorities).map_err(|message| {
-            report.add(at.place(), at.path(), Wrong::new(message));
-            Told
+            report.add(at.place(), at.path(), Problem::new(message));
+            Reported
         });
     }
     Ok(if tls.read(&INSECURE) == Some(true) { Trust::Anything } else { Trust::System })

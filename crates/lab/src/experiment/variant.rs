@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use super::error::{Problem, Report, nearest};
 use super::grammar::{MANY, PARAMETERS, TEXT, VARIANTS};
 use super::key::{Key, Value, literal, optional};
 use super::kind::{self, AnyKind};
-use super::mistake::{Report, Wrong, nearest};
 use super::names::{Names, RESERVED_FOR_PARAMETERS};
 use super::shape::{Field, Map, Rule, Shape};
 use super::tree::At;
@@ -67,8 +67,8 @@ pub(super) fn parameters(root: At<'_>, report: &mut Report) -> BTreeMap<String, 
     let Some(section) = root.get(&PARAMETERS) else { return BTreeMap::new() };
     for (name, at) in section.entries() {
         if RESERVED_FOR_PARAMETERS.contains(&name) {
-            let wrong = Wrong::new(format!("a parameter cannot be named `{name}`, which is reserved"));
-            report.add(at.key_place(), section.path(), wrong.hint("give it a longer name"));
+            let problem = Problem::new(format!("a parameter cannot be named `{name}`, which is reserved"));
+            report.add(at.key_place(), section.path(), problem.hint("give it a longer name"));
         }
     }
     section.entries().filter_map(|(name, at)| Some((name.to_owned(), parameter(at)?.to_owned()))).collect()
@@ -91,7 +91,7 @@ pub(super) fn variants(root: At<'_>, parameters: &BTreeMap<String, String>, repo
         let Some(text) = name.text() else { continue };
         if let Some(first) = variants.iter().position(|variant| variant.name == text) {
             let message = format!("`{text}` is the name of two variants, the first on line {}", lines[first]);
-            report.add(name.place(), name.path(), Wrong::new(message));
+            report.add(name.place(), name.path(), Problem::new(message));
             continue;
         }
         variants.push(Variant { name: text.to_owned(), parameters: resolved });
@@ -115,16 +115,16 @@ fn base(at: At<'_>, earlier: &[Variant], root: At<'_>, report: &mut Report) -> O
     }
     let list = root.get(&VARIANTS)?;
     let is_listed = list.items().any(|at| at.get(&NAME).and_then(|name| name.text()) == Some(text));
-    let wrong = if is_listed {
-        Wrong::new(format!("`{text}` is not listed before this variant")).hint("a variant starts from an earlier one")
+    let problem = if is_listed {
+        Problem::new(format!("`{text}` is not listed before this variant")).hint("a variant starts from an earlier one")
     } else {
-        Wrong::unknown("variant", text, earlier.iter().map(|variant| variant.name.as_str()))
+        Problem::unknown("variant", text, earlier.iter().map(|variant| variant.name.as_str()))
     };
-    report.add(from.place(), from.path(), wrong);
+    report.add(from.place(), from.path(), problem);
     None
 }
 
-/// The variant's own values. A key that is no parameter is a mistake, unless the parameters are unknown.
+/// The variant's own values. A key that is no parameter is an error, unless the parameters are unknown.
 fn set(at: At<'_>, root: At<'_>, resolved: &mut BTreeMap<String, String>, report: &mut Report) {
     let names = Names::of(root.node);
     let Some(known) = names.parameters() else { return };
@@ -132,13 +132,13 @@ fn set(at: At<'_>, root: At<'_>, resolved: &mut BTreeMap<String, String>, report
         if known.contains(&key) {
             resolved.extend(value.text().map(|text| (key.to_owned(), text.to_owned())));
         } else {
-            let wrong = Wrong::unknown("parameter", key, known.iter().copied());
-            let wrong = match nearest(key, &KEYS) {
-                Some(meant) if at.node.get(meant).is_none() => wrong.hint(format!("did you mean `{meant}`?")),
-                _ if known.is_empty() => wrong.hint("give it a first value under `parameters`"),
-                _ => wrong,
+            let problem = Problem::unknown("parameter", key, known.iter().copied());
+            let problem = match nearest(key, &KEYS) {
+                Some(meant) if at.node.get(meant).is_none() => problem.hint(format!("did you mean `{meant}`?")),
+                _ if known.is_empty() => problem.hint("give it a first value under `parameters`"),
+                _ => problem,
             };
-            report.add(value.key_place(), at.path(), wrong);
+            report.add(value.key_place(), at.path(), problem);
         }
     }
 }

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use crate::components::mariadb::settings::{self as mariadb, Mariadb};
 use crate::components::{server_settings, sql};
+use crate::experiment::error::Report;
 use crate::experiment::key::{Key, parameter};
 use crate::experiment::kind::Whole;
-use crate::experiment::mistake::Report;
 use crate::experiment::shape::{Field, Map, Shape};
 use crate::experiment::tree::At;
 

@@ -4,10 +4,10 @@
 use std::time::Duration;
 
 use crate::components::proxy::{self, Routing};
+use crate::experiment::error::Report;
 use crate::experiment::grammar::POSITIVE_DURATION;
 use crate::experiment::key::{Key, Value, default, parameter};
 use crate::experiment::kind::{self, Whole};
-use crate::experiment::mistake::Report;
 use crate::experiment::shape::{Field, Map, Shape};
 use crate::experiment::tree::At;
 
@@ -99,7 +99,7 @@ fn health(at: At<'_>) -> Option<Health> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::components::proxy::tests::mistakes_are_told;
+    use crate::components::proxy::tests::errors_are_reported;
     use crate::components::proxy::{Balance, HashKey};
     use crate::experiment::tests::components::component;
 
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told_as_of_every_proxy() {
-        mistakes_are_told("haproxy");
+    fn errors_are_reported_as_of_every_proxy() {
+        errors_are_reported("haproxy");
     }
 }

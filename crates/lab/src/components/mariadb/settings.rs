@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use crate::components::entry::Url;
 use crate::components::{server_settings, sql};
+use crate::experiment::error::Report;
 use crate::experiment::key::Key;
-use crate::experiment::mistake::Report;
 use crate::experiment::shape::{Field, Map, Shape};
 use crate::experiment::tree::At;
 

@@ -131,8 +131,8 @@ impl Nginx {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::components::proxy::tests::mistakes_are_told;
-    use crate::experiment::tests::components::{component, mistakes};
+    use crate::components::proxy::tests::errors_are_reported;
+    use crate::experiment::tests::components::{component, errors};
 
     fn nginx(balance: Balance, cookie: Option<&str>) -> String {
         let upstreams = vec!["127.0.0.1:1".to_owned(), "127.0.0.1:2".to_owned()];
@@ -170,9 +170,9 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told_as_of_every_proxy() {
-        mistakes_are_told("nginx");
-        let said = mistakes("nginx: { upstreams: { all: \"http://127.0.0.1:1\" }, to: all, sticky: at }");
+    fn errors_are_reported_as_of_every_proxy() {
+        errors_are_reported("nginx");
+        let said = errors("nginx: { upstreams: { all: \"http://127.0.0.1:1\" }, to: all, sticky: at }");
         assert!(said.contains("unknown key `sticky`"), "{said}");
     }
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::components::entry::Url;
 use crate::components::{Component, server_settings, sql};
+use crate::experiment::error::Report;
 use crate::experiment::key::Key;
-use crate::experiment::mistake::Report;
 use crate::experiment::shape::{Field, Map, Shape};
 use crate::experiment::tree::At;
 

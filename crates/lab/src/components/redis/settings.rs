@@ -1,9 +1,9 @@
 //! `redis:`: the settings of a Redis server.
 
 use crate::components::server_settings;
+use crate::experiment::error::{Problem, Report};
 use crate::experiment::key::{Key, parameter};
 use crate::experiment::kind::{self, OneOf};
-use crate::experiment::mistake::{Report, Wrong};
 use crate::experiment::shape::{Field, Map, Shape};
 use crate::experiment::tree::At;
 
@@ -87,9 +87,9 @@ fn check_own_keys(at: At<'_>, report: &mut Report) {
     let Some(map) = at.get(&SETTINGS) else { return };
     for (name, value) in map.entries() {
         if let Some((_, key)) = OWN_KEYS.iter().find(|(setting, _)| name.eq_ignore_ascii_case(setting)) {
-            let wrong =
-                Wrong::new(format!("`{name}` has a key of its own")).hint(format!("write `{key}` beside `settings`"));
-            report.add(value.key_place(), map.path(), wrong);
+            let problem =
+                Problem::new(format!("`{name}` has a key of its own")).hint(format!("write `{key}` beside `settings`"));
+            report.add(value.key_place(), map.path(), problem);
         }
     }
 }
@@ -99,7 +99,7 @@ mod tests {
     use insta::assert_snapshot;
 
     use super::*;
-    use crate::experiment::tests::components::{component, mistakes, service};
+    use crate::experiment::tests::components::{component, errors, service};
 
     #[test]
     fn defaults_are_rediss_own_with_a_bound_on_memory() {
@@ -120,14 +120,14 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told_at_their_places() {
+    fn errors_are_reported_at_their_places() {
         let cases = [
             "redis: { max_memory: 0, eviction: lru }",
             "redis: { settings: { Port: 1, maxmemory: 1mb, MaxMemory-Policy: allkeys-lru } }",
             "redis: { settings: { save: \"60 1\\nbind 0.0.0.0\" } }",
             "redis: {}\n      ready: GET /",
         ];
-        let shown: Vec<String> = cases.iter().map(|case| format!("--- {case}\n{}", mistakes(case))).collect();
+        let shown: Vec<String> = cases.iter().map(|case| format!("--- {case}\n{}", errors(case))).collect();
         assert_snapshot!(shown.concat(), @r#"
         --- redis: { max_memory: 0, eviction: lru }
         e.yaml:6:28: system.services.web.redis.max_memory: expected an amount of memory such as `256MiB`, found 0

@@ -7,7 +7,7 @@ use std::fmt;
 
 use serde_json::Value as Json;
 
-use super::mistake::{Wrong, shortened};
+use super::error::{Problem, shortened};
 use super::tree::{Form, Node, Origin, Scalar};
 
 mod names;
@@ -24,7 +24,7 @@ pub(crate) use whole::Whole;
 pub(crate) use words::{OneOf, Words};
 
 /// Why a text is not of a kind: a message of its own, or none where "expected …" says enough.
-pub(crate) type Refusal = Option<Wrong>;
+pub(crate) type Refusal = Option<Problem>;
 
 /// A kind of single value, whatever its values are.
 pub(crate) trait AnyKind: fmt::Debug + Sync {
@@ -44,14 +44,14 @@ pub(crate) trait AnyKind: fmt::Debug + Sync {
     fn accepts(&self, text: &str) -> Result<(), Refusal>;
 
     /// The message with a hint for this text.
-    fn with_hint(&self, wrong: Wrong, text: &str) -> Wrong;
+    fn with_hint(&self, problem: Problem, text: &str) -> Problem;
 
     /// The JSON Schema of this kind.
     fn schema(&self) -> Json;
 
     /// Whether a scalar of the file is of this kind, both its YAML type and its text.
-    fn check(&self, scalar: &Scalar, described: &str) -> Result<(), Wrong> {
-        let expected = || Wrong::new(format!("expected {}, found {described}", self.expected()));
+    fn check(&self, scalar: &Scalar, described: &str) -> Result<(), Problem> {
+        let expected = || Problem::new(format!("expected {}, found {described}", self.expected()));
         let accepted = self.accepts(&scalar.text);
         if !self.takes(scalar.origin) {
             return Err(match (accepted, scalar.origin) {

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::Refusal;
 use super::simple::{Simple, no_hint};
-use crate::experiment::mistake::shortened;
+use crate::experiment::error::shortened;
 use crate::experiment::quantity;
 use crate::experiment::tree::Origin;
 

@@ -5,7 +5,7 @@ use std::fmt;
 use serde_json::Value as Json;
 
 use super::{AnyKind, Kind, Refusal};
-use crate::experiment::mistake::Wrong;
+use crate::experiment::error::Problem;
 use crate::experiment::tree::Origin;
 
 /// A kind without parameters. `names`, `numbers` and `texts` list all of them.
@@ -51,8 +51,8 @@ impl<T> AnyKind for Simple<T> {
         self.read(text).map(drop)
     }
 
-    fn with_hint(&self, wrong: Wrong, text: &str) -> Wrong {
-        Wrong { hint: (self.hint)(text), ..wrong }
+    fn with_hint(&self, problem: Problem, text: &str) -> Problem {
+        Problem { hint: (self.hint)(text), ..problem }
     }
 
     fn schema(&self) -> Json {

@@ -1,7 +1,7 @@
 //! Messages of the kinds.
 
 use super::*;
-use crate::experiment::mistake::Report;
+use crate::experiment::error::Report;
 use crate::experiment::tree::parse;
 
 fn outcome(kind: &dyn AnyKind, yaml: &str) -> String {
@@ -9,8 +9,8 @@ fn outcome(kind: &dyn AnyKind, yaml: &str) -> String {
     let Form::Scalar(scalar) = &node.form else { panic!("{yaml} is no scalar") };
     match kind.check(scalar, &node.described()) {
         Ok(()) => "fine".to_owned(),
-        Err(Wrong { message, hint: None }) => message,
-        Err(Wrong { message, hint: Some(hint) }) => format!("{message} ({hint})"),
+        Err(Problem { message, hint: None }) => message,
+        Err(Problem { message, hint: Some(hint) }) => format!("{message} ({hint})"),
     }
 }
 

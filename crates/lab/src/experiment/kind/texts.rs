@@ -8,7 +8,7 @@ use super::names::{is_name, owned};
 use super::simple::{AS_TEXT, Simple, no_hint};
 use crate::experiment::addresses::{self, Range};
 use crate::experiment::bound::Ready;
-use crate::experiment::mistake::shortened;
+use crate::experiment::error::shortened;
 use crate::experiment::objective::{self, Objective};
 use crate::experiment::tree::Origin;
 use crate::experiment::{address, expect, published, request};
@@ -187,6 +187,6 @@ fn probe(text: &str) -> Result<Ready, Refusal> {
     }
     match request::line(text) {
         Ok((method, path)) => Ok(Ready::Http { method: method.to_owned(), path: path.to_owned() }),
-        Err(wrong) => Err(text.contains('/').then_some(wrong)),
+        Err(problem) => Err(text.contains('/').then_some(problem)),
     }
 }

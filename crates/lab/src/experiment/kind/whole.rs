@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use serde_json::{Value as Json, json};
 
 use super::{AnyKind, Kind, Refusal};
-use crate::experiment::mistake::Wrong;
+use crate::experiment::error::Problem;
 use crate::experiment::tree::Origin;
 
 /// A whole number of 0 or more, from the first to the second, both included.
@@ -52,8 +52,8 @@ impl<T: TryFrom<u64>> AnyKind for Whole<T> {
         self.read(text).map(drop)
     }
 
-    fn with_hint(&self, wrong: Wrong, _: &str) -> Wrong {
-        wrong
+    fn with_hint(&self, problem: Problem, _: &str) -> Problem {
+        problem
     }
 
     fn schema(&self) -> Json {

@@ -5,7 +5,7 @@ use std::fmt;
 use serde_json::{Value as Json, json};
 
 use super::{AnyKind, Kind, Refusal};
-use crate::experiment::mistake::{Wrong, did_you_mean, listed};
+use crate::experiment::error::{Problem, did_you_mean, listed};
 use crate::experiment::tree::Origin;
 
 /// One of these words, each with its meaning.
@@ -44,8 +44,8 @@ impl<T: Copy + Sync> AnyKind for Words<T> {
         self.read(text).map(drop)
     }
 
-    fn with_hint(&self, wrong: Wrong, text: &str) -> Wrong {
-        Wrong { hint: did_you_mean(text, &self.words()), ..wrong }
+    fn with_hint(&self, problem: Problem, text: &str) -> Problem {
+        Problem { hint: did_you_mean(text, &self.words()), ..problem }
     }
 
     fn schema(&self) -> Json {
@@ -78,8 +78,8 @@ impl AnyKind for OneOf {
         self.read(text).map(drop)
     }
 
-    fn with_hint(&self, wrong: Wrong, text: &str) -> Wrong {
-        Wrong { hint: did_you_mean(text, self.0), ..wrong }
+    fn with_hint(&self, problem: Problem, text: &str) -> Problem {
+        Problem { hint: did_you_mean(text, self.0), ..problem }
     }
 
     fn schema(&self) -> Json {
