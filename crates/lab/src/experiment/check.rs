@@ -1,7 +1,7 @@
-//! Holds a document against the grammar and tells everything that does not fit.
+//! Holds a document against the grammar and reports everything that does not fit.
 //!
 //! It judges form only: keys, types, texts, and the names in `${…}`. What one part says about another (a target that
-//! is no service, data that nobody describes) is judged where that part is read. A part that does not fit is told
+//! is no service, data that nobody describes) is judged where that part is read. A part that does not fit is reported
 //! once and not looked into; its neighbours are.
 
 use super::error::{Problem, Report, did_you_mean, listed, nearest, shortened};

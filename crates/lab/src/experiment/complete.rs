@@ -1,7 +1,7 @@
 //! Makes a part of the document whole: defaults where keys are missing, values where `${…}` stands.
 //!
-//! The result has the same places as what it was made from, so that a value that turns out wrong in one variant is
-//! told at the line that holds its `${…}`.
+//! The result has the same places as what it was made from, so that an error in the value of one variant is
+//! reported at the line that holds its `${…}`.
 
 use super::error::Report;
 use super::names::Values;

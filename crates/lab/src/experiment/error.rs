@@ -1,4 +1,4 @@
-//! What is wrong with an experiment file, and where.
+//! Errors of an experiment file, and their places.
 //!
 //! Errors are collected, never thrown: a reader of the file goes on past each of them, so that one look at the file
 //! shows all. A [`Report`] keeps each fault once, however many passes stumble over it.
@@ -21,7 +21,7 @@ pub enum ExperimentError {
         /// The system's reason.
         source: std::io::Error,
     },
-    /// The file was read and is wrong. At least one error, in the order of the file.
+    /// The file was read and has errors: at least one, in the order of the file.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
     Invalid(Vec<FileError>),
 }

@@ -133,7 +133,7 @@ pub(super) fn is_pointer(text: &str) -> bool {
 pub(super) fn pattern(text: &str) -> Result<(), Problem> {
     let compiled = RegexBuilder::new(text).size_limit(PATTERN_BYTES_MAX).build();
     compiled.map(drop).map_err(|error| {
-        // The last line says what is wrong, those before it where.
+        // The last line names the error, those before it its place.
         let said = error.to_string();
         let said = said.lines().last().unwrap_or_default().trim_start_matches("error: ");
         Problem::new(format!("expected a regular expression, found \"{}\": {}", shortened(text), shortened(said)))
@@ -220,7 +220,7 @@ fn fixed(text: &str) -> Result<String, Problem> {
     pieces.into_iter().map(plain).collect()
 }
 
-/// What a checked step keeps of its answer; `index_of` knows the scenario's variables.
+/// What a checked step keeps of its response; `index_of` knows the scenario's variables.
 pub(super) fn extracts(step: At<'_>, index_of: impl Fn(&str) -> Option<usize>) -> Vec<Extract> {
     let Some(at) = step.get(&EXTRACT) else { return Vec::new() };
     let extract = |(name, at): (&str, At<'_>)| {

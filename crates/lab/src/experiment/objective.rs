@@ -1,7 +1,7 @@
 //! What a load must keep to: `p95 < 300ms`, `error_rate == 0`, `shop/login: rate >= 100/s`.
 //!
 //! An objective is judged on the load of all counted windows of a trial together, or on that of one scenario or request. Latency is from the intended send,
-//! successes only. Where nothing was measured, the answer is "unknown", never "kept".
+//! successes only. Where nothing was measured, the result is "unknown", never "kept".
 
 use std::time::Duration;
 
@@ -102,7 +102,7 @@ pub enum Metric {
     ErrorRate,
     /// Iterations of open models that were given up before they began ÷ those that were due.
     DroppedRate,
-    /// Successful answers per second.
+    /// Successful responses per second.
     Rate,
 }
 
@@ -215,25 +215,25 @@ fn check_scope(at: At<'_>, objective: &Objective, root: At<'_>, report: &mut Rep
     let Some(load) = root.get(&LOAD) else { return };
     // Another program has names of its own.
     let Some(scenarios) = load.get(&SCENARIOS).filter(|_| !load.has(&COMMAND)) else { return };
-    let mut tell = |key: &Field, problem| match at.get(key) {
+    let mut add = |key: &Field, problem| match at.get(key) {
         Some(value) => report.add(value.place(), value.path(), problem),
         None => report.add(at.place(), at.path(), problem),
     };
     let Some(name) = &objective.scenario else { return };
     let Some(scenario) = scenarios.named(name) else {
-        return tell(&SCENARIO, Problem::unknown("scenario", name, scenarios.entries().map(|(name, _)| name)));
+        return add(&SCENARIO, Problem::unknown("scenario", name, scenarios.entries().map(|(name, _)| name)));
     };
     let Some(request) = &objective.request else { return };
     if objective.metric == Metric::DroppedRate {
         let problem = Problem::new("`dropped_rate` is about a scenario, not about one of its requests");
-        return tell(&REQUEST, problem.hint("an iteration is dropped before its first request"));
+        return add(&REQUEST, problem.hint("an iteration is dropped before its first request"));
     }
     let Some(known) = flow::request_names(scenario) else { return };
     if !known.contains(request) {
         let named = known.iter().map(String::as_str).filter(|name| !name.is_empty());
         let problem = Problem::unknown(&format!("request of `{name}`:"), request, named);
         let is_single = known.len() == 1;
-        tell(
+        add(
             &REQUEST,
             if is_single { problem.hint("it has only one request; name only the scenario") } else { problem },
         );
@@ -328,7 +328,7 @@ impl Objective {
             && self.request.as_ref().is_none_or(|request| *request == second.request)
     }
 
-    /// Whether a trial should end early: the objective asks for it, and the load so far is above its upper limit after
+    /// Whether a trial should end early: the objective sets `abort`, and the load so far is above its upper limit after
     /// at least 5 s of counting and 100 ended requests (for `dropped_rate`, due iterations). `load` is what it
     /// [covers](Self::covers) of the load since counting began, `counted` how long ago that was.
     pub fn is_broken_beyond_repair(&self, load: &LoadTotals, counted: Duration) -> bool {

@@ -144,9 +144,9 @@ pub(super) fn ramp<T: Into<f64>>(
 fn stepped<T: Into<f64>>(at: At<'_>, keys: &Ramp<T>, time_scale: f64, report: &mut Report) -> Option<(f64, Vec<Part>)> {
     let duration = scaled(at.read(&EVERY)?, time_scale);
     let (from, to): (f64, f64) = (at.read(&keys.from)?.into(), at.read(&keys.to)?.into());
-    let mut tell = |message| report.add(at.key_place(), at.path(), Problem::new(message));
+    let mut report_here = |message| report.add(at.key_place(), at.path(), Problem::new(message));
     if from > to {
-        tell(format!("expected `from` to be `to` or less, found {from} and {to}"));
+        report_here(format!("expected `from` to be `to` or less, found {from} and {to}"));
         return None;
     }
     // Rates need not be whole, and their sum may miss `to` by what a double rounds.
@@ -154,7 +154,7 @@ fn stepped<T: Into<f64>>(at: At<'_>, keys: &Ramp<T>, time_scale: f64, report: &m
     let add: f64 = at.read(&keys.add)?.into();
     let below = ((to - from) / add - ROUNDING).ceil().max(0.0);
     if below >= LEVELS_MAX {
-        tell(format!("expected at most {LEVELS_MAX} levels, found {}", below + 1.0));
+        report_here(format!("expected at most {LEVELS_MAX} levels, found {}", below + 1.0));
         return None;
     }
     let levels = (0..below as u32).map(|level| from + f64::from(level) * add).chain([to]);

@@ -198,17 +198,17 @@ fn integer(text: &str) -> i128 {
 }
 
 fn template(at: At<'_>, text: &str, part: Part, drawn: &Drawn<'_>, report: &mut Report) -> Option<Template> {
-    let mut tell = |problem| report.add(at.place(), at.path(), problem);
+    let mut add = |problem| report.add(at.place(), at.path(), problem);
     let (pieces, end) = placeholder::request_pieces(text);
     let mut segments = Vec::new();
-    let mut is_whole = end.map_err(&mut tell).is_ok();
+    let mut is_whole = end.map_err(&mut add).is_ok();
     for piece in pieces {
         match segment(piece, part, drawn) {
             Ok(Some(segment)) => segments.push(segment),
             Ok(None) => is_whole = false,
             Err(problem) => {
                 is_whole = false;
-                tell(problem);
+                add(problem);
             }
         }
     }

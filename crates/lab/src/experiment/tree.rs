@@ -332,7 +332,7 @@ fn origin_of(text: &str) -> Origin {
     }
 }
 
-/// A part of the document together with the way to it, which is spelled out only when an error asks for it.
+/// A part of the document together with the way to it, which is spelled out only for an error.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct At<'a> {
     pub(crate) node: &'a Node,
@@ -495,7 +495,7 @@ mod tests {
 
     #[test]
     fn broken_yaml_is_told_with_its_place() {
-        let [error] = &errors("a: [1, 2\nb: 3\n")[..] else { panic!("expected one mistake") };
+        let [error] = &errors("a: [1, 2\nb: 3\n")[..] else { panic!("expected one error") };
         assert!(error.starts_with("e.yaml:2:"), "{error}");
     }
 

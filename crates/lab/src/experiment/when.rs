@@ -11,7 +11,7 @@ use super::load::SCENARIOS;
 use super::names::Values;
 use super::tree::At;
 
-/// The scenarios that take part, by name. Tells when there is none.
+/// The scenarios that take part, by name. Reports when there is none.
 pub(super) fn taking_part<'a>(
     scenarios: &'a At<'a>,
     values: &Values<'_>,

@@ -68,3 +68,17 @@ fn each_kind_says_what_it_expected_and_what_it_found() {
         assert_eq!(outcome(kind, yaml), expected, "{kind:?} {yaml}");
     }
 }
+
+#[test]
+fn a_text_that_is_accepted_reads_as_the_value_it_stands_for() {
+    use std::time::Duration;
+    assert_eq!(DURATION.read("1m30s"), Ok(Duration::from_secs(90)));
+    assert_eq!((POSITIVE_DURATION.read("0s"), MEMORY.read("256MiB")), (Err(None), Ok(256 << 20)));
+    assert_eq!((RATE.read("30/min"), RATE.read("0"), RATE_OR_NONE.read("0")), (Ok(0.5), Err(None), Ok(0.0)));
+    assert_eq!((BOOLEAN.read("True"), STATUS.read("2xx")), (Ok(true), Ok((200, 299))));
+    let words = Words(&[("never", 0), ("always", 5)]);
+    assert_eq!((words.read("always"), words.read("often")), (Ok(5), Err(None)));
+    let port = Whole::<u16>::new(1, 65_535);
+    assert_eq!((port.read("65535"), port.read("65536"), port.read("0")), (Ok(65_535), Err(None), Err(None)));
+    assert_eq!(port.name(), "1 to 65,535");
+}

@@ -17,8 +17,10 @@ pub(crate) struct Whole<T> {
 }
 
 impl<T> Whole<T> {
-    /// Numbers from `least` to `most`, which must fit into a `T`.
+    /// Numbers from `least` to `most`. It does not compile where `most` does not fit into the unsigned integer `T`.
     pub(crate) const fn new(least: u64, most: u64) -> Self {
+        let bits = 8 * size_of::<T>() as u32;
+        assert!(least <= most && (bits >= u64::BITS || most >> bits == 0));
         Self { least, most, value: PhantomData }
     }
 }

@@ -92,7 +92,7 @@ fn files_that_cannot_be_read_are_errors() {
     let file = dir.path().join("e.yaml");
     assert!(matches!(read(&file).unwrap_err(), ExperimentError::Io { .. }));
     std::fs::write(&file, b"experiment: a\nx: \xff\n").unwrap();
-    let ExperimentError::Invalid(errors) = read(&file).unwrap_err() else { panic!("expected mistakes") };
+    let ExperimentError::Invalid(errors) = read(&file).unwrap_err() else { panic!("expected errors") };
     assert_eq!((errors[0].line, errors[0].column), (2, 4));
     std::fs::write(&file, "#".repeat(FILE_BYTES_MAX + 1)).unwrap();
     assert!(read(&file).unwrap_err().to_string().ends_with("the file is larger than 1048576 bytes"));
