@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_none_is_told() {
+    fn what_is_none_is_reported() {
         for text in ["", "localhost", "127.0.0", "127.0.0.9-127.0.0.1", "127.0.0.1-::1", "127.0.0.0/33", "::/-1", "::/"]
         {
             let expected = format!("expected an address, `FIRST-LAST` or `ADDRESS/BITS`, found \"{text}\"");

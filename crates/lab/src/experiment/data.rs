@@ -148,8 +148,8 @@ impl Sources {
         let named = |name: &str| self.sources.iter().position(|source| source.name == name);
         let Some(index) = named(name) else {
             // A source whose name has a point in it was reported as such.
-            let is_told = column.is_some_and(|column| named(&format!("{name}.{column}")).is_some());
-            return if is_told || self.is_unknown { Ok(None) } else { Err(self.unknown(name, variables)) };
+            let is_reported = column.is_some_and(|column| named(&format!("{name}.{column}")).is_some());
+            return if is_reported || self.is_unknown { Ok(None) } else { Err(self.unknown(name, variables)) };
         };
         let field = |column| Ok(Some(FieldIndex { source: index, column }));
         let columns = match &self.sources[index].values {

@@ -484,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_objective_is_told() {
+    fn what_is_no_objective_is_reported() {
         let cases = [
             ("fast", "expected an objective such as `p95 < 300ms`, found \"fast\""),
             ("p95 = 300ms", "expected an objective such as `p95 < 300ms`, found \"p95 = 300ms\""),

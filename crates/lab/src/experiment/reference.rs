@@ -21,12 +21,13 @@ pub fn with_tables(page: &str) -> Result<String, String> {
     let mut text = String::new();
     let mut rest = page;
     for table in &tables {
-        let (before, after) = rest.split_once(&table.marker()).ok_or("two tables of one map")?;
-        let (_, after) = after.split_once(END).ok_or_else(|| format!("no {END:?} after {:?}", table.marker()))?;
+        let marker = table.marker();
+        let (before, after) = rest.split_once(&marker).ok_or_else(|| format!("no line break after {marker:?}"))?;
+        let (_, after) = after.split_once(END).ok_or_else(|| format!("no {END:?} after {marker:?}"))?;
         let mut writer = Writer::of(table, &tables);
         writer.add(&table.section, "");
         missing.retain(|(_, id)| !writer.listed.contains(id));
-        text += &format!("{before}{}{HEAD}{}", table.marker(), writer.rows.concat());
+        text += &format!("{before}{marker}{HEAD}{}", writer.rows.concat());
         if !writer.rules.is_empty() {
             text += &format!("\n{}\n", writer.rules.join(" "));
         }
@@ -219,12 +220,8 @@ impl<'a> Writer<'a> {
                 }
                 done.push(field);
                 let having = branches.iter().filter(|(_, branch)| branch.fields().into_iter().any(is_same));
-                let names: Vec<String> = having.map(|(name, _)| format!("`{name}`")).collect();
-                self.add_field(
-                    field,
-                    prefix,
-                    &format!(" With `{}` {}.", section.tag(), joined(names.into_iter(), "or")),
-                );
+                let names = joined(having.map(|(name, _)| format!("`{name}`")), "or");
+                self.add_field(field, prefix, &format!(" With `{}` {names}.", section.tag()));
             }
         }
     }

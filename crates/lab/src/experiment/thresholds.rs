@@ -74,16 +74,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_threshold_is_told_with_its_place() {
+    fn what_is_no_threshold_is_reported_with_its_place() {
         let source = experiment("  cpu_limit_shar: 0.7\n  n_plus_one_queries: 8.5\n  flat_growth_share: much\n");
         let errors = super::super::parse(&source, "e.yaml", Path::new("/")).unwrap_err();
-        let told: Vec<_> = errors.iter().map(|m| (m.line, m.column, m.message.as_str())).collect();
+        let reported: Vec<_> = errors.iter().map(|m| (m.line, m.column, m.message.as_str())).collect();
         let expected = [
             (6, 3, "unknown threshold `cpu_limit_shar`"),
             (7, 23, "expected a whole number, found 8.5"),
             (8, 22, "expected a number of 0 or more, found \"much\""),
         ];
-        assert_eq!(told, expected);
+        assert_eq!(reported, expected);
         assert!(errors[0].hint.as_ref().is_some_and(|hint| hint.contains("cpu_limit_share")), "{errors:?}");
     }
 }

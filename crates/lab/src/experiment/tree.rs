@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_one_plain_document_is_told_with_its_place() {
+    fn what_is_not_one_plain_document_is_reported_with_its_place() {
         let deep = "[".repeat(100);
         let cases = [
             ("", "e.yaml:1:1: the file is empty, expected an experiment"),
@@ -467,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn a_map_with_a_bad_key_is_told_beside_other_errors() {
+    fn a_map_with_a_bad_key_is_reported_beside_other_errors() {
         let said = errors("a: { x: {{u}}, y: {{v}}, {[w]: 1}: 2 }\nb: 1\nb: 2\n");
         let places: Vec<&str> = said.iter().map(|said| said.split(' ').next().unwrap()).collect();
         assert_eq!(places, ["e.yaml:1:9:", "e.yaml:1:19:", "e.yaml:1:27:", "e.yaml:3:1:"]);
@@ -494,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_yaml_is_told_with_its_place() {
+    fn broken_yaml_is_reported_with_its_place() {
         let [error] = &errors("a: [1, 2\nb: 3\n")[..] else { panic!("expected one error") };
         assert!(error.starts_with("e.yaml:2:"), "{error}");
     }

@@ -139,7 +139,7 @@ fn sidecars_speak_tls_where_both_ends_do() {
 }
 
 #[test]
-fn errors_about_components_are_told_at_their_places() {
+fn errors_about_components_are_reported_at_their_places() {
     let cases = [
         "postgress: {}",
         "postgres: {}\n      run: [web]",
@@ -239,7 +239,7 @@ fn faults_name_replicas_in_three_ways_and_happen_in_the_variants_that_they_name(
 }
 
 #[test]
-fn errors_about_faults_are_told_at_their_places() {
+fn errors_about_faults_are_reported_at_their_places() {
     let cases = [
         "[{ at: 1s }]",
         "[{ at: 1s, kill: db, restart: db }]",
@@ -286,8 +286,8 @@ fn errors_about_faults_are_told_at_their_places() {
 #[test]
 fn a_setting_of_a_server_is_one_line() {
     for server in ["galera", "mariadb", "postgres", "redis"] {
-        let told = errors(&format!("{server}: {{ settings: {{ a: \"1\\nb = 2\" }} }}"));
+        let reported = errors(&format!("{server}: {{ settings: {{ a: \"1\\nb = 2\" }} }}"));
         let expected = format!("web.{server}.settings.a: expected one line, found a line break or another control");
-        assert!(told.contains(&expected), "{told}");
+        assert!(reported.contains(&expected), "{reported}");
     }
 }

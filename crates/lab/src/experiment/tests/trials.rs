@@ -265,7 +265,7 @@ fn a_url_is_left_to_be_resolved() {
 }
 
 #[test]
-fn a_replica_without_a_port_is_told() {
+fn a_replica_without_a_port_is_reported() {
     let experiment = parsed(WHOLE).unwrap();
     let errors = experiment.bind(&experiment.variants[0], &bindings(&[("db", 0, 1), ("orders", 0, 2)])).unwrap_err();
     assert_eq!(errors[0].to_string(), "e.yaml:2:1: system.services: replica 1 of `orders` was assigned too few ports");

@@ -70,7 +70,7 @@ fn a_value_that_is_wrong_in_one_variant_names_it() {
 }
 
 #[test]
-fn a_fault_is_told_once() {
+fn a_fault_is_reported_once() {
     assert_snapshot!(errors(&with("target: web", "target: 7")), @r#"
     e.yaml:8:11: load.target: expected the name of a service or `http://host:port`, found 7
       hint: put it in quotes: `"7"`

@@ -48,7 +48,7 @@ published:
   source: A Guide
   figures: [{ measure: p95, values: { baseline: 1s } }, { measure: throttled, values: { baseline: 1 } }]
 ";
-    let told = errors(&(with("n: 1", "n: 1") + of_clients));
+    let reported = errors(&(with("n: 1", "n: 1") + of_clients));
     let expected = "published.figures[1].measure: `throttled` needs `operation`, which `published` does not set";
-    assert!(told.contains(expected) && !told.contains("figures[0]"), "{told}");
+    assert!(reported.contains(expected) && !reported.contains("figures[0]"), "{reported}");
 }

@@ -58,8 +58,8 @@ fn all_faults_of_a_request_are_errors() {
     let data = "\n  data: { item: { integers: { from: 1, to: 9 } }, user: { values: [a] }, x.y: { values: [b] } }";
     let line = "request: GET /{{itme}}/{{}}/{{x.y}}/{{item}}/{{usr}} HTTP/1.1";
     let map = "request: { path: [], headers: { A: \"{{itme}}{{usr}}\" }, body: \"{{a}}-{{\" }";
-    let told = [line, map].map(|request| errors(&with("request: GET /", &format!("{request}{data}"))));
-    assert_snapshot!(told.join("---\n"), @r#"
+    let reported = [line, map].map(|request| errors(&with("request: GET /", &format!("{request}{data}"))));
+    assert_snapshot!(reported.join("---\n"), @r#"
     e.yaml:14:16: load.scenarios.main.request: a blank in the path "/{{itme}}/{{}}/{{x.y}}/{{item}}/{{usr}} HTTP/1.1"
       hint: leave out the protocol version
     e.yaml:14:16: load.scenarios.main.request: unknown data `itme`
@@ -84,7 +84,7 @@ fn all_faults_of_a_request_are_errors() {
 }
 
 #[test]
-fn braces_without_quotes_are_told_beside_other_errors() {
+fn braces_without_quotes_are_reported_beside_other_errors() {
     let source =
         with("request: GET /", "request: { path: /, json: { id: {{u}}, n: \"{{v}}\" } }").replace("vus: 1", "vus: x");
     assert_snapshot!(errors(&source), @r#"

@@ -88,7 +88,7 @@ fn errors_in_services_are_reported_with_their_place() {
 }
 
 #[test]
-fn a_folder_that_is_not_there_is_told_if_nothing_can_make_it() {
+fn a_folder_that_is_not_there_is_reported_if_nothing_can_make_it() {
     let web = |lines: &str| errors(&with("      run: [web,", &format!("{lines}\n      run: [web,")));
     assert_snapshot!(web("      cwd: nowhere"), @"
     e.yaml:6:12: system.services.web.cwd: expected a folder, found none at /lab/nowhere
