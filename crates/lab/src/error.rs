@@ -5,9 +5,9 @@ use std::path::PathBuf;
 /// Why a run could not be made or go on. The message says what failed and on which value; [`Error::hint`] what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The experiment file does not bind; every mistake is listed.
+    /// The experiment file does not bind; every error is listed.
     #[error("the experiment cannot be bound:\n{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
-    Experiment(Vec<crate::experiment::Mistake>),
+    Experiment(Vec<crate::experiment::FileError>),
     /// A variant was asked for that the experiment does not have.
     #[error("no variant is named `{name}`; the experiment has {known}")]
     UnknownVariant {

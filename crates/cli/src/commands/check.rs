@@ -1,4 +1,4 @@
-//! `narrows check FILE`: every mistake at once.
+//! `narrows check FILE`: every error at once.
 
 use std::path::PathBuf;
 
@@ -24,8 +24,8 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
             plural(experiment.services.len(), "service"),
             plural(experiment.variants.len(), "variant"),
         )),
-        Err(ExperimentError::Mistakes(mistakes)) => {
-            super::print(&format!("{}{file}: {}\n", with_hints(&mistakes), plural(mistakes.len(), "error")))?;
+        Err(ExperimentError::Invalid(errors)) => {
+            super::print(&format!("{}{file}: {}\n", with_hints(&errors), plural(errors.len(), "error")))?;
             Ok(Exit::VerdictFailed)
         }
         Err(error) => Err(Failure::new(error).hint("`narrows init` writes a first experiment file")),

@@ -59,8 +59,8 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
     let demo = find(&arguments.name)?;
     let file = format!("{}.yaml", demo.name);
     let folder = Folder::with(demo.files)?;
-    let experiment = experiment::parse(demo.experiment, &file, folder.path())
-        .map_err(|mistakes| super::mistaken(&file, &mistakes))?;
+    let experiment =
+        experiment::parse(demo.experiment, &file, folder.path()).map_err(|errors| super::invalid(&file, &errors))?;
     let path = arguments.out.clone().unwrap_or_else(|| runs_folder::new_path(&experiment.name));
     let page = page_beside(&path)?;
     let length = if arguments.full { &demo.full } else { &demo.short };
@@ -226,7 +226,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_demo_is_an_experiment_of_its_name_without_mistakes() {
+    fn every_demo_is_an_experiment_of_its_name_without_errors() {
         for demo in DEMOS {
             let folder = Folder::with(demo.files).unwrap();
             let experiment = experiment::parse(demo.experiment, demo.name, folder.path()).unwrap();

@@ -80,27 +80,27 @@ pub(crate) fn style() -> Style {
     Style { width, color }
 }
 
-/// Reads an experiment file; all its mistakes become one failure. From then on its secrets are blanked on standard error.
+/// Reads an experiment file; all its errors become one failure. From then on its secrets are blanked on standard error.
 fn read_experiment(path: &std::path::Path) -> Result<narrows_lab::experiment::Experiment, Failure> {
     use narrows_lab::experiment::ExperimentError;
     let experiment = narrows_lab::experiment::read(path).map_err(|error| match error {
-        ExperimentError::Mistakes(mistakes) => mistaken(&path.to_string_lossy(), &mistakes),
+        ExperimentError::Invalid(errors) => invalid(&path.to_string_lossy(), &errors),
         other => Failure::new(other).hint("`narrows init` writes a first experiment file"),
     })?;
     stderr::hide(experiment.known_secrets());
     Ok(experiment)
 }
 
-/// Prints mistakes and sums them up in a failure.
-fn mistaken(file: &str, mistakes: &[narrows_lab::experiment::Mistake]) -> Failure {
-    stderr::write(&with_hints(mistakes));
-    Failure::new(format!("{file} has {}", plural(mistakes.len(), "error")))
+/// Prints errors and sums them up in a failure.
+fn invalid(file: &str, errors: &[narrows_lab::experiment::FileError]) -> Failure {
+    stderr::write(&with_hints(errors));
+    Failure::new(format!("{file} has {}", plural(errors.len(), "error")))
 }
 
-/// Mistakes with their hints, a line each.
-fn with_hints(mistakes: &[narrows_lab::experiment::Mistake]) -> String {
+/// Errors with their hints, a line each.
+fn with_hints(errors: &[narrows_lab::experiment::FileError]) -> String {
     let hint = |hint: &Option<String>| hint.as_ref().map_or_else(String::new, |hint| format!("  hint: {hint}\n"));
-    mistakes.iter().map(|mistake| format!("{mistake}\n{}", hint(&mistake.hint))).collect()
+    errors.iter().map(|error| format!("{error}\n{}", hint(&error.hint))).collect()
 }
 
 fn plural(n: usize, noun: &str) -> String {

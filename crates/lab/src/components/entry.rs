@@ -6,7 +6,9 @@ use std::sync::Arc;
 use rustix::process::Signal;
 
 use super::{ALL, Component, sidecar};
-use crate::experiment::mistake::{Report, Wrong};
+use crate::experiment::error::{Problem, Report};
+use crate::experiment::grammar::{SERVICES, SYSTEM};
+use crate::experiment::service::{READY, READY_AFTER};
 use crate::experiment::shape::Shape;
 use crate::experiment::tree::At;
 use crate::programs::Program;
@@ -67,20 +69,20 @@ pub(crate) struct Entry {
 
 /// The component of a service and what stands under its key; none for a service with `run`.
 pub(crate) fn of<'a>(service: &'a At<'a>) -> Option<(&'static Entry, At<'a>)> {
-    ALL.iter().find_map(|entry| Some((*entry, service.get(entry.key)?)))
+    ALL.iter().find_map(|entry| Some((*entry, service.named(entry.key)?)))
 }
 
 /// Reports a `ready` with more than a timeout beside a component, which has its own readiness check.
 pub(crate) fn check(root: At<'_>, report: &mut Report) {
-    let Some(system) = root.get("system") else { return };
-    let Some(services) = system.get("services") else { return };
+    let Some(system) = root.get(&SYSTEM) else { return };
+    let Some(services) = system.get(&SERVICES) else { return };
     for (_, service) in services.entries() {
         let Some((entry, _)) = of(&service) else { continue };
-        let Some(ready) = service.get("ready") else { continue };
-        let is_only_timeout = ready.text().is_none() && ready.entries().all(|(key, _)| key == "timeout");
+        let Some(ready) = service.get(&READY) else { continue };
+        let is_only_timeout = ready.text().is_none() && ready.entries().all(|(key, _)| key == READY_AFTER.name());
         if !is_only_timeout {
-            let wrong = Wrong::new(format!("`{}` allows no readiness check", entry.key));
-            report.add(ready.place(), ready.path(), wrong.hint("set only `timeout`: `{ timeout: 2m }`"));
+            let problem = Problem::new(format!("`{}` allows no readiness check", entry.key));
+            report.add(ready.place(), ready.path(), problem.hint("set only `timeout`: `{ timeout: 2m }`"));
         }
     }
 }

@@ -130,7 +130,7 @@ pub(crate) fn capture(stream: impl Read + Send + 'static, source: Source, store:
         read_lines(stream, &source, &*store, &reader_last);
         reader_last.close();
     };
-    // Without a thread the pipe closes and the process is told so by the kernel when it prints.
+    // Without a thread the pipe closes and the process is reported so by the kernel when it prints.
     if std::thread::Builder::new().name(name).stack_size(128 << 10).spawn(read).is_err() {
         last.close();
     }

@@ -3,7 +3,7 @@
 //! What keeps it from outliving the run: an orderly stop; the kernel, which kills it when the thread that started it
 //! dies; adoption, for descendants that detached themselves; and the [guard], which finds its group and its mark.
 //!
-//! The process is waited for last, after the guard was told that it has ended. Until then its number and its group's
+//! The process is waited for last, after the guard was reported that it has ended. Until then its number and its group's
 //! are its own, so the group can be signalled by number.
 
 use std::fs::File;

@@ -3,7 +3,7 @@
 //! is one clear error, and kept with everything else of the proxy in the replica's folder.
 //!
 //! All mean the same by the same keys. A client without the cookie is given a new one, and its first request is sent
-//! where that one leads, which is where the later ones go. Proxies behind this one are told the cookie and the client's
+//! where that one leads, which is where the later ones go. Proxies behind this one are reported the cookie and the client's
 //! address in headers; they hash the same and give no cookie of their own.
 
 use std::time::Duration;
@@ -12,11 +12,10 @@ use super::workshop::Workshop;
 use super::{Launch, Place};
 use crate::Error;
 use crate::experiment::Ready;
-use crate::experiment::grammar::{default, optional, required};
-use crate::experiment::kind::Kind;
-use crate::experiment::mistake::{Report, Wrong};
-use crate::experiment::read;
-use crate::experiment::shape::{Field, Named, Scope, Shape};
+use crate::experiment::error::{Problem, Report};
+use crate::experiment::key::{Key, Value, default, parameter, replica, required};
+use crate::experiment::kind::{self, Whole, Words};
+use crate::experiment::shape::{Field, Named, Shape};
 use crate::experiment::tree::At;
 use crate::programs::Program;
 
@@ -98,60 +97,90 @@ pub(super) enum HashKey {
 /// Names of `upstreams`.
 const UPSTREAMS_MAX: usize = 100;
 
-static URLS: Shape = Shape::Scalar(Kind::Text, Scope::Replica);
-static UPSTREAMS: Shape =
-    Shape::Named(Named { what: "upstream", name: Kind::Name, value: &URLS, least: 1, most: UPSTREAMS_MAX });
-static TO: Shape = Shape::Scalar(Kind::Name, Scope::Parameters);
-static BALANCE: Shape = Shape::Scalar(Kind::Word(&["round_robin", "least_conn", "hash"]), Scope::Parameters);
-static KEYS: Shape = Shape::List {
-    item: &Shape::Scalar(Kind::Word(&["client_address", "cookie"]), Scope::Parameters),
-    least: 1,
-    most: 2,
-};
-static KEEPALIVE: Shape = Shape::Scalar(Kind::Whole(1, 10_000), Scope::Parameters);
+const URLS: Value<String> = replica(&kind::TEXT);
+
+const UPSTREAMS: Field = required(
+    "upstreams",
+    Shape::Named(Named { what: "upstream", name: &kind::NAME, value: &URLS.shape(), least: 1, most: UPSTREAMS_MAX }),
+    "Where requests may go, by names of your choice: URLs separated by commas, such as `${shop.urls}`.",
+);
+
+const TO: Key<String> =
+    Key::required("to", parameter(&kind::NAME), "Which of `upstreams` they go to, so that a variant can choose.");
+
+const BALANCE: Key<Choice> = Key::default(
+    "balance",
+    parameter(&Words(&[
+        ("round_robin", Choice::RoundRobin),
+        ("least_conn", Choice::LeastConnections),
+        ("hash", Choice::Hash),
+    ])),
+    "round_robin",
+    "How one is chosen for each request.",
+);
+
+/// [`Balance`] by its word alone.
+#[derive(Debug, Clone, Copy)]
+enum Choice {
+    RoundRobin,
+    LeastConnections,
+    Hash,
+}
+
+const HASHED: Value<HashKey> =
+    parameter(&Words(&[("client_address", HashKey::ClientAddress), ("cookie", HashKey::Cookie)]));
+
+const KEY: Field = default(
+    "key",
+    Shape::List { item: &HASHED.shape(), least: 1, most: 2 },
+    "[client_address]",
+    "What `hash` hashes, on a ring: the client's address, the cookie's value, or both.",
+);
 
 /// The name of a cookie.
-pub(super) static COOKIE: Shape = Shape::Scalar(Kind::Name, Scope::Parameters);
+pub(super) const COOKIE_NAME: Value<String> = parameter(&kind::NAME);
+
+const COOKIE: Key<String> = Key::optional(
+    "cookie",
+    COOKIE_NAME,
+    "The name of a cookie that clients get, so that `hash` keeps each at its upstream: letters, digits and `_`.",
+);
+
+const KEEPALIVE: Key<u32> = Key::default(
+    "keepalive",
+    parameter(&Whole::new(1, 10_000)),
+    "32",
+    "How many idle connections it keeps to all upstreams in total.",
+);
 
 /// The keys of every proxy.
-pub(super) const FIELDS: [Field; 6] = [
-    required(
-        "upstreams",
-        &UPSTREAMS,
-        "Where requests may go, by names of your choice: URLs separated by commas, such as `${shop.urls}`.",
-    ),
-    required("to", &TO, "Which of `upstreams` they go to."),
-    default("balance", &BALANCE, "round_robin", "How one is chosen for each request."),
-    default("key", &KEYS, "[client_address]", "What `hash` hashes: the client's address, the cookie's value, or both."),
-    optional("cookie", &COOKIE, "The name of a cookie that clients get, so that `hash` keeps each at its upstream."),
-    default("keepalive", &KEEPALIVE, "32", "How many idle connections it keeps to all upstreams in total."),
-];
+pub(super) const FIELDS: [Field; 6] = [UPSTREAMS, TO.field, BALANCE.field, KEY, COOKIE.field, KEEPALIVE.field];
 
 /// The values of these keys. None if an error was reported.
 pub(super) fn routing(at: &At<'_>, report: &mut Report) -> Option<Routing> {
     let upstreams = upstreams(at, report)?;
-    let cookie = cookie(at, "cookie", report)?;
-    let balance = match read::text(*at, "balance")?.as_str() {
-        "least_conn" => Balance::LeastConnections,
-        "hash" => Balance::Hash(keys(at, cookie.is_some(), report)?),
-        _ => Balance::RoundRobin,
+    let cookie = cookie(at, &COOKIE, report)?;
+    let balance = match at.read(&BALANCE)? {
+        Choice::RoundRobin => Balance::RoundRobin,
+        Choice::LeastConnections => Balance::LeastConnections,
+        Choice::Hash => Balance::Hash(keys(at, cookie.is_some(), report)?),
     };
-    Some(Routing { upstreams, balance, cookie, keepalive: read::whole(*at, "keepalive")? })
+    Some(Routing { upstreams, balance, cookie, keepalive: at.read(&KEEPALIVE)? })
 }
 
 /// The addresses under the name in `to`.
 fn upstreams(at: &At<'_>, report: &mut Report) -> Option<Vec<String>> {
-    let (named, to) = (at.get("upstreams")?, at.get("to")?);
-    let Some(chosen) = named.get(to.text()?) else {
-        let wrong = Wrong::new(format!("expected a name of `upstreams`, found `{}`", to.text()?));
-        report.add(to.place(), to.path(), wrong);
+    let (named, to) = (at.get(&UPSTREAMS)?, at.get(&TO)?);
+    let Some(chosen) = named.named(to.text()?) else {
+        let problem = Problem::new(format!("expected a name of `upstreams`, found `{}`", to.text()?));
+        report.add(to.place(), to.path(), problem);
         return None;
     };
     let addresses: Option<Vec<String>> = chosen.text()?.split(',').map(address).collect();
     if addresses.is_none() {
-        let wrong =
-            Wrong::new(format!("expected URLs http://HOST:PORT separated by commas, found `{}`", chosen.text()?));
-        report.add(chosen.place(), chosen.path(), wrong.hint("`${SERVICE.urls}` names all replicas of a service"));
+        let problem =
+            Problem::new(format!("expected URLs http://HOST:PORT separated by commas, found `{}`", chosen.text()?));
+        report.add(chosen.place(), chosen.path(), problem.hint("`${SERVICE.urls}` names all replicas of a service"));
     }
     addresses
 }
@@ -163,27 +192,27 @@ fn address(url: &str) -> Option<String> {
     (is_host && port.parse::<u16>().is_ok()).then(|| address.to_owned())
 }
 
-/// The name of a cookie under a key, which becomes a part of a variable's in NGINX's configuration. None when a mistake was
+/// The name of a cookie under a key, which becomes a part of a variable's in NGINX's configuration. None when an error was
 /// told.
-pub(super) fn cookie(at: &At<'_>, key: &str, report: &mut Report) -> Option<Option<String>> {
+pub(super) fn cookie(at: &At<'_>, key: &Key<String>, report: &mut Report) -> Option<Option<String>> {
     let Some(cookie) = at.get(key) else { return Some(None) };
     let name = cookie.text()?;
     if name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
         return Some(Some(name.to_owned()));
     }
-    let wrong = Wrong::new(format!("expected letters, digits and `_`, found `{name}`"));
-    report.add(cookie.place(), cookie.path(), wrong);
+    let problem = Problem::new(format!("expected letters, digits and `_`, found `{name}`"));
+    report.add(cookie.place(), cookie.path(), problem);
     None
 }
 
 fn keys(at: &At<'_>, has_cookie: bool, report: &mut Report) -> Option<Vec<HashKey>> {
-    let list = at.get("key")?;
+    let list = at.get(&KEY)?;
     let mut keys = Vec::new();
     for item in list.items() {
-        let key = if item.text()? == "cookie" { HashKey::Cookie } else { HashKey::ClientAddress };
+        let key = item.value(HASHED)?;
         if key == HashKey::Cookie && !has_cookie {
-            let wrong = Wrong::new("`key` contains `cookie`, but the cookie has no name".to_owned());
-            report.add(item.place(), item.path(), wrong.hint("name the cookie: `cookie: route`"));
+            let problem = Problem::new("`key` contains `cookie`, but the cookie has no name".to_owned());
+            report.add(item.place(), item.path(), problem.hint("name the cookie: `cookie: route`"));
             return None;
         }
         keys.push(key);
@@ -194,10 +223,10 @@ fn keys(at: &At<'_>, has_cookie: bool, report: &mut Report) -> Option<Vec<HashKe
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::experiment::tests::components::mistakes;
+    use crate::experiment::tests::components::errors;
 
     /// What every proxy refuses, by its key.
-    pub(in crate::components) fn mistakes_are_told(proxy: &str) {
+    pub(in crate::components) fn errors_are_reported(proxy: &str) {
         for (settings, expected) in [
             ("to: all", "`upstreams` is missing"),
             ("upstreams: { all: \"http://127.0.0.1:1\" }, to: al", "expected a name of `upstreams`, found `al`"),
@@ -211,7 +240,7 @@ pub(super) mod tests {
                 "expected letters, digits and `_`, found `a-b`",
             ),
         ] {
-            let said = mistakes(&format!("{proxy}: {{ {settings} }}"));
+            let said = errors(&format!("{proxy}: {{ {settings} }}"));
             assert!(said.contains(expected), "{proxy}: {settings}: {said}");
         }
     }

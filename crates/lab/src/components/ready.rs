@@ -22,7 +22,7 @@ pub(crate) fn wait(
     let deadline = Instant::now() + timeout;
     loop {
         let probed = probe(process);
-        // Asked after the probe: an answer counts only if the process was there to give it.
+        // Asked after the probe: a response counts only if the process was there to give it.
         if let Some(how) = process.ended() {
             let last_lines = process.last_lines().last_words();
             return Err(Error::EndedEarly { service: process.name().to_owned(), how, last_lines });
@@ -68,7 +68,7 @@ fn http(address: SocketAddr, method: &str, path: &str) -> Result<(), String> {
     }
 }
 
-/// The first bytes of an answer: enough for its status line, read within the probe's time however slowly they come.
+/// The first bytes of a response: enough for its status line, read within the probe's time however slowly they come.
 fn read_start(stream: &mut TcpStream) -> std::io::Result<Vec<u8>> {
     const ENOUGH: usize = 16;
     let deadline = Instant::now() + PROBE_TIMEOUT;

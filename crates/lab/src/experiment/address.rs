@@ -1,6 +1,6 @@
 //! The address of a system that runs already: `http://host:port` or `https://host:port`.
 
-use super::mistake::{Wrong, shortened};
+use super::error::{Problem, shortened};
 
 /// What [`is_server_name`] accepts, as a regular expression.
 pub(super) const SERVER_NAME_PATTERN: &str = "^[A-Za-z0-9_.:-]+$";
@@ -45,8 +45,8 @@ fn split_port(authority: &str) -> (&str, Option<&str>) {
 }
 
 /// Takes a URL apart that has no more than a scheme, a host and perhaps a port.
-pub(super) fn parse(url: &str) -> Result<Address<'_>, Wrong> {
-    let expected = || Wrong::new(format!("expected `http://host:port`, found \"{}\"", shortened(url)));
+pub(super) fn parse(url: &str) -> Result<Address<'_>, Problem> {
+    let expected = || Problem::new(format!("expected `http://host:port`, found \"{}\"", shortened(url)));
     let (scheme, authority) = match (url.strip_prefix("http://"), url.strip_prefix("https://")) {
         (Some(authority), _) => (Scheme::Http, authority),
         (None, Some(authority)) => (Scheme::Https, authority),

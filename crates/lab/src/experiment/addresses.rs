@@ -5,7 +5,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::mistake::{Report, Wrong, shortened};
+use super::error::{Problem, Report, shortened};
+use super::load::ADDRESSES;
 use super::tree::At;
 
 /// Most addresses of a load.
@@ -13,7 +14,7 @@ const ADDRESSES_MAX: u128 = 65_536;
 
 /// The first and last address of a run of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Range {
+pub(crate) struct Range {
     first: IpAddr,
     last: IpAddr,
 }
@@ -39,10 +40,10 @@ fn number(address: IpAddr) -> u128 {
 }
 
 /// Reads one item of the list.
-pub(super) fn range(text: &str) -> Result<Range, Wrong> {
+pub(super) fn range(text: &str) -> Result<Range, Problem> {
     let expected = || {
         let shown = shortened(text);
-        Wrong::new(format!("expected an address, `FIRST-LAST` or `ADDRESS/BITS`, found \"{shown}\""))
+        Problem::new(format!("expected an address, `FIRST-LAST` or `ADDRESS/BITS`, found \"{shown}\""))
     };
     let address = |text: &str| text.parse::<IpAddr>().map_err(|_| expected());
     if let Some((block, bits)) = text.split_once('/') {
@@ -56,7 +57,7 @@ pub(super) fn range(text: &str) -> Result<Range, Wrong> {
     within_limit(Range { first, last })
 }
 
-fn block_of(address: IpAddr, bits: &str) -> Option<Result<Range, Wrong>> {
+fn block_of(address: IpAddr, bits: &str) -> Option<Result<Range, Problem>> {
     let width: u32 = if address.is_ipv4() { 32 } else { 128 };
     let is_plain = !bits.is_empty() && bits.bytes().all(|b| b.is_ascii_digit());
     let free = width.checked_sub(bits.parse().ok().filter(|_| is_plain)?)?;
@@ -69,12 +70,12 @@ fn block_of(address: IpAddr, bits: &str) -> Option<Result<Range, Wrong>> {
     Some(within_limit(Range { first: of(first), last: of(last) }))
 }
 
-fn within_limit(range: Range) -> Result<Range, Wrong> {
+fn within_limit(range: Range) -> Result<Range, Problem> {
     if range.count() <= ADDRESSES_MAX { Ok(range) } else { Err(too_many(range.count())) }
 }
 
-fn too_many(count: u128) -> Wrong {
-    Wrong::new(format!("expected at most {ADDRESSES_MAX} addresses, found {count}"))
+fn too_many(count: u128) -> Problem {
+    Problem::new(format!("expected at most {ADDRESSES_MAX} addresses, found {count}"))
 }
 
 /// All addresses of the list, which are of one family: that of `like`, when it is known.
@@ -82,14 +83,14 @@ pub(super) fn expand(at: At<'_>, like: Option<IpAddr>, report: &mut Report) -> O
     let mut addresses: Vec<IpAddr> = Vec::new();
     let mut is_whole = true;
     for item in at.items() {
-        let Some(range) = item.text().and_then(|text| range(text).ok()) else {
+        let Some(range) = item.value(ADDRESSES) else {
             is_whole = false;
             continue;
         };
         let family = like.or(addresses.first().copied());
         if let Some(other) = family.filter(|other| other.is_ipv4() != range.first.is_ipv4()) {
-            let wrong = Wrong::new(format!("{} cannot be used beside {other}", range.first));
-            report.add(item.place(), item.path(), wrong.hint("an address connects to others of its own family only"));
+            let problem = Problem::new(format!("{} cannot be used beside {other}", range.first));
+            report.add(item.place(), item.path(), problem.hint("an address connects to others of its own family only"));
             is_whole = false;
             continue;
         }
@@ -109,7 +110,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn ends(text: &str) -> Result<(String, String, u128), String> {
-        let range = range(text).map_err(|wrong| wrong.message)?;
+        let range = range(text).map_err(|problem| problem.message)?;
         Ok((range.first.to_string(), range.last.to_string(), range.count()))
     }
 
@@ -131,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_none_is_told() {
+    fn what_is_none_is_reported() {
         for text in ["", "localhost", "127.0.0", "127.0.0.9-127.0.0.1", "127.0.0.1-::1", "127.0.0.0/33", "::/-1", "::/"]
         {
             let expected = format!("expected an address, `FIRST-LAST` or `ADDRESS/BITS`, found \"{text}\"");

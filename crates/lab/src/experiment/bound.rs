@@ -159,7 +159,7 @@ pub struct BoundService {
     pub cpus: Option<f64>,
     /// The cap on memory.
     pub memory_bytes: Option<u64>,
-    /// The signal that asks it to end.
+    /// The signal that stops it.
     pub stop_signal: Signal,
     /// How long it may take to end before it is killed.
     pub stop_timeout: Duration,
@@ -258,7 +258,7 @@ pub enum Restart {
 pub enum Ready {
     /// Its port accepts connections.
     Tcp,
-    /// A request to its port is answered with a status below 400.
+    /// A request to its port returns a status below 400.
     Http {
         /// The method, upper case.
         method: String,

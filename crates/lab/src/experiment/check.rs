@@ -1,14 +1,14 @@
-//! Holds a document against the grammar and tells everything that does not fit.
+//! Holds a document against the grammar and reports everything that does not fit.
 //!
 //! It judges form only: keys, types, texts, and the names in `${…}`. What one part says about another (a target that
-//! is no service, data that nobody describes) is judged where that part is read. A part that does not fit is told
+//! is no service, data that nobody describes) is judged where that part is read. A part that does not fit is reported
 //! once and not looked into; its neighbours are.
 
-use super::kind::Kind;
-use super::mistake::{Report, Wrong, did_you_mean, listed, nearest, shortened};
+use super::error::{Problem, Report, did_you_mean, listed, nearest, shortened};
+use super::kind::{AnyKind, TEXT};
 use super::names::Names;
 use super::placeholder;
-use super::shape::{Case, Field, Given, Map, Named, Need, Rule, Scope, Shape, Tagged};
+use super::shape::{Branch, Field, Given, Map, Named, Need, Rule, Scope, Shape, Tagged};
 use super::tree::{At, Form, Origin, Scalar};
 
 /// What to make of a scalar that holds `${…}`.
@@ -37,12 +37,12 @@ pub(super) fn check(at: At<'_>, shape: &'static Shape, pass: Pass<'_>, report: &
     }
 }
 
-fn tell(at: At<'_>, wrong: Wrong, report: &mut Report) {
-    report.add(at.place(), at.path(), wrong);
+fn report_at(at: At<'_>, problem: Problem, report: &mut Report) {
+    report.add(at.place(), at.path(), problem);
 }
 
-fn expected(at: At<'_>, what: &str) -> Wrong {
-    Wrong::new(format!("expected {what}, found {}", at.node.described()))
+fn expected(at: At<'_>, what: &str) -> Problem {
+    Problem::new(format!("expected {what}, found {}", at.node.described()))
 }
 
 fn is_map(at: At<'_>) -> bool {
@@ -52,7 +52,7 @@ fn is_map(at: At<'_>) -> bool {
 fn check_map(at: At<'_>, map: &'static Map, pass: Pass<'_>, report: &mut Report) {
     if !is_map(at) {
         let keys: Vec<&str> = map.fields.iter().map(|field| field.key).collect();
-        return tell(at, expected(at, "a map").hint(format!("its keys are {}", listed(&keys))), report);
+        return report_at(at, expected(at, "a map").hint(format!("its keys are {}", listed(&keys))), report);
     }
     check_fields(at, map.fields.iter(), &[], |_| None, map.others, pass, report);
     check_rules(at, map.fields.iter(), map.rules.iter(), pass, report);
@@ -72,23 +72,23 @@ fn check_fields(
     let mut meant: Vec<&str> = Vec::new();
     for (key, value) in at.entries() {
         match (fields.clone().find(|field| field.key == key), others) {
-            (Some(field), _) => check(value, field.shape, pass, report),
+            (Some(field), _) => check(value, &field.shape, pass, report),
             (None, Some(shape)) => check(value, shape, pass, report),
             (None, None) if known.contains(&key) => {}
             (None, None) => {
-                let mut wrong = Wrong::unknown("key", key, known.iter().copied());
+                let mut problem = Problem::unknown("key", key, known.iter().copied());
                 match elsewhere(key) {
-                    Some(hint) => wrong.hint = Some(hint),
+                    Some(hint) => problem.hint = Some(hint),
                     None => meant.extend(nearest(key, &known)),
                 }
-                report.add(value.key_place(), at.path(), wrong);
+                report.add(value.key_place(), at.path(), problem);
             }
         }
     }
     // A key that is there under a misspelt name is not missing as well.
     for field in fields.filter(|field| field.need == Need::Required && !meant.contains(&field.key)) {
         if at.node.get(field.key).is_none() {
-            report.add(at.key_place(), at.path(), Wrong::new(format!("`{}` is missing", field.key)));
+            report.add(at.key_place(), at.path(), Problem::new(format!("`{}` is missing", field.key)));
         }
     }
 }
@@ -129,17 +129,17 @@ fn check_rule(
 ) {
     let given = |all: &[Given]| -> Vec<Given> { all.iter().copied().filter(|one| one.is_in(at.node)).collect() };
     let shown = |all: &[Given]| all.iter().map(|one| one.shown()).collect::<Vec<_>>().join(", ");
-    let mut tell = |message| report.add(at.key_place(), at.path(), Wrong::new(message));
+    let mut add = |message| report.add(at.key_place(), at.path(), Problem::new(message));
     match rule {
         Rule::OnlyBeside(keys, beside) => keys.iter().for_each(|key| check_beside(at, key, &[beside], report)),
         Rule::Needs(key, needed) => {
             if at.node.get(key).is_some() && at.node.get(needed).is_none() && !is_misspelt(at, fields, &[needed]) {
-                tell(format!("`{needed}` is missing"));
+                add(format!("`{needed}` is missing"));
             }
         }
         Rule::AtMostOne(all) => {
             if given(all).len() > 1 {
-                tell(format!("{} cannot be combined", shown(all)));
+                add(format!("{} cannot be combined", shown(all)));
             }
         }
         Rule::ExactlyOne(all) => {
@@ -147,8 +147,8 @@ fn check_rule(
             match given(all).as_slice() {
                 [_] => {}
                 [] if is_misspelt(at, fields, &keys) => {}
-                [] => tell(format!("one of {} is missing", shown(all))),
-                several => tell(format!("{} cannot be combined", shown(several))),
+                [] => add(format!("one of {} is missing", shown(all))),
+                several => add(format!("{} cannot be combined", shown(several))),
             }
         }
     }
@@ -162,65 +162,66 @@ fn is_misspelt(at: At<'_>, fields: impl Iterator<Item = &'static Field> + Clone,
 }
 
 fn check_beside(at: At<'_>, key: &str, beside: &[&str], report: &mut Report) {
-    if let Some(value) = at.get(key)
+    if let Some(value) = at.named(key)
         && beside.iter().all(|key| at.node.get(key).is_none())
     {
         let message = format!("`{key}` is allowed only with {}", listed(beside));
-        report.add(value.key_place(), at.path(), Wrong::new(message));
+        report.add(value.key_place(), at.path(), Problem::new(message));
     }
 }
 
 fn check_tagged(at: At<'_>, tagged: &'static Tagged, pass: Pass<'_>, report: &mut Report) {
     if !is_map(at) {
-        return tell(at, expected(at, "a map"), report);
+        return report_at(at, expected(at, "a map"), report);
     }
-    let values: Vec<&str> = tagged.cases.iter().map(|case| case.value).collect();
+    let values: Vec<&str> = tagged.branches.iter().map(|branch| branch.value).collect();
     let tag = at.get(tagged.tag);
-    let case = tag.and_then(|tag| tagged.case(tag.text()?));
-    if let Some(case) = case {
-        let elsewhere = |key: &str| belongs_to(tagged, case, key);
-        check_fields(at, tagged.fields_of(case), &[tagged.tag], elsewhere, None, pass, report);
-        let rules = tagged.rules.iter().chain(case.map.rules);
-        return check_rules(at, tagged.fields_of(case), rules, pass, report);
+    let branch = tag.and_then(|tag| tagged.branch(tag.text()?));
+    if let Some(branch) = branch {
+        let elsewhere = |key: &str| belongs_to(tagged, branch, key);
+        check_fields(at, tagged.fields_of(branch), &[tagged.tag.key], elsewhere, None, pass, report);
+        let rules = tagged.rules.iter().chain(branch.map.rules);
+        return check_rules(at, tagged.fields_of(branch), rules, pass, report);
     }
-    let is_misspelt = at.entries().any(|(key, _)| nearest(key, &[tagged.tag]).is_some());
+    let is_misspelt = at.entries().any(|(key, _)| nearest(key, &[tagged.tag.key]).is_some());
     match tag {
         None if is_misspelt => {}
         None => {
-            let wrong = Wrong::new(format!("`{}` is missing", tagged.tag));
-            report.add(at.key_place(), at.path(), wrong.hint(format!("one of {}", listed(&values))));
+            let problem = Problem::new(format!("`{}` is missing", tagged.tag.key));
+            report.add(at.key_place(), at.path(), problem.hint(format!("one of {}", listed(&values))));
         }
         Some(tag) => {
-            let wrong = expected(tag, &format!("one of {}", listed(&values)));
+            let problem = expected(tag, &format!("one of {}", listed(&values)));
             let hint = tag.text().and_then(|text| did_you_mean(text, &values));
-            tell(tag, Wrong { hint, ..wrong }, report);
+            report_at(tag, Problem { hint, ..problem }, report);
         }
     }
-    // Which keys belong here is unknown without the tag, but the keys that every case has can be judged.
-    let other_keys: Vec<&str> = tagged.cases.iter().flat_map(|case| case.map.fields).map(|field| field.key).collect();
-    let beside: Vec<&str> = other_keys.into_iter().chain([tagged.tag]).collect();
+    // Which keys belong here is unknown without the tag, but the keys that every branch has can be judged.
+    let other_keys: Vec<&str> =
+        tagged.branches.iter().flat_map(|branch| branch.map.fields).map(|field| field.key).collect();
+    let beside: Vec<&str> = other_keys.into_iter().chain([tagged.tag.key]).collect();
     check_fields(at, tagged.common.iter(), &beside, |_| None, None, pass, report);
 }
 
-/// For a key that only other cases have: which.
-fn belongs_to(tagged: &'static Tagged, here: &Case, key: &str) -> Option<String> {
-    let has_it = |case: &&Case| case.map.fields.iter().any(|field| field.key == key);
-    let others: Vec<&str> = tagged.cases.iter().filter(has_it).map(|case| case.value).collect();
-    let (tag, here) = (tagged.tag, here.value);
+/// For a key that only other branches have: which.
+fn belongs_to(tagged: &'static Tagged, here: &Branch, key: &str) -> Option<String> {
+    let has_it = |branch: &&Branch| branch.map.fields.iter().any(|field| field.key == key);
+    let others: Vec<&str> = tagged.branches.iter().filter(has_it).map(|branch| branch.value).collect();
+    let (tag, here) = (tagged.tag.key, here.value);
     (!others.is_empty()).then(|| format!("it goes with `{tag}` {}, not with `{here}`", listed(&others)))
 }
 
 fn check_named(at: At<'_>, named: &'static Named, pass: Pass<'_>, report: &mut Report) {
     if !is_map(at) {
         let hint = format!("write `name: …` for each {}", named.what);
-        return tell(at, expected(at, "a map").hint(hint), report);
+        return report_at(at, expected(at, "a map").hint(hint), report);
     }
     check_count(at, at.node.entries().len(), named.least, named.most, named.what, report);
     for (key, value) in at.entries() {
         let name = Scalar { text: key.to_owned(), origin: Origin::String };
         let described = format!("\"{}\"", shortened(key));
-        if let Err(wrong) = named.name.check(&name, &described) {
-            report.add(value.key_place(), at.path(), wrong);
+        if let Err(problem) = named.name.check(&name, &described) {
+            report.add(value.key_place(), at.path(), problem);
         }
         check(value, named.value, pass, report);
     }
@@ -228,7 +229,7 @@ fn check_named(at: At<'_>, named: &'static Named, pass: Pass<'_>, report: &mut R
 
 fn check_list(at: At<'_>, item: &'static Shape, least: usize, most: usize, pass: Pass<'_>, report: &mut Report) {
     let Form::List(items) = &at.node.form else {
-        return tell(at, expected(at, "a list"), report);
+        return report_at(at, expected(at, "a list"), report);
     };
     check_count(at, items.len(), least, most, "item", report);
     at.items().for_each(|at| check(at, item, pass, report));
@@ -236,29 +237,29 @@ fn check_list(at: At<'_>, item: &'static Shape, least: usize, most: usize, pass:
 
 fn check_count(at: At<'_>, count: usize, least: usize, most: usize, what: &str, report: &mut Report) {
     if count < least {
-        tell(at, Wrong::new(format!("expected at least {least} {what}, found none")), report);
+        report_at(at, Problem::new(format!("expected at least {least} {what}, found none")), report);
     } else if count > most {
-        tell(at, Wrong::new(format!("expected at most {most} of {what}, found {count}")), report);
+        report_at(at, Problem::new(format!("expected at most {most} of {what}, found {count}")), report);
     }
 }
 
 fn check_arguments(at: At<'_>, scope: Scope, pass: Pass<'_>, report: &mut Report) {
     let Form::List(items) = &at.node.form else {
-        let wrong = expected(at, "a list of a program and its arguments");
+        let problem = expected(at, "a list of a program and its arguments");
         let words: Vec<&str> = at.text().unwrap_or_default().split_whitespace().collect();
-        let wrong = match words.is_empty() {
-            true => wrong,
-            false => wrong.hint(format!("commands do not run in a shell; write [{}]", quoted(&words).join(", "))),
+        let problem = match words.is_empty() {
+            true => problem,
+            false => problem.hint(format!("commands do not run in a shell; write [{}]", quoted(&words).join(", "))),
         };
-        return tell(at, wrong, report);
+        return report_at(at, problem, report);
     };
     if items.is_empty() {
-        tell(at, Wrong::new("expected a program and its arguments, found an empty list"), report);
+        report_at(at, Problem::new("expected a program and its arguments, found an empty list"), report);
     }
     for (position, item) in at.items().enumerate() {
-        check_scalar(item, Kind::Text, scope, pass, report);
+        check_scalar(item, &TEXT, scope, pass, report);
         if position == 0 && item.text() == Some("") {
-            tell(item, Wrong::new("expected a program, found \"\""), report);
+            report_at(item, Problem::new("expected a program, found \"\""), report);
         }
     }
 }
@@ -275,7 +276,7 @@ fn check_either(at: At<'_>, shapes: &'static [Shape], pass: Pass<'_>, report: &m
         Some(shape) => check(at, shape, pass, report),
         None => {
             let names: Vec<String> = shapes.iter().map(described).collect();
-            tell(at, expected(at, &names.join(", or ")), report);
+            report_at(at, expected(at, &names.join(", or ")), report);
         }
     }
 }
@@ -290,17 +291,17 @@ fn described(shape: &Shape) -> String {
     }
 }
 
-fn check_scalar(at: At<'_>, kind: Kind, scope: Scope, pass: Pass<'_>, report: &mut Report) {
+fn check_scalar(at: At<'_>, kind: &dyn AnyKind, scope: Scope, pass: Pass<'_>, report: &mut Report) {
     let Form::Scalar(scalar) = &at.node.form else {
-        return tell(at, expected(at, &kind.expected()), report);
+        return report_at(at, expected(at, &kind.expected()), report);
     };
     if !check_places(at, scope, pass, report) {
         return;
     }
-    if let Err(wrong) = kind.check(scalar, &at.node.described()) {
-        tell(at, wrong, report);
+    if let Err(problem) = kind.check(scalar, &at.node.described()) {
+        report_at(at, problem, report);
     } else if scalar.text.contains('\0') {
-        tell(at, Wrong::new("a NUL character, which no text here can hold"), report);
+        report_at(at, Problem::new("a NUL character, which no text here can hold"), report);
     }
 }
 
@@ -316,10 +317,10 @@ fn check_places(at: At<'_>, scope: Scope, pass: Pass<'_>, report: &mut Report) -
     if !placeholder::is_open(text) {
         return true;
     }
-    let wrongs = match scope {
-        Scope::Literal => vec![Wrong::new("`${…}` is not replaced here").hint("write the value itself")],
+    let problems = match scope {
+        Scope::Literal => vec![Problem::new("`${…}` is not replaced here").hint("write the value itself")],
         _ => names.judge(text, scope),
     };
-    wrongs.into_iter().for_each(|wrong| tell(at, wrong, report));
+    problems.into_iter().for_each(|problem| report_at(at, problem, report));
     false
 }

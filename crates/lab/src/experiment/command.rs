@@ -3,23 +3,18 @@
 use std::path::Path;
 
 use super::bound::{BoundCommand, Results};
+use super::load::{COMMAND, CWD, ENV, LIMIT, RESULTS};
 use super::tree::At;
 use super::{read, service};
 
 /// Builds the command. None if an error was reported.
 pub(super) fn build(load: At<'_>, dir: &Path) -> Option<BoundCommand> {
-    let cwd = match load.get("cwd") {
-        Some(at) => read::path(dir, at.text()?),
-        None => dir.to_owned(),
-    };
-    let command = service::command(load.get("command")?, &cwd)?;
-    let results = match load.get("results").and_then(|at| at.text()) {
-        Some("k6-summary") => Results::K6Summary,
-        Some(_) => Results::TraceRoots,
-        None if is_k6(&command) => Results::K6Summary,
-        None => Results::TraceRoots,
-    };
-    Some(BoundCommand { command, cwd, env: service::env(load), results, limit: read::duration(load, "duration") })
+    let cwd = if load.has(&CWD) { read::path(dir, &load.read(&CWD)?) } else { dir.to_owned() };
+    let command = service::command(load.get(&COMMAND)?, &cwd)?;
+    let usual = if is_k6(&command) { Results::K6Summary } else { Results::TraceRoots };
+    let results = load.read(&RESULTS).unwrap_or(usual);
+    let env = load.get(&ENV).map(service::env).unwrap_or_default();
+    Some(BoundCommand { command, cwd, env, results, limit: load.read(&LIMIT) })
 }
 
 fn is_k6(command: &[String]) -> bool {

@@ -1,9 +1,9 @@
 //! Makes a part of the document whole: defaults where keys are missing, values where `${…}` stands.
 //!
-//! The result has the same places as what it was made from, so that a value that turns out wrong in one variant is
-//! told at the line that holds its `${…}`.
+//! The result has the same places as what it was made from, so that an error in the value of one variant is
+//! reported at the line that holds its `${…}`.
 
-use super::mistake::Report;
+use super::error::Report;
 use super::names::Values;
 use super::placeholder::{self, TrialPiece};
 use super::shape::{Field, Need, Scope, Shape};
@@ -16,12 +16,12 @@ pub(super) fn complete(node: &Node, shape: &'static Shape, values: &Values<'_>) 
             with_defaults(node.place, entries, map.fields.iter(), map.others, values)
         }
         (Form::Map(entries), Shape::Tagged(tagged)) => {
-            let case = node.get(tagged.tag).and_then(|tag| match &tag.form {
-                Form::Scalar(scalar) => tagged.case(&scalar.text),
+            let branch = node.get(tagged.tag.key).and_then(|tag| match &tag.form {
+                Form::Scalar(scalar) => tagged.branch(&scalar.text),
                 _ => None,
             });
-            match case {
-                Some(case) => with_defaults(node.place, entries, tagged.fields_of(case), None, values),
+            match branch {
+                Some(branch) => with_defaults(node.place, entries, tagged.fields_of(branch), None, values),
                 None => with_defaults(node.place, entries, tagged.common.iter(), None, values),
             }
         }
@@ -58,14 +58,14 @@ fn with_defaults(
     others: Option<&'static Shape>,
     values: &Values<'_>,
 ) -> Form {
-    let shape_of = |key: &str| fields.clone().find(|field| field.key == key).map(|field| field.shape).or(others);
+    let shape_of = |key: &str| fields.clone().find(|field| field.key == key).map(|field| &field.shape).or(others);
     let given = entries.iter().map(|entry| match shape_of(&entry.key) {
         Some(shape) => filled(entry, shape, values),
         None => entry.clone(),
     });
     let missing = fields.clone().filter(|field| entries.iter().all(|entry| entry.key != field.key));
     let defaults = missing.filter_map(|field| {
-        let value = complete(&default_of(field)?, field.shape, values);
+        let value = complete(&default_of(field)?, &field.shape, values);
         Some(Entry { key: field.key.to_owned(), key_place: place, value })
     });
     Form::Map(given.chain(defaults).collect())

@@ -10,10 +10,54 @@ use std::rc::Rc;
 use narrows_load::{csv_rows, json_rows};
 use narrows_model::load::{DataSource, DataValues, Pick};
 
-use super::load_grammar::LOAD;
-use super::mistake::{Report, Wrong, listed, shortened};
+use super::error::{Problem, Report, listed, shortened};
+use super::key::{Key, Value, optional, parameter, trial};
+use super::kind::{self, Words};
+use super::load::{DATA_SOURCES, LOAD_SHAPE};
 use super::read;
+use super::shape::{Field, Map, Rule, Shape};
 use super::tree::{At, Form};
+
+const TEXT: Value<String> = trial(&kind::TEXT);
+
+const INTEGERS: Field =
+    optional("integers", Shape::Map(Map::new(&[FROM.field, TO.field])), "Whole numbers, each as likely.");
+
+const FROM: Key<i64> = Key::required("from", parameter(&kind::INTEGER), "The smallest.");
+
+const TO: Key<i64> = Key::required("to", parameter(&kind::INTEGER), "The largest.");
+
+const VALUES: Field =
+    optional("values", Shape::List { item: &TEXT.shape(), least: 1, most: usize::MAX }, "Values in place.");
+
+const CSV: Key<String> = Key::optional(
+    "csv",
+    TEXT,
+    "A CSV file whose first line names the columns, relative to the experiment file's folder.",
+);
+
+const JSON: Key<String> = Key::optional(
+    "json",
+    TEXT,
+    "A JSON file with an array of objects, whose keys are the columns, or of single values, relative to the experiment \
+     file's folder.",
+);
+
+const PICK: Key<Pick> = Key::beside(
+    "pick",
+    parameter(&Words(&[("random", Pick::Random), ("sequential", Pick::Sequential), ("once", Pick::Once)])),
+    &[VALUES.name(), CSV.name(), JSON.name()],
+    "Which of `values` or of the rows of a file comes next: `random`, any; `sequential`, the next in order over all users, \
+     and the first again after the last; `once`, the next in order, each once, until the scenarios that draw from it end \
+     with the last. Without it, `random`.",
+);
+
+/// A data source.
+pub(super) static DATA: Shape = Shape::Map(Map {
+    fields: &[INTEGERS, VALUES, CSV.field, JSON.field, PICK.field],
+    rules: &[Rule::ExactlyOne(&[INTEGERS.given(), VALUES.given(), CSV.given(), JSON.given()])],
+    others: None,
+});
 
 /// Data files that were read, or why they could not be.
 #[derive(Debug, Default)]
@@ -82,8 +126,8 @@ pub(super) struct FieldIndex {
 impl Sources {
     /// Builds the sources from `load.data`, paths being relative to `dir`.
     pub(super) fn build(load: At<'_>, dir: &Path, files: &mut Files, report: &mut Report) -> Self {
-        let Some(data) = load.get("data") else {
-            return Self { sources: Vec::new(), is_unknown: LOAD.has_strangers(load.node) };
+        let Some(data) = load.get(&DATA_SOURCES) else {
+            return Self { sources: Vec::new(), is_unknown: LOAD_SHAPE.has_strangers(load.node) };
         };
         let sources = data.entries().map(|(name, at)| {
             let values = values(at, dir, files, report);
@@ -100,12 +144,12 @@ impl Sources {
         name: &str,
         column: Option<&str>,
         variables: &[&str],
-    ) -> Result<Option<FieldIndex>, Wrong> {
+    ) -> Result<Option<FieldIndex>, Problem> {
         let named = |name: &str| self.sources.iter().position(|source| source.name == name);
         let Some(index) = named(name) else {
-            // A source whose name has a point in it has been told as such.
-            let is_told = column.is_some_and(|column| named(&format!("{name}.{column}")).is_some());
-            return if is_told || self.is_unknown { Ok(None) } else { Err(self.unknown(name, variables)) };
+            // A source whose name has a point in it was reported as such.
+            let is_reported = column.is_some_and(|column| named(&format!("{name}.{column}")).is_some());
+            return if is_reported || self.is_unknown { Ok(None) } else { Err(self.unknown(name, variables)) };
         };
         let field = |column| Ok(Some(FieldIndex { source: index, column }));
         let columns = match &self.sources[index].values {
@@ -117,16 +161,16 @@ impl Sources {
         match column {
             None if columns.len() < 2 => field(0),
             None => {
-                let wrong = Wrong::new(format!("`{{{{{name}}}}}` has several columns: {}", listed(&names)));
-                Err(wrong.hint(format!("name one: `{{{{{name}.{}}}}}`", names[0])))
+                let problem = Problem::new(format!("`{{{{{name}}}}}` has several columns: {}", listed(&names)));
+                Err(problem.hint(format!("name one: `{{{{{name}.{}}}}}`", names[0])))
             }
             Some(column) if columns.is_empty() => {
-                Err(Wrong::new(format!("`{name}` has no columns, so `{name}.{}` does not exist", shortened(column)))
+                Err(Problem::new(format!("`{name}` has no columns, so `{name}.{}` does not exist", shortened(column)))
                     .hint(format!("write `{{{{{name}}}}}`")))
             }
             Some(column) => match columns.iter().position(|known| known == column) {
                 Some(position) => field(position),
-                None => Err(Wrong::unknown(&format!("column of `{name}`:"), column, names)),
+                None => Err(Problem::unknown(&format!("column of `{name}`:"), column, names)),
             },
         }
     }
@@ -136,29 +180,32 @@ impl Sources {
         self.sources.iter().any(|source| source.name == name)
     }
 
-    fn unknown(&self, name: &str, variables: &[&str]) -> Wrong {
+    fn unknown(&self, name: &str, variables: &[&str]) -> Problem {
         let what = if variables.is_empty() { "data" } else { "data or variable" };
         let known = self.sources.iter().map(|source| source.name.as_str()).chain(variables.iter().copied());
-        let mut wrong = Wrong::unknown(what, name, known);
+        let mut problem = Problem::unknown(what, name, known);
         if name.is_empty() {
-            wrong.message = "this `{{…}}` has no name".to_owned();
+            problem.message = "this `{{…}}` has no name".to_owned();
         }
         if self.sources.is_empty() && variables.is_empty() {
-            wrong.hint("describe it under `load.data`")
+            problem.hint("describe it under `load.data`")
         } else {
-            wrong
+            problem
         }
     }
 
     /// Values are put into a JSON text as they are, so none may hold a quote, a backslash or a control character.
-    pub(super) fn check_for_json(&self, source: usize, column: usize) -> Result<(), Wrong> {
+    pub(super) fn check_for_json(&self, source: usize, column: usize) -> Result<(), Problem> {
         let source = &self.sources[source];
         match source.unfit_for_json.get(column).and_then(Option::as_ref) {
             None => Ok(()),
             Some(value) => {
                 let value = shortened(value);
-                Err(Wrong::new(format!("the value {value:?} of `{}` would break the JSON it is put into", source.name))
-                    .hint("values for `json` must not hold quotes, backslashes or control characters"))
+                Err(Problem::new(format!(
+                    "the value {value:?} of `{}` would break the JSON it is put into",
+                    source.name
+                ))
+                .hint("values for `json` must not hold quotes, backslashes or control characters"))
             }
         }
     }
@@ -171,32 +218,27 @@ impl Sources {
 }
 
 fn values(at: At<'_>, dir: &Path, files: &mut Files, report: &mut Report) -> Option<DataValues> {
-    if let Some(integers) = at.get("integers") {
-        let bound = |key: &str| integers.get(key).and_then(|at| at.text()?.parse::<i64>().ok());
-        let (from, to) = (bound("from")?, bound("to")?);
+    if let Some(integers) = at.get(&INTEGERS) {
+        let (from, to) = (integers.read(&FROM)?, integers.read(&TO)?);
         if from > to {
-            let wrong = Wrong::new(format!("expected `from` to be `to` or less, found {from} and {to}"));
-            report.add(integers.key_place(), integers.path(), wrong);
+            let problem = Problem::new(format!("expected `from` to be `to` or less, found {from} and {to}"));
+            report.add(integers.key_place(), integers.path(), problem);
         }
         return Some(DataValues::Integers { from, to });
     }
-    let pick = match at.get("pick").and_then(|pick| pick.text()) {
-        Some("sequential") => Pick::Sequential,
-        Some("once") => Pick::Once,
-        _ => Pick::Random,
-    };
-    if let Some(values) = at.get("values") {
+    let pick = at.read(&PICK).unwrap_or(Pick::Random);
+    if let Some(values) = at.get(&VALUES) {
         let rows = values.items().map(|value| Some(vec![value.text()?.to_owned()])).collect::<Option<Vec<_>>>()?;
         return (!rows.is_empty()).then_some(DataValues::Rows { columns: Vec::new(), rows, pick });
     }
-    let (file, format) = match (at.get("csv"), at.get("json")) {
+    let (file, format) = match (at.get(&CSV), at.get(&JSON)) {
         (Some(csv), _) => (csv, Format::Csv),
         (None, json) => (json?, Format::Json),
     };
     match files.get(&read::path(dir, file.text()?), format) {
         Ok(table) => Some(DataValues::Rows { columns: table.columns.clone(), rows: table.rows.clone(), pick }),
         Err(message) => {
-            report.add(file.place(), file.path(), Wrong::new(message));
+            report.add(file.place(), file.path(), Problem::new(message));
             None
         }
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use narrows_model::load::Segment;
 
 use super::data::Sources;
-use super::mistake::{Report, Wrong, shortened};
+use super::error::{Problem, Report, shortened};
 use super::tree::{At, Form};
 
 /// Most variables of a scenario: what the load engine allows.
@@ -27,18 +27,18 @@ struct Variable {
 }
 
 impl<'a> Variables<'a> {
-    /// Writes down what a step extracts. Names that data has are told.
+    /// Writes down what a step extracts. Names that data has are reported.
     pub(super) fn add(&mut self, extract: &'a At<'a>, at: (usize, usize), sources: &Sources, report: &mut Report) {
         self.is_unknown |= !matches!(extract.node.form, Form::Map(_));
         for (name, variable) in extract.entries() {
             if sources.has(name) {
-                let wrong = Wrong::new(format!("`{name}` is the name of data as well"));
-                report.add(variable.key_place(), variable.path(), wrong.hint("give one of them another name"));
+                let problem = Problem::new(format!("`{name}` is the name of data as well"));
+                report.add(variable.key_place(), variable.path(), problem.hint("give one of them another name"));
             }
             let index = self.by_name.len();
             if index >= VARIABLES_MAX && !self.by_name.contains_key(name) {
-                let wrong = Wrong::new(format!("expected at most {VARIABLES_MAX} variables in a scenario"));
-                report.add(variable.key_place(), extract.path(), wrong);
+                let problem = Problem::new(format!("expected at most {VARIABLES_MAX} variables in a scenario"));
+                report.add(variable.key_place(), extract.path(), problem);
                 return;
             }
             let variable = self.by_name.entry(name).or_insert(Variable { index, extracted_by: Vec::new() });
@@ -62,8 +62,8 @@ pub(super) struct Drawn<'a> {
 }
 
 impl Drawn<'_> {
-    /// What `{{name}}` or `{{name.column}}` means; none when that is something whose fault has been told.
-    pub(super) fn find(&self, name: &str, column: Option<&str>) -> Result<Option<Segment>, Wrong> {
+    /// What `{{name}}` or `{{name.column}}` means; none when that is something whose fault was reported.
+    pub(super) fn find(&self, name: &str, column: Option<&str>) -> Result<Option<Segment>, Problem> {
         match self.variables.by_name.get(name) {
             Some(variable) if !self.sources.has(name) => self.variable(name, column, variable).map(Some),
             None if self.variables.is_unknown && !self.sources.has(name) => Ok(None),
@@ -75,13 +75,13 @@ impl Drawn<'_> {
         }
     }
 
-    fn variable(&self, name: &str, column: Option<&str>, variable: &Variable) -> Result<Segment, Wrong> {
+    fn variable(&self, name: &str, column: Option<&str>, variable: &Variable) -> Result<Segment, Problem> {
         if let Some(column) = column {
-            let wrong = Wrong::new(format!(
+            let problem = Problem::new(format!(
                 "`{name}` is extracted and has no columns, so `{name}.{}` does not exist",
                 shortened(column)
             ));
-            return Err(wrong.hint(format!("write `{{{{{name}}}}}`")));
+            return Err(problem.hint(format!("write `{{{{{name}}}}}`")));
         }
         let (flow, position) = self.at;
         let in_flow = || variable.extracted_by.iter().filter(|(other, _)| *other == flow);
@@ -92,7 +92,7 @@ impl Drawn<'_> {
             Some(_) => "is used before it is extracted",
             None => "is extracted in another flow only",
         };
-        Err(Wrong::new(format!("`{name}` {problem}"))
+        Err(Problem::new(format!("`{name}` {problem}"))
             .hint("a step can use only values that earlier steps of its flow extracted"))
     }
 }

@@ -1,15 +1,103 @@
-//! What is expected of an answer (`check`) and taken from it (`extract`).
+//! What is expected of a response (`check`) and taken from it (`extract`).
 //!
-//! What is expected is the same for every request: `{{name}}` in it is a mistake, and `{{{{` a plain `{{`, as in requests.
+//! What is expected is the same for every request: `{{name}}` in it is an error, and `{{{{` a plain `{{`, as in requests.
 
 use narrows_model::load::{Check, Extract, Place};
 use regex::RegexBuilder;
-use serde_json::Value;
+use serde_json::Value as Json;
 
-use super::mistake::{Report, Wrong, shortened};
+use super::error::{Problem, Report, shortened};
+use super::flow::REQUEST;
+use super::grammar::MANY;
+use super::key::{Key, Value, beside, literal, optional, parameter, trial};
+use super::kind;
 use super::placeholder::{RequestPiece, request_pieces};
 use super::request::to_json;
+use super::shape::{Field, Map, Named, Rule, Scope, Shape};
 use super::tree::{At, Form};
+
+/// The checks of a step.
+pub(super) const CHECK: Field = optional(
+    "check",
+    CHECKS,
+    "What the response must look like to count as a success. Without a check of the status, it must be below 400.",
+);
+
+/// The checks of a scenario or flow with a single request.
+pub(super) const CHECK_BESIDE_REQUEST: Field = beside(
+    "check",
+    CHECKS,
+    &[REQUEST.name()],
+    "What the response to `request` must look like to count as a success. Without a check of the status, it must be below 400.",
+);
+
+const CHECKS: Shape = Shape::Either(&[CHECK_MAP, Shape::List { item: &CHECK_MAP, least: 0, most: MANY }]);
+
+const CHECK_MAP: Shape = Shape::Map(Map::new(&[STATUS, BODY_CONTAINS.field, HEADERS, JSON]));
+
+const STATUS_RANGE: Value<(u16, u16)> = parameter(&kind::STATUS);
+
+const STATUS: Field = optional(
+    "status",
+    Shape::Either(&[STATUS_RANGE.shape(), Shape::List { item: &STATUS_RANGE.shape(), least: 1, most: MANY }]),
+    "The status, or a list of those allowed: `200`, `2xx`, `200-299`. Without it, it must be below 400.",
+);
+
+const BODY_CONTAINS: Key<String> = Key::optional("body_contains", trial(&kind::TEXT), "A text that the body contains.");
+
+const ANY_OR_TEXT: Value<String> = trial(&kind::TEXT_OR_NOTHING);
+
+const HEADERS: Field = optional(
+    "header",
+    Shape::Named(Named {
+        what: "header",
+        name: &kind::RESPONSE_HEADER,
+        value: &ANY_OR_TEXT.shape(),
+        least: 1,
+        most: MANY,
+    }),
+    "Headers that the response has, each with its whole value, or nothing when any value will do.",
+);
+
+const JSON: Field = optional(
+    "json",
+    Shape::Named(Named {
+        what: "place",
+        name: &kind::JSON_POINTER,
+        value: &Shape::Json(Scope::Trial),
+        least: 1,
+        most: MANY,
+    }),
+    "Values in a JSON body by place, or nothing when any value will do. Places are JSON pointers (RFC 6901): `/items/0/id`; \
+     `\"\"` is the whole body.",
+);
+
+pub(super) const EXTRACT: Field = optional(
+    "extract",
+    Shape::Named(Named { what: "variable", name: &kind::NAME, value: &VARIABLE, least: 0, most: MANY }),
+    "Values of the response by the name under which later steps of the flow use them as `{{name}}`.",
+);
+
+static VARIABLE: Shape = Shape::Map(Map {
+    fields: &[FROM_JSON.field, FROM_HEADER.field, FROM_PATTERN.field],
+    rules: &[Rule::ExactlyOne(&[FROM_JSON.given(), FROM_HEADER.given(), FROM_PATTERN.given()])],
+    others: None,
+});
+
+const FROM_JSON: Key<String> = Key::optional(
+    "json",
+    literal(&kind::JSON_POINTER),
+    "A place in a JSON body, a JSON pointer (RFC 6901): a text as it is, anything else as JSON.",
+);
+
+const FROM_HEADER: Key<String> =
+    Key::optional("header", literal(&kind::RESPONSE_HEADER), "The value of the first header of this name.");
+
+const FROM_PATTERN: Key<String> = Key::optional(
+    "regex",
+    literal(&kind::PATTERN),
+    "A regular expression: the first group of its first match in the body, or all of the match when it has no group.",
+);
 
 /// The largest compiled pattern, in bytes: what the load engine allows.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
@@ -42,19 +130,19 @@ pub(super) fn is_pointer(text: &str) -> bool {
 }
 
 /// Checks a regular expression.
-pub(super) fn pattern(text: &str) -> Result<(), Wrong> {
+pub(super) fn pattern(text: &str) -> Result<(), Problem> {
     let compiled = RegexBuilder::new(text).size_limit(PATTERN_BYTES_MAX).build();
     compiled.map(drop).map_err(|error| {
-        // The last line says what is wrong, those before it where.
+        // The last line names the error, those before it its place.
         let said = error.to_string();
         let said = said.lines().last().unwrap_or_default().trim_start_matches("error: ");
-        Wrong::new(format!("expected a regular expression, found \"{}\": {}", shortened(text), shortened(said)))
+        Problem::new(format!("expected a regular expression, found \"{}\": {}", shortened(text), shortened(said)))
     })
 }
 
 /// The checks of a checked part of the file, whether a map of them or a list of such maps.
 pub(super) fn checks(step: At<'_>, report: &mut Report) -> Vec<Check> {
-    let Some(at) = step.get("check") else { return Vec::new() };
+    let Some(at) = step.get(&CHECK) else { return Vec::new() };
     match at.node.form {
         Form::List(_) => at.items().flat_map(|at| checks_of(at, report)).collect(),
         _ => checks_of(at, report),
@@ -63,18 +151,18 @@ pub(super) fn checks(step: At<'_>, report: &mut Report) -> Vec<Check> {
 
 fn checks_of(at: At<'_>, report: &mut Report) -> Vec<Check> {
     let mut checks = Vec::new();
-    if let Some(status) = at.get("status") {
-        let listed = status.items().filter_map(|item| statuses(item.text()?));
-        let ranges: Vec<_> = listed.chain(status.text().and_then(statuses)).collect();
+    if let Some(status) = at.get(&STATUS) {
+        let listed = status.items().filter_map(|item| item.value(STATUS_RANGE));
+        let ranges: Vec<_> = listed.chain(status.value(STATUS_RANGE)).collect();
         checks.push(Check::Status(ranges));
     }
-    checks.extend(at.get("body_contains").and_then(|at| fixed_text(at, report)).map(Check::BodyContains));
-    if let Some(headers) = at.get("header") {
+    checks.extend(at.get(&BODY_CONTAINS).and_then(|at| fixed_text(at, report)).map(Check::BodyContains));
+    if let Some(headers) = at.get(&HEADERS) {
         for (name, value) in headers.entries() {
             checks.push(Check::Header { name: name.to_owned(), value: fixed_text(value, report) });
         }
     }
-    if let Some(places) = at.get("json") {
+    if let Some(places) = at.get(&JSON) {
         for (pointer, value) in places.entries() {
             checks.push(Check::Json { pointer: pointer.to_owned(), value: fixed_json(value, report) });
         }
@@ -85,60 +173,60 @@ fn checks_of(at: At<'_>, report: &mut Report) -> Vec<Check> {
 /// A text that no request changes; none when there is none.
 fn fixed_text(at: At<'_>, report: &mut Report) -> Option<String> {
     let text = at.text()?;
-    Some(fixed(text).unwrap_or_else(|wrong| {
-        report.add(at.place(), at.path(), wrong);
+    Some(fixed(text).unwrap_or_else(|problem| {
+        report.add(at.place(), at.path(), problem);
         text.to_owned()
     }))
 }
 
 /// A value that no request changes; none when nothing stands after the colon, which any value will do for.
-fn fixed_json(at: At<'_>, report: &mut Report) -> Option<Value> {
-    let mut value = serde_json::from_str(&to_json(at.node)).ok().filter(|value: &Value| !value.is_null())?;
-    if let Err(wrong) = fix_within(&mut value) {
-        report.add(at.place(), at.path(), wrong);
+fn fixed_json(at: At<'_>, report: &mut Report) -> Option<Json> {
+    let mut value = serde_json::from_str(&to_json(at.node)).ok().filter(|value: &Json| !value.is_null())?;
+    if let Err(problem) = fix_within(&mut value) {
+        report.add(at.place(), at.path(), problem);
     }
     Some(value)
 }
 
 /// As [`fixed`], for every text in a value; the file's depth is bounded, and so is the value's.
-fn fix_within(value: &mut Value) -> Result<(), Wrong> {
+fn fix_within(value: &mut Json) -> Result<(), Problem> {
     match value {
-        Value::String(text) => *text = fixed(text)?,
-        Value::Array(items) => items.iter_mut().try_for_each(fix_within)?,
-        Value::Object(members) => {
-            let fixed_member = |(key, mut value): (String, Value)| {
+        Json::String(text) => *text = fixed(text)?,
+        Json::Array(items) => items.iter_mut().try_for_each(fix_within)?,
+        Json::Object(members) => {
+            let fixed_member = |(key, mut value): (String, Json)| {
                 fix_within(&mut value)?;
                 Ok((fixed(&key)?, value))
             };
-            *members = std::mem::take(members).into_iter().map(fixed_member).collect::<Result<_, Wrong>>()?;
+            *members = std::mem::take(members).into_iter().map(fixed_member).collect::<Result<_, Problem>>()?;
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        Json::Null | Json::Bool(_) | Json::Number(_) => {}
     }
     Ok(())
 }
 
 /// A text without places to fill in.
-fn fixed(text: &str) -> Result<String, Wrong> {
+fn fixed(text: &str) -> Result<String, Problem> {
     let (pieces, end) = request_pieces(text);
     end?;
     let plain = |piece: RequestPiece<'_>| match piece {
         RequestPiece::Text(text) => Ok(text.into_owned()),
         RequestPiece::Field(source, column) => {
             let name = column.map_or_else(|| source.to_owned(), |column| format!("{source}.{column}"));
-            let wrong = Wrong::new(format!("a check cannot contain `{{{{{}}}}}`", shortened(&name)));
-            Err(wrong.hint("a check is the same for every request; `{{{{` is a plain `{{`"))
+            let problem = Problem::new(format!("a check cannot contain `{{{{{}}}}}`", shortened(&name)));
+            Err(problem.hint("a check is the same for every request; `{{{{` is a plain `{{`"))
         }
     };
     pieces.into_iter().map(plain).collect()
 }
 
-/// What a checked step keeps of its answer; `index_of` knows the scenario's variables.
+/// What a checked step keeps of its response; `index_of` knows the scenario's variables.
 pub(super) fn extracts(step: At<'_>, index_of: impl Fn(&str) -> Option<usize>) -> Vec<Extract> {
-    let Some(at) = step.get("extract") else { return Vec::new() };
+    let Some(at) = step.get(&EXTRACT) else { return Vec::new() };
     let extract = |(name, at): (&str, At<'_>)| {
-        let text = |key| at.get(key).and_then(|at| at.text().map(str::to_owned));
-        let from =
-            text("json").map(Place::Json).or(text("header").map(Place::Header)).or(text("regex").map(Place::Regex));
+        let from = (at.read(&FROM_JSON).map(Place::Json))
+            .or_else(|| at.read(&FROM_HEADER).map(Place::Header))
+            .or_else(|| at.read(&FROM_PATTERN).map(Place::Regex));
         Some(Extract { variable: index_of(name)?, name: name.to_owned(), from: from? })
     };
     at.entries().filter_map(extract).collect()
@@ -192,8 +280,8 @@ mod tests {
         let mut value = serde_json::json!({"{{{{k": ["{{{{v", 1, null]});
         fix_within(&mut value).unwrap();
         assert_eq!(value, serde_json::json!({"{{k": ["{{v", 1, null]}));
-        for wrong in [serde_json::json!([{"a": "{{b}}"}]), serde_json::json!({"{{b}}": 1})] {
-            assert!(fix_within(&mut wrong.clone()).is_err(), "{wrong}");
+        for problem in [serde_json::json!([{"a": "{{b}}"}]), serde_json::json!({"{{b}}": 1})] {
+            assert!(fix_within(&mut problem.clone()).is_err(), "{problem}");
         }
     }
 

@@ -7,59 +7,73 @@ use narrows_load::planned_windows;
 use super::bound::{BoundLoad, Deed, Fault};
 use super::check::{Pass, check};
 use super::complete::complete;
-use super::grammar::{DURATION, MANY, POSITIVE_DURATION, beside, optional, required};
-use super::kind::Kind;
-use super::mistake::{Report, Wrong};
+use super::error::{Problem, Report};
+use super::grammar::{DURATION, FAULTS, LOAD, MANY, POSITIVE_DURATION};
+use super::key::{Key, Value, optional, parameter};
+use super::kind;
+use super::load::COMMAND;
 use super::model::scaled;
 use super::names::Values;
 use super::network::Network;
-use super::read;
-use super::shape::{Map, Rule, Scope, Shape, key};
+use super::shape::{Field, Map, Rule, Shape};
 use super::tree::At;
-use super::variant::Variant;
+use super::variant::{VARIANT_NAME, Variant};
 
-static REPLICA: Shape = Shape::Scalar(Kind::Text, Scope::Parameters);
-static VARIANT: Shape = Shape::Scalar(Kind::VariantName, Scope::Literal);
+const REPLICA: Value<String> = parameter(&kind::TEXT);
+
+const AT: Key<Duration> = Key::required("at", DURATION, "The time from the beginning of the load, warm-up included.");
+
+const KILL: Key<String> = Key::optional(
+    "kill",
+    REPLICA,
+    "The replica that is killed: `SERVICE`, `SERVICE[0]` or `SERVICE-1` for the first. All its processes get \
+     `SIGKILL`. With `restart: always` it is started again 200 ms later, else it stays down.",
+);
+
+const PAUSE: Key<String> = Key::optional(
+    "pause",
+    REPLICA,
+    "The replica whose processes all stand still (`SIGSTOP`), for the time of `for` or to the end of the load.",
+);
+
+const FOR: Key<Duration> = Key::beside("for", POSITIVE_DURATION, &[PAUSE.name()], "How long it is paused.");
+
+const RESTART: Key<String> = Key::optional(
+    "restart",
+    REPLICA,
+    "The replica that is stopped as `stop` says and started again at once, or started if it is down.",
+);
+
+const VARIANTS: Field = optional(
+    "variants",
+    Shape::List { item: &VARIANT_NAME.shape(), least: 1, most: MANY },
+    "The variants that it happens in. Without it, all.",
+);
 
 /// The list of them.
-pub(super) static FAULTS: Shape = Shape::List { item: &FAULT, least: 0, most: MANY };
+pub(super) const FAULTS_LIST: Shape = Shape::List { item: &FAULT, least: 0, most: MANY };
 
 static FAULT: Shape = Shape::Map(Map {
-    fields: &[
-        required("at", &DURATION, "The time from the beginning of the load, warm-up included."),
-        optional("kill", &REPLICA, "The replica that is killed: `SERVICE`, `SERVICE[0]` or `SERVICE-1` for the first."),
-        optional("pause", &REPLICA, "The replica that is paused for a while."),
-        beside("for", &POSITIVE_DURATION, &["pause"], "How long it is paused."),
-        optional(
-            "restart",
-            &REPLICA,
-            "The replica that is stopped gracefully and started again, or started if it is down.",
-        ),
-        optional(
-            "variants",
-            &Shape::List { item: &VARIANT, least: 1, most: MANY },
-            "The variants that it happens in. Without it, all.",
-        ),
-    ],
-    rules: &[Rule::ExactlyOne(&[key("kill"), key("pause"), key("restart")]), Rule::Needs("pause", "for")],
+    fields: &[AT.field, KILL.field, PAUSE.field, FOR.field, RESTART.field, VARIANTS],
+    rules: &[Rule::ExactlyOne(&[KILL.given(), PAUSE.given(), RESTART.given()]), Rule::Needs(PAUSE.name(), FOR.name())],
     others: None,
 });
 
-/// Tells what does not depend on a variant: names of variants that there are none of, and a load that shows nothing.
+/// Reports what does not depend on a variant: names of variants that there are none of, and a load that shows nothing.
 pub(super) fn check_all(root: At<'_>, variants: &[Variant], report: &mut Report) {
-    let Some(faults) = root.get("faults") else { return };
-    if root.node.get("load").is_some_and(|load| load.get("command").is_some()) {
-        let wrong = Wrong::new(
+    let Some(faults) = root.get(&FAULTS) else { return };
+    if root.get(&LOAD).is_some_and(|load| load.has(&COMMAND)) {
+        let problem = Problem::new(
             "faults need a load of `scenarios`: Narrows cannot follow another program's load second by second",
         );
-        report.add(faults.key_place(), faults.path(), wrong);
+        report.add(faults.key_place(), faults.path(), problem);
     }
     let names: Vec<&str> = variants.iter().map(|variant| variant.name.as_str()).collect();
     for fault in faults.items() {
-        let Some(listed) = fault.get("variants") else { continue };
+        let Some(listed) = fault.get(&VARIANTS) else { continue };
         for at in listed.items() {
             if let Some(name) = at.text().filter(|name| !names.contains(name)) {
-                report.add(at.place(), at.path(), Wrong::unknown("variant", name, names.iter().copied()));
+                report.add(at.place(), at.path(), Problem::unknown("variant", name, names.iter().copied()));
             }
         }
     }
@@ -74,13 +88,13 @@ pub(super) fn build(
     load: Option<&BoundLoad>,
     report: &mut Report,
 ) -> Vec<Fault> {
-    let Some(at) = root.get("faults") else { return Vec::new() };
-    let node = complete(at.node, &FAULTS, values);
+    let Some(at) = root.get(&FAULTS) else { return Vec::new() };
+    let node = complete(at.node, &FAULTS_LIST, values);
     let at = at.with(&node);
-    check(at, &FAULTS, Pass::Bound, report);
+    check(at, &FAULTS_LIST, Pass::Bound, report);
     let end = load.and_then(end_of);
     let happens = |fault: &At<'_>| {
-        fault.get("variants").is_none_or(|listed| listed.items().any(|name| name.text() == Some(variant)))
+        fault.get(&VARIANTS).is_none_or(|listed| listed.items().any(|name| name.text() == Some(variant)))
     };
     let mut faults = Vec::new();
     for fault in at.items().filter(happens) {
@@ -98,33 +112,33 @@ fn end_of(load: &BoundLoad) -> Option<Duration> {
 
 fn build_one(at: At<'_>, network: &Network<'_>, end: Option<Duration>, report: &mut Report) -> Option<Fault> {
     let scale = network.bindings.time_scale;
-    let (deed, target) = [("kill", Deed::Kill), ("restart", Deed::Restart), ("pause", Deed::Pause(Duration::ZERO))]
+    let (deed, target) = [(&KILL, Deed::Kill), (&RESTART, Deed::Restart), (&PAUSE, Deed::Pause(Duration::ZERO))]
         .into_iter()
         .find_map(|(key, deed)| Some((deed, at.get(key)?)))?;
     let (service, replica) = match replica_named(target.text()?, network) {
         Ok(found) => found,
-        Err(wrong) => {
-            report.add(target.place(), target.path(), wrong);
+        Err(problem) => {
+            report.add(target.place(), target.path(), problem);
             return None;
         }
     };
-    let when = scaled(read::duration(at, "at")?, scale);
-    if let (Some(end), Some(written)) = (end, at.get("at"))
+    let when = scaled(at.read(&AT)?, scale);
+    if let (Some(end), Some(written)) = (end, at.get(&AT))
         && when >= end
     {
         let ends = narrows_model::units::duration(end.as_nanos() as f64);
-        let wrong = Wrong::new(format!("the load ends after {ends}, before this fault"));
-        report.add(written.place(), written.path(), wrong);
+        let problem = Problem::new(format!("the load ends after {ends}, before this fault"));
+        report.add(written.place(), written.path(), problem);
     }
     let deed = match deed {
-        Deed::Pause(_) => Deed::Pause(scaled(read::duration(at, "for")?, scale)),
+        Deed::Pause(_) => Deed::Pause(scaled(at.read(&FOR)?, scale)),
         other => other,
     };
     Some(Fault { at: when, deed, service, replica })
 }
 
 /// `store`, `store[1]` (from 0) or `store-2` (from 1).
-fn replica_named(text: &str, network: &Network<'_>) -> Result<(String, u32), Wrong> {
+fn replica_named(text: &str, network: &Network<'_>) -> Result<(String, u32), Problem> {
     let by_index = || {
         let (name, rest) = text.split_once('[')?;
         Some((name, rest.strip_suffix(']')?.parse::<u32>().ok()?))
@@ -139,8 +153,8 @@ fn replica_named(text: &str, network: &Network<'_>) -> Result<(String, u32), Wro
         Some((name, replica, count)) if replica < count => Ok((name.to_owned(), replica)),
         Some((name, _, count)) => {
             let last = count.saturating_sub(1);
-            Err(Wrong::new(format!("`{name}` has no replica `{text}`; it has `{name}[0]` to `{name}[{last}]`")))
+            Err(Problem::new(format!("`{name}` has no replica `{text}`; it has `{name}[0]` to `{name}[{last}]`")))
         }
-        None => Err(Wrong::unknown("replica", text, network.services())),
+        None => Err(Problem::unknown("replica", text, network.services())),
     }
 }

@@ -3,20 +3,139 @@
 //! A scenario with one request is a flow of one step without a name; so is a flow of a mix that has one request. All
 //! flows of a scenario share its variables, but a step only knows what earlier steps of its own flow extracted.
 
+use std::time::Duration;
+
 use narrows_model::load::{Cookies, Flow, Step};
 
 use super::data::Sources;
 use super::drawn::{Drawn, Variables};
-use super::mistake::{Report, Wrong};
+use super::error::{Problem, Report};
+use super::expect::{self, CHECK, CHECK_BESIDE_REQUEST, EXTRACT};
+use super::grammar::{DURATION, MANY, POSITIVE_DURATION, TEXT};
+use super::key::{Key, Value, literal, optional, parameter, required};
+use super::kind::{self, OneOf, Whole, Words};
+use super::model::{BRANCHES, MODELS};
+use super::request::{self, REQUEST_SHAPE};
+use super::shape::{Field, Map, Named, Rule, Shape, Tagged, Written};
 use super::tree::{At, Form};
-use super::{expect, read, request};
+
+pub(super) const MODEL: Key<&str> = Key::required(
+    "model",
+    literal(&OneOf(MODELS)),
+    "How many virtual users there are, or how often iterations begin, when.",
+);
+
+pub(super) const REQUEST: Field =
+    optional("request", REQUEST_SHAPE, "The request that is sent repeatedly: `METHOD /path`, or a map.");
+
+const REDIRECT_COUNT: Value<u8> = parameter(&Whole::new(0, narrows_load::REDIRECTS_MAX as u64));
+
+const REDIRECTS_BESIDE_REQUEST: Key<u8> = Key::beside(
+    "redirects",
+    REDIRECT_COUNT,
+    &[REQUEST.name()],
+    "How many redirects are followed at most, within the same target; the whole chain counts as one request. Without it, none.",
+);
+
+const MIX: Field = optional(
+    "mix",
+    Shape::Named(Named { what: "flow", name: &kind::NAME, value: &FLOW, least: 1, most: MANY }),
+    "Flows by name. Each iteration draws one by weight.",
+);
+
+const COOKIES: Key<Cookies> = Key::optional(
+    "cookies",
+    parameter(&Words(&[
+        ("none", Cookies::Ignored),
+        ("per-iteration", Cookies::PerIteration),
+        ("per-user", Cookies::PerUser),
+    ])),
+    "How long cookies that responses set are kept and sent back. Without it, `per-iteration` where there are several \
+     steps, else `none`.",
+);
+
+pub(super) const THINK_TIME: Key<Duration> = Key::default(
+    "think_time",
+    DURATION,
+    "0s",
+    "The pause between a response to a user and its next request. Iterations of an arrival rate have none between them.",
+);
+
+pub(super) const WHEN: Field = optional(
+    "when",
+    Shape::Named(Named { what: "parameter", name: &kind::NAME, value: &TEXT.shape(), least: 1, most: MANY }),
+    "Parameters and the values they must have for the scenario to take part in a variant. Without it, it always does.",
+);
+
+pub(super) const PACE: Key<Duration> = Key::optional(
+    "pace",
+    POSITIVE_DURATION,
+    "The least time between the beginnings of two iterations of a user. A user that is busy for longer begins at once. Without it \
+     there is no limit.",
+);
+
+pub(super) const STEP_LIST: Shape = Shape::List { item: &STEP, least: 1, most: MANY };
+
+/// The steps of a flow. Beside a ramp, a map is another spelling of `levels`: see `ramp`.
+pub(super) const STEPS: Field = optional("steps", STEP_LIST, "The requests of an iteration, one after the other.");
+
+/// A scenario.
+pub(super) static SCENARIO: Shape = Shape::Tagged(Tagged {
+    tag: &MODEL.field,
+    common: &[
+        REQUEST,
+        CHECK_BESIDE_REQUEST,
+        REDIRECTS_BESIDE_REQUEST.field,
+        MIX,
+        COOKIES.field,
+        THINK_TIME.field,
+        WHEN,
+    ],
+    rules: &[Rule::ExactlyOne(&[REQUEST.given(), STEPS.given_as(Written::AsList), MIX.given()])],
+    branches: BRANCHES,
+});
+
+const WEIGHT: Key<f64> = Key::default(
+    "weight",
+    parameter(&kind::WEIGHT),
+    "1",
+    "How often it is drawn, against the weights of the other flows.",
+);
+
+const FLOW_REQUEST: Field = optional("request", REQUEST_SHAPE, "The one request of the flow.");
+
+static FLOW: Shape = Shape::Map(Map {
+    fields: &[WEIGHT.field, FLOW_REQUEST, CHECK_BESIDE_REQUEST, REDIRECTS_BESIDE_REQUEST.field, STEPS],
+    rules: &[Rule::ExactlyOne(&[FLOW_REQUEST.given(), STEPS.given()])],
+    others: None,
+});
+
+const NAME: Key<String> = Key::required(
+    "name",
+    literal(&kind::NAME),
+    "Its name, unlike any other of the scenario's steps. Results show each step on its own.",
+);
+
+const STEP_REQUEST: Field = required("request", REQUEST_SHAPE, "What is sent.");
+
+const THINK_TIME_AFTER: Key<Duration> =
+    Key::optional("think_time", DURATION, "The pause after it, instead of the scenario's.");
+
+const REDIRECTS: Key<u8> = Key::optional(
+    "redirects",
+    REDIRECT_COUNT,
+    "How many redirects are followed at most, within the same target; the whole chain counts as one request. Without it, none.",
+);
+
+static STEP: Shape =
+    Shape::Map(Map::new(&[NAME.field, STEP_REQUEST, CHECK, EXTRACT, THINK_TIME_AFTER.field, REDIRECTS.field]));
 
 /// Builds the flows of a scenario. `host` is the value of `Host` headers. None if an error was reported.
 pub(super) fn build(scenario: At<'_>, host: &str, sources: &Sources, report: &mut Report) -> Option<Vec<Flow>> {
     with_steps(scenario, |flows| {
         check_names(flows, report);
         let extracts: Vec<(At<'_>, (usize, usize))> =
-            numbered(flows).filter_map(|(at, step)| Some((step.get("extract")?, at))).collect();
+            numbered(flows).filter_map(|(at, step)| Some((step.get(&EXTRACT)?, at))).collect();
         let mut variables = Variables::default();
         for (extract, at) in &extracts {
             variables.add(extract, *at, sources, report);
@@ -27,9 +146,9 @@ pub(super) fn build(scenario: At<'_>, host: &str, sources: &Sources, report: &mu
                 let drawn = Drawn { sources, variables: &variables, at: (number, position) };
                 step(*at, host, &drawn, report)
             });
-            // All, so that all mistakes are told.
+            // All, so that all errors are reported.
             let steps: Vec<Option<Step>> = steps.collect();
-            let weight = if flow.name.is_empty() { Some(1.0) } else { read::number(flow.at, "weight") };
+            let weight = if flow.name.is_empty() { Some(1.0) } else { flow.at.read(&WEIGHT) };
             built.push((|| {
                 Some(Flow {
                     name: flow.name.to_owned(),
@@ -43,7 +162,7 @@ pub(super) fn build(scenario: At<'_>, host: &str, sources: &Sources, report: &mu
 }
 
 /// A flow of the file.
-struct Written<'a> {
+struct FlowAt<'a> {
     /// Empty when the scenario has no mix.
     name: &'a str,
     at: At<'a>,
@@ -52,35 +171,35 @@ struct Written<'a> {
 }
 
 /// Hands over the flows of a scenario, each with its steps.
-fn with_steps<T>(scenario: At<'_>, then: impl FnOnce(&[Written<'_>]) -> T) -> T {
-    let mix = scenario.get("mix");
+fn with_steps<T>(scenario: At<'_>, then: impl FnOnce(&[FlowAt<'_>]) -> T) -> T {
+    let mix = scenario.get(&MIX);
     let flows: Vec<(&str, At<'_>)> = match &mix {
         Some(mix) => mix.entries().collect(),
         None => vec![("", scenario)],
     };
     let is_list = |at: &At<'_>| matches!(at.node.form, Form::List(_));
-    let lists: Vec<Option<At<'_>>> = flows.iter().map(|(_, at)| at.get("steps").filter(is_list)).collect();
-    let written: Vec<Written<'_>> = flows
+    let lists: Vec<Option<At<'_>>> = flows.iter().map(|(_, at)| at.get(&STEPS).filter(is_list)).collect();
+    let written: Vec<FlowAt<'_>> = flows
         .iter()
         .zip(&lists)
         .map(|((name, at), list)| {
             let steps = list.as_ref().map_or_else(|| vec![*at], |list| list.items().collect());
-            Written { name, at: *at, steps }
+            FlowAt { name, at: *at, steps }
         })
         .collect();
     then(&written)
 }
 
-fn numbered<'a>(flows: &'a [Written<'a>]) -> impl Iterator<Item = ((usize, usize), &'a At<'a>)> {
+fn numbered<'a>(flows: &'a [FlowAt<'a>]) -> impl Iterator<Item = ((usize, usize), &'a At<'a>)> {
     flows.iter().enumerate().flat_map(|(number, flow)| {
         flow.steps.iter().enumerate().map(move |(position, step)| ((number, position), step))
     })
 }
 
-fn check_names(flows: &[Written<'_>], report: &mut Report) {
+fn check_names(flows: &[FlowAt<'_>], report: &mut Report) {
     let mut known: Vec<(String, usize)> = Vec::new();
     for (flow, step) in flows.iter().flat_map(|flow| flow.steps.iter().map(move |step| (flow, step))) {
-        let name = step.get("name");
+        let name = step.get(&NAME);
         let (called, place) = match &name {
             Some(at) => (at.text().unwrap_or_default(), at.place()),
             // A flow of one request goes by its own name.
@@ -91,8 +210,8 @@ fn check_names(flows: &[Written<'_>], report: &mut Report) {
         }
         match known.iter().find(|(name, _)| name == called) {
             Some((_, line)) => {
-                let wrong = Wrong::new(format!("`{called}` is the name of two steps, the first on line {line}"));
-                report.add(place, step.path(), wrong.hint("steps of all flows of a scenario need different names"));
+                let problem = Problem::new(format!("`{called}` is the name of two steps, the first on line {line}"));
+                report.add(place, step.path(), problem.hint("steps of all flows of a scenario need different names"));
             }
             None => known.push((called.to_owned(), place.0)),
         }
@@ -101,26 +220,23 @@ fn check_names(flows: &[Written<'_>], report: &mut Report) {
 
 fn step(at: At<'_>, host: &str, drawn: &Drawn<'_>, report: &mut Report) -> Option<Step> {
     // Only steps of a list have a name; the others are their scenario or flow, whose think time is not the step's.
-    let name = at.get("name");
-    let request = at.get("request").and_then(|request| request::build(request, host, drawn, report));
+    let name = at.get(&NAME);
+    let request = at.get(&STEP_REQUEST).and_then(|request| request::build(request, host, drawn, report));
     Some(Step {
         name: name.and_then(|name| name.text().map(str::to_owned)).unwrap_or_default(),
         request: request?,
         checks: expect::checks(at, report),
         extract: expect::extracts(at, |name| drawn.variables.index_of(name)),
-        think_time: name.and_then(|_| read::duration(at, "think_time")),
-        redirects_max: read::whole(at, "redirects").unwrap_or(0),
+        think_time: name.and_then(|_| at.read(&THINK_TIME_AFTER)),
+        redirects_max: at.read(&REDIRECTS).unwrap_or(0),
     })
 }
 
 /// What becomes of cookies in a scenario with these flows.
 pub(super) fn cookies(scenario: At<'_>, flows: &[Flow]) -> Cookies {
-    match scenario.get("cookies").and_then(|at| at.text()) {
-        Some("per-iteration") => Cookies::PerIteration,
-        Some("per-user") => Cookies::PerUser,
-        None if flows.iter().any(|flow| flow.steps.len() > 1) => Cookies::PerIteration,
-        _ => Cookies::Ignored,
-    }
+    let has_session = flows.iter().any(|flow| flow.steps.len() > 1);
+    let usual = if has_session { Cookies::PerIteration } else { Cookies::Ignored };
+    scenario.read(&COOKIES).unwrap_or(usual)
 }
 
 /// What the requests of a scenario are called in results, as `LoadSecond::request` has it; none when that cannot be
@@ -130,7 +246,7 @@ pub(super) fn request_names(scenario: At<'_>) -> Option<Vec<String>> {
         let mut names = Vec::new();
         for flow in flows {
             for step in &flow.steps {
-                let name = step.get("name").map_or(Some(""), |name| name.text())?;
+                let name = step.get(&NAME).map_or(Some(""), |name| name.text())?;
                 names.push(match (flows.len(), flow.steps.len()) {
                     (1, 1) => String::new(),
                     (1, _) => name.to_owned(),

@@ -4,10 +4,11 @@
 //! machine. So the value in the file is what is wanted, `held_by` names the variants that must have reached it, and
 //! `otherwise` is the share of the slowest one's rate that later variants are given where one did not.
 
-use super::mistake::{Report, Wrong};
+use super::error::{Problem, Report};
+use super::grammar::PARAMETERS;
+use super::quantity;
 use super::tree::At;
-use super::variant::Variant;
-use super::{kind, quantity};
+use super::variant::{self, HELD_BY, OTHERWISE, Variant};
 
 /// A parameter with a condition.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,30 +34,30 @@ impl Held {
 
 /// The parameters with a condition.
 pub(super) fn read(root: At<'_>) -> Vec<Held> {
-    let parameters = root.get("parameters");
+    let parameters = root.get(&PARAMETERS);
     let held = |(name, at): (&str, At<'_>)| {
-        let by = at.get("held_by")?.items().filter_map(|item| item.text().map(str::to_owned)).collect();
-        Some(Held { parameter: name.to_owned(), by, otherwise: kind::number(at.get("otherwise")?.text()?)? })
+        let by = at.get(&HELD_BY)?.items().filter_map(|item| item.text().map(str::to_owned)).collect();
+        Some(Held { parameter: name.to_owned(), by, otherwise: at.read(&OTHERWISE)? })
     };
     parameters.iter().flat_map(At::entries).filter_map(held).collect()
 }
 
-/// Tells variants that are not there, and values that are no rates.
+/// Reports variants that are not there, and values that are no rates.
 pub(super) fn check(root: At<'_>, variants: &[Variant], report: &mut Report) {
-    let parameters = root.get("parameters");
+    let parameters = root.get(&PARAMETERS);
     for (_, parameter) in parameters.iter().flat_map(At::entries) {
-        let Some(by) = parameter.get("held_by") else { continue };
+        let Some(by) = parameter.get(&HELD_BY) else { continue };
         for item in by.items() {
             let Some(name) = item.text() else { continue };
             if !variants.iter().any(|variant| variant.name == name) {
                 let known = variants.iter().map(|variant| variant.name.as_str());
-                report.add(item.place(), item.path(), Wrong::unknown("variant", name, known));
+                report.add(item.place(), item.path(), Problem::unknown("variant", name, known));
             }
         }
-        let Some(value) = parameter.get("value") else { continue };
+        let Some(value) = parameter.get(&variant::VALUE) else { continue };
         if value.text().is_some_and(|text| quantity::rate(text).is_none()) {
-            let wrong = Wrong::new("expected a rate such as `500/s`, which variants can reach");
-            report.add(value.place(), value.path(), wrong);
+            let problem = Problem::new("expected a rate such as `500/s`, which variants can reach");
+            report.add(value.place(), value.path(), problem);
         }
     }
 }
@@ -74,10 +75,10 @@ load: { target: \"http://127.0.0.1:1\", scenarios: { s: { model: constant-arriva
 variants: [{ name: a }, { name: b }, { name: c }]
 ";
 
-    fn told(source: &str) -> String {
+    fn errors(source: &str) -> String {
         match parse(source, "e.yaml", Path::new("/lab")) {
             Ok(_) => String::new(),
-            Err(mistakes) => mistakes.iter().map(|mistake| format!("{mistake}\n")).collect(),
+            Err(errors) => errors.iter().map(|error| format!("{error}\n")).collect(),
         }
     }
 
@@ -99,7 +100,7 @@ variants: [{ name: a }, { name: b }, { name: c }]
     }
 
     #[test]
-    fn mistakes_are_told() {
+    fn errors_are_reported() {
         for (was, is, expected) in [
             ("[a, b]", "[a, d]", "unknown variant `d`"),
             ("100/s", "fast", "expected a rate"),
@@ -107,7 +108,7 @@ variants: [{ name: a }, { name: b }, { name: c }]
             ("held_by: [a, b], ", "", "held_by"),
             ("0.6", "1.6", "a number from 0 to 1"),
         ] {
-            let found = told(&HELD.replacen(was, is, 1));
+            let found = errors(&HELD.replacen(was, is, 1));
             assert!(found.contains(expected), "{is}: {found}");
         }
     }

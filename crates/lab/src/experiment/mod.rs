@@ -1,10 +1,10 @@
 //! The experiment file: what to start, what to send, what to keep to, and which variants to compare.
 //!
 //! The file is YAML. Reading goes through it in layers, each a file here: `tree` (the document with its places),
-//! `check` (the document against `grammar`, which is data), and the sections' own files, which read what has been
-//! checked and judge what one part says about another. A trial is the same document once more with every `${…}`
-//! replaced (`complete`), so a value is judged by the same rules whether it was written or bound. Every mistake of a
-//! file is told at once with line and column.
+//! `check` (the document against the keys that sections declare, joined in `grammar`), and the sections' own files,
+//! which declare these keys, read what has been checked and judge what one part says about another. A trial is the same document once more with every `${…}`
+//! replaced (`complete`), so a value is judged by the same rules whether it was written or bound. Every error of a
+//! file is reported at once with line and column.
 //!
 //! Nothing is started and nothing is sent here; the only files read are the experiment, its data and the authorities it
 //! trusts. Of the folders
@@ -24,15 +24,15 @@ mod command;
 mod complete;
 mod data;
 mod drawn;
+pub(crate) mod error;
 mod expect;
 mod faults;
 mod flow;
 pub(crate) mod grammar;
 mod held;
+pub(crate) mod key;
 pub(crate) mod kind;
 mod load;
-mod load_grammar;
-pub(crate) mod mistake;
 mod model;
 mod names;
 mod network;
@@ -40,13 +40,16 @@ mod objective;
 mod placeholder;
 mod published;
 mod quantity;
+mod ramp;
 pub(crate) mod read;
 mod recorded;
+pub mod reference;
 pub(crate) mod request;
 mod schema;
 mod secrets;
-mod service;
+pub(crate) mod service;
 pub(crate) mod shape;
+mod sidecar;
 mod target;
 mod thresholds;
 pub(crate) mod tree;
@@ -57,8 +60,8 @@ pub use bound::{
     Allotted, Bindings, BoundCommand, BoundComponent, BoundLoad, BoundService, BoundSidecar, BoundTrial, Deed, Fault,
     Outbound, Protocol, Ready, Replica, Restart, Results, Sibling, Start,
 };
+pub use error::{ExperimentError, FileError, nearest};
 pub use held::Held;
-pub use mistake::{ExperimentError, Mistake, nearest};
 pub use objective::{Abort, Metric, Objective, Op};
 pub use recorded::Recorded;
 pub use schema::json_schema;
@@ -68,7 +71,7 @@ pub use variant::Variant;
 use crate::components::entry;
 use check::Pass;
 use data::Files;
-use mistake::{Report, Wrong};
+use error::{Problem, Report};
 use names::{Names, Values};
 use network::Network;
 use secrets::Secrets;
@@ -77,7 +80,7 @@ use tree::{At, Node};
 /// Larger experiment files are refused, in bytes.
 const FILE_BYTES_MAX: usize = 1 << 20;
 
-/// An experiment file that has no mistakes.
+/// An experiment file that has no errors.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Experiment {
     /// The experiment's name.
@@ -133,55 +136,55 @@ impl Load {
 /// Reads an experiment file. Relative paths in it start from the folder it lies in.
 ///
 /// # Errors
-/// When the file cannot be read, and with all its mistakes when it has any.
+/// When the file cannot be read, and with all its errors when it has any.
 pub fn read(path: &Path) -> Result<Experiment, ExperimentError> {
     let io = |source| ExperimentError::Io { path: path.to_owned(), source };
     let mut bytes = Vec::new();
     let file = std::fs::File::open(path).map_err(io)?;
     file.take(FILE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).map_err(io)?;
     let name = path.to_string_lossy();
-    let source = text(bytes, &name).map_err(ExperimentError::Mistakes)?;
-    parse(&source, &name, path.parent().unwrap_or(Path::new(""))).map_err(ExperimentError::Mistakes)
+    let source = text(bytes, &name).map_err(ExperimentError::Invalid)?;
+    parse(&source, &name, path.parent().unwrap_or(Path::new(""))).map_err(ExperimentError::Invalid)
 }
 
-fn text(bytes: Vec<u8>, file: &str) -> Result<String, Vec<Mistake>> {
+fn text(bytes: Vec<u8>, file: &str) -> Result<String, Vec<FileError>> {
     String::from_utf8(bytes).map_err(|error| {
         let good = String::from_utf8_lossy(&error.as_bytes()[..error.utf8_error().valid_up_to()]).into_owned();
         let line = good.matches('\n').count() + 1;
         let column = good.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
         let mut report = Report::new(file);
-        report.add((line, column), String::new(), Wrong::new("a byte that is not UTF-8 text"));
-        report.into_mistakes()
+        report.add((line, column), String::new(), Problem::new("a byte that is not UTF-8 text"));
+        report.into_errors()
     })
 }
 
-/// Reads an experiment from its text. `file` is how mistakes name it; relative paths in it start from `dir`.
+/// Reads an experiment from its text. `file` is how errors name it; relative paths in it start from `dir`.
 ///
 /// # Errors
-/// With all mistakes, in the order of the text.
-pub fn parse(source: &str, file: &str, dir: &Path) -> Result<Experiment, Vec<Mistake>> {
+/// With all errors, in the order of the text.
+pub fn parse(source: &str, file: &str, dir: &Path) -> Result<Experiment, Vec<FileError>> {
     let mut report = Report::new(file);
     let dir = std::path::absolute(dir.join(".")).unwrap_or_else(|_| dir.to_owned());
     let experiment = parse_into(source, file, dir, &mut report);
     match experiment {
         Some(experiment) if report.is_empty() => Ok(experiment),
-        _ => Err(hidden(report.into_mistakes(), source)),
+        _ => Err(hidden(report.into_errors(), source)),
     }
 }
 
-/// Mistakes without the secrets that they quote.
-fn hidden(mut mistakes: Vec<Mistake>, source: &str) -> Vec<Mistake> {
+/// Errors without the secrets that they quote.
+fn hidden(mut errors: Vec<FileError>, source: &str) -> Vec<FileError> {
     let known = if source.len() > FILE_BYTES_MAX { Known::none() } else { Secrets::of(source).known() };
-    for mistake in &mut mistakes {
-        known.hide_in_message(&mut mistake.message);
-        mistake.hint.iter_mut().for_each(|hint| known.hide_in_message(hint));
+    for error in &mut errors {
+        known.hide_in_message(&mut error.message);
+        error.hint.iter_mut().for_each(|hint| known.hide_in_message(hint));
     }
-    mistakes
+    errors
 }
 
 fn parse_into(source: &str, file: &str, dir: PathBuf, report: &mut Report) -> Option<Experiment> {
     if source.len() > FILE_BYTES_MAX {
-        report.add((1, 1), String::new(), Wrong::new(format!("the file is larger than {FILE_BYTES_MAX} bytes")));
+        report.add((1, 1), String::new(), Problem::new(format!("the file is larger than {FILE_BYTES_MAX} bytes")));
         return None;
     }
     let root = tree::parse(source, report)?;
@@ -198,11 +201,11 @@ fn parse_into(source: &str, file: &str, dir: PathBuf, report: &mut Report) -> Op
     check_variants(at, &variants, &dir, report);
     published::check(at, &variants, report);
     objective::check(at, report);
-    let objectives = at.get("objectives").iter().flat_map(At::items).filter_map(objective::read).collect();
+    let objectives = at.get(&grammar::OBJECTIVES).iter().flat_map(At::items).filter_map(objective::read).collect();
     Some(Experiment {
-        name: read::text(at, "experiment")?,
+        name: at.read(&grammar::NAME)?,
         services: Names::of(&root).services()?.iter().map(|name| (*name).to_owned()).collect(),
-        load: load_of(at.get("load")?),
+        load: load_of(at.get(&grammar::LOAD)?),
         seed: seed(&root)?,
         held: held::read(at),
         dir,
@@ -220,15 +223,15 @@ fn seed(root: &Node) -> Option<u64> {
     let parameters = BTreeMap::new();
     let values = Values::of(&parameters);
     let whole = complete::complete(root, &grammar::EXPERIMENT, &values);
-    read::whole(At::root(&whole), "seed")
+    At::root(&whole).read(&grammar::SEED)
 }
 
 fn check_service_names(root: At<'_>, report: &mut Report) {
-    let Some(system) = root.get("system") else { return };
-    let Some(services) = system.get("services") else { return };
+    let Some(system) = root.get(&grammar::SYSTEM) else { return };
+    let Some(services) = system.get(&grammar::SERVICES) else { return };
     for (name, at) in services.entries().filter(|(name, _)| names::RESERVED_FOR_SERVICES.contains(name)) {
-        let wrong = Wrong::new(format!("a service cannot be named `{name}`, which is reserved in `${{…}}`"));
-        report.add(at.key_place(), services.path(), wrong);
+        let problem = Problem::new(format!("a service cannot be named `{name}`, which is reserved in `${{…}}`"));
+        report.add(at.key_place(), services.path(), problem);
     }
 }
 
@@ -288,39 +291,39 @@ impl Experiment {
     ///
     /// # Errors
     /// When the variant's parameters do not fit; never for a variant of this experiment.
-    pub fn replicas(&self, variant: &Variant) -> Result<Vec<Replica>, Vec<Mistake>> {
+    pub fn replicas(&self, variant: &Variant) -> Result<Vec<Replica>, Vec<FileError>> {
         let mut report = Report::new(&self.file);
         let values = Values::of(&variant.parameters);
         let replicas = network::replicas(At::root(&self.root), &values, &mut report);
-        if report.is_empty() { Ok(replicas) } else { Err(report.into_mistakes()) }
+        if report.is_empty() { Ok(replicas) } else { Err(report.into_errors()) }
     }
 
     /// Replaces every `${…}` and says what a trial of the variant starts and sends.
     ///
     /// # Errors
-    /// With all mistakes: a value that does not fit its place, a CSV file that is gone, a replica without a port.
-    pub fn bind(&self, variant: &Variant, bindings: &Bindings) -> Result<BoundTrial, Vec<Mistake>> {
+    /// With all errors: a value that does not fit its place, a CSV file that is gone, a replica without a port.
+    pub fn bind(&self, variant: &Variant, bindings: &Bindings) -> Result<BoundTrial, Vec<FileError>> {
         let root = At::root(&self.root);
         let mut report = Report::new(&self.file);
         for Replica { service, replica, further, .. } in self.replicas(variant)? {
             let is_it = |one: &Allotted| one.service == service && one.replica == replica;
             let handed = bindings.ports.iter().find(|one| is_it(one));
             if handed.is_none_or(|handed| handed.further.len() < further) {
-                let wrong = Wrong::new(format!("replica {replica} of `{service}` was assigned too few ports"));
-                report.add(root.place(), "system.services".to_owned(), wrong);
+                let problem = Problem::new(format!("replica {replica} of `{service}` was assigned too few ports"));
+                report.add(root.place(), "system.services".to_owned(), problem);
             }
         }
         let mut files = Files::default();
         match assemble(root, variant, bindings, (&self.dir, &mut files), &mut report) {
             Some(trial) if report.is_empty() => Ok(trial),
-            _ => Err(report.into_mistakes()),
+            _ => Err(report.into_errors()),
         }
     }
 }
 
 fn load_of(at: At<'_>) -> Load {
-    let maker = if at.get("command").is_some() { LoadMaker::Command } else { LoadMaker::Scenarios };
-    Load { target: read::text(at, "target"), maker }
+    let maker = if at.has(&load::COMMAND) { LoadMaker::Command } else { LoadMaker::Scenarios };
+    Load { target: at.read(&load::TARGET), maker }
 }
 
 /// A length of time as experiment files have it, such as `250ms`, `1.5s`, `1m30s`; none when it is not one.
@@ -333,9 +336,9 @@ pub fn parse_duration(text: &str) -> Option<std::time::Duration> {
 /// # Errors
 /// In words, when it is not one.
 pub fn parse_objective(text: &str) -> Result<Objective, String> {
-    objective::parse(text).map_err(|wrong| match wrong.hint {
-        Some(hint) => format!("{} ({hint})", wrong.message),
-        None => wrong.message,
+    objective::parse(text).map_err(|problem| match problem.hint {
+        Some(hint) => format!("{} ({hint})", problem.message),
+        None => problem.message,
     })
 }
 

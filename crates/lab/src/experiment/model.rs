@@ -2,138 +2,159 @@
 
 use std::time::Duration;
 
-use narrows_model::load::{Arrivals, LoadModel, RateStage, Stage, StageShape};
+use narrows_model::load::{Arrivals, LoadModel, RateStage, Stage};
 
-use super::mistake::{Report, Wrong};
-use super::tree::{At, Form};
-use super::{quantity, read};
+use super::error::Report;
+use super::flow::{MODEL, PACE, STEPS};
+use super::grammar::POSITIVE_DURATION;
+use super::key::{Key, Value, parameter};
+use super::kind::{Whole, Words};
+use super::ramp::{self, Part, RATE, ramp};
+use super::shape::{Branch, Map};
+use super::tree::At;
 
-/// So many levels are one a second for a quarter of an hour; more is a slip of the pen.
-const LEVELS_MAX: f64 = 1000.0;
+/// Most virtual users of a scenario.
+const VUS_MAX: u64 = 100_000;
+
+/// Most iterations of a scenario.
+const ITERATIONS_MAX: u64 = 1_000_000_000_000;
+
+const CONSTANT_VUS: &str = "constant-vus";
+const RAMPING_VUS: &str = "ramping-vus";
+const SHARED_ITERATIONS: &str = "shared-iterations";
+const PER_VU_ITERATIONS: &str = "per-vu-iterations";
+const CONSTANT_ARRIVAL_RATE: &str = "constant-arrival-rate";
+const RAMPING_ARRIVAL_RATE: &str = "ramping-arrival-rate";
+
+/// The names of all models.
+pub(super) const MODELS: &[&str] =
+    &[CONSTANT_VUS, RAMPING_VUS, SHARED_ITERATIONS, PER_VU_ITERATIONS, CONSTANT_ARRIVAL_RATE, RAMPING_ARRIVAL_RATE];
+
+pub(super) const USERS: Value<u32> = parameter(&Whole::new(1, VUS_MAX));
+pub(super) const USERS_OR_NONE: Value<u32> = parameter(&Whole::new(0, VUS_MAX));
+const ITERATION_COUNT: Value<u64> = parameter(&Whole::new(1, ITERATIONS_MAX));
+
+const VUS: Key<u32> = Key::required("vus", USERS, "Virtual users.");
+
+const DURATION: Key<Duration> = Key::required("duration", POSITIVE_DURATION, "For how long, after the warm-up.");
+
+const ITERATIONS: Key<u64> = Key::required("iterations", ITERATION_COUNT, "Iterations of all users together.");
+
+const ITERATIONS_EACH: Key<u64> = Key::required("iterations", ITERATION_COUNT, "Iterations of each user.");
+
+const MAX_DURATION: Key<Duration> = Key::optional(
+    "max_duration",
+    POSITIVE_DURATION,
+    "When to stop even if iterations are left. Without it, there is no limit.",
+);
+
+const ITERATION_RATE: Key<f64> =
+    Key::required("rate", RATE, "Iterations to begin: a number per second, or `500/s`, `30/min`, `1000/h`.");
+
+const MAX_VUS: Key<u32> = Key::default(
+    "max_vus",
+    USERS,
+    "1000",
+    "The most virtual users, and so connections, at a time. What arrives when all are busy waits for one and counts as \
+     late.",
+);
+
+const ARRIVALS: Key<Arrivals> = Key::default(
+    "arrivals",
+    parameter(&Words(&[("uniform", Arrivals::Uniform), ("poisson", Arrivals::Poisson)])),
+    "uniform",
+    "How arrivals are spaced: evenly, or at random as those of many independent clients.",
+);
+
+/// What scenarios of each model have beside the keys of all.
+pub(super) const BRANCHES: &[Branch] = &[
+    Branch { value: CONSTANT_VUS, map: Map::new(&[VUS.field, DURATION.field, PACE.field, STEPS]) },
+    Branch {
+        value: RAMPING_VUS,
+        map: Map {
+            fields: &[
+                ramp::OF_USERS.start.field,
+                ramp::USER_STAGES,
+                ramp::LEVELS_OF_USERS,
+                PACE.field,
+                ramp::STEPS_OR_USER_LEVELS,
+            ],
+            rules: ramp::RAMP_RULES,
+            others: None,
+        },
+    },
+    Branch {
+        value: SHARED_ITERATIONS,
+        map: Map::new(&[VUS.field, ITERATIONS.field, MAX_DURATION.field, PACE.field, STEPS]),
+    },
+    Branch {
+        value: PER_VU_ITERATIONS,
+        map: Map::new(&[VUS.field, ITERATIONS_EACH.field, MAX_DURATION.field, PACE.field, STEPS]),
+    },
+    Branch {
+        value: CONSTANT_ARRIVAL_RATE,
+        map: Map::new(&[ITERATION_RATE.field, DURATION.field, MAX_VUS.field, ARRIVALS.field, STEPS]),
+    },
+    Branch {
+        value: RAMPING_ARRIVAL_RATE,
+        map: Map {
+            fields: &[
+                ramp::OF_RATES.start.field,
+                ramp::RATE_STAGES,
+                ramp::LEVELS_OF_RATES,
+                MAX_VUS.field,
+                ARRIVALS.field,
+                ramp::STEPS_OR_RATE_LEVELS,
+            ],
+            rules: ramp::RAMP_RULES,
+            others: None,
+        },
+    },
+];
 
 /// Builds a scenario's model. None if an error was reported, now or before.
 pub(super) fn build(at: At<'_>, time_scale: f64, report: &mut Report) -> Option<LoadModel> {
-    match at.get("model")?.text()? {
-        "constant-vus" => Some(LoadModel::ConstantVus {
-            vus: read::whole(at, "vus")?,
-            duration: scaled_duration(at, "duration", time_scale)?,
+    match at.read(&MODEL)? {
+        CONSTANT_VUS => {
+            Some(LoadModel::ConstantVus { vus: at.read(&VUS)?, duration: scaled(at.read(&DURATION)?, time_scale) })
+        }
+        SHARED_ITERATIONS => Some(LoadModel::SharedIterations {
+            vus: at.read(&VUS)?,
+            iterations: at.read(&ITERATIONS)?,
+            max_duration: at.read(&MAX_DURATION),
         }),
-        "shared-iterations" => Some(LoadModel::SharedIterations {
-            vus: read::whole(at, "vus")?,
-            iterations: read::whole(at, "iterations")?,
-            max_duration: read::duration(at, "max_duration"),
+        PER_VU_ITERATIONS => Some(LoadModel::PerVuIterations {
+            vus: at.read(&VUS)?,
+            iterations: at.read(&ITERATIONS_EACH)?,
+            max_duration: at.read(&MAX_DURATION),
         }),
-        "per-vu-iterations" => Some(LoadModel::PerVuIterations {
-            vus: read::whole(at, "vus")?,
-            iterations: read::whole(at, "iterations")?,
-            max_duration: read::duration(at, "max_duration"),
+        CONSTANT_ARRIVAL_RATE => Some(LoadModel::ConstantArrivalRate {
+            rate: at.read(&ITERATION_RATE)?,
+            duration: scaled(at.read(&DURATION)?, time_scale),
+            vus_max: at.read(&MAX_VUS)?,
+            arrivals: at.read(&ARRIVALS)?,
         }),
-        "constant-arrival-rate" => Some(LoadModel::ConstantArrivalRate {
-            rate: rate(at, "rate")?,
-            duration: scaled_duration(at, "duration", time_scale)?,
-            vus_max: read::whole(at, "max_vus")?,
-            arrivals: arrivals(at)?,
-        }),
-        "ramping-arrival-rate" => ramping_rate(at, time_scale, report),
-        "ramping-vus" => ramping_vus(at, time_scale, report),
+        RAMPING_ARRIVAL_RATE => ramping_rate(at, time_scale, report),
+        RAMPING_VUS => ramping_vus(at, time_scale, report),
         _ => None,
     }
 }
 
 fn ramping_vus(at: At<'_>, time_scale: f64, report: &mut Report) -> Option<LoadModel> {
-    let read_level = |at: At<'_>, key: &str| read::whole::<u32>(at, key).map(f64::from);
-    let (start, parts) = ramp(at, 1.0, "start_vus", read_level, time_scale, report)?;
+    let (start, parts) = ramp(at, &ramp::OF_USERS, time_scale, report)?;
     let stage = |part: Part| Stage { duration: part.duration, target: part.target as u32, shape: part.shape };
     Some(LoadModel::RampingVus { start_vus: start as u32, stages: parts.into_iter().map(stage).collect() })
 }
 
 fn ramping_rate(at: At<'_>, time_scale: f64, report: &mut Report) -> Option<LoadModel> {
-    let (start_rate, parts) = ramp(at, 0.0, "start_rate", rate, time_scale, report)?;
+    let (start_rate, parts) = ramp(at, &ramp::OF_RATES, time_scale, report)?;
     let stage = |part: Part| RateStage { duration: part.duration, target: part.target, shape: part.shape };
     Some(LoadModel::RampingArrivalRate {
         start_rate,
         stages: parts.into_iter().map(stage).collect(),
-        vus_max: read::whole(at, "max_vus")?,
-        arrivals: arrivals(at)?,
+        vus_max: at.read(&MAX_VUS)?,
+        arrivals: at.read(&ARRIVALS)?,
     })
-}
-
-/// A stage of users or of a rate.
-struct Part {
-    duration: Duration,
-    target: f64,
-    shape: StageShape,
-}
-
-/// Where a ramp begins, and its parts.
-fn ramp(
-    at: At<'_>,
-    start: f64,
-    start_key: &str,
-    read_level: impl Fn(At<'_>, &str) -> Option<f64>,
-    time_scale: f64,
-    report: &mut Report,
-) -> Option<(f64, Vec<Part>)> {
-    let is_map = |at: &At<'_>| matches!(at.node.form, Form::Map(_));
-    if let Some(levels) = at.get("levels").or_else(|| at.get("steps").filter(is_map)) {
-        let every = scaled_duration(levels, "every", time_scale)?;
-        let level = |key| read_level(levels, key);
-        return stepped(levels, every, (level("from")?, level("add")?, level("to")?), report);
-    }
-    let stages = at.get("stages")?;
-    let part = |at: At<'_>| {
-        let duration = scaled_duration(at, "duration", time_scale)?;
-        Some(Part { duration, target: read_level(at, "target")?, shape: StageShape::Linear })
-    };
-    let parts: Vec<Part> = stages.items().map(part).collect::<Option<_>>()?;
-    let start = match at.get(start_key) {
-        Some(_) => read_level(at, start_key)?,
-        None => start,
-    };
-    if start == 0.0 && parts.iter().all(|part| part.target == 0.0) {
-        report.add(stages.key_place(), stages.path(), Wrong::new("expected a target above 0 in at least one stage"));
-        return None;
-    }
-    Some((start, parts))
-}
-
-/// Levels `from`, `from + add`, … below `to`, and `to` itself.
-fn stepped(
-    at: At<'_>,
-    every: Duration,
-    (from, add, to): (f64, f64, f64),
-    report: &mut Report,
-) -> Option<(f64, Vec<Part>)> {
-    let mut tell = |message| report.add(at.key_place(), at.path(), Wrong::new(message));
-    if from > to {
-        tell(format!("expected `from` to be `to` or less, found {from} and {to}"));
-        return None;
-    }
-    // Rates need not be whole, and their sum may miss `to` by what a double rounds.
-    const ROUNDING: f64 = 1e-9;
-    let below = ((to - from) / add - ROUNDING).ceil().max(0.0);
-    if below >= LEVELS_MAX {
-        tell(format!("expected at most {LEVELS_MAX} levels, found {}", below + 1.0));
-        return None;
-    }
-    let levels = (0..below as u32).map(|level| from + f64::from(level) * add).chain([to]);
-    Some((from, levels.map(|target| Part { duration: every, target, shape: StageShape::Step }).collect()))
-}
-
-fn rate(at: At<'_>, key: &str) -> Option<f64> {
-    quantity::rate(at.get(key)?.text()?)
-}
-
-fn arrivals(at: At<'_>) -> Option<Arrivals> {
-    match at.get("arrivals")?.text()? {
-        "uniform" => Some(Arrivals::Uniform),
-        "poisson" => Some(Arrivals::Poisson),
-        _ => None,
-    }
-}
-
-fn scaled_duration(at: At<'_>, key: &str, time_scale: f64) -> Option<Duration> {
-    Some(scaled(read::duration(at, key)?, time_scale))
 }
 
 /// A length of time of the load, in the time of this run.

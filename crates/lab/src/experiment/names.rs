@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::bound::Allotted;
-use super::grammar::EXPERIMENT;
-use super::mistake::Wrong;
+use super::error::Problem;
+use super::grammar::{EXPERIMENT, PARAMETERS, SERVICES, SYSTEM};
 use super::network::Network;
 use super::placeholder::{self, TrialPiece};
 use super::shape::Scope;
@@ -51,11 +51,11 @@ pub(super) struct Names<'a> {
 impl<'a> Names<'a> {
     /// Reads the names off a document that has not been checked yet.
     pub(super) fn of(root: &'a Node) -> Self {
-        let services = match root.get("system") {
-            Some(system) => system.get("services").and_then(keys),
+        let services = match root.get(SYSTEM.name()) {
+            Some(system) => system.get(SERVICES.name()).and_then(keys),
             None => absent(root),
         };
-        Self { parameters: root.get("parameters").map_or_else(|| absent(root), keys), services }
+        Self { parameters: root.get(PARAMETERS.name()).map_or_else(|| absent(root), keys), services }
     }
 
     /// The parameters; none when they are unknown.
@@ -69,10 +69,10 @@ impl<'a> Names<'a> {
     }
 
     /// What is wrong with the `${…}` of a text, each name once.
-    pub(super) fn judge(&self, text: &str, scope: Scope) -> Vec<Wrong> {
+    pub(super) fn judge(&self, text: &str, scope: Scope) -> Vec<Problem> {
         let pieces = match placeholder::trial_pieces(text) {
             Ok(pieces) => pieces,
-            Err(wrong) => return vec![wrong],
+            Err(problem) => return vec![problem],
         };
         let mut names: Vec<&str> = Vec::new();
         for piece in pieces {
@@ -85,7 +85,7 @@ impl<'a> Names<'a> {
         names.into_iter().filter_map(|name| self.judge_name(name, scope)).collect()
     }
 
-    fn judge_name(&self, name: &str, scope: Scope) -> Option<Wrong> {
+    fn judge_name(&self, name: &str, scope: Scope) -> Option<Problem> {
         if self.is_known(name, scope) {
             return None;
         }
@@ -93,13 +93,13 @@ impl<'a> Names<'a> {
             let place =
                 if REPLICA_NAMES.contains(&name) { "in a service's own run, cwd, env and ready" } else { "in texts" };
             return Some(
-                Wrong::new(format!("`${{{name}}}` is not known here")).hint(format!("it can be used {place}")),
+                Problem::new(format!("`${{{name}}}` is not known here")).hint(format!("it can be used {place}")),
             );
         }
         let known = self.all(scope);
-        let mut wrong = Wrong::unknown("name", name, known.iter().map(String::as_str));
-        wrong.message = format!("unknown name in `${{{name}}}`");
-        Some(wrong)
+        let mut problem = Problem::unknown("name", name, known.iter().map(String::as_str));
+        problem.message = format!("unknown name in `${{{name}}}`");
+        Some(problem)
     }
 
     fn is_known(&self, name: &str, scope: Scope) -> bool {

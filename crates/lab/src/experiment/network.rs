@@ -1,24 +1,24 @@
 //! Who reaches whom at which port, and what each service's address looks like.
 //!
 //! A service without a sidecar listens on the port that others know. With one, others know the sidecar's port, the
-//! service listens on a private one, and what it is told of other services are its sidecar's outbound listeners. All of
-//! these ports are handed out together: first those that a component asks for beside its own, then the sidecar's
+//! service listens on a private one, and what it is reported of other services are its sidecar's outbound listeners. All of
+//! these ports are handed out together: first those that a component needs beside its own, then the sidecar's
 //! private port, its port for mutual TLS if it has one, and an outbound listener for each replica of every other service.
 
 use super::bound::{Allotted, Bindings, BoundSidecar, Outbound, Replica, Sibling};
 use super::check::{Pass, check};
 use super::complete::complete;
-use super::grammar::SERVICE;
-use super::mistake::{Report, Wrong};
+use super::error::{Problem, Report};
+use super::grammar::{SERVICES, SYSTEM};
 use super::names::{HOST, Values};
+use super::service::{PORT, REPLICAS, SERVICE, SIDECAR};
+use super::sidecar::{self, ACCESS_LOG, CPUS, MEMORY_CAP, PROXY, TLS};
 use super::tree::At;
-use super::{kind, read};
 use crate::components::entry::{self, Entry, Protocol, Url};
-use crate::components::sidecar;
 
-/// What a service asks for, before it has ports.
+/// What a service needs before it has ports.
 #[derive(Debug)]
-struct Asked {
+struct Needs {
     name: String,
     count: u32,
     port: Option<u16>,
@@ -34,7 +34,7 @@ enum Tls {
     Mutual,
 }
 
-impl Asked {
+impl Needs {
     fn protocol(&self) -> Protocol {
         self.component.map_or(Protocol::Http, |entry| entry.protocol)
     }
@@ -46,19 +46,19 @@ impl Asked {
 
 /// The replicas of all services in the order they are started.
 pub(super) fn replicas(root: At<'_>, values: &Values<'_>, report: &mut Report) -> Vec<Replica> {
-    let asked = asked(root, values, report);
+    let needs = needs(root, values, report);
     let of_service = |index: usize| {
-        let (one, further) = (&asked[index], further_ports(&asked, index));
+        let (one, further) = (&needs[index], further_ports(&needs, index));
         let replica = move |replica| Replica { service: one.name.clone(), replica, port: one.port, further };
         (0..one.count).map(replica)
     };
-    (0..asked.len()).flat_map(of_service).collect()
+    (0..needs.len()).flat_map(of_service).collect()
 }
 
-fn further_ports(asked: &[Asked], index: usize) -> usize {
-    let one = &asked[index];
+fn further_ports(needs: &[Needs], index: usize) -> usize {
+    let one = &needs[index];
     let others =
-        || asked.iter().filter(|other| other.name != one.name).map(|other| other.count as usize).sum::<usize>();
+        || needs.iter().filter(|other| other.name != one.name).map(|other| other.count as usize).sum::<usize>();
     one.component_ports()
         + match one.sidecar {
             None => 0,
@@ -67,38 +67,38 @@ fn further_ports(asked: &[Asked], index: usize) -> usize {
         }
 }
 
-fn asked(root: At<'_>, values: &Values<'_>, report: &mut Report) -> Vec<Asked> {
-    let Some(system) = root.get("system") else { return Vec::new() };
-    let Some(services) = system.get("services") else { return Vec::new() };
-    let mut all: Vec<Asked> = Vec::new();
+fn needs(root: At<'_>, values: &Values<'_>, report: &mut Report) -> Vec<Needs> {
+    let Some(system) = root.get(&SYSTEM) else { return Vec::new() };
+    let Some(services) = system.get(&SERVICES) else { return Vec::new() };
+    let mut all: Vec<Needs> = Vec::new();
     for (name, at) in services.entries() {
         let node = complete(at.node, &SERVICE, values);
         let at = at.with(&node);
         check(at, &SERVICE, Pass::Bound, report);
-        let one = asked_by(name, at);
+        let one = needs_of(name, at);
         check_port(at, &one, &all, report);
         all.push(one);
     }
     all
 }
 
-fn asked_by(name: &str, at: At<'_>) -> Asked {
+fn needs_of(name: &str, at: At<'_>) -> Needs {
     let component = entry::of(&at);
     let own_count = component.and_then(|(entry, at)| (entry.replicas)(at));
-    let sidecar = at.get("sidecar").filter(|sidecar| !is_none(*sidecar));
-    Asked {
+    let sidecar = at.get(&SIDECAR).filter(|sidecar| !sidecar::is_none(*sidecar));
+    Needs {
         name: name.to_owned(),
-        count: own_count.or_else(|| read::whole(at, "replicas")).unwrap_or(1),
-        port: read::whole(at, "port"),
+        count: own_count.or_else(|| at.read(&REPLICAS)).unwrap_or(1),
+        port: at.read(&PORT),
         url: component.map_or_else(Url::http, |(entry, at)| (entry.url)(at)),
         component: component.map(|(entry, _)| entry),
-        sidecar: sidecar.map(|at| if flag(at, "tls") { Tls::Mutual } else { Tls::Plain }),
+        sidecar: sidecar.map(|at| if at.read(&TLS) == Some(true) { Tls::Mutual } else { Tls::Plain }),
     }
 }
 
-fn check_port(at: At<'_>, one: &Asked, earlier: &[Asked], report: &mut Report) {
-    let (Some(port), Some(port_at)) = (one.port, at.get("port")) else { return };
-    let wrong = match earlier.iter().find(|other| other.port == Some(port)) {
+fn check_port(at: At<'_>, one: &Needs, earlier: &[Needs], report: &mut Report) {
+    let (Some(port), Some(port_at)) = (one.port, at.get(&PORT)) else { return };
+    let problem = match earlier.iter().find(|other| other.port == Some(port)) {
         Some(other) => format!("port {port} is taken by `{}`", other.name),
         None if one.count > 1 => {
             format!("a fixed port allows one replica, found {} replicas", one.count)
@@ -106,43 +106,34 @@ fn check_port(at: At<'_>, one: &Asked, earlier: &[Asked], report: &mut Report) {
         None => return,
     };
     let hint = "without `port`, each replica gets its own";
-    report.add(port_at.place(), port_at.path(), Wrong::new(wrong).hint(hint));
-}
-
-/// Whether it says that there is none.
-fn is_none(sidecar: At<'_>) -> bool {
-    sidecar.get("proxy").is_some_and(|proxy| proxy.text() == Some(sidecar::NONE))
-}
-
-fn flag(at: At<'_>, key: &str) -> bool {
-    at.get(key).and_then(|at| kind::boolean(at.text()?)).unwrap_or(false)
+    report.add(port_at.place(), port_at.path(), Problem::new(problem).hint(hint));
 }
 
 /// The addresses of a trial.
 #[derive(Debug)]
 pub(super) struct Network<'a> {
-    asked: Vec<Asked>,
+    needs: Vec<Needs>,
     pub(super) bindings: &'a Bindings,
 }
 
 /// The ports of one replica by what they are for.
 #[derive(Debug)]
 struct Layout<'a> {
-    /// Those that its component asks for.
+    /// Those of its component.
     component: Vec<u16>,
     /// The port that it listens on itself.
     own: u16,
     /// Its sidecar's port for mutual TLS.
     tls: Option<u16>,
     /// Its sidecar's outbound listeners: the other service, its replica, the port.
-    outbound: Vec<(&'a Asked, u32, u16)>,
+    outbound: Vec<(&'a Needs, u32, u16)>,
 }
 
 impl<'a> Network<'a> {
-    /// The network of a variant whose replicas were handed these ports. What is wrong with the services is told
+    /// The network of a variant whose replicas were handed these ports. Errors of the services are reported
     /// elsewhere.
     pub(super) fn new(root: At<'_>, values: &Values<'_>, bindings: &'a Bindings) -> Self {
-        Self { asked: asked(root, values, &mut Report::new("")), bindings }
+        Self { needs: needs(root, values, &mut Report::new("")), bindings }
     }
 
     /// The replicas of a service and their ports.
@@ -152,28 +143,28 @@ impl<'a> Network<'a> {
 
     /// The names of the services.
     pub(super) fn services(&self) -> impl Iterator<Item = &str> {
-        self.asked.iter().map(|asked| asked.name.as_str())
+        self.needs.iter().map(|needs| needs.name.as_str())
     }
 
     /// How many replicas a service has; none when there is no such service.
     pub(super) fn count(&self, service: &str) -> Option<u32> {
-        self.asked(service).map(|asked| asked.count)
+        self.needs(service).map(|needs| needs.count)
     }
 
-    fn asked(&self, service: &str) -> Option<&Asked> {
-        self.asked.iter().find(|asked| asked.name == service)
+    fn needs(&self, service: &str) -> Option<&Needs> {
+        self.needs.iter().find(|needs| needs.name == service)
     }
 
     fn layout(&self, of: &Allotted) -> Layout<'_> {
         let mut further = of.further.iter().copied();
-        let asked = self.asked(&of.service);
-        let component = further.by_ref().take(asked.map_or(0, Asked::component_ports)).collect();
-        let Some(tls) = asked.and_then(|asked| asked.sidecar) else {
+        let needs = self.needs(&of.service);
+        let component = further.by_ref().take(needs.map_or(0, Needs::component_ports)).collect();
+        let Some(tls) = needs.and_then(|needs| needs.sidecar) else {
             return Layout { component, own: of.port, tls: None, outbound: Vec::new() };
         };
         let own = further.next().unwrap_or(of.port);
         let tls = if tls == Tls::Mutual { further.next() } else { None };
-        let others = self.asked.iter().filter(|other| other.name != of.service);
+        let others = self.needs.iter().filter(|other| other.name != of.service);
         let others = others.flat_map(|other| (0..other.count).map(move |replica| (other, replica)));
         let outbound = others.zip(further).map(|((other, replica), port)| (other, replica, port)).collect();
         Layout { component, own, tls, outbound }
@@ -189,16 +180,16 @@ impl<'a> Network<'a> {
         let outbound = viewer.map(|viewer| self.layout(viewer).outbound).unwrap_or_default();
         let port = |other: &Allotted| {
             let listener =
-                outbound.iter().find(|(asked, replica, _)| asked.name == service && *replica == other.replica);
+                outbound.iter().find(|(needs, replica, _)| needs.name == service && *replica == other.replica);
             listener.map_or(other.port, |(.., port)| *port)
         };
         self.of_service(service).map(port).collect()
     }
 
-    /// What a replica, or whoever is none, is told of a service: its `host`, `port`, `url` or `urls`.
+    /// What a replica, or whoever is none, is reported of a service: its `host`, `port`, `url` or `urls`.
     pub(super) fn fact(&self, viewer: Option<&Allotted>, service: &str, fact: &str) -> Option<String> {
         let ports = self.ports(viewer, service);
-        let form = &self.asked(service)?.url;
+        let form = &self.needs(service)?.url;
         let url = |port: &u16| format!("{}{HOST}:{port}{}", form.before, form.after);
         match fact {
             "host" => Some(HOST.to_owned()),
@@ -223,37 +214,37 @@ impl<'a> Network<'a> {
         let layout = self.layout(of);
         let advertised = (layout.own != of.port).then_some(of.port);
         let outbound = self.bindings.ports.iter().flat_map(|viewer| self.layout(viewer).outbound);
-        let leads_here = outbound.filter(|(asked, replica, _)| asked.name == of.service && *replica == of.replica);
+        let leads_here = outbound.filter(|(needs, replica, _)| needs.name == of.service && *replica == of.replica);
         advertised.into_iter().chain(layout.tls).chain(leads_here.map(|(.., port)| port)).collect()
     }
 
     /// The sidecar of a replica, as its service has it; none when it has none.
     pub(super) fn sidecar(&self, of: &Allotted, service: At<'_>) -> Option<BoundSidecar> {
-        let at = service.get("sidecar")?;
-        let proxy = sidecar::named(at.get("proxy")?.text()?)?;
+        let at = service.get(&SIDECAR)?;
+        let proxy = at.read(&PROXY)??;
         let layout = self.layout(of);
         let has_tls = layout.tls.is_some();
-        let outbound = layout.outbound.iter().filter_map(|(asked, replica, listen)| {
-            let other = self.of_service(&asked.name).find(|other| other.replica == *replica)?;
+        let outbound = layout.outbound.iter().filter_map(|(needs, replica, listen)| {
+            let other = self.of_service(&needs.name).find(|other| other.replica == *replica)?;
             let secure = self.layout(other).tls.filter(|_| has_tls);
             Some(Outbound {
-                service: asked.name.clone(),
+                service: needs.name.clone(),
                 replica: *replica,
                 listen: *listen,
                 upstream: secure.unwrap_or(other.port),
                 is_secure: secure.is_some(),
-                protocol: asked.protocol(),
+                protocol: needs.protocol(),
             })
         });
         Some(BoundSidecar {
             proxy,
-            protocol: self.asked(&of.service)?.protocol(),
+            protocol: self.needs(&of.service)?.protocol(),
             port: of.port,
             tls_port: layout.tls,
             outbound: outbound.collect(),
-            has_access_log: flag(at, "access_log"),
-            cpus: read::number(at, "cpus"),
-            memory_bytes: read::bytes(at, "memory"),
+            has_access_log: at.read(&ACCESS_LOG) == Some(true),
+            cpus: at.read(&CPUS),
+            memory_bytes: at.read(&MEMORY_CAP),
         })
     }
 }

@@ -1,7 +1,7 @@
 //! What a load must keep to: `p95 < 300ms`, `error_rate == 0`, `shop/login: rate >= 100/s`.
 //!
 //! An objective is judged on the load of all counted windows of a trial together, or on that of one scenario or request. Latency is from the intended send,
-//! successes only. Where nothing was measured, the answer is "unknown", never "kept".
+//! successes only. Where nothing was measured, the result is "unknown", never "kept".
 
 use std::time::Duration;
 
@@ -10,10 +10,42 @@ use narrows_model::evidence::LoadTotals;
 use narrows_model::load::LoadSecond;
 use narrows_model::units;
 
-use super::kind::{self, Kind, number};
-use super::mistake::{Report, Wrong, shortened};
+use super::error::{Problem, Report, shortened};
+use super::grammar::{LOAD, OBJECTIVES};
+use super::key::{Key, Value, literal};
+use super::kind::{self, finite};
+use super::load::{COMMAND, SCENARIOS};
+use super::shape::{Field, Map, Shape};
 use super::tree::At;
 use super::{flow, quantity};
+
+const WITH_SCOPE: Value<Objective> = literal(&kind::OBJECTIVE);
+
+const LIMIT: Key<Objective> =
+    Key::required("objective", literal(&kind::LIMIT), "A metric, an operator and a bound, such as `p95 < 300ms`.");
+
+const SCENARIO: Key<String> =
+    Key::optional("scenario", literal(&kind::NAME), "The scenario whose requests it is about. Without it, all.");
+
+const REQUEST: Key<String> = Key::beside(
+    "request",
+    literal(&kind::REQUEST_NAME),
+    &[SCENARIO.name()],
+    "The request of that scenario it is about, as results call it: `STEP`, or `FLOW/STEP` in a mix. Without it, all.",
+);
+
+const ABORT: Key<bool> = Key::default(
+    "abort",
+    literal(&kind::BOOLEAN),
+    "false",
+    "Whether a trial ends early once this can no longer be met.",
+);
+
+/// An objective, as a text or as a map.
+pub(super) static OBJECTIVE: Shape = Shape::Either(&[
+    WITH_SCOPE.shape(),
+    Shape::Map(Map::new(&[LIMIT.field, SCENARIO.field, REQUEST.field, ABORT.field])),
+]);
 
 /// No trial ends early before it has counted for so long.
 const ABORT_AFTER: Duration = Duration::from_secs(5);
@@ -70,7 +102,7 @@ pub enum Metric {
     ErrorRate,
     /// Iterations of open models that were given up before they began ÷ those that were due.
     DroppedRate,
-    /// Successful answers per second.
+    /// Successful responses per second.
     Rate,
 }
 
@@ -127,10 +159,10 @@ fn bare_pattern() -> String {
 }
 
 /// Reads an objective without its scope.
-pub(super) fn limit(text: &str) -> Result<Objective, Wrong> {
+pub(super) fn limit(text: &str) -> Result<Objective, Problem> {
     let expected = || {
         let ops = "`<`, `<=`, `>`, `>=` or `==`";
-        Wrong::new(format!("expected an objective such as `p95 < 300ms`, found \"{}\"", shortened(text)))
+        Problem::new(format!("expected an objective such as `p95 < 300ms`, found \"{}\"", shortened(text)))
             .hint(format!("a metric, {ops}, and a bound"))
     };
     let at = text.find(['<', '>', '=']).ok_or_else(expected)?;
@@ -143,35 +175,34 @@ pub(super) fn limit(text: &str) -> Result<Objective, Wrong> {
 }
 
 /// Reads an objective, perhaps with its scope before it: `shop: p95 < 1s`, `shop/login: p95 < 1s`.
-pub(super) fn parse(text: &str) -> Result<Objective, Wrong> {
+pub(super) fn parse(text: &str) -> Result<Objective, Problem> {
     let Some((scope, rest)) = text.split_once(':') else { return limit(text) };
     let scope = scope.trim();
     let (scenario, request) = match scope.split_once('/') {
         Some((scenario, request)) => (scenario, Some(request)),
         None => (scope, None),
     };
-    if !Kind::Name.reads_text(scenario) || !request.is_none_or(|request| Kind::RequestName.reads_text(request)) {
-        let wrong =
+    if !kind::is_name(scenario) || !request.is_none_or(kind::is_request_name) {
+        let problem =
             format!("expected `scenario` or `scenario/request` before the colon, found \"{}\"", shortened(scope));
-        return Err(Wrong::new(wrong));
+        return Err(Problem::new(problem));
     }
     Ok(limit(rest)?.about(Some(scenario), request))
 }
 
 /// Reads an objective of the file, whether a text or a map. None when it is neither.
 pub(super) fn read(at: At<'_>) -> Option<Objective> {
-    if let Some(text) = at.text() {
-        return parse(text).ok();
+    if at.text().is_some() {
+        return at.value(WITH_SCOPE);
     }
-    let text = |key| at.node.get(key).and_then(|node| node.text());
-    let aborts = text("abort").and_then(kind::boolean).unwrap_or(false);
-    let abort = if aborts { Abort::WhenBroken } else { Abort::Never };
-    Some(Objective { abort, ..limit(text("objective")?).ok()?.about(text("scenario"), text("request")) })
+    let abort = if at.read(&ABORT) == Some(true) { Abort::WhenBroken } else { Abort::Never };
+    let (scenario, request) = (at.read(&SCENARIO), at.read(&REQUEST));
+    Some(Objective { abort, ..at.read(&LIMIT)?.about(scenario.as_deref(), request.as_deref()) })
 }
 
 /// Judges what objectives say about the rest of the file.
 pub(super) fn check(root: At<'_>, report: &mut Report) {
-    let Some(list) = root.get("objectives") else { return };
+    let Some(list) = root.get(&OBJECTIVES) else { return };
     for at in list.items() {
         if let Some(objective) = read(at) {
             check_scope(at, &objective, root, report);
@@ -181,45 +212,48 @@ pub(super) fn check(root: At<'_>, report: &mut Report) {
 }
 
 fn check_scope(at: At<'_>, objective: &Objective, root: At<'_>, report: &mut Report) {
-    let Some(load) = root.get("load") else { return };
+    let Some(load) = root.get(&LOAD) else { return };
     // Another program has names of its own.
-    let Some(scenarios) = load.get("scenarios").filter(|_| load.get("command").is_none()) else { return };
-    let mut tell = |key: &str, wrong| match at.get(key) {
-        Some(value) => report.add(value.place(), value.path(), wrong),
-        None => report.add(at.place(), at.path(), wrong),
+    let Some(scenarios) = load.get(&SCENARIOS).filter(|_| !load.has(&COMMAND)) else { return };
+    let mut add = |key: &Field, problem| match at.get(key) {
+        Some(value) => report.add(value.place(), value.path(), problem),
+        None => report.add(at.place(), at.path(), problem),
     };
     let Some(name) = &objective.scenario else { return };
-    let Some(scenario) = scenarios.get(name) else {
-        return tell("scenario", Wrong::unknown("scenario", name, scenarios.entries().map(|(name, _)| name)));
+    let Some(scenario) = scenarios.named(name) else {
+        return add(&SCENARIO, Problem::unknown("scenario", name, scenarios.entries().map(|(name, _)| name)));
     };
     let Some(request) = &objective.request else { return };
     if objective.metric == Metric::DroppedRate {
-        let wrong = Wrong::new("`dropped_rate` is about a scenario, not about one of its requests");
-        return tell("request", wrong.hint("an iteration is dropped before its first request"));
+        let problem = Problem::new("`dropped_rate` is about a scenario, not about one of its requests");
+        return add(&REQUEST, problem.hint("an iteration is dropped before its first request"));
     }
     let Some(known) = flow::request_names(scenario) else { return };
     if !known.contains(request) {
         let named = known.iter().map(String::as_str).filter(|name| !name.is_empty());
-        let wrong = Wrong::unknown(&format!("request of `{name}`:"), request, named);
+        let problem = Problem::unknown(&format!("request of `{name}`:"), request, named);
         let is_single = known.len() == 1;
-        tell("request", if is_single { wrong.hint("it has only one request; name only the scenario") } else { wrong });
+        add(
+            &REQUEST,
+            if is_single { problem.hint("it has only one request; name only the scenario") } else { problem },
+        );
     }
 }
 
 fn check_abort(at: At<'_>, objective: &Objective, report: &mut Report) {
     if objective.abort == Abort::WhenBroken && !objective.is_upper_limit() {
-        let Some(abort) = at.get("abort") else { return };
-        let wrong = Wrong::new(format!("`{}` cannot end a trial early", objective.text));
-        report.add(abort.place(), abort.path(), wrong.hint("upper limits of latencies and shares can"));
+        let Some(abort) = at.get(&ABORT) else { return };
+        let problem = Problem::new(format!("`{}` cannot end a trial early", objective.text));
+        report.add(abort.place(), abort.path(), problem.hint("upper limits of latencies and shares can"));
     }
 }
 
-fn unknown_metric(name: &str) -> Wrong {
-    Wrong::unknown("metric", name, METRICS.iter().map(|(name, _)| *name))
+fn unknown_metric(name: &str) -> Problem {
+    Problem::unknown("metric", name, METRICS.iter().map(|(name, _)| *name))
 }
 
 impl Metric {
-    fn bound(self, text: &str) -> Result<f64, Wrong> {
+    fn bound(self, text: &str) -> Result<f64, Problem> {
         let (found, expected) = match self {
             Metric::ErrorRate | Metric::DroppedRate => (share(text), "a share such as `0.01` or `1%`"),
             Metric::Rate => {
@@ -228,9 +262,9 @@ impl Metric {
             _ => (quantity::duration(text).map(|d| d.as_nanos() as f64), "a length of time such as `300ms`"),
         };
         found.ok_or_else(|| {
-            let wrong = Wrong::new(format!("expected {expected} as the bound, found \"{}\"", shortened(text)));
+            let problem = Problem::new(format!("expected {expected} as the bound, found \"{}\"", shortened(text)));
             let is_time = !matches!(self, Metric::ErrorRate | Metric::DroppedRate | Metric::Rate);
-            Wrong { hint: quantity::advice(text).filter(|_| is_time), ..wrong }
+            Problem { hint: quantity::advice(text).filter(|_| is_time), ..problem }
         })
     }
 
@@ -275,7 +309,7 @@ fn share(text: &str) -> Option<f64> {
 fn plain_number(text: &str) -> Option<f64> {
     let is_plain =
         text.starts_with(|c: char| c.is_ascii_digit()) && text.bytes().all(|b| b.is_ascii_digit() || b == b'.');
-    if is_plain && !text.ends_with('.') { number(text) } else { None }
+    if is_plain && !text.ends_with('.') { finite(text) } else { None }
 }
 
 impl Objective {
@@ -294,7 +328,7 @@ impl Objective {
             && self.request.as_ref().is_none_or(|request| *request == second.request)
     }
 
-    /// Whether a trial should end early: the objective asks for it, and the load so far is above its upper limit after
+    /// Whether a trial should end early: the objective sets `abort`, and the load so far is above its upper limit after
     /// at least 5 s of counting and 100 ended requests (for `dropped_rate`, due iterations). `load` is what it
     /// [covers](Self::covers) of the load since counting began, `counted` how long ago that was.
     pub fn is_broken_beyond_repair(&self, load: &LoadTotals, counted: Duration) -> bool {
@@ -450,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_objective_is_told() {
+    fn what_is_no_objective_is_reported() {
         let cases = [
             ("fast", "expected an objective such as `p95 < 300ms`, found \"fast\""),
             ("p95 = 300ms", "expected an objective such as `p95 < 300ms`, found \"p95 = 300ms\""),

@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use super::mistake::{Wrong, shortened};
+use super::error::{Problem, shortened};
 
 /// A piece of a text with `${name}` in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub(super) fn is_open(text: &str) -> bool {
 }
 
 /// Takes `${name}` and `$$` (a literal `$`) apart. Any other `$` stands for itself.
-pub(super) fn trial_pieces(text: &str) -> Result<Vec<TrialPiece<'_>>, Wrong> {
+pub(super) fn trial_pieces(text: &str) -> Result<Vec<TrialPiece<'_>>, Problem> {
     let mut pieces = Vec::new();
     let mut rest = text;
     while let Some(at) = rest.find('$') {
@@ -58,7 +58,7 @@ fn push<'a>(pieces: &mut Vec<TrialPiece<'a>>, piece: TrialPiece<'a>) {
 
 /// Takes `{{name}}`, `{{name.column}}` and `{{{{` (a literal `{{`) apart. With a `{{` that is never closed, the pieces
 /// are those before it.
-pub(super) fn request_pieces(text: &str) -> (Vec<RequestPiece<'_>>, Result<(), Wrong>) {
+pub(super) fn request_pieces(text: &str) -> (Vec<RequestPiece<'_>>, Result<(), Problem>) {
     let mut pieces = Vec::new();
     let mut plain = String::new();
     let mut rest = text;
@@ -90,8 +90,8 @@ pub(super) fn request_pieces(text: &str) -> (Vec<RequestPiece<'_>>, Result<(), W
     (pieces, Ok(()))
 }
 
-fn unclosed(opening: &str, closing: &str, text: &str, hint: &str) -> Wrong {
-    Wrong::new(format!("`{opening}` without `{closing}` in \"{}\"", shortened(text))).hint(hint)
+fn unclosed(opening: &str, closing: &str, text: &str, hint: &str) -> Problem {
+    Problem::new(format!("`{opening}` without `{closing}` in \"{}\"", shortened(text))).hint(hint)
 }
 
 #[cfg(test)]

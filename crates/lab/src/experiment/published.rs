@@ -3,14 +3,89 @@
 //! The grammar judges their form; here it is judged that services and variants exist, that no measure is given twice,
 //! and that what only an operation has is said of one. Reading is lenient, because run files carry texts that may come from elsewhere: what does not read is left out.
 
+use std::time::Duration;
+
 use narrows_model::published::{Measure, Notes, ParameterNote, Published, PublishedFigure};
 
-use super::grammar::EXPERIMENT;
-use super::mistake::{Report, Wrong};
+use super::error::{Problem, Report};
+use super::grammar::{AMOUNT, EXPERIMENT, MANY, PARAMETERS, PUBLISHED, TEXT, VARIANTS};
+use super::key::{Key, Value, literal, required};
+use super::kind;
 use super::names::Names;
+use super::shape::{Branch, Field, Map, Named, Shape, Tagged};
 use super::tree::At;
-use super::variant::{Variant, parameter};
-use super::{kind, quantity, read};
+use super::variant::{self, REASON, Variant, parameter};
+
+const SOURCE: Key<String> =
+    Key::required("source", TEXT, "Where the figures were published: title, publisher, perhaps the address.");
+
+const OPERATION: Key<(String, String)> = Key::optional(
+    "operation",
+    literal(&kind::OPERATION),
+    "The service, a space, and the name of its spans that the figures are about. Without \
+     it, durations and `completed` are those of all requests of the load.",
+);
+
+const FIGURES: Field =
+    required("figures", Shape::List { item: &FIGURE, least: 1, most: MANY }, "The figures, one for each measure.");
+
+pub(super) const PUBLISHED_SHAPE: Shape = Shape::Map(Map::new(&[SOURCE.field, OPERATION.field, FIGURES]));
+
+const MEASURE: Key<Measure> = Key::required(
+    "measure",
+    literal(&kind::MEASURE),
+    "What was measured: one of those below, each at most once, `metric` once for each metric.",
+);
+
+const REMARK: Key<String> =
+    Key::optional("remark", TEXT, "What a reader must know to compare, such as why the measured value differs.");
+
+const METRIC: Key<String> = Key::required("metric", TEXT, "The name of a metric that a service reports.");
+
+const LENGTH: Value<Duration> = literal(&kind::POSITIVE_DURATION);
+
+const TIMES: Field =
+    required("values", by_variant(&LENGTH.shape()), "The figure by variant, with its unit. Variants may be left out.");
+
+const NUMBERS: Field =
+    required("values", by_variant(&AMOUNT.shape()), "The figure by variant. Variants may be left out.");
+
+const OF_METRIC: Field = required(
+    "values",
+    by_variant(&AMOUNT.shape()),
+    "The figure by variant, in the metric's unit. Variants may be left out.",
+);
+
+/// Measures that are lengths of time and those that are numbers, as [`Measure`] has them.
+static FIGURE: Shape = Shape::Tagged(Tagged {
+    tag: &MEASURE.field,
+    common: &[REMARK.field],
+    rules: &[],
+    branches: &[
+        figure_of("rate", &[NUMBERS]),
+        figure_of("requests", &[NUMBERS]),
+        figure_of("failed", &[NUMBERS]),
+        figure_of("error_rate", &[NUMBERS]),
+        figure_of("mean", &[TIMES]),
+        figure_of("p50", &[TIMES]),
+        figure_of("p95", &[TIMES]),
+        figure_of("p99", &[TIMES]),
+        figure_of("completed", &[NUMBERS]),
+        figure_of("throttled", &[NUMBERS]),
+        figure_of("calls_per_operation", &[NUMBERS]),
+        figure_of("attempts_per_operation", &[NUMBERS]),
+        figure_of("charge_per_operation", &[NUMBERS]),
+        figure_of("metric", &[METRIC.field, OF_METRIC]),
+    ],
+});
+
+const fn figure_of(measure: &'static str, fields: &'static [Field]) -> Branch {
+    Branch { value: measure, map: Map::new(fields) }
+}
+
+const fn by_variant(value: &'static Shape) -> Shape {
+    Shape::Named(Named { what: "variant", name: &kind::VARIANT_NAME, value, least: 1, most: MANY })
+}
 
 /// What [`operation`] accepts, as a regular expression.
 pub(super) const OPERATION_PATTERN: &str = "^[A-Za-z0-9_][A-Za-z0-9_-]{0,63} [^ ].*$";
@@ -18,101 +93,91 @@ pub(super) const OPERATION_PATTERN: &str = "^[A-Za-z0-9_][A-Za-z0-9_-]{0,63} [^ 
 /// Takes a service and the name of its spans apart.
 pub(super) fn operation(text: &str) -> Option<(&str, &str)> {
     let (service, name) = text.split_once(' ')?;
-    let is_whole = kind::is_service_name(service) && !name.is_empty() && !name.starts_with(' ');
+    let is_whole = kind::is_name(service) && !name.is_empty() && !name.starts_with(' ');
     is_whole.then_some((service, name))
 }
 
 /// The notes in an experiment, as far as they can be read.
 pub(super) fn notes(root: At<'_>) -> Notes {
-    let section = root.get("parameters");
+    let section = root.get(&PARAMETERS);
     let parameters = section.iter().flat_map(At::entries).filter_map(|(name, at)| {
-        let reason = read::text(at, "reason")?;
+        let reason = at.read(&REASON)?;
         Some(ParameterNote { name: name.to_owned(), value: parameter(at)?.to_owned(), reason })
     });
-    Notes { parameters: parameters.collect(), published: root.get("published").and_then(published) }
+    Notes { parameters: parameters.collect(), published: root.get(&PUBLISHED).and_then(published) }
 }
 
 fn published(at: At<'_>) -> Option<Published> {
-    let named = read::text(at, "operation");
-    let (service, name) = named.as_deref().and_then(operation).unzip();
-    let figures = at.get("figures");
+    let (service, operation) = at.read(&OPERATION).unzip();
+    let figures = at.get(&FIGURES);
     let figures: Vec<PublishedFigure> = figures.iter().flat_map(At::items).filter_map(figure).collect();
-    let published = Published {
-        source: read::text(at, "source")?,
-        service: service.map(str::to_owned),
-        operation: name.map(str::to_owned),
-        figures,
-    };
+    let published = Published { source: at.read(&SOURCE)?, service, operation, figures };
     Some(published)
 }
 
 fn figure(at: At<'_>) -> Option<PublishedFigure> {
-    let measure = measure(at.get("measure")?.text()?)?;
-    let values = at.get("values")?;
-    let values = values.entries().filter_map(|(variant, at)| Some((variant.to_owned(), value(measure, at.text()?)?)));
-    let metric = (measure == Measure::Metric).then(|| read::text(at, "metric")).flatten();
-    let remark = read::text(at, "remark").unwrap_or_default();
+    let measure = at.read(&MEASURE)?;
+    let values = at.get(&NUMBERS)?;
+    let values = values.entries().filter_map(|(variant, at)| Some((variant.to_owned(), value(measure, at)?)));
+    let metric = (measure == Measure::Metric).then(|| at.read(&METRIC)).flatten();
+    let remark = at.read(&REMARK).unwrap_or_default();
     Some(PublishedFigure { measure, metric, values: values.collect(), remark })
 }
 
-fn measure(word: &str) -> Option<Measure> {
+/// The measure of that name.
+pub(super) fn measure(word: &str) -> Option<Measure> {
     Measure::ALL.into_iter().find(|measure| measure.as_str() == word)
 }
 
 /// A value in the measure's unit.
-fn value(measure: Measure, text: &str) -> Option<f64> {
-    if measure.is_duration() {
-        quantity::duration(text).map(|duration| duration.as_nanos() as f64)
-    } else {
-        kind::number(text)
-    }
+fn value(measure: Measure, at: At<'_>) -> Option<f64> {
+    if measure.is_duration() { at.value(LENGTH).map(|duration| duration.as_nanos() as f64) } else { at.value(AMOUNT) }
 }
 
 /// Judges what published figures say about the rest of the file.
 pub(super) fn check(root: At<'_>, variants: &[Variant], report: &mut Report) {
-    let Some(section) = root.get("published") else { return };
+    let Some(section) = root.get(&PUBLISHED) else { return };
     check_service(section, root, report);
     let known = known_variants(root, variants);
     let mut lines: Vec<(String, usize)> = Vec::new();
-    for at in section.get("figures").iter().flat_map(At::items) {
+    for at in section.get(&FIGURES).iter().flat_map(At::items) {
         check_repetition(at, &mut lines, report);
         check_subject(at, section, report);
-        let (Some(known), Some(values)) = (&known, at.get("values")) else { continue };
+        let (Some(known), Some(values)) = (&known, at.get(&NUMBERS)) else { continue };
         for (name, value) in values.entries().filter(|(name, _)| !known.contains(name)) {
-            report.add(value.key_place(), values.path(), Wrong::unknown("variant", name, known.iter().copied()));
+            report.add(value.key_place(), values.path(), Problem::unknown("variant", name, known.iter().copied()));
         }
     }
 }
 
 fn check_service(section: At<'_>, root: At<'_>, report: &mut Report) {
-    let Some(at) = section.get("operation") else { return };
+    let Some(at) = section.get(&OPERATION) else { return };
     let names = Names::of(root.node);
-    let (Some((service, _)), Some(known)) = (at.text().and_then(operation), names.services()) else { return };
-    if !known.contains(&service) {
-        report.add(at.place(), at.path(), Wrong::unknown("service", service, known.iter().copied()));
+    let (Some((service, _)), Some(known)) = (section.read(&OPERATION), names.services()) else { return };
+    if !known.contains(&service.as_str()) {
+        report.add(at.place(), at.path(), Problem::unknown("service", &service, known.iter().copied()));
     }
 }
 
 /// What clients see of a system are its requests and how long they take; what they cause is of an operation.
 fn check_subject(figure: At<'_>, section: At<'_>, report: &mut Report) {
-    let Some(at) = figure.get("measure") else { return };
-    let Some(measure) = at.text().and_then(measure) else { return };
+    let (Some(at), Some(measure)) = (figure.get(&MEASURE), figure.read(&MEASURE)) else { return };
     let is_of_operation = matches!(
         measure,
         Measure::Throttled | Measure::CallsPerOperation | Measure::AttemptsPerOperation | Measure::ChargePerOperation
     );
-    if section.get("operation").is_none() && is_of_operation {
-        let wrong = Wrong::new(format!("`{}` needs `operation`, which `published` does not set", measure.as_str()));
-        report.add(at.place(), at.path(), wrong.hint("add `operation: SERVICE NAME`"));
+    if !section.has(&OPERATION) && is_of_operation {
+        let problem = Problem::new(format!("`{}` needs `operation`, which `published` does not set", measure.as_str()));
+        report.add(at.place(), at.path(), problem.hint("add `operation: SERVICE NAME`"));
     }
 }
 
 fn check_repetition(figure: At<'_>, lines: &mut Vec<(String, usize)>, report: &mut Report) {
-    let Some(at) = figure.get("metric").or_else(|| figure.get("measure")) else { return };
+    let Some(at) = figure.get(&METRIC).or_else(|| figure.get(&MEASURE)) else { return };
     let Some(word) = at.text() else { return };
     match lines.iter().find(|(known, _)| known == word) {
         Some((_, line)) => {
-            report.add(at.place(), at.path(), Wrong::new(format!("`{word}` is given twice, first on line {line}")));
+            report.add(at.place(), at.path(), Problem::new(format!("`{word}` is given twice, first on line {line}")));
         }
         None => lines.push((word.to_owned(), at.place().0)),
     }
@@ -120,8 +185,11 @@ fn check_repetition(figure: At<'_>, lines: &mut Vec<(String, usize)>, report: &m
 
 /// The names of the variants; none when they are unknown because a name, or the whole section, may be misspelt.
 fn known_variants<'a>(root: At<'_>, variants: &'a [Variant]) -> Option<Vec<&'a str>> {
-    let is_known = match root.get("variants") {
-        Some(list) => list.items().next().is_some() && list.items().all(|at| read::text(at, "name").is_some()),
+    let is_known = match root.get(&VARIANTS) {
+        Some(list) => {
+            list.items().next().is_some()
+                && list.items().all(|at| at.get(&variant::NAME).is_some_and(|name| name.text().is_some()))
+        }
         None => !EXPERIMENT.has_strangers(root.node),
     };
     is_known.then(|| variants.iter().map(|variant| variant.name.as_str()).collect())

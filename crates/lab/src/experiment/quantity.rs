@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::mistake::shortened;
+use super::error::shortened;
 
 /// The units of time.
 const TIME_UNITS: [(&str, u64); 6] = [
@@ -25,7 +25,7 @@ const MEMORY_UNITS: [(&str, u64); 7] = [
     ("B", 1),
 ];
 
-/// The longest time a file may ask for: 30 days.
+/// The longest time a file may set: 30 days.
 pub(super) const DURATION_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// What [`duration`] accepts, as a regular expression.

@@ -3,7 +3,9 @@
 use narrows_diagnose::thresholds::Thresholds;
 use narrows_model::published::Notes;
 
-use super::mistake::Report;
+use super::error::Report;
+use super::grammar::{LOAD, OBJECTIVES};
+use super::load::CLIENT_ADDRESSES;
 use super::objective::{self, Objective};
 use super::tree::{self, At};
 use super::{addresses, published, thresholds};
@@ -28,7 +30,7 @@ impl Recorded {
     pub fn read(source: &str) -> Self {
         let Some(root) = tree::parse(source, &mut Report::new("")) else { return Self::default() };
         let root = At::root(&root);
-        let objectives = root.get("objectives");
+        let objectives = root.get(&OBJECTIVES);
         Self {
             objectives: objectives.iter().flat_map(At::items).filter_map(objective::read).collect(),
             thresholds: thresholds::thresholds(root),
@@ -39,8 +41,8 @@ impl Recorded {
 }
 
 fn client_addresses(root: At<'_>) -> Option<u32> {
-    let load = root.get("load")?;
-    let Some(at) = load.get("client_addresses") else { return Some(1) };
+    let load = root.get(&LOAD)?;
+    let Some(at) = load.get(&CLIENT_ADDRESSES) else { return Some(1) };
     let addresses = addresses::expand(at, None, &mut Report::new(""))?;
     u32::try_from(addresses.len()).ok().filter(|count| *count > 0)
 }

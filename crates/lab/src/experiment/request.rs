@@ -1,15 +1,49 @@
 //! The request of a scenario: `GET /orders?limit={{limit}}`, or a map with method, path, headers and body.
 
 use narrows_model::load::{RequestTemplate, Segment, Template};
-use serde_json::Value;
+use serde_json::Value as Json;
 
 use super::drawn::Drawn;
-use super::mistake::{Report, Wrong, shortened};
+use super::error::{Problem, Report, shortened};
+use super::grammar::MANY;
+use super::key::{Key, Value, optional, trial};
+use super::kind::{self, OneOf};
 use super::placeholder::{self, RequestPiece};
+use super::shape::{Field, Map, Named, Rule, Scope, Shape};
 use super::tree::{At, Form, Node, Origin};
 
 /// The methods a request can have.
 pub(super) const METHODS: &[&str] = &["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+
+const TEXT: Value<String> = trial(&kind::TEXT);
+
+const METHOD: Key<&str> = Key::default("method", trial(&OneOf(METHODS)), "GET", "The method.");
+
+const PATH: Key<String> = Key::required("path", trial(&kind::REQUEST_PATH), "Path and query. It begins with `/`.");
+
+const HEADERS: Field = optional(
+    "headers",
+    Shape::Named(Named { what: "header", name: &kind::HEADER_NAME, value: &TEXT.shape(), least: 0, most: MANY }),
+    "Headers by name. Narrows itself sets `Content-Length` and `Transfer-Encoding`.",
+);
+
+const BODY: Key<String> = Key::optional("body", TEXT, "The body as text.");
+
+const JSON: Field = optional(
+    "json",
+    Shape::Json(Scope::Trial),
+    "The body as YAML. It is sent as JSON, with `Content-Type: application/json` unless `headers` has another.",
+);
+
+/// A request, as a line or as a map.
+pub(super) const REQUEST_SHAPE: Shape = Shape::Either(&[
+    trial(&kind::REQUEST).shape(),
+    Shape::Map(Map {
+        fields: &[METHOD.field, PATH.field, HEADERS, BODY.field, JSON],
+        rules: &[Rule::AtMostOne([BODY.given(), JSON.given()])],
+        others: None,
+    }),
+]);
 
 /// What [`header_name`] accepts, as a regular expression, but for the two names that it refuses.
 pub(super) const HEADER_NAME_PATTERN: &str = "^[A-Za-z0-9!#$%&'*+.^_`|~-]+$";
@@ -23,8 +57,8 @@ pub(super) fn line_pattern() -> String {
 }
 
 /// Takes `METHOD /path` apart.
-pub(crate) fn line(text: &str) -> Result<(&str, &str), Wrong> {
-    let expected = || Wrong::new(format!("expected a request such as `GET /orders`, found \"{}\"", shortened(text)));
+pub(crate) fn line(text: &str) -> Result<(&str, &str), Problem> {
+    let expected = || Problem::new(format!("expected a request such as `GET /orders`, found \"{}\"", shortened(text)));
     if text.starts_with('/') {
         return Err(expected().hint(format!("write the method first: `GET {}`", shortened(text))));
     }
@@ -40,10 +74,10 @@ pub(crate) fn line(text: &str) -> Result<(&str, &str), Wrong> {
 }
 
 /// Checks a path with its query.
-pub(super) fn path(text: &str) -> Result<(), Wrong> {
-    let expected = |problem: &str| Wrong::new(format!("{problem} in the path \"{}\"", shortened(text)));
+pub(super) fn path(text: &str) -> Result<(), Problem> {
+    let expected = |problem: &str| Problem::new(format!("{problem} in the path \"{}\"", shortened(text)));
     if !text.starts_with('/') {
-        return Err(Wrong::new(format!("expected a path that begins with `/`, found \"{}\"", shortened(text))));
+        return Err(Problem::new(format!("expected a path that begins with `/`, found \"{}\"", shortened(text))));
     }
     let (pieces, end) = placeholder::request_pieces(text);
     end?;
@@ -57,21 +91,21 @@ pub(super) fn path(text: &str) -> Result<(), Wrong> {
     Err(expected("a blank").hint(if is_version { "leave out the protocol version" } else { "write a space as `%20`" }))
 }
 
-/// Checks the name of a header of an answer.
-pub(super) fn token(text: &str) -> Result<(), Wrong> {
+/// Checks the name of a header of a response.
+pub(super) fn token(text: &str) -> Result<(), Problem> {
     let is_token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
     if text.is_empty() || !text.bytes().all(is_token) {
-        return Err(Wrong::new(format!("expected the name of a header, found \"{}\"", shortened(text))));
+        return Err(Problem::new(format!("expected the name of a header, found \"{}\"", shortened(text))));
     }
     Ok(())
 }
 
 /// Checks the name of a header to send.
-pub(super) fn header_name(text: &str) -> Result<(), Wrong> {
+pub(super) fn header_name(text: &str) -> Result<(), Problem> {
     token(text)?;
     match text.to_ascii_lowercase().as_str() {
         "content-length" | "transfer-encoding" => {
-            Err(Wrong::new(format!("the header `{text}` is set by Narrows from the body")).hint("leave it out"))
+            Err(Problem::new(format!("the header `{text}` is set by Narrows from the body")).hint("leave it out"))
         }
         _ => Ok(()),
     }
@@ -99,24 +133,24 @@ pub(super) fn build(at: At<'_>, host: &str, drawn: &Drawn<'_>, report: &mut Repo
             host: host.into(),
         });
     }
-    let path = at.get("path").and_then(|path| template(path, path.text()?, Part::Plain, drawn, report));
+    let path = at.get(&PATH).and_then(|path| template(path, path.text()?, Part::Plain, drawn, report));
     let mut headers = headers(at, drawn, report);
     let body = body(at, drawn, report);
     let has_type = headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type"));
-    if at.get("json").is_some() && !has_type {
+    if at.has(&JSON) && !has_type {
         headers.push(("Content-Type".to_owned(), Template::text("application/json")));
     }
-    let method = at.get("method")?.text()?.to_owned();
+    let method = at.read(&METHOD)?.to_owned();
     Some(RequestTemplate { method, path: path?, headers, body, host: host.into() })
 }
 
 fn headers(at: At<'_>, drawn: &Drawn<'_>, report: &mut Report) -> Vec<(String, Template)> {
-    let Some(at) = at.get("headers") else { return Vec::new() };
+    let Some(at) = at.get(&HEADERS) else { return Vec::new() };
     let mut headers = Vec::new();
     for (name, value) in at.entries() {
         let Some(text) = value.text() else { continue };
         if text.contains(|c: char| c.is_control() && c != '\t') {
-            report.add(value.place(), value.path(), Wrong::new("a control character, which headers cannot hold"));
+            report.add(value.place(), value.path(), Problem::new("a control character, which headers cannot hold"));
         } else if let Some(template) = template(value, text, Part::Plain, drawn, report) {
             headers.push((name.to_owned(), template));
         }
@@ -125,10 +159,10 @@ fn headers(at: At<'_>, drawn: &Drawn<'_>, report: &mut Report) -> Vec<(String, T
 }
 
 fn body(at: At<'_>, drawn: &Drawn<'_>, report: &mut Report) -> Option<Template> {
-    if let Some(body) = at.get("body") {
+    if let Some(body) = at.get(&BODY) {
         return template(body, body.text()?, Part::Plain, drawn, report);
     }
-    let json = at.get("json")?;
+    let json = at.get(&JSON)?;
     template(json, &to_json(json.node), Part::Json, drawn, report)
 }
 
@@ -144,7 +178,7 @@ pub(super) fn to_json(node: &Node) -> String {
             Origin::Null => "null".to_owned(),
             Origin::Boolean => scalar.text.to_ascii_lowercase(),
             Origin::Integer => integer(&scalar.text).to_string(),
-            Origin::Number => Value::from(scalar.text.parse::<f64>().unwrap_or_default()).to_string(),
+            Origin::Number => Json::from(scalar.text.parse::<f64>().unwrap_or_default()).to_string(),
             Origin::String | Origin::Bound | Origin::Broken => json_text(&scalar.text),
         },
     }
@@ -155,7 +189,7 @@ fn joined(parts: impl Iterator<Item = String>) -> String {
 }
 
 fn json_text(text: &str) -> String {
-    Value::from(text).to_string()
+    Json::from(text).to_string()
 }
 
 fn integer(text: &str) -> i128 {
@@ -164,25 +198,25 @@ fn integer(text: &str) -> i128 {
 }
 
 fn template(at: At<'_>, text: &str, part: Part, drawn: &Drawn<'_>, report: &mut Report) -> Option<Template> {
-    let mut tell = |wrong| report.add(at.place(), at.path(), wrong);
+    let mut add = |problem| report.add(at.place(), at.path(), problem);
     let (pieces, end) = placeholder::request_pieces(text);
     let mut segments = Vec::new();
-    let mut is_whole = end.map_err(&mut tell).is_ok();
+    let mut is_whole = end.map_err(&mut add).is_ok();
     for piece in pieces {
         match segment(piece, part, drawn) {
             Ok(Some(segment)) => segments.push(segment),
             Ok(None) => is_whole = false,
-            Err(wrong) => {
+            Err(problem) => {
                 is_whole = false;
-                tell(wrong);
+                add(problem);
             }
         }
     }
     is_whole.then_some(Template { segments })
 }
 
-/// None when a source is meant whose fault has been told already.
-fn segment(piece: RequestPiece<'_>, part: Part, drawn: &Drawn<'_>) -> Result<Option<Segment>, Wrong> {
+/// None when a source is meant whose fault was reported already.
+fn segment(piece: RequestPiece<'_>, part: Part, drawn: &Drawn<'_>) -> Result<Option<Segment>, Problem> {
     match piece {
         RequestPiece::Text(text) => Ok(Some(Segment::Text(text.into_owned()))),
         RequestPiece::Field(name, column) => {
@@ -217,8 +251,8 @@ mod tests {
             ("GET /{{a", "`{{` without `}}` in \"{{a\"", Some("`{{{{` is a plain `{{`")),
         ];
         for (text, message, hint) in cases {
-            let wrong = line(text).unwrap_err();
-            assert_eq!((wrong.message.as_str(), wrong.hint.as_deref()), (message, hint), "{text}");
+            let problem = line(text).unwrap_err();
+            assert_eq!((problem.message.as_str(), problem.hint.as_deref()), (message, hint), "{text}");
         }
     }
 

@@ -8,41 +8,222 @@ use rustix::process::Signal;
 use super::bound::{Allotted, BoundService, Ready, Restart, Start};
 use super::check::{Pass, check};
 use super::complete::complete;
-use super::grammar::{READY_TIMEOUT, SERVICE};
-use super::mistake::{Report, Wrong};
+use super::error::{Problem, Report};
+use super::grammar::{CORES, DURATION, LISTED_MAX, MANY, MEMORY, POSITIVE_DURATION, SERVICES, SYSTEM};
+use super::key::{Key, Value, default, optional, parameter, replica};
+use super::kind::{self, Whole, Words};
 use super::names::Values;
 use super::network::Network;
+use super::shape::{Field, Given, Map, Named, Rule, Scope, Shape};
+use super::sidecar::SIDECAR_SHAPE;
 use super::tree::At;
-use super::{quantity, read, request};
-use crate::components::{BoundComponent, entry};
+use super::{quantity, read};
+use crate::components::{self, BoundComponent, entry};
+
+/// How long a service may take to become ready unless the file says otherwise.
+pub(crate) const READY_TIMEOUT: &str = "30s";
+
+/// Most replicas of a service.
+const REPLICAS_MAX: u64 = 100;
+
+const REPLICA_TEXT: Value<String> = replica(&kind::TEXT);
+
+const SETUP: Field = optional(
+    "setup",
+    Shape::List { item: &Shape::Arguments(Scope::Literal), least: 0, most: MANY },
+    "Commands that run once in a run, one after the other, before the service's first start.",
+);
+
+const SETUP_TIMEOUT: Key<Duration> =
+    Key::default("setup_timeout", POSITIVE_DURATION, "10m", "How long all setup commands may take in total.");
+
+const RUN: Field = optional(
+    "run",
+    Shape::Arguments(Scope::Replica),
+    "The program and its arguments, as a list. It does not run in a shell. A program with a `/` in it is looked for from \
+     `cwd`, others in `PATH`; `narrows` is this very program.",
+);
+
+const CWD: Key<String> = Key::default(
+    "cwd",
+    REPLICA_TEXT,
+    ".",
+    "The folder that `setup` and `run` are started in, relative to the experiment file's folder. It must exist when the \
+     file is checked, unless it depends on more than parameters (`${trial.dir}`) or a service listed earlier has a `setup`.",
+);
+
+const ENV: Field = optional(
+    "env",
+    Shape::Named(Named {
+        what: "environment variable",
+        name: &kind::ENVIRONMENT_NAME,
+        value: &REPLICA_TEXT.shape(),
+        least: 0,
+        most: LISTED_MAX,
+    }),
+    "Environment variables, beside those that the service inherits and those that Narrows sets. Those given here win.",
+);
+
+pub(crate) const READY: Field = default("ready", READY_SHAPE, "tcp", "How to tell that the service is ready.");
+
+pub(super) const REPLICAS: Key<u32> = Key::default(
+    "replicas",
+    parameter(&Whole::new(1, REPLICAS_MAX)),
+    "1",
+    "How many processes of the service are started, each with its own port.",
+);
+
+pub(super) const PORT: Key<u16> = Key::optional(
+    "port",
+    parameter(&Whole::new(1, 65_535)),
+    "A fixed port, for a service whose port cannot be set; it allows one replica. Without it, each replica is assigned a \
+     free one as `${port}`.",
+);
+
+const CPUS: Key<f64> =
+    Key::optional("cpus", CORES, "How many processor cores each replica may use, such as 0.25. Without it, all.");
+
+const MEMORY_CAP: Key<u64> = Key::optional(
+    "memory",
+    MEMORY,
+    "How much memory each replica may use: bytes, or a number with B, kB, MB, GB, KiB, MiB or GiB. Without it, there is no cap.",
+);
+
+const STOP: Field = default(
+    "stop",
+    Shape::Map(Map::new(&[STOP_SIGNAL.field, STOP_TIMEOUT.field])),
+    "{}",
+    "How each replica is stopped.",
+);
+
+const STOP_SIGNAL: Key<Signal> = Key::default(
+    "signal",
+    parameter(&Words(&[
+        ("TERM", Signal::TERM),
+        ("INT", Signal::INT),
+        ("QUIT", Signal::QUIT),
+        ("HUP", Signal::HUP),
+        ("KILL", Signal::KILL),
+    ])),
+    "TERM",
+    "The signal that stops it.",
+);
+
+const STOP_TIMEOUT: Key<Duration> =
+    Key::default("timeout", DURATION, "10s", "How long it may take to exit before it is killed.");
+
+const RESTART: Key<Restart> = Key::default(
+    "restart",
+    parameter(&Words(&[("never", Restart::Never), ("always", Restart::Always)])),
+    "never",
+    "Whether a replica that ends by itself under load is started again, at most five times in a trial, or ends the run.",
+);
+
+pub(super) const SIDECAR: Field = optional(
+    "sidecar",
+    SIDECAR_SHAPE,
+    "A proxy beside each replica, through which it is called and calls other services.",
+);
+
+const PROBE: Value<Ready> = replica(&kind::PROBE);
+
+const READY_SHAPE: Shape = Shape::Either(&[
+    PROBE.shape(),
+    Shape::Map(Map {
+        fields: &[READY_HTTP.field, READY_LOG.field, READY_AFTER.field],
+        rules: &[Rule::AtMostOne([READY_HTTP.given(), READY_LOG.given()])],
+        others: None,
+    }),
+]);
+
+const READY_HTTP: Key<(String, String)> =
+    Key::optional("http", replica(&kind::REQUEST), "A request that must return a status below 400.");
+
+const READY_LOG: Key<String> =
+    Key::optional("log", REPLICA_TEXT, "A text that must appear in a line that the service prints.");
+
+pub(crate) const READY_AFTER: Key<Duration> =
+    Key::default("timeout", POSITIVE_DURATION, READY_TIMEOUT, "How long that may take.");
+
+/// One service: a program or one of the components.
+pub(super) static SERVICE: Shape = Shape::Map(Map {
+    fields: &SERVICE_FIELDS,
+    rules: &[
+        Rule::ExactlyOne(&STARTS),
+        Rule::OnlyBeside(&[SETUP.name(), SETUP_TIMEOUT.name(), CWD.name()], RUN.name()),
+    ],
+    others: None,
+});
+
+/// `run` and the keys of the components.
+static STARTS: [Given; 1 + components::ALL.len()] = {
+    let mut starts = [RUN.given(); 1 + components::ALL.len()];
+    let mut at = 0;
+    while at < components::ALL.len() {
+        starts[1 + at] = component(components::ALL[at]).given();
+        at += 1;
+    }
+    starts
+};
+
+/// Keys of programs, which stand before the components'.
+const PROGRAM_FIELDS: [Field; 3] = [SETUP, SETUP_TIMEOUT.field, RUN];
+
+/// Keys of all services, which stand behind them.
+const COMMON_FIELDS: [Field; 10] =
+    [CWD.field, ENV, READY, REPLICAS.field, PORT.field, CPUS.field, MEMORY_CAP.field, STOP, RESTART.field, SIDECAR];
+
+const SERVICE_FIELDS_COUNT: usize = PROGRAM_FIELDS.len() + components::ALL.len() + COMMON_FIELDS.len();
+
+static SERVICE_FIELDS: [Field; SERVICE_FIELDS_COUNT] = {
+    let mut fields = [RUN; SERVICE_FIELDS_COUNT];
+    let mut at = 0;
+    while at < SERVICE_FIELDS_COUNT {
+        let (of_components, of_all) = (PROGRAM_FIELDS.len(), PROGRAM_FIELDS.len() + components::ALL.len());
+        fields[at] = if at < of_components {
+            PROGRAM_FIELDS[at]
+        } else if at < of_all {
+            component(components::ALL[at - of_components])
+        } else {
+            COMMON_FIELDS[at - of_all]
+        };
+        at += 1;
+    }
+    fields
+};
+
+/// The key of a component.
+const fn component(entry: &components::Entry) -> Field {
+    optional(entry.key, *entry.shape, entry.doc)
+}
 
 /// Checks that the folders which services are started in and the files which components read exist, as far as
 /// parameters alone tell which those are: what stands in the trial's folder, or in one named after a port, may come to
 /// be. So may any once a setup has run.
 pub(super) fn check_folders(root: At<'_>, values: &Values<'_>, dir: &Path, report: &mut Report) {
-    let Some(system) = root.get("system") else { return };
-    let Some(services) = system.get("services") else { return };
+    let Some(system) = root.get(&SYSTEM) else { return };
+    let Some(services) = system.get(&SERVICES) else { return };
     for (_, at) in services.entries() {
         let node = complete(at.node, &SERVICE, values);
         let whole = at.with(&node);
         match entry::of(&whole) {
             Some((entry, settings)) => (entry.check_files)(settings, dir, report),
-            None if at.node.get("cwd").is_some() => check_folder(whole, dir, report),
+            None if at.has(&CWD) => check_folder(whole, dir, report),
             None => {}
         }
-        if at.get("setup").is_some_and(|setup| setup.items().next().is_some()) {
+        if at.get(&SETUP).is_some_and(|setup| setup.items().next().is_some()) {
             return;
         }
     }
 }
 
 fn check_folder(service: At<'_>, dir: &Path, report: &mut Report) {
-    let Some(at) = service.get("cwd") else { return };
+    let Some(at) = service.get(&CWD) else { return };
     let Some(text) = at.text() else { return };
     let folder = read::path(dir, text);
     if !folder.is_dir() {
-        let wrong = Wrong::new(format!("expected a folder, found none at {}", folder.display()));
-        report.add(at.place(), at.path(), wrong.hint("it is relative to the experiment file's folder"));
+        let problem = Problem::new(format!("expected a folder, found none at {}", folder.display()));
+        report.add(at.place(), at.path(), problem.hint("it is relative to the experiment file's folder"));
     }
 }
 
@@ -54,8 +235,8 @@ pub(super) fn build(
     dir: &Path,
     report: &mut Report,
 ) -> Vec<BoundService> {
-    let Some(system) = root.get("system") else { return Vec::new() };
-    let Some(services) = system.get("services") else { return Vec::new() };
+    let Some(system) = root.get(&SYSTEM) else { return Vec::new() };
+    let Some(services) = system.get(&SERVICES) else { return Vec::new() };
     let mut built = Vec::new();
     for (name, at) in services.entries() {
         for replica in network.of_service(name) {
@@ -76,32 +257,32 @@ fn build_one(
     report: &mut Report,
 ) -> Option<BoundService> {
     check(at, &SERVICE, Pass::Bound, report);
-    let cwd = read::path(dir, at.get("cwd")?.text()?);
+    let cwd = read::path(dir, &at.read(&CWD)?);
     let setup =
-        at.get("setup").map_or_else(|| Some(Vec::new()), |setup| setup.items().map(|one| command(one, &cwd)).collect());
-    let (ready, ready_timeout) = ready(at.get("ready")?)?;
-    let stop = at.get("stop")?;
+        at.get(&SETUP).map_or_else(|| Some(Vec::new()), |setup| setup.items().map(|one| command(one, &cwd)).collect());
+    let (ready, ready_timeout) = ready(at.get(&READY)?)?;
+    let stop = at.get(&STOP)?;
     let start = match entry::of(&at) {
         Some((entry, settings)) => {
             let component = BoundComponent::new(entry, (entry.read)(settings, dir, report)?);
             Start::Component { component, siblings: network.siblings(replica) }
         }
-        None => Start::Run { command: command(at.get("run")?, &cwd)?, ready },
+        None => Start::Run { command: command(at.get(&RUN)?, &cwd)?, ready },
     };
     Some(BoundService {
         name: replica.service.clone(),
         replica: replica.replica,
         port: network.own_port(replica),
         start,
-        env: env(at),
+        env: at.get(&ENV).map(env).unwrap_or_default(),
         setup: setup?,
-        setup_timeout: read::duration(at, "setup_timeout")?,
+        setup_timeout: at.read(&SETUP_TIMEOUT)?,
         ready_timeout,
-        cpus: read::number(at, "cpus"),
-        memory_bytes: read::bytes(at, "memory"),
-        stop_signal: signal(stop.get("signal")?.text()?)?,
-        stop_timeout: read::duration(stop, "timeout")?,
-        restart: restart(at.get("restart")?.text()?)?,
+        cpus: at.read(&CPUS),
+        memory_bytes: at.read(&MEMORY_CAP),
+        stop_signal: stop.read(&STOP_SIGNAL)?,
+        stop_timeout: stop.read(&STOP_TIMEOUT)?,
+        restart: at.read(&RESTART)?,
         sidecar: network.sidecar(replica, at),
         stand_in_ports: network.stand_in_ports(replica),
         cwd,
@@ -111,11 +292,11 @@ fn build_one(
 /// What a component does its own way unless the file says otherwise: the signal that ends it, the time until it is ready.
 fn with_own_defaults(mut service: BoundService, written: At<'_>) -> BoundService {
     let Some((entry, _)) = entry::of(&written) else { return service };
-    let says = |key: &str, inner: &str| written.get(key).is_some_and(|at| at.get(inner).is_some());
-    if !says("stop", "signal") {
+    let sets = |section: &Field, key: &Field| written.get(section).is_some_and(|at| at.has(key));
+    if !sets(&STOP, &STOP_SIGNAL) {
         service.stop_signal = entry.stop_signal;
     }
-    if let (false, Some(timeout)) = (says("ready", "timeout"), quantity::duration(entry.ready_timeout)) {
+    if let (false, Some(timeout)) = (sets(&READY, &READY_AFTER), quantity::duration(entry.ready_timeout)) {
         service.ready_timeout = timeout;
     }
     service
@@ -132,46 +313,22 @@ pub(super) fn command(at: At<'_>, cwd: &Path) -> Option<Vec<String>> {
 }
 
 /// The environment variables of something that is started.
-pub(super) fn env(at: At<'_>) -> Vec<(String, String)> {
-    let Some(env) = at.get("env") else { return Vec::new() };
-    env.entries().filter_map(|(name, value)| Some((name.to_owned(), value.text()?.to_owned()))).collect()
+pub(super) fn env(section: At<'_>) -> Vec<(String, String)> {
+    section.entries().filter_map(|(name, value)| Some((name.to_owned(), value.text()?.to_owned()))).collect()
 }
 
 fn ready(at: At<'_>) -> Option<(Ready, Duration)> {
-    let http = |text: &str| {
-        let (method, path) = request::line(text).ok()?;
-        Some(Ready::Http { method: method.to_owned(), path: path.to_owned() })
+    if let Some(probe) = at.value(PROBE) {
+        return Some((probe, quantity::duration(READY_TIMEOUT)?));
+    }
+    let timeout = at.read(&READY_AFTER)?;
+    let ready = if at.has(&READY_HTTP) {
+        let (method, path) = at.read(&READY_HTTP)?;
+        Ready::Http { method, path }
+    } else if at.has(&READY_LOG) {
+        Ready::Log { text: at.read(&READY_LOG)? }
+    } else {
+        Ready::Tcp
     };
-    match at.text() {
-        Some("tcp") => Some((Ready::Tcp, quantity::duration(READY_TIMEOUT)?)),
-        Some(line) => Some((http(line)?, quantity::duration(READY_TIMEOUT)?)),
-        None => {
-            let timeout = read::duration(at, "timeout")?;
-            let ready = match (at.get("http"), at.get("log")) {
-                (Some(line), _) => http(line.text()?)?,
-                (None, Some(text)) => Ready::Log { text: text.text()?.to_owned() },
-                (None, None) => Ready::Tcp,
-            };
-            Some((ready, timeout))
-        }
-    }
-}
-
-fn restart(word: &str) -> Option<Restart> {
-    match word {
-        "never" => Some(Restart::Never),
-        "always" => Some(Restart::Always),
-        _ => None,
-    }
-}
-
-fn signal(name: &str) -> Option<Signal> {
-    match name {
-        "TERM" => Some(Signal::TERM),
-        "INT" => Some(Signal::INT),
-        "QUIT" => Some(Signal::QUIT),
-        "HUP" => Some(Signal::HUP),
-        "KILL" => Some(Signal::KILL),
-        _ => None,
-    }
+    Some((ready, timeout))
 }

@@ -1,14 +1,14 @@
 //! The closed set of shapes that a part of an experiment file can have.
 //!
-//! `grammar.rs` describes the whole file once in these words. The check of a file, the defaults, the scope of `${…}`
-//! and the published JSON Schema all come from that one description, so they cannot say different things. A shape
-//! knows nothing of what a key means; that is for the modules that read the checked tree.
+//! Each section declares its keys once, in the file that reads it, and `grammar.rs` joins the sections. The check of a
+//! file, the defaults, the scope of `${…}`, the JSON Schema and the reference's tables of keys all come from these
+//! declarations, so they cannot contradict each other.
 
-use super::kind::Kind;
+use super::kind::AnyKind;
 use super::tree::{Form, Node};
 
 /// What a part of the file looks like.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) enum Shape {
     /// A map with known keys.
     Map(Map),
@@ -30,17 +30,17 @@ pub(crate) enum Shape {
     /// One of several shapes, told apart by being a scalar, a list or a map.
     Either(&'static [Shape]),
     /// A single value.
-    Scalar(Kind, Scope),
+    Scalar(&'static dyn AnyKind, Scope),
     /// Anything: it is sent as JSON.
     Json(Scope),
 }
 
 /// A map with known keys.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Map {
     pub(crate) fields: &'static [Field],
     pub(crate) rules: &'static [Rule],
-    /// The shape of values under any other key; without it, other keys are mistakes.
+    /// The shape of values under any other key; without it, other keys are errors.
     pub(crate) others: Option<&'static Shape>,
 }
 
@@ -73,31 +73,31 @@ pub(crate) enum Written {
     AsMap,
 }
 
-/// A map whose key `tag` says which further keys it has.
-#[derive(Debug)]
+/// A map with a key whose value says which further keys it has.
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Tagged {
-    pub(crate) tag: &'static str,
-    pub(crate) doc: &'static str,
+    /// The key whose value is that of one of the branches.
+    pub(crate) tag: &'static Field,
     pub(crate) common: &'static [Field],
-    /// Which keys go together, whatever the case.
+    /// Which keys go together, whatever the branch.
     pub(crate) rules: &'static [Rule],
-    pub(crate) cases: &'static [Case],
+    pub(crate) branches: &'static [Branch],
 }
 
 /// What a [`Tagged`] map has for one value of its tag.
-#[derive(Debug)]
-pub(crate) struct Case {
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Branch {
     pub(crate) value: &'static str,
     pub(crate) map: Map,
 }
 
 /// A map from names to values.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Named {
     /// What a name stands for, such as `service`.
     pub(crate) what: &'static str,
     /// What a name looks like.
-    pub(crate) name: Kind,
+    pub(crate) name: &'static dyn AnyKind,
     pub(crate) value: &'static Shape,
     pub(crate) least: usize,
     pub(crate) most: usize,
@@ -107,9 +107,9 @@ pub(crate) struct Named {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Field {
     pub(crate) key: &'static str,
-    pub(crate) shape: &'static Shape,
+    pub(crate) shape: Shape,
     pub(crate) need: Need,
-    /// One or two sentences for the JSON Schema.
+    /// One or two sentences for the JSON Schema and the reference.
     pub(crate) doc: &'static str,
 }
 
@@ -129,7 +129,7 @@ pub(crate) enum Need {
 /// Which names `${…}` may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scope {
-    /// None: the text is taken as it is, and `${` in it is a mistake.
+    /// None: the text is taken as it is, and `${` in it is an error.
     Literal,
     /// The experiment's parameters.
     Parameters,
@@ -164,14 +164,9 @@ impl Shape {
 
 impl Map {
     /// A map in which any keys go together and no others are known.
-    pub(crate) const fn of(fields: &'static [Field]) -> Self {
+    pub(crate) const fn new(fields: &'static [Field]) -> Self {
         Self { fields, rules: &[], others: None }
     }
-}
-
-/// A key in whatever form.
-pub(crate) const fn key(key: &'static str) -> Given {
-    Given { key, written: Written::Anyhow }
 }
 
 impl Given {
@@ -195,13 +190,13 @@ impl Given {
 }
 
 impl Tagged {
-    /// The case with this value of the tag.
-    pub(crate) fn case(&self, value: &str) -> Option<&'static Case> {
-        self.cases.iter().find(|case| case.value == value)
+    /// The branch with this value of the tag.
+    pub(crate) fn branch(&self, value: &str) -> Option<&'static Branch> {
+        self.branches.iter().find(|branch| branch.value == value)
     }
 
-    /// The keys of a case, those common to all included.
-    pub(crate) fn fields_of(&self, case: &'static Case) -> impl Iterator<Item = &'static Field> + Clone {
-        self.common.iter().chain(case.map.fields)
+    /// The keys of a branch, those common to all included.
+    pub(crate) fn fields_of(&self, branch: &'static Branch) -> impl Iterator<Item = &'static Field> + Clone {
+        self.common.iter().chain(branch.map.fields)
     }
 }

@@ -4,18 +4,43 @@ use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 
-use narrows_model::load::{Protocol, Tls, Trust};
+use narrows_model::load::{Tls, Trust};
 
 use super::address::{self, Scheme};
 use super::bound::Bindings;
-use super::kind::{self, Kind};
-use super::mistake::{Report, Wrong};
+use super::error::{Problem, Report};
+use super::grammar::FLAG;
+use super::key::{Key, parameter};
+use super::kind::{self, AnyKind};
+use super::load::{CLIENT_ADDRESSES, TARGET, TLS};
 use super::names::{HOST, Names};
+use super::shape::{Map, Rule, Shape};
 use super::tree::At;
 use super::{addresses, read};
 
 /// Larger files of authorities are refused; the whole list of a browser is a fifth of it.
 const AUTHORITIES_BYTES_MAX: u64 = 1 << 20;
+
+const INSECURE: Key<bool> = Key::optional("insecure", FLAG, "Whether any certificate is accepted. Without it, no.");
+
+const CA: Key<String> = Key::optional(
+    "ca",
+    parameter(&kind::TEXT),
+    "A PEM file with the only authorities to trust, relative to the experiment file's folder. Without it, those of the system.",
+);
+
+const SERVER_NAME: Key<String> = Key::optional(
+    "server_name",
+    parameter(&kind::SERVER_NAME),
+    "The server name that is sent (SNI) and verified. Without it, the target's host; for a service, `127.0.0.1`.",
+);
+
+/// `load.tls`.
+pub(super) const TLS_SHAPE: Shape = Shape::Map(Map {
+    fields: &[INSECURE.field, CA.field, SERVER_NAME.field],
+    rules: &[Rule::AtMostOne([INSECURE.given(), CA.given()])],
+    others: None,
+});
 
 /// Where the load goes.
 pub(super) struct Target {
@@ -30,9 +55,9 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// Finds the target. None when it was not given, or a mistake was told, now or before.
+    /// Finds the target. None when it was not given, or an error was reported, now or before.
     pub(super) fn find(load: At<'_>, root: At<'_>, bindings: &Bindings, report: &mut Report) -> Option<Self> {
-        let at = load.get("target")?;
+        let at = load.get(&TARGET)?;
         let text = at.text()?;
         if let Ok(address) = address::parse(text) {
             let (host, name) = (address.authority.to_owned(), address.host().to_owned());
@@ -46,10 +71,11 @@ impl Target {
         }
         let names = Names::of(root.node);
         let services = names.services()?;
-        if Kind::Target.is_met_by(at.node) && !services.contains(&text) {
-            let wrong = Wrong::unknown("service", text, services.iter().copied());
-            let wrong = if services.is_empty() { wrong.hint("describe it under `system.services`") } else { wrong };
-            report.add(at.place(), at.path(), wrong);
+        if kind::TARGET.is_met_by(at.node) && !services.contains(&text) {
+            let problem = Problem::unknown("service", text, services.iter().copied());
+            let problem =
+                if services.is_empty() { problem.hint("describe it under `system.services`") } else { problem };
+            report.add(at.place(), at.path(), problem);
         }
         None
     }
@@ -57,43 +83,42 @@ impl Target {
     /// The addresses to connect from; none for the kernel's choice.
     pub(super) fn client_addresses(&self, load: At<'_>, report: &mut Report) -> Option<Vec<IpAddr>> {
         let of_target = self.addresses.first().map(SocketAddr::ip).or_else(|| self.name.parse().ok());
-        load.get("client_addresses").map_or_else(|| Some(Vec::new()), |at| addresses::expand(at, of_target, report))
+        load.get(&CLIENT_ADDRESSES).map_or_else(|| Some(Vec::new()), |at| addresses::expand(at, of_target, report))
     }
 
     /// How the connection is encrypted. An error if one was reported.
-    pub(super) fn tls(&self, load: At<'_>, dir: &Path, report: &mut Report) -> Result<Option<Tls>, Told> {
-        let at = load.get("tls");
+    pub(super) fn tls(&self, load: At<'_>, dir: &Path, report: &mut Report) -> Result<Option<Tls>, Reported> {
+        let at = load.get(&TLS);
         if let (Some(at), Some(Scheme::Http)) = (&at, self.scheme) {
-            let wrong =
-                Wrong::new("`tls` is set, but the target does not use TLS").hint("write the target with `https://`");
-            report.add(at.key_place(), at.path(), wrong);
-            return Err(Told);
+            let problem =
+                Problem::new("`tls` is set, but the target does not use TLS").hint("write the target with `https://`");
+            report.add(at.key_place(), at.path(), problem);
+            return Err(Reported);
         }
         match (at, self.scheme) {
             (None, Some(Scheme::Https)) => Ok(Some(Tls { server_name: self.name.clone(), trust: Trust::System })),
             (None, _) => Ok(None),
             (Some(at), _) => {
-                let server_name = read::text(at, "server_name").unwrap_or_else(|| self.name.clone());
+                let server_name = at.read(&SERVER_NAME).unwrap_or_else(|| self.name.clone());
                 Ok(Some(Tls { server_name, trust: trust(at, dir, report)? }))
             }
         }
     }
 }
 
-/// A mistake was told.
+/// An error was reported.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Told;
+pub(super) struct Reported;
 
-fn trust(tls: At<'_>, dir: &Path, report: &mut Report) -> Result<Trust, Told> {
-    if let Some(at) = tls.get("ca") {
-        let path = read::path(dir, at.text().ok_or(Told)?);
+fn trust(tls: At<'_>, dir: &Path, report: &mut Report) -> Result<Trust, Reported> {
+    if let Some(at) = tls.get(&CA) {
+        let path = read::path(dir, at.text().ok_or(Reported)?);
         return authorities(&path).map(Trust::Authorities).map_err(|message| {
-            report.add(at.place(), at.path(), Wrong::new(message));
-            Told
+            report.add(at.place(), at.path(), Problem::new(message));
+            Reported
         });
     }
-    let is_insecure = tls.get("insecure").and_then(|at| kind::boolean(at.text()?)).unwrap_or(false);
-    Ok(if is_insecure { Trust::Anything } else { Trust::System })
+    Ok(if tls.read(&INSECURE) == Some(true) { Trust::Anything } else { Trust::System })
 }
 
 fn authorities(path: &Path) -> Result<Vec<u8>, String> {
@@ -109,13 +134,4 @@ fn authorities(path: &Path) -> Result<Vec<u8>, String> {
         return Err(format!("{} has no certificate, expected PEM with at least one", path.display()));
     }
     Ok(bytes)
-}
-
-/// What is spoken.
-pub(super) fn protocol(load: At<'_>) -> Option<Protocol> {
-    match load.get("protocol")?.text()? {
-        "http1" => Some(Protocol::Http1),
-        "http2" => Some(Protocol::Http2),
-        _ => None,
-    }
 }

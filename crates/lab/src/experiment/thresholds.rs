@@ -2,11 +2,9 @@
 
 use narrows_diagnose::thresholds::{Thresholds, Unset};
 
-use super::mistake::{Report, Wrong, did_you_mean, shortened};
-use super::read;
+use super::error::{Problem, Report, did_you_mean, shortened};
+use super::grammar::{AMOUNT, THRESHOLDS};
 use super::tree::At;
-
-const SECTION: &str = "thresholds";
 
 /// The thresholds that an experiment sets, and the usual ones for the rest. What cannot be read is left as it is.
 pub(super) fn thresholds(root: At<'_>) -> Thresholds {
@@ -18,34 +16,34 @@ pub(super) fn thresholds(root: At<'_>) -> Thresholds {
     thresholds
 }
 
-/// Tells names that no threshold has, and numbers that a threshold cannot be.
+/// Reports names that no threshold has, and numbers that a threshold cannot be.
 pub(super) fn check(root: At<'_>, report: &mut Report) {
     let mut thresholds = Thresholds::default();
     each(root, |at, name, value| {
-        let (place, wrong) = match thresholds.set(name, value) {
+        let (place, problem) = match thresholds.set(name, value) {
             Ok(()) => return,
             Err(Unset::Unknown) => (at.key_place(), unknown(name)),
             Err(Unset::NotANumber) => {
-                (at.place(), Wrong::new(format!("expected a number of 0 or more, found {value}")))
+                (at.place(), Problem::new(format!("expected a number of 0 or more, found {value}")))
             }
-            Err(Unset::NotWhole) => (at.place(), Wrong::new(format!("expected a whole number, found {value}"))),
+            Err(Unset::NotWhole) => (at.place(), Problem::new(format!("expected a whole number, found {value}"))),
         };
-        report.add(place, at.path(), wrong);
+        report.add(place, at.path(), problem);
     });
 }
 
-fn unknown(name: &str) -> Wrong {
+fn unknown(name: &str) -> Problem {
     let rows = Thresholds::default().rows();
     let known: Vec<&str> = rows.iter().map(|row| row.name).collect();
     let list = "`narrows diagnose --thresholds` lists them";
-    Wrong::new(format!("unknown threshold `{}`", shortened(name)))
+    Problem::new(format!("unknown threshold `{}`", shortened(name)))
         .hint(did_you_mean(name, &known).unwrap_or_else(|| list.into()))
 }
 
 fn each(root: At<'_>, mut visit: impl FnMut(At<'_>, &str, f64)) {
-    let Some(section) = root.get(SECTION) else { return };
+    let Some(section) = root.get(&THRESHOLDS) else { return };
     for (name, at) in section.entries() {
-        if let Some(value) = read::number(section, name) {
+        if let Some(value) = at.value(AMOUNT) {
             visit(at, name, value);
         }
     }
@@ -76,16 +74,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_threshold_is_told_with_its_place() {
+    fn what_is_no_threshold_is_reported_with_its_place() {
         let source = experiment("  cpu_limit_shar: 0.7\n  n_plus_one_queries: 8.5\n  flat_growth_share: much\n");
-        let mistakes = super::super::parse(&source, "e.yaml", Path::new("/")).unwrap_err();
-        let told: Vec<_> = mistakes.iter().map(|m| (m.line, m.column, m.message.as_str())).collect();
+        let errors = super::super::parse(&source, "e.yaml", Path::new("/")).unwrap_err();
+        let reported: Vec<_> = errors.iter().map(|m| (m.line, m.column, m.message.as_str())).collect();
         let expected = [
             (6, 3, "unknown threshold `cpu_limit_shar`"),
             (7, 23, "expected a whole number, found 8.5"),
             (8, 22, "expected a number of 0 or more, found \"much\""),
         ];
-        assert_eq!(told, expected);
-        assert!(mistakes[0].hint.as_ref().is_some_and(|hint| hint.contains("cpu_limit_share")), "{mistakes:?}");
+        assert_eq!(reported, expected);
+        assert!(errors[0].hint.as_ref().is_some_and(|hint| hint.contains("cpu_limit_share")), "{errors:?}");
     }
 }

@@ -1,7 +1,7 @@
 //! The YAML document as a tree that knows the place of each of its parts.
 //!
 //! Built from parser events rather than taken from a ready-made document type, because this is where every fault must
-//! survive beside the others: a key given twice is told and skipped, not the end of reading. Scalars keep their text
+//! survive beside the others: a key given twice is reported and skipped, not the end of reading. Scalars keep their text
 //! as written, with the type that YAML 1.2's core schema gives them. Aliases and tags are refused (an experiment has
 //! parameters instead), which also makes a small file a small tree. Nesting is limited, so recursion over it is too.
 
@@ -9,7 +9,9 @@ use std::collections::HashMap;
 
 use saphyr_parser::{Event, Parser, ScalarStyle, Span, StrInput};
 
-use super::mistake::{Report, Wrong, shortened};
+use super::error::{Problem, Report, shortened};
+use super::key::{Key, Value};
+use super::shape::Field;
 
 /// Deeper documents are refused.
 const DEPTH_MAX: usize = 32;
@@ -57,7 +59,7 @@ pub(crate) enum Origin {
     String,
     /// Written with `${…}`, which is replaced now: its type is whatever its text reads as.
     Bound,
-    /// Written with a `${…}` that cannot be replaced, or a map that has no text as a key; the fault has been told.
+    /// Written with a `${…}` that cannot be replaced, or a map that has no text as a key; the fault was reported.
     Broken,
 }
 
@@ -109,21 +111,21 @@ pub(crate) fn parse(source: &str, report: &mut Report) -> Option<Node> {
     let mut builder = Builder::default();
     match builder.build(source, report) {
         Ok(()) => {}
-        Err((place, wrong)) => {
+        Err((place, problem)) => {
             // What follows an unquoted `{{name}}` in its line is no news.
             if builder.bad_key_line != Some(place.0) {
-                report.add(place, String::new(), wrong);
+                report.add(place, String::new(), problem);
             }
             return None;
         }
     }
     if builder.root.is_none() {
-        report.add((1, 1), String::new(), Wrong::new("the file is empty, expected an experiment"));
+        report.add((1, 1), String::new(), Problem::new("the file is empty, expected an experiment"));
     }
     builder.root
 }
 
-type Fatal = (Place, Wrong);
+type Fatal = (Place, Problem);
 
 #[derive(Default)]
 struct Builder {
@@ -172,7 +174,7 @@ impl Builder {
                 if self.documents > 1 {
                     return Err((
                         place,
-                        Wrong::new("a second document begins here, expected one experiment in a file"),
+                        Problem::new("a second document begins here, expected one experiment in a file"),
                     ));
                 }
             }
@@ -191,8 +193,8 @@ impl Builder {
             }
             Event::SequenceEnd | Event::MappingEnd => self.leave(report)?,
             Event::Alias(_) => {
-                let wrong = Wrong::new("aliases (`*name`) are not supported");
-                return Err((place, wrong.hint("write the value again, or make it a parameter: `${name}`")));
+                let problem = Problem::new("aliases (`*name`) are not supported");
+                return Err((place, problem.hint("write the value again, or make it a parameter: `${name}`")));
             }
             Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => {}
         }
@@ -201,7 +203,7 @@ impl Builder {
 
     fn enter(&mut self, place: Place, contents: Contents) -> Result<(), Fatal> {
         if self.open.len() >= DEPTH_MAX {
-            return Err((place, Wrong::new(format!("nested deeper than {DEPTH_MAX} levels"))));
+            return Err((place, Problem::new(format!("nested deeper than {DEPTH_MAX} levels"))));
         }
         self.open.push(Open { place, contents });
         Ok(())
@@ -230,17 +232,17 @@ impl Builder {
                 Form::Scalar(Scalar { origin: Origin::Broken, .. }) => *contents = Contents::Broken,
                 Form::Scalar(Scalar { text, .. }) => *key = Some((text, node.place)),
                 _ => {
-                    let (place, wrong) = bad_key(&node, *place);
+                    let (place, problem) = bad_key(&node, *place);
                     *contents = Contents::Broken;
                     self.bad_key_line = Some(place.0);
-                    report.add(place, self.path(), wrong);
+                    report.add(place, self.path(), problem);
                 }
             },
             Contents::Map { entries, first, key } => {
                 let Some((key, key_place)) = key.take() else { return Ok(()) };
                 if let Some((line, _)) = first.get(&key) {
-                    let wrong = Wrong::new(format!("`{}` is given twice, first on line {line}", shortened(&key)));
-                    report.add(key_place, self.path(), wrong);
+                    let problem = Problem::new(format!("`{}` is given twice, first on line {line}", shortened(&key)));
+                    report.add(key_place, self.path(), problem);
                 } else {
                     first.insert(key.clone(), key_place);
                     entries.push(Entry { key, key_place, value: node });
@@ -271,16 +273,16 @@ fn not_yaml(source: &str, place: Place, info: &str) -> Fatal {
     let tab = lines().find_map(|(line, number)| Some((number, tab_in_indentation(line)?)));
     if let (true, Some(tab)) = (info.contains("tab"), tab) {
         let hint = "YAML does not allow tabs for indentation; use spaces";
-        return (tab, Wrong::new("a tab in the indentation").hint(hint));
+        return (tab, Problem::new("a tab in the indentation").hint(hint));
     }
-    let wrong = Wrong::new(format!("not YAML: {info}"));
+    let problem = Problem::new(format!("not YAML: {info}"));
     let line = lines().next().map_or("", |(line, _)| line);
     let opening = line.find("{{").or_else(|| line.find("${"));
     match opening {
         Some(at) if !line[..at].contains(['"', '\'']) => {
-            (place, wrong.hint("a value with `{{…}}` or `${…}` in it needs quotes"))
+            (place, problem.hint("a value with `{{…}}` or `${…}` in it needs quotes"))
         }
-        _ => (place, wrong),
+        _ => (place, problem),
     }
 }
 
@@ -292,19 +294,19 @@ fn tab_in_indentation(line: &str) -> Option<usize> {
 
 /// What to say of a key that is no text, and where: `{{name}}` is, to YAML, a map with a map as its key.
 fn bad_key(key: &Node, map: Place) -> Fatal {
-    let wrong = Wrong::new("a key that is a list or a map, expected a text");
+    let problem = Problem::new("a key that is a list or a map, expected a text");
     match (&key.form, key.entries()) {
         (Form::Map(_), [Entry { key: name, value: Node { form: Form::Scalar(value), .. }, .. }])
             if value.origin == Origin::Null && (map.0, map.1 + 1) == key.place =>
         {
-            (map, wrong.hint(format!("put the value in quotes, such as `\"{{{{{}}}}}\"`", shortened(name))))
+            (map, problem.hint(format!("put the value in quotes, such as `\"{{{{{}}}}}\"`", shortened(name))))
         }
-        _ => (key.place, wrong),
+        _ => (key.place, problem),
     }
 }
 
 fn refuse_tag(is_tagged: bool, place: Place) -> Result<(), Fatal> {
-    if is_tagged { Err((place, Wrong::new("tags (`!name`) are not supported"))) } else { Ok(()) }
+    if is_tagged { Err((place, Problem::new("tags (`!name`) are not supported"))) } else { Ok(()) }
 }
 
 fn push_key(path: &mut String, key: &str) {
@@ -330,7 +332,7 @@ fn origin_of(text: &str) -> Origin {
     }
 }
 
-/// A part of the document together with the way to it, which is spelled out only when a mistake asks for it.
+/// A part of the document together with the way to it, which is spelled out only for an error.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct At<'a> {
     pub(crate) node: &'a Node,
@@ -355,9 +357,29 @@ impl<'a> At<'a> {
         Self { node, ..self }
     }
 
-    /// The value of a key, when this is a map that has it.
-    pub(crate) fn get(&'a self, key: &str) -> Option<At<'a>> {
-        self.entries().find(|(name, _)| *name == key).map(|(_, at)| at)
+    /// The part under a declared key, when this is a map that has it.
+    pub(crate) fn get(&'a self, key: &Field) -> Option<At<'a>> {
+        self.named(key.key)
+    }
+
+    /// The part under a name of the user's choice, when this is a map that has it.
+    pub(crate) fn named(&'a self, name: &str) -> Option<At<'a>> {
+        self.entries().find(|(key, _)| *key == name).map(|(_, at)| at)
+    }
+
+    /// Whether this is a map that has a declared key.
+    pub(crate) fn has(&self, key: &Field) -> bool {
+        self.node.get(key.key).is_some()
+    }
+
+    /// The value under a declared key. None when it is missing or is not of the key's kind, which the check reports.
+    pub(crate) fn read<T>(&self, key: &Key<T>) -> Option<T> {
+        read_text(self.node.get(key.name())?, key.value)
+    }
+
+    /// The value of this part. None when it is not of that kind.
+    pub(crate) fn value<T>(&self, value: Value<T>) -> Option<T> {
+        read_text(self.node, value)
     }
 
     /// The keys and values; none unless this is a map.
@@ -406,19 +428,23 @@ impl<'a> At<'a> {
     }
 }
 
+fn read_text<T>(node: &Node, value: Value<T>) -> Option<T> {
+    value.kind.read(node.text()?).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn mistakes(source: &str) -> Vec<String> {
+    fn errors(source: &str) -> Vec<String> {
         let mut report = Report::new("e.yaml");
         parse(source, &mut report);
-        report.into_mistakes().iter().map(ToString::to_string).collect()
+        report.into_errors().iter().map(ToString::to_string).collect()
     }
 
     #[test]
-    fn what_is_not_one_plain_document_is_told_with_its_place() {
+    fn what_is_not_one_plain_document_is_reported_with_its_place() {
         let deep = "[".repeat(100);
         let cases = [
             ("", "e.yaml:1:1: the file is empty, expected an experiment"),
@@ -436,13 +462,13 @@ mod tests {
             (&deep, "e.yaml:1:33: nested deeper than 32 levels"),
         ];
         for (source, expected) in cases {
-            assert_eq!(mistakes(source), [expected], "{source}");
+            assert_eq!(errors(source), [expected], "{source}");
         }
     }
 
     #[test]
-    fn a_map_with_a_bad_key_is_told_beside_other_mistakes() {
-        let said = mistakes("a: { x: {{u}}, y: {{v}}, {[w]: 1}: 2 }\nb: 1\nb: 2\n");
+    fn a_map_with_a_bad_key_is_reported_beside_other_errors() {
+        let said = errors("a: { x: {{u}}, y: {{v}}, {[w]: 1}: 2 }\nb: 1\nb: 2\n");
         let places: Vec<&str> = said.iter().map(|said| said.split(' ').next().unwrap()).collect();
         assert_eq!(places, ["e.yaml:1:9:", "e.yaml:1:19:", "e.yaml:1:27:", "e.yaml:3:1:"]);
     }
@@ -452,7 +478,7 @@ mod tests {
         let hint = |source| {
             let mut report = Report::new("e.yaml");
             parse(source, &mut report);
-            report.into_mistakes().remove(0).hint
+            report.into_errors().remove(0).hint
         };
         let cases = [
             ("a: b\n\tc: d\n", Some("YAML does not allow tabs for indentation; use spaces")),
@@ -468,9 +494,9 @@ mod tests {
     }
 
     #[test]
-    fn broken_yaml_is_told_with_its_place() {
-        let [mistake] = &mistakes("a: [1, 2\nb: 3\n")[..] else { panic!("expected one mistake") };
-        assert!(mistake.starts_with("e.yaml:2:"), "{mistake}");
+    fn broken_yaml_is_reported_with_its_place() {
+        let [error] = &errors("a: [1, 2\nb: 3\n")[..] else { panic!("expected one error") };
+        assert!(error.starts_with("e.yaml:2:"), "{error}");
     }
 
     #[test]
@@ -498,8 +524,8 @@ mod tests {
     fn columns_count_characters() {
         let root = parse("a: { ü: 1, b: 2 }", &mut Report::new("e.yaml")).unwrap();
         let at = At::root(&root);
-        let a = at.get("a").unwrap();
-        let b = a.get("b").unwrap();
+        let a = at.named("a").unwrap();
+        let b = a.named("b").unwrap();
         assert_eq!((b.key_place(), b.place(), b.path()), ((1, 12), (1, 15), "a.b".to_owned()));
     }
 

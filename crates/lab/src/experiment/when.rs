@@ -4,41 +4,44 @@
 
 use std::collections::BTreeMap;
 
-use super::mistake::{Report, Wrong};
+use super::error::{Problem, Report};
+use super::flow::WHEN;
+use super::grammar::LOAD;
+use super::load::SCENARIOS;
 use super::names::Values;
 use super::tree::At;
 
-/// The scenarios that take part, by name. Tells when there is none.
+/// The scenarios that take part, by name. Reports when there is none.
 pub(super) fn taking_part<'a>(
     scenarios: &'a At<'a>,
     values: &Values<'_>,
     report: &mut Report,
 ) -> Vec<(&'a str, At<'a>)> {
     let takes_part = |at: &At<'_>| {
-        let Some(when) = at.get("when") else { return true };
+        let Some(when) = at.get(&WHEN) else { return true };
         when.entries().all(|(name, value)| values.parameters.get(name).map(String::as_str) == value.text())
     };
     let taking_part: Vec<_> = scenarios.entries().filter(|(_, at)| takes_part(at)).collect();
     if taking_part.is_empty() && scenarios.entries().next().is_some() {
-        let wrong = Wrong::new("no scenario's `when` matches these parameters");
+        let problem = Problem::new("no scenario's `when` matches these parameters");
         report.add(
             scenarios.key_place(),
             scenarios.path(),
-            wrong.hint("remove `when` from a scenario, or change a variant"),
+            problem.hint("remove `when` from a scenario, or change a variant"),
         );
     }
     taking_part
 }
 
-/// Tells names in `when` that are no parameters.
+/// Reports names in `when` that are no parameters.
 pub(super) fn check(root: At<'_>, parameters: &BTreeMap<String, String>, report: &mut Report) {
-    let Some(load) = root.get("load") else { return };
-    let Some(scenarios) = load.get("scenarios") else { return };
+    let Some(load) = root.get(&LOAD) else { return };
+    let Some(scenarios) = load.get(&SCENARIOS) else { return };
     for (_, scenario) in scenarios.entries() {
-        let Some(when) = scenario.get("when") else { continue };
+        let Some(when) = scenario.get(&WHEN) else { continue };
         for (name, value) in when.entries().filter(|(name, _)| !parameters.contains_key(*name)) {
-            let wrong = Wrong::unknown("parameter", name, parameters.keys().map(String::as_str));
-            report.add(value.key_place(), when.path(), wrong);
+            let problem = Problem::unknown("parameter", name, parameters.keys().map(String::as_str));
+            report.add(value.key_place(), when.path(), problem);
         }
     }
 }
@@ -60,10 +63,10 @@ load:
 variants: [{ name: a }, { name: b, pacing: open }]
 ";
 
-    fn told(source: &str) -> String {
+    fn errors(source: &str) -> String {
         match parse(source, "e.yaml", Path::new("/lab")) {
             Ok(_) => String::new(),
-            Err(mistakes) => mistakes.iter().map(|mistake| format!("{mistake}\n")).collect(),
+            Err(errors) => errors.iter().map(|error| format!("{error}\n")).collect(),
         }
     }
 
@@ -86,13 +89,13 @@ variants: [{ name: a }, { name: b, pacing: open }]
     }
 
     #[test]
-    fn a_variant_without_a_scenario_and_an_unknown_parameter_are_mistakes() {
-        let none = told(&TWO.replace("pacing: open }]", "pacing: other }]"));
+    fn a_variant_without_a_scenario_and_an_unknown_parameter_are_errors() {
+        let none = errors(&TWO.replace("pacing: open }]", "pacing: other }]"));
         assert!(
             none.contains("no scenario's `when` matches these parameters") && none.contains("(in variant `b`)"),
             "{none}"
         );
-        let unknown = told(&TWO.replace("when: { pacing: open }", "when: { pacng: open }"));
+        let unknown = errors(&TWO.replace("when: { pacing: open }", "when: { pacng: open }"));
         assert!(unknown.contains("load.scenarios.rate.when: unknown parameter `pacng`"), "{unknown}");
     }
 }

@@ -26,7 +26,7 @@ pub(super) fn sql(run: &Path, sql: &str, limits: &QueryLimits) -> Result<Table, 
 /// Runs a query in KQL.
 pub(super) fn kql(run: &Path, file: &Path, lets: &[(String, String)], limits: &QueryLimits) -> Result<Table, Failure> {
     let text = read(file)?;
-    let compiled = narrows_query::compile(&text, lets).map_err(|mistake| mistaken(&mistake, file, &text, lets))?;
+    let compiled = narrows_query::compile(&text, lets).map_err(|mistake| invalid(&mistake, file, &text, lets))?;
     let reader = opened(run)?;
     let result = reader.run_compiled(&compiled.sql, &compiled.columns, compiled.chart, limits);
     result.map_err(|error| failure(error, None))
@@ -73,7 +73,7 @@ fn name_of(file: &Path) -> String {
 }
 
 /// A mistake of KQL, in the text that it is in: the query's, or that of a `--let`. A `--let` of no `let` is in neither.
-fn mistaken(mistake: &Mistake, file: &Path, text: &str, lets: &[(String, String)]) -> Failure {
+fn invalid(mistake: &Mistake, file: &Path, text: &str, lets: &[(String, String)]) -> Failure {
     let is_of = |name: &str| mistake.message.starts_with(&format!("in the value given for `{name}`: "));
     let (name, text) = match lets.iter().find(|(name, _)| is_of(name)) {
         Some((name, value)) => (format!("--let {name}"), value.as_str()),

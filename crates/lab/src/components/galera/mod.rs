@@ -16,7 +16,6 @@ use super::mariadb::{self, Asker, data, status};
 use super::workshop::Workshop;
 use super::{Component, Entry, Launch, Place, sql};
 use crate::Error;
-use crate::experiment::read;
 use crate::programs::Program;
 use settings::Galera;
 
@@ -35,7 +34,7 @@ pub(super) static ENTRY: Entry = Entry {
     stop_signal: Signal::TERM,
     ready_timeout: JOIN_TIMEOUT,
     further_ports: FURTHER_PORTS,
-    replicas: |at| read::whole(at, "nodes"),
+    replicas: |at| at.read(&settings::NODES),
     url: mariadb::settings::url,
     check_files: sql::check_files,
     sidecar: None,

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use crate::components::mariadb::settings::{self as mariadb, Mariadb};
 use crate::components::{server_settings, sql};
-use crate::experiment::grammar::{default, optional};
-use crate::experiment::kind::Kind;
-use crate::experiment::mistake::Report;
-use crate::experiment::shape::{Map, Scope, Shape};
+use crate::experiment::error::Report;
+use crate::experiment::key::{Key, parameter};
+use crate::experiment::kind::Whole;
+use crate::experiment::shape::{Field, Map, Shape};
 use crate::experiment::tree::At;
 
 /// A cluster of more would need a machine of more.
@@ -20,25 +20,23 @@ pub(super) struct Galera {
     pub(super) node: Mariadb,
 }
 
-pub(super) static SHAPE: Shape = Shape::Map(Map::of(&[
-    default(
-        "nodes",
-        &Shape::Scalar(Kind::Whole(1, NODES_MAX), Scope::Parameters),
-        "3",
-        "How many nodes the cluster has. They are the replicas of the service.",
-    ),
-    default("database", &sql::DATABASE, "test", "The database that is created and that the service's URLs name."),
-    optional(
-        "sql",
-        &sql::FILES,
-        "Files of SQL, relative to the experiment file's folder. They are run on the first node, one after the other, before the others join it.",
-    ),
-    optional(
-        "settings",
-        &server_settings::SHAPE,
-        "Settings of `[mysqld]` of every node, such as `wsrep_slave_threads: 2`.",
-    ),
-]));
+pub(super) const NODES: Key<u32> = Key::default(
+    "nodes",
+    parameter(&Whole::new(1, NODES_MAX)),
+    "3",
+    "How many nodes the cluster has, instead of `replicas`. They are the replicas of the service.",
+);
+
+const DATABASE: Key<String> = sql::database("test", "The database that is created and that the service's URLs name.");
+
+const SQL: Field = sql::sql(
+    "Files of SQL, relative to the experiment file's folder. They are run on the first node, one after the other, before the others join it.",
+);
+
+const SETTINGS: Field =
+    server_settings::settings("Settings of `[mysqld]` of every node, such as `wsrep_slave_threads: 2`.");
+
+pub(super) static SHAPE: Shape = Shape::Map(Map::new(&[NODES.field, DATABASE.field, SQL, SETTINGS]));
 
 /// A cluster's settings. None if an error was reported.
 pub(super) fn from_file(at: At<'_>, dir: &Path, report: &mut Report) -> Option<Galera> {

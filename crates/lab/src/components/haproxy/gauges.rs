@@ -67,7 +67,7 @@ pub(super) struct Asker {
 }
 
 impl Asker {
-    /// At the socket in a folder. Upstreams are told by their addresses.
+    /// At the socket in a folder. Upstreams are reported by their addresses.
     pub(super) fn new(folder: &Path, upstreams: &[String]) -> Self {
         Self { folder: folder.to_owned(), upstreams: upstreams.to_vec() }
     }
@@ -99,7 +99,7 @@ impl Gauges for Asker {
     }
 }
 
-/// The gauges of an answer: a line with the columns' names after a `#`, then a line for each section and upstream.
+/// The gauges of a response: a line with the columns' names after a `#`, then a line for each section and upstream.
 fn gauges(answer: &str, upstreams: &[String]) -> Vec<Gauge> {
     let mut lines = answer.lines();
     let Some(names) = lines.next().and_then(|line| line.strip_prefix("# ")) else { return Vec::new() };

@@ -2,7 +2,7 @@
 //!
 //! It listens on 127.0.0.1 with one thread, and on a socket in its folder, at which it is asked about itself. Upstreams
 //! are looked at all the time; one that is not there is left out. A request that found no connection, and a GET that got
-//! no byte of an answer, go to another.
+//! no byte of a response, go to another.
 
 mod gauges;
 mod settings;
@@ -20,7 +20,7 @@ use super::workshop::Workshop;
 use super::{Component, Entry, Launch, Place};
 use crate::Error;
 use crate::experiment::Ready;
-use crate::experiment::grammar::READY_TIMEOUT;
+use crate::experiment::service::READY_TIMEOUT;
 use crate::programs::Program;
 use gauges::Asker;
 use settings::Haproxy;

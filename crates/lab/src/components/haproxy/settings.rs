@@ -4,12 +4,12 @@
 use std::time::Duration;
 
 use crate::components::proxy::{self, Routing};
-use crate::experiment::grammar::{POSITIVE_DURATION, default, optional};
-use crate::experiment::kind::Kind;
-use crate::experiment::mistake::Report;
-use crate::experiment::shape::{Field, Map, Scope, Shape};
+use crate::experiment::error::Report;
+use crate::experiment::grammar::POSITIVE_DURATION;
+use crate::experiment::key::{Key, Value, default, parameter};
+use crate::experiment::kind::{self, Whole};
+use crate::experiment::shape::{Field, Map, Shape};
 use crate::experiment::tree::At;
-use crate::experiment::{read, request};
 
 /// A proxy's settings in one trial.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,67 +40,66 @@ pub(super) struct Health {
 /// The most looks in a row that can be asked for.
 const LOOKS_MAX: u64 = 100;
 
-static LOOKS: Shape = Shape::Scalar(Kind::Whole(1, LOOKS_MAX), Scope::Parameters);
-static CONNECTIONS: Shape = Shape::Scalar(Kind::Whole(1, 100_000), Scope::Parameters);
+const LOOKS: Value<u32> = parameter(&Whole::new(1, LOOKS_MAX));
 
-static HEALTH: Shape = Shape::Map(Map::of(&[
-    optional(
-        "request",
-        &Shape::Scalar(Kind::Request, Scope::Parameters),
-        "The health check of each upstream, such as `GET /health`; it passes with a status below 400. Without it, the \
-         upstream must accept a connection.",
-    ),
-    default("interval", &POSITIVE_DURATION, "1s", "The interval between checks."),
-    default("fall", &LOOKS, "3", "How many failures in a row take an upstream out."),
-    default("rise", &LOOKS, "2", "How many successes in a row put it back."),
-]));
+const REQUEST: Key<(String, String)> = Key::optional(
+    "request",
+    parameter(&kind::REQUEST),
+    "The health check of each upstream, such as `GET /health`; it passes with a status below 400. Without it, the \
+     upstream must accept a connection.",
+);
+
+const INTERVAL: Key<Duration> = Key::default("interval", POSITIVE_DURATION, "1s", "The interval between checks.");
+
+const FALL: Key<u32> = Key::default("fall", LOOKS, "3", "How many failures in a row take an upstream out.");
+
+const RISE: Key<u32> = Key::default("rise", LOOKS, "2", "How many successes in a row put it back.");
+
+const HEALTH: Field = default(
+    "health",
+    Shape::Map(Map::new(&[REQUEST.field, INTERVAL.field, FALL.field, RISE.field])),
+    "{}",
+    "How it checks which upstreams are up.",
+);
+
+const STICKY: Key<String> = Key::optional(
+    "sticky",
+    proxy::COOKIE_NAME,
+    "The name of a cookie that keeps a client at its upstream: `balance` chooses the upstream once, and again \
+     only when it is gone. Upstreams do not see the cookie.",
+);
+
+const MAX_CONNECTIONS: Key<u32> = Key::optional(
+    "max_connections",
+    parameter(&Whole::new(1, 100_000)),
+    "How many connections each upstream gets at once. Further requests wait in the proxy's queue, for at most a \
+     minute.",
+);
 
 static FIELDS: [Field; 9] = {
     let [upstreams, to, balance, key, cookie, keepalive] = proxy::FIELDS;
-    let sticky = optional(
-        "sticky",
-        &proxy::COOKIE,
-        "The name of a cookie that keeps a client at its upstream: `balance` chooses the upstream once.",
-    );
-    let max_connections = optional(
-        "max_connections",
-        &CONNECTIONS,
-        "How many connections each upstream gets at once. Further requests wait in the proxy's queue.",
-    );
-    let health = default("health", &HEALTH, "{}", "How it checks which upstreams are up.");
-    [upstreams, to, balance, key, cookie, keepalive, sticky, max_connections, health]
+    [upstreams, to, balance, key, cookie, keepalive, STICKY.field, MAX_CONNECTIONS.field, HEALTH]
 };
 
-pub(super) static SHAPE: Shape = Shape::Map(Map::of(&FIELDS));
+pub(super) static SHAPE: Shape = Shape::Map(Map::new(&FIELDS));
 
 /// A proxy's settings. None if an error was reported.
 pub(super) fn from_file(at: At<'_>, report: &mut Report) -> Option<Haproxy> {
     let routing = proxy::routing(&at, report)?;
-    let sticky = proxy::cookie(&at, "sticky", report)?;
-    Some(Haproxy { routing, sticky, max_connections: read::whole(at, "max_connections"), health: health(at)? })
+    let sticky = proxy::cookie(&at, &STICKY, report)?;
+    Some(Haproxy { routing, sticky, max_connections: at.read(&MAX_CONNECTIONS), health: health(at)? })
 }
 
 fn health(at: At<'_>) -> Option<Health> {
-    let at = at.get("health")?;
-    let request = match at.get("request") {
-        Some(line) => {
-            let (method, path) = request::line(line.text()?).ok()?;
-            Some((method.to_owned(), path.to_owned()))
-        }
-        None => None,
-    };
-    Some(Health {
-        request,
-        interval: read::duration(at, "interval")?,
-        fall: read::whole(at, "fall")?,
-        rise: read::whole(at, "rise")?,
-    })
+    let at = at.get(&HEALTH)?;
+    let request = if at.has(&REQUEST) { Some(at.read(&REQUEST)?) } else { None };
+    Some(Health { request, interval: at.read(&INTERVAL)?, fall: at.read(&FALL)?, rise: at.read(&RISE)? })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::components::proxy::tests::mistakes_are_told;
+    use crate::components::proxy::tests::errors_are_reported;
     use crate::components::proxy::{Balance, HashKey};
     use crate::experiment::tests::components::component;
 
@@ -127,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told_as_of_every_proxy() {
-        mistakes_are_told("haproxy");
+    fn errors_are_reported_as_of_every_proxy() {
+        errors_are_reported("haproxy");
     }
 }

@@ -53,7 +53,7 @@ pub(in crate::components) struct Asker {
 }
 
 impl Asker {
-    /// To the server at a port. Variables that begin with one of `besides` are told beside those of every server.
+    /// To the server at a port. Variables that begin with one of `besides` are reported beside those of every server.
     pub(in crate::components) fn new(port: u16, besides: &[&str]) -> Self {
         let is_wanted = |told: &&Told| {
             !told.variable.starts_with("wsrep_") || besides.iter().any(|begin| told.variable.starts_with(begin))

@@ -22,7 +22,7 @@ use super::workshop::{Botched, Workshop};
 use super::{Component, Entry, Launch, Place, sql};
 use crate::Error;
 use crate::experiment::Ready;
-use crate::experiment::grammar::READY_TIMEOUT;
+use crate::experiment::service::READY_TIMEOUT;
 use crate::programs::Program;
 use settings::Mariadb;
 

@@ -4,10 +4,9 @@ use std::path::{Path, PathBuf};
 
 use crate::components::entry::Url;
 use crate::components::{server_settings, sql};
-use crate::experiment::grammar::{default, optional};
-use crate::experiment::mistake::Report;
-use crate::experiment::read;
-use crate::experiment::shape::{Map, Shape};
+use crate::experiment::error::Report;
+use crate::experiment::key::Key;
+use crate::experiment::shape::{Field, Map, Shape};
 use crate::experiment::tree::At;
 
 /// A MariaDB server's settings in one trial.
@@ -36,18 +35,14 @@ const NOT_FREE: [&str; 11] = [
     "skip_grant_tables",
 ];
 
-pub(super) static SHAPE: Shape = Shape::Map(Map::of(&[
-    default("database", &sql::DATABASE, "test", "The database that is created and that the service's URL names."),
-    optional(
-        "sql",
-        &sql::FILES,
-        "Files of SQL, relative to the experiment file's folder. They are run in the database one after the other, once in a trial, when the server is ready.",
-    ),
-    optional("settings", &server_settings::SHAPE, "Settings of `[mysqld]`, such as `innodb_buffer_pool_size: 64M`."),
-]));
+const DATABASE: Key<String> = sql::database("test", "The database that is created and that the service's URL names.");
+
+const SETTINGS: Field = server_settings::settings("Settings of `[mysqld]`, such as `innodb_buffer_pool_size: 64M`.");
+
+pub(super) static SHAPE: Shape = Shape::Map(Map::new(&[DATABASE.field, sql::SQL, SETTINGS]));
 
 pub(in crate::components) fn url(at: At<'_>) -> Url {
-    let database = read::text(at, "database").unwrap_or_default();
+    let database = at.read(&DATABASE).unwrap_or_default();
     Url { before: "mysql://root@".to_owned(), after: format!("/{database}") }
 }
 
@@ -62,6 +57,6 @@ pub(in crate::components) fn server(
     is_free: fn(&str) -> bool,
     report: &mut Report,
 ) -> Option<Mariadb> {
-    let settings = server_settings::read(at, is_free, report)?;
-    Some(Mariadb { database: read::text(at, "database")?, sql: sql::files(at, dir)?, settings })
+    let settings = server_settings::read(at, &SETTINGS, is_free, report)?;
+    Some(Mariadb { database: at.read(&DATABASE)?, sql: sql::files(at, dir)?, settings })
 }

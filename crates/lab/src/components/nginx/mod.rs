@@ -16,7 +16,7 @@ use super::workshop::Workshop;
 use super::{Component, Entry, Launch, Place};
 use crate::Error;
 use crate::experiment::Ready;
-use crate::experiment::grammar::READY_TIMEOUT;
+use crate::experiment::service::READY_TIMEOUT;
 use crate::experiment::shape::{Map, Shape};
 use crate::programs::Program;
 
@@ -36,7 +36,7 @@ pub(super) static ENTRY: Entry = Entry {
     read: |at, _, report| Some(Arc::new(Nginx { routing: proxy::routing(&at, report)? })),
 };
 
-static SHAPE: Shape = Shape::Map(Map::of(&proxy::FIELDS));
+static SHAPE: Shape = Shape::Map(Map::new(&proxy::FIELDS));
 
 pub(super) static PROGRAM: Program = Program {
     name: "NGINX",
@@ -131,8 +131,8 @@ impl Nginx {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::components::proxy::tests::mistakes_are_told;
-    use crate::experiment::tests::components::{component, mistakes};
+    use crate::components::proxy::tests::errors_are_reported;
+    use crate::experiment::tests::components::{component, errors};
 
     fn nginx(balance: Balance, cookie: Option<&str>) -> String {
         let upstreams = vec!["127.0.0.1:1".to_owned(), "127.0.0.1:2".to_owned()];
@@ -170,9 +170,9 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told_as_of_every_proxy() {
-        mistakes_are_told("nginx");
-        let said = mistakes("nginx: { upstreams: { all: \"http://127.0.0.1:1\" }, to: all, sticky: at }");
+    fn errors_are_reported_as_of_every_proxy() {
+        errors_are_reported("nginx");
+        let said = errors("nginx: { upstreams: { all: \"http://127.0.0.1:1\" }, to: all, sticky: at }");
         assert!(said.contains("unknown key `sticky`"), "{said}");
     }
 }

@@ -14,7 +14,7 @@ use tokio_postgres::{Client, NoTls, Row};
 use super::super::gauges::{Gauge, Gauges, TIMEOUT};
 use super::OWNER;
 
-/// Statements that are told apart, and so series, at most.
+/// Statements that are reported apart, and so series, at most.
 const STATEMENTS_MAX: usize = 20;
 /// Characters of a statement's text that are kept.
 const TEXT_CHARS_MAX: i32 = 200;
@@ -176,7 +176,7 @@ fn database(row: &Row) -> Vec<Gauge> {
     names.iter().enumerate().map(|(at, (name, unit))| Gauge::new(name, unit, row.get(at))).collect()
 }
 
-/// The statements that cost most so far. Once so many were told, only those are told on.
+/// The statements that cost most so far. Once so many were told, only those are reported on.
 fn statements(rows: &[Row], told: &mut BTreeSet<String>) -> Vec<Gauge> {
     let mut gauges = Vec::new();
     for row in rows {

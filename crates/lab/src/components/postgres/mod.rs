@@ -23,7 +23,7 @@ use super::workshop::Workshop;
 use super::{Component, Entry, Launch, Place, sql};
 use crate::Error;
 use crate::experiment::Ready;
-use crate::experiment::grammar::READY_TIMEOUT;
+use crate::experiment::service::READY_TIMEOUT;
 use crate::programs::{Found, Program};
 use psql::Psql;
 use settings::Postgres;

@@ -35,7 +35,7 @@ impl<'a> Psql<'a> {
         workshop.run(&self.spec(database, "-c", command), TIMEOUT)?.map_err(botched)
     }
 
-    /// Runs a file in a database. The first error ends it and is told with file and line.
+    /// Runs a file in a database. The first error ends it and is reported with file and line.
     pub(super) fn file(&self, workshop: &mut Workshop<'_>, database: &str, file: &Path) -> Result<(), Error> {
         let path = file.to_string_lossy();
         let botched = |botched: Botched| match first_error(&botched.last_lines) {

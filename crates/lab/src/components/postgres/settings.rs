@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use crate::components::entry::Url;
 use crate::components::{Component, server_settings, sql};
-use crate::experiment::grammar::{default, optional};
-use crate::experiment::mistake::Report;
-use crate::experiment::read;
-use crate::experiment::shape::{Map, Shape};
+use crate::experiment::error::Report;
+use crate::experiment::key::Key;
+use crate::experiment::shape::{Field, Map, Shape};
 use crate::experiment::tree::At;
 
 /// A PostgreSQL server's settings in one trial.
@@ -38,23 +37,20 @@ const NOT_FREE: [&str; 12] = [
     "ssl",
 ];
 
-pub(super) static SHAPE: Shape = Shape::Map(Map::of(&[
-    default("database", &sql::DATABASE, "postgres", "The database that is created and that the service's URL names."),
-    optional(
-        "sql",
-        &sql::FILES,
-        "Files of SQL, relative to the experiment file's folder. They are run in the database one after the other, once in a trial, when the server is ready.",
-    ),
-    optional("settings", &server_settings::SHAPE, "Settings of `postgresql.conf`, such as `shared_buffers: 64MB`."),
-]));
+const DATABASE: Key<String> =
+    sql::database("postgres", "The database that is created and that the service's URL names.");
+
+const SETTINGS: Field = server_settings::settings("Settings of `postgresql.conf`, such as `shared_buffers: 64MB`.");
+
+pub(super) static SHAPE: Shape = Shape::Map(Map::new(&[DATABASE.field, sql::SQL, SETTINGS]));
 
 pub(super) fn url(at: At<'_>) -> Url {
-    let database = read::text(at, "database").unwrap_or_default();
+    let database = at.read(&DATABASE).unwrap_or_default();
     Url { before: "postgres://postgres@".to_owned(), after: format!("/{database}") }
 }
 
 pub(super) fn from_file(at: At<'_>, dir: &Path, report: &mut Report) -> Option<Arc<dyn Component>> {
-    let settings = server_settings::read(at, |name| !NOT_FREE.contains(&name), report)?;
-    let database = read::text(at, "database")?;
+    let settings = server_settings::read(at, &SETTINGS, |name| !NOT_FREE.contains(&name), report)?;
+    let database = at.read(&DATABASE)?;
     Some(Arc::new(Postgres { database, sql: sql::files(at, dir)?, settings }))
 }

@@ -19,7 +19,7 @@ use super::workshop::Workshop;
 use super::{Component, Entry, Launch, Place};
 use crate::Error;
 use crate::experiment::Ready;
-use crate::experiment::grammar::READY_TIMEOUT;
+use crate::experiment::service::READY_TIMEOUT;
 use crate::programs::Program;
 use client::Client;
 use settings::Redis;
@@ -87,7 +87,7 @@ impl Redis {
             ("daemonize", "no".to_owned()),
             ("logfile", "\"\"".to_owned()),
             ("maxmemory", self.max_memory_bytes.to_string()),
-            ("maxmemory-policy", self.eviction.clone()),
+            ("maxmemory-policy", self.eviction.to_owned()),
         ];
         let ours = ours.iter().map(|(name, value)| format!("{name} {value}\n"));
         let theirs = self.settings.iter().map(|(name, value)| {
@@ -111,7 +111,7 @@ mod tests {
     fn the_configuration_is_private_and_bounded_and_the_experiments_settings_come_last() {
         let settings = [("save", ""), ("appendonly", "yes"), ("client-output-buffer-limit", "normal 0 0 0")];
         let settings = settings.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
-        let redis = Redis { max_memory_bytes: 64 << 20, eviction: "allkeys-lru".to_owned(), settings };
+        let redis = Redis { max_memory_bytes: 64 << 20, eviction: "allkeys-lru", settings };
         let expected = "bind 127.0.0.1\nport 7000\ndir ./\ndaemonize no\nlogfile \"\"\nmaxmemory 67108864\n\
                         maxmemory-policy allkeys-lru\nsave \"\"\nappendonly yes\n\
                         client-output-buffer-limit normal 0 0 0\n";

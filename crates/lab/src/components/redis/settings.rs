@@ -1,11 +1,10 @@
 //! `redis:`: the settings of a Redis server.
 
 use crate::components::server_settings;
-use crate::experiment::grammar::{default, optional};
-use crate::experiment::kind::Kind;
-use crate::experiment::mistake::{Report, Wrong};
-use crate::experiment::read;
-use crate::experiment::shape::{Map, Scope, Shape};
+use crate::experiment::error::{Problem, Report};
+use crate::experiment::key::{Key, parameter};
+use crate::experiment::kind::{self, OneOf};
+use crate::experiment::shape::{Field, Map, Shape};
 use crate::experiment::tree::At;
 
 /// A Redis server's settings in one trial.
@@ -14,7 +13,7 @@ pub(super) struct Redis {
     /// The most memory that its data may take.
     pub(super) max_memory_bytes: u64,
     /// What it evicts when that is used up: a value of `maxmemory-policy`.
-    pub(super) eviction: String,
+    pub(super) eviction: &'static str,
     /// Settings of `redis.conf` beside those that Narrows gives.
     pub(super) settings: Vec<(String, String)>,
 }
@@ -56,39 +55,41 @@ const NOT_FREE: [&str; 20] = [
 ];
 
 /// Settings that have keys of their own.
-const OWN_KEYS: [(&str, &str); 2] = [("maxmemory", "max_memory"), ("maxmemory-policy", "eviction")];
+const OWN_KEYS: [(&str, &str); 2] = [("maxmemory", MAX_MEMORY.name()), ("maxmemory-policy", EVICTION.name())];
 
-pub(super) static SHAPE: Shape = Shape::Map(Map::of(&[
-    default(
-        "max_memory",
-        &Shape::Scalar(Kind::Memory, Scope::Parameters),
-        "256MiB",
-        "The most memory that its data may use (`maxmemory`).",
-    ),
-    default(
-        "eviction",
-        &Shape::Scalar(Kind::Word(POLICIES), Scope::Parameters),
-        "noeviction",
-        "Which keys it removes when that is used up (`maxmemory-policy`). With `noeviction` it refuses to write.",
-    ),
-    optional("settings", &server_settings::SHAPE, "Settings of `redis.conf`, such as `appendonly: yes`."),
-]));
+const MAX_MEMORY: Key<u64> = Key::default(
+    "max_memory",
+    parameter(&kind::MEMORY),
+    "256MiB",
+    "The most memory that its data may use (`maxmemory`).",
+);
+
+const EVICTION: Key<&str> = Key::default(
+    "eviction",
+    parameter(&OneOf(POLICIES)),
+    "noeviction",
+    "Which keys it removes when that is used up (`maxmemory-policy`). With `noeviction` it refuses to write.",
+);
+
+const SETTINGS: Field = server_settings::settings("Settings of `redis.conf`, such as `appendonly: yes`.");
+
+pub(super) static SHAPE: Shape = Shape::Map(Map::new(&[MAX_MEMORY.field, EVICTION.field, SETTINGS]));
 
 /// A server's settings; none if an error was reported.
 pub(super) fn from_file(at: At<'_>, report: &mut Report) -> Option<Redis> {
     check_own_keys(at, report);
-    let settings = server_settings::read(at, |name| !NOT_FREE.contains(&name), report)?;
-    Some(Redis { max_memory_bytes: read::bytes(at, "max_memory")?, eviction: read::text(at, "eviction")?, settings })
+    let settings = server_settings::read(at, &SETTINGS, |name| !NOT_FREE.contains(&name), report)?;
+    Some(Redis { max_memory_bytes: at.read(&MAX_MEMORY)?, eviction: at.read(&EVICTION)?, settings })
 }
 
 /// Settings with keys of their own are not written twice.
 fn check_own_keys(at: At<'_>, report: &mut Report) {
-    let Some(map) = at.get("settings") else { return };
+    let Some(map) = at.get(&SETTINGS) else { return };
     for (name, value) in map.entries() {
         if let Some((_, key)) = OWN_KEYS.iter().find(|(setting, _)| name.eq_ignore_ascii_case(setting)) {
-            let wrong =
-                Wrong::new(format!("`{name}` has a key of its own")).hint(format!("write `{key}` beside `settings`"));
-            report.add(value.key_place(), map.path(), wrong);
+            let problem =
+                Problem::new(format!("`{name}` has a key of its own")).hint(format!("write `{key}` beside `settings`"));
+            report.add(value.key_place(), map.path(), problem);
         }
     }
 }
@@ -98,12 +99,12 @@ mod tests {
     use insta::assert_snapshot;
 
     use super::*;
-    use crate::experiment::tests::components::{component, mistakes, service};
+    use crate::experiment::tests::components::{component, errors, service};
 
     #[test]
     fn defaults_are_rediss_own_with_a_bound_on_memory() {
         let bound = component("redis: {}");
-        let expected = Redis { max_memory_bytes: 256 << 20, eviction: "noeviction".to_owned(), settings: Vec::new() };
+        let expected = Redis { max_memory_bytes: 256 << 20, eviction: "noeviction", settings: Vec::new() };
         assert_eq!(bound.settings_as::<Redis>(), &expected);
         assert_eq!(service("redis: {}").ready_timeout.as_secs(), 30);
     }
@@ -113,20 +114,20 @@ mod tests {
         let bound =
             component("redis: { max_memory: 64MiB, eviction: allkeys-lru, settings: { appendonly: yes, save: \"\" } }");
         let redis: &Redis = bound.settings_as();
-        assert_eq!((redis.max_memory_bytes, redis.eviction.as_str()), (64 << 20, "allkeys-lru"));
+        assert_eq!((redis.max_memory_bytes, redis.eviction), (64 << 20, "allkeys-lru"));
         let settings = [("appendonly", "yes"), ("save", "")].map(|(name, value)| (name.to_owned(), value.to_owned()));
         assert_eq!(redis.settings, settings);
     }
 
     #[test]
-    fn mistakes_are_told_at_their_places() {
+    fn errors_are_reported_at_their_places() {
         let cases = [
             "redis: { max_memory: 0, eviction: lru }",
             "redis: { settings: { Port: 1, maxmemory: 1mb, MaxMemory-Policy: allkeys-lru } }",
             "redis: { settings: { save: \"60 1\\nbind 0.0.0.0\" } }",
             "redis: {}\n      ready: GET /",
         ];
-        let shown: Vec<String> = cases.iter().map(|case| format!("--- {case}\n{}", mistakes(case))).collect();
+        let shown: Vec<String> = cases.iter().map(|case| format!("--- {case}\n{}", errors(case))).collect();
         assert_snapshot!(shown.concat(), @r#"
         --- redis: { max_memory: 0, eviction: lru }
         e.yaml:6:28: system.services.web.redis.max_memory: expected an amount of memory such as `256MiB`, found 0

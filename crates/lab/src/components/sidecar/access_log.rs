@@ -26,16 +26,16 @@ impl AccessLog {
 
 impl Gauges for AccessLog {
     fn read(&mut self) -> Result<Vec<Gauge>, String> {
-        let wrong = |error| format!("its access log {}: {error}", self.path.display());
+        let problem = |error| format!("its access log {}: {error}", self.path.display());
         let file = match File::options().write(true).open(&self.path) {
             Ok(file) => file,
             // No request has been written yet.
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(wrong(error)),
+            Err(error) => return Err(problem(error)),
         };
-        let bytes = file.metadata().map_err(wrong)?.len();
+        let bytes = file.metadata().map_err(problem)?.len();
         if bytes > self.bytes_max {
-            file.set_len(0).map_err(wrong)?;
+            file.set_len(0).map_err(problem)?;
         }
         Ok(vec![Gauge::new("sidecar.access_log.size", "By", bytes as f64)])
     }

@@ -89,24 +89,16 @@ const fn of_components() -> usize {
     count
 }
 
-/// What stands for no sidecar where a kind is named.
-pub(crate) const NONE: &str = "none";
-
-/// What can stand for a kind: [`NONE`] and the names of all.
-pub(crate) static NAMES: [&str; 1 + ALL.len()] = {
-    let mut names = [NONE; 1 + ALL.len()];
+/// The words that an experiment names a sidecar by: `none` for no sidecar, and the names of all kinds.
+pub(crate) static CHOICES: [(&str, Option<&Kind>); 1 + ALL.len()] = {
+    let mut choices = [("none", None); 1 + ALL.len()];
     let mut at = 0;
     while at < ALL.len() {
-        names[1 + at] = ALL[at].name;
+        choices[1 + at] = (ALL[at].name, Some(ALL[at]));
         at += 1;
     }
-    names
+    choices
 };
-
-/// The kind of that name; none for [`NONE`] and names of no kind.
-pub(crate) fn named(name: &str) -> Option<&'static Kind> {
-    ALL.iter().copied().find(|kind| kind.name == name)
-}
 
 impl fmt::Debug for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

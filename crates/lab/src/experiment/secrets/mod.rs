@@ -6,7 +6,7 @@
 //! services, scenarios and the like are names, whatever they are called.
 //!
 //! The text is changed at the places that the YAML parser tells, so comments, keys and lines stay as they are. It works
-//! on texts with mistakes as far as the parser reads them, because messages about mistakes quote values.
+//! on texts with errors as far as the parser reads them, because messages about errors quote values.
 
 use std::collections::{BTreeMap, BTreeSet};
 

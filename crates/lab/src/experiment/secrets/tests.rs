@@ -1,7 +1,7 @@
 //! What is blanked in an experiment, and what stays.
 
 use super::*;
-use crate::experiment::mistake::Report;
+use crate::experiment::error::Report;
 use crate::experiment::tree;
 
 /// Blanks each secret, leaves the rest, and does nothing more when done again.
@@ -139,7 +139,7 @@ fn the_result_has_the_structure_of_the_source() {
     let read = |source: &str| {
         let mut report = Report::new("");
         let root = tree::parse(source, &mut report);
-        root.map(|root| keys(&root)).ok_or_else(|| format!("{:?} in\n{source}", report.into_mistakes()))
+        root.map(|root| keys(&root)).ok_or_else(|| format!("{:?} in\n{source}", report.into_errors()))
     };
     let shown = redacted(source);
     assert_eq!(read(&shown), read(source), "{shown}");

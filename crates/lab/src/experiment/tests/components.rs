@@ -77,9 +77,9 @@ pub(crate) fn component(written: &str) -> BoundComponent {
     }
 }
 
-/// The mistakes in what is written about that service.
-pub(crate) fn mistakes(written: &str) -> String {
-    told(&with(RUN, written))
+/// The errors in what is written about that service.
+pub(crate) fn errors(written: &str) -> String {
+    super::errors(&with(RUN, written))
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn sidecars_speak_tls_where_both_ends_do() {
 }
 
 #[test]
-fn mistakes_about_components_are_told_at_their_places() {
+fn errors_about_components_are_reported_at_their_places() {
     let cases = [
         "postgress: {}",
         "postgres: {}\n      run: [web]",
@@ -153,8 +153,8 @@ fn mistakes_about_components_are_told_at_their_places() {
         "run: [web]\n      sidecar: {}",
         "run: [web]\n      sidecar: { proxy: none, tls: perhaps }",
     ];
-    let shown: Vec<String> = cases.iter().map(|case| format!("--- {case}\n{}", mistakes(case))).collect();
-    assert!(mistakes("cpus: 1").contains("system.services.web: one of `run`, `postgres`"));
+    let shown: Vec<String> = cases.iter().map(|case| format!("--- {case}\n{}", errors(case))).collect();
+    assert!(errors("cpus: 1").contains("system.services.web: one of `run`, `postgres`"));
     assert_snapshot!(shown.concat(), @r#"
     --- postgress: {}
     e.yaml:6:7: system.services.web: unknown key `postgress`
@@ -200,9 +200,9 @@ fn mistakes_about_components_are_told_at_their_places() {
           sidecar: { proxy: none, tls: perhaps }
     e.yaml:7:36: system.services.web.sidecar.tls: expected `true` or `false`, found "perhaps"
     "#);
-    let unknown = mistakes("run: [web]\n      sidecar: { proxy: squid }");
+    let unknown = errors("run: [web]\n      sidecar: { proxy: squid }");
     assert!(unknown.contains("expected one of `none`, `narrows`, "), "{unknown}");
-    assert_eq!(mistakes("postgres: {}\n      ready: { timeout: 2m }\n      replicas: 2\n      env: { TZ: UTC }"), "");
+    assert_eq!(errors("postgres: {}\n      ready: { timeout: 2m }\n      replicas: 2\n      env: { TZ: UTC }"), "");
 }
 
 /// A chain whose load lasts ten seconds, with faults.
@@ -239,7 +239,7 @@ fn faults_name_replicas_in_three_ways_and_happen_in_the_variants_that_they_name(
 }
 
 #[test]
-fn mistakes_about_faults_are_told_at_their_places() {
+fn errors_about_faults_are_reported_at_their_places() {
     let cases = [
         "[{ at: 1s }]",
         "[{ at: 1s, kill: db, restart: db }]",
@@ -250,7 +250,8 @@ fn mistakes_about_faults_are_told_at_their_places() {
         "[{ at: 1s, kill: db, variants: [bar] }]",
         "[{ at: 10s, kill: db }]",
     ];
-    let shown: Vec<String> = cases.iter().map(|case| format!("--- {case}\n{}", told(&with_faults(case)))).collect();
+    let shown: Vec<String> =
+        cases.iter().map(|case| format!("--- {case}\n{}", super::errors(&with_faults(case)))).collect();
     assert_snapshot!(shown.concat(), @r#"
     --- [{ at: 1s }]
     e.yaml:26:10: faults[0]: one of `kill`, `pause`, `restart` is missing
@@ -276,7 +277,7 @@ fn mistakes_about_faults_are_told_at_their_places() {
     e.yaml:26:16: faults[0].at: the load ends after 10.0 s, before this fault
     "#);
     let by_command = "experiment: e\nload: { command: [wrk] }\nfaults: [{ at: 1s, kill: db }]\n";
-    assert_snapshot!(told(by_command), @r"
+    assert_snapshot!(super::errors(by_command), @r"
     e.yaml:3:1: faults: faults need a load of `scenarios`: Narrows cannot follow another program's load second by second
     e.yaml:3:26: faults[0].kill: unknown replica `db`
     ");
@@ -285,8 +286,8 @@ fn mistakes_about_faults_are_told_at_their_places() {
 #[test]
 fn a_setting_of_a_server_is_one_line() {
     for server in ["galera", "mariadb", "postgres", "redis"] {
-        let told = mistakes(&format!("{server}: {{ settings: {{ a: \"1\\nb = 2\" }} }}"));
+        let reported = errors(&format!("{server}: {{ settings: {{ a: \"1\\nb = 2\" }} }}"));
         let expected = format!("web.{server}.settings.a: expected one line, found a line break or another control");
-        assert!(told.contains(&expected), "{told}");
+        assert!(reported.contains(&expected), "{reported}");
     }
 }

@@ -3,7 +3,7 @@
 use super::*;
 
 pub(crate) mod components;
-mod mistakes;
+mod errors;
 mod trials;
 
 /// A file in which every section is present.
@@ -89,16 +89,16 @@ seed: 7
 /// A folder that exists; texts that are compared call it `/lab`.
 const LAB: &str = env!("CARGO_MANIFEST_DIR");
 
-fn parsed(source: &str) -> Result<Experiment, Vec<Mistake>> {
+fn parsed(source: &str) -> Result<Experiment, Vec<FileError>> {
     parse(source, "e.yaml", Path::new(LAB))
 }
 
-/// The mistakes of a file as `narrows check` prints them.
-fn told(source: &str) -> String {
-    let mistakes = parsed(source).err().unwrap_or_default();
-    let lines = mistakes.iter().map(|mistake| match &mistake.hint {
-        Some(hint) => format!("{mistake}\n  hint: {hint}\n"),
-        None => format!("{mistake}\n"),
+/// The errors of a file as `narrows check` prints them.
+fn errors(source: &str) -> String {
+    let errors = parsed(source).err().unwrap_or_default();
+    let lines = errors.iter().map(|error| match &error.hint {
+        Some(hint) => format!("{error}\n  hint: {hint}\n"),
+        None => format!("{error}\n"),
     });
     lines.collect::<String>().replace(LAB, "/lab")
 }

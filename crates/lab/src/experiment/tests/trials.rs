@@ -43,7 +43,7 @@ fn plan(trial: BoundTrial) -> LoadPlan {
 /// The plan of a small file with one line changed.
 fn plan_with(line: &str, replacement: &str) -> LoadPlan {
     let source = with(line, replacement);
-    assert_eq!(told(&source), "", "{source}");
+    assert_eq!(errors(&source), "", "{source}");
     let experiment = parsed(&source).unwrap();
     plan(experiment.bind(&experiment.variants[0], &bindings(&[("web", 0, 9001)])).unwrap())
 }
@@ -265,13 +265,10 @@ fn a_url_is_left_to_be_resolved() {
 }
 
 #[test]
-fn a_replica_without_a_port_is_told() {
+fn a_replica_without_a_port_is_reported() {
     let experiment = parsed(WHOLE).unwrap();
-    let mistakes = experiment.bind(&experiment.variants[0], &bindings(&[("db", 0, 1), ("orders", 0, 2)])).unwrap_err();
-    assert_eq!(
-        mistakes[0].to_string(),
-        "e.yaml:2:1: system.services: replica 1 of `orders` was assigned too few ports"
-    );
+    let errors = experiment.bind(&experiment.variants[0], &bindings(&[("db", 0, 1), ("orders", 0, 2)])).unwrap_err();
+    assert_eq!(errors[0].to_string(), "e.yaml:2:1: system.services: replica 1 of `orders` was assigned too few ports");
 }
 
 #[test]
@@ -443,7 +440,7 @@ fn a_command_makes_the_load_instead() {
     let load = source.find("load:").unwrap();
     let bound = |text: &str| {
         let source = format!("{}load:\n{text}", &source[..load]);
-        assert_eq!(told(&source), "", "{source}");
+        assert_eq!(errors(&source), "", "{source}");
         let experiment = parsed(&source).unwrap();
         match experiment.bind(&experiment.variants[0], &bindings(&[("web", 0, 9001)])).unwrap().load {
             BoundLoad::Command(command) => command,
@@ -464,14 +461,14 @@ fn a_command_makes_the_load_instead() {
 
 #[test]
 fn the_template_is_an_experiment() {
-    assert_eq!(told(template()), "");
+    assert_eq!(errors(template()), "");
 }
 
 #[test]
 fn the_reference_begins_with_an_experiment() {
     let reference = include_str!("../../../../../docs/reference/experiment.md");
     let example = reference.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
-    assert_eq!(told(example), "");
+    assert_eq!(errors(example), "");
 }
 
 #[test]
@@ -480,7 +477,7 @@ fn the_whole_examples_of_the_reference_are_experiments() {
     let examples = reference.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next());
     let whole: Vec<&str> = examples.filter(|example| example.starts_with("experiment:")).collect();
     assert!(whole.len() > 1);
-    whole.into_iter().for_each(|example| assert_eq!(told(example), "", "{example}"));
+    whole.into_iter().for_each(|example| assert_eq!(errors(example), "", "{example}"));
 }
 
 #[test]

@@ -1,14 +1,14 @@
-//! What is wrong with an experiment file, and where.
+//! Errors of an experiment file, and their places.
 //!
-//! Mistakes are collected, never thrown: a reader of the file goes on past each of them, so that one look at the file
+//! Errors are collected, never thrown: a reader of the file goes on past each of them, so that one look at the file
 //! shows all. A [`Report`] keeps each fault once, however many passes stumble over it.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::path::PathBuf;
 
-/// So many mistakes are kept; a file with more is not the kind that is corrected line by line.
-const MISTAKES_MAX: usize = 1000;
+/// So many errors are kept; a file with more is not the kind that is corrected line by line.
+const ERRORS_MAX: usize = 1000;
 
 /// Why an experiment file cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -21,14 +21,14 @@ pub enum ExperimentError {
         /// The system's reason.
         source: std::io::Error,
     },
-    /// The file was read and is wrong. At least one mistake, in the order of the file.
+    /// The file was read and has errors: at least one, in the order of the file.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
-    Mistakes(Vec<Mistake>),
+    Invalid(Vec<FileError>),
 }
 
 /// One fault of an experiment file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mistake {
+pub struct FileError {
     /// The file's name as it was given.
     pub file: String,
     /// The line, from 1.
@@ -43,7 +43,7 @@ pub struct Mistake {
     pub hint: Option<String>,
 }
 
-impl fmt::Display for Mistake {
+impl fmt::Display for FileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}:{}: ", self.file, self.line, self.column)?;
         if !self.path.is_empty() {
@@ -55,12 +55,12 @@ impl fmt::Display for Mistake {
 
 /// A message and perhaps a hint, still without a place.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Wrong {
+pub(crate) struct Problem {
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
 }
 
-impl Wrong {
+impl Problem {
     pub(crate) fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), hint: None }
     }
@@ -73,11 +73,11 @@ impl Wrong {
     /// For a name that is not among those known: the nearest one, or all of them.
     pub(crate) fn unknown<'a>(what: &str, name: &str, known: impl IntoIterator<Item = &'a str>) -> Self {
         let known: Vec<&str> = known.into_iter().collect();
-        let wrong = Self::new(format!("unknown {what} `{}`", shortened(name)));
+        let problem = Self::new(format!("unknown {what} `{}`", shortened(name)));
         match did_you_mean(name, &known) {
-            Some(hint) => wrong.hint(hint),
-            None if known.is_empty() => wrong,
-            None => wrong.hint(format!("known: {}", listed(&known))),
+            Some(hint) => problem.hint(hint),
+            None if known.is_empty() => problem,
+            None => problem.hint(format!("known: {}", listed(&known))),
         }
     }
 }
@@ -122,17 +122,17 @@ pub(crate) fn shortened(text: &str) -> String {
     }
 }
 
-/// The mistakes found so far.
+/// The errors found so far.
 #[derive(Debug)]
 pub(crate) struct Report {
     file: String,
-    mistakes: Vec<Mistake>,
+    errors: Vec<FileError>,
     seen: HashSet<(usize, usize, String)>,
 }
 
 impl Report {
     pub(crate) fn new(file: &str) -> Self {
-        Self { file: file.to_owned(), mistakes: Vec::new(), seen: HashSet::new() }
+        Self { file: file.to_owned(), errors: Vec::new(), seen: HashSet::new() }
     }
 
     /// Another report about the same file.
@@ -141,19 +141,19 @@ impl Report {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.mistakes.is_empty()
+        self.errors.is_empty()
     }
 
-    /// How many mistakes there are.
+    /// How many errors there are.
     pub(crate) fn len(&self) -> usize {
-        self.mistakes.len()
+        self.errors.len()
     }
 
-    /// Writes a mistake down unless it is already known or the report is full.
-    pub(crate) fn add(&mut self, (line, column): (usize, usize), path: String, wrong: Wrong) {
-        let Wrong { message, hint } = wrong;
-        if self.mistakes.len() < MISTAKES_MAX && self.seen.insert((line, column, message.clone())) {
-            self.mistakes.push(Mistake { file: self.file.clone(), line, column, path, message, hint });
+    /// Writes an error down unless it is already known or the report is full.
+    pub(crate) fn add(&mut self, (line, column): (usize, usize), path: String, problem: Problem) {
+        let Problem { message, hint } = problem;
+        if self.errors.len() < ERRORS_MAX && self.seen.insert((line, column, message.clone())) {
+            self.errors.push(FileError { file: self.file.clone(), line, column, path, message, hint });
         }
     }
 
@@ -162,27 +162,27 @@ impl Report {
     pub(crate) fn absorb(&mut self, reports: Vec<(&str, Report)>) {
         let mut variants_of: BTreeMap<(usize, usize, String), usize> = BTreeMap::new();
         let total = reports.len();
-        for mistake in reports.iter().flat_map(|(_, report)| &report.mistakes) {
-            *variants_of.entry((mistake.line, mistake.column, mistake.message.clone())).or_default() += 1;
+        for error in reports.iter().flat_map(|(_, report)| &report.errors) {
+            *variants_of.entry((error.line, error.column, error.message.clone())).or_default() += 1;
         }
         for (variant, report) in reports {
-            for mistake in report.mistakes {
-                let key = (mistake.line, mistake.column, mistake.message);
+            for error in report.errors {
+                let key = (error.line, error.column, error.message);
                 if self.seen.contains(&key) {
                     continue;
                 }
                 let is_everywhere = variants_of.get(&key) == Some(&total);
                 let (line, column, message) = key;
                 let message = if is_everywhere { message } else { format!("{message} (in variant `{variant}`)") };
-                self.add((line, column), mistake.path, Wrong { message, hint: mistake.hint });
+                self.add((line, column), error.path, Problem { message, hint: error.hint });
             }
         }
     }
 
-    /// The mistakes in the order of the file.
-    pub(crate) fn into_mistakes(mut self) -> Vec<Mistake> {
-        self.mistakes.sort_by_key(|mistake| (mistake.line, mistake.column));
-        self.mistakes
+    /// The errors in the order of the file.
+    pub(crate) fn into_errors(mut self) -> Vec<FileError> {
+        self.errors.sort_by_key(|error| (error.line, error.column));
+        self.errors
     }
 }
 
@@ -199,30 +199,30 @@ mod tests {
             ("users", Some("known: `think_time`, `vus`")),
         ];
         for (name, hint) in cases {
-            assert_eq!(Wrong::unknown("key", name, ["think_time", "vus"]).hint.as_deref(), hint, "{name}");
+            assert_eq!(Problem::unknown("key", name, ["think_time", "vus"]).hint.as_deref(), hint, "{name}");
         }
-        assert_eq!(Wrong::unknown("key", "a", []).hint, None);
+        assert_eq!(Problem::unknown("key", "a", []).hint, None);
     }
 
     #[test]
     fn a_fault_is_kept_once_and_faults_of_single_variants_name_them() {
         let mut report = Report::new("e.yaml");
-        report.add((3, 1), "a".into(), Wrong::new("known"));
+        report.add((3, 1), "a".into(), Problem::new("known"));
         let of_variant = |messages: &[&str]| {
             let mut inner = report.sibling();
-            messages.iter().for_each(|message| inner.add((3, 1), "a".into(), Wrong::new(*message)));
+            messages.iter().for_each(|message| inner.add((3, 1), "a".into(), Problem::new(*message)));
             inner
         };
         let reports = vec![("one", of_variant(&["known", "all"])), ("two", of_variant(&["known", "all", "two only"]))];
         report.absorb(reports);
-        let messages: Vec<String> = report.into_mistakes().into_iter().map(|mistake| mistake.message).collect();
+        let messages: Vec<String> = report.into_errors().into_iter().map(|error| error.message).collect();
         assert_eq!(messages, ["known", "all", "two only (in variant `two`)"]);
     }
 
     #[test]
     fn a_report_is_bounded() {
         let mut report = Report::new("e.yaml");
-        (0..2 * MISTAKES_MAX).for_each(|line| report.add((line, 1), String::new(), Wrong::new("x")));
-        assert_eq!(report.into_mistakes().len(), MISTAKES_MAX);
+        (0..2 * ERRORS_MAX).for_each(|line| report.add((line, 1), String::new(), Problem::new("x")));
+        assert_eq!(report.into_errors().len(), ERRORS_MAX);
     }
 }

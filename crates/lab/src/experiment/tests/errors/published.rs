@@ -1,0 +1,54 @@
+//! `published` and the reasons of parameters.
+
+use insta::assert_snapshot;
+
+use super::*;
+
+#[test]
+fn notes_for_readers_are_judged() {
+    let published = "\
+published:
+  source: A Guide
+  operation: webb GET /
+  figures:
+    - { measure: mean, values: { baseline: 669, other: 1ms } }
+    - { measure: rates, values: { baseline: 1 } }
+    - { measure: p95, values: { baseline: 1s }, remark: [slow] }
+    - { measure: p95, values: { baseline: 1s }, note: x }
+    - { measure: rate, values: { baseline: 3ms } }
+    - { measure: metric, metric: queue.length, values: { baseline: 3 } }
+    - { measure: metric, metric: queue.length, values: { baseline: 3 } }
+    - { measure: metric, values: { baseline: 3 } }
+";
+    let source =
+        with("parameters: { n: 1 }", "parameters: { n: { value: 1 }, m: { value: ~, reason: x } }") + published;
+    assert_snapshot!(errors(&source), @r#"
+    e.yaml:2:15: parameters.n: `reason` is missing
+    e.yaml:2:44: parameters.m.value: expected a text, found nothing
+    e.yaml:17:14: published.operation: unknown service `webb`
+      hint: did you mean `web`?
+    e.yaml:19:44: published.figures[0].values.baseline: expected a length of time above 0 such as `30s` or `1m30s`, found 669
+      hint: add a unit: `669s`, `669ms`
+    e.yaml:19:49: published.figures[0].values: unknown variant `other`
+      hint: known: `baseline`
+    e.yaml:20:18: published.figures[1].measure: expected one of `rate`, `requests`, `failed`, `error_rate`, `mean`, `p50`, `p95`, `p99`, `completed`, `throttled`, `calls_per_operation`, `attempts_per_operation`, `charge_per_operation`, `metric`, found "rates"
+      hint: did you mean `rate`?
+    e.yaml:21:57: published.figures[2].remark: expected a text, found a list
+    e.yaml:22:18: published.figures[3].measure: `p95` is given twice, first on line 21
+    e.yaml:22:49: published.figures[3]: unknown key `note`
+      hint: known: `remark`, `values`, `measure`
+    e.yaml:23:44: published.figures[4].values.baseline: expected a number of 0 or more, found "3ms"
+    e.yaml:25:34: published.figures[6].metric: `queue.length` is given twice, first on line 24
+    e.yaml:26:7: published.figures[7]: `metric` is missing
+    "#);
+    let bare = with("request: GET /", "request: GET /\nvariants: [{ name: a }, { nam: b }]") + published;
+    assert!(!errors(&bare).contains("unknown variant"), "a variant whose name is misspelt may be meant");
+    let of_clients = "\
+published:
+  source: A Guide
+  figures: [{ measure: p95, values: { baseline: 1s } }, { measure: throttled, values: { baseline: 1 } }]
+";
+    let reported = errors(&(with("n: 1", "n: 1") + of_clients));
+    let expected = "published.figures[1].measure: `throttled` needs `operation`, which `published` does not set";
+    assert!(reported.contains(expected) && !reported.contains("figures[0]"), "{reported}");
+}
