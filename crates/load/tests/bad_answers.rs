@@ -124,7 +124,7 @@ fn a_response_without_an_end_times_out_and_is_not_kept() {
         for mut plan in [plain(&server, 2), looking(&server, 2)] {
             plan.timeout = Duration::from_millis(200);
             let ran = run_whole(&plan);
-            assert_all(&ran, ErrorKind::Timeout, 2, "no whole answer in time");
+            assert_all(&ran, ErrorKind::Timeout, 2, "no whole response in time");
         }
     }
     assert!(peak_bytes() < 300 << 20, "{} bytes", peak_bytes());
@@ -148,7 +148,7 @@ fn an_endless_head_or_trailer_or_row_of_continues_ends() {
     let server = Bad::never_ending(b"", b"HTTP/1.1 100 Continue\r\n\r\n".repeat(100));
     let mut plan = plain(&server, 2);
     plan.timeout = Duration::from_millis(100);
-    assert_all(&run_whole(&plan), ErrorKind::Timeout, 2, "no whole answer in time");
+    assert_all(&run_whole(&plan), ErrorKind::Timeout, 2, "no whole response in time");
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn a_length_that_is_too_long_times_out_or_breaks_off_and_one_too_short_costs_the
     let server = Bad::responding("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf");
     let mut waits = plain(&server, 2);
     waits.timeout = Duration::from_millis(50);
-    assert_all(&run_whole(&waits), ErrorKind::Timeout, 2, "no whole answer in time");
+    assert_all(&run_whole(&waits), ErrorKind::Timeout, 2, "no whole response in time");
     let server = Bad::start(|stream| {
         if hear(stream) {
             let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf");
@@ -245,7 +245,7 @@ fn a_response_that_drips_for_ever_times_out() {
         });
         let mut plan = plain(&server, 2);
         plan.timeout = Duration::from_millis(150);
-        assert_all(&run_whole(&plan), ErrorKind::Timeout, 2, "no whole answer in time");
+        assert_all(&run_whole(&plan), ErrorKind::Timeout, 2, "no whole response in time");
     }
 }
 
@@ -272,7 +272,7 @@ fn a_connection_that_nobody_takes_times_out() {
     assert!(taken.len() < 8, "the queue is never full");
     let mut plan = plan(address, iterations(2, 4), vec![step("GET", "/")]);
     plan.timeout = Duration::from_millis(100);
-    assert_all(&run_whole(&plan), ErrorKind::Timeout, 4, "no whole answer in time");
+    assert_all(&run_whole(&plan), ErrorKind::Timeout, 4, "no whole response in time");
 }
 
 #[test]

@@ -356,7 +356,7 @@ fn time_out(way: (Speaks, bool)) {
     plan.scenarios[0].flows[0].steps = vec![step("GET", "/x"), step("GET", "/slow")];
     let ran = run_whole(&plan);
     assert_eq!(ran.ended(), (2, 2));
-    assert_eq!(cause(&ran, 2), (ErrorKind::Timeout, "no whole answer in time".into()));
+    assert_eq!(cause(&ran, 2), (ErrorKind::Timeout, "no whole response in time".into()));
     let connections: BTreeSet<usize> = server.asked().iter().map(|asked| asked.connection).collect();
     assert_eq!((connections.len(), ran.outcome.totals.sent), (2, 4));
 }
@@ -367,7 +367,7 @@ fn a_handshake_that_takes_too_long_is_a_timeout() {
         plan(raw(|mut stream| drop(std::io::copy(&mut stream, &mut std::io::sink()))), WAYS[0], Trust::Anything);
     plan.timeout = Duration::from_millis(100);
     let ran = run_whole(&plan);
-    assert_eq!(cause(&ran, 1), (ErrorKind::Timeout, "no whole answer in time".into()));
+    assert_eq!(cause(&ran, 1), (ErrorKind::Timeout, "no whole response in time".into()));
     assert_eq!(ran.outcome.totals.sent, 0);
 }
 
