@@ -5,6 +5,8 @@
 //! time.
 
 mod alarm;
+#[cfg(test)]
+mod contract;
 mod http1;
 mod hyper;
 mod socket;

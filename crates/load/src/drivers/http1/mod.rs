@@ -160,6 +160,7 @@ impl Transport for Epoll {
         if let Some(line) = self.lines.get_mut(slot) {
             line.tcp = None;
         }
+        self.events.retain(|(of, _)| *of != slot);
     }
 
     fn has_dialled(&self, slot: usize) -> bool {

@@ -38,6 +38,8 @@ mod exchange;
 mod free;
 mod iteration;
 mod population;
+#[cfg(test)]
+mod tests;
 mod timers;
 mod user;
 
