@@ -83,9 +83,9 @@ pub(crate) enum Event {
     Written { at_ns: i64 },
     /// So many bytes of the response have arrived, and it is not complete.
     Received { bytes: u64 },
-    /// The response is complete.
+    /// The response is complete. Unless the connection can carry another request, the slot must be closed before the next.
     Response { response: Response, first_byte_ns: i64, done_ns: i64 },
-    /// No complete response will come. The connection is of no further use and should be closed.
+    /// No complete response will come. The slot must be closed before its next request.
     Failed(Failure),
     /// The slot's connection was closed between requests.
     Closed,

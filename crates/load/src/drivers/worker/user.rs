@@ -47,7 +47,7 @@ pub(super) struct User {
     pub(super) begun_ns: i64,
     pub(super) sent_ns: i64,
     pub(super) first_byte_ns: i64,
-    /// When the connection first took bytes, of a request that was redirected or sent once more those of the last.
+    /// When the connection took the first bytes of the last attempt: a redirect or a retry is another.
     pub(super) writing_ns: i64,
     /// When the connection took the last bytes.
     pub(super) written_ns: i64,
