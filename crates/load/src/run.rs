@@ -108,7 +108,7 @@ fn run_threads(
     for thread in 0..shared.threads {
         let random = Random::new(shared.plan.seed, 2 * thread as u64 + 1);
         let recorder = Recorder::new(thread, shared.start_ns, names.clone(), random, report.clone(), shared.deserted);
-        workers.push((Driver::prepare(shared.plan, encryption)?, recorder));
+        workers.push((Driver::prepare(shared.plan, encryption, shared.clock)?, recorder));
     }
     drop(report);
     std::thread::scope(|scope| {

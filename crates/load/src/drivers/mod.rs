@@ -1,12 +1,16 @@
-//! Load threads: one [`Worker`] for all of them, and a [`Wire`] for each way to send and receive.
+//! Load threads: one [`Worker`] for all of them, and a [`transport::Transport`] for each way to send and receive.
 //!
-//! Plain HTTP/1.1, which is most of what is sent and where the cost of a request shows, has a wire of its own over epoll.
-//! TLS and HTTP/2 cost so much by themselves that a library adds little, and are too much to get right a second time.
+//! Plain HTTP/1.1, which is most of what is sent and where the cost of a request shows, has a transport of its own over
+//! epoll. TLS and HTTP/2 cost so much by themselves that a library adds little, and are too much to get right a second
+//! time.
 
 mod alarm;
+#[cfg(test)]
+mod contract;
 mod http1;
 mod hyper;
 mod socket;
+mod transport;
 pub(crate) mod worker;
 
 use http1::Epoll;
@@ -15,28 +19,9 @@ use narrows_model::load::{LoadPlan, Protocol};
 use worker::{Shared, ThreadReport, Worker};
 
 use crate::Error;
+use crate::clock::Clock;
 use crate::recorder::Recorder;
 use crate::tls::Encryption;
-
-/// How the users of a load thread send and receive. What they send when is the [`Worker`]'s.
-pub(crate) trait Wire: Sized {
-    /// What a connection is.
-    type Socket;
-
-    /// Sends a user's current request from its first byte, on a new connection if there is none. Sooner or later it is
-    /// ended with [`Worker::complete`] or [`Worker::fail`].
-    fn attempt(worker: &mut Worker<'_, Self>, slot: usize, now: i64);
-
-    /// Lets connections end in good order that were closed just now. Nothing is sent after it.
-    fn farewell(&mut self);
-
-    /// Forgets what is under way for a user whose connection is closed.
-    fn give_up(&mut self, slot: usize);
-
-    /// Waits until something happens or it is `wake_ns`, which is `wait_ns` from now, and acts on it; 0 or less does not
-    /// wait.
-    fn wait(worker: &mut Worker<'_, Self>, wake_ns: i64, wait_ns: i64);
-}
 
 /// The driver of one load thread, made ready before the thread begins.
 pub(crate) enum Driver {
@@ -52,14 +37,15 @@ impl Driver {
     /// # Errors
     /// [`Error::System`] when the kernel gives no descriptor for it, [`Error::Plan`] when a request cannot be said in its
     /// protocol.
-    pub(crate) fn prepare(plan: &LoadPlan, encryption: Option<&Encryption>) -> Result<Self, Error> {
+    pub(crate) fn prepare(plan: &LoadPlan, encryption: Option<&Encryption>, clock: Clock) -> Result<Self, Error> {
         match (plan.protocol, encryption) {
             (Protocol::Http1, None) => {
-                Ok(Driver::Epoll(Epoll::new().map_err(|errno| Error::system("create an epoll descriptor", errno))?))
+                let epoll = Epoll::new(clock);
+                Ok(Driver::Epoll(epoll.map_err(|errno| Error::system("create an epoll descriptor", errno))?))
             }
             (protocol, encryption) => {
                 hyper::check(plan)?;
-                let prepared = hyper::Prepared::new(protocol, encryption.cloned());
+                let prepared = hyper::Prepared::new(protocol, encryption.cloned(), clock);
                 let prepared = prepared.map_err(|source| Error::system("start a runtime for a load thread", source))?;
                 Ok(Driver::Library(Box::new(prepared)))
             }
@@ -70,9 +56,7 @@ impl Driver {
     pub(crate) fn run(self, shared: &Shared<'_>, thread: usize, recorder: Recorder<'_>) -> ThreadReport {
         match self {
             Driver::Epoll(epoll) => Worker::new(shared, thread, recorder, epoll).run(),
-            Driver::Library(prepared) => {
-                Worker::new(shared, thread, recorder, Library::new(*prepared, shared.clock)).run()
-            }
+            Driver::Library(prepared) => Worker::new(shared, thread, recorder, Library::new(*prepared)).run(),
         }
     }
 }

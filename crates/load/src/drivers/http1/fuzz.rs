@@ -6,7 +6,7 @@
 //! bytes the parser must never panic, must hold bounded memory, and must read them the same however they are cut.
 
 use super::response::{AtClose, ResponseParser};
-use crate::drivers::worker::HEAD_BYTES_MAX;
+use crate::drivers::transport::HEAD_BYTES_MAX;
 use crate::random::Random;
 use crate::request::ResponseForm;
 use crate::session::Sink;

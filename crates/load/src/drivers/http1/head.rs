@@ -7,7 +7,7 @@ use std::mem::MaybeUninit;
 
 use httparse::{Header, ParserConfig, Status};
 
-use crate::drivers::worker::Reuse;
+use crate::drivers::transport::Reuse;
 
 const HEADERS_MAX: usize = 128;
 

@@ -28,6 +28,8 @@ pub(super) struct Poller {
     epoll: Epoll,
     alarm: Alarm,
     ready: Vec<Ready>,
+    /// How many of them have been taken.
+    taken: usize,
 }
 
 impl Poller {
@@ -37,7 +39,7 @@ impl Poller {
         let alarm = Alarm::new()?;
         // Edge-triggered, so that a ring is reported once and need not be read.
         epoll::add(&epoll.0, &alarm, EventData::new_u64(ALARM), EventFlags::IN | EventFlags::ET)?;
-        Ok(Self { epoll, alarm, ready: Vec::with_capacity(EVENTS_MAX) })
+        Ok(Self { epoll, alarm, ready: Vec::with_capacity(EVENTS_MAX), taken: 0 })
     }
 
     /// Watches a socket. Its key is below `u64::MAX`.
@@ -49,9 +51,9 @@ impl Poller {
         epoll::modify(&self.epoll.0, socket, EventData::new_u64(key), flags)
     }
 
-    /// Waits until a socket is ready or it is `wake_ns`, which is `wait_ns` from now; 0 or less does not wait. Gives
-    /// how many sockets are ready.
-    pub(super) fn wait(&mut self, wake_ns: i64, wait_ns: i64) -> usize {
+    /// Waits until a socket is ready or it is `wake_ns`, which is `wait_ns` from now; 0 or less does not wait.
+    pub(super) fn wait(&mut self, wake_ns: i64, wait_ns: i64) {
+        debug_assert_eq!(self.taken, self.ready.len(), "sockets were ready and not served");
         // Without an alarm, which the kernel has no reason to refuse, it looks again at once.
         let may_wait = wait_ns > 0 && self.alarm.set(wake_ns, wait_ns).is_ok();
         let mut events = [EpollEvent::empty(); EVENTS_MAX];
@@ -59,6 +61,7 @@ impl Poller {
         // An interrupted wait is a short one.
         let count = self.epoll.wait(&mut events, timeout).unwrap_or(0);
         self.ready.clear();
+        self.taken = 0;
         for event in &events[..count] {
             match event.data() {
                 ALARM => self.alarm.has_rung(),
@@ -68,12 +71,13 @@ impl Poller {
                 }
             }
         }
-        self.ready.len()
     }
 
-    /// One of those that the last wait found.
-    pub(super) fn ready(&self, index: usize) -> Ready {
-        self.ready[index]
+    /// The next of those that the last wait found.
+    pub(super) fn next(&mut self) -> Option<Ready> {
+        let ready = self.ready.get(self.taken).copied()?;
+        self.taken += 1;
+        Some(ready)
     }
 }
 
@@ -86,6 +90,12 @@ mod tests {
 
     const MS_NS: i64 = 1_000_000;
 
+    /// The sockets that a wait finds.
+    fn waited(poller: &mut Poller, wake_ns: i64, wait_ns: i64) -> Vec<Ready> {
+        poller.wait(wake_ns, wait_ns);
+        std::iter::from_fn(|| poller.next()).collect()
+    }
+
     #[test]
     fn it_waits_no_less_than_asked_and_sees_what_is_ready() {
         let (mut near, far) = UnixStream::pair().unwrap();
@@ -93,16 +103,15 @@ mod tests {
         poller.add(&far, 7, EventFlags::IN).unwrap();
         for (wake_ns, wait_ns) in [(1, 300_000), (1, 2 * MS_NS), (2, 2 * MS_NS)] {
             let begun = Instant::now();
-            assert_eq!(poller.wait(wake_ns, wait_ns), 0);
+            assert_eq!(waited(&mut poller, wake_ns, wait_ns), []);
             assert!(begun.elapsed().as_nanos() as i64 >= wait_ns);
         }
         near.write_all(b"x").unwrap();
         for wait_ns in [-1, 0, 300_000, i64::MAX / 4] {
-            assert_eq!(poller.wait(wait_ns, wait_ns), 1);
-            assert_eq!(poller.ready(0).key, 7);
+            assert_eq!(waited(&mut poller, wait_ns, wait_ns), [Ready { key: 7, flags: EventFlags::IN }]);
         }
         poller.modify(&far, 8, EventFlags::OUT).unwrap();
-        assert_eq!((poller.wait(0, 0), poller.ready(0)), (1, Ready { key: 8, flags: EventFlags::OUT }));
+        assert_eq!(waited(&mut poller, 0, 0), [Ready { key: 8, flags: EventFlags::OUT }]);
     }
 
     #[test]
@@ -113,10 +122,10 @@ mod tests {
         let (begun, wake_ns) = (Instant::now(), 5 * MS_NS);
         let left_ns = || wake_ns - begun.elapsed().as_nanos() as i64;
         near.write_all(b"x").unwrap();
-        assert_eq!(poller.wait(wake_ns, left_ns()), 1);
+        assert_eq!(waited(&mut poller, wake_ns, left_ns()).len(), 1);
         std::io::Read::read_exact(&mut far, &mut [0]).unwrap();
         // The same time again: nothing is armed anew, and it still rings then.
-        assert_eq!(poller.wait(wake_ns, left_ns()), 0);
+        assert_eq!(waited(&mut poller, wake_ns, left_ns()), []);
         assert!(left_ns() <= 0);
     }
 }

@@ -8,7 +8,7 @@
 //! sees the final head and the body without framing; without one nothing is copied.
 
 use super::head::{Framing, Head, parse_head};
-use crate::drivers::worker::{HEAD_BYTES_MAX, Response, Reuse};
+use crate::drivers::transport::{HEAD_BYTES_MAX, Response, Reuse};
 use crate::request::ResponseForm;
 use crate::session::Sink;
 

@@ -16,12 +16,12 @@ use tokio::task::{AbortHandle, spawn_local};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use super::events::{Event, Events, Flight, Times};
-use super::failure::{Broken, Heard, broken_by};
+use super::events::{Events, Flight, Report};
+use super::failure::{Heard, broken_by};
 use super::meter::{Meter, Metered};
 use crate::clock::Clock;
 use crate::drivers::socket;
-use crate::drivers::worker::HEAD_BYTES_MAX;
+use crate::drivers::transport::{Event, Failure, HEAD_BYTES_MAX};
 use crate::recorder::Cause;
 use crate::tls::{Encryption, handshake_cause};
 
@@ -36,7 +36,7 @@ pub(super) struct Dialer {
 }
 
 /// An open connection. Closed in good order when it is dropped between exchanges, at once when within one.
-pub(crate) struct Link {
+pub(super) struct Link {
     sender: Sender,
     pub(super) meter: Rc<Meter>,
     /// What moves its bytes.
@@ -97,27 +97,27 @@ impl<F: Future + 'static> hyper::rt::Executor<F> for Here {
 
 impl Dialer {
     /// Opens a connection to `target`, from an address if there is one.
-    pub(super) async fn dial(&self, flight: Flight, target: SocketAddr, from: Option<IpAddr>) -> Result<Link, Broken> {
-        let socket = socket::open(&target, from).map_err(|errno| Broken::new(ErrorKind::Connect, errno.into()))?;
+    pub(super) async fn dial(&self, flight: Flight, target: SocketAddr, from: Option<IpAddr>) -> Result<Link, Failure> {
+        let socket = socket::open(&target, from).map_err(|errno| Failure::new(ErrorKind::Connect, errno.into()))?;
         let opened_ns = self.clock.now_ns();
         let socket = TcpSocket::from_std_stream(StdStream::from(socket));
         let tcp = socket.connect(target).await.map_err(|error| refused(&error))?;
         let connected_ns = self.clock.now_ns();
-        let times = |secured_ns| Event::Connected(Times { opened_ns, connected_ns, secured_ns });
+        let connected = |secured_ns| Report::On(Event::Connected { opened_ns, connected_ns, secured_ns });
         match &self.encryption {
             None => {
-                self.events.push(flight, times(None));
+                self.events.push(flight, connected(None));
                 self.speak(tcp).await
             }
             Some(encryption) => {
                 let tls = secure(encryption, tcp).await?;
-                self.events.push(flight, times(Some(self.clock.now_ns())));
+                self.events.push(flight, connected(Some(self.clock.now_ns())));
                 self.speak(tls).await
             }
         }
     }
 
-    async fn speak(&self, stream: impl AsyncRead + AsyncWrite + Unpin + 'static) -> Result<Link, Broken> {
+    async fn speak(&self, stream: impl AsyncRead + AsyncWrite + Unpin + 'static) -> Result<Link, Failure> {
         let meter = Rc::new(Meter::new(self.clock, self.events.clone()));
         let stream = TokioIo::new(Metered::new(stream, meter.clone()));
         // The task that waits for the response learns how the connection ends.
@@ -143,18 +143,18 @@ impl Dialer {
     }
 }
 
-async fn secure(encryption: &Encryption, tcp: TcpStream) -> Result<TlsStream<TcpStream>, Broken> {
+async fn secure(encryption: &Encryption, tcp: TcpStream) -> Result<TlsStream<TcpStream>, Failure> {
     let connector = TlsConnector::from(encryption.config.clone());
     let tls = connector.connect(encryption.server_name.clone(), tcp).await;
-    let tls = tls.map_err(|error| Broken::new(ErrorKind::Connect, handshake_cause(&error)))?;
+    let tls = tls.map_err(|error| Failure::new(ErrorKind::Connect, handshake_cause(&error)))?;
     if encryption.protocol == Protocol::Http2 && tls.get_ref().1.alpn_protocol() != Some(b"h2") {
         let cause = Cause::Text("TLS: the server does not offer HTTP/2 (ALPN h2)");
-        return Err(Broken::new(ErrorKind::Connect, cause));
+        return Err(Failure::new(ErrorKind::Connect, cause));
     }
     Ok(tls)
 }
 
-fn refused(error: &std::io::Error) -> Broken {
+fn refused(error: &std::io::Error) -> Failure {
     let cause = error.raw_os_error().map_or(Cause::Text("no connection could be opened"), Cause::Os);
-    Broken::new(ErrorKind::Connect, cause)
+    Failure::new(ErrorKind::Connect, cause)
 }

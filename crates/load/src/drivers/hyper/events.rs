@@ -1,4 +1,4 @@
-//! What tasks report to the load thread, in the order in which it happened, and how the thread waits for it.
+//! The queue of what tasks report to the load thread, in the order in which it happened, and how the thread waits for it.
 //!
 //! The queue is bounded by what it carries: a user has one exchange at a time, and an exchange reports a few events.
 //! The clock of the runtime counts in milliseconds, so the time to wake up is kept by a timer of the kernel.
@@ -12,60 +12,47 @@ use tokio::io::unix::AsyncFd;
 
 use super::exchange::Ended;
 use crate::drivers::alarm::Alarm;
+use crate::drivers::transport::Event;
 
 /// Which exchange something is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Flight {
     pub(super) slot: usize,
-    /// Distinguishes the user's exchanges.
+    /// Distinguishes the slot's exchanges.
     pub(super) generation: u32,
 }
 
-/// What happened. Times are Unix nanoseconds.
-pub(super) enum Event {
-    /// A connection was made.
-    Connected(Times),
-    /// The first bytes of the request were written, after some time was spent on opening connections.
-    Sent { at_ns: i64, dialled_ns: i64 },
-    /// A kept connection broke before the response, and the request is sent once more.
-    Retried,
+/// What a task reports.
+pub(super) enum Report {
+    /// The exchange goes on.
+    On(Event),
     /// The exchange is over.
     Ended(Box<Ended>),
-}
-
-/// How long it took to make a connection.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Times {
-    /// Just before `connect`.
-    pub(super) opened_ns: i64,
-    pub(super) connected_ns: i64,
-    /// When the encryption stood, if there is any.
-    pub(super) secured_ns: Option<i64>,
 }
 
 /// See the module.
 #[derive(Default)]
 pub(super) struct Events {
-    queue: RefCell<VecDeque<(Flight, Event)>>,
+    queue: RefCell<VecDeque<(Flight, Report)>>,
     /// Whether an exchange is over that nobody has looked at.
     has_ended: Cell<bool>,
     waker: Cell<Option<Waker>>,
 }
 
 impl Events {
-    pub(super) fn push(&self, flight: Flight, event: Event) {
+    pub(super) fn push(&self, flight: Flight, report: Report) {
         // All else can wait until the thread wakes up anyway.
-        if matches!(event, Event::Ended(_)) {
+        if matches!(report, Report::Ended(_)) {
             self.has_ended.set(true);
             if let Some(waker) = self.waker.take() {
                 waker.wake();
             }
         }
-        self.queue.borrow_mut().push_back((flight, event));
+        self.queue.borrow_mut().push_back((flight, report));
     }
 
-    /// The oldest event. Whoever takes one has to take them all before waiting for more.
-    pub(super) fn pop(&self) -> Option<(Flight, Event)> {
+    /// The oldest report. All have to be taken before waiting for more.
+    pub(super) fn pop(&self) -> Option<(Flight, Report)> {
         self.has_ended.set(false);
         self.queue.borrow_mut().pop_front()
     }
@@ -121,6 +108,7 @@ impl Waking {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::drivers::transport::Failure;
     use crate::recorder::Cause;
     use narrows_model::load::ErrorKind;
     use tokio::runtime::{Builder, Runtime};
@@ -157,13 +145,13 @@ mod tests {
     fn only_the_end_of_an_exchange_is_waited_for_and_all_comes_in_order() {
         let (events, context) = (Events::default(), Context::from_waker(Waker::noop()));
         let flight = Flight { slot: 3, generation: 1 };
-        events.push(flight, Event::Sent { at_ns: 1, dialled_ns: 0 });
+        events.push(flight, Report::On(Event::Written { at_ns: 1 }));
         assert!(events.poll(&context).is_pending());
-        let result = Err(super::super::failure::Broken::new(ErrorKind::Reset, Cause::Text("")));
-        events.push(flight, Event::Ended(Box::new(Ended { result, connection: None, capture: None })));
+        let outcome = Err(Failure::new(ErrorKind::Reset, Cause::Text("")));
+        events.push(flight, Report::Ended(Box::new(Ended { outcome, link: None, capture: None })));
         assert!(events.poll(&context).is_ready());
-        assert!(matches!(events.pop(), Some((taken, Event::Sent { at_ns: 1, .. })) if taken == flight));
-        assert!(matches!(events.pop(), Some((_, Event::Ended(_)))) && events.pop().is_none());
+        assert!(matches!(events.pop(), Some((taken, Report::On(Event::Written { at_ns: 1 }))) if taken == flight));
+        assert!(matches!(events.pop(), Some((_, Report::Ended(_)))) && events.pop().is_none());
         assert!(events.poll(&context).is_pending());
     }
 }

@@ -1,9 +1,8 @@
-//! One request and its response, as a task of its own: on the user's connection, or on a new one if there is none.
+//! One request and its response, as a task of its own: on the slot's connection, or on a new one if there is none.
 //!
-//! A task is given all it needs and gives it back with its last event, so that it shares nothing but the queue
-//! of events. Time is not limited here: a task that takes too long is ended by the load thread.
+//! A task is given all it needs and gives it back with its last report, so that it shares nothing but the queue
+//! of reports. Time is not limited here: a task that takes too long is ended by the load thread.
 
-use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 
 use bytes::Bytes;
@@ -12,10 +11,10 @@ use http_body_util::BodyExt;
 use narrows_model::load::{ErrorKind, Protocol};
 
 use super::dial::{Dialer, Link};
-use super::events::{Event, Flight};
-use super::failure::{Broken, Heard, broken_by};
+use super::events::{Flight, Report};
+use super::failure::{Heard, broken_by};
 use super::translate;
-use crate::drivers::worker::{Connection, Response, Reuse};
+use crate::drivers::transport::{Event, Failure, Order, Response, Reuse};
 use crate::recorder::Cause;
 use crate::session::{Capture, Security, Sink};
 
@@ -23,9 +22,8 @@ use crate::session::{Capture, Security, Sink};
 pub(super) struct Errand {
     pub(super) flight: Flight,
     pub(super) dialer: Rc<Dialer>,
-    pub(super) connection: Option<Connection<Link>>,
-    pub(super) target: SocketAddr,
-    pub(super) from: Option<IpAddr>,
+    pub(super) link: Option<Link>,
+    pub(super) order: Order,
     /// In HTTP/1.1, as it was rendered.
     pub(super) request: Bytes,
     /// Keeps what is wanted of the response, if anything is.
@@ -34,75 +32,57 @@ pub(super) struct Errand {
 
 /// What came of it.
 pub(super) struct Ended {
-    pub(super) result: Result<Whole, Broken>,
+    /// [`Event::Response`], or why there is none.
+    pub(super) outcome: Result<Event, Failure>,
     /// The connection, if there is one that may carry another request.
-    pub(super) connection: Option<Connection<Link>>,
+    pub(super) link: Option<Link>,
     pub(super) capture: Option<Capture>,
-}
-
-/// A complete response. Times are Unix nanoseconds.
-pub(super) struct Whole {
-    pub(super) response: Response,
-    pub(super) writing_ns: i64,
-    pub(super) written_ns: i64,
-    /// When the head of the response was there.
-    pub(super) head_ns: i64,
-    pub(super) done_ns: i64,
 }
 
 impl Errand {
     /// Does it and reports what came of it.
     pub(super) async fn run(mut self) {
-        let result = self.exchange().await;
+        let outcome = self.exchange().await;
         let (events, flight) = (self.dialer.events.clone(), self.flight);
-        let ended = Ended { result, connection: self.connection, capture: self.capture };
-        events.push(flight, Event::Ended(Box::new(ended)));
+        let ended = Ended { outcome, link: self.link, capture: self.capture };
+        events.push(flight, Report::Ended(Box::new(ended)));
     }
 
-    async fn exchange(&mut self) -> Result<Whole, Broken> {
-        if let Some(mut connection) = self.connection.take()
-            && connection.socket.is_ready().await
+    async fn exchange(&mut self) -> Result<Event, Failure> {
+        if let Some(mut link) = self.link.take()
+            && link.is_ready().await
         {
-            let is_kept = connection.responses > 0;
-            match self.send(connection, 0).await {
-                Err(broken) if broken.has_no_response && is_kept => self.say(Event::Retried),
-                result => return result,
-            }
+            return self.send(link, 0).await;
         }
         let opened_ns = self.dialer.clock.now_ns();
-        let link = self.dialer.dial(self.flight, self.target, self.from).await?;
+        let link = self.dialer.dial(self.flight, self.order.target, self.order.from).await?;
         let dialled_ns = self.dialer.clock.now_ns() - opened_ns;
-        self.send(Connection::new(link), dialled_ns).await
-    }
-
-    fn say(&self, event: Event) {
-        self.dialer.events.push(self.flight, event);
+        self.send(link, dialled_ns).await.map_err(Failure::on_new_connection)
     }
 
     /// Sends the request on a connection, which is kept if the response is complete.
-    async fn send(&mut self, mut connection: Connection<Link>, dialled_ns: i64) -> Result<Whole, Broken> {
-        let link = &mut connection.socket;
+    async fn send(&mut self, mut link: Link, dialled_ns: i64) -> Result<Event, Failure> {
         let security = if self.dialer.encryption.is_some() { Security::Tls } else { Security::Plain };
         let request = translate::request(&self.request, self.dialer.protocol, security);
-        let request = request.map_err(|cause| Broken::new(ErrorKind::Protocol, cause))?;
-        link.meter.begin(self.flight, dialled_ns);
+        let request = request.map_err(|cause| Failure::new(ErrorKind::Protocol, cause))?;
+        link.meter.begin(self.flight, self.order.now_ns + dialled_ns);
         link.is_busy = true;
-        let whole = self.receive(link, request).await?;
+        let response = self.receive(&mut link, request).await?;
         link.is_busy = false;
-        self.connection = Some(connection);
-        Ok(whole)
+        self.link = Some(link);
+        Ok(response)
     }
 
-    fn broken(&self, link: &Link, error: &hyper::Error, heard: Heard) -> Broken {
-        let bytes = link.meter.read();
+    fn broken(&self, link: &Link, error: &hyper::Error, heard: Heard) -> Failure {
+        let received = link.meter.read();
         if self.dialer.protocol == Protocol::Http2 && link.meter.hears_http1() {
             let cause = Cause::Text("it speaks HTTP/1, expected HTTP/2");
-            return Broken { bytes, ..Broken::new(ErrorKind::Protocol, cause) };
+            return Failure { received, ..Failure::new(ErrorKind::Protocol, cause) };
         }
-        Broken { bytes, ..broken_by(error, heard) }
+        Failure { received, ..broken_by(error, heard) }
     }
 
-    async fn receive(&mut self, link: &mut Link, request: translate::Wanted) -> Result<Whole, Broken> {
+    async fn receive(&mut self, link: &mut Link, request: translate::Wanted) -> Result<Event, Failure> {
         let clock = self.dialer.clock;
         let response = link.send(request).await;
         let response = response.map_err(|error| {
@@ -110,12 +90,14 @@ impl Errand {
             let is_part = self.dialer.protocol == Protocol::Http1 && link.meter.read() > 0;
             self.broken(link, &error, if is_part { Heard::Part } else { Heard::Nothing })
         })?;
-        let head_ns = clock.now_ns();
-        let (writing_ns, written_ns) = (link.meter.writing_ns(), link.meter.written_ns());
+        // The end of the head, as the library does not report its first byte.
+        let first_byte_ns = clock.now_ns();
+        let written = Event::Written { at_ns: link.meter.written_ns() };
+        self.dialer.events.push(self.flight, Report::On(written));
         let status = response.status();
         if status == StatusCode::SWITCHING_PROTOCOLS {
             let cause = Cause::Text("it switches protocols unexpectedly");
-            return Err(Broken { bytes: link.meter.read(), ..Broken::new(ErrorKind::Protocol, cause) });
+            return Err(Failure { received: link.meter.read(), ..Failure::new(ErrorKind::Protocol, cause) });
         }
         if let Some(capture) = &mut self.capture {
             capture.head(&translate::head(status, response.headers()));
@@ -134,6 +116,6 @@ impl Errand {
         let done_ns = clock.now_ns();
         let reuse = if link.is_closed() { Reuse::Closed } else { Reuse::Open };
         let response = Response { status: status.as_u16(), reuse, bytes: link.meter.read(), body_bytes };
-        Ok(Whole { response, writing_ns, written_ns, head_ns, done_ns })
+        Ok(Event::Response { response, first_byte_ns, done_ns })
     }
 }

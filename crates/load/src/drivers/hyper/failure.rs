@@ -9,28 +9,12 @@ use std::io;
 use h2::Reason;
 use narrows_model::load::ErrorKind;
 
+use crate::drivers::transport::Failure;
 use crate::recorder::Cause;
 use crate::tls;
 
 /// The most characters of an error of the library that are repeated.
 const SAID_CHARS_MAX: usize = 200;
-
-/// An exchange that ended without a complete response.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Broken {
-    pub(super) kind: ErrorKind,
-    pub(super) cause: Cause,
-    /// Bytes of the response that arrived.
-    pub(super) bytes: u64,
-    /// Whether the server has certainly not begun to respond.
-    pub(super) has_no_response: bool,
-}
-
-impl Broken {
-    pub(super) fn new(kind: ErrorKind, cause: Cause) -> Self {
-        Self { kind, cause, bytes: 0, has_no_response: false }
-    }
-}
 
 /// How much of a response had arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,14 +24,14 @@ pub(super) enum Heard {
 }
 
 /// What an error means.
-pub(super) fn broken_by(error: &hyper::Error, heard: Heard) -> Broken {
+pub(super) fn broken_by(error: &hyper::Error, heard: Heard) -> Failure {
     let (kind, cause) = meaning(error, heard);
-    let has_no_response = match find::<h2::Error>(error) {
+    let is_retryable = match find::<h2::Error>(error) {
         _ if heard == Heard::Part => false,
         Some(error) if !error.is_io() => is_turned_away(error),
         _ => kind == ErrorKind::Reset,
     };
-    Broken { has_no_response, ..Broken::new(kind, cause) }
+    Failure { is_retryable, ..Failure::new(kind, cause) }
 }
 
 /// Whether the server reports that it has not processed the request (RFC 9113, 8.7).

@@ -8,8 +8,9 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::events::{Event, Events, Flight};
+use super::events::{Events, Flight, Report};
 use crate::clock::Clock;
+use crate::drivers::transport::Event;
 
 /// What a server's first bytes on a connection look like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,9 +27,9 @@ pub(super) struct Meter {
     flight: Cell<Option<Flight>>,
     read: Cell<u64>,
     opening: Cell<Opening>,
-    /// How long the exchange has spent on opening connections.
-    dialled_ns: Cell<i64>,
-    writing_ns: Cell<i64>,
+    /// When bytes would be written if the load thread cost nothing.
+    ready_ns: Cell<i64>,
+    is_writing: Cell<bool>,
     written_ns: Cell<i64>,
 }
 
@@ -40,18 +41,18 @@ impl Meter {
             flight: Cell::new(None),
             read: Cell::new(0),
             opening: Cell::new(Opening::Awaited),
-            dialled_ns: Cell::new(0),
-            writing_ns: Cell::new(0),
+            ready_ns: Cell::new(0),
+            is_writing: Cell::new(false),
             written_ns: Cell::new(0),
         }
     }
 
-    /// Begins to measure an exchange, which has spent some time on opening connections.
-    pub(super) fn begin(&self, flight: Flight, dialled_ns: i64) {
-        self.dialled_ns.set(dialled_ns);
+    /// Begins to measure an exchange, which would be written at `ready_ns` if the load thread cost nothing.
+    pub(super) fn begin(&self, flight: Flight, ready_ns: i64) {
+        self.ready_ns.set(ready_ns);
         self.flight.set(Some(flight));
         self.read.set(0);
-        self.writing_ns.set(0);
+        self.is_writing.set(false);
         self.written_ns.set(0);
     }
 
@@ -73,11 +74,6 @@ impl Meter {
         self.read.set(self.read.get() + bytes.len() as u64);
     }
 
-    /// When bytes were first written.
-    pub(super) fn writing_ns(&self) -> i64 {
-        self.writing_ns.get()
-    }
-
     /// When bytes were last written.
     pub(super) fn written_ns(&self) -> i64 {
         self.written_ns.get()
@@ -86,9 +82,9 @@ impl Meter {
     /// Takes note of a write that began at a moment and has just been done.
     fn wrote(&self, begun_ns: i64) {
         let Some(flight) = self.flight.get() else { return };
-        if self.writing_ns.get() == 0 {
-            self.writing_ns.set(begun_ns);
-            self.events.push(flight, Event::Sent { at_ns: begun_ns, dialled_ns: self.dialled_ns.get() });
+        if !self.is_writing.replace(true) {
+            let delay_ns = begun_ns - self.ready_ns.get();
+            self.events.push(flight, Report::On(Event::Sent { at_ns: begun_ns, delay_ns }));
         }
         self.written_ns.set(self.clock.now_ns());
     }

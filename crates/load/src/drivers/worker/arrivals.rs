@@ -84,7 +84,7 @@ impl Arrivals {
     }
 
     /// The oldest arrival with a free user for it, who is at work from now on.
-    pub(super) fn begin<S>(&mut self, users: &[User<S>]) -> Option<(usize, i64)> {
+    pub(super) fn begin(&mut self, users: &[User]) -> Option<(usize, i64)> {
         if self.waiting.is_empty() {
             return None;
         }
@@ -106,7 +106,7 @@ impl Arrivals {
     }
 
     /// Takes back a user whose iteration is over.
-    pub(super) fn release<S>(&mut self, slot: usize, user: &User<S>) {
+    pub(super) fn release(&mut self, slot: usize, user: &User) {
         self.at_work -= 1;
         self.free.give(slot, user);
     }
@@ -146,7 +146,7 @@ mod tests {
         Arrivals::new(&schedule, S, Part { number: 0, of: 1 }, (1, 0), Free::new(0..slots, 1)).unwrap()
     }
 
-    fn users(n: usize) -> Vec<User<()>> {
+    fn users(n: usize) -> Vec<User> {
         (0..n).map(|vu| User::new(0, vu as u32, ([127, 0, 0, 1], 9).into())).collect()
     }
 

@@ -1,13 +1,11 @@
 //! One request and its response, from the moment a user is due to the moment its next request has a time. A request
-//! that is redirected is one with all that follow from it. What lies between [`Wire::attempt`] and
-//! [`Worker::complete`] or [`Worker::fail`] is the wire's.
+//! that is redirected is one with all that follow from it. What happens in between, the transport reports as events.
 
 use narrows_model::load::{Connections, ErrorKind};
 
 use super::Worker;
-use super::response::{Response, Reuse};
 use super::user::Activity;
-use crate::drivers::Wire;
+use crate::drivers::transport::{Order, Response, Reuse, Transport};
 use crate::flows::Position;
 use crate::recorder::Cause;
 use crate::request::{Filling, header_of};
@@ -19,7 +17,7 @@ use crate::trace_context::TraceContext;
 const BACK_OFF_NS_MIN: i64 = 10_000_000;
 const BACK_OFF_NS_MAX: i64 = 1_000_000_000;
 
-impl<W: Wire> Worker<'_, W> {
+impl<T: Transport> Worker<'_, T> {
     /// Sends a user's next request, which is due at `intended_ns`: the next step of its iteration, or the first of a new
     /// one.
     pub(super) fn begin(&mut self, slot: usize, intended_ns: i64) {
@@ -58,24 +56,35 @@ impl<W: Wire> Worker<'_, W> {
         };
         request.render(filling, &mut self.scratch, &mut user.request);
         user.form = request.response_form;
-        user.activity = Activity::Sending;
+        user.activity = Activity::Busy;
         user.received = 0;
         (user.intended_ns, user.begun_ns) = (intended_ns, begun_ns);
         (user.sent_ns, user.writing_ns, user.written_ns, user.first_byte_ns) = (0, 0, 0, 0);
         user.deadline_ns = begun_ns + self.timeout_ns;
         self.deadlines.watch(slot, user.deadline_ns);
         self.busy += 1;
-        W::attempt(self, slot, begun_ns);
+        self.hand_over(slot, begun_ns);
+    }
+
+    /// Gives a user's current request to the transport, to be sent from its first byte.
+    pub(super) fn hand_over(&mut self, slot: usize, now_ns: i64) {
+        let user = &mut self.users[slot];
+        if let Some(session) = &mut user.session {
+            session.capture.want(self.shared.flows.steps()[user.position.row].rules.wanted);
+        }
+        let from = self.shared.client_address(user.vu);
+        let order = Order { target: user.target, from, form: user.form, now_ns };
+        self.transport.send(slot, order, &mut self.users);
     }
 
     /// Closes a user's connection, whatever is under way on it.
-    pub(in crate::drivers) fn disconnect(&mut self, slot: usize) {
-        self.users[slot].connection = None;
-        self.wire.give_up(slot);
+    pub(super) fn disconnect(&mut self, slot: usize) {
+        self.users[slot].is_connected = false;
+        self.transport.close(slot);
     }
 
     /// Ends the current request, or the part of it that was redirected, with a complete response.
-    pub(in crate::drivers) fn complete(&mut self, slot: usize, response: Response, now: i64) {
+    pub(super) fn complete(&mut self, slot: usize, response: Response, now: i64) {
         if self.users[slot].session.is_some() {
             return self.judge(slot, response, now);
         }
@@ -103,13 +112,10 @@ impl<W: Wire> Worker<'_, W> {
     /// Keeps the connection that delivered a response, if it can carry another request.
     fn keep_connection(&mut self, slot: usize, response: Response) {
         self.recorder.totals.body_bytes += response.body_bytes;
-        let user = &mut self.users[slot];
-        let kept = response.reuse == Reuse::Open
-            && user.activity == Activity::Receiving
-            && self.shared.plan.connections == Connections::KeepAlive;
-        match &mut user.connection {
-            Some(connection) if kept => connection.responses += 1,
-            connection => *connection = None,
+        if response.reuse == Reuse::Open && self.shared.plan.connections == Connections::KeepAlive {
+            self.users[slot].is_connected = true;
+        } else {
+            self.disconnect(slot);
         }
     }
 
@@ -191,14 +197,13 @@ impl<W: Wire> Worker<'_, W> {
         };
         let request = &self.shared.flows.steps()[user.position.row].request;
         user.form = request.render_hop(hop, filling, &mut self.scratch, &mut user.request);
-        user.activity = Activity::Sending;
         user.received = 0;
         (user.writing_ns, user.written_ns, user.first_byte_ns) = (0, 0, 0);
-        W::attempt(self, slot, now);
+        self.hand_over(slot, now);
     }
 
     /// Ends the current request without a complete response.
-    pub(in crate::drivers) fn fail(&mut self, slot: usize, kind: ErrorKind, cause: Cause) {
+    pub(super) fn fail(&mut self, slot: usize, kind: ErrorKind, cause: Cause) {
         let now = self.now();
         let user = &mut self.users[slot];
         let ended = user.ended(now);

@@ -48,7 +48,7 @@ impl Free {
     }
 
     /// One that is no longer free from now on.
-    pub(super) fn take<S>(&mut self, users: &[User<S>]) -> Option<usize> {
+    pub(super) fn take(&mut self, users: &[User]) -> Option<usize> {
         let targets = self.groups.len();
         for at in (0..targets).map(|step| (self.turn + step) % targets) {
             if let Some(slot) = self.groups[at].take(users) {
@@ -61,19 +61,19 @@ impl Free {
     }
 
     /// Takes back a user.
-    pub(super) fn give<S>(&mut self, slot: usize, user: &User<S>) {
+    pub(super) fn give(&mut self, slot: usize, user: &User) {
         self.count += 1;
         let group = self.group(slot);
-        let to = if user.connection.is_some() { &mut group.connected } else { &mut group.others };
+        let to = if user.is_connected { &mut group.connected } else { &mut group.others };
         to.push(slot);
     }
 }
 
 impl Group {
     /// A connection that was closed while its user was free is found out here.
-    fn take<S>(&mut self, users: &[User<S>]) -> Option<usize> {
+    fn take(&mut self, users: &[User]) -> Option<usize> {
         while let Some(slot) = self.connected.pop() {
-            if users[slot].connection.is_some() {
+            if users[slot].is_connected {
                 return Some(slot);
             }
             self.others.push(slot);
@@ -84,10 +84,9 @@ impl Group {
 
 #[cfg(test)]
 mod tests {
-    use super::super::user::Connection;
     use super::*;
 
-    fn users(n: usize) -> Vec<User<()>> {
+    fn users(n: usize) -> Vec<User> {
         (0..n).map(|vu| User::new(0, vu as u32, ([127, 0, 0, 1], 9).into())).collect()
     }
 
@@ -96,12 +95,12 @@ mod tests {
         let (mut free, mut users) = (Free::new(0..3, 1), users(3));
         for slot in 0..3 {
             assert_eq!(free.take(&users), Some(slot));
-            users[slot].connection = Some(Connection::new(()));
+            users[slot].is_connected = true;
         }
         for slot in [2, 0, 1] {
             free.give(slot, &users[slot]);
         }
-        users[0].connection = None;
+        users[0].is_connected = false;
         let taken: Vec<Option<usize>> = (0..4).map(|_| free.take(&users)).collect();
         assert_eq!(taken, [Some(1), Some(2), Some(0), None]);
         assert!(free.is_empty());
@@ -113,7 +112,7 @@ mod tests {
         let taken: Vec<usize> = (0..5)
             .map(|_| {
                 let slot = free.take(&users).unwrap();
-                users[slot].connection = Some(Connection::new(()));
+                users[slot].is_connected = true;
                 free.give(slot, &users[slot]);
                 slot
             })

@@ -6,9 +6,9 @@
 use super::Progress;
 use super::Worker;
 use super::user::Activity;
-use crate::drivers::Wire;
+use crate::drivers::transport::Transport;
 
-impl<W: Wire> Worker<'_, W> {
+impl<T: Transport> Worker<'_, T> {
     /// Whether a user may begin an iteration of its own accord.
     pub(super) fn may_begin(&self, slot: usize, at_ns: i64) -> bool {
         let population = &self.populations[self.users[slot].scenario];
@@ -83,7 +83,7 @@ impl<W: Wire> Worker<'_, W> {
         let may_begin = self.progress == Progress::Sending && done_ns < population.end_ns();
         let Some(arrivals) = &mut population.arrivals else { return };
         if may_begin
-            && user.connection.is_some()
+            && user.is_connected
             && let Some(due_ns) = arrivals.take_waiting()
         {
             return self.begin(slot, due_ns);
@@ -117,6 +117,7 @@ impl<W: Wire> Worker<'_, W> {
             let Some(arrivals) = &mut self.populations[scenario].arrivals else { return };
             let Some((slot, due_ns)) = arrivals.begin(&self.users) else { break };
             self.begin(slot, due_ns);
+            self.apply_events();
         }
         let Some(arrivals) = &mut self.populations[scenario].arrivals else { return };
         let late = arrivals.found_late();

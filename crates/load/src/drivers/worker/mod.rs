@@ -1,11 +1,12 @@
 //! One load thread: it owns its users, decides who sends what when, and counts what comes of it.
 //!
-//! The same for every protocol: how bytes go out and come in is the [`Wire`]'s, which is a type parameter, so that the
-//! hot path has no call that is looked up at run time. Threads share nothing per request but the counters that a plan
-//! asks for. In the steady state a request allocates nothing here.
+//! The same for every protocol: a [`Transport`] sends and receives. It is a type parameter, so that the hot path has no
+//! call that is looked up at run time. Threads share nothing per request but the counters that a plan asks for. In the
+//! steady state a request allocates nothing here.
 //!
-//! A turn of the loop looks at the clock, lets those begin whose time has come, and waits for the wire or for the next
-//! time, whichever is first.
+//! A turn of the loop reads the clock, begins the requests whose time has come, waits for the transport or for the next
+//! time, whichever is first, and applies the transport's events to users. Nothing but the worker changes a user. Events
+//! are applied in order and before the clock is read again, so each counts in the second in which it happened.
 //!
 //! Not here: what responses mean beyond their status, which is in [`crate::session`]. Names are resolved by whoever
 //! makes the plan.
@@ -21,7 +22,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::clock::{Clock, nanos};
 use crate::data::Sources;
-use crate::drivers::Wire;
+use crate::drivers::transport::Transport;
 use crate::flows::Flows;
 use crate::outcome::ThreadUse;
 use crate::random::Random;
@@ -32,20 +33,20 @@ use crate::session::Decoder;
 
 mod arrivals;
 mod deadlines;
+mod events;
 mod exchange;
 mod free;
 mod iteration;
 mod population;
-mod response;
+#[cfg(test)]
+mod tests;
 mod timers;
 mod user;
 
 use deadlines::Deadlines;
 use population::Population;
 use timers::Timers;
-
-pub(in crate::drivers) use response::{HEAD_BYTES_MAX, Response, Reuse};
-pub(in crate::drivers) use user::{Activity, Connection, User};
+use user::User;
 
 /// The number of users, the end of the load and the wish to stop are looked at this often.
 const TICK_NS: i64 = 20_000_000;
@@ -103,14 +104,14 @@ enum Progress {
 }
 
 /// See the module.
-pub(crate) struct Worker<'run, W: Wire> {
-    pub(in crate::drivers) shared: &'run Shared<'run>,
+pub(crate) struct Worker<'run, T: Transport> {
+    shared: &'run Shared<'run>,
     thread: usize,
-    pub(in crate::drivers) wire: W,
-    pub(in crate::drivers) users: Vec<User<W::Socket>>,
+    transport: T,
+    users: Vec<User>,
     populations: Vec<Population>,
     timers: Timers,
-    pub(in crate::drivers) recorder: Recorder<'run>,
+    recorder: Recorder<'run>,
     random: Random,
     scratch: Scratch,
     decoder: Decoder,
@@ -125,9 +126,9 @@ pub(crate) struct Worker<'run, W: Wire> {
     timeout_ns: i64,
 }
 
-impl<'run, W: Wire> Worker<'run, W> {
+impl<'run, T: Transport> Worker<'run, T> {
     /// Prepares a thread's users.
-    pub(crate) fn new(shared: &'run Shared<'run>, thread: usize, recorder: Recorder<'run>, wire: W) -> Self {
+    pub(crate) fn new(shared: &'run Shared<'run>, thread: usize, recorder: Recorder<'run>, transport: T) -> Self {
         let mut users = Vec::new();
         let populations = (0..shared.schedules.len()).map(|s| Population::settle(shared, thread, s, &mut users));
         let populations: Vec<Population> = populations.collect();
@@ -135,7 +136,7 @@ impl<'run, W: Wire> Worker<'run, W> {
         Self {
             shared,
             thread,
-            wire,
+            transport,
             timers: Timers::with_capacity(users.len()),
             deadlines: Deadlines::new(users.len()),
             next_arrival_ns: populations.iter().map(Population::next_arrival_ns).min().unwrap_or(i64::MAX),
@@ -172,12 +173,13 @@ impl<'run, W: Wire> Worker<'run, W> {
             }
             let now = self.fire(now);
             let wake_ns = self.wake_ns();
-            W::wait(&mut self, wake_ns, wake_ns - now);
+            self.transport.wait(wake_ns, wake_ns - now);
+            self.apply_events();
         }
         self.finish(begun_ns, cpu_before)
     }
 
-    /// When there is something to do even if no socket is ready.
+    /// When there is something to do even if the transport has no event.
     fn wake_ns(&self) -> i64 {
         let begins_ns = match self.progress {
             Progress::Sending => self.timers.next_ns().min(self.next_arrival_ns),
@@ -199,12 +201,17 @@ impl<'run, W: Wire> Worker<'run, W> {
     }
 
     /// The time, after closing the seconds that are over.
-    pub(in crate::drivers) fn now(&mut self) -> i64 {
+    fn now(&mut self) -> i64 {
         let now = self.shared.clock.now_ns();
+        self.close_seconds(now);
+        now
+    }
+
+    /// Closes the seconds that are over at a moment.
+    fn close_seconds(&mut self, now: i64) {
         while now >= self.recorder.second_end_ns() {
             self.close_second();
         }
-        now
     }
 
     fn close_second(&mut self) {
@@ -271,6 +278,7 @@ impl<'run, W: Wire> Worker<'run, W> {
             let is_within = self.users[slot].is_within_iteration();
             if if is_within { self.may_go_on(slot, now) } else { self.may_begin(slot, now) } {
                 self.begin(slot, due_ns);
+                self.apply_events();
             } else {
                 self.rest(slot);
             }
@@ -293,6 +301,7 @@ impl<'run, W: Wire> Worker<'run, W> {
             }
             if user.deadline_ns <= now {
                 self.fail(slot, ErrorKind::Timeout, Cause::Text("no complete response in time"));
+                self.apply_events();
             } else {
                 self.deadlines.watch(slot, user.deadline_ns);
             }
@@ -325,14 +334,13 @@ impl<'run, W: Wire> Worker<'run, W> {
         let open = self.populations.iter().filter(|population| population.arrivals.is_some());
         let arrivals_ended_ns = open.map(Population::end_ns).max();
         let client_addresses = self.client_addresses();
-        self.users.clear();
-        self.wire.farewell();
+        self.transport.farewell();
         ThreadReport { totals: self.recorder.finish(), usage, ended_ns, arrivals_ended_ns, client_addresses }
     }
 
     fn client_addresses(&self) -> BTreeSet<IpAddr> {
-        let connected = self.users.iter().filter(|user| user.generation > 0);
-        connected.filter_map(|user| self.shared.client_address(user.vu)).collect()
+        let users = self.users.iter().enumerate().filter(|(slot, _)| self.transport.has_dialled(*slot));
+        users.filter_map(|(_, user)| self.shared.client_address(user.vu)).collect()
     }
 
     /// When this thread's part of the load was over. A load of so many requests ends with the last of them, not when

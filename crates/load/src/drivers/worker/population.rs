@@ -8,7 +8,7 @@ use super::free::Free;
 use super::user::{Activity, User};
 use super::{Shared, Worker};
 use crate::arrivals::Part;
-use crate::drivers::Wire;
+use crate::drivers::transport::Transport;
 
 /// See the module.
 pub(super) struct Population {
@@ -33,7 +33,7 @@ pub(super) struct Population {
 
 impl Population {
     /// Adds a thread's users of a scenario to `users`, all at rest.
-    pub(super) fn settle<S>(shared: &Shared<'_>, thread: usize, scenario: usize, users: &mut Vec<User<S>>) -> Self {
+    pub(super) fn settle(shared: &Shared<'_>, thread: usize, scenario: usize, users: &mut Vec<User>) -> Self {
         let schedule = &shared.schedules[scenario];
         let first_slot = users.len();
         let vus = thread as u32..schedule.vus_max();
@@ -104,23 +104,23 @@ impl Population {
     }
 
     /// Whether an iteration has steps to go although no other begins. Costs a look at every user.
-    pub(super) fn has_steps_left<S>(&self, now: i64, users: &[User<S>]) -> bool {
+    pub(super) fn has_steps_left(&self, now: i64, users: &[User]) -> bool {
         now < self.steps_end_ns && self.own(users).iter().any(User::has_steps_left)
     }
 
-    fn own<'users, S>(&self, users: &'users [User<S>]) -> &'users [User<S>] {
+    fn own<'users>(&self, users: &'users [User]) -> &'users [User] {
         &users[self.first_slot..self.first_slot + self.owned]
     }
 
     /// What this thread adds to the scenario's users at the end of an interval of time, or at the scenario's own end if
     /// that comes earlier: those that may send or are still at it and, in an open model, those at work.
-    pub(super) fn vus_between<S>(
+    pub(super) fn vus_between(
         &self,
         shared: &Shared<'_>,
         thread: usize,
         from_ns: i64,
         to_ns: i64,
-        users: &[User<S>],
+        users: &[User],
     ) -> u32 {
         if let Some(arrivals) = &self.arrivals {
             let ends_within = from_ns < self.end_ns && self.end_ns <= to_ns;
@@ -148,7 +148,7 @@ fn share(vus: u32, thread: usize, threads: usize) -> usize {
     (vus as usize).saturating_sub(thread).div_ceil(threads)
 }
 
-impl<W: Wire> Worker<'_, W> {
+impl<T: Transport> Worker<'_, T> {
     /// Lets a scenario have `vus` users from a moment on. Those who begin together do not begin in step.
     pub(super) fn populate(&mut self, index: usize, vus: u32, begin_ns: i64) {
         let is_open = self.shared.schedules[index].is_open();

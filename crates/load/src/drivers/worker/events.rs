@@ -1,0 +1,71 @@
+//! What the transport's events mean for users. Every change of a user that a connection causes is made here or from here.
+
+use super::Worker;
+use crate::drivers::transport::{Event, Failure, Response, Transport};
+
+impl<T: Transport> Worker<'_, T> {
+    /// Applies what the transport has to report. A request that begins by that may add to it. Must follow whatever may
+    /// begin a request, before the clock is read again.
+    pub(super) fn apply_events(&mut self) {
+        while let Some((slot, event)) = self.transport.next(&mut self.users) {
+            self.apply(slot, event);
+        }
+    }
+
+    fn apply(&mut self, slot: usize, event: Event) {
+        debug_assert_eq!(self.users[slot].is_busy(), event != Event::Closed, "{event:?}");
+        match event {
+            Event::Connected { opened_ns, connected_ns, secured_ns } => {
+                let phases = &mut self.recorder.totals.phases;
+                phases.connect.add(opened_ns, connected_ns);
+                if let Some(secured_ns) = secured_ns {
+                    phases.tls.add(connected_ns, secured_ns);
+                }
+            }
+            Event::Sent { at_ns, delay_ns } => self.sent(slot, at_ns, delay_ns),
+            Event::Written { at_ns } => self.users[slot].written_ns = at_ns,
+            Event::Received { bytes } => self.users[slot].received = bytes,
+            Event::Response { response, first_byte_ns, done_ns } => {
+                self.responded(slot, response, first_byte_ns, done_ns);
+            }
+            Event::Failed(failure) if failure.is_retryable => self.retry(slot),
+            Event::Failed(Failure { kind, cause, received, .. }) => {
+                self.users[slot].received = received;
+                self.fail(slot, kind, cause);
+            }
+            Event::Closed => self.users[slot].is_connected = false,
+        }
+    }
+
+    /// A redirected request, or one that is sent once more, counts as sent once.
+    fn sent(&mut self, slot: usize, at_ns: i64, delay_ns: i64) {
+        self.close_seconds(at_ns);
+        let user = &mut self.users[slot];
+        user.writing_ns = at_ns;
+        if user.sent_ns == 0 {
+            user.sent_ns = at_ns;
+            // Delays of this program count, those of the target do not.
+            let lateness_ns = user.begun_ns - user.intended_ns + delay_ns;
+            self.recorder.sent(user.position.row, lateness_ns.max(0) as u64);
+        }
+    }
+
+    fn responded(&mut self, slot: usize, response: Response, first_byte_ns: i64, done_ns: i64) {
+        self.close_seconds(done_ns);
+        let user = &mut self.users[slot];
+        user.first_byte_ns = first_byte_ns;
+        user.received = response.bytes;
+        self.complete(slot, response, done_ns);
+    }
+
+    /// Sends a request once more: a kept connection broke before any byte of the response, so the server may just have
+    /// closed it as idle. Once only, because the new connection is not a kept one.
+    fn retry(&mut self, slot: usize) {
+        let user = &mut self.users[slot];
+        (user.writing_ns, user.written_ns) = (0, 0);
+        self.recorder.totals.reconnects += 1;
+        self.disconnect(slot);
+        let now = self.now();
+        self.hand_over(slot, now);
+    }
+}
