@@ -211,7 +211,7 @@ fn load_second(shape: &Shape, second: i64) -> LoadSecond {
 /// The run with levels of its load and a verdict for each trial.
 pub(crate) fn stepped_outcome() -> Outcome {
     let level = |users: u32, rate: f64, mean_ms: f64, cores: f64| LevelSummary {
-        label: format!("“{users} users”"),
+        label: if users == 1 { "“1 user”".to_owned() } else { format!("“{users} users”") },
         load: LoadLevel { users, arrivals: None },
         is_steady: true,
         seconds: 20.0,

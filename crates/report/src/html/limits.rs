@@ -20,7 +20,9 @@ pub(super) fn section(outcome: &Outcome) -> String {
     }
     let mut left = ROWS_TOTAL;
     let bodies: String = limits.iter().map(|one| body(one, &mut left)).collect();
-    let head: String = COLUMNS.iter().map(|name| format!("<th>{name}</th>")).collect();
+    let [load, figures @ ..] = COLUMNS;
+    let head: String = figures.iter().map(|name| format!("<th class=\"n\">{name}</th>")).collect();
+    let head = format!("<th>{load}</th>{head}");
     format!(
         "<section id=\"limits\"><h2>What limits it</h2><div class=\"scroll\"><table class=\"limits\"><thead><tr>{head}\
          </tr></thead>{bodies}</table></div>{}</section>\n",

@@ -54,11 +54,11 @@ mod tests {
     #[test]
     fn levels_are_a_table_and_verdicts_are_lines() {
         insta::assert_snapshot!(all(&fixture::stepped_outcome(), Paint(Color::Never), 100), @r"
-        as-is           throughput     mean      p50      p95  errors    busiest service  machine
-        ─────────────────────────────────────────────────────────────────────────────────────────
-        1 users ◂ knee       176/s  5.70 ms  5.13 ms  9.12 ms       0  orders 0.10 cores     30 %
-        4 users              177/s  22.6 ms  20.3 ms  36.2 ms       0  orders 0.10 cores     30 %
-        16 users             176/s  91.0 ms  81.9 ms   146 ms   0.4 %  orders 0.11 cores     30 %
+        as-is          throughput     mean      p50      p95  errors    busiest service  machine
+        ────────────────────────────────────────────────────────────────────────────────────────
+        1 user ◂ knee       176/s  5.70 ms  5.13 ms  9.12 ms       0  orders 0.10 cores     30 %
+        4 users             177/s  22.6 ms  20.3 ms  36.2 ms       0  orders 0.10 cores     30 %
+        16 users            176/s  91.0 ms  81.9 ms   146 ms   0.4 %  orders 0.11 cores     30 %
 
         limit       as-is is limited by something at orders that is not CPU: 176/s with 1 user and with 16
                     users, so it handles one request at a time; it uses 0.11 cores. Look for a lock.
