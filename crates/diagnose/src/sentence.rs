@@ -248,9 +248,18 @@ impl<'a> Story<'a> {
             None if others.iter().all(|other| other.against_first.is_none()) => {
                 format!("; too little was measured to tell {} apart", list(&names))
             }
+            None if others.iter().any(|other| is_unclear(other)) => {
+                format!("; noise hides whether {} differ", list(&names))
+            }
             None => format!("; no difference between {} that noise does not explain", list(&names)),
         }
     }
+}
+
+/// Whether noise hides how a variant differs from the first.
+fn is_unclear(variant: &VariantSummary) -> bool {
+    let of = |change: &Change| change.meaning == Meaning::Unclear;
+    variant.against_first.as_ref().is_some_and(|difference| of(&difference.rate) || of(&difference.mean))
 }
 
 /// The variant that gained most or, when none gained, lost most; none when all are the same as the first.
@@ -265,10 +274,7 @@ fn most_changed(variants: &[VariantSummary]) -> Option<&VariantSummary> {
 /// More throughput and less latency, as logarithms; none when neither changed.
 fn gain(variant: &VariantSummary) -> Option<f64> {
     let difference = variant.against_first.as_ref()?;
-    let log_ratio = |change: &Change| match change.meaning {
-        Meaning::Same => None,
-        _ => Some(change.ratio.ln_1p()),
-    };
+    let log_ratio = |change: &Change| change.meaning.is_change().then(|| change.ratio.ln_1p());
     match (log_ratio(&difference.rate), log_ratio(&difference.mean)) {
         (None, None) => None,
         (rate, mean) => Some(rate.unwrap_or(0.0) - mean.unwrap_or(0.0)),
@@ -297,7 +303,7 @@ fn describe_change(what: &str, change: &Change, (old, new): &(String, String)) -
     let verb = match change.meaning {
         Meaning::Higher => "raised",
         Meaning::Lower => "lowered",
-        Meaning::Same => return None,
+        Meaning::Same | Meaning::Unclear => return None,
     };
     let by = if change.ratio >= FACTOR_FROM - 1.0 { "" } else { "by " };
     Some(format!("{verb} {what} {by}{} ({old} to {new})", size(change.ratio)))

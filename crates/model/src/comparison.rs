@@ -178,8 +178,17 @@ pub enum Meaning {
     Higher,
     /// Larger than noise explains, downwards.
     Lower,
-    /// Not distinguishable from noise.
+    /// Not distinguishable from noise, and too little for anybody to mind.
     Same,
+    /// Not distinguishable from noise, which is so large that a change that matters may hide in it.
+    Unclear,
+}
+
+impl Meaning {
+    /// Whether something changed by more than noise explains.
+    pub fn is_change(self) -> bool {
+        matches!(self, Meaning::Higher | Meaning::Lower)
+    }
 }
 
 /// How far repetitions of one variant lay apart: the largest over the variants of (largest − smallest) ÷ median.

@@ -11,10 +11,11 @@ use narrows_model::units;
 /// From this ratio on a change reads as a factor: `×12.5` is clearer than `+1150 %`.
 const FACTOR_FROM: f64 = 4.0;
 
-/// A change in short: `+21 %`, `−41 %`, `×12.5`, or `same`.
+/// A change in short: `+21 %`, `−41 %`, `×12.5`, `same`, or `cannot tell` where noise hides what may have changed.
 pub(crate) fn change(change: &Change) -> String {
     match change.meaning {
         Meaning::Same => "same".to_owned(),
+        Meaning::Unclear => "cannot tell".to_owned(),
         Meaning::Higher | Meaning::Lower => signed(change.ratio, change.ratio),
     }
 }
@@ -96,6 +97,7 @@ mod tests {
             (of(-0.41, -0.45, -0.379, Meaning::Lower), "−41 %", "−45 to −38 %"),
             (of(11.5, 11.0, 12.0, Meaning::Higher), "×12.5", "×12.0 to ×13.0"),
             (of(0.01, -0.02, 0.04, Meaning::Same), "same", "−2.0 to +4.0 %"),
+            (of(0.1, -0.78, 4.69, Meaning::Unclear), "cannot tell", "−78 to +469 %"),
             (of(f64::NAN, 0.0, f64::INFINITY, Meaning::Higher), "unknown", "±0 % to unknown"),
         ];
         for (input, short, long) in cases {

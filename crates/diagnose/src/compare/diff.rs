@@ -5,7 +5,7 @@
 //! Poisson count) and by more than the smallest change that is called one; the same holds for a finding's cost, which
 //! has no interval. Between two runs stands whatever else differs between two days: a caveat reports that.
 
-use narrows_model::comparison::{Change, Meaning};
+use narrows_model::comparison::Change;
 use narrows_model::diff::{CallDiff, Diff, Fate, FindingDiff, OperationDiff};
 use narrows_model::evidence::{RunEvidence, TrialEvidence};
 use narrows_model::finding::Finding;
@@ -104,7 +104,7 @@ fn operation_diffs(before: &[&TrialEvidence], after: &[&TrialEvidence], threshol
         Some(OperationDiff {
             service: one.service.clone(),
             name: one.name.clone(),
-            fate: fate(old, new, |_, _| mean.is_some_and(|mean| mean.meaning != Meaning::Same)),
+            fate: fate(old, new, |_, _| mean.is_some_and(|mean| mean.meaning.is_change())),
             before_ns: old.map(|old| old.mean_ns),
             after_ns: new.map(|new| new.mean_ns),
             mean,

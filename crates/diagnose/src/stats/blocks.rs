@@ -23,6 +23,9 @@ const BLOCKS_PER_STRATUM_MIN: usize = 2;
 /// Correlation beyond this is not believed from ten blocks.
 pub(crate) const CORRELATION_MAX: f64 = 0.6;
 
+/// Two values are called the same only when their whole interval lies within this factor.
+const SAME_FACTOR_MAX: f64 = 1.25;
+
 /// `half_width` is that of the 95 % interval of the logarithm of new ÷ old, `least` the smallest change that is one.
 pub(crate) fn change(old: f64, new: f64, half_width: f64, (floor, least): (f64, f64)) -> Option<Change> {
     if old <= 0.0 || new <= 0.0 {
@@ -36,6 +39,7 @@ pub(crate) fn change(old: f64, new: f64, half_width: f64, (floor, least): (f64, 
     let meaning = match (low, high) {
         (low, _) if is_large && low > 0.0 => Meaning::Higher,
         (_, high) if is_large && high < 0.0 => Meaning::Lower,
+        (low, high) if low.ln_1p() < -SAME_FACTOR_MAX.ln() || high.ln_1p() > SAME_FACTOR_MAX.ln() => Meaning::Unclear,
         _ => Meaning::Same,
     };
     Some(Change { ratio, low, high, meaning })

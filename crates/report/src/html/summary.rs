@@ -80,7 +80,7 @@ fn share_of_errors(share: f64) -> String {
 
 fn compare(of: &Change, good: Meaning) -> String {
     let class = match of.meaning {
-        Meaning::Same => "same",
+        Meaning::Same | Meaning::Unclear => "same",
         meaning if meaning == good => "better",
         _ => "worse",
     };

@@ -10,7 +10,7 @@
 //! A load leaves room when nearly all users of a closed one think at any time (Little's law), for then throughput
 //! hardly grows even if requests take no time, or when nearly every arrival of an open one completes, in all intervals.
 
-use narrows_model::comparison::{Comparison, Meaning, VariantSummary};
+use narrows_model::comparison::{Comparison, VariantSummary};
 use narrows_model::evidence::{RunEvidence, TrialEvidence};
 use narrows_model::finding::evidence::offered_load_limited::{self as evidence, Hidden, Pair, Room, Step, Steps};
 use narrows_model::finding::{Confidence, Finding, FindingKind};
@@ -115,7 +115,7 @@ fn of_later(
     let against = variant.against_first.as_ref()?;
     let least = thresholds.offered_rate_share;
     let is_same = against.rate.low >= -least && against.rate.high <= least;
-    let latency_differs = against.mean.meaning != Meaning::Same;
+    let latency_differs = against.mean.meaning.is_change();
     let cpu = first.cpu_seconds_per_request.zip(variant.cpu_seconds_per_request);
     let cpu_differs = cpu.is_some_and(|(before, now)| (now / before - 1.0).abs() >= thresholds.offered_cpu_share);
     let pair = Pair { first: first.into(), other: variant.into(), latency_differs, cpu_differs };
