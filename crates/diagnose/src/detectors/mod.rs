@@ -10,6 +10,7 @@ pub mod cross_partition_query;
 pub mod database_saturation;
 pub mod disk_full;
 pub mod few_clients;
+pub mod garbage_collection;
 pub mod generator_limited;
 pub mod hot_partition;
 pub mod instrumentation_gap;
@@ -60,6 +61,7 @@ detectors! {
     database_saturation::DatabaseSaturation, "database-saturation";
     disk_full::DiskFull, "disk-full";
     few_clients::FewClients, "few-clients";
+    garbage_collection::GarbageCollection, "garbage-collection";
     generator_limited::GeneratorLimited, "generator-limited";
     hot_partition::HotPartition, "hot-partition";
     instrumentation_gap::InstrumentationGap, "instrumentation-gap";

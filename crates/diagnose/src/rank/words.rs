@@ -22,6 +22,7 @@ fn mechanism(why: Mechanism) -> &'static str {
         Mechanism::WorkOfCalls => "Every call is work for the callee.",
         Mechanism::CpuOfCalls => "Every call costs CPU time on both sides.",
         Mechanism::FullestPartition => "The partition with the most load is full first.",
+        Mechanism::CpuOfCollections => "Collections use CPU and let no request run meanwhile.",
         Mechanism::LostConflict => "A transaction that loses a conflict is started again.",
         Mechanism::RetriesFill => "Without the retries it would not be full.",
         Mechanism::SameLimit => "It is the same limit, seen from the machine.",

@@ -16,6 +16,7 @@ pub(crate) mod refusals;
 pub(crate) mod repetition;
 pub(crate) mod requests;
 pub(crate) mod room;
+pub(crate) mod runtimes;
 pub(crate) mod seconds;
 pub(crate) mod sidecars;
 pub(crate) mod silence;

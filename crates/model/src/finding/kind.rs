@@ -77,6 +77,8 @@ kinds! {
     DiskFull => "disk-full", disk_full;
     /// The load has too few clients for a hash of them to spread requests evenly.
     FewClients => "few-clients", few_clients;
+    /// The garbage collector of a runtime stops a service for much of the time, or for long.
+    GarbageCollection => "garbage-collection", garbage_collection;
     /// The load generator, not the system, determined the figures.
     GeneratorLimited => "generator-limited", generator_limited;
     /// One of several equal partitions or replicas gets more than its share and is the slowest for it.

@@ -48,6 +48,8 @@ pub enum Mechanism {
     CpuOfCalls,
     /// The partition with the most load is full first.
     FullestPartition,
+    /// Collections of garbage use the processor.
+    CpuOfCollections,
     /// A transaction that loses a conflict starts again.
     LostConflict,
     /// Only the retries make it full.

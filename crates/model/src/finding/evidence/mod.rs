@@ -11,6 +11,7 @@ pub mod cross_partition_query;
 pub mod database_saturation;
 pub mod disk_full;
 pub mod few_clients;
+pub mod garbage_collection;
 pub mod generator_limited;
 pub mod hot_partition;
 pub mod instrumentation_gap;
