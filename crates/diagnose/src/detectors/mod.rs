@@ -9,6 +9,7 @@ pub mod cpu_saturation;
 pub mod cross_partition_query;
 pub mod database_saturation;
 pub mod disk_full;
+pub mod event_loop_lag;
 pub mod few_clients;
 pub mod garbage_collection;
 pub mod generator_limited;
@@ -60,6 +61,7 @@ detectors! {
     cross_partition_query::CrossPartitionQuery, "cross-partition-query";
     database_saturation::DatabaseSaturation, "database-saturation";
     disk_full::DiskFull, "disk-full";
+    event_loop_lag::EventLoopLag, "event-loop-lag";
     few_clients::FewClients, "few-clients";
     garbage_collection::GarbageCollection, "garbage-collection";
     generator_limited::GeneratorLimited, "generator-limited";

@@ -6,7 +6,7 @@
 //! calls that it gets, where figures decide which way it goes.
 
 use narrows_model::finding::FindingKind::{
-    self, ChattyHttp, ConflictRetry, CpuSaturation, CrossPartitionQuery, DatabaseSaturation, DiskFull,
+    self, ChattyHttp, ConflictRetry, CpuSaturation, CrossPartitionQuery, DatabaseSaturation, DiskFull, EventLoopLag,
     GarbageCollection, HotPartition, NPlusOne, Outage, PoolWait, ProvisionedRate, RetrogradeThroughput, RetryStorm,
     SerialFanOut, SlowQuery, StragglerBranch, Throttling,
 };
@@ -106,6 +106,13 @@ pub(super) const CAUSES: &[Rule<Mechanism>] = &[
         ties: &[Tie::Collecting],
         why: Mechanism::CpuOfCollections,
     },
+    Rule { first: &[CpuSaturation], then: &[EventLoopLag], ties: &[Tie::SameResource], why: Mechanism::FullThread },
+    Rule {
+        first: &[GarbageCollection],
+        then: &[EventLoopLag],
+        ties: &[Tie::SameResource],
+        why: Mechanism::StoppedLoop,
+    },
     Rule { first: &[ConflictRetry], then: &[RetryStorm], ties: &[Tie::SameOperation], why: Mechanism::LostConflict },
     Rule {
         first: &[RetryStorm],
@@ -140,7 +147,7 @@ pub(super) const CAUSES: &[Rule<Mechanism>] = &[
     Rule { first: &[SlowQuery], then: &[PoolWait], ties: &[Tie::SameOperation], why: Mechanism::LongQuery },
     Rule { first: &[PoolWait], then: &[Throttling], ties: &[Tie::SameResource], why: Mechanism::NoConnection },
     Rule {
-        first: &[Throttling, RetryStorm, DatabaseSaturation, CpuSaturation, GarbageCollection, PoolWait],
+        first: &[Throttling, RetryStorm, DatabaseSaturation, CpuSaturation, GarbageCollection, EventLoopLag, PoolWait],
         then: &[RetrogradeThroughput],
         ties: &[Tie::OnTheWay],
         why: Mechanism::OnTheWay,
@@ -152,6 +159,7 @@ pub(super) const CAUSES: &[Rule<Mechanism>] = &[
             DatabaseSaturation,
             CpuSaturation,
             GarbageCollection,
+            EventLoopLag,
             PoolWait,
             RetryStorm,
             NPlusOne,

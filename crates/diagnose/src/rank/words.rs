@@ -23,6 +23,8 @@ fn mechanism(why: Mechanism) -> &'static str {
         Mechanism::CpuOfCalls => "Every call costs CPU time on both sides.",
         Mechanism::FullestPartition => "The partition with the most load is full first.",
         Mechanism::CpuOfCollections => "Collections use CPU and let no request run meanwhile.",
+        Mechanism::StoppedLoop => "No callback runs while garbage is collected.",
+        Mechanism::FullThread => "The event loop runs on the thread that is full, so events queue for it.",
         Mechanism::LostConflict => "A transaction that loses a conflict is started again.",
         Mechanism::RetriesFill => "Without the retries it would not be full.",
         Mechanism::SameLimit => "It is the same limit, seen from the machine.",

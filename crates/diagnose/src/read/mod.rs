@@ -6,6 +6,7 @@ pub(crate) mod dark;
 pub(crate) mod databases;
 pub(crate) mod doubles;
 pub(crate) mod errors;
+pub(crate) mod event_loops;
 pub(crate) mod intervals;
 pub(crate) mod levels;
 pub(crate) mod periods;

@@ -67,7 +67,7 @@ const fn counter(runtime: Runtime, metric: &'static str, counts: &'static str, u
 }
 
 /// What a unit of time is in seconds; `otherwise` for one that is not known.
-fn seconds_of_unit(unit: &str, otherwise: f64) -> f64 {
+pub(crate) fn seconds_of_unit(unit: &str, otherwise: f64) -> f64 {
     match unit {
         "s" | "seconds" => 1.0,
         "ms" | "milliseconds" => 1e-3,

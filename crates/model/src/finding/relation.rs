@@ -50,6 +50,10 @@ pub enum Mechanism {
     FullestPartition,
     /// Collections of garbage use the processor.
     CpuOfCollections,
+    /// Collections of garbage stop the event loop.
+    StoppedLoop,
+    /// The event loop runs on the thread that is full.
+    FullThread,
     /// A transaction that loses a conflict starts again.
     LostConflict,
     /// Only the retries make it full.
