@@ -281,7 +281,7 @@ pub(crate) fn is_crowded_out(cpu: &Cpu<'_>, interval: &Interval) -> bool {
     cpu.host_use(interval).is_some_and(|used| used.is_mostly_others && used.share >= cpu.thresholds.cpu_host_share)
 }
 
-/// What of the machine stretches times that a runtime reports.
+/// What of the machine makes the times that a runtime reports longer.
 pub(crate) fn machine_caveats(cpu: &Cpu<'_>, interval: &Interval) -> Vec<Caveat> {
     let busy = cpu.host_use(interval).map(|used| used.share).filter(|share| *share >= cpu.thresholds.cpu_host_share);
     let busy = busy.map(|share| Caveat::MachineBusy { share: finite(share), consumers: cpu.consumers(interval) });
