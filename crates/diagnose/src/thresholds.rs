@@ -367,6 +367,10 @@ thresholds! {
     disk_full_share: f64 = 0.005;
     /// `disk-full`: share of the failed requests from which it is the reason for the failures, however few.
     disk_full_error_share: f64 = 0.5;
+    /// `event-loop-lag`: mean wait of an event for the loop, nanoseconds.
+    loop_wait_ns: f64 = 2e7;
+    /// `event-loop-lag`: the same as a share of the mean latency.
+    loop_latency_share: f64 = 0.2;
     /// `few-clients`: requests at the fullest replica, as a multiple of the mean.
     few_clients_ratio: f64 = 1.3;
     /// `few-clients`: requests that must be seen, so that a few are not enough.
@@ -375,6 +379,20 @@ thresholds! {
     few_clients_each: f64 = 4.0;
     /// `few-clients`: distance of a replica's share from a whole number of clients, as a part of one client.
     few_clients_part: f64 = 0.2;
+    /// `garbage-collection`: share of the time in which collections stop a replica.
+    gc_share: f64 = 0.10;
+    /// `garbage-collection`: mean length from which pauses count as long, nanoseconds.
+    gc_pause_ns: f64 = 1e8;
+    /// `garbage-collection`: share of the time that long pauses must take.
+    gc_pause_share: f64 = 0.02;
+    /// `garbage-collection`: long pauses in a window.
+    gc_pauses: usize = 3;
+    /// `garbage-collection` and `event-loop-lag`: readings of a runtime's metrics in a window that must show it.
+    runtime_readings: usize = 3;
+    /// `garbage-collection`: share of its limit in use after a collection, from which a heap is nearly full.
+    gc_heap_share: f64 = 0.85;
+    /// The ranking: share of the time from which collections are the reason why a service's CPU is full.
+    gc_cause_share: f64 = 0.25;
     /// `sidecar-cost`: share of the CPU of all services that sidecars must use.
     sidecar_cpu_share: f64 = 0.05;
     /// `sidecar-cost`: share by which they must make the median latency longer, if they use less CPU.

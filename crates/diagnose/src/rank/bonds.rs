@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use narrows_model::evidence::PartitionThroughput;
-use narrows_model::finding::Finding;
+use narrows_model::finding::{Evidence, Finding};
 use narrows_model::series::names;
 
 use super::paths::{Paths, targets};
@@ -41,6 +41,7 @@ impl<'r, 'a> Bonds<'r, 'a> {
             Tie::InBranch => self.is_in_branch(first, then),
             Tie::Uneven => first.resource == then.resource && self.would_have_room(&first.resource),
             Tie::Amplified => self.is_asked_again(first, then) && !self.is_full_without(first, then),
+            Tie::Collecting => first.resource == self.resource(then) && self.is_mostly_collecting(first),
             Tie::FullAnyway => self.is_asked_again(then, first) && self.is_full_without(then, first),
         }
     }
@@ -95,6 +96,12 @@ impl<'r, 'a> Bonds<'r, 'a> {
         let reported = self.reading.trial.throughput();
         let used: Vec<f64> = reported.iter().filter(|partition| partition.service == store).filter_map(used).collect();
         used.is_empty() || used.iter().sum::<f64>() / (used.len() as f64) < self.reading.thresholds.partition_full_share
+    }
+
+    /// Whether collections take so much of the time that they are why a processor is full.
+    fn is_mostly_collecting(&self, finding: &Finding) -> bool {
+        let Evidence::GarbageCollection(evidence) = &finding.evidence else { return false };
+        evidence.share >= self.reading.thresholds.gc_cause_share
     }
 
     /// Whether the repetitions that a storm counts go to what is full.

@@ -19,9 +19,9 @@ pub(crate) mod words;
 use std::cmp::Ordering;
 
 use narrows_model::finding::FindingKind::{
-    self, CpuSaturation, CrossPartitionQuery, DatabaseSaturation, FewClients, GeneratorLimited, HotPartition,
-    InstrumentationGap, NotSteady, OfferedLoadLimited, Outage, ProvisionedRate, RetrogradeThroughput, SidecarCost,
-    StragglerBranch, UnequalRates,
+    self, CpuSaturation, CrossPartitionQuery, DatabaseSaturation, EventLoopLag, FewClients, GarbageCollection,
+    GeneratorLimited, HotPartition, InstrumentationGap, NotSteady, OfferedLoadLimited, Outage, ProvisionedRate,
+    RetrogradeThroughput, SidecarCost, StragglerBranch, UnequalRates,
 };
 use narrows_model::finding::{Confidence, Finding, Mechanism, Precedence, Relation, Role};
 
@@ -66,12 +66,12 @@ fn role(finding: &Finding, least: f64) -> Role {
     }
 }
 
-/// A gap that another finding explains hides nothing: one about the same operation, or about a full processor or
-/// database of that service or machine, for which requests wait without a span. Where the gap is only that time grows
+/// A gap that another finding explains hides nothing: one about the same operation, or about a full processor, a full
+/// database, a collector of garbage or a blocked loop of that service or machine, for which requests wait without a span. Where the gap is only that time grows
 /// with the load, throughput that falls in that service says the same.
 fn drop_explained_gaps(findings: &mut Vec<Finding>) {
     let explains = |other: &Finding, gap: &Finding| {
-        let is_full = matches!(other.kind(), CpuSaturation | DatabaseSaturation);
+        let is_full = matches!(other.kind(), CpuSaturation | DatabaseSaturation | EventLoopLag | GarbageCollection);
         let is_of_system = !other.role.is_about_experiment() && !UNEXPLAINING.contains(&other.kind());
         let is_same_growth = other.kind() == RetrogradeThroughput && gap.period.is_some();
         let is_there = [gap.resource.as_str(), HOST].contains(&&*other.resource);

@@ -6,9 +6,9 @@
 //! calls that it gets, where figures decide which way it goes.
 
 use narrows_model::finding::FindingKind::{
-    self, ChattyHttp, ConflictRetry, CpuSaturation, CrossPartitionQuery, DatabaseSaturation, DiskFull, HotPartition,
-    NPlusOne, Outage, PoolWait, ProvisionedRate, RetrogradeThroughput, RetryStorm, SerialFanOut, SlowQuery,
-    StragglerBranch, Throttling,
+    self, ChattyHttp, ConflictRetry, CpuSaturation, CrossPartitionQuery, DatabaseSaturation, DiskFull, EventLoopLag,
+    GarbageCollection, HotPartition, NPlusOne, Outage, PoolWait, ProvisionedRate, RetrogradeThroughput, RetryStorm,
+    SerialFanOut, SlowQuery, StragglerBranch, Throttling,
 };
 use narrows_model::finding::{Mechanism, Precedence};
 
@@ -36,6 +36,8 @@ pub(super) enum Tie {
     Uneven,
     /// The repetitions that the first counts go to what the second is about, and without them that would not be full.
     Amplified,
+    /// Both are about one service, and the first's collections take much of its time.
+    Collecting,
     /// The first is full even without the repetitions that the second counts, and these go to it.
     FullAnyway,
 }
@@ -98,6 +100,19 @@ pub(super) const CAUSES: &[Rule<Mechanism>] = &[
         ties: &[Tie::SameResource],
         why: Mechanism::FullestPartition,
     },
+    Rule {
+        first: &[GarbageCollection],
+        then: &[CpuSaturation],
+        ties: &[Tie::Collecting],
+        why: Mechanism::CpuOfCollections,
+    },
+    Rule { first: &[CpuSaturation], then: &[EventLoopLag], ties: &[Tie::SameResource], why: Mechanism::FullThread },
+    Rule {
+        first: &[GarbageCollection],
+        then: &[EventLoopLag],
+        ties: &[Tie::SameResource],
+        why: Mechanism::StoppedLoop,
+    },
     Rule { first: &[ConflictRetry], then: &[RetryStorm], ties: &[Tie::SameOperation], why: Mechanism::LostConflict },
     Rule {
         first: &[RetryStorm],
@@ -132,7 +147,7 @@ pub(super) const CAUSES: &[Rule<Mechanism>] = &[
     Rule { first: &[SlowQuery], then: &[PoolWait], ties: &[Tie::SameOperation], why: Mechanism::LongQuery },
     Rule { first: &[PoolWait], then: &[Throttling], ties: &[Tie::SameResource], why: Mechanism::NoConnection },
     Rule {
-        first: &[Throttling, RetryStorm, DatabaseSaturation, CpuSaturation, PoolWait],
+        first: &[Throttling, RetryStorm, DatabaseSaturation, CpuSaturation, GarbageCollection, EventLoopLag, PoolWait],
         then: &[RetrogradeThroughput],
         ties: &[Tie::OnTheWay],
         why: Mechanism::OnTheWay,
@@ -143,6 +158,8 @@ pub(super) const CAUSES: &[Rule<Mechanism>] = &[
             HotPartition,
             DatabaseSaturation,
             CpuSaturation,
+            GarbageCollection,
+            EventLoopLag,
             PoolWait,
             RetryStorm,
             NPlusOne,

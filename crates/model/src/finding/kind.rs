@@ -75,8 +75,12 @@ kinds! {
     DatabaseSaturation => "database-saturation", database_saturation;
     /// Operations of a service or a database fail because a disk is full.
     DiskFull => "disk-full", disk_full;
+    /// Callbacks block the event loop of a service, and every request waits for it.
+    EventLoopLag => "event-loop-lag", event_loop_lag;
     /// The load has too few clients for a hash of them to spread requests evenly.
     FewClients => "few-clients", few_clients;
+    /// The garbage collector of a runtime stops a service for much of the time, or for long.
+    GarbageCollection => "garbage-collection", garbage_collection;
     /// The load generator, not the system, determined the figures.
     GeneratorLimited => "generator-limited", generator_limited;
     /// One of several equal partitions or replicas gets more than its share and is the slowest for it.

@@ -48,6 +48,12 @@ pub enum Mechanism {
     CpuOfCalls,
     /// The partition with the most load is full first.
     FullestPartition,
+    /// Collections of garbage use the processor.
+    CpuOfCollections,
+    /// Collections of garbage stop the event loop.
+    StoppedLoop,
+    /// The event loop runs on the thread that is full.
+    FullThread,
     /// A transaction that loses a conflict starts again.
     LostConflict,
     /// Only the retries make it full.

@@ -1,0 +1,133 @@
+//! `event-loop-lag`: callbacks block the event loop of a service, and every request waits for it.
+//!
+//! Read are the delays of the loop of Node.js (`read/event_loops.rs`), per replica and interval of load, medians of the
+//! readings, so that a single long turn does not count. The mean wait of an event for the loop is estimated from them
+//! and compared with the latency of the load. A request waits at least once, so this is a lower limit.
+//!
+//! A loop in full use that turns quickly does not lag: that is one thread at its limit, which `cpu-saturation` reports.
+//! A loop that lags because its thread is full is listed below that. A thread that the machine, its quota or the
+//! hypervisor keeps from running looks blocked too: nothing is said where the thread waits for a processor, where its
+//! control group is throttled, where other programs fill the machine, or where the loop itself reports to be idle.
+
+use narrows_model::finding::evidence::event_loop_lag as evidence;
+use narrows_model::finding::{Confidence, Finding, FindingKind};
+use narrows_model::series::names;
+
+use crate::Detector;
+use crate::read::Reading;
+use crate::read::cpu::Cpu;
+use crate::read::event_loops::LoopDelay;
+use crate::read::intervals::Interval;
+use crate::read::periods::period_of;
+use crate::read::runtimes::{is_crowded_out, machine_caveats, serves};
+use crate::stats::finite;
+
+mod words;
+
+/// See the module.
+#[derive(Debug)]
+pub struct EventLoopLag;
+
+/// Share of the time that a thread may wait for a processor.
+const THREAD_WAIT_MAX: f64 = 0.15;
+/// A loop runs callbacks for at least this part of the time in which it is blocked.
+const ACTIVE_PART: f64 = 0.5;
+
+/// A replica whose loop lags, in one interval.
+struct Lag {
+    replica: u32,
+    at: usize,
+    delay: LoopDelay,
+}
+
+impl Detector for EventLoopLag {
+    fn kind(&self) -> FindingKind {
+        FindingKind::EventLoopLag
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
+        let services = reading.trial.service_names().into_iter().filter(|service| serves(reading, service));
+        services.filter_map(|service| of_service(self, reading, service)).collect()
+    }
+}
+
+/// The interval that demands most among those in which any loop lags; the replica with the longest wait in it.
+fn of_service(detector: &EventLoopLag, reading: &Reading<'_>, service: &str) -> Option<Finding> {
+    let cpu = Cpu::new(reading);
+    let instances = reading.trial.services.iter().filter(|instance| instance.service == service);
+    let replicas: Vec<u32> = instances.map(|instance| instance.replica).collect();
+    let lagging_in = |at: usize| -> Vec<Lag> {
+        if is_crowded_out(&cpu, &reading.intervals[at]) {
+            return Vec::new();
+        }
+        replicas.iter().filter_map(|replica| lag(&cpu, (service, *replica), at)).collect()
+    };
+    let found = (0..reading.intervals.len()).map(lagging_in).filter(|lagging| !lagging.is_empty());
+    let heaviest = found.max_by(|a, b| reading.intervals[a[0].at].by_demand(&reading.intervals[b[0].at]))?;
+    let counts = (heaviest.len(), replicas.len());
+    let worst = heaviest.into_iter().max_by(|a, b| a.delay.wait_ns.total_cmp(&b.delay.wait_ns))?;
+    Some(finding(detector, &cpu, (service, counts), &worst))
+}
+
+fn lag(cpu: &Cpu<'_>, (service, replica): (&str, u32), at: usize) -> Option<Lag> {
+    let (thresholds, interval) = (cpu.thresholds, &cpu.intervals[at]);
+    let delay = LoopDelay::of(cpu.trial, (service, replica), interval, thresholds.runtime_readings)?;
+    let is_long = delay.wait_ns >= thresholds.loop_wait_ns
+        && delay.wait_ns >= thresholds.loop_latency_share * interval.latency_ns;
+    let is_own = !is_kept_from_running(cpu, (service, replica), interval) && runs_meanwhile(&delay);
+    (is_long && interval.rate > 0.0 && is_own).then_some(Lag { replica, at, delay })
+}
+
+/// Whether the thread is ready and does not run, because of others or of its quota.
+fn is_kept_from_running(cpu: &Cpu<'_>, (service, replica): (&str, u32), interval: &Interval) -> bool {
+    let waiting = cpu.cores_of(names::BUSIEST_THREAD_WAIT, service, replica, interval);
+    let throttled = cpu.held(service, replica, interval).throttled;
+    waiting.is_some_and(|share| share >= THREAD_WAIT_MAX)
+        || throttled.is_some_and(|share| share >= cpu.thresholds.cpu_throttled_share)
+}
+
+/// Whether the loop runs callbacks for about as long as it is blocked.
+fn runs_meanwhile(delay: &LoopDelay) -> bool {
+    delay.utilization.is_none_or(|active| active >= ACTIVE_PART * delay.blocked_share)
+}
+
+fn finding(
+    detector: &EventLoopLag,
+    cpu: &Cpu<'_>,
+    (service, (hot_replicas, replicas)): (&str, (usize, usize)),
+    lag: &Lag,
+) -> Finding {
+    let (interval, delay) = (&cpu.intervals[lag.at], lag.delay);
+    let evidence = evidence::EventLoopLag {
+        hot_replicas,
+        replicas,
+        interval: interval.label.clone(),
+        load: interval.load_level(),
+        rate: finite(interval.rate),
+        latency_ns: finite(interval.latency_ns),
+        readings: delay.readings,
+        wait_ns: finite(delay.wait_ns),
+        mean_ns: finite(delay.mean_ns),
+        least_ns: finite(delay.least_ns),
+        p99_ns: delay.p99_ns.map(finite),
+        blocked_share: finite(delay.blocked_share),
+        utilization: delay.utilization.map(finite),
+        thread_cores: cpu.cores_of(names::BUSIEST_THREAD_CORES, service, lag.replica, interval).map(finite),
+        proof: cpu.proof(lag.at),
+    };
+    Finding {
+        resource: service.into(),
+        cost_share: finite(delay.wait_ns / interval.latency_ns.max(1.0)).min(1.0),
+        confidence: if evidence.proof.is_some() { Confidence::High } else { Confidence::Medium },
+        caveats: machine_caveats(cpu, interval),
+        period: period_of(cpu.trial, interval.start_ns, interval.end_ns),
+        ..Finding::new(evidence, detector.version())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,158 @@
+//! `garbage-collection`: a runtime's collector stops a service for much of the time, or for so long that requests which
+//! meet a pause are the slowest.
+//!
+//! Read are the times that runtimes report (`read/runtimes.rs`): collections that stop the program, per replica and
+//! interval of load. What runs beside the program is not counted. The share of time must hold without the reading that
+//! has most of it, so that one full collection does not count; a share of long pauses counts only when the latency of
+//! the load shows them: the 99th percentile is about as long as a pause, and half of the requests are much faster.
+//!
+//! A service that no request passes stops nobody. Where programs outside the run fill the machine, a pause lasts for as
+//! long as they let it, so nothing is said.
+
+use narrows_model::finding::evidence::garbage_collection as evidence;
+use narrows_model::finding::evidence::garbage_collection::{LongPauses, PauseSign};
+use narrows_model::finding::{Confidence, Finding, FindingKind};
+
+use crate::Detector;
+use crate::read::Reading;
+use crate::read::cpu::Cpu;
+use crate::read::intervals::Interval;
+use crate::read::periods::period_of;
+use crate::read::runtimes::{Collections, Collector, is_crowded_out, machine_caveats, serves};
+use crate::stats::finite;
+use crate::thresholds::Thresholds;
+
+mod words;
+
+/// See the module.
+#[derive(Debug)]
+pub struct GarbageCollection;
+
+/// Part of the share of time that must be left without the reading that has most of it.
+const LEFT_WITHOUT_MOST: f64 = 0.5;
+/// A latency is about as long as a pause from this part of it on.
+const AS_LONG: f64 = 0.5;
+/// The most that a stopped program can be stopped; more is a metric that does not say what it should.
+const SHARE_MAX: f64 = 1.05;
+
+/// A replica that is stopped, in one interval.
+struct Stopped<'a> {
+    collector: &'a Collector<'a>,
+    at: usize,
+    sign: PauseSign,
+    collections: Collections,
+}
+
+impl Detector for GarbageCollection {
+    fn kind(&self) -> FindingKind {
+        FindingKind::GarbageCollection
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
+        let services = reading.trial.service_names().into_iter().filter(|service| serves(reading, service));
+        services.filter_map(|service| of_service(self, reading, service)).collect()
+    }
+}
+
+/// The interval that demands most among those in which any replica is stopped; the replica that is stopped most in it.
+fn of_service(detector: &GarbageCollection, reading: &Reading<'_>, service: &str) -> Option<Finding> {
+    let cpu = Cpu::new(reading);
+    let instances = reading.trial.services.iter().filter(|instance| instance.service == service);
+    let replicas: Vec<u32> = instances.map(|instance| instance.replica).collect();
+    let collectors: Vec<Collector<'_>> =
+        replicas.iter().filter_map(|replica| Collector::of(reading.trial, service, *replica)).collect();
+    let stopped_in = |at: usize| -> Vec<Stopped<'_>> {
+        let interval = &reading.intervals[at];
+        if is_crowded_out(&cpu, interval) {
+            return Vec::new();
+        }
+        collectors.iter().filter_map(|collector| stopped(reading, collector, at)).collect()
+    };
+    let found = (0..reading.intervals.len()).map(stopped_in).filter(|stopped| !stopped.is_empty());
+    let heaviest = found.max_by(|a, b| reading.intervals[a[0].at].by_demand(&reading.intervals[b[0].at]))?;
+    let counts = (heaviest.len(), replicas.len());
+    let worst = heaviest.into_iter().max_by(|a, b| a.collections.share.total_cmp(&b.collections.share))?;
+    Some(finding(detector, &cpu, (service, counts), &worst))
+}
+
+fn stopped<'a>(reading: &Reading<'_>, collector: &'a Collector<'a>, at: usize) -> Option<Stopped<'a>> {
+    let interval = &reading.intervals[at];
+    let collections = collector.during(interval, reading.thresholds.gc_pause_ns);
+    let is_shown = collections.readings >= reading.thresholds.runtime_readings && collections.share <= SHARE_MAX;
+    let sign = Some(PauseSign::Share).filter(|_| is_large(&collections, reading.thresholds));
+    let sign = sign.or_else(|| is_felt(reading, interval, &collections).then_some(PauseSign::Length))?;
+    is_shown.then_some(Stopped { collector, at, sign, collections })
+}
+
+fn is_large(collections: &Collections, thresholds: &Thresholds) -> bool {
+    collections.share >= thresholds.gc_share
+        && collections.share_without_most >= LEFT_WITHOUT_MOST * thresholds.gc_share
+}
+
+/// Whether long pauses come again and again, and the slowest requests take as long as one.
+fn is_felt(reading: &Reading<'_>, interval: &Interval, collections: &Collections) -> bool {
+    let thresholds = reading.thresholds;
+    let is_frequent =
+        |long: &LongPauses| long.count >= thresholds.gc_pauses as f64 && long.share >= thresholds.gc_pause_share;
+    let Some(long) = collections.long.filter(is_frequent) else { return false };
+    let latency = reading.trial.load_between(interval.start_ns, interval.end_ns).latency();
+    latency.p99_ns as f64 >= AS_LONG * long.mean_ns && latency.p50_ns as f64 <= AS_LONG * long.mean_ns
+}
+
+fn finding(
+    detector: &GarbageCollection,
+    cpu: &Cpu<'_>,
+    (service, (hot_replicas, replicas)): (&str, (usize, usize)),
+    stopped: &Stopped<'_>,
+) -> Finding {
+    let (interval, collections) = (&cpu.intervals[stopped.at], &stopped.collections);
+    let evidence = evidence::GarbageCollection {
+        sign: stopped.sign,
+        runtime: stopped.collector.runtime(),
+        metric: stopped.collector.metric().to_owned(),
+        hot_replicas,
+        replicas,
+        interval: interval.label.clone(),
+        load: interval.load_level(),
+        rate: finite(interval.rate),
+        latency_ns: finite(interval.latency_ns),
+        p99_ns: cpu.trial.load_between(interval.start_ns, interval.end_ns).latency().p99_ns as f64,
+        share: finite(collections.share.min(1.0)),
+        collections: collections.rate.map(finite),
+        pause_ns: collections.pause_ns.map(finite),
+        long: collections.long,
+        concurrent: finite(collections.concurrent),
+        heap: stopped.collector.heap(interval),
+        heap_share_min: cpu.thresholds.gc_heap_share,
+        cores: cpu.service_cores(service, interval).filter(|cores| *cores > 0.0).map(finite),
+        proof: cpu.proof(stopped.at),
+    };
+    let is_sure = stopped.sign == PauseSign::Share && (evidence.proof.is_some() || evidence.is_heap_full());
+    Finding {
+        resource: service.into(),
+        cost_share: cost(stopped.sign, collections, interval),
+        confidence: if is_sure { Confidence::High } else { Confidence::Medium },
+        caveats: machine_caveats(cpu, interval),
+        period: period_of(cpu.trial, interval.start_ns, interval.end_ns),
+        ..Finding::new(evidence, detector.version())
+    }
+}
+
+/// The share of the time, or what long pauses add to the mean latency of arrivals: a request that is under way waits for
+/// all of a pause P, one that arrives in it for half of it on average, so share × (P ÷ 2 + latency without pauses).
+/// Users that wait for a response send nothing during a pause, so there the share of the time is the cost.
+fn cost(sign: PauseSign, collections: &Collections, interval: &Interval) -> f64 {
+    let long = collections.long.filter(|_| sign == PauseSign::Length && interval.offered.is_some());
+    let of_latency = long.map_or(0.0, |long| {
+        let added_ns = long.share * (long.mean_ns / 2.0 + interval.latency_ns) / (1.0 + long.share);
+        added_ns / interval.latency_ns.max(1.0)
+    });
+    finite(of_latency.max(collections.share).min(1.0))
+}
+
+#[cfg(test)]
+mod tests;
