@@ -9,6 +9,7 @@ pub mod cpu_saturation;
 pub mod cross_partition_query;
 pub mod database_saturation;
 pub mod disk_full;
+pub mod duplicate_query;
 pub mod few_clients;
 pub mod generator_limited;
 pub mod hot_partition;
@@ -59,6 +60,7 @@ detectors! {
     cross_partition_query::CrossPartitionQuery, "cross-partition-query";
     database_saturation::DatabaseSaturation, "database-saturation";
     disk_full::DiskFull, "disk-full";
+    duplicate_query::DuplicateQuery, "duplicate-query";
     few_clients::FewClients, "few-clients";
     generator_limited::GeneratorLimited, "generator-limited";
     hot_partition::HotPartition, "hot-partition";

@@ -19,9 +19,9 @@ pub(crate) mod words;
 use std::cmp::Ordering;
 
 use narrows_model::finding::FindingKind::{
-    self, CpuSaturation, CrossPartitionQuery, DatabaseSaturation, FewClients, GeneratorLimited, HotPartition,
-    InstrumentationGap, NotSteady, OfferedLoadLimited, Outage, ProvisionedRate, RetrogradeThroughput, SidecarCost,
-    StragglerBranch, UnequalRates,
+    self, CpuSaturation, CrossPartitionQuery, DatabaseSaturation, DuplicateQuery, FewClients, GeneratorLimited,
+    HotPartition, InstrumentationGap, NotSteady, OfferedLoadLimited, Outage, ProvisionedRate, RetrogradeThroughput,
+    SidecarCost, StragglerBranch, UnequalRates,
 };
 use narrows_model::finding::{Confidence, Finding, Mechanism, Precedence, Relation, Role};
 
@@ -35,7 +35,7 @@ const INVALIDATING: &[FindingKind] = &[GeneratorLimited, NotSteady];
 const LIMITING: &[FindingKind] =
     &[GeneratorLimited, NotSteady, OfferedLoadLimited, InstrumentationGap, FewClients, UnequalRates];
 /// What nothing waits for yet.
-const COSTLY: &[FindingKind] = &[CrossPartitionQuery, ProvisionedRate, SidecarCost];
+const COSTLY: &[FindingKind] = &[CrossPartitionQuery, DuplicateQuery, ProvisionedRate, SidecarCost];
 /// Detectors whose findings leave open what their time passes with.
 const UNEXPLAINING: &[FindingKind] = &[StragglerBranch];
 

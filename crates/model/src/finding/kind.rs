@@ -75,6 +75,8 @@ kinds! {
     DatabaseSaturation => "database-saturation", database_saturation;
     /// Operations of a service or a database fail because a disk is full.
     DiskFull => "disk-full", disk_full;
+    /// A request sends a query again whose result it already has.
+    DuplicateQuery => "duplicate-query", duplicate_query;
     /// The load has too few clients for a hash of them to spread requests evenly.
     FewClients => "few-clients", few_clients;
     /// The load generator, not the system, determined the figures.

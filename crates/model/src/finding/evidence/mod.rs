@@ -10,6 +10,7 @@ pub mod cpu_saturation;
 pub mod cross_partition_query;
 pub mod database_saturation;
 pub mod disk_full;
+pub mod duplicate_query;
 pub mod few_clients;
 pub mod generator_limited;
 pub mod hot_partition;
