@@ -27,6 +27,7 @@ pub mod sidecar_cost;
 pub mod slow_query;
 pub mod straggler_branch;
 pub mod throttling;
+pub mod time_outside_spans;
 pub mod unequal_rates;
 pub(crate) mod words;
 
@@ -78,6 +79,7 @@ detectors! {
     slow_query::SlowQuery, "slow-query";
     straggler_branch::StragglerBranch, "straggler-branch";
     throttling::Throttling, "throttling";
+    time_outside_spans::TimeOutsideSpans, "time-outside-spans";
     unequal_rates::UnequalRates, "unequal-rates";
 }
 

@@ -21,7 +21,7 @@ use std::cmp::Ordering;
 use narrows_model::finding::FindingKind::{
     self, CpuSaturation, CrossPartitionQuery, DatabaseSaturation, DuplicateQuery, FewClients, GeneratorLimited,
     HotPartition, InstrumentationGap, NotSteady, OfferedLoadLimited, Outage, ProvisionedRate, RetrogradeThroughput,
-    SidecarCost, StragglerBranch, UnequalRates,
+    SidecarCost, StragglerBranch, TimeOutsideSpans, UnequalRates,
 };
 use narrows_model::finding::{Confidence, Finding, Mechanism, Precedence, Relation, Role};
 
@@ -37,7 +37,7 @@ const LIMITING: &[FindingKind] =
 /// What nothing waits for yet.
 const COSTLY: &[FindingKind] = &[CrossPartitionQuery, DuplicateQuery, ProvisionedRate, SidecarCost];
 /// Detectors whose findings leave open what their time passes with.
-const UNEXPLAINING: &[FindingKind] = &[StragglerBranch];
+const UNEXPLAINING: &[FindingKind] = &[StragglerBranch, TimeOutsideSpans];
 
 /// Puts findings in order, each below its cause, and says what each is to the trial.
 pub(crate) fn ranked(mut findings: Vec<Finding>, reading: &Reading<'_>) -> Vec<Finding> {

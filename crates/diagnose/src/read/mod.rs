@@ -8,6 +8,7 @@ pub(crate) mod doubles;
 pub(crate) mod errors;
 pub(crate) mod intervals;
 pub(crate) mod levels;
+pub(crate) mod outside;
 pub(crate) mod periods;
 pub(crate) mod places;
 pub(crate) mod pools;

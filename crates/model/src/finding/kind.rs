@@ -111,6 +111,8 @@ kinds! {
     StragglerBranch => "straggler-branch", straggler_branch;
     /// A store rejects calls beyond its provisioned throughput, and they are retried.
     Throttling => "throttling", throttling;
+    /// Users wait much longer than the spans of the service last.
+    TimeOutsideSpans => "time-outside-spans", time_outside_spans;
     /// Two variants completed different rates, so their CPU and latency cannot be compared.
     UnequalRates => "unequal-rates", unequal_rates;
 }

@@ -29,6 +29,7 @@ pub mod sidecar_cost;
 pub mod slow_query;
 pub mod straggler_branch;
 pub mod throttling;
+pub mod time_outside_spans;
 pub mod unequal_rates;
 pub mod variant;
 
