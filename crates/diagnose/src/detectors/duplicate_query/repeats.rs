@@ -104,8 +104,8 @@ impl<'a> Course<'a> {
         let shape = &queries[0].shape;
         let is_part = shape.is_page() || shape.is_batch();
         let sameness = sameness_of(queries[0]);
-        let is_same = !repeats.is_empty() && !(sameness == Sameness::Rows && is_part);
-        is_same.then_some(Repeated { first: queries[0], repeats, sameness, rows_agree })
+        let tells_nothing = repeats.is_empty() || sameness == Sameness::Rows && is_part;
+        (!tells_nothing).then_some(Repeated { first: queries[0], repeats, sameness, rows_agree })
     }
 
     fn is_repeat(&self, before: &Query<'_>, query: &Query<'_>) -> bool {

@@ -76,7 +76,8 @@ impl Words for TimeOutsideSpans {
 
     fn falsified_by(&self, finding: &Finding) -> String {
         format!(
-            "A capture of packets at {} shows that a response leaves as long after its request as the span lasts.",
+            "A capture of packets at {} shows that responses leave as soon after their requests arrive as the spans last: \
+             then the time passes on the way.",
             finding.resource
         )
     }
