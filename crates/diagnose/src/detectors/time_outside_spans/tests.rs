@@ -116,7 +116,7 @@ fn time_that_the_spans_cover_is_silent() {
 }
 
 #[test]
-fn what_lacks_cpu_waits_everywhere_and_is_silent() {
+fn a_full_processor_delays_everything_and_is_silent() {
     let levels = |host: f64, shop: f64, steal: f64| {
         let trial = TrialBuilder::new("a").service("shop", Some(2.0));
         let trial = trial.cpu("shop", 0, move |_| shop).host_cpu(move |_| host);
