@@ -230,6 +230,21 @@ thresholds! {
     slow_query_times: f64 = 3.0;
     /// `slow-query`: requests that must show it.
     slow_query_traces: usize = 5;
+    /// `duplicate-query`: requests that must show it.
+    duplicate_query_requests: usize = 5;
+    /// `duplicate-query`: share of the operation's requests with queries that must show it, also of those in the later
+    /// half of the time.
+    duplicate_query_request_share: f64 = 0.5;
+    /// `duplicate-query`: share of the operation's latency that the repeats take.
+    duplicate_query_share: f64 = 0.10;
+    /// `duplicate-query`: time without any call before a query from which it reads a state again, nanoseconds.
+    duplicate_query_pause_ns: i64 = 10_000_000;
+    /// `time-outside-spans`: share of the users' mean wait that no span covers, under the heaviest load.
+    outside_share: f64 = 0.3;
+    /// `time-outside-spans`: the same time, mean, nanoseconds.
+    outside_ns: f64 = 5e6;
+    /// `time-outside-spans`: spans that were received in an interval.
+    outside_requests: f64 = 100.0;
     /// `pool-wait`: share of the latency of the service's requests.
     pool_wait_share: f64 = 0.20;
     /// `pool-wait`: median wait of a request, nanoseconds.

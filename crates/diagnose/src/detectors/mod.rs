@@ -9,6 +9,7 @@ pub mod cpu_saturation;
 pub mod cross_partition_query;
 pub mod database_saturation;
 pub mod disk_full;
+pub mod duplicate_query;
 pub mod event_loop_lag;
 pub mod few_clients;
 pub mod garbage_collection;
@@ -28,6 +29,7 @@ pub mod sidecar_cost;
 pub mod slow_query;
 pub mod straggler_branch;
 pub mod throttling;
+pub mod time_outside_spans;
 pub mod unequal_rates;
 pub(crate) mod words;
 
@@ -61,6 +63,7 @@ detectors! {
     cross_partition_query::CrossPartitionQuery, "cross-partition-query";
     database_saturation::DatabaseSaturation, "database-saturation";
     disk_full::DiskFull, "disk-full";
+    duplicate_query::DuplicateQuery, "duplicate-query";
     event_loop_lag::EventLoopLag, "event-loop-lag";
     few_clients::FewClients, "few-clients";
     garbage_collection::GarbageCollection, "garbage-collection";
@@ -80,6 +83,7 @@ detectors! {
     slow_query::SlowQuery, "slow-query";
     straggler_branch::StragglerBranch, "straggler-branch";
     throttling::Throttling, "throttling";
+    time_outside_spans::TimeOutsideSpans, "time-outside-spans";
     unequal_rates::UnequalRates, "unequal-rates";
 }
 

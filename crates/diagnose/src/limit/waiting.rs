@@ -6,6 +6,7 @@ use narrows_model::limit::WaitingPlace;
 use crate::read::Reading;
 use crate::read::cpu::Cpu;
 use crate::read::intervals::Interval;
+use crate::read::outside;
 
 /// From this share of the latency on, time outside the spans is most of it.
 const OUTSIDE_SHARE_MIN: f64 = 0.5;
@@ -31,12 +32,9 @@ pub(super) fn waiting(reading: &Reading<'_>, breakdowns: &[Breakdown], at: &Inte
     }
 }
 
-/// The share of the latency that passes outside the spans of the request, when it is most of it. Only a load of a single
-/// request tells, for then its latency and that of the operation are the same thing.
+/// The share of the latency that passes outside the spans of the request, when it is most of it.
 fn outside(reading: &Reading<'_>, breakdown: &Breakdown, at: &Interval) -> Option<f64> {
-    let share = 1.0 - breakdown.mean_ns / at.service_ns;
-    let is_single = reading.trial.requests_of_load().len() == 1;
-    (is_single && share.is_finite() && share >= OUTSIDE_SHARE_MIN).then_some(share)
+    outside::share(reading, breakdown.mean_ns, at).filter(|share| *share >= OUTSIDE_SHARE_MIN)
 }
 
 fn name_of(breakdown: &Breakdown, part: &TimePart) -> String {

@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 
 use narrows_model::evidence::PartitionThroughput;
+use narrows_model::finding::evidence::time_outside_spans::GapPattern;
 use narrows_model::finding::{Evidence, Finding};
 use narrows_model::series::names;
 
@@ -39,6 +40,7 @@ impl<'r, 'a> Bonds<'r, 'a> {
             Tie::SameOperation => self.are_one_operation(first, then),
             Tie::OnTheWay => self.is_on_the_way(first, then),
             Tie::InBranch => self.is_in_branch(first, then),
+            Tie::HeldWorkers => grows_in_front(then) && self.paths.reaches(&then.resource, &first.resource),
             Tie::Uneven => first.resource == then.resource && self.would_have_room(&first.resource),
             Tie::Amplified => self.is_asked_again(first, then) && !self.is_full_without(first, then),
             Tie::Collecting => first.resource == self.resource(then) && self.is_mostly_collecting(first),
@@ -115,6 +117,11 @@ impl<'r, 'a> Bonds<'r, 'a> {
     fn is_full_without(&self, storm: &Finding, full: &Finding) -> bool {
         full.cost_share * (1.0 - storm.cost_share) >= self.reading.thresholds.cpu_limit_share
     }
+}
+
+/// Whether requests wait before a service takes them on, and more so under more load.
+fn grows_in_front(finding: &Finding) -> bool {
+    matches!(&finding.evidence, Evidence::TimeOutsideSpans(outside) if outside.pattern == GapPattern::Grows)
 }
 
 /// Whether two findings were seen in parts of the trial that overlap.

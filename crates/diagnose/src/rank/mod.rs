@@ -19,9 +19,9 @@ pub(crate) mod words;
 use std::cmp::Ordering;
 
 use narrows_model::finding::FindingKind::{
-    self, CpuSaturation, CrossPartitionQuery, DatabaseSaturation, EventLoopLag, FewClients, GarbageCollection,
-    GeneratorLimited, HotPartition, InstrumentationGap, NotSteady, OfferedLoadLimited, Outage, ProvisionedRate,
-    RetrogradeThroughput, SidecarCost, StragglerBranch, UnequalRates,
+    self, CpuSaturation, CrossPartitionQuery, DatabaseSaturation, DuplicateQuery, EventLoopLag, FewClients,
+    GarbageCollection, GeneratorLimited, HotPartition, InstrumentationGap, NotSteady, OfferedLoadLimited, Outage,
+    ProvisionedRate, RetrogradeThroughput, SidecarCost, StragglerBranch, TimeOutsideSpans, UnequalRates,
 };
 use narrows_model::finding::{Confidence, Finding, Mechanism, Precedence, Relation, Role};
 
@@ -35,9 +35,9 @@ const INVALIDATING: &[FindingKind] = &[GeneratorLimited, NotSteady];
 const LIMITING: &[FindingKind] =
     &[GeneratorLimited, NotSteady, OfferedLoadLimited, InstrumentationGap, FewClients, UnequalRates];
 /// What nothing waits for yet.
-const COSTLY: &[FindingKind] = &[CrossPartitionQuery, ProvisionedRate, SidecarCost];
+const COSTLY: &[FindingKind] = &[CrossPartitionQuery, DuplicateQuery, ProvisionedRate, SidecarCost];
 /// Detectors whose findings leave open what their time passes with.
-const UNEXPLAINING: &[FindingKind] = &[StragglerBranch];
+const UNEXPLAINING: &[FindingKind] = &[StragglerBranch, TimeOutsideSpans];
 
 /// Puts findings in order, each below its cause, and says what each is to the trial.
 pub(crate) fn ranked(mut findings: Vec<Finding>, reading: &Reading<'_>) -> Vec<Finding> {

@@ -8,7 +8,7 @@
 use narrows_model::finding::FindingKind::{
     self, ChattyHttp, ConflictRetry, CpuSaturation, CrossPartitionQuery, DatabaseSaturation, DiskFull, EventLoopLag,
     GarbageCollection, HotPartition, NPlusOne, Outage, PoolWait, ProvisionedRate, RetrogradeThroughput, RetryStorm,
-    SerialFanOut, SlowQuery, StragglerBranch, Throttling,
+    SerialFanOut, SlowQuery, StragglerBranch, Throttling, TimeOutsideSpans,
 };
 use narrows_model::finding::{Mechanism, Precedence};
 
@@ -34,6 +34,9 @@ pub(super) enum Tie {
     InBranch,
     /// Both are about one store, and it would have room if all its partitions had the same load.
     Uneven,
+    /// Requests wait before the second takes them on, more of them under more load, and those that it has wait for the
+    /// first.
+    HeldWorkers,
     /// The repetitions that the first counts go to what the second is about, and without them that would not be full.
     Amplified,
     /// Both are about one service, and the first's collections take much of its time.
@@ -171,6 +174,23 @@ pub(super) const CAUSES: &[Rule<Mechanism>] = &[
         then: &[StragglerBranch],
         ties: &[Tie::InBranch],
         why: Mechanism::SlowBranch,
+    },
+    Rule {
+        first: &[
+            Throttling,
+            DatabaseSaturation,
+            CpuSaturation,
+            PoolWait,
+            RetryStorm,
+            NPlusOne,
+            SerialFanOut,
+            ChattyHttp,
+            SlowQuery,
+            StragglerBranch,
+        ],
+        then: &[TimeOutsideSpans],
+        ties: &[Tie::HeldWorkers],
+        why: Mechanism::HeldWorkers,
     },
 ];
 

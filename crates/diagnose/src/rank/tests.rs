@@ -1,6 +1,7 @@
 //! Which findings come first, which become effects of others, and which is the narrow place.
 
 use narrows_model::evidence::TrialEvidence;
+use narrows_model::finding::evidence::time_outside_spans::{GapPattern, TimeOutsideSpans};
 use narrows_model::finding::{Exemplar, Period, narrow_place};
 use narrows_model::run::Verdict;
 use narrows_model::trace::hex;
@@ -100,6 +101,22 @@ fn rank(given: Vec<Finding>, trial: &TrialEvidence) -> Vec<Finding> {
 
 fn rank_of(given: &[Given]) -> Vec<Finding> {
     rank(given.iter().copied().map(finding).collect(), &system().build())
+}
+
+/// Time outside the spans of the gateway.
+fn outside(pattern: GapPattern) -> Finding {
+    let evidence = TimeOutsideSpans { pattern, ..TimeOutsideSpans::default() };
+    Finding { evidence: evidence.into(), ..finding(("time-outside-spans", "gateway", 0.95)) }
+}
+
+#[test]
+fn a_queue_before_a_service_is_an_effect_of_what_its_workers_wait_for() {
+    let among = |pattern, other: Given| of(&rank(vec![outside(pattern), finding(other)], &system().build()));
+    let (slow, apart) = (("slow-query", "store", 0.3), ("slow-query", "mail", 0.3));
+    assert_eq!(among(GapPattern::Grows, slow), [row("slow-query", "store", &["time-outside-spans"])]);
+    let two = |resource| [row("time-outside-spans", "gateway", &[]), row("slow-query", resource, &[])];
+    assert_eq!(among(GapPattern::Constant, slow), two("store"), "no queue");
+    assert_eq!(among(GapPattern::Grows, apart), two("mail"), "nothing that the gateway waits for");
 }
 
 const THROTTLING: Given = ("throttling", "store", 0.2);

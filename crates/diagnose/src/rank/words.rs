@@ -34,6 +34,7 @@ fn mechanism(why: Mechanism) -> &'static str {
         Mechanism::LongQuery => "A connection is held for as long as the query takes.",
         Mechanism::NoConnection => "A request that gets no connection in time is rejected.",
         Mechanism::OnTheWay => "The load's requests pass through it, and further ones only wait there.",
+        Mechanism::HeldWorkers => "Workers that wait for it take on the next requests later.",
         Mechanism::SlowBranch => "The slow branch waits for it.",
     }
 }

@@ -10,6 +10,7 @@ pub(crate) mod event_loops;
 pub(crate) mod intervals;
 pub(crate) mod levels;
 pub(crate) mod machine;
+pub(crate) mod outside;
 pub(crate) mod periods;
 pub(crate) mod places;
 pub(crate) mod pools;

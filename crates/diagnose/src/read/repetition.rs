@@ -89,7 +89,8 @@ pub(crate) fn values_of(query: &Query<'_>) -> String {
     bound_values(query.span).fold(query.text.to_owned(), |text, (key, value)| format!("{text}\n{key}={value}"))
 }
 
-fn bound_values(span: &Span) -> impl Iterator<Item = (&String, String)> {
+/// The values that were recorded beside a query, by the attributes' names.
+pub(crate) fn bound_values(span: &Span) -> impl Iterator<Item = (&String, String)> {
     let is_parameter = |key: &str| key.starts_with("db.query.parameter") || key == "db.statement.parameters";
     span.attributes.iter().filter(move |(key, _)| is_parameter(key)).map(|(key, value)| (key, value.to_string()))
 }

@@ -53,6 +53,16 @@ impl SqlShape {
         has("OFFSET") || self.first_word() == "FETCH" || (is_bounded && has("ORDER") && is_past_a_key)
     }
 
+    /// Whether it has a keyword or a name without quotes, given in capitals.
+    pub(crate) fn has_word(&self, word: &str) -> bool {
+        self.words.contains(word)
+    }
+
+    /// Whether any keyword or name without quotes, in capitals, begins like this.
+    pub(crate) fn has_word_from(&self, start: &str) -> bool {
+        self.words.iter().any(|word| word.starts_with(start))
+    }
+
     /// Whether it changes rows.
     pub(crate) fn is_write(&self) -> bool {
         matches!(self.first_word().as_str(), "INSERT" | "UPDATE" | "DELETE" | "MERGE" | "REPLACE" | "UPSERT")
@@ -81,7 +91,8 @@ impl SqlShape {
         WORDS.contains(&self.first_word().as_str()) || self.text.eq_ignore_ascii_case("select ?")
     }
 
-    fn first_word(&self) -> String {
+    /// Its first word in capitals; empty when it begins with something else.
+    pub(crate) fn first_word(&self) -> String {
         let word: String = self.text.chars().take_while(|c| c.is_ascii_alphabetic()).collect();
         word.to_ascii_uppercase()
     }

@@ -112,6 +112,8 @@ pub(crate) struct Step {
     pub(crate) offered: Option<f64>,
     /// Mean, milliseconds.
     pub(crate) latency: Option<f64>,
+    /// What a user waits beyond the root span and the network, milliseconds.
+    pub(crate) outside: f64,
     pub(crate) late: u64,
     pub(crate) dropped: u64,
     /// Requests that got no response, per second, by kind.

@@ -98,7 +98,7 @@ impl Field<'_> {
         for _ in 0..ROUNDS {
             let grove = self.grove(fill_ms, &mut Random::new(seed))?;
             let fills = mean_of(&grove, |grown| f64::from(grown.fills));
-            let missing = wanted.map_or(0.0, |wanted| wanted - NETWORK_MS - mean_ms(&grove));
+            let missing = wanted.map_or(0.0, |wanted| wanted - self.outside_ms() - mean_ms(&grove));
             if fills == 0.0 || missing.abs() < 0.01 {
                 return Ok(grove);
             }
@@ -111,6 +111,11 @@ impl Field<'_> {
     fn wanted_ms(&self) -> Option<f64> {
         let (users, rate) = (self.step.users, self.step.rate);
         self.step.latency.or_else(|| Some(users? / rate? * 1000.0 - self.case.think))
+    }
+
+    /// What a user waits beyond the root span.
+    fn outside_ms(&self) -> f64 {
+        NETWORK_MS + self.step.outside
     }
 
     fn grove(&self, fill_ms: f64, random: &mut Random) -> Result<Grove, String> {
@@ -129,7 +134,7 @@ impl Field<'_> {
     }
 
     fn pace(&self, grove: &Grove) -> Result<Pace, String> {
-        let latency_ms = mean_ms(grove) + NETWORK_MS;
+        let latency_ms = mean_ms(grove) + self.outside_ms();
         if let Some(wanted) = self.wanted_ms().filter(|wanted| (wanted - latency_ms).abs() > TOLERANCE * latency_ms) {
             let why = "Little's law does not hold";
             return Err(format!("{why}: its traces take {latency_ms:.1} ms on average, its load says {wanted:.1} ms"));
@@ -225,7 +230,7 @@ impl Field<'_> {
                 Some(status) if status >= 400 => row.errors.status += 1,
                 _ => {
                     row.succeeded += 1;
-                    latency.record((root.duration_ns() as f64 * interval + NETWORK_MS * 1e6) as u64);
+                    latency.record((root.duration_ns() as f64 * interval + self.outside_ms() * 1e6) as u64);
                 }
             }
         }

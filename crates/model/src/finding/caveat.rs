@@ -147,6 +147,12 @@ pub enum Caveat {
         /// The levels that there are.
         levels: usize,
     },
+    /// Whatever lies between the load generator and a service is outside of its spans too.
+    NetworkAndProxiesOutside,
+    /// Another request may change rows between two reads of them.
+    RowsMayChangeBetween,
+    /// Only numbers of rows show that queries have the same values.
+    SameValuesReadFromRows,
     /// What sidecars do to latency shows only beside the same system without them.
     SidecarLatencyNotCompared,
     /// On one machine, sidecars take CPU from the services.
@@ -301,6 +307,17 @@ impl fmt::Display for Caveat {
             Self::FewLevelsForScalabilityLaw { levels } => {
                 write!(f, "{levels} levels are too few for the universal scalability law.")
             }
+            Self::NetworkAndProxiesOutside => f.write_str(
+                "A network or a proxy that is not part of the trial, between the load generator and the service, takes time \
+                 outside of the spans too.",
+            ),
+            Self::RowsMayChangeBetween => f.write_str(
+                "Another request can change the rows in between: a second read on purpose, to see that, looks the same.",
+            ),
+            Self::SameValuesReadFromRows => f.write_str(
+                "The traces do not record the values of the queries. Equal numbers of rows suggest that the values are \
+                 the same.",
+            ),
             Self::SidecarLatencyNotCompared => f.write_str(
                 "To see their effect on latency, compare with the same system without them, at the same rate.",
             ),

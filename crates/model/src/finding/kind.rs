@@ -75,6 +75,8 @@ kinds! {
     DatabaseSaturation => "database-saturation", database_saturation;
     /// Operations of a service or a database fail because a disk is full.
     DiskFull => "disk-full", disk_full;
+    /// A request sends a query again whose result it already has.
+    DuplicateQuery => "duplicate-query", duplicate_query;
     /// Callbacks block the event loop of a service, and every request waits for it.
     EventLoopLag => "event-loop-lag", event_loop_lag;
     /// The load has too few clients for a hash of them to spread requests evenly.
@@ -113,6 +115,8 @@ kinds! {
     StragglerBranch => "straggler-branch", straggler_branch;
     /// A store rejects calls beyond its provisioned throughput, and they are retried.
     Throttling => "throttling", throttling;
+    /// Users wait much longer than the spans of the service last.
+    TimeOutsideSpans => "time-outside-spans", time_outside_spans;
     /// Two variants completed different rates, so their CPU and latency cannot be compared.
     UnequalRates => "unequal-rates", unequal_rates;
 }

@@ -72,6 +72,8 @@ pub enum Mechanism {
     NoConnection,
     /// The load's requests pass through it and wait there.
     OnTheWay,
+    /// Workers that wait for it take on the next requests later.
+    HeldWorkers,
     /// The slow branch waits for it.
     SlowBranch,
 }

@@ -10,6 +10,7 @@ pub mod cpu_saturation;
 pub mod cross_partition_query;
 pub mod database_saturation;
 pub mod disk_full;
+pub mod duplicate_query;
 pub mod event_loop_lag;
 pub mod few_clients;
 pub mod garbage_collection;
@@ -30,6 +31,7 @@ pub mod sidecar_cost;
 pub mod slow_query;
 pub mod straggler_branch;
 pub mod throttling;
+pub mod time_outside_spans;
 pub mod unequal_rates;
 pub mod variant;
 

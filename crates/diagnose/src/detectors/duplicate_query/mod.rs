@@ -1,0 +1,243 @@
+//! `duplicate-query`: a request sends a query again whose result it already has.
+//!
+//! The user is loaded by the filter, the check of permissions and the handler; an object mapper loads an entity in each
+//! of its sessions. That the values are the same must be known: the text has none or holds them, or they are recorded,
+//! or else the numbers of rows agree in every request and differ from request to request. One query for each of several
+//! rows is `n-plus-one`. What only some requests do, or only those at the beginning, is no finding, nor are repeats that
+//! take a small part of the time: each request pays for them, but they are not where it waits.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use narrows_model::finding::evidence::Counts;
+use narrows_model::finding::evidence::duplicate_query::{self as evidence, Sameness};
+use narrows_model::finding::{Caveat, Confidence, Finding, FindingKind};
+use narrows_model::trace::SpanKind;
+
+use crate::Detector;
+use crate::exemplars::{EXEMPLARS_MAX, TEXT_CHARS_MAX, clipped, exemplar};
+use crate::read::Reading;
+use crate::read::calls::{Handled, Times, median_of};
+use crate::read::databases::name_of;
+use crate::stats::finite;
+use crate::thresholds::Thresholds;
+use repeats::{Repeated, repeated};
+
+mod repeats;
+mod statements;
+mod words;
+
+/// See the module.
+#[derive(Debug)]
+pub struct DuplicateQuery;
+
+/// Requests in which numbers of rows must agree, where nothing else shows that values are the same.
+const AGREEING_REQUESTS: usize = 10;
+/// Largest probability that the numbers of rows of two requests agree by chance.
+const AGREEING_BY_CHANCE: f64 = 0.5;
+
+impl Detector for DuplicateQuery {
+    fn kind(&self) -> FindingKind {
+        FindingKind::DuplicateQuery
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
+        let of_operation = reading.operations.iter().filter_map(|((service, operation), all)| {
+            let candidate = Candidate::new(all, reading.thresholds)?;
+            let is_worth_saying = candidate.share() >= reading.thresholds.duplicate_query_share;
+            is_worth_saying.then(|| candidate.finding(self, reading, (service, operation)))
+        });
+        of_operation.collect()
+    }
+}
+
+/// A request and what it repeats.
+struct Seen<'a> {
+    handled: &'a Handled<'a>,
+    repeated: Vec<Repeated<'a>>,
+}
+
+impl Seen<'_> {
+    fn weight(&self) -> f64 {
+        self.handled.weight()
+    }
+
+    fn repeats(&self) -> usize {
+        self.repeated.iter().map(|one| one.repeats.len()).sum()
+    }
+
+    /// Time of the request with at least one repeat under way, nanoseconds.
+    fn repeats_ns(&self) -> f64 {
+        let end_ns = self.handled.request.entry.end_ns;
+        let spans = self.repeated.iter().flat_map(|one| &one.repeats);
+        Times::union_of(spans.map(|span| (span.start_ns, span.end_ns.min(end_ns)))).length_ns()
+    }
+}
+
+/// What the requests of one operation regularly repeat.
+struct Candidate<'a> {
+    /// The requests that show it, those first that spend most in repeats.
+    seen: Vec<Seen<'a>>,
+    /// Of the operation's requests that query a database.
+    request_share: f64,
+    /// The time of all requests of the operation, each as often as it stands for.
+    whole_ns: f64,
+}
+
+impl<'a> Candidate<'a> {
+    /// None when nothing is repeated regularly.
+    fn new(all: &'a [Handled<'a>], thresholds: &Thresholds) -> Option<Self> {
+        let repeated_in = |handled: &'a Handled<'a>| {
+            let is_request = matches!(handled.request.entry.kind, SpanKind::Server | SpanKind::Consumer);
+            let repeated = if is_request { repeated(handled.request, thresholds) } else { Vec::new() };
+            (!repeated.is_empty()).then_some(Seen { handled, repeated })
+        };
+        let mut seen: Vec<Seen<'_>> = all.iter().filter_map(repeated_in).collect();
+        let asking = Asking::new(all);
+        let shapes: BTreeSet<String> =
+            seen.iter().flat_map(|one| &one.repeated).map(|one| one.first.shape.text.clone()).collect();
+        let regular: BTreeSet<String> =
+            shapes.into_iter().filter(|shape| asking.is_regular(&seen, shape, thresholds)).collect();
+        seen.iter_mut().for_each(|one| one.repeated.retain(|of| regular.contains(&of.first.shape.text)));
+        seen.retain(|one| !one.repeated.is_empty());
+        seen.sort_by(|a, b| b.repeats_ns().total_cmp(&a.repeats_ns()));
+        let whole_ns = all.iter().map(|handled| handled.latency_ns() * handled.weight()).sum();
+        let weight: f64 = seen.iter().map(Seen::weight).sum();
+        let request_share = if asking.weight > 0.0 { (weight / asking.weight).min(1.0) } else { 0.0 };
+        (!seen.is_empty()).then_some(Self { seen, request_share, whole_ns })
+    }
+
+    fn median(&self, value: impl Fn(&Seen<'_>) -> f64) -> f64 {
+        median_of(&self.seen, |seen| (value(seen), seen.weight()))
+    }
+
+    /// Of the operation's time.
+    fn share(&self) -> f64 {
+        let spent: f64 = self.seen.iter().map(|seen| seen.repeats_ns() * seen.weight()).sum();
+        if self.whole_ns > 0.0 { (spent / self.whole_ns).min(1.0) } else { 0.0 }
+    }
+
+    fn counts(&self) -> Counts {
+        let counts = || self.seen.iter().map(Seen::repeats);
+        Counts {
+            least: counts().min().unwrap_or(0),
+            median: self.median(|seen| seen.repeats() as f64) as usize,
+            most: counts().max().unwrap_or(0),
+        }
+    }
+
+    fn all_repeated(&self) -> impl Iterator<Item = (f64, &Repeated<'a>)> {
+        self.seen.iter().flat_map(|seen| seen.repeated.iter().map(|one| (seen.weight(), one)))
+    }
+
+    /// Time in the repeats of each statement, nanoseconds, by its shape.
+    fn by_shape(&self) -> BTreeMap<&str, f64> {
+        let mut spent: BTreeMap<&str, f64> = BTreeMap::new();
+        for (weight, one) in self.all_repeated() {
+            let time_ns: f64 = one.repeats.iter().map(|span| span.duration_ns() as f64).sum();
+            *spent.entry(&one.first.shape.text).or_default() += weight * time_ns;
+        }
+        spent
+    }
+
+    fn sameness(&self) -> Sameness {
+        self.all_repeated().map(|(_, one)| one.sameness).max().unwrap_or_default()
+    }
+
+    fn finding(&self, detector: &DuplicateQuery, reading: &Reading<'_>, (service, operation): (&str, &str)) -> Finding {
+        let is_guess = self.sameness() == Sameness::Rows;
+        let shown = |seen: &Seen<'_>| {
+            let pairs = seen.repeated.iter().flat_map(|one| [one.first.span].into_iter().chain(one.repeats.clone()));
+            exemplar(seen.handled.request.trace, pairs)
+        };
+        Finding {
+            resource: service.into(),
+            operation: Some(operation.into()),
+            cost_share: self.share(),
+            confidence: if is_guess { Confidence::Medium } else { Confidence::High },
+            exemplars: self.seen.iter().take(EXEMPLARS_MAX).map(shown).collect(),
+            caveats: [Caveat::RowsMayChangeBetween]
+                .into_iter()
+                .chain(is_guess.then_some(Caveat::SameValuesReadFromRows))
+                .collect(),
+            ..Finding::new(self.evidence(reading), detector.version())
+        }
+    }
+
+    fn evidence(&self, reading: &Reading<'_>) -> evidence::DuplicateQuery {
+        let by_shape = self.by_shape();
+        let dearest = by_shape.iter().max_by(|a, b| a.1.total_cmp(b.1)).map_or("", |(shape, _)| *shape);
+        let of_it = || self.all_repeated().filter(|(_, one)| one.first.shape.text == dearest);
+        let sends: Vec<(f64, f64)> = of_it().map(|(weight, one)| (one.repeats.len() as f64 + 1.0, weight)).collect();
+        let example = of_it().map(|(_, one)| one.first).next();
+        let queries: f64 =
+            reading.requests.iter().map(|request| request.trace.weight * request.queries.len() as f64).sum();
+        let repeats: f64 = self.seen.iter().map(|seen| seen.weight() * seen.repeats() as f64).sum();
+        evidence::DuplicateQuery {
+            traces: self.seen.len(),
+            request_share: self.request_share,
+            repeats: self.counts(),
+            repeats_ns: self.median(|seen| seen.repeats_ns()),
+            latency_ns: self.median(|seen| seen.handled.latency_ns()),
+            query_share: finite(repeats / queries).min(1.0),
+            statements: by_shape.len(),
+            shape: clipped(dearest, TEXT_CHARS_MAX),
+            sent: example.map_or_else(String::new, |query| clipped(query.text, TEXT_CHARS_MAX)),
+            sends: median_of(&sends, |pair| *pair) as usize,
+            database: example.map_or_else(String::new, |query| name_of(reading.trial, query.span).to_owned()),
+            sameness: of_it().map(|(_, one)| one.sameness).max().unwrap_or_default(),
+        }
+    }
+}
+
+/// The requests of an operation that query a database.
+struct Asking {
+    weight: f64,
+    late_weight: f64,
+    /// Those that begin from here on are in the later half of the time.
+    late_from_ns: i64,
+}
+
+impl Asking {
+    fn new(all: &[Handled<'_>]) -> Self {
+        let asking = || all.iter().filter(|handled| !handled.request.queries.is_empty());
+        let starts = || asking().map(|handled| handled.request.entry.start_ns);
+        let (first_ns, last_ns) = (starts().min().unwrap_or(0), starts().max().unwrap_or(0));
+        let late_from_ns = first_ns + last_ns.saturating_sub(first_ns) / 2;
+        let late = asking().filter(|handled| handled.request.entry.start_ns >= late_from_ns);
+        Self { weight: asking().map(Handled::weight).sum(), late_weight: late.map(Handled::weight).sum(), late_from_ns }
+    }
+
+    /// Whether most requests repeat this statement, in the later half of the time as well.
+    fn is_regular(&self, seen: &[Seen<'_>], shape: &str, thresholds: &Thresholds) -> bool {
+        let is_it = |one: &&Repeated<'_>| one.first.shape.text == shape;
+        let with = || seen.iter().filter(|seen| seen.repeated.iter().any(|one| is_it(&one)));
+        let late = with().filter(|seen| seen.handled.request.entry.start_ns >= self.late_from_ns);
+        let (weight, late_weight): (f64, f64) = (with().map(Seen::weight).sum(), late.map(Seen::weight).sum());
+        let share = thresholds.duplicate_query_request_share;
+        let repeated: Vec<&Repeated<'_>> = with().flat_map(|seen| seen.repeated.iter().filter(is_it)).collect();
+        with().count() >= thresholds.duplicate_query_requests
+            && weight >= share * self.weight
+            && late_weight >= share * self.late_weight
+            && are_same(&repeated)
+    }
+}
+
+/// Whether the values are known to be the same, or else that the numbers of rows cannot agree by chance.
+fn are_same(repeated: &[&Repeated<'_>]) -> bool {
+    let unknown: Vec<&&Repeated<'_>> = repeated.iter().filter(|one| one.sameness == Sameness::Rows).collect();
+    let mut requests_by_rows: BTreeMap<Option<u64>, f64> = BTreeMap::new();
+    for one in &unknown {
+        *requests_by_rows.entry(one.first.span.facts.db_rows).or_default() += 1.0;
+    }
+    let all = unknown.len() as f64;
+    let by_chance: f64 = requests_by_rows.values().map(|requests| (requests / all).powi(2)).sum();
+    let agree = || unknown.iter().all(|one| one.rows_agree);
+    unknown.is_empty() || unknown.len() >= AGREEING_REQUESTS && agree() && by_chance <= AGREEING_BY_CHANCE
+}
+
+#[cfg(test)]
+mod tests;

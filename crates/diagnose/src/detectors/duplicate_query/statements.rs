@@ -1,0 +1,198 @@
+//! Which statements return the same rows each time they are sent, until somebody writes.
+//!
+//! Told from the text alone and on the safe side: a statement that may lock, count up, draw a random number, or call a
+//! function for its effect is no read here, nor is one about the database itself, which libraries send as they connect.
+
+use narrows_model::finding::evidence::duplicate_query::Sameness;
+use narrows_model::trace::Span;
+
+use crate::read::repetition::bound_values;
+use crate::read::requests::Query;
+use crate::read::sql_shape::SqlShape;
+
+/// Systems whose drivers send one text once, however many rows it has. Others send it again for each page.
+const SYSTEMS: [&str; 12] = [
+    "postgresql",
+    "mysql",
+    "mariadb",
+    "microsoft.sql_server",
+    "oracle.db",
+    "sqlite",
+    "cockroachdb",
+    "ibm.db2",
+    "h2database",
+    "hsqldb",
+    "derby",
+    "sap.hana",
+];
+/// Words of statements that do more than read stored rows, or read the database's own state.
+const NO_READ: [&str; 22] = [
+    "INSERT",
+    "UPDATE",
+    "DELETE",
+    "MERGE",
+    "INTO",
+    "SHARE",
+    "LOCK",
+    "GET_LOCK",
+    "RELEASE_LOCK",
+    "UPDLOCK",
+    "XLOCK",
+    "NEXTVAL",
+    "NEXT_VAL",
+    "CURRVAL",
+    "RANDOM",
+    "RAND",
+    "NEWID",
+    "SLEEP",
+    "CALL",
+    "INFORMATION_SCHEMA",
+    "SQLITE_MASTER",
+    "SYS",
+];
+/// Beginnings of such words: functions and catalogs of PostgreSQL, generators of ids.
+const NO_READ_STARTS: [&str; 4] = ["PG_", "UUID", "GEN_RANDOM", "LAST_INSERT"];
+/// Lengths, in characters, at which instrumentation and collectors commonly cut a text off.
+const CUT_AT: [usize; 16] = [128, 255, 256, 500, 512, 1000, 1023, 1024, 2000, 2048, 4000, 4095, 4096, 8000, 8191, 8192];
+/// Texts that stand in the place of values.
+const MASKS: [&str; 6] = ["REDACTED", "'?'", "\"?\"", "'***'", "'%s'", "'xxxxx'"];
+
+/// Whether a query only reads rows of tables, and its text is known to its end.
+pub(super) fn is_read(query: &Query<'_>) -> bool {
+    let facts = &query.span.facts;
+    let is_known = facts.db_query.is_some() && facts.db_system.as_deref().is_some_and(|s| SYSTEMS.contains(&s));
+    is_known && !is_cut(query.text) && reads_only(&query.shape) && facts.batch_size.is_none_or(|size| size <= 1)
+}
+
+fn reads_only(shape: &SqlShape) -> bool {
+    let is_other = NO_READ.iter().any(|word| shape.has_word(word))
+        || NO_READ_STARTS.iter().any(|start| shape.has_word_from(start));
+    matches!(shape.first_word().as_str(), "SELECT" | "WITH")
+        && shape.has_word("FROM")
+        && !is_other
+        && !reads_a_function(&shape.text)
+}
+
+/// Whether something after a `FROM` or `JOIN` is called like a function.
+fn reads_a_function(text: &str) -> bool {
+    let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '$');
+    let mut words = text.split(' ');
+    while let Some(word) = words.next() {
+        if word.eq_ignore_ascii_case("from") || word.eq_ignore_ascii_case("join") {
+            let rest = words.clone().next().unwrap_or("").trim_start_matches(is_name);
+            let has_name = words.clone().next().is_some_and(|next| next.starts_with(is_name));
+            if has_name && rest.starts_with('(') {
+                return true;
+            }
+        }
+    }
+    false
+}
+
+fn is_cut(text: &str) -> bool {
+    let open = text.chars().filter(|c| *c == '(').count();
+    let closed = text.chars().filter(|c| *c == ')').count();
+    text.ends_with("...") || text.ends_with('…') || open != closed || CUT_AT.contains(&text.chars().count())
+}
+
+/// What shows that queries with this text and these recorded values are one query; `Rows` when nothing does but,
+/// perhaps, what they return.
+pub(super) fn sameness_of(query: &Query<'_>) -> Sameness {
+    let shape = &query.shape;
+    let is_masked = |text: &str| MASKS.iter().any(|mask| text.contains(mask));
+    if is_masked(query.text) || bound_values(query.span).any(|(_, value)| is_masked(&value)) {
+        return Sameness::Rows;
+    }
+    match (shape.literals, shape.placeholders) {
+        (0, 0) => Sameness::NoValues,
+        (_, 0) => Sameness::Values,
+        (_, bound) if are_recorded(query.span, bound) => Sameness::Values,
+        _ => Sameness::Rows,
+    }
+}
+
+/// Whether as many values were recorded as a text has places for.
+fn are_recorded(span: &Span, places: usize) -> bool {
+    bound_values(span).count() >= places || bound_values(span).any(|(key, _)| key == "db.statement.parameters")
+}
+
+/// Whether a query between two reads leaves the rows of the read as they were: another read, or a write to a table that
+/// the read does not mention.
+pub(super) fn leaves_alone(between: &Query<'_>, read: &SqlShape) -> bool {
+    const KEY_READS: [&str; 7] = ["GET", "MGET", "HGET", "HMGET", "HGETALL", "EXISTS", "TTL"];
+    if between.span.facts.db_system.as_deref() == Some("redis") {
+        return KEY_READS.contains(&between.shape.first_word().as_str());
+    }
+    reads_only(&between.shape) || written_table(&between.shape).is_some_and(|table| !mentions(&read.text, table))
+}
+
+/// The table that a statement writes, without schema and quotes; none when that cannot be read off it.
+fn written_table(shape: &SqlShape) -> Option<&str> {
+    let mut words = shape.text.split(' ');
+    let first = words.next()?;
+    let name = match first.to_ascii_uppercase().as_str() {
+        "INSERT" | "REPLACE" | "MERGE" => words.find(|word| word.eq_ignore_ascii_case("into")).and(words.next()),
+        "DELETE" => words.find(|word| word.eq_ignore_ascii_case("from")).and(words.next()),
+        "UPDATE" => words.next(),
+        _ => None,
+    }?;
+    let name = name.split('(').next().unwrap_or("");
+    let last = name.rsplit('.').next().unwrap_or("").trim_matches(['"', '`', '[', ']', ';']);
+    (!last.is_empty()).then_some(last)
+}
+
+fn mentions(text: &str, table: &str) -> bool {
+    text.split(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '$'))).any(|word| word.eq_ignore_ascii_case(table))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_statements_that_read_tables_are_reads() {
+        let reads = [
+            "SELECT * FROM users WHERE id = 7",
+            "select o.id from owners o left join pets p on p.owner_id=o.id where o.id=?",
+            "WITH a AS (SELECT 1 FROM b) SELECT * FROM a",
+            "SELECT count(*) FROM (SELECT id FROM t) AS x",
+        ];
+        let others = [
+            "SELECT nextval('s')",
+            "SELECT * FROM nextval('s')",
+            "SELECT * FROM take_job(7)",
+            "SELECT id FROM t FOR UPDATE",
+            "SELECT id FROM t LOCK IN SHARE MODE",
+            "SELECT id FROM t ORDER BY random()",
+            "SELECT now()",
+            "SELECT oid FROM pg_type",
+            "WITH gone AS (DELETE FROM t RETURNING id) SELECT id FROM gone",
+            "INSERT INTO t SELECT * FROM u",
+            "CALL f()",
+        ];
+        for text in reads {
+            assert!(reads_only(&SqlShape::parse(text)), "{text}");
+        }
+        for text in others {
+            assert!(!reads_only(&SqlShape::parse(text)), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_text_that_was_cut_off_is_not_known() {
+        for text in ["SELECT a FROM t WHERE b IN (1, 2", "SELECT a FROM t ...", &"x".repeat(1024)] {
+            assert!(is_cut(text), "{text}");
+        }
+        assert!(!is_cut("SELECT a FROM t WHERE b IN (1, 2)"));
+    }
+
+    #[test]
+    fn the_written_table_is_read_off_a_statement() {
+        let table = |text: &str| written_table(&SqlShape::parse(text)).map(str::to_owned);
+        assert_eq!(table("INSERT INTO \"public\".\"parts\"(a) VALUES (1)").as_deref(), Some("parts"));
+        assert_eq!(table("update parts set a = 1").as_deref(), Some("parts"));
+        assert_eq!(table("DELETE FROM shop.parts WHERE a = 1").as_deref(), Some("parts"));
+        assert_eq!(table("CALL refresh()"), None);
+        assert!(mentions("SELECT * FROM \"Parts\" p", "parts") && !mentions("SELECT * FROM spare_parts", "parts"));
+    }
+}
