@@ -20,10 +20,10 @@ use std::cmp::Ordering;
 
 use narrows_model::finding::FindingKind::{
     self, CpuSaturation, CrossPartitionQuery, DatabaseSaturation, FewClients, GeneratorLimited, HotPartition,
-    InstrumentationGap, NotSteady, OfferedLoadLimited, Outage, ProvisionedRate, RetrogradeThroughput, SidecarCost,
-    StragglerBranch, UnequalRates,
+    InstrumentationGap, InterpreterLock, NotSteady, OfferedLoadLimited, Outage, ProvisionedRate, RetrogradeThroughput,
+    SidecarCost, StragglerBranch, UnequalRates,
 };
-use narrows_model::finding::{Confidence, Finding, Mechanism, Precedence, Relation, Role};
+use narrows_model::finding::{Confidence, Evidence, Finding, Mechanism, Precedence, Relation, Role};
 
 use crate::detectors::cpu_saturation::HOST;
 use crate::read::Reading;
@@ -47,6 +47,7 @@ pub(crate) fn ranked(mut findings: Vec<Finding>, reading: &Reading<'_>) -> Vec<F
     drop_explained_gaps(&mut findings);
     drop_doubled_artefacts(&mut findings);
     drop_explained_unrest(&mut findings);
+    drop_needless_locks(&mut findings);
     findings.sort_by(by_place);
     let mut findings = absorbed(findings, &bonds);
     findings.sort_by(by_place);
@@ -71,7 +72,7 @@ fn role(finding: &Finding, least: f64) -> Role {
 /// with the load, throughput that falls in that service says the same.
 fn drop_explained_gaps(findings: &mut Vec<Finding>) {
     let explains = |other: &Finding, gap: &Finding| {
-        let is_full = matches!(other.kind(), CpuSaturation | DatabaseSaturation);
+        let is_full = matches!(other.kind(), CpuSaturation | DatabaseSaturation | InterpreterLock);
         let is_of_system = !other.role.is_about_experiment() && !UNEXPLAINING.contains(&other.kind());
         let is_same_growth = other.kind() == RetrogradeThroughput && gap.period.is_some();
         let is_there = [gap.resource.as_str(), HOST].contains(&&*other.resource);
@@ -103,6 +104,15 @@ fn drop_explained_unrest(findings: &mut Vec<Finding>) {
         let is_held = outages.iter().any(|outage| bonds::are_at_one_time(outage, one));
         one.kind() != NotSteady || !is_held
     });
+}
+
+/// That the threads of an unknown program take turns is concluded because nothing else explains the throughput.
+fn drop_needless_locks(findings: &mut Vec<Finding>) {
+    let is_guess = |finding: &Finding| matches!(&finding.evidence, Evidence::InterpreterLock(evidence) if evidence.interpreter.is_none());
+    let is_other = |finding: &Finding| finding.kind() != FindingKind::InterpreterLock;
+    if findings.iter().any(|finding| finding.role == Role::InTheWay && is_other(finding)) {
+        findings.retain(|finding| !is_guess(finding));
+    }
 }
 
 /// Where a finding stands: its role, how sure it is when it is in the way, its cost.

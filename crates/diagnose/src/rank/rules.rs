@@ -7,8 +7,8 @@
 
 use narrows_model::finding::FindingKind::{
     self, ChattyHttp, ConflictRetry, CpuSaturation, CrossPartitionQuery, DatabaseSaturation, DiskFull, HotPartition,
-    NPlusOne, Outage, PoolWait, ProvisionedRate, RetrogradeThroughput, RetryStorm, SerialFanOut, SlowQuery,
-    StragglerBranch, Throttling,
+    InterpreterLock, NPlusOne, Outage, PoolWait, ProvisionedRate, RetrogradeThroughput, RetryStorm, SerialFanOut,
+    SlowQuery, StragglerBranch, Throttling,
 };
 use narrows_model::finding::{Mechanism, Precedence};
 
@@ -88,7 +88,7 @@ pub(super) const CAUSES: &[Rule<Mechanism>] = &[
     },
     Rule {
         first: &[NPlusOne, ChattyHttp, CrossPartitionQuery],
-        then: &[CpuSaturation],
+        then: &[CpuSaturation, InterpreterLock],
         ties: &[Tie::SameResource, Tie::FirstCalls],
         why: Mechanism::CpuOfCalls,
     },
@@ -101,7 +101,7 @@ pub(super) const CAUSES: &[Rule<Mechanism>] = &[
     Rule { first: &[ConflictRetry], then: &[RetryStorm], ties: &[Tie::SameOperation], why: Mechanism::LostConflict },
     Rule {
         first: &[RetryStorm],
-        then: &[DatabaseSaturation, CpuSaturation],
+        then: &[DatabaseSaturation, CpuSaturation, InterpreterLock],
         ties: &[Tie::Amplified],
         why: Mechanism::RetriesFill,
     },
@@ -112,13 +112,13 @@ pub(super) const CAUSES: &[Rule<Mechanism>] = &[
         why: Mechanism::SameLimit,
     },
     Rule {
-        first: &[DatabaseSaturation, CpuSaturation],
+        first: &[DatabaseSaturation, CpuSaturation, InterpreterLock],
         then: &[RetryStorm],
         ties: &[Tie::FullAnyway],
         why: Mechanism::LateResponses,
     },
     Rule {
-        first: &[DatabaseSaturation, CpuSaturation],
+        first: &[DatabaseSaturation, CpuSaturation, InterpreterLock],
         then: &[PoolWait],
         ties: &[Tie::SameResource, Tie::Behind],
         why: Mechanism::HeldConnections,
@@ -132,7 +132,7 @@ pub(super) const CAUSES: &[Rule<Mechanism>] = &[
     Rule { first: &[SlowQuery], then: &[PoolWait], ties: &[Tie::SameOperation], why: Mechanism::LongQuery },
     Rule { first: &[PoolWait], then: &[Throttling], ties: &[Tie::SameResource], why: Mechanism::NoConnection },
     Rule {
-        first: &[Throttling, RetryStorm, DatabaseSaturation, CpuSaturation, PoolWait],
+        first: &[Throttling, RetryStorm, DatabaseSaturation, CpuSaturation, InterpreterLock, PoolWait],
         then: &[RetrogradeThroughput],
         ties: &[Tie::OnTheWay],
         why: Mechanism::OnTheWay,
@@ -143,6 +143,7 @@ pub(super) const CAUSES: &[Rule<Mechanism>] = &[
             HotPartition,
             DatabaseSaturation,
             CpuSaturation,
+            InterpreterLock,
             PoolWait,
             RetryStorm,
             NPlusOne,

@@ -34,6 +34,8 @@ pub enum Caveat {
         /// Share of the machine's CPU time that it took, 0 to 1.
         share: f64,
     },
+    /// Several processes of a replica count as one.
+    ProcessesCountTogether,
     /// The span of a call to a database may begin before there is a connection.
     SpanMayWaitForConnection {
         /// The database.
@@ -178,6 +180,10 @@ impl fmt::Display for Caveat {
                 "The hypervisor took {} of the machine's CPU time for others, so a part of this limit is not the \
                  service's own.",
                 units::percent(*share)
+            ),
+            Self::ProcessesCountTogether => f.write_str(
+                "The samples add up all processes of a replica: several processes that happen to use one core together \
+                 look the same.",
             ),
             Self::SpanMayWaitForConnection { database } => write!(
                 f,

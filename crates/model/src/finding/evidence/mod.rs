@@ -14,6 +14,7 @@ pub mod few_clients;
 pub mod generator_limited;
 pub mod hot_partition;
 pub mod instrumentation_gap;
+pub mod interpreter_lock;
 pub mod load;
 pub mod n_plus_one;
 pub mod not_steady;
