@@ -242,6 +242,16 @@ thresholds! {
     /// `outage`: share of the failed calls in that time that must have gone to the replica that was down, when only
     /// traces show where they failed.
     outage_call_share: f64 = 0.8;
+    /// `slow-dependency`: share of the operation's time that its requests must wait for the dependency.
+    dependency_share: f64 = 0.5;
+    /// `slow-dependency`: median length of a call under the lightest load from which it is slow by itself, nanoseconds.
+    dependency_slow_ns: f64 = 100e6;
+    /// `slow-dependency`: median length of a call under the heaviest load, when calls take longer there, nanoseconds.
+    dependency_full_ns: f64 = 50e6;
+    /// `slow-dependency`: factor by which calls must take longer under the heaviest load than under the lightest.
+    dependency_growth: f64 = 2.0;
+    /// `slow-dependency`: requests that must wait for it under a load.
+    dependency_requests: usize = 5;
     /// `slow-query`: median time of one query under the lightest load, nanoseconds.
     slow_query_ns: f64 = 5e7;
     /// `slow-query`: share of the operation's latency that its queries of one shape take.

@@ -24,6 +24,7 @@ pub mod retrograde_throughput;
 pub mod retry_storm;
 pub mod serial_fan_out;
 pub mod sidecar_cost;
+pub mod slow_dependency;
 pub mod slow_query;
 pub mod straggler_branch;
 pub mod throttling;
@@ -75,6 +76,7 @@ detectors! {
     retry_storm::RetryStorm, "retry-storm";
     serial_fan_out::SerialFanOut, "serial-fan-out";
     sidecar_cost::SidecarCost, "sidecar-cost";
+    slow_dependency::SlowDependency, "slow-dependency";
     slow_query::SlowQuery, "slow-query";
     straggler_branch::StragglerBranch, "straggler-branch";
     throttling::Throttling, "throttling";

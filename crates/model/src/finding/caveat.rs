@@ -36,6 +36,11 @@ pub enum Caveat {
     },
     /// Several processes of a replica count as one.
     ProcessesCountTogether,
+    /// Only the callers of a dependency have spans.
+    DependencySendsNoSpans {
+        /// The dependency.
+        dependency: String,
+    },
     /// The span of a call to a database may begin before there is a connection.
     SpanMayWaitForConnection {
         /// The database.
@@ -184,6 +189,10 @@ impl fmt::Display for Caveat {
             Self::ProcessesCountTogether => f.write_str(
                 "The samples add up all processes of a replica: several processes that happen to use one core together \
                  look the same.",
+            ),
+            Self::DependencySendsNoSpans { dependency } => write!(
+                f,
+                "{dependency} sends no spans, so a part of this time may be the network or a wait for a connection."
             ),
             Self::SpanMayWaitForConnection { database } => write!(
                 f,

@@ -105,6 +105,8 @@ kinds! {
     SerialFanOut => "serial-fan-out", serial_fan_out;
     /// What proxies beside the services cost in CPU and time.
     SidecarCost => "sidecar-cost", sidecar_cost;
+    /// Requests wait for a dependency that sends no spans.
+    SlowDependency => "slow-dependency", slow_dependency;
     /// A request waits for one query that is slow by itself.
     SlowQuery => "slow-query", slow_query;
     /// One of several parallel branches is nearly always the last.

@@ -26,6 +26,7 @@ pub mod retrograde_throughput;
 pub mod retry_storm;
 pub mod serial_fan_out;
 pub mod sidecar_cost;
+pub mod slow_dependency;
 pub mod slow_query;
 pub mod straggler_branch;
 pub mod throttling;
