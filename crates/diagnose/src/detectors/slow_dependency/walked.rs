@@ -6,7 +6,7 @@ use narrows_model::evidence::TrialEvidence;
 use narrows_model::trace::{Span, SpanKind};
 
 use crate::critical_path::category::{Names, is_connecting};
-use crate::critical_path::{Tree, by_trace};
+use crate::critical_path::{Role, Tree, by_trace};
 use crate::exemplars::clipped;
 use crate::read::Reading;
 use crate::read::calls::Handled;
@@ -85,6 +85,10 @@ impl<'r> Dependencies<'_, 'r> {
         let span = self.tree.span(at);
         let is_query = query_text(span).is_some() || self.carries_query(at);
         let is_message = span.facts.messaging_system.is_some() || span.facts.messaging_destination.is_some();
+        // Its caller did not wait for its end.
+        if self.tree.placed(at).role == Role::Outlives {
+            return None;
+        }
         if span.kind != SpanKind::Client || is_query || is_message || is_connecting(span) || self.is_answered(at) {
             return None;
         }
