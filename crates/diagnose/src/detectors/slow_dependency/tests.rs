@@ -129,11 +129,11 @@ fn growth_at_a_caller_that_is_short_of_cpu_is_silent() {
 
 #[test]
 fn how_calls_end_is_shown() {
-    let answered = |at_ms: f64, ms: f64| {
+    let ended = |at_ms: f64, ms: f64| {
         let is_heavy = ms > 195.0;
         call(at_ms, ms).facts(|facts| facts.http_status = Some(if is_heavy { 500 } else { 200 }))
     };
-    let all = TrialBuilder::new("a").service("shop", None).traces(traces([190.0, 200.0], answered));
+    let all = TrialBuilder::new("a").service("shop", None).traces(traces([190.0, 200.0], ended));
     let findings = detect(all);
     let evidence = read(&findings[0]);
     assert_eq!((evidence.failed_share, evidence.growth), (0.5, DependencyGrowth::Unknown));

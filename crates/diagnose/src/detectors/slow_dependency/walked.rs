@@ -89,7 +89,8 @@ impl<'r> Dependencies<'_, 'r> {
         if self.tree.placed(at).role == Role::Outlives {
             return None;
         }
-        if span.kind != SpanKind::Client || is_query || is_message || is_connecting(span) || self.is_answered(at) {
+        if span.kind != SpanKind::Client || is_query || is_message || is_connecting(span) || self.has_response_span(at)
+        {
             return None;
         }
         let name = self.name(at);
@@ -113,7 +114,7 @@ impl<'r> Dependencies<'_, 'r> {
     }
 
     /// Whether a span of another service, or of a server, is below it.
-    fn is_answered(&self, at: usize) -> bool {
+    fn has_response_span(&self, at: usize) -> bool {
         let service = &self.tree.span(at).service;
         let mut open: Vec<u32> = self.tree.children(at).to_vec();
         let mut seen = 0;
