@@ -161,6 +161,26 @@ thresholds! {
     queueing_latency_factor: f64 = 1.5;
     /// `cpu-saturation`: Little's law holds when users ÷ (rate × latency) is within this share of 1.
     little_tolerance: f64 = 0.15;
+    /// `interpreter-lock`: cores that the threads of a replica must use together.
+    lock_cores_min: f64 = 0.85;
+    /// `interpreter-lock`: cores that they may use together at most.
+    lock_cores_max: f64 = 1.15;
+    /// `interpreter-lock`: cores that they must use together when no lighter load shows the same use.
+    lock_cores_near: f64 = 0.95;
+    /// `interpreter-lock`: cores by which their use may differ between the two loads.
+    lock_cores_change: f64 = 0.10;
+    /// `interpreter-lock`: share of these cores that the busiest thread may use at most.
+    lock_thread_share: f64 = 0.75;
+    /// `interpreter-lock`: seconds per second that this thread may wait for a processor at most.
+    lock_thread_wait: f64 = 0.25;
+    /// `interpreter-lock`: cores that a cap on the replica must allow at least.
+    lock_cap_cores: f64 = 1.5;
+    /// `interpreter-lock`: share of the time of the service's requests that must pass outside their calls.
+    lock_own_share: f64 = 0.25;
+    /// `interpreter-lock`: the same, when the program is not known as an interpreter.
+    lock_unknown_own_share: f64 = 0.50;
+    /// `interpreter-lock`: cores of the machine that must be idle.
+    lock_idle_cores: f64 = 0.5;
     /// `retrograde-throughput`: levels of load, including the heaviest.
     fall_steps: usize = 3;
     /// `retrograde-throughput`: share of the best throughput that must be lost at the heaviest level.
@@ -222,6 +242,16 @@ thresholds! {
     /// `outage`: share of the failed calls in that time that must have gone to the replica that was down, when only
     /// traces show where they failed.
     outage_call_share: f64 = 0.8;
+    /// `slow-dependency`: share of the operation's time that its requests must wait for the dependency.
+    dependency_share: f64 = 0.5;
+    /// `slow-dependency`: median length of a call under the lightest load from which it is slow by itself, nanoseconds.
+    dependency_slow_ns: f64 = 100e6;
+    /// `slow-dependency`: median length of a call under the heaviest load, when calls take longer there, nanoseconds.
+    dependency_full_ns: f64 = 50e6;
+    /// `slow-dependency`: factor by which calls must take longer under the heaviest load than under the lightest.
+    dependency_growth: f64 = 2.0;
+    /// `slow-dependency`: requests that must wait for it under a load.
+    dependency_requests: usize = 5;
     /// `slow-query`: median time of one query under the lightest load, nanoseconds.
     slow_query_ns: f64 = 5e7;
     /// `slow-query`: share of the operation's latency that its queries of one shape take.

@@ -82,7 +82,7 @@ fn called(span: &Span) -> String {
 }
 
 /// Whether a span stands for taking or making a connection.
-pub(super) fn is_connecting(span: &Span) -> bool {
+pub(crate) fn is_connecting(span: &Span) -> bool {
     let name = span.name.to_ascii_lowercase();
     span.facts.db_query.is_none() && CONNECTING.iter().any(|ending| name.ends_with(ending))
 }

@@ -21,6 +21,7 @@ use std::ptr;
 use narrows_model::trace::{SpanId, Trace};
 
 pub(crate) use breakdown::breakdown;
+pub(crate) use times::Role;
 pub(crate) use tree::Tree;
 pub use walk::{CriticalPath, PathPosition, Section, Standing, TICK_NS};
 

@@ -1,3 +1,5 @@
+//! Tests of the verdict on the limit of a trial.
+
 use narrows_model::finding::FindingKind;
 use narrows_model::limit::{Ask, LimitSign, LimitVerdict, Unclear};
 use narrows_model::run::{Verdict, WindowKind};
@@ -67,7 +69,7 @@ fn a_lighter_load_of_several_users_bounds_the_requests_handled_at_once() {
 
 #[test]
 fn the_place_is_where_the_critical_path_spends_its_time() {
-    let limit = judged(calls_to_the_bank(closed(&[(1, 50.0, 20.0), (8, 51.0, 157.0)]), 150.0));
+    let limit = judged(calls_to_the_bank(closed(&[(1, 50.0, 20.0), (8, 51.0, 157.0)]), 90.0));
     assert_eq!(limit.headline, "limited by something at bank that is not CPU");
     assert!(limit.reason.ends_with("90 % of the latency passes in calls to it"), "{}", limit.reason);
 }

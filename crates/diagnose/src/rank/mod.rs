@@ -20,15 +20,16 @@ use std::cmp::Ordering;
 
 use narrows_model::finding::FindingKind::{
     self, CpuSaturation, CrossPartitionQuery, DatabaseSaturation, DuplicateQuery, EventLoopLag, FewClients,
-    GarbageCollection, GeneratorLimited, HotPartition, InstrumentationGap, NotSteady, OfferedLoadLimited, Outage,
-    ProvisionedRate, RetrogradeThroughput, SidecarCost, StragglerBranch, TimeOutsideSpans, UnequalRates,
+    GarbageCollection, GeneratorLimited, HotPartition, InstrumentationGap, InterpreterLock, NotSteady,
+    OfferedLoadLimited, Outage, ProvisionedRate, RetrogradeThroughput, SidecarCost, SlowDependency, StragglerBranch,
+    TimeOutsideSpans, UnequalRates,
 };
-use narrows_model::finding::{Confidence, Finding, Mechanism, Precedence, Relation, Role};
+use narrows_model::finding::{Confidence, Evidence, Finding, Mechanism, Precedence, Relation, Role};
 
 use crate::detectors::cpu_saturation::HOST;
 use crate::read::Reading;
 use bonds::Bonds;
-use rules::{CAUSES, ORDER, Rule};
+use rules::{CAUSES, ORDER, Rule, Tie};
 
 /// About the experiment; those of the first list make its figures invalid when they are sure.
 const INVALIDATING: &[FindingKind] = &[GeneratorLimited, NotSteady];
@@ -37,7 +38,9 @@ const LIMITING: &[FindingKind] =
 /// What nothing waits for yet.
 const COSTLY: &[FindingKind] = &[CrossPartitionQuery, DuplicateQuery, ProvisionedRate, SidecarCost];
 /// Detectors whose findings leave open what their time passes with.
-const UNEXPLAINING: &[FindingKind] = &[StragglerBranch, TimeOutsideSpans];
+const UNEXPLAINING: &[FindingKind] = &[SlowDependency, StragglerBranch, TimeOutsideSpans];
+/// Findings that do not say why calls to a dependency take long.
+const NOT_OF_CALLS: &[FindingKind] = &[RetrogradeThroughput, SidecarCost, SlowDependency, TimeOutsideSpans];
 
 /// Puts findings in order, each below its cause, and says what each is to the trial.
 pub(crate) fn ranked(mut findings: Vec<Finding>, reading: &Reading<'_>) -> Vec<Finding> {
@@ -47,6 +50,8 @@ pub(crate) fn ranked(mut findings: Vec<Finding>, reading: &Reading<'_>) -> Vec<F
     drop_explained_gaps(&mut findings);
     drop_doubled_artefacts(&mut findings);
     drop_explained_unrest(&mut findings);
+    drop_needless_locks(&mut findings);
+    drop_explained_dependencies(&mut findings, &bonds);
     findings.sort_by(by_place);
     let mut findings = absorbed(findings, &bonds);
     findings.sort_by(by_place);
@@ -71,7 +76,10 @@ fn role(finding: &Finding, least: f64) -> Role {
 /// with the load, throughput that falls in that service says the same.
 fn drop_explained_gaps(findings: &mut Vec<Finding>) {
     let explains = |other: &Finding, gap: &Finding| {
-        let is_full = matches!(other.kind(), CpuSaturation | DatabaseSaturation | EventLoopLag | GarbageCollection);
+        let is_full = matches!(
+            other.kind(),
+            CpuSaturation | DatabaseSaturation | EventLoopLag | GarbageCollection | InterpreterLock
+        );
         let is_of_system = !other.role.is_about_experiment() && !UNEXPLAINING.contains(&other.kind());
         let is_same_growth = other.kind() == RetrogradeThroughput && gap.period.is_some();
         let is_there = [gap.resource.as_str(), HOST].contains(&&*other.resource);
@@ -103,6 +111,35 @@ fn drop_explained_unrest(findings: &mut Vec<Finding>) {
         let is_held = outages.iter().any(|outage| bonds::are_at_one_time(outage, one));
         one.kind() != NotSteady || !is_held
     });
+}
+
+/// A slow dependency says least of what can be said of its calls, so it gives way to every finding about it or about calls
+/// to it, and to a lock in a caller, whose threads come late to quick responses.
+fn drop_explained_dependencies(findings: &mut Vec<Finding>, bonds: &Bonds<'_, '_>) {
+    let explains = |other: &Finding, slow: &Finding| {
+        let is_of_system = !other.role.is_about_experiment() && !NOT_OF_CALLS.contains(&other.kind());
+        let is_caller = other.kind() == InterpreterLock && calls_from(slow, &other.resource);
+        is_of_system && (is_caller || bonds.tie(&[Tie::SameResource, Tie::FirstCalls], other, slow))
+    };
+    let is_slow = |finding: &Finding| finding.kind() == SlowDependency;
+    let is_explained: Vec<bool> =
+        findings.iter().map(|slow| is_slow(slow) && findings.iter().any(|other| explains(other, slow))).collect();
+    let mut explained = is_explained.into_iter();
+    findings.retain(|_| !explained.next().unwrap_or(false));
+}
+
+fn calls_from(slow: &Finding, service: &str) -> bool {
+    let Evidence::SlowDependency(evidence) = &slow.evidence else { return false };
+    evidence.callers.iter().any(|caller| caller == service)
+}
+
+/// That the threads of an unknown program take turns is concluded because nothing else explains the throughput.
+fn drop_needless_locks(findings: &mut Vec<Finding>) {
+    let is_guess = |finding: &Finding| matches!(&finding.evidence, Evidence::InterpreterLock(evidence) if evidence.interpreter.is_none());
+    let is_other = |finding: &Finding| finding.kind() != InterpreterLock;
+    if findings.iter().any(|finding| finding.role == Role::InTheWay && is_other(finding)) {
+        findings.retain(|finding| !is_guess(finding));
+    }
 }
 
 /// Where a finding stands: its role, how sure it is when it is in the way, its cost.

@@ -7,8 +7,8 @@
 
 use narrows_model::finding::FindingKind::{
     self, ChattyHttp, ConflictRetry, CpuSaturation, CrossPartitionQuery, DatabaseSaturation, DiskFull, EventLoopLag,
-    GarbageCollection, HotPartition, NPlusOne, Outage, PoolWait, ProvisionedRate, RetrogradeThroughput, RetryStorm,
-    SerialFanOut, SlowQuery, StragglerBranch, Throttling, TimeOutsideSpans,
+    GarbageCollection, HotPartition, InterpreterLock, NPlusOne, Outage, PoolWait, ProvisionedRate,
+    RetrogradeThroughput, RetryStorm, SerialFanOut, SlowQuery, StragglerBranch, Throttling, TimeOutsideSpans,
 };
 use narrows_model::finding::{Mechanism, Precedence};
 
@@ -93,7 +93,7 @@ pub(super) const CAUSES: &[Rule<Mechanism>] = &[
     },
     Rule {
         first: &[NPlusOne, ChattyHttp, CrossPartitionQuery],
-        then: &[CpuSaturation],
+        then: &[CpuSaturation, InterpreterLock],
         ties: &[Tie::SameResource, Tie::FirstCalls],
         why: Mechanism::CpuOfCalls,
     },
@@ -119,7 +119,7 @@ pub(super) const CAUSES: &[Rule<Mechanism>] = &[
     Rule { first: &[ConflictRetry], then: &[RetryStorm], ties: &[Tie::SameOperation], why: Mechanism::LostConflict },
     Rule {
         first: &[RetryStorm],
-        then: &[DatabaseSaturation, CpuSaturation],
+        then: &[DatabaseSaturation, CpuSaturation, InterpreterLock],
         ties: &[Tie::Amplified],
         why: Mechanism::RetriesFill,
     },
@@ -130,13 +130,13 @@ pub(super) const CAUSES: &[Rule<Mechanism>] = &[
         why: Mechanism::SameLimit,
     },
     Rule {
-        first: &[DatabaseSaturation, CpuSaturation],
+        first: &[DatabaseSaturation, CpuSaturation, InterpreterLock],
         then: &[RetryStorm],
         ties: &[Tie::FullAnyway],
         why: Mechanism::LateResponses,
     },
     Rule {
-        first: &[DatabaseSaturation, CpuSaturation],
+        first: &[DatabaseSaturation, CpuSaturation, InterpreterLock],
         then: &[PoolWait],
         ties: &[Tie::SameResource, Tie::Behind],
         why: Mechanism::HeldConnections,
@@ -150,7 +150,16 @@ pub(super) const CAUSES: &[Rule<Mechanism>] = &[
     Rule { first: &[SlowQuery], then: &[PoolWait], ties: &[Tie::SameOperation], why: Mechanism::LongQuery },
     Rule { first: &[PoolWait], then: &[Throttling], ties: &[Tie::SameResource], why: Mechanism::NoConnection },
     Rule {
-        first: &[Throttling, RetryStorm, DatabaseSaturation, CpuSaturation, GarbageCollection, EventLoopLag, PoolWait],
+        first: &[
+            Throttling,
+            RetryStorm,
+            DatabaseSaturation,
+            CpuSaturation,
+            GarbageCollection,
+            EventLoopLag,
+            InterpreterLock,
+            PoolWait,
+        ],
         then: &[RetrogradeThroughput],
         ties: &[Tie::OnTheWay],
         why: Mechanism::OnTheWay,
@@ -163,6 +172,7 @@ pub(super) const CAUSES: &[Rule<Mechanism>] = &[
             CpuSaturation,
             GarbageCollection,
             EventLoopLag,
+            InterpreterLock,
             PoolWait,
             RetryStorm,
             NPlusOne,

@@ -91,7 +91,7 @@ impl<'a> Cpu<'a> {
     }
 
     /// The cap that Narrows set, else the one that the sampler found.
-    fn cap_of(&self, instance: &ServiceInstance, interval: &Interval) -> Option<f64> {
+    pub(crate) fn cap_of(&self, instance: &ServiceInstance, interval: &Interval) -> Option<f64> {
         let found = || self.cores_of(names::CGROUP_CPU_LIMIT, &instance.service, instance.replica, interval);
         instance.cpu_limit_cores.or_else(found).filter(|cap| *cap > 0.0)
     }
@@ -245,6 +245,12 @@ impl Cpu<'_> {
         let here = self.intervals.get(at).filter(|interval| interval.is_steady && interval.offered.is_none())?;
         let flat = self.lighter_than(here).filter_map(|other| Some((other, self.flat_against(here, other)?)));
         flat.min_by(|(a, _), (b, _)| a.by_demand(b)).map(|(_, proof)| proof)
+    }
+
+    /// That throughput did not follow the load from one steady interval to another with a heavier load.
+    pub(crate) fn flat_between(&self, here: &Interval, lighter: &Interval) -> Option<Proof> {
+        let is_open = here.offered.is_some();
+        if is_open { self.flat_against_offered(here, lighter) } else { self.flat_against(here, lighter) }
     }
 
     fn flat_against(&self, here: &Interval, below: &Interval) -> Option<Proof> {

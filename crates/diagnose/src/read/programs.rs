@@ -4,6 +4,7 @@
 //! systems that others started. A test of the lab checks that every component's program is known here.
 
 use narrows_model::evidence::TrialEvidence;
+use narrows_model::finding::evidence::interpreter_lock::Interpreter;
 
 /// Programs that are databases, by the name of what is executed.
 const DATABASES: [&str; 12] = [
@@ -24,6 +25,15 @@ const DATABASES: [&str; 12] = [
 /// Proxies that have no tracing of their own unless it is built in, by the name of what is executed.
 const PROXIES: [&str; 2] = ["haproxy", "nginx"];
 
+/// Programs that run Python, by the name of what is executed, without its version.
+const PYTHON: [&str; 8] = ["python", "pypy", "gunicorn", "uwsgi", "uvicorn", "hypercorn", "waitress-serve", "flask"];
+/// Programs that run Ruby.
+const RUBY: [&str; 5] = ["ruby", "puma", "rackup", "rails", "bundle"];
+/// A program may stand behind another that starts it, such as `/usr/bin/env`.
+const PROGRAM_ARGUMENTS: usize = 3;
+/// Options that set the number of worker processes.
+const WORKER_FLAGS: [&str; 3] = ["-w", "--workers", "--processes"];
+
 /// Whether a service of the trial runs the program of a database.
 pub(crate) fn is_database_program(trial: &TrialEvidence, service: &str) -> bool {
     runs_one_of(&DATABASES, trial, service)
@@ -39,10 +49,58 @@ pub fn knows_program(name: &str) -> bool {
     DATABASES.iter().chain(&PROXIES).any(|known| *known == name)
 }
 
+/// The interpreter that runs a service's code in threads of which one computes at a time, if a command starts one.
+pub(crate) fn locking_interpreter(command: &[String]) -> Option<Interpreter> {
+    let names = command.iter().take(PROGRAM_ARGUMENTS).map(|argument| argument.rsplit('/').next().unwrap_or(argument));
+    names.into_iter().find_map(|name| {
+        let is_version = |rest: &str| rest.chars().all(|each| each.is_ascii_digit() || each == '.');
+        let is_of = |stems: &[&str]| stems.iter().any(|stem| name.strip_prefix(stem).is_some_and(is_version));
+        let python = is_of(&PYTHON).then_some(Interpreter::Python);
+        python.or_else(|| is_of(&RUBY).then_some(Interpreter::Ruby))
+    })
+}
+
+/// Whether a command asks for more than one worker process. Each has an interpreter of its own.
+pub(crate) fn has_workers(command: &[String]) -> bool {
+    let is_many = |number: &str| number.parse::<u32>().is_ok_and(|number| number > 1);
+    let is_flag = |argument: &str| WORKER_FLAGS.contains(&argument);
+    let joined =
+        |argument: &String| argument.split_once('=').is_some_and(|(flag, many)| is_flag(flag) && is_many(many));
+    command.windows(2).any(|pair| is_flag(&pair[0]) && is_many(&pair[1])) || command.iter().any(joined)
+}
+
 fn runs_one_of(programs: &[&str], trial: &TrialEvidence, service: &str) -> bool {
     let is_one = |command: &[String]| {
         let program = command.first().map_or("", |first| first.rsplit('/').next().unwrap_or(first));
         programs.contains(&program)
     };
     trial.services.iter().any(|instance| instance.service == service && is_one(&instance.command))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn interpreters_are_known_by_their_programs() {
+        let of = |text: &str| {
+            let command: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
+            locking_interpreter(&command)
+        };
+        assert_eq!(of("/usr/bin/python3.12 app.py"), Some(Interpreter::Python));
+        assert_eq!(of("/usr/bin/env python3 app.py"), Some(Interpreter::Python));
+        assert_eq!(of("venv/bin/gunicorn --threads 8 -w 1 app:app"), Some(Interpreter::Python));
+        assert_eq!(of("bundle exec puma -t 8"), Some(Interpreter::Ruby));
+        assert_eq!(of("python3.13t app.py"), None, "built without the lock");
+        assert_eq!(of("pythonista"), None);
+        assert_eq!(of("java -jar python.jar"), None);
+        assert_eq!(of(""), None);
+    }
+
+    #[test]
+    fn worker_processes_are_read_from_the_command() {
+        let of = |text: &str| has_workers(&text.split_whitespace().map(str::to_owned).collect::<Vec<_>>());
+        assert!(of("gunicorn -w 4 app:app") && of("gunicorn --workers=4 app:app") && of("uwsgi --processes 2"));
+        assert!(!of("gunicorn -w 1 app:app") && !of("puma -p 3000") && !of("gunicorn -w") && !of(""));
+    }
 }

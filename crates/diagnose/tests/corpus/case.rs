@@ -84,6 +84,8 @@ pub(crate) struct Service {
     /// CPU cap of each replica, cores.
     pub(crate) cap: Option<f64>,
     pub(crate) replicas: Option<u32>,
+    /// The command that starts it; its name unless said.
+    pub(crate) run: Option<String>,
     /// Threads that share the work of a replica; 4 unless said.
     pub(crate) threads: Option<f64>,
     /// Ports at which sidecars stand in for it.

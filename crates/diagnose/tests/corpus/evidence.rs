@@ -106,7 +106,7 @@ fn services_of(case: &Case) -> Vec<ServiceInstance> {
                 replica,
                 pid: 1000 + u32::from(position),
                 port: FIRST_PORT + position,
-                command: vec![name.clone()],
+                command: service.run.as_ref().unwrap_or(name).split_whitespace().map(str::to_owned).collect(),
                 cpu_limit_cores: service.cap,
                 memory_limit_bytes: None,
                 stand_in_ports: service.stand_in_ports.clone(),

@@ -34,6 +34,13 @@ pub enum Caveat {
         /// Share of the machine's CPU time that it took, 0 to 1.
         share: f64,
     },
+    /// Several processes of a replica count as one.
+    ProcessesCountTogether,
+    /// Only the callers of a dependency have spans.
+    DependencySendsNoSpans {
+        /// The dependency.
+        dependency: String,
+    },
     /// The span of a call to a database may begin before there is a connection.
     SpanMayWaitForConnection {
         /// The database.
@@ -184,6 +191,14 @@ impl fmt::Display for Caveat {
                 "The hypervisor took {} of the machine's CPU time for others, so a part of this limit is not the \
                  service's own.",
                 units::percent(*share)
+            ),
+            Self::ProcessesCountTogether => f.write_str(
+                "The samples add up all processes of a replica: several processes that happen to use one core together \
+                 look the same.",
+            ),
+            Self::DependencySendsNoSpans { dependency } => write!(
+                f,
+                "{dependency} sends no spans, so a part of this time may be the network or a wait for a connection."
             ),
             Self::SpanMayWaitForConnection { database } => write!(
                 f,

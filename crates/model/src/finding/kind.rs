@@ -89,6 +89,8 @@ kinds! {
     HotPartition => "hot-partition", hot_partition;
     /// Most of an operation's time is unexplained, because a callee sends no spans.
     InstrumentationGap => "instrumentation-gap", instrumentation_gap;
+    /// The threads of a process take turns at one lock, so that together they use no more than one core.
+    InterpreterLock => "interpreter-lock", interpreter_lock;
     /// A request queries the database once for each row of an earlier result.
     NPlusOne => "n-plus-one", n_plus_one;
     /// A window that is called steady is not, so its mean depends on when it is taken.
@@ -109,6 +111,8 @@ kinds! {
     SerialFanOut => "serial-fan-out", serial_fan_out;
     /// What proxies beside the services cost in CPU and time.
     SidecarCost => "sidecar-cost", sidecar_cost;
+    /// Requests wait for a dependency that sends no spans.
+    SlowDependency => "slow-dependency", slow_dependency;
     /// A request waits for one query that is slow by itself.
     SlowQuery => "slow-query", slow_query;
     /// One of several parallel branches is nearly always the last.

@@ -1,0 +1,197 @@
+//! `interpreter-lock`: a process whose threads take turns at one lock, so that together they use one core and no more.
+//!
+//! An interpreter with a global lock (CPython's GIL, the GVL of Ruby) runs one thread at a time; so does any program with
+//! one lock around its work. Such a process uses about one core over all threads, no thread uses most of it, the threads
+//! do not wait for a processor, cores are idle, and throughput no longer grows with the load. Each of these is required.
+//! One busy thread is `cpu-saturation`; so is a cap, and a machine that others fill says nothing of this process.
+//!
+//! That the use is near one core may be chance where something else limits throughput. So the service's requests must
+//! spend time outside their calls, since that is where they wait for the lock, and the use must be the same under two
+//! loads; with one load, only a known interpreter counts, very close to one core. Nothing is said while any service is
+//! at a CPU limit, which would explain the throughput. Another program than an interpreter is named by exclusion only:
+//! the ranking drops it beside any other finding that is in the way.
+
+use narrows_model::finding::evidence::cpu::Proof;
+use narrows_model::finding::evidence::interpreter_lock as evidence;
+use narrows_model::finding::{Caveat, Confidence, Finding, FindingKind};
+use narrows_model::run::ServiceInstance;
+use narrows_model::series::names;
+
+use crate::Detector;
+use crate::read::Reading;
+use crate::read::calls::Times;
+use crate::read::cpu::Cpu;
+use crate::read::intervals::Interval;
+use crate::read::periods::period_of;
+use crate::read::programs::{has_workers, is_database_program, is_proxy_program, locking_interpreter};
+use crate::stats::finite;
+
+mod words;
+
+/// An interval does not count when another one carried more by this factor.
+const CARRIED_MORE: f64 = 1.1;
+
+/// See the module.
+#[derive(Debug)]
+pub struct InterpreterLock;
+
+impl Detector for InterpreterLock {
+    fn kind(&self) -> FindingKind {
+        FindingKind::InterpreterLock
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
+        let cpu = Cpu::new(reading);
+        let is_explained =
+            || reading.trial.service_names().into_iter().any(|service| cpu.of_service(service).is_some());
+        let Some(interval) = heaviest(&cpu).filter(|_| !is_explained()) else { return Vec::new() };
+        let services = reading.trial.service_names().into_iter();
+        let own = services.filter(|service| {
+            !is_database_program(reading.trial, service) && !is_proxy_program(reading.trial, service)
+        });
+        own.filter_map(|service| of_service(self, reading, service, interval)).collect()
+    }
+}
+
+/// The steady interval with the heaviest load, unless a lighter one carried more.
+fn heaviest<'a>(cpu: &Cpu<'a>) -> Option<&'a Interval> {
+    let steady = || cpu.intervals.iter().filter(|interval| interval.is_steady);
+    let heaviest = steady().max_by(|a, b| a.by_demand(b))?;
+    let most = steady().map(|interval| interval.rate).fold(0.0, f64::max);
+    (most <= CARRIED_MORE * heaviest.rate).then_some(heaviest)
+}
+
+fn of_service(
+    detector: &InterpreterLock,
+    reading: &Reading<'_>,
+    service: &str,
+    interval: &Interval,
+) -> Option<Finding> {
+    let cpu = Cpu::new(reading);
+    let own_share = own_share(reading, service, interval);
+    let replicas: Vec<&ServiceInstance> = cpu.trial.services.iter().filter(|one| one.service == service).collect();
+    let found: Vec<evidence::InterpreterLock> =
+        replicas.iter().filter_map(|replica| of_replica(&cpu, replica, interval, own_share)).collect();
+    let locked = found.len();
+    let distance = |one: &evidence::InterpreterLock| (one.cores - 1.0).abs();
+    let closest = found.into_iter().min_by(|a, b| distance(a).total_cmp(&distance(b)))?;
+    let evidence = evidence::InterpreterLock { locked_replicas: locked, replicas: replicas.len(), ..closest };
+    let is_seen_twice = evidence.lighter_cores.is_some();
+    let confidence =
+        if is_seen_twice && evidence.interpreter.is_some() { Confidence::High } else { Confidence::Medium };
+    Some(Finding {
+        resource: service.to_owned(),
+        cost_share: evidence.cores.min(1.0),
+        confidence,
+        caveats: vec![Caveat::ProcessesCountTogether],
+        period: period_of(cpu.trial, interval.start_ns, interval.end_ns),
+        ..Finding::new(evidence, detector.version())
+    })
+}
+
+/// The share of the time of a service's requests in which none of their calls is under way; none without spans of it.
+fn own_share(reading: &Reading<'_>, service: &str, interval: &Interval) -> Option<f64> {
+    let of_service = reading.operations.iter().filter(|((name, _), _)| *name == service);
+    let all = of_service.flat_map(|(_, all)| all);
+    let (mut own_ns, mut whole_ns) = (0.0, 0.0);
+    for handled in all.filter(|handled| interval.contains(handled.request.entry.start_ns)) {
+        let entry = handled.request.entry;
+        let calls = Times::union_of(handled.calls.iter().map(|call| (call.start_ns(), call.end_ns())));
+        own_ns += Times::union_of([(entry.start_ns, entry.end_ns)]).without(&calls).length_ns() * handled.weight();
+        whole_ns += handled.latency_ns() * handled.weight();
+    }
+    (whole_ns > 0.0).then(|| finite(own_ns / whole_ns))
+}
+
+fn of_replica(
+    cpu: &Cpu<'_>,
+    replica: &ServiceInstance,
+    interval: &Interval,
+    own_share: Option<f64>,
+) -> Option<evidence::InterpreterLock> {
+    let thresholds = cpu.thresholds;
+    let of = |name: &str, interval: &Interval| cpu.cores_of(name, &replica.service, replica.replica, interval);
+    let is_one_core = |cores: &f64| (thresholds.lock_cores_min..=thresholds.lock_cores_max).contains(cores);
+    let cores = of(names::CPU_CORES, interval).filter(is_one_core)?;
+
+    let thread_cores = of(names::BUSIEST_THREAD_CORES, interval)?;
+    let threads = of(names::THREADS, interval);
+    let thread_wait = of(names::BUSIEST_THREAD_WAIT, interval);
+    let is_shared =
+        thread_cores <= thresholds.lock_thread_share * cores && threads.is_none_or(|threads| threads >= 2.0);
+    let is_run_at_once = thread_wait.is_none_or(|wait| wait <= thresholds.lock_thread_wait);
+
+    let cap = cpu.cap_of(replica, interval);
+    let is_free = cap.is_none_or(|cap| cap >= thresholds.lock_cap_cores);
+    let host = cpu.host_use(interval).filter(|used| used.share < thresholds.cpu_host_share)?;
+    let idle_cores = (1.0 - host.share) * f64::from(cpu.trial.cores.max(1));
+    if !is_shared
+        || !is_run_at_once
+        || !is_free
+        || idle_cores < thresholds.lock_idle_cores
+        || has_workers(&replica.command)
+    {
+        return None;
+    }
+
+    let interpreter = locking_interpreter(&replica.command);
+    let lighter = |interval: &Interval| of(names::CPU_CORES, interval).filter(is_one_core);
+    let (proof, lighter_cores) = proven(cpu, interval, cores, lighter)?;
+    let is_same = lighter_cores.is_some();
+    let is_near = cores >= thresholds.lock_cores_near;
+    let is_likely = match (interpreter, own_share) {
+        (Some(_), Some(own)) => own >= thresholds.lock_own_share && (is_same || is_near),
+        (Some(_), None) => is_same,
+        (None, own) => is_same && own.is_some_and(|own| own >= thresholds.lock_unknown_own_share),
+    };
+    is_likely.then(|| evidence::InterpreterLock {
+        interpreter,
+        cores: finite(cores),
+        lighter_cores: lighter_cores.map(finite),
+        thread_cores: finite(thread_cores),
+        thread_wait: thread_wait.map(finite),
+        threads: threads.map(finite),
+        cap,
+        machine_cores: cpu.trial.cores,
+        idle_cores: finite(idle_cores),
+        own_share,
+        locked_replicas: 1,
+        replicas: 1,
+        interval: interval.label.clone(),
+        switches_each: switches(cpu, replica, interval).map(|each| finite(each / interval.rate)),
+        proof,
+    })
+}
+
+/// The lightest load with the same use from which on throughput did not follow the load, with that use; else the heaviest
+/// load from which on it did not.
+fn proven(
+    cpu: &Cpu<'_>,
+    interval: &Interval,
+    cores: f64,
+    lighter: impl Fn(&Interval) -> Option<f64>,
+) -> Option<(Proof, Option<f64>)> {
+    let mut flat: Vec<(&Interval, Proof)> =
+        cpu.lighter_than(interval).filter_map(|other| Some((other, cpu.flat_between(interval, other)?))).collect();
+    flat.sort_by(|(a, _), (b, _)| a.by_demand(b));
+    let is_same = |other: &f64| (other - cores).abs() <= cpu.thresholds.lock_cores_change;
+    let same = flat.iter().find_map(|(other, proof)| Some((*proof, Some(lighter(other).filter(is_same)?))));
+    same.or_else(|| flat.last().map(|(_, proof)| (*proof, None)))
+}
+
+/// Context switches of a replica per second, of all types together; none when not sampled.
+fn switches(cpu: &Cpu<'_>, replica: &ServiceInstance, interval: &Interval) -> Option<f64> {
+    let is_of_replica = |service: &str, number: u32| (service, number) == (&*replica.service, replica.replica);
+    let series = cpu.trial.series.iter().filter(|series| {
+        series.key.name == names::CONTEXT_SWITCHES && is_of_replica(&series.key.service, series.key.replica)
+    });
+    let medians: Vec<f64> = series.filter_map(|series| interval.median_in(series, cpu.thresholds)).collect();
+    (!medians.is_empty()).then(|| medians.iter().sum())
+}
+
+#[cfg(test)]
+mod tests;

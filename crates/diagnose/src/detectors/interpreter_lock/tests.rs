@@ -1,0 +1,160 @@
+//! Tests of `interpreter-lock`: evidence on which it must fire, and evidence on which it must stay silent.
+
+use narrows_model::finding::Evidence;
+use narrows_model::finding::evidence::interpreter_lock::Interpreter;
+use narrows_model::trace::Trace;
+use narrows_testkit::spans::{client, server};
+use narrows_testkit::trial::{Load, TrialBuilder};
+
+use super::*;
+use crate::thresholds::Thresholds;
+
+const PYTHON: &str = "python3 serve.py";
+const JAVA: &str = "java -jar shop.jar";
+
+fn load(vus: u32, rate: f64, latency_ms: f64) -> Load {
+    Load { vus, rate, latency_ms }
+}
+
+/// Three steps of ten seconds, of which the last two carry the same.
+fn steps(cap: Option<f64>) -> TrialBuilder {
+    let trial = TrialBuilder::new("a").service("shop", cap);
+    trial.steady(10, load(1, 50.0, 20.0)).steady(10, load(8, 99.0, 80.0)).steady(10, load(32, 100.0, 320.0))
+}
+
+/// The steps with many threads that use so many cores in each.
+fn threads(cap: Option<f64>, cores: [f64; 3]) -> TrialBuilder {
+    let trial = steps(cap).cpu("shop", 0, move |second| cores[second as usize / 10]);
+    trial.busiest_thread("shop", 0, |_| 0.15).host_cpu(|_| 0.4).traces([request(100.0)])
+}
+
+/// A request of 320 ms under the heaviest load, which calls something for so long.
+fn request(call_ms: f64) -> Trace {
+    let call = client("GET").url("http://partner.example/stock").at(25_010.0, call_ms);
+    server("shop", "GET /items").at(25_000.0, 320.0).child(call).trace(1)
+}
+
+fn detect(trial: TrialBuilder, command: &str) -> Vec<Finding> {
+    let mut trial = trial.build();
+    for service in &mut trial.services {
+        service.command = command.split(' ').map(str::to_owned).collect();
+    }
+    crate::detect(&InterpreterLock, &trial, &Thresholds::default())
+}
+
+fn read(finding: &Finding) -> &evidence::InterpreterLock {
+    let Evidence::InterpreterLock(evidence) = &finding.evidence else { panic!("{finding:?}") };
+    evidence
+}
+
+#[test]
+fn threads_of_an_interpreter_that_share_a_core_are_named() {
+    let trial = threads(None, [0.5, 1.0, 1.02]).series(names::THREADS, "shop", 0, |_| 18.0);
+    let findings = detect(trial.series(names::CONTEXT_SWITCHES, "shop", 0, |_| 900.0), PYTHON);
+    let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
+    assert_eq!(
+        finding.title,
+        "shop is limited by the lock of the Python interpreter (GIL): its 18 threads use 1.02 cores together"
+    );
+    assert_eq!((finding.confidence, finding.cost_share), (Confidence::High, 1.0));
+    let evidence = read(finding);
+    assert_eq!(evidence.interpreter, Some(Interpreter::Python));
+    assert_eq!((evidence.lighter_cores, evidence.switches_each), (Some(1.0), Some(9.0)));
+    assert_eq!(evidence.proof.lighter.level.users, 8);
+    assert!((evidence.idle_cores - 2.4).abs() < 1e-9);
+}
+
+#[test]
+fn another_program_needs_the_same_use_under_two_loads() {
+    let findings = detect(threads(Some(2.0), [0.5, 1.0, 1.0]), JAVA);
+    assert_eq!(findings[0].title, "shop runs one thread at a time: its threads use 1 core together");
+    assert_eq!(findings[0].confidence, Confidence::Medium);
+    assert_eq!(detect(threads(None, [0.5, 0.8, 1.0]), JAVA), []);
+    let once = detect(threads(None, [0.5, 0.8, 1.0]), PYTHON);
+    assert_eq!((once[0].confidence, read(&once[0]).lighter_cores), (Confidence::Medium, None));
+    assert_eq!(detect(threads(None, [0.5, 0.7, 0.9]), PYTHON), [], "not near enough");
+}
+
+#[test]
+fn requests_must_wait_in_the_service_itself() {
+    let with = |call_ms: f64| {
+        let trial = steps(None).cpu("shop", 0, |_| 1.0).busiest_thread("shop", 0, |_| 0.15).host_cpu(|_| 0.4);
+        trial.traces([request(call_ms)])
+    };
+    let own = detect(with(200.0), PYTHON);
+    assert_eq!(read(&own[0]).own_share, Some(0.375));
+    assert_eq!(detect(with(200.0), JAVA), [], "of another program, most of their time");
+    assert_eq!(detect(with(280.0), PYTHON), []);
+    let unseen = steps(None).cpu("shop", 0, |_| 1.0).busiest_thread("shop", 0, |_| 0.15).host_cpu(|_| 0.4);
+    assert_eq!(detect(unseen, JAVA), [], "without spans");
+    assert_eq!(detect(with(100.0), "gunicorn -w 4 shop:app"), [], "several processes");
+}
+
+#[test]
+fn a_use_that_is_not_one_core_is_silent() {
+    for cores in [[0.4, 0.6, 0.6], [0.7, 1.6, 1.6]] {
+        assert_eq!(detect(threads(None, cores), PYTHON), [], "{cores:?}");
+    }
+}
+
+#[test]
+fn throughput_that_grows_is_silent() {
+    let trial = TrialBuilder::new("a").service("shop", None).cpu("shop", 0, |_| 1.0).busiest_thread("shop", 0, |_| 0.2);
+    let trial = trial.host_cpu(|_| 0.4).steady(10, load(4, 50.0, 80.0));
+    assert_eq!(detect(trial.steady(10, load(8, 100.0, 80.0)), PYTHON), []);
+    let open = TrialBuilder::new("a").service("shop", None).cpu("shop", 0, |_| 1.0).host_cpu(|_| 0.4);
+    let open = open.busiest_thread("shop", 0, |_| 0.2).arrivals(10, 50.0, load(0, 50.0, 20.0));
+    assert_eq!(detect(open.arrivals(10, 100.0, load(0, 100.0, 40.0)), PYTHON), [], "all arrivals are completed");
+}
+
+#[test]
+fn arrivals_that_are_not_completed_count() {
+    let trial = TrialBuilder::new("a").service("shop", None).cpu("shop", 0, |_| 1.0).host_cpu(|_| 0.4);
+    let trial = trial.busiest_thread("shop", 0, |_| 0.2).arrivals(10, 100.0, load(0, 98.0, 50.0));
+    let findings = detect(trial.arrivals(10, 200.0, load(0, 99.0, 900.0)), PYTHON);
+    assert_eq!(findings.len(), 1);
+    assert!(findings[0].reasons[3].contains("rate offered"), "{:?}", findings[0].reasons);
+}
+
+#[test]
+fn other_limits_of_the_cpu_are_not_a_lock() {
+    let full = [1.0; 3];
+    assert_eq!(detect(threads(Some(1.0), full), PYTHON), [], "a cap");
+    assert_eq!(detect(threads(Some(1.3), full), PYTHON), [], "nearly a cap");
+    assert_eq!(detect(steps(None).cpu("shop", 0, |_| 1.0).host_cpu(|_| 0.4), PYTHON), [], "threads not sampled");
+    let one = steps(None).cpu("shop", 0, |_| 1.0).busiest_thread("shop", 0, |_| 0.97);
+    assert_eq!(detect(one.host_cpu(|_| 0.4), PYTHON), [], "one thread");
+    let host =
+        |share: f64| steps(None).cpu("shop", 0, |_| 1.0).busiest_thread("shop", 0, |_| 0.2).host_cpu(move |_| share);
+    assert_eq!(detect(host(0.95), PYTHON), [], "neighbours");
+    assert_eq!(detect(host(0.6).cores(1), PYTHON), [], "half a core is not free");
+    let bound = threads(None, full).busiest_thread_wait("shop", 0, |_| 0.7);
+    assert_eq!(detect(bound, PYTHON), [], "bound to one processor");
+    assert_eq!(detect(threads(None, full).series(names::THREADS, "shop", 0, |_| 1.0), PYTHON), []);
+    assert_eq!(detect(threads(None, full), "/usr/sbin/mysqld"), [], "a database has findings of its own");
+}
+
+#[test]
+fn another_service_at_its_limit_explains_the_throughput() {
+    let trial = threads(None, [1.0; 3]).service("db", Some(0.5)).cpu("db", 0, |_| 0.49);
+    assert_eq!(detect(trial, PYTHON), []);
+}
+
+#[test]
+fn replicas_are_judged_one_by_one() {
+    let two = |first: f64, second: f64| {
+        let trial = steps(None).service("shop", None).host_cpu(|_| 0.5);
+        let trial = trial.cpu("shop", 0, move |_| first).cpu("shop", 1, move |_| second);
+        trial.busiest_thread("shop", 0, |_| 0.1).busiest_thread("shop", 1, |_| 0.1)
+    };
+    assert_eq!(detect(two(0.5, 0.5), PYTHON), []);
+    let evidence = detect(two(1.0, 0.98), PYTHON);
+    assert_eq!((read(&evidence[0]).locked_replicas, read(&evidence[0]).replicas), (2, 2));
+}
+
+#[test]
+fn a_load_that_was_carried_better_before_says_nothing() {
+    let trial = steps(None).cpu("shop", 0, |_| 1.0).busiest_thread("shop", 0, |_| 0.15).host_cpu(|_| 0.4);
+    let earlier = trial.steady(10, load(4, 150.0, 27.0));
+    assert_eq!(detect(earlier.steady(10, load(64, 100.0, 640.0)), PYTHON), []);
+}

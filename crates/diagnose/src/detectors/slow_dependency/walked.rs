@@ -1,0 +1,131 @@
+//! The requests that arrive from outside, with the time that each spent on dependencies without spans.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use narrows_model::evidence::TrialEvidence;
+use narrows_model::trace::{Span, SpanKind};
+
+use crate::critical_path::category::{Names, is_connecting};
+use crate::critical_path::{Role, Tree, by_trace};
+use crate::exemplars::clipped;
+use crate::read::Reading;
+use crate::read::calls::Handled;
+use crate::read::requests::{is_database, query_text};
+
+/// Characters of a dependency's name at most.
+const NAME_CHARS_MAX: usize = 80;
+/// Spans looked at to find out whether any service responded to a call.
+const BELOW_MAX: usize = 64;
+
+/// A request with what it spent on each dependency.
+pub(super) struct Walked<'r> {
+    pub(super) handled: &'r Handled<'r>,
+    /// By name.
+    pub(super) spent: BTreeMap<String, Spent<'r>>,
+}
+
+/// What one request spent on one dependency.
+#[derive(Default)]
+pub(super) struct Spent<'r> {
+    /// Of its critical path, nanoseconds.
+    pub(super) ns: f64,
+    /// The calls, in order of their end.
+    pub(super) calls: Vec<&'r Span>,
+}
+
+/// The requests of each operation that arrive from outside, by service and operation.
+pub(super) fn by_operation<'r>(reading: &'r Reading<'r>) -> BTreeMap<(&'r str, &'r str), Vec<Walked<'r>>> {
+    let names = Names::new(reading.trial);
+    let traces = reading.trial.traces.iter();
+    let traced: BTreeSet<&str> = traces.flat_map(|trace| &trace.spans).map(|span| span.service.as_str()).collect();
+    let mut found: BTreeMap<(&str, &str), Vec<Walked<'r>>> = BTreeMap::new();
+    for (trace, requests) in by_trace(reading) {
+        let tree = Tree::new(trace);
+        for (service, operation, handled) in requests {
+            let entry = handled.request.entry;
+            let Some(at) = tree.find(entry.span_id).filter(|at| tree.parent(*at).is_none()) else { continue };
+            if entry.kind == SpanKind::Server {
+                let dependencies = Dependencies { trial: reading.trial, names: &names, traced: &traced, tree: &tree };
+                let spent = dependencies.spent(at);
+                found.entry((service, operation)).or_default().push(Walked { handled, spent });
+            }
+        }
+    }
+    found
+}
+
+/// The dependencies without spans in one trace.
+struct Dependencies<'t, 'r> {
+    trial: &'r TrialEvidence,
+    names: &'t Names,
+    /// Services that sent spans.
+    traced: &'t BTreeSet<&'r str>,
+    tree: &'t Tree<'r>,
+}
+
+impl<'r> Dependencies<'_, 'r> {
+    fn spent(&self, entry: usize) -> BTreeMap<String, Spent<'r>> {
+        let mut known: BTreeMap<usize, Option<String>> = BTreeMap::new();
+        let mut spent: BTreeMap<String, Spent<'r>> = BTreeMap::new();
+        for section in self.tree.path(entry).sections {
+            let is_first = !known.contains_key(&section.span);
+            let name = known.entry(section.span).or_insert_with(|| self.dependency(section.span));
+            let Some(name) = name.as_ref() else { continue };
+            let sum = spent.entry(name.clone()).or_default();
+            sum.ns += section.end_ns.saturating_sub(section.start_ns).max(0) as f64;
+            if is_first {
+                sum.calls.push(self.tree.span(section.span));
+            }
+        }
+        spent
+    }
+
+    /// What a span calls, if it is a call that only its caller has a span of.
+    fn dependency(&self, at: usize) -> Option<String> {
+        let span = self.tree.span(at);
+        let is_query = query_text(span).is_some() || self.carries_query(at);
+        let is_message = span.facts.messaging_system.is_some() || span.facts.messaging_destination.is_some();
+        // Its caller did not wait for its end.
+        if self.tree.placed(at).role == Role::Outlives {
+            return None;
+        }
+        if span.kind != SpanKind::Client || is_query || is_message || is_connecting(span) || self.has_response_span(at)
+        {
+            return None;
+        }
+        let name = self.name(at);
+        (!self.traced.contains(name.as_str())).then_some(name)
+    }
+
+    /// As the trial names it, else its address, else what the caller calls it.
+    fn name(&self, at: usize) -> String {
+        let span = self.tree.span(at);
+        let is_outside = self.trial.reached_at(span.facts.server_port).is_none() && !is_database(span);
+        let address = span.facts.server_address.as_ref().filter(|address| is_outside && !address.is_empty());
+        address.map_or_else(|| self.names.callee(self.tree, at), |address| clipped(address, NAME_CHARS_MAX))
+    }
+
+    /// Whether it carries a query of a span above it in the same service.
+    fn carries_query(&self, at: usize) -> bool {
+        let service = &self.tree.span(at).service;
+        let above = std::iter::successors(self.tree.parent(at), |at| self.tree.parent(*at));
+        let mut own = above.map(|at| self.tree.span(at)).take_while(|span| span.service == *service);
+        own.any(|span| query_text(span).is_some())
+    }
+
+    /// Whether a span of another service, or of a server, is below it.
+    fn has_response_span(&self, at: usize) -> bool {
+        let service = &self.tree.span(at).service;
+        let mut open: Vec<u32> = self.tree.children(at).to_vec();
+        let mut seen = 0;
+        while let Some(child) = open.pop() {
+            let below = self.tree.span(child as usize);
+            seen += 1;
+            if below.service != *service || below.kind == SpanKind::Server || seen > BELOW_MAX {
+                return true;
+            }
+            open.extend(self.tree.children(child as usize));
+        }
+        false
+    }
+}

@@ -1,0 +1,50 @@
+//! What `interpreter-lock` rests on.
+
+use serde::{Deserialize, Serialize};
+
+use super::cpu::Proof;
+
+/// The threads of a replica use one core together while others are idle, in one interval of the load.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct InterpreterLock {
+    /// The interpreter that the replica's command names; none for any other program.
+    pub interpreter: Option<Interpreter>,
+    /// Cores in use by the replica, median, about 1; of several replicas the one closest to 1.
+    pub cores: f64,
+    /// The same under the lighter load of the proof; none when it was not near one core there.
+    pub lighter_cores: Option<f64>,
+    /// Cores in use by the replica's busiest thread, median, 0 to 1.
+    pub thread_cores: f64,
+    /// Seconds per second that this thread waited for a processor, median; none when not sampled.
+    pub thread_wait: Option<f64>,
+    /// Threads of the replica, median, from 2; none when not sampled.
+    pub threads: Option<f64>,
+    /// Cap of the replica, cores; none without one.
+    pub cap: Option<f64>,
+    /// Cores of the machine.
+    pub machine_cores: u32,
+    /// Cores of the machine that were idle, median, from 0.
+    pub idle_cores: f64,
+    /// Share of the time of the service's requests in which none of their calls was under way, 0 to 1; none without spans.
+    pub own_share: Option<f64>,
+    /// Replicas of which this is true.
+    pub locked_replicas: usize,
+    /// Replicas of the service.
+    pub replicas: usize,
+    /// Label of the interval.
+    pub interval: String,
+    /// How often the kernel took threads of the replica off a processor, per successful response; none when not sampled.
+    pub switches_each: Option<f64>,
+    /// What shows that more load was not carried.
+    pub proof: Proof,
+}
+
+/// An interpreter in which one thread of a process computes at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Interpreter {
+    /// Its lock is called GIL, global interpreter lock.
+    Python,
+    /// Its lock is called GVL, global VM lock.
+    Ruby,
+}
