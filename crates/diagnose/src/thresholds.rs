@@ -367,6 +367,15 @@ thresholds! {
     disk_full_share: f64 = 0.005;
     /// `disk-full`: share of the failed requests from which it is the reason for the failures, however few.
     disk_full_error_share: f64 = 0.5;
+    /// `memory-growth`: shortest time under one load in which memory must grow, nanoseconds.
+    memory_span_ns: i64 = 60_000_000_000;
+    /// `memory-growth`: readings in each quarter of that time.
+    memory_quarter_readings: usize = 3;
+    /// `memory-growth`: growth in that time, as a share of the limit.
+    memory_growth_share: f64 = 0.05;
+    /// `memory-growth`: share of the growth of resident memory that the proportional set size and the runtime's heap
+    /// after collections must show, where they are known.
+    memory_confirmed_share: f64 = 0.5;
     /// `few-clients`: requests at the fullest replica, as a multiple of the mean.
     few_clients_ratio: f64 = 1.3;
     /// `few-clients`: requests that must be seen, so that a few are not enough.

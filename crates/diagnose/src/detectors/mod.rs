@@ -13,6 +13,7 @@ pub mod few_clients;
 pub mod generator_limited;
 pub mod hot_partition;
 pub mod instrumentation_gap;
+pub mod memory_growth;
 pub mod n_plus_one;
 pub mod not_steady;
 pub mod offered_load_limited;
@@ -63,6 +64,7 @@ detectors! {
     generator_limited::GeneratorLimited, "generator-limited";
     hot_partition::HotPartition, "hot-partition";
     instrumentation_gap::InstrumentationGap, "instrumentation-gap";
+    memory_growth::MemoryGrowth, "memory-growth";
     n_plus_one::NPlusOne, "n-plus-one";
     not_steady::NotSteady, "not-steady";
     offered_load_limited::OfferedLoadLimited, "offered-load-limited";

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use narrows_model::evidence::PartitionThroughput;
-use narrows_model::finding::Finding;
+use narrows_model::finding::{Evidence, Finding};
 use narrows_model::series::names;
 
 use super::paths::{Paths, targets};
@@ -39,6 +39,7 @@ impl<'r, 'a> Bonds<'r, 'a> {
             Tie::SameOperation => self.are_one_operation(first, then),
             Tie::OnTheWay => self.is_on_the_way(first, then),
             Tie::InBranch => self.is_in_branch(first, then),
+            Tie::KilledForMemory => first.resource == then.resource && was_killed_for_memory(first),
             Tie::Uneven => first.resource == then.resource && self.would_have_room(&first.resource),
             Tie::Amplified => self.is_asked_again(first, then) && !self.is_full_without(first, then),
             Tie::FullAnyway => self.is_asked_again(then, first) && self.is_full_without(then, first),
@@ -108,6 +109,11 @@ impl<'r, 'a> Bonds<'r, 'a> {
     fn is_full_without(&self, storm: &Finding, full: &Finding) -> bool {
         full.cost_share * (1.0 - storm.cost_share) >= self.reading.thresholds.cpu_limit_share
     }
+}
+
+/// Whether a finding says that the kernel killed a process for lack of memory.
+pub(super) fn was_killed_for_memory(finding: &Finding) -> bool {
+    matches!(&finding.evidence, Evidence::MemoryGrowth(growth) if growth.kills > 0)
 }
 
 /// Whether two findings were seen in parts of the trial that overlap.

@@ -7,8 +7,8 @@
 
 use narrows_model::finding::FindingKind::{
     self, ChattyHttp, ConflictRetry, CpuSaturation, CrossPartitionQuery, DatabaseSaturation, DiskFull, HotPartition,
-    NPlusOne, Outage, PoolWait, ProvisionedRate, RetrogradeThroughput, RetryStorm, SerialFanOut, SlowQuery,
-    StragglerBranch, Throttling,
+    MemoryGrowth, NPlusOne, Outage, PoolWait, ProvisionedRate, RetrogradeThroughput, RetryStorm, SerialFanOut,
+    SlowQuery, StragglerBranch, Throttling,
 };
 use narrows_model::finding::{Mechanism, Precedence};
 
@@ -32,6 +32,8 @@ pub(super) enum Tie {
     OnTheWay,
     /// The branch that the second shows is what the first is about, or calls it.
     InBranch,
+    /// Both are about one service, and the first says that it was killed for lack of memory.
+    KilledForMemory,
     /// Both are about one store, and it would have room if all its partitions had the same load.
     Uneven,
     /// The repetitions that the first counts go to what the second is about, and without them that would not be full.
@@ -56,6 +58,7 @@ pub(super) const CAUSES: &[Rule<Mechanism>] = &[
         ties: &[Tie::SameResource, Tie::Behind],
         why: Mechanism::FullDisk,
     },
+    Rule { first: &[MemoryGrowth], then: &[Outage], ties: &[Tie::KilledForMemory], why: Mechanism::OutOfMemory },
     Rule {
         first: &[Outage],
         then: &[Throttling, RetryStorm],

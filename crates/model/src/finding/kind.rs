@@ -83,6 +83,8 @@ kinds! {
     HotPartition => "hot-partition", hot_partition;
     /// Most of an operation's time is unexplained, because a callee sends no spans.
     InstrumentationGap => "instrumentation-gap", instrumentation_gap;
+    /// The memory of a service grows towards its limit, or it was killed there.
+    MemoryGrowth => "memory-growth", memory_growth;
     /// A request queries the database once for each row of an earlier result.
     NPlusOne => "n-plus-one", n_plus_one;
     /// A window that is called steady is not, so its mean depends on when it is taken.

@@ -15,6 +15,7 @@ pub mod generator_limited;
 pub mod hot_partition;
 pub mod instrumentation_gap;
 pub mod load;
+pub mod memory_growth;
 pub mod n_plus_one;
 pub mod not_steady;
 pub mod offered_load_limited;
