@@ -65,12 +65,13 @@ impl<'a> Readings<'a> {
 
     /// Those that its control group counted or the run noted, whichever are more: both may have seen the same.
     pub(super) fn kills(&self) -> Kills {
-        let Some((from_ns, until_ns)) = self.counted() else { return Kills::default() };
+        let Some((from_ns, _)) = self.counted() else { return Kills::default() };
         let load_ns = self.trial.windows.first().map_or(from_ns, |window| window.start_ns);
         let sampled = counts(self.of(names::CGROUP_MEMORY_OOM_KILLS));
         let noted = self.of(names::REPLICA_OUT_OF_MEMORY).iter().map(|point| (point.time_ns, point.value));
         let of = |events: Vec<(i64, f64)>| {
-            let is_counted = |(time_ns, count): &(i64, f64)| (from_ns..until_ns).contains(time_ns) && *count > 0.0;
+            // The last one may end the trial, and is noted after it.
+            let is_counted = |(time_ns, count): &(i64, f64)| *time_ns >= from_ns && *count > 0.0;
             let counted: Vec<(i64, f64)> = events.into_iter().filter(is_counted).collect();
             let count = counted.iter().map(|(_, count)| count).sum::<f64>().round() as u64;
             Kills { count, first_ns: counted.first().map(|(at, _)| (at - load_ns).max(0)).filter(|_| count > 0) }
