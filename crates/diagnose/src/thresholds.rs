@@ -416,6 +416,15 @@ thresholds! {
     loop_wait_ns: f64 = 2e7;
     /// `event-loop-lag`: the same as a share of the mean latency.
     loop_latency_share: f64 = 0.2;
+    /// `memory-growth`: shortest time under one load in which memory must grow, nanoseconds.
+    memory_span_ns: i64 = 60_000_000_000;
+    /// `memory-growth`: readings in each quarter of that time.
+    memory_quarter_readings: usize = 3;
+    /// `memory-growth`: growth in that time, as a share of the limit.
+    memory_growth_share: f64 = 0.05;
+    /// `memory-growth`: share of the growth of resident memory that the proportional set size and the runtime's heap
+    /// after collections must show, where they are known.
+    memory_confirmed_share: f64 = 0.5;
     /// `few-clients`: requests at the fullest replica, as a multiple of the mean.
     few_clients_ratio: f64 = 1.3;
     /// `few-clients`: requests that must be seen, so that a few are not enough.

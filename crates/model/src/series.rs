@@ -65,6 +65,9 @@ pub mod names {
     pub const CGROUP_MEMORY_USAGE: &str = "cgroup.memory.usage";
     /// That limit, in bytes.
     pub const CGROUP_MEMORY_LIMIT: &str = "cgroup.memory.limit";
+    /// Processes of that control group and of those below it that the kernel killed for lack of memory, per second.
+    /// Absent before Linux 4.13.
+    pub const CGROUP_MEMORY_OOM_KILLS: &str = "cgroup.memory.oom_kills";
     /// As [`HOST_PRESSURE_AVERAGE`], of the control group (version 2) that a replica's processes have to themselves.
     pub const CGROUP_PRESSURE_AVERAGE: &str = "cgroup.pressure.some.avg10";
     /// As [`HOST_PRESSURE_STALLED`], of that control group.
@@ -100,7 +103,7 @@ pub mod names {
     pub const PRESSURE_RESOURCE: &str = "resource";
 
     /// All that the sampler writes: name and UCUM unit.
-    pub const SAMPLED: [(&str, &str); 26] = [
+    pub const SAMPLED: [(&str, &str); 27] = [
         (CPU_CORES, "{cpu}"),
         (CPU_TIME, "s/s"),
         (BUSIEST_THREAD_CORES, "{cpu}"),
@@ -118,6 +121,7 @@ pub mod names {
         (CGROUP_THROTTLED_TIME, "s/s"),
         (CGROUP_MEMORY_USAGE, "By"),
         (CGROUP_MEMORY_LIMIT, "By"),
+        (CGROUP_MEMORY_OOM_KILLS, "{process}/s"),
         (CGROUP_PRESSURE_AVERAGE, "1"),
         (CGROUP_PRESSURE_STALLED, "s/s"),
         (HOST_CPU_UTILIZATION, "1"),
@@ -132,6 +136,9 @@ pub mod names {
     /// Whether a replica was up under load, 1 or 0, written by the run whenever that changes. A replica without points
     /// was up throughout.
     pub const REPLICA_UP: &str = "narrows.replica.up";
+    /// 1 at each time at which a replica was found to have ended under load after the kernel had killed a process of it
+    /// at its memory cap, written by the run.
+    pub const REPLICA_OUT_OF_MEMORY: &str = "narrows.replica.out_of_memory";
     /// What a store has spent of its provisioned throughput since it started, in its own units (request units): a
     /// cumulative counter, one series per physical partition, labelled [`PARTITION`]. Reported by the store itself.
     pub const THROUGHPUT_CONSUMED: &str = "db.throughput.consumed";

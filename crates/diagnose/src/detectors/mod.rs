@@ -17,6 +17,7 @@ pub mod generator_limited;
 pub mod hot_partition;
 pub mod instrumentation_gap;
 pub mod interpreter_lock;
+pub mod memory_growth;
 pub mod n_plus_one;
 pub mod not_steady;
 pub mod offered_load_limited;
@@ -73,6 +74,7 @@ detectors! {
     hot_partition::HotPartition, "hot-partition";
     instrumentation_gap::InstrumentationGap, "instrumentation-gap";
     interpreter_lock::InterpreterLock, "interpreter-lock";
+    memory_growth::MemoryGrowth, "memory-growth";
     n_plus_one::NPlusOne, "n-plus-one";
     not_steady::NotSteady, "not-steady";
     offered_load_limited::OfferedLoadLimited, "offered-load-limited";

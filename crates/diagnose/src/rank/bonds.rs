@@ -41,6 +41,7 @@ impl<'r, 'a> Bonds<'r, 'a> {
             Tie::OnTheWay => self.is_on_the_way(first, then),
             Tie::InBranch => self.is_in_branch(first, then),
             Tie::HeldWorkers => grows_in_front(then) && self.paths.reaches(&then.resource, &first.resource),
+            Tie::KilledForMemory => first.resource == then.resource && was_killed_for_memory(first),
             Tie::Uneven => first.resource == then.resource && self.would_have_room(&first.resource),
             Tie::Amplified => self.is_asked_again(first, then) && !self.is_full_without(first, then),
             Tie::Collecting => first.resource == self.resource(then) && self.is_mostly_collecting(first),
@@ -122,6 +123,11 @@ impl<'r, 'a> Bonds<'r, 'a> {
 /// Whether requests wait before a service takes them on, and more so under more load.
 fn grows_in_front(finding: &Finding) -> bool {
     matches!(&finding.evidence, Evidence::TimeOutsideSpans(outside) if outside.pattern == GapPattern::Grows)
+}
+
+/// Whether a finding says that the kernel killed a process for lack of memory.
+pub(super) fn was_killed_for_memory(finding: &Finding) -> bool {
+    matches!(&finding.evidence, Evidence::MemoryGrowth(growth) if growth.kills > 0)
 }
 
 /// Whether two findings were seen in parts of the trial that overlap.

@@ -20,7 +20,7 @@ use std::cmp::Ordering;
 
 use narrows_model::finding::FindingKind::{
     self, CpuSaturation, CrossPartitionQuery, DatabaseSaturation, DuplicateQuery, EventLoopLag, FewClients,
-    GarbageCollection, GeneratorLimited, HotPartition, InstrumentationGap, InterpreterLock, NotSteady,
+    GarbageCollection, GeneratorLimited, HotPartition, InstrumentationGap, InterpreterLock, MemoryGrowth, NotSteady,
     OfferedLoadLimited, Outage, ProvisionedRate, RetrogradeThroughput, SidecarCost, SlowDependency, StragglerBranch,
     TimeOutsideSpans, UnequalRates,
 };
@@ -66,9 +66,14 @@ fn role(finding: &Finding, least: f64) -> Role {
     match finding.confidence {
         Confidence::High if INVALIDATING.contains(&finding.kind()) => Role::Invalidates,
         _ if LIMITING.contains(&finding.kind()) => Role::LimitsReading,
-        _ if COSTLY.contains(&finding.kind()) || finding.cost_share < least => Role::CostsMore,
+        _ if is_costly(finding) || finding.cost_share < least => Role::CostsMore,
         _ => Role::InTheWay,
     }
+}
+
+/// Whether nothing waits for it yet. Memory that grows is in the way once a service was killed for it.
+fn is_costly(finding: &Finding) -> bool {
+    COSTLY.contains(&finding.kind()) || finding.kind() == MemoryGrowth && !bonds::was_killed_for_memory(finding)
 }
 
 /// A gap that another finding explains hides nothing: one about the same operation, or about a full processor, a full

@@ -7,7 +7,7 @@
 
 use narrows_model::finding::FindingKind::{
     self, ChattyHttp, ConflictRetry, CpuSaturation, CrossPartitionQuery, DatabaseSaturation, DiskFull, EventLoopLag,
-    GarbageCollection, HotPartition, InterpreterLock, NPlusOne, Outage, PoolWait, ProvisionedRate,
+    GarbageCollection, HotPartition, InterpreterLock, MemoryGrowth, NPlusOne, Outage, PoolWait, ProvisionedRate,
     RetrogradeThroughput, RetryStorm, SerialFanOut, SlowQuery, StragglerBranch, Throttling, TimeOutsideSpans,
 };
 use narrows_model::finding::{Mechanism, Precedence};
@@ -32,6 +32,8 @@ pub(super) enum Tie {
     OnTheWay,
     /// The branch that the second shows is what the first is about, or calls it.
     InBranch,
+    /// Both are about one service, and the first says that it was killed for lack of memory.
+    KilledForMemory,
     /// Both are about one store, and it would have room if all its partitions had the same load.
     Uneven,
     /// Requests wait before the second takes them on, more of them under more load, and those that it has wait for the
@@ -61,6 +63,7 @@ pub(super) const CAUSES: &[Rule<Mechanism>] = &[
         ties: &[Tie::SameResource, Tie::Behind],
         why: Mechanism::FullDisk,
     },
+    Rule { first: &[MemoryGrowth], then: &[Outage], ties: &[Tie::KilledForMemory], why: Mechanism::OutOfMemory },
     Rule {
         first: &[Outage],
         then: &[Throttling, RetryStorm],

@@ -332,3 +332,16 @@ fn a_full_disk_stops_its_server_and_is_retried() {
     let unrelated = rank_of(&[("outage", "mail", 0.8), disk]);
     assert_eq!(of(&unrelated), [row("outage", "mail", &[]), row("disk-full", "store", &[])]);
 }
+
+#[test]
+fn a_kill_for_lack_of_memory_is_why_a_replica_was_down_and_growth_alone_is_not() {
+    let with = |kills| {
+        let memory = finding(("memory-growth", "store", 0.9));
+        let evidence = narrows_model::finding::evidence::memory_growth::MemoryGrowth { kills, ..Default::default() };
+        let memory = Finding { evidence: evidence.into(), ..memory };
+        rank(vec![finding(("outage", "store", 0.3)), memory], &system().build())
+    };
+    assert_eq!(of(&with(1)), [row("memory-growth", "store", &["outage"])]);
+    assert_eq!(of(&with(0)), [row("outage", "store", &[]), row("memory-growth", "store", &[])]);
+    assert_eq!((with(1)[0].role, with(0)[1].role), (Role::NarrowPlace, Role::CostsMore));
+}

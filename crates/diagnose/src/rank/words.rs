@@ -15,6 +15,7 @@ pub(crate) fn reason(relation: &Relation) -> String {
 fn mechanism(why: Mechanism) -> &'static str {
     match why {
         Mechanism::FullDisk => "What writes to a full disk fails or stops, and callers retry.",
+        Mechanism::OutOfMemory => "A replica that is killed at its memory limit is down until it has started again.",
         Mechanism::DownReplica => "Calls to a replica that is down fail and are retried.",
         Mechanism::UnevenLoad => "With an even load, the partitions together would have capacity left.",
         Mechanism::SpentThroughput => "A store that has spent its provisioned throughput rejects further calls.",

@@ -181,6 +181,12 @@ pub(crate) struct ExtraSeries {
     /// The value is what is added each second.
     #[serde(default)]
     pub(crate) cumulative: bool,
+    /// What a cumulative one begins with.
+    #[serde(default)]
+    pub(crate) from: f64,
+    /// What the value of each second is multiplied by, over and over.
+    #[serde(default)]
+    pub(crate) factors: Vec<f64>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -162,7 +162,10 @@ impl Book<'_> {
         for extra in &self.case.series {
             let values: Vec<f64> =
                 self.steps().flat_map(|(at, _, rates)| vec![extra.value.at(at); rates.len()]).collect();
-            let values = if extra.cumulative { running_sum(&values) } else { values };
+            let factors = extra.factors.iter().chain(extra.factors.is_empty().then_some(&1.0)).cycle();
+            let values: Vec<f64> = values.iter().zip(factors).map(|(value, factor)| value * factor).collect();
+            let sum = || running_sum(&values).into_iter().map(|sum| extra.from + sum).collect();
+            let values = if extra.cumulative { sum() } else { values };
             let key = SeriesKey {
                 name: extra.name.clone(),
                 unit: extra.unit.clone(),

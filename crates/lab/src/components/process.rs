@@ -138,8 +138,12 @@ impl Process {
     pub(crate) fn ended(&mut self) -> Option<String> {
         self.look(WaitIdOptions::NOHANG);
         let how = self.ended?.describe();
-        let is_out_of_memory = self.cgroup.as_ref().is_some_and(Cgroup::ran_out_of_memory);
-        Some(if is_out_of_memory { format!("{how} (it reached its memory cap)") } else { how })
+        Some(if self.ran_out_of_memory() { format!("{how} (it reached its memory cap)") } else { how })
+    }
+
+    /// Whether the kernel killed a process of it at its memory cap.
+    pub(crate) fn ran_out_of_memory(&self) -> bool {
+        self.cgroup.as_ref().is_some_and(Cgroup::ran_out_of_memory)
     }
 
     /// Looks whether it has ended, without waiting for it in the kernel's sense: its number stays its own.

@@ -64,12 +64,16 @@ impl Lives {
     fn look_at(&mut self, replica: &mut Running, bench: &mut Bench<'_>) -> Result<(), Error> {
         match replica.service.restart {
             Restart::Never => match replica.process.ended() {
-                Some(how) => Err(died(replica, how, WHEN)),
+                Some(how) => {
+                    standing::note_kill(replica, &*bench.store);
+                    Err(died(replica, how, WHEN))
+                }
                 None => Ok(()),
             },
             Restart::Always => match replica.process.ended_with_its_group() {
                 Some(how) => {
                     standing::note(replica, Standing::Down, &*bench.store);
+                    standing::note_kill(replica, &*bench.store);
                     self.lay_down(replica, how, &mut bench.guard)
                 }
                 None => Ok(()),

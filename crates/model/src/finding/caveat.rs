@@ -142,6 +142,8 @@ pub enum Caveat {
     },
     /// Means over a window include an outage.
     MeansIncludeOutage,
+    /// Memory that grows may level off after the load has ended.
+    GrowthMayLevelOff,
     /// No level after the heaviest load has less of it.
     LoadOnlyGrew,
     /// The universal scalability law does not describe the levels.
@@ -312,6 +314,9 @@ impl fmt::Display for Caveat {
             Self::MeansIncludeOutage => {
                 f.write_str("Means over the whole window include this time. Times are in whole seconds of the load.")
             }
+            Self::GrowthMayLevelOff => f.write_str(
+                "A heap or a cache that is still being filled looks the same: a longer load shows whether it levels off.",
+            ),
             Self::LoadOnlyGrew => f.write_str(
                 "The load only grew: a level with fewer users after the heaviest would show whether throughput \
                  recovers.",

@@ -91,6 +91,8 @@ kinds! {
     InstrumentationGap => "instrumentation-gap", instrumentation_gap;
     /// The threads of a process take turns at one lock, so that together they use no more than one core.
     InterpreterLock => "interpreter-lock", interpreter_lock;
+    /// The memory of a service grows towards its limit, or it was killed there.
+    MemoryGrowth => "memory-growth", memory_growth;
     /// A request queries the database once for each row of an earlier result.
     NPlusOne => "n-plus-one", n_plus_one;
     /// A window that is called steady is not, so its mean depends on when it is taken.

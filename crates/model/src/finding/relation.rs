@@ -34,6 +34,8 @@ pub enum Relation {
 pub enum Mechanism {
     /// What writes to a full disk fails or stops.
     FullDisk,
+    /// A replica that the kernel killed for lack of memory is down.
+    OutOfMemory,
     /// Calls to a replica that is down fail and are retried.
     DownReplica,
     /// All partitions together would have capacity left.

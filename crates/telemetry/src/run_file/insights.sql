@@ -238,7 +238,8 @@ WHERE m.name || '|' || m.unit NOT IN (
     'process.open_file_descriptor.count|{file_descriptor}', 'process.thread.count|{thread}', 'process.disk.io|By/s',
     'process.network.io|By/s', 'cgroup.cpu.limit|{cpu}', 'cgroup.cpu.periods|{period}/s',
     'cgroup.cpu.throttled_periods|{period}/s', 'cgroup.cpu.throttled_time|s/s', 'cgroup.memory.usage|By',
-    'cgroup.memory.limit|By', 'cgroup.pressure.some.avg10|1', 'cgroup.pressure.some.stalled|s/s',
+    'cgroup.memory.limit|By', 'cgroup.memory.oom_kills|{process}/s',
+    'cgroup.pressure.some.avg10|1', 'cgroup.pressure.some.stalled|s/s',
     'host.cpu.utilization|1', 'host.cpu.steal|1', 'host.network.io|By/s', 'host.pressure.some.avg10|1',
     'host.pressure.some.stalled|s/s', 'system.memory.linux.available|By', 'system.cpu.load_average.1m|{task}'
 );
@@ -293,7 +294,8 @@ WHERE m.name || '|' || m.unit IN (
     'process.open_file_descriptor.count|{file_descriptor}', 'process.thread.count|{thread}', 'process.disk.io|By/s',
     'process.network.io|By/s', 'cgroup.cpu.limit|{cpu}', 'cgroup.cpu.periods|{period}/s',
     'cgroup.cpu.throttled_periods|{period}/s', 'cgroup.cpu.throttled_time|s/s', 'cgroup.memory.usage|By',
-    'cgroup.memory.limit|By', 'cgroup.pressure.some.avg10|1', 'cgroup.pressure.some.stalled|s/s',
+    'cgroup.memory.limit|By', 'cgroup.memory.oom_kills|{process}/s',
+    'cgroup.pressure.some.avg10|1', 'cgroup.pressure.some.stalled|s/s',
     'host.cpu.utilization|1', 'host.cpu.steal|1', 'host.network.io|By/s', 'host.pressure.some.avg10|1',
     'host.pressure.some.stalled|s/s', 'system.memory.linux.available|By', 'system.cpu.load_average.1m|{task}'
 );

@@ -45,10 +45,14 @@ pub(super) struct Cpu {
 }
 
 /// Memory charged to a group, and its limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Memory {
+    /// The group; figures of another cannot be compared.
+    pub(super) folder: PathBuf,
     pub(super) used_bytes: u64,
     pub(super) limit_bytes: u64,
+    /// Processes killed for lack of memory since the group was made; none when the kernel does not count them.
+    pub(super) oom_kills: Option<u64>,
 }
 
 /// A group with files of its own.
@@ -196,8 +200,13 @@ impl Group {
 
     fn memory(&mut self, files: &mut Files) -> Option<Memory> {
         let limit_bytes = self.limit_bytes(files)?;
-        let name = if self.version == Version::V2 { "memory.current" } else { "memory.usage_in_bytes" };
-        Some(Memory { used_bytes: text::first_number(self.file(files, 1, name)?)?, limit_bytes })
+        let (current, events) = match self.version {
+            Version::V2 => ("memory.current", "memory.events"),
+            Version::V1(_) => ("memory.usage_in_bytes", "memory.oom_control"),
+        };
+        let used_bytes = text::first_number(self.file(files, 1, current)?)?;
+        let oom_kills = self.file(files, 2, events).and_then(|text| text::number(text, "oom_kill"));
+        Some(Memory { folder: self.folder.clone(), used_bytes, limit_bytes, oom_kills })
     }
 
     fn pressure(&mut self, files: &mut Files) -> [Option<Pressure>; 3] {

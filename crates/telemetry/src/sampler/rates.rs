@@ -51,7 +51,7 @@ fn amounts(points: &mut Points<'_>, group: &GroupDetails) {
     if let Some(cpu) = &group.cgroup.cpu {
         points.push(names::CGROUP_CPU_LIMIT, cpu.limit_cores);
     }
-    if let Some(memory) = group.cgroup.memory {
+    if let Some(memory) = &group.cgroup.memory {
         points.push(names::CGROUP_MEMORY_USAGE, memory.used_bytes as f64);
         points.push(names::CGROUP_MEMORY_LIMIT, memory.limit_bytes as f64);
     }
@@ -78,6 +78,7 @@ fn rates(points: &mut Points<'_>, since: Interval, before: &GroupDetails, after:
         traffic(points, names::NETWORK_IO, since, &then.interfaces, &now.interfaces);
     }
     throttling(points, since, &before.cgroup, &after.cgroup);
+    kills(points, since, &before.cgroup, &after.cgroup);
     if before.cgroup.pressure_folder == after.cgroup.pressure_folder {
         stalls(points, names::CGROUP_PRESSURE_STALLED, since, &before.cgroup.pressure, &after.cgroup.pressure);
     }
@@ -174,6 +175,16 @@ fn throttling(points: &mut Points<'_>, since: Interval, before: &cgroups::Figure
     points.push(names::CGROUP_PERIODS, rate(now.periods, then.periods));
     points.push(names::CGROUP_THROTTLED_PERIODS, rate(now.throttled_periods, then.throttled_periods));
     points.push(names::CGROUP_THROTTLED_TIME, rate(now.throttled_ns, then.throttled_ns) / 1e9);
+}
+
+fn kills(points: &mut Points<'_>, since: Interval, before: &cgroups::Figures, after: &cgroups::Figures) {
+    let (Some(then), Some(now)) = (&before.memory, &after.memory) else { return };
+    if then.folder != now.folder {
+        return;
+    }
+    if let (Some(then), Some(now)) = (then.oom_kills, now.oom_kills) {
+        points.push(names::CGROUP_MEMORY_OOM_KILLS, since.per_second(now.saturating_sub(then) as f64));
+    }
 }
 
 fn averages(points: &mut Points<'_>, name: &'static str, pressure: &[Option<Pressure>; 3]) {
@@ -298,7 +309,12 @@ mod tests {
                 }),
                 pressure: [Some(Pressure { average: 0.25, total_us: 500_000 * factor }), None, None],
                 pressure_folder: Some(place.into()),
-                memory: None,
+                memory: Some(cgroups::Memory {
+                    folder: place.into(),
+                    used_bytes: 4096,
+                    limit_bytes: 8192,
+                    oom_kills: Some(3 * factor),
+                }),
             },
             ..GroupDetails::default()
         };
@@ -310,6 +326,7 @@ mod tests {
             (names::CGROUP_PERIODS, "", 50.0),
             (names::CGROUP_THROTTLED_PERIODS, "", 5.0),
             (names::CGROUP_THROTTLED_TIME, "", 0.5),
+            (names::CGROUP_MEMORY_OOM_KILLS, "", 1.5),
             (names::CGROUP_PRESSURE_STALLED, "cpu", 0.25),
         ] {
             assert_eq!(value(&same, name, label), Some(expected), "{name}");

@@ -19,6 +19,7 @@ pub mod hot_partition;
 pub mod instrumentation_gap;
 pub mod interpreter_lock;
 pub mod load;
+pub mod memory_growth;
 pub mod n_plus_one;
 pub mod not_steady;
 pub mod offered_load_limited;

@@ -197,13 +197,20 @@ fn the_closest_limit_of_version_1_counts() {
     let stat = "nr_periods 40\nnr_throttled 4\nthrottled_time 5000\n";
     let limited = [("cpu.cfs_quota_us", "5000\n"), ("cpu.cfs_period_us", "10000\n"), ("cpu.stat", stat)];
     let folder = tree.group("cpu/pod", &limited);
-    let memory = [("memory.limit_in_bytes", "1048576\n"), ("memory.usage_in_bytes", "4096\n")];
-    tree.group("memory/pod/shop", &memory);
+    let events = ("memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n");
+    let memory = [("memory.limit_in_bytes", "1048576\n"), ("memory.usage_in_bytes", "4096\n"), events];
+    let of_memory = tree.group("memory/pod/shop", &memory);
     let cgroup = details(&tree, Target::Process(10)).cgroup;
     let cpu = cgroup.cpu.unwrap();
     assert_eq!((cpu.folder, cpu.limit_cores), (PathBuf::from(folder), 0.5));
     assert_eq!((cpu.periods, cpu.throttled_periods, cpu.throttled_ns), (40, 4, 5000));
-    assert_eq!(cgroup.memory, Some(cgroups::Memory { used_bytes: 4096, limit_bytes: 1 << 20 }));
+    let memory = cgroups::Memory {
+        folder: PathBuf::from(of_memory),
+        used_bytes: 4096,
+        limit_bytes: 1 << 20,
+        oom_kills: Some(3),
+    };
+    assert_eq!(cgroup.memory, Some(memory));
     // What the kernel writes for no limit.
     tree.group("memory/pod/shop", &[("memory.limit_in_bytes", "9223372036854771712\n")]);
     assert_eq!(details(&tree, Target::Process(10)).cgroup.memory, None);
@@ -239,7 +246,8 @@ fn a_watched_group_is_all_that_is_in_it_and_below() {
     mount(&tree, &[("cgroup2", "rw", "unified")]);
     tree.write("self/cgroup", "0::/\n");
     tree.write("10/cgroup", "0::/slice/a\n");
-    let memory = [("memory.max", "8192\n"), ("memory.current", "4096\n"), ("cgroup.procs", "20\n0\nx\n")];
+    let events = ("memory.events", "low 0\nhigh 0\nmax 9\noom 3\noom_kill 2\noom_group_kill 0\n");
+    let memory = [("memory.max", "8192\n"), ("memory.current", "4096\n"), ("cgroup.procs", "20\n0\nx\n"), events];
     let folder = tree.group("unified/slice", &memory);
     tree.group("unified/slice/a", &[("cgroup.procs", "10\n99\n"), ("memory.max", "2048\n"), ("memory.current", "1\n")]);
     for named in ["/slice", &folder] {
@@ -254,8 +262,8 @@ fn a_watched_group_is_all_that_is_in_it_and_below() {
     let mut pids: Vec<u32> = reading.groups[&shop()].processes.keys().map(|id| id.id).collect();
     pids.sort_unstable();
     assert_eq!(pids, [10, 20]);
-    let limit = details.unwrap().groups[&shop()].cgroup.memory.map(|memory| memory.limit_bytes);
-    assert_eq!(limit, Some(8192));
+    let memory = details.unwrap().groups[&shop()].cgroup.memory.clone();
+    assert_eq!(memory.map(|memory| (memory.limit_bytes, memory.oom_kills)), Some((8192, Some(2))));
 }
 
 #[test]

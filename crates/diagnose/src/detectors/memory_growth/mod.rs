@@ -1,0 +1,205 @@
+//! `memory-growth`: a service whose memory grows steadily towards its limit, or that was killed there.
+//!
+//! Growth is judged in the last long interval under one load, in quarters (`trend.rs`): the lowest reading of each must
+//! be higher than that of the one before, and the last quarter's higher than all of the first, so neither a saw-tooth nor
+//! one that follows the users is growth. Where it slows down, it must still reach the limit before it would level off.
+//! Memory that has another owner does not count: the page cache, which only the control group's figure has; pages that
+//! several processes share, by the proportional set size; a heap that is not collected yet, by what the runtime says of
+//! its last collection; the buffers of a database; requests that an overloaded service has not responded to.
+//!
+//! A kill for lack of memory needs no growth: the kernel counts it (`readings.rs`).
+
+use narrows_model::finding::evidence::memory_growth::{self as evidence, Growth, Limit, LimitOf};
+use narrows_model::finding::{Caveat, Confidence, Finding, FindingKind};
+use narrows_model::run::ServiceInstance;
+use narrows_model::series::Point;
+
+use crate::Detector;
+use crate::read::Reading;
+use crate::read::intervals::Interval;
+use crate::read::periods::period_of;
+use crate::read::programs::is_database_program;
+use crate::stats::finite;
+use readings::{Kills, Readings};
+use trend::{Quarters, rise};
+
+mod readings;
+mod trend;
+mod words;
+
+/// See the module.
+#[derive(Debug)]
+pub struct MemoryGrowth;
+
+impl Detector for MemoryGrowth {
+    fn kind(&self) -> FindingKind {
+        FindingKind::MemoryGrowth
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
+        let services = reading.trial.service_names().into_iter();
+        services.filter_map(|service| of_service(self, reading, service)).collect()
+    }
+}
+
+/// A replica that grows or was killed.
+struct Affected<'a> {
+    replica: &'a Replica<'a>,
+    growth: Option<(Growth, &'a Interval)>,
+    kills: Kills,
+}
+
+/// The replica that was killed most often, then the fullest, speaks for the service.
+fn of_service(detector: &MemoryGrowth, reading: &Reading<'_>, service: &str) -> Option<Finding> {
+    let instances = reading.trial.services.iter().filter(|instance| instance.service == service);
+    let replicas: Vec<Replica<'_>> = instances.map(|instance| Replica::new(reading, instance)).collect();
+    let affected: Vec<Affected<'_>> = replicas.iter().filter_map(Replica::affected).collect();
+    let counts = (affected.len(), replicas.len());
+    let all = affected.into_iter().map(|one| (one.evidence(counts), one.growth.map(|(_, interval)| interval)));
+    let (evidence, interval) = all.max_by(|(a, _), (b, _)| {
+        a.kills.cmp(&b.kills).then(a.used_share().total_cmp(&b.used_share())).then(b.replica.cmp(&a.replica))
+    })?;
+    let heap_share = evidence.growth.as_ref().and_then(|growth| growth.heap_share);
+    let is_sure = evidence.kills > 0 || heap_share.is_some();
+    let interval = interval.filter(|_| evidence.kills == 0);
+    Some(Finding {
+        resource: service.into(),
+        cost_share: evidence.used_share(),
+        confidence: if is_sure { Confidence::High } else { Confidence::Medium },
+        caveats: if is_sure { Vec::new() } else { vec![Caveat::GrowthMayLevelOff] },
+        period: interval.and_then(|interval| period_of(reading.trial, interval.start_ns, interval.end_ns)),
+        ..Finding::new(evidence, detector.version())
+    })
+}
+
+impl Affected<'_> {
+    fn evidence(&self, (affected_replicas, replicas): (usize, usize)) -> evidence::MemoryGrowth {
+        let Replica { readings, instance, .. } = self.replica;
+        let limit = self.growth.as_ref().and_then(|(growth, interval)| self.replica.limit(growth.end_bytes, interval));
+        evidence::MemoryGrowth {
+            replica: instance.replica,
+            affected_replicas,
+            replicas,
+            limit: limit.or_else(|| self.replica.own_limit()),
+            growth: self.growth.as_ref().map(|(growth, _)| growth.clone()),
+            kills: self.kills.count,
+            first_kill_ns: self.kills.first_ns,
+            most_bytes: readings.most().map(finite),
+        }
+    }
+}
+
+/// One replica with its memory.
+struct Replica<'a> {
+    reading: &'a Reading<'a>,
+    instance: &'a ServiceInstance,
+    readings: Readings<'a>,
+}
+
+impl<'a> Replica<'a> {
+    fn new(reading: &'a Reading<'a>, instance: &'a ServiceInstance) -> Self {
+        Self { reading, instance, readings: Readings::new(reading.trial, instance) }
+    }
+
+    fn affected(&'a self) -> Option<Affected<'a>> {
+        let (growth, kills) = (self.growth(), self.readings.kills());
+        (growth.is_some() || kills.count > 0).then_some(Affected { replica: self, growth, kills })
+    }
+
+    /// None when its memory does not grow steadily towards a limit.
+    fn growth(&self) -> Option<(Growth, &'a Interval)> {
+        let thresholds = self.reading.thresholds;
+        let is_long = |one: &&Interval| one.is_steady && one.end_ns - one.start_ns >= thresholds.memory_span_ns;
+        let interval = self.reading.intervals.iter().rfind(is_long)?;
+        if is_database_program(self.reading.trial, &self.instance.service) || self.is_behind(interval) {
+            return None;
+        }
+        let (points, heap_share) = self.own_points(interval)?;
+        let ended = quarters_of(interval).map(|(start_ns, end_ns)| self.ended(start_ns, end_ns));
+        let quarters = Quarters::new(&points, interval, thresholds.memory_quarter_readings)?;
+        let limit = self.limit(quarters.end, interval)?;
+        let seconds = interval.seconds();
+        let per_second = quarters.gain() / (0.75 * seconds);
+        let is_much = per_second * seconds >= thresholds.memory_growth_share * limit.bytes;
+        if !quarters.rise_steadily() || !is_much || quarters.level(ended) < limit.bytes {
+            return None;
+        }
+        let requests: f64 = ended.iter().sum();
+        let growth = Growth {
+            interval: interval.label.clone(),
+            load: interval.load_level(),
+            length_ns: interval.end_ns - interval.start_ns,
+            start_bytes: finite(quarters.start()),
+            end_bytes: finite(quarters.end),
+            bytes_per_second: finite(per_second),
+            bytes_per_request: (requests > 0.0).then(|| finite(per_second * seconds / requests)),
+            until_limit_ns: finite(((limit.bytes - quarters.end) / per_second * 1e9).max(0.0)),
+            heap_share: heap_share.map(finite),
+        };
+        Some((growth, interval))
+    }
+
+    /// Its readings in an interval and, where its runtime says so, by what share the heap that is in use grew with them.
+    /// None when there are none, or when others show that it is not its own data that grows.
+    fn own_points(&self, interval: &Interval) -> Option<(Vec<Point>, Option<f64>)> {
+        let least = self.reading.thresholds.memory_confirmed_share;
+        let proportional = within(self.readings.proportional, interval);
+        let is_enough = proportional.len() >= 4 * self.reading.thresholds.memory_quarter_readings;
+        let points = if is_enough { proportional.clone() } else { within(self.readings.resident, interval) };
+        let grown = rise(&points, interval).filter(|grown| *grown > 0.0)?;
+        if rise(&proportional, interval).is_some_and(|own| own < least * grown) {
+            return None;
+        }
+        let pools = self.readings.heap().filter_map(|pool| rise(&within(Some(&pool.points), interval), interval));
+        let heap = pools.reduce(|sum, pool| sum + pool).map(|risen| risen / grown);
+        heap.is_none_or(|share| share >= least).then_some((points, heap))
+    }
+
+    /// Whether an open load offers more than is responded to.
+    fn is_behind(&self, interval: &Interval) -> bool {
+        let least = 1.0 - self.reading.thresholds.offered_rate_share;
+        let ended = self.ended(interval.start_ns, interval.end_ns) / interval.seconds().max(1.0);
+        interval.offered.is_some_and(|offered| ended < least * offered)
+    }
+
+    /// Requests of the load that ended in the seconds between two instants.
+    fn ended(&self, start_ns: i64, end_ns: i64) -> f64 {
+        let rows = self.reading.trial.seconds.iter().filter(|row| (start_ns..end_ns).contains(&row.start_ns));
+        rows.map(|row| (row.succeeded + row.errors.total()) as f64).sum()
+    }
+
+    /// Its own limit, else what it uses and what the machine has left.
+    fn limit(&self, used: f64, interval: &Interval) -> Option<Limit> {
+        self.own_limit().or_else(|| {
+            let available = within(self.readings.available, interval).last()?.value;
+            let bytes = finite(used + available);
+            (bytes > 0.0).then_some(Limit { of: LimitOf::Machine, bytes })
+        })
+    }
+
+    /// The cap that Narrows set, else the one that the sampler found.
+    fn own_limit(&self) -> Option<Limit> {
+        let set = self.instance.memory_limit_bytes.map(|bytes| bytes as f64);
+        let bytes = set.or_else(|| self.readings.limit()).filter(|bytes| bytes.is_finite() && *bytes > 0.0)?;
+        Some(Limit { of: LimitOf::Replica, bytes })
+    }
+}
+
+/// The finite readings of an interval.
+fn within(points: Option<&[Point]>, interval: &Interval) -> Vec<Point> {
+    let is_in = |point: &&Point| interval.contains(point.time_ns) && point.value.is_finite();
+    points.unwrap_or_default().iter().filter(is_in).copied().collect()
+}
+
+/// First instant, and first instant after, of each quarter of an interval.
+fn quarters_of(interval: &Interval) -> [(i64, i64); 4] {
+    let at = |i: i64| interval.start_ns + (interval.end_ns - interval.start_ns) / 4 * i;
+    [(at(0), at(1)), (at(1), at(2)), (at(2), at(3)), (at(3), interval.end_ns)]
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,107 @@
+//! The series about one replica's memory, and the kills.
+
+use narrows_model::evidence::TrialEvidence;
+use narrows_model::run::ServiceInstance;
+use narrows_model::series::{Point, Series, names};
+
+/// What runtimes report of their heap as it was after the last collection, or at any time (V8): series in bytes, by
+/// pool, generation or space.
+const HEAPS: [&str; 3] =
+    ["jvm.memory.used_after_last_gc", "dotnet.gc.last_collection.heap.size", "v8js.memory.heap.used"];
+
+/// The series about one replica's memory; none of those that were not sampled.
+pub(super) struct Readings<'a> {
+    trial: &'a TrialEvidence,
+    instance: &'a ServiceInstance,
+    pub(super) resident: Option<&'a [Point]>,
+    pub(super) proportional: Option<&'a [Point]>,
+    /// Of the machine.
+    pub(super) available: Option<&'a [Point]>,
+}
+
+/// Processes of a replica that the kernel killed for lack of memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Kills {
+    pub(super) count: u64,
+    /// From the start of the load to the first, from 0.
+    pub(super) first_ns: Option<i64>,
+}
+
+impl<'a> Readings<'a> {
+    pub(super) fn new(trial: &'a TrialEvidence, instance: &'a ServiceInstance) -> Self {
+        let of = |name: &str| points(trial, name, &instance.service, instance.replica);
+        Self {
+            trial,
+            instance,
+            resident: of(names::MEMORY_BYTES),
+            proportional: of(names::MEMORY_PSS_BYTES),
+            available: points(trial, names::HOST_MEMORY_AVAILABLE, "", 0),
+        }
+    }
+
+    fn of(&self, name: &str) -> &'a [Point] {
+        points(self.trial, name, &self.instance.service, self.instance.replica).unwrap_or_default()
+    }
+
+    /// The limit of its control group, as it was read last.
+    pub(super) fn limit(&self) -> Option<f64> {
+        self.of(names::CGROUP_MEMORY_LIMIT).last().map(|point| point.value)
+    }
+
+    /// The highest reading while the load counted.
+    pub(super) fn most(&self) -> Option<f64> {
+        let (from_ns, until_ns) = self.counted()?;
+        let points = self.proportional.or(self.resident).unwrap_or_default().iter();
+        let counted = points.filter(|point| (from_ns..until_ns).contains(&point.time_ns) && point.value.is_finite());
+        counted.map(|point| point.value).max_by(f64::total_cmp)
+    }
+
+    /// The parts of its runtime's heap.
+    pub(super) fn heap(&self) -> impl Iterator<Item = &'a Series> {
+        let (service, replica) = (&self.instance.service, self.instance.replica);
+        let is_its = move |series: &&Series| series.key.service == *service && series.key.replica == replica;
+        self.trial.series.iter().filter(is_its).filter(|series| HEAPS.contains(&series.key.name.as_str()))
+    }
+
+    /// Those that its control group counted or the run noted, whichever are more: both may have seen the same.
+    pub(super) fn kills(&self) -> Kills {
+        let Some((from_ns, _)) = self.counted() else { return Kills::default() };
+        let load_ns = self.trial.windows.first().map_or(from_ns, |window| window.start_ns);
+        let sampled = counts(self.of(names::CGROUP_MEMORY_OOM_KILLS));
+        let noted = self.of(names::REPLICA_OUT_OF_MEMORY).iter().map(|point| (point.time_ns, point.value));
+        let of = |events: Vec<(i64, f64)>| {
+            // The last one may end the trial, and is noted after it.
+            let is_counted = |(time_ns, count): &(i64, f64)| *time_ns >= from_ns && *count > 0.0;
+            let counted: Vec<(i64, f64)> = events.into_iter().filter(is_counted).collect();
+            let count = counted.iter().map(|(_, count)| count).sum::<f64>().round() as u64;
+            Kills { count, first_ns: counted.first().map(|(at, _)| (at - load_ns).max(0)).filter(|_| count > 0) }
+        };
+        let (sampled, noted) = (of(sampled), of(noted.collect()));
+        if noted.count > sampled.count { noted } else { sampled }
+    }
+
+    /// From when to when the load counts.
+    fn counted(&self) -> Option<(i64, i64)> {
+        let from_ns = self.trial.counted_windows().next()?.start_ns;
+        Some((from_ns, self.trial.windows.last()?.end_ns))
+    }
+}
+
+fn points<'a>(trial: &'a TrialEvidence, name: &str, service: &str, replica: u32) -> Option<&'a [Point]> {
+    let is_meant = |series: &&Series| {
+        let key = &series.key;
+        key.name == name && key.service == service && key.replica == replica
+    };
+    trial.series.iter().find(is_meant).map(|series| &series.points[..])
+}
+
+/// What a rate per second counted up to each of its points since the one before; the first has none before it.
+fn counts(rate: &[Point]) -> Vec<(i64, f64)> {
+    let pairs = rate.windows(2).filter(|pair| pair[1].value.is_finite());
+    pairs
+        .map(|pair| {
+            let seconds = pair[1].time_ns.saturating_sub(pair[0].time_ns).max(0) as f64 / 1e9;
+            (pair[1].time_ns, pair[1].value * seconds)
+        })
+        .collect()
+}
