@@ -41,6 +41,8 @@ const COSTLY: &[FindingKind] = &[CrossPartitionQuery, DuplicateQuery, Provisione
 const UNEXPLAINING: &[FindingKind] = &[SlowDependency, StragglerBranch, TimeOutsideSpans];
 /// Findings that do not say why calls to a dependency take long.
 const NOT_OF_CALLS: &[FindingKind] = &[RetrogradeThroughput, SidecarCost, SlowDependency, TimeOutsideSpans];
+/// Findings about a service that comes late to quick responses, so that its calls seem to take long.
+const LATE_TO_RESPONSES: &[FindingKind] = &[EventLoopLag, GarbageCollection, InterpreterLock];
 
 /// Puts findings in order, each below its cause, and says what each is to the trial.
 pub(crate) fn ranked(mut findings: Vec<Finding>, reading: &Reading<'_>) -> Vec<Finding> {
@@ -119,11 +121,11 @@ fn drop_explained_unrest(findings: &mut Vec<Finding>) {
 }
 
 /// A slow dependency says least of what can be said of its calls, so it gives way to every finding about it or about calls
-/// to it, and to a lock in a caller, whose threads come late to quick responses.
+/// to it, and to one that makes a caller come late to quick responses.
 fn drop_explained_dependencies(findings: &mut Vec<Finding>, bonds: &Bonds<'_, '_>) {
     let explains = |other: &Finding, slow: &Finding| {
         let is_of_system = !other.role.is_about_experiment() && !NOT_OF_CALLS.contains(&other.kind());
-        let is_caller = other.kind() == InterpreterLock && calls_from(slow, &other.resource);
+        let is_caller = LATE_TO_RESPONSES.contains(&other.kind()) && calls_from(slow, &other.resource);
         is_of_system && (is_caller || bonds.tie(&[Tie::SameResource, Tie::FirstCalls], other, slow))
     };
     let is_slow = |finding: &Finding| finding.kind() == SlowDependency;
