@@ -7,7 +7,7 @@
 
 use narrows_model::breakdown::Breakdown;
 use narrows_model::finding::evidence::cpu::{Proof, ProofSign};
-use narrows_model::finding::{Finding, Role, narrow_place};
+use narrows_model::finding::{Evidence, Finding, Role, narrow_place};
 use narrows_model::limit::{Ask, LimitSign, LimitVerdict, MachineCpu, Unclear};
 
 use super::waiting::waiting;
@@ -40,7 +40,7 @@ impl Judge<'_, '_> {
             let costs = narrow_place(self.findings).map(Finding::kind);
             return LimitVerdict::AsksNoMore { because: Ask::Room(room), costs };
         }
-        if let Some(finding) = narrow_place(self.findings) {
+        if let Some(finding) = narrow_place(self.findings).filter(|finding| holds_back(finding)) {
             return self.by_finding(finding);
         }
         let share = self.reading.trial.counted_load().error_rate();
@@ -149,6 +149,11 @@ impl Judge<'_, '_> {
         let busiest = self.busiest(level).map(|(_, share)| share);
         LimitVerdict::CannotTell { because: Unclear::OneLevel { at: level.load_point(), busiest } }
     }
+}
+
+/// Whether a narrow place holds requests back. Memory that only grows does so later.
+fn holds_back(finding: &Finding) -> bool {
+    !matches!(&finding.evidence, Evidence::MemoryGrowth(growth) if growth.kills == 0)
 }
 
 /// Requests at a place work rather than wait when each uses at least this share of a core.
