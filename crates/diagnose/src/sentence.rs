@@ -400,7 +400,7 @@ mod tests {
 
     /// The verdict on the limit of a healthy trial whose spans are of no help.
     const UNJUDGED: &str =
-        "a is not judged: it was loaded with 8 users only, and its busiest service uses 20 % of its CPU";
+        "a is not judged: the only load was 8 users, under which the busiest service used 20 % of its CPU";
 
     /// A trial in which all was seen and nothing was wrong.
     fn healthy(variant: &str, rate: f64) -> TrialBuilder {
@@ -410,10 +410,7 @@ mod tests {
     #[test]
     fn what_could_not_be_seen_is_not_called_healthy() {
         let unseen = said([trial("a", 100.0, 80.0)]);
-        assert_eq!(
-            unseen,
-            "No finding; a is not judged: it was loaded with 8 users only, within the limits of the caveats."
-        );
+        assert_eq!(unseen, "No finding; a is not judged: the only load was 8 users, within the limits of the caveats.");
     }
 
     #[test]
@@ -430,8 +427,8 @@ mod tests {
         assert_eq!(
             slower,
             format!(
-                "No bottleneck was found; plain is {waits}: {why}; sidecars is not judged: it was loaded with 8 users only, \
-                 and its busiest service uses 20 % of its CPU; sidecars lowered throughput by 40 % (100/s to 60.0/s); in \
+                "No bottleneck was found; plain is {waits}: {why}; sidecars is not judged: the only load was 8 users, under \
+                 which the busiest service used 20 % of its CPU; sidecars lowered throughput by 40 % (100/s to 60.0/s); in \
                  sidecars the rates differ, so only CPU per request can be compared."
             )
         );

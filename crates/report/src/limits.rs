@@ -19,7 +19,7 @@ pub(crate) fn limits(outcome: &Outcome) -> Vec<OfTrial<'_>> {
         .collect()
 }
 
-/// What limits a trial, in a sentence.
+/// What limits a trial, in a sentence that follows "is".
 pub(crate) fn sentence(limit: &Limit) -> String {
     let advice = &limit.advice;
     let advice: String = advice
@@ -27,7 +27,7 @@ pub(crate) fn sentence(limit: &Limit) -> String {
         .next()
         .map_or_else(String::new, |first| format!(" {}{}.", first.to_uppercase(), &advice[first.len_utf8()..]));
     let reason = if limit.reason.is_empty() { String::new() } else { format!(": {}", limit.reason) };
-    format!("is {}{reason}.{advice}", limit.headline)
+    format!("{}{reason}.{advice}", limit.headline)
 }
 
 /// The cells of a level: load, throughput, mean, p50, p95, errors, busiest service, machine.

@@ -175,9 +175,9 @@ fn unclear(because: &Unclear) -> String {
         }
         Unclear::OneLevel { at, busiest } => {
             let cpu = busiest.map_or_else(String::new, |share| {
-                format!(", and its busiest service uses {} of its CPU", units::percent(share))
+                format!(", under which the busiest service used {} of its CPU", units::percent(share))
             });
-            format!("it was loaded with {} only{cpu}", level(&at.level))
+            format!("the only load was {}{cpu}", level(&at.level))
         }
     }
 }

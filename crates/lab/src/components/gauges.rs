@@ -1,7 +1,7 @@
 //! What a server says about itself, asked for once a second while it is under load.
 //!
-//! One thread for each replica that has gauges. A question that is not answered is left out, counted and told as a
-//! caveat; the next one is asked in its turn, so that a server which comes back is heard again.
+//! One thread for each replica that has gauges. A query without a response is left out, counted and reported as a
+//! caveat; the next one is sent in its turn, so that a server which comes back is heard again.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -183,7 +183,7 @@ mod tests {
         }
     }
 
-    /// Answers the first time, then no more, and says when it was asked.
+    /// Responds the first time, then no more, and says when it was queried.
     struct Once(SyncSender<()>, bool);
 
     impl Gauges for Once {
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_kept_under_the_replica_and_what_goes_unanswered_is_told() {
+    fn responses_are_kept_under_the_replica_and_missing_ones_are_reported() {
         let (sender, asked) = sync_channel(1024);
         let store = Arc::new(Points::default());
         let shared: Arc<dyn Store> = Arc::<Points>::clone(&store);

@@ -1,4 +1,4 @@
-//! Waiting until a service answers.
+//! Waiting until a service responds.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};

@@ -32,7 +32,7 @@ pub(super) fn section(outcome: &Outcome) -> String {
 
 fn body(one: &OfTrial<'_>, left: &mut usize) -> String {
     let verdict = format!(
-        "<tr class=\"verdict\"><th colspan=\"{}\"><b>{}</b> {}</th></tr>",
+        "<tr class=\"verdict\"><th colspan=\"{}\"><b>{}</b> is {}</th></tr>",
         COLUMNS.len(),
         Esc(cut(&one.label, NAME_CHARS_MAX)),
         Esc(sentence(one.limit))

@@ -21,12 +21,27 @@ pub(super) fn all(outcome: &Outcome, paint: Paint, width: usize) -> String {
             parts.push(table(one, paint, width));
         }
     }
-    let line = |one: &OfTrial<'_>| {
-        hanging("limit", &paint.dim("limit"), &clean(&format!("{} {}", one.label, sentence(one.limit))), 0, width)
+    let line = |(labels, sentence): (Vec<&str>, String)| {
+        let verb = if labels.len() > 1 { "are" } else { "is" };
+        let text = clean(&format!("{} {verb} {sentence}", labels.join(", ")));
+        hanging("limit", &paint.dim("limit"), &text, 0, width)
     };
-    parts.push(limits.iter().map(line).collect());
+    parts.push(sentences(&limits).into_iter().map(line).collect());
     parts.retain(|part| !part.is_empty());
     parts.join("\n")
+}
+
+/// Each sentence once, with the labels of the trials that it holds for.
+fn sentences<'a>(limits: &'a [OfTrial<'_>]) -> Vec<(Vec<&'a str>, String)> {
+    let mut sentences: Vec<(Vec<&str>, String)> = Vec::new();
+    for one in limits {
+        let text = sentence(one.limit);
+        match sentences.iter_mut().find(|(_, known)| *known == text) {
+            Some((labels, _)) => labels.push(&one.label),
+            None => sentences.push((vec![&one.label], text)),
+        }
+    }
+    sentences
 }
 
 fn table(one: &OfTrial<'_>, paint: Paint, width: usize) -> String {
@@ -65,6 +80,15 @@ mod tests {
         limit       fixed is limited by the CPU of orders: 98 % of it is in use (services 49 %, Narrows 10
                     %).
         ");
+    }
+
+    #[test]
+    fn trials_of_which_the_same_is_true_share_a_line() {
+        let mut outcome = fixture::stepped_outcome();
+        outcome.limits.iter_mut().for_each(|limit| limit.levels.truncate(1));
+        outcome.limits[0] = outcome.limits[1].clone();
+        let text = all(&outcome, Paint(Color::Never), 100);
+        assert!(text.starts_with("limit       as-is, fixed are limited by the CPU of orders: 98 %"), "{text}");
     }
 
     #[test]

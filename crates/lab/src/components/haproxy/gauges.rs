@@ -18,48 +18,48 @@ use super::{BACK, FRONT, SOCKET};
 const QUESTION: &[u8] = b"show stat\n";
 const STATUS: &str = "status";
 const WHOSE: &str = "haproxy.service_name";
-/// The longest answer: over a thousand upstreams.
-const ANSWER_BYTES_MAX: u64 = 1 << 20;
+/// The longest response: over a thousand upstreams.
+const RESPONSE_BYTES_MAX: u64 = 1 << 20;
 
 /// A column, and what it is called here.
-struct Told {
+struct Metric {
     column: &'static str,
     name: &'static str,
     unit: &'static str,
 }
 
-const fn told(column: &'static str, name: &'static str, unit: &'static str) -> Told {
-    Told { column, name, unit }
+const fn metric(column: &'static str, name: &'static str, unit: &'static str) -> Metric {
+    Metric { column, name, unit }
 }
 
-const SESSIONS: Told = told("scur", "haproxy.sessions.count", "{session}");
-const QUEUED: Told = told("qcur", "haproxy.requests.queued", "{request}");
-const REFUSED: Told = told("econ", "haproxy.connections.errors", "{error}");
-const UNANSWERED: Told = told("eresp", "haproxy.responses.errors", "{error}");
+const SESSIONS: Metric = metric("scur", "haproxy.sessions.count", "{session}");
+const QUEUED: Metric = metric("qcur", "haproxy.requests.queued", "{request}");
+const REFUSED: Metric = metric("econ", "haproxy.connections.errors", "{error}");
+const WITHOUT_RESPONSE: Metric = metric("eresp", "haproxy.responses.errors", "{error}");
 
-static OF_FRONT: &[Told] = &[
+static OF_FRONT: &[Metric] = &[
     SESSIONS,
-    told("req_tot", "haproxy.requests.total", "{request}"),
-    told("ereq", "haproxy.requests.errors", "{error}"),
+    metric("req_tot", "haproxy.requests.total", "{request}"),
+    metric("ereq", "haproxy.requests.errors", "{error}"),
 ];
-static OF_BACK: &[Told] = &[
+static OF_BACK: &[Metric] = &[
     QUEUED,
     REFUSED,
-    UNANSWERED,
-    told("wretr", "haproxy.connections.retries", "{retry}"),
-    told("wredis", "haproxy.requests.redispatched", "{request}"),
-    told("act", "haproxy.active", "{server}"),
+    WITHOUT_RESPONSE,
+    metric("wretr", "haproxy.connections.retries", "{retry}"),
+    metric("wredis", "haproxy.requests.redispatched", "{request}"),
+    metric("act", "haproxy.active", "{server}"),
 ];
-static OF_UPSTREAM: &[Told] = &[
+static OF_UPSTREAM: &[Metric] = &[
     SESSIONS,
     QUEUED,
     REFUSED,
-    UNANSWERED,
-    told("lbtot", "haproxy.server_selected.total", "{selection}"),
-    told(STATUS, "haproxy.up", "1"),
+    WITHOUT_RESPONSE,
+    metric("lbtot", "haproxy.server_selected.total", "{selection}"),
+    metric(STATUS, "haproxy.up", "1"),
 ];
 
-/// Asks one proxy, each time anew: it answers a question and closes.
+/// Queries one proxy over a new connection each time: it responds once and closes.
 #[derive(Debug)]
 pub(super) struct Asker {
     folder: PathBuf,
@@ -85,23 +85,23 @@ impl Asker {
         stream.set_read_timeout(Some(TIMEOUT))?;
         stream.set_write_timeout(Some(TIMEOUT))?;
         stream.write_all(QUESTION)?;
-        let mut answer = String::new();
-        stream.take(ANSWER_BYTES_MAX).read_to_string(&mut answer)?;
-        Ok(answer)
+        let mut response = String::new();
+        stream.take(RESPONSE_BYTES_MAX).read_to_string(&mut response)?;
+        Ok(response)
     }
 }
 
 impl Gauges for Asker {
     fn read(&mut self) -> Result<Vec<Gauge>, String> {
-        let answer = self.ask().map_err(|error| format!("its statistics: {error}"))?;
-        let gauges = gauges(&answer, &self.upstreams);
+        let response = self.ask().map_err(|error| format!("its statistics: {error}"))?;
+        let gauges = gauges(&response, &self.upstreams);
         if gauges.is_empty() { Err("its statistics: not in HAProxy's format".to_owned()) } else { Ok(gauges) }
     }
 }
 
 /// The gauges of a response: a line with the columns' names after a `#`, then a line for each section and upstream.
-fn gauges(answer: &str, upstreams: &[String]) -> Vec<Gauge> {
-    let mut lines = answer.lines();
+fn gauges(response: &str, upstreams: &[String]) -> Vec<Gauge> {
+    let mut lines = response.lines();
     let Some(names) = lines.next().and_then(|line| line.strip_prefix("# ")) else { return Vec::new() };
     let names: Vec<&str> = names.split(',').collect();
     lines.flat_map(|line| of_line(&names, &cells(line), upstreams)).collect()
@@ -111,7 +111,7 @@ fn of_line(names: &[&str], cells: &[String], upstreams: &[String]) -> Vec<Gauge>
     let cell = |column: &str| names.iter().position(|name| *name == column).and_then(|at| cells.get(at));
     let (Some(section), Some(whose)) = (cell("pxname"), cell("svname")) else { return Vec::new() };
     let upstream = || upstreams.get(whose.parse::<usize>().ok()?.checked_sub(1)?);
-    let (told, whose) = match (section.as_str(), whose.as_str()) {
+    let (metrics, whose) = match (section.as_str(), whose.as_str()) {
         (FRONT, "FRONTEND") => (OF_FRONT, whose),
         (BACK, "BACKEND") => (OF_BACK, whose),
         (BACK, _) => match upstream() {
@@ -120,11 +120,11 @@ fn of_line(names: &[&str], cells: &[String], upstreams: &[String]) -> Vec<Gauge>
         },
         _ => return Vec::new(),
     };
-    let gauge = |told: &Told| {
-        let value = value(told.column, cell(told.column)?)?;
-        Some(Gauge::new(told.name, told.unit, value).with(WHOSE, whose))
+    let gauge = |metric: &Metric| {
+        let value = value(metric.column, cell(metric.column)?)?;
+        Some(Gauge::new(metric.name, metric.unit, value).with(WHOSE, whose))
     };
-    told.iter().filter_map(gauge).collect()
+    metrics.iter().filter_map(gauge).collect()
 }
 
 /// A number, or for a status whether it is up: `UP`, or `UP 1/3` while looks fail.
@@ -155,14 +155,14 @@ mod tests {
 
     const NAMES: &str = "# pxname,svname,qcur,scur,status,econ,eresp,wretr,wredis,ereq,act,lbtot,why,req_tot,";
 
-    fn told(lines: &str) -> Vec<String> {
+    fn described(lines: &str) -> Vec<String> {
         let upstreams = ["127.0.0.1:1".to_owned(), "127.0.0.1:2".to_owned()];
         let gauges = gauges(lines, &upstreams);
         gauges.iter().map(|gauge| format!("{} {} {}", gauge.labels[WHOSE], gauge.name, gauge.value)).collect()
     }
 
     #[test]
-    fn sections_and_upstreams_are_told_apart() {
+    fn sections_and_upstreams_are_distinguished() {
         let lines = [
             NAMES,
             "front,FRONTEND,,4,OPEN,,,,,1,,,,900,",
@@ -187,17 +187,17 @@ mod tests {
             "BACKEND haproxy.requests.redispatched 8",
             "BACKEND haproxy.active 1",
         ];
-        assert_eq!(told(&lines.join("\n")), expected);
+        assert_eq!(described(&lines.join("\n")), expected);
     }
 
     #[test]
     fn what_makes_no_sense_is_left_out() {
         for line in ["", ",", "upstreams", "upstreams,0,1,1", "upstreams,3,1,1", "upstreams,1,NaN,inf", "\u{1},\"\"\"x"]
         {
-            assert_eq!(told(&format!("{NAMES}\n{line}\n")), [""; 0], "{line:?}");
+            assert_eq!(described(&format!("{NAMES}\n{line}\n")), [""; 0], "{line:?}");
         }
-        for answer in ["", "Unknown command.\n", "#\nfront,FRONTEND,1\n", "# \n\n"] {
-            assert_eq!(told(answer), [""; 0], "{answer:?}");
+        for response in ["", "Unknown command.\n", "#\nfront,FRONTEND,1\n", "# \n\n"] {
+            assert_eq!(described(response), [""; 0], "{response:?}");
         }
     }
 }

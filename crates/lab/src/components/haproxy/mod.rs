@@ -69,7 +69,7 @@ impl Component for Haproxy {
         proxy::prepare(server, &self.configuration(place.service.port), place, workshop)
     }
 
-    /// Its port may be another program's until it answers at its own socket, which it does once it has the port.
+    /// Its port may be another program's until it responds at its own socket, which it does once it has the port.
     fn is_usable(&self, place: &Place<'_>) -> Result<(), String> {
         self.asker(place).read().map(drop)
     }
@@ -133,7 +133,7 @@ impl Haproxy {
         text
     }
 
-    /// How an upstream is chosen, and what becomes of a request that its upstream does not answer.
+    /// How an upstream is chosen, and what becomes of a request that its upstream does not respond to.
     fn choice(&self) -> String {
         let mut text = match self.routing.balance {
             Balance::RoundRobin => "    balance roundrobin\n",

@@ -21,7 +21,7 @@ impl Client {
         Self { port, state: None }
     }
 
-    /// The server's status variables of these names. Errors in the server's words, and when there is no answer within
+    /// The server's status variables of these names. Errors in the server's words, and when there is no response within
     /// the timeout.
     pub(super) fn status(&mut self, names: &[&str], timeout: Duration) -> Result<BTreeMap<String, String>, String> {
         let (runtime, connection) = match self.state.take() {

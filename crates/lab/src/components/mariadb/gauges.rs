@@ -8,68 +8,68 @@ use super::client::Client;
 use crate::components::gauges::{Gauge, Gauges, TIMEOUT};
 
 /// A status variable, and what it is called here.
-struct Told {
+struct Metric {
     variable: &'static str,
     name: &'static str,
     unit: &'static str,
     label: Option<(&'static str, &'static str)>,
 }
 
-const fn told(variable: &'static str, name: &'static str, unit: &'static str) -> Told {
-    Told { variable, name, unit, label: None }
+const fn metric(variable: &'static str, name: &'static str, unit: &'static str) -> Metric {
+    Metric { variable, name, unit, label: None }
 }
 
-const fn kind(variable: &'static str, name: &'static str, unit: &'static str, kind: &'static str) -> Told {
-    Told { variable, name, unit, label: Some(("kind", kind)) }
+const fn kind(variable: &'static str, name: &'static str, unit: &'static str, kind: &'static str) -> Metric {
+    Metric { variable, name, unit, label: Some(("kind", kind)) }
 }
 
-static TOLD: &[Told] = &[
+static METRICS: &[Metric] = &[
     kind("threads_connected", "mysql.threads", "{thread}", "connected"),
     kind("threads_running", "mysql.threads", "{thread}", "running"),
-    told("queries", "mysql.query.count", "{query}"),
-    told("slow_queries", "mysql.query.slow.count", "{query}"),
+    metric("queries", "mysql.query.count", "{query}"),
+    metric("slow_queries", "mysql.query.slow.count", "{query}"),
     kind("com_commit", "mysql.commands", "{command}", "commit"),
     kind("com_rollback", "mysql.commands", "{command}", "rollback"),
-    told("innodb_deadlocks", "mysql.innodb_deadlocks", "{deadlock}"),
+    metric("innodb_deadlocks", "mysql.innodb_deadlocks", "{deadlock}"),
     kind("innodb_row_lock_waits", "mysql.row_locks", "{wait}", "waits"),
     kind("innodb_row_lock_time", "mysql.row_locks", "ms", "time"),
-    told("innodb_row_lock_current_waits", "mysql.innodb_row_lock_current_waits", "{wait}"),
-    told("wsrep_cluster_conf_id", "mysql.wsrep_cluster_conf_id", "{change}"),
-    told("wsrep_cluster_size", "mysql.wsrep_cluster_size", "{node}"),
-    told("wsrep_local_state", "mysql.wsrep_local_state", "{state}"),
-    told("wsrep_flow_control_paused", "mysql.wsrep_flow_control_paused", "1"),
-    told("wsrep_local_bf_aborts", "mysql.wsrep_local_bf_aborts", "{transaction}"),
-    told("wsrep_local_cert_failures", "mysql.wsrep_local_cert_failures", "{transaction}"),
-    told("wsrep_local_commits", "mysql.wsrep_local_commits", "{transaction}"),
-    told("wsrep_replicated", "mysql.wsrep_replicated", "{writeset}"),
-    told("wsrep_received", "mysql.wsrep_received", "{writeset}"),
-    told("wsrep_local_recv_queue", "mysql.wsrep_local_recv_queue", "{writeset}"),
+    metric("innodb_row_lock_current_waits", "mysql.innodb_row_lock_current_waits", "{wait}"),
+    metric("wsrep_cluster_conf_id", "mysql.wsrep_cluster_conf_id", "{change}"),
+    metric("wsrep_cluster_size", "mysql.wsrep_cluster_size", "{node}"),
+    metric("wsrep_local_state", "mysql.wsrep_local_state", "{state}"),
+    metric("wsrep_flow_control_paused", "mysql.wsrep_flow_control_paused", "1"),
+    metric("wsrep_local_bf_aborts", "mysql.wsrep_local_bf_aborts", "{transaction}"),
+    metric("wsrep_local_cert_failures", "mysql.wsrep_local_cert_failures", "{transaction}"),
+    metric("wsrep_local_commits", "mysql.wsrep_local_commits", "{transaction}"),
+    metric("wsrep_replicated", "mysql.wsrep_replicated", "{writeset}"),
+    metric("wsrep_received", "mysql.wsrep_received", "{writeset}"),
+    metric("wsrep_local_recv_queue", "mysql.wsrep_local_recv_queue", "{writeset}"),
 ];
 
 /// Asks one server over a connection of its own.
 pub(in crate::components) struct Asker {
     client: Client,
-    told: Vec<&'static Told>,
+    metrics: Vec<&'static Metric>,
 }
 
 impl Asker {
     /// To the server at a port. Variables that begin with one of `besides` are reported beside those of every server.
     pub(in crate::components) fn new(port: u16, besides: &[&str]) -> Self {
-        let is_wanted = |told: &&Told| {
-            !told.variable.starts_with("wsrep_") || besides.iter().any(|begin| told.variable.starts_with(begin))
+        let is_wanted = |metric: &&Metric| {
+            !metric.variable.starts_with("wsrep_") || besides.iter().any(|begin| metric.variable.starts_with(begin))
         };
-        Self { client: Client::new(port), told: TOLD.iter().filter(is_wanted).collect() }
+        Self { client: Client::new(port), metrics: METRICS.iter().filter(is_wanted).collect() }
     }
 }
 
 impl Gauges for Asker {
     fn read(&mut self) -> Result<Vec<Gauge>, String> {
-        let names: Vec<&str> = self.told.iter().map(|told| told.variable).collect();
+        let names: Vec<&str> = self.metrics.iter().map(|metric| metric.variable).collect();
         let values = self.client.status(&names, TIMEOUT)?;
-        let gauge = |told: &&Told| {
-            let gauge = Gauge::new(told.name, told.unit, values.get(told.variable)?.parse().ok()?);
-            Some(told.label.iter().fold(gauge, |gauge, (label, value)| gauge.with(label, value)))
+        let gauge = |metric: &&Metric| {
+            let gauge = Gauge::new(metric.name, metric.unit, values.get(metric.variable)?.parse().ok()?);
+            Some(metric.label.iter().fold(gauge, |gauge, (label, value)| gauge.with(label, value)))
         };
-        Ok(self.told.iter().filter_map(gauge).collect())
+        Ok(self.metrics.iter().filter_map(gauge).collect())
     }
 }

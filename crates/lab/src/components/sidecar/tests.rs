@@ -96,7 +96,7 @@ fn free_port() -> u16 {
     TcpListener::bind(at(0)).unwrap().local_addr().unwrap().port()
 }
 
-/// Answers each connection's first request with what it was asked, then closes.
+/// Responds to each connection's first request with its request line, then closes.
 fn server() -> u16 {
     let listener = TcpListener::bind(at(0)).unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -116,13 +116,13 @@ fn server() -> u16 {
     port
 }
 
-/// The whole of what a port answers to a plain request; empty when it just closes.
+/// The whole response of a port to a plain request; empty when it just closes.
 fn ask(port: u16) -> String {
     let mut stream = TcpStream::connect(at(port)).unwrap();
-    let mut answer = Vec::new();
+    let mut response = Vec::new();
     let request = b"GET /asked HTTP/1.1\r\nhost: name\r\nconnection: close\r\n\r\n";
-    let _ = stream.write_all(request).and_then(|()| stream.read_to_end(&mut answer));
-    String::from_utf8_lossy(&answer).into_owned()
+    let _ = stream.write_all(request).and_then(|()| stream.read_to_end(&mut response));
+    String::from_utf8_lossy(&response).into_owned()
 }
 
 fn await_port(port: u16, folder: &Path) {
@@ -156,8 +156,8 @@ pub(in crate::components) fn carries(protocol: Protocol, start: impl Fn(&Plan) -
     let running: Vec<Proxy> = plans.iter().map(|plan| Proxy::start(&start(plan), &plan.folder)).collect();
     await_port(inner, &plans[0].folder);
     await_port(outer, &plans[1].folder);
-    let answer = ask(outer);
-    assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("GET /asked HTTP/1.1"), "{answer}");
+    let response = ask(outer);
+    assert!(response.starts_with("HTTP/1.1 200") && response.ends_with("GET /asked HTTP/1.1"), "{response}");
     // Whoever is not who it should be gets nothing, and neither does who shows no certificate.
     assert!(!ask(trusting).contains("GET /asked"), "another's certificate was taken");
     assert!(!ask(inner).contains("GET /asked"), "a plain request was carried");
