@@ -121,10 +121,12 @@ fn law(sign: &LimitSign) -> String {
     match sign {
         LimitSign::FlatThroughput { lighter, heavier } => {
             let compared = same_rate(lighter, heavier);
-            match (lighter.level.arrivals, lighter.level.users) {
-                (Some(_), _) | (None, 0) => compared,
-                (None, 1) => format!("{compared}, so it handles one request at a time"),
-                (None, most) => format!("{compared}, so it handles no more than {most} requests at a time"),
+            // Little's law: as many as its throughput is, if each took as long as under the lighter load.
+            let at_once = (heavier.rate * lighter.request_ns / 1e9).round();
+            match lighter.level.arrivals {
+                Some(_) => compared,
+                None if at_once <= 1.0 => format!("{compared}, so it handles one request at a time"),
+                None => format!("{compared}, so it handles no more than {at_once} requests at a time"),
             }
         }
         LimitSign::Queueing { lighter, heavier } => format!(
