@@ -2,7 +2,7 @@
 //! are not about what they seem to be.
 //!
 //! - *Little's law*: requests under way = throughput × the time each takes. They can never be more than the users of a
-//!   closed load, and are all of them when nobody thinks.
+//!   closed load, and are all of them without think time.
 //! - *The utilisation law*: use of a resource = throughput × what each request costs it. So a service's CPU follows the
 //!   requests along a line; and it can be no more than its limit, nor all together more than the machine's.
 //! - *Forced flow*: what a service handles is what the others call. (All three: Denning and Buzen, *The Operational
@@ -22,8 +22,6 @@ use crate::read::cpu::Cpu;
 use crate::read::intervals::Interval;
 use crate::read::levels::{Level, levels};
 
-/// From this share of the users under way nobody thinks.
-const NOBODY_THINKS: f64 = 0.95;
 /// Levels of load of which a line is drawn.
 const LINE_LEVELS_MIN: usize = 4;
 /// The load must spread by this factor for a line.
@@ -50,11 +48,6 @@ fn closed<'l, 'a>(reading: &Reading<'_>, levels: &'l [Level<'a>]) -> impl Iterat
     levels.iter().filter(move |level| is_closed(level.interval) && level.error_rate() <= failed_max)
 }
 
-/// Requests under way, as a share of the users.
-fn share_under_way(interval: &Interval) -> f64 {
-    interval.in_flight() / f64::from(interval.vus.max(1))
-}
-
 /// Requests that were under way when the window began count in full: as many seconds' worth as each takes.
 fn tolerance(reading: &Reading<'_>, interval: &Interval) -> f64 {
     reading.thresholds.law_tolerance + interval.service_ns / 1e9 / interval.seconds().max(1.0)
@@ -71,7 +64,7 @@ fn little(interval: &Interval) -> String {
 }
 
 fn too_many_under_way(reading: &Reading<'_>, levels: &[Level<'_>]) -> Option<String> {
-    let excess = |interval: &Interval| share_under_way(interval) - 1.0 - tolerance(reading, interval);
+    let excess = |interval: &Interval| interval.share_under_way() - 1.0 - tolerance(reading, interval);
     let worst = closed(reading, levels).map(|level| level.interval).max_by(|a, b| excess(a).total_cmp(&excess(b)))?;
     (excess(worst) > 0.0).then(|| {
         format!(
@@ -83,13 +76,13 @@ fn too_many_under_way(reading: &Reading<'_>, levels: &[Level<'_>]) -> Option<Str
     })
 }
 
-/// Where nobody thinks under the lightest load, nobody does under more.
+/// Users without think time under the lightest load have none under a heavier one.
 fn too_few_under_way(reading: &Reading<'_>, levels: &[Level<'_>]) -> Option<String> {
     let lightest = closed(reading, levels).min_by_key(|level| level.interval.vus)?.interval;
-    let lacking = |interval: &Interval| 1.0 - share_under_way(interval) - tolerance(reading, interval);
+    let lacking = |interval: &Interval| 1.0 - interval.share_under_way() - tolerance(reading, interval);
     let heavier = closed(reading, levels).map(|level| level.interval).filter(|interval| interval.vus > lightest.vus);
     let worst = heavier.max_by(|a, b| lacking(a).total_cmp(&lacking(b)))?;
-    (share_under_way(lightest) >= NOBODY_THINKS && lacking(worst) > 0.0).then(|| {
+    (lightest.is_without_think_time() && lacking(worst) > 0.0).then(|| {
         format!(
             "Little's law is broken: {}, but {} users that do not think in {}. What the others do is not in the figures: \
              requests that never ended, or time that the generator itself needs.",
@@ -338,7 +331,7 @@ mod tests {
             trial.arrivals(10, rate, Load { vus: 1, rate, latency_ms: 100.0 })
         });
         for (name, trial) in [
-            ("nobody thinks", steps(&EASY)),
+            ("users without think time", steps(&EASY)),
             ("users think", steps(&thinking)),
             ("an open load", open),
             ("users unknown", steps(&[(0, 100.0, 80.0)])),

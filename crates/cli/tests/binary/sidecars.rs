@@ -130,7 +130,7 @@ fn configuration(run: &Path, service: &str) -> serde_json::Value {
 }
 
 #[test]
-fn between_sidecars_nobody_else_is_heard_and_the_death_of_one_is_reported() {
+fn sidecars_accept_only_each_other_and_the_death_of_one_is_reported() {
     let bench = Bench::new(&experiment("narrows", "60s"));
     let run = bench.path("run.narrows");
     let (mut child, mut lines) = bench.start_until(&["run", "--out", "run.narrows"], "  load ");

@@ -17,9 +17,6 @@ use crate::read::intervals::Interval;
 use crate::read::machine::machine;
 use crate::read::room::room_in;
 
-/// From this share of users on that wait for a response, nobody thinks.
-const NOBODY_THINKS: f64 = 0.9;
-
 /// A trial with all that a verdict on it may use.
 pub(super) struct Judge<'a, 'r> {
     pub(super) reading: &'a Reading<'r>,
@@ -87,14 +84,13 @@ impl Judge<'_, '_> {
         cpu.flat_since(at).or_else(|| cpu.proof(at)).map(proven).or_else(behind)
     }
 
-    /// One closed level shows a limit when nobody thinks: more throughput needs less latency, or more users.
+    /// One closed level without think time: more throughput needs less latency, or more users.
     fn of_one_level(&self, level: &Interval) -> LimitVerdict {
         let at = level.load_point();
-        let is_closed = level.offered.is_none() && level.vus > 0;
-        let nobody_thinks = is_closed && level.in_flight() / f64::from(level.vus.max(1)) >= NOBODY_THINKS;
+        let is_waiting = level.is_without_think_time();
         match level.vus {
-            1 if nobody_thinks => LimitVerdict::AsksNoMore { because: Ask::OneUser { at }, costs: None },
-            _ if nobody_thinks => self.of_waiting_users(level),
+            1 if is_waiting => LimitVerdict::AsksNoMore { because: Ask::OneUser { at }, costs: None },
+            _ if is_waiting => self.of_waiting_users(level),
             _ => self.unclear(level),
         }
     }

@@ -25,6 +25,8 @@ use crate::stats::{finite, mean_and_variance, median};
 use crate::thresholds::Thresholds;
 
 const RAMP_PARTS: i64 = 4;
+/// Users have no think time when at least this share of them waits for a response at any time.
+const WITHOUT_THINK_TIME_SHARE: f64 = 0.95;
 
 /// A part of a trial under one load, or nearly one.
 #[derive(Debug, Clone, PartialEq)]
@@ -99,6 +101,16 @@ impl Interval {
     /// Requests under way at any time, by Little's law: throughput × time from send to response.
     pub(crate) fn in_flight(&self) -> f64 {
         self.rate * self.service_ns / 1e9
+    }
+
+    /// Requests under way, as a share of the users.
+    pub(crate) fn share_under_way(&self) -> f64 {
+        self.in_flight() / f64::from(self.vus.max(1))
+    }
+
+    /// Whether the users of a closed load send again as soon as a response arrives.
+    pub(crate) fn is_without_think_time(&self) -> bool {
+        self.offered.is_none() && self.vus > 0 && self.share_under_way() >= WITHOUT_THINK_TIME_SHARE
     }
 
     /// The load and what was carried of it.

@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_reports_the_disk_of_whoever_failed() {
+    fn a_call_names_the_disk_of_the_service_that_failed() {
         let download = client("GET").failed_with(TEXT);
         let fine = server("files", "GET /").at(2.0, 9.0);
         assert_eq!(places(shop(download.clone().child(fine))), of(Owner::Service, "shop"), "it could not keep it");

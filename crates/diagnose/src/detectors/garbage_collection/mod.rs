@@ -6,8 +6,8 @@
 //! has most of it, so that one full collection does not count; a share of long pauses counts only when the latency of
 //! the load shows them: the 99th percentile is about as long as a pause, and half of the requests are much faster.
 //!
-//! A service that no request passes stops nobody. Where programs outside the run fill the machine, a pause lasts for as
-//! long as they let it, so nothing is said.
+//! A pause of a service that handles no request of the load delays nothing. Where programs outside the run fill the
+//! machine, they decide how long a pause lasts, so there is no finding.
 
 use narrows_model::finding::evidence::garbage_collection as evidence;
 use narrows_model::finding::evidence::garbage_collection::{LongPauses, PauseSign};

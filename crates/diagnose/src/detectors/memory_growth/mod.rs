@@ -144,7 +144,7 @@ impl<'a> Replica<'a> {
     }
 
     /// Its readings in an interval and, where its runtime says so, by what share the heap that is in use grew with them.
-    /// None when there are none, or when others show that it is not its own data that grows.
+    /// None when there are none, or when other readings show that something else than its own data grows.
     fn own_points(&self, interval: &Interval) -> Option<(Vec<Point>, Option<f64>)> {
         let least = self.reading.thresholds.memory_confirmed_share;
         let proportional = within(self.readings.proportional, interval);

@@ -163,7 +163,7 @@ fn memory_that_is_not_its_own_or_levels_off_is_none() {
         ),
         ("the page cache", shop(|_| 70.0).series(names::CGROUP_MEMORY_USAGE, "shop", 0, |s| f64::from(s) * 2.0 * MIB)),
         ("a database", database.series(names::MEMORY_BYTES, "postgres", 0, |s| (70.0 + f64::from(s)) * MIB)),
-        ("nobody killed", shop(|_| 70.0).series(names::CGROUP_MEMORY_OOM_KILLS, "shop", 0, |_| 0.0)),
+        ("no process killed", shop(|_| 70.0).series(names::CGROUP_MEMORY_OOM_KILLS, "shop", 0, |_| 0.0)),
         (
             "a kill before the load",
             shop(|_| 70.0).series(names::CGROUP_MEMORY_OOM_KILLS, "shop", 0, |s| f64::from(u8::from(s == 5))),

@@ -1,6 +1,6 @@
 //! `slow-dependency`: a dependency that sends no spans, known by its address, on which requests spend most of their time.
 //!
-//! Only time of the critical path counts, so a call that nobody waits for is nothing, however long it is. The path is
+//! Only time of the critical path counts, so a call that delays no response does not count, however long it is. The path is
 //! that of the requests that arrive from outside; a dependency several services away counts with the time that they
 //! wait for it. Two things are said: that it is slow by itself, read under the lightest load, or that it has no
 //! capacity left, because its calls take several times as long under the heaviest. A caller that is short of CPU sees

@@ -111,7 +111,7 @@ fn a_database_without_a_query_and_a_service_without_spans_count() {
 }
 
 #[test]
-fn a_call_that_nobody_waits_for_is_silent() {
+fn a_call_outside_the_critical_path_is_silent() {
     let beside = |at_ms: f64, ms: f64| {
         let stream = call(at_ms, 5_000.0);
         server_work(at_ms, ms).child(stream)

@@ -65,7 +65,7 @@ impl Words for SlowDependency {
 
     fn ruled_out(&self, _finding: &Finding) -> Vec<String> {
         vec![
-            "Calls that nobody waits for: only time on the critical path counts.".to_owned(),
+            "Calls that delay no response: only time on the critical path counts.".to_owned(),
             "A service that explains its time: none of its spans arrived.".to_owned(),
         ]
     }
