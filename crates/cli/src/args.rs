@@ -7,7 +7,7 @@ use clap::{Parser, Subcommand};
 use narrows_telemetry::secrets::{REDACTED, redact_text};
 
 use crate::commands::{
-    attach, capacity, check, completions, diagnose, diff, export, import, init, load, man, query, report, run,
+    attach, capacity, check, completions, diagnose, diff, docs, export, import, init, load, man, query, report, run,
 };
 
 /// Puts a distributed service under load, watches every hop, and names the place that holds it back.
@@ -64,6 +64,8 @@ pub(crate) enum Command {
     Init(init::Arguments),
     /// Report every error in an experiment file, with line and column
     Check(check::Arguments),
+    /// Print a page of the reference: commands, the experiment file, queries, each finding
+    Docs(docs::Arguments),
     /// Print the JSON Schema of experiment files
     Schema,
     /// Report what this machine allows and what is missing
@@ -87,6 +89,6 @@ pub(crate) enum Command {
 #[derive(Debug, clap::Args)]
 pub(crate) struct RunArgument {
     /// A run file, or its name in the runs folder [default: the newest]
-    #[arg(value_name = "RUN")]
+    #[arg(value_name = "RUN", add = crate::complete::runs())]
     pub(crate) run: Option<PathBuf>,
 }

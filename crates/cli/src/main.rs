@@ -2,9 +2,11 @@
 
 mod args;
 mod commands;
+mod complete;
 mod exit;
 mod fitted;
 mod live;
+mod page;
 mod run_address;
 mod running;
 mod runs_folder;
@@ -19,6 +21,7 @@ use args::{Args, Command};
 use exit::Exit;
 
 fn main() -> std::process::ExitCode {
+    complete::propose();
     // A reader that went away is not a fault: `narrows schema | head` ends quietly.
     let arguments = commands::load::with_two_dashes(std::env::args_os());
     let exit = match Args::try_parse_from(arguments).unwrap_or_else(|error| args::without_secrets(error).exit()).command
@@ -37,6 +40,7 @@ fn main() -> std::process::ExitCode {
         Command::Orchestrations(arguments) => commands::orchestrations::execute(&arguments),
         Command::Init(arguments) => commands::init::execute(&arguments),
         Command::Check(arguments) => commands::check::execute(&arguments),
+        Command::Docs(arguments) => commands::docs::execute(&arguments),
         Command::Schema => commands::schema::execute(),
         Command::Doctor => commands::doctor::execute(),
         Command::Completions(arguments) => commands::completions::execute(&arguments),

@@ -36,6 +36,15 @@ fn named(path: &Path) -> Option<PathBuf> {
     candidates.into_iter().find(|candidate| candidate.is_file())
 }
 
+/// The names of the run files in the runs folder, in order.
+pub(crate) fn names() -> Vec<String> {
+    let entries = std::fs::read_dir(folder()).into_iter().flatten().flatten().map(|entry| entry.path());
+    let runs = entries.filter(|path| path.extension().is_some_and(|extension| extension == "narrows"));
+    let mut names: Vec<String> = runs.filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned())).collect();
+    names.sort();
+    names
+}
+
 fn newest() -> Option<PathBuf> {
     let files = std::fs::read_dir(folder()).ok()?.filter_map(|entry| {
         let path = entry.ok()?.path();

@@ -7,6 +7,7 @@
 mod caveats;
 mod compare;
 pub mod critical_path;
+mod culprit;
 pub mod detectors;
 mod exemplars;
 mod instrumentation;
@@ -25,9 +26,9 @@ use narrows_model::finding::{Finding, FindingKind};
 use narrows_model::published::Notes;
 
 pub use compare::{compare, diff};
-use critical_path::breakdown;
 use detectors::words::put_into_words;
 pub use read::Reading;
+use read::one_request;
 pub use read::programs::knows_program;
 pub use sentence::sentence;
 use thresholds::Thresholds;
@@ -70,7 +71,8 @@ pub fn diagnose(trial: &TrialEvidence, thresholds: &Thresholds) -> Vec<Finding> 
 
 fn findings(reading: &Reading<'_>) -> Vec<Finding> {
     let findings = detectors::ALL.iter().flat_map(|detector| detector.detect(reading));
-    rank::ranked(findings.map(put_into_words).collect(), reading)
+    let findings = findings.map(|finding| put_into_words(one_request::marked(finding, reading)));
+    rank::ranked(findings.collect(), reading)
 }
 
 /// What limits the reading of a trial, in whole sentences; empty when nothing does.
@@ -96,9 +98,8 @@ pub fn conclude(
         let (findings, caveats, limit, breakdown) = Reading::with(trial, thresholds, |reading| {
             let findings = findings(reading);
             let caveats = caveats::caveats(reading, &findings);
-            let breakdown = breakdown(reading);
-            let limit = limit::limit(reading, &findings, &breakdown);
-            (findings, caveats, limit, breakdown)
+            let limit = limit::limit(reading, &findings);
+            (findings, caveats, limit, reading.spent().breakdowns.clone())
         });
         trial.trial.caveats.extend(caveats);
         found.push(findings);
@@ -108,7 +109,7 @@ pub fn conclude(
     let comparison = compare(&evidence, thresholds);
     let of_run = detectors::ALL.iter().flat_map(|detector| detector.detect_run(&evidence, &comparison, thresholds));
     for (at, finding) in of_run.collect::<Vec<_>>() {
-        rank::of_run::join(&mut found[at], put_into_words(finding), thresholds.narrow_place_share);
+        rank::of_run::join(&mut found[at], put_into_words(finding), rank::Least::of(thresholds));
     }
     let findings = found;
     let sentence = sentence(&evidence, &findings, &limits, &comparison, thresholds);

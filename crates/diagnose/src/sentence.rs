@@ -1,9 +1,10 @@
 //! The one sentence that says what a run means.
 //!
 //! In order of what a reader must know first: which trials not to believe; where the first variant with a finding is
-//! narrow; what the variant that gained most gained, with its figures; what holds that one back next. Where each
-//! variant is narrow in another place than the one before, they are steps of one story, and every step is reported.
-//! Only changes that noise does not explain are reported.
+//! narrow; what the variant that gained most gained, with its figures, the larger change first; what holds that one back
+//! next. A run without a narrow place begins with the largest change, unless something limits how figures can be read.
+//! Where each variant is narrow in another place than the one before, they are steps of one story, and every step is
+//! reported. Only changes that noise does not explain are reported.
 //!
 //! A finding about the experiment is never reported as the system's bottleneck, and none is left out: what makes
 //! figures invalid begins the sentence, what limits their reading ends it. Where there is no narrow place, the verdict on
@@ -22,6 +23,8 @@ use crate::thresholds::Thresholds;
 
 /// From this ratio on a change is reported as a factor.
 const FACTOR_FROM: f64 = 3.0;
+/// A change so many times as large as another, as logarithms, is reported before it.
+const MUCH_LARGER: f64 = 1.25;
 /// As many variants make a story of steps; with fewer there is nothing between the first and the best.
 const STORY_STEPS_MIN: usize = 3;
 /// With more, nobody would read the sentence to its end.
@@ -95,7 +98,12 @@ impl<'a> Story<'a> {
         let Some((at, variant, finding)) = narrow else {
             let is_known = self.evidence.trials.iter().all(|trial| trial.trial.caveats.is_empty());
             let extent = if is_known { "" } else { ", within the limits of the caveats" };
-            return [self.nothing(), extent.into(), self.guess(), self.differences(), self.limits()].concat();
+            let nothing = [self.nothing(), extent.into(), self.guess()].concat();
+            return match self.effect() {
+                Some((first, effect)) if self.limits().is_empty() => format!("against {first}, {effect}; {nothing}"),
+                Some((_, effect)) => format!("{nothing}; {effect}{}", self.limits()),
+                None => [nothing, self.differences(), self.limits()].concat(),
+            };
         };
         format!(
             "in {}, {} ({} {}){}{}",
@@ -235,23 +243,33 @@ impl<'a> Story<'a> {
         format!("; {} {brought}{against}{}", variant.variant, self.next(variant))
     }
 
-    /// How variants differ among which none has a finding.
+    /// The largest change from the first variant to another, with the first one's name.
+    fn effect(&self) -> Option<(&str, String)> {
+        let first = self.comparison.variants.first()?;
+        let best = most_changed(&self.comparison.variants)?;
+        Some((first.variant.as_str(), format!("{} {}", best.variant, changes(first, best))))
+    }
+
+    /// What to say of variants among which none has a narrow place and no change is larger than noise.
     fn differences(&self) -> String {
         let measured: Vec<&VariantSummary> = self.comparison.variants.iter().filter(|v| v.repetitions > 0).collect();
-        let [first, others @ ..] = &measured[..] else { return String::new() };
+        let [_, others @ ..] = &measured[..] else { return String::new() };
         if others.is_empty() {
             return String::new();
         }
         let names: Vec<String> = measured.iter().map(|variant| variant.variant.clone()).collect();
-        match most_changed(&self.comparison.variants) {
-            Some(best) => format!("; {} {}", best.variant, changes(first, best)),
-            None if others.iter().all(|other| other.against_first.is_none()) => {
+        let is_once = measured.iter().all(|variant| variant.repetitions == 1);
+        match () {
+            () if others.iter().all(|other| other.against_first.is_none()) => {
                 format!("; too little was measured to tell {} apart", list(&names))
             }
-            None if others.iter().any(|other| is_unclear(other)) => {
+            () if others.iter().any(|other| is_unclear(other)) && is_once => {
+                format!("; one trial each is too little to compare {}", list(&names))
+            }
+            () if others.iter().any(|other| is_unclear(other)) => {
                 format!("; noise hides whether {} differ", list(&names))
             }
-            None => format!("; no difference between {} that noise does not explain", list(&names)),
+            () => format!("; no difference between {} that noise does not explain", list(&names)),
         }
     }
 }
@@ -281,18 +299,19 @@ fn gain(variant: &VariantSummary) -> Option<f64> {
     }
 }
 
+/// What changed from the first variant to another, the larger change first. Changes of about the same size keep the order
+/// of the table.
 fn changes(first: &VariantSummary, variant: &VariantSummary) -> String {
     let Some(difference) = &variant.against_first else { return String::new() };
     let rates = (units::rate(first.rate), units::rate(variant.rate));
     let means = (units::duration(first.mean_ns), units::duration(variant.mean_ns));
-    let parts: Vec<String> = [
-        describe_change("throughput", &difference.rate, &rates),
-        describe_change("mean latency", &difference.mean, &means),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
-    parts.join(" and ")
+    let mut changes = [("throughput", &difference.rate, &rates), ("mean latency", &difference.mean, &means)];
+    let size = |change: &Change| change.ratio.ln_1p().abs();
+    if size(&difference.mean) > size(&difference.rate) * MUCH_LARGER {
+        changes.reverse();
+    }
+    let parts = changes.into_iter().filter_map(|(what, change, values)| describe_change(what, change, values));
+    parts.collect::<Vec<_>>().join(" and ")
 }
 
 fn describe_change(what: &str, change: &Change, (old, new): &(String, String)) -> Option<String> {
@@ -360,10 +379,10 @@ mod tests {
 
     #[test]
     fn the_narrow_place_and_what_the_fix_gained() {
-        let fixed = || trial("fixed", 150.0, 48.0);
+        let fixed = || trial("fixed", 200.0, 40.0);
         let as_is = || narrow(trial("as-is", 100.0, 80.0));
         let gained =
-            "; fixed raised throughput by 50 % (100/s to 150/s) and lowered mean latency by 40 % (80.0 ms to 48.0 ms)";
+            "; fixed raised throughput by 100 % (100/s to 200/s) and lowered mean latency by 50 % (80.0 ms to 40.0 ms)";
         assert_eq!(said([as_is()]), format!("{NARROW}."));
         let sentence = said([as_is(), fixed()]);
         assert_eq!(sentence, format!("{NARROW}{gained}."));
@@ -374,6 +393,19 @@ mod tests {
         let next = said([as_is(), trial("worse", 50.0, 90.0), fixed().cpu("shop", 0, |_| 0.49)]);
         assert!(next.ends_with(", and there shop uses up its CPU limit: 98 % of 0.50 cores."), "{next}");
         assert!(said([as_is(), trial("fixed", 500.0, 80.0)]).contains("raised throughput 5 times (100/s to 500/s)"));
+    }
+
+    #[test]
+    fn the_larger_change_comes_first() {
+        let sentence = said([narrow(trial("as-is", 100.0, 80.0)), trial("fixed", 200.0, 10.0)]);
+        let gained =
+            "fixed lowered mean latency by 88 % (80.0 ms to 10.0 ms) and raised throughput by 100 % (100/s to 200/s)";
+        assert!(sentence.contains(gained), "{sentence}");
+        let outcome = said([healthy("plain", 100.0), healthy("cached", 400.0)]);
+        assert!(
+            outcome.starts_with("Against plain, cached raised throughput 4 times (100/s to 400/s); no "),
+            "{outcome}"
+        );
     }
 
     #[test]
@@ -398,9 +430,9 @@ mod tests {
         assert_eq!(sentence, format!("{NARROW}{steps}."));
     }
 
-    /// The verdict on the limit of a healthy trial whose spans are of no help.
-    const UNJUDGED: &str =
-        "a is not judged: the only load was 8 users, under which the busiest service used 20 % of its CPU";
+    /// The verdict on the limit of a healthy trial, whose users all wait.
+    const WAITS: &str = "a is limited by something at shop that is not CPU: 8 users wait 80.0 ms for each response; 94 % of \
+                         the latency passes before its spans begin or after they end, and it uses 0.10 cores";
 
     /// A trial in which all was seen and nothing was wrong.
     fn healthy(variant: &str, rate: f64) -> TrialBuilder {
@@ -421,14 +453,14 @@ mod tests {
         assert_eq!(said([healthy("a", 100.0)]), format!("No finding; a is {waits}: {why}."));
         assert_eq!(
             said([healthy("a", 100.0), healthy("b", 101.0)]),
-            format!("No finding; a and b are {waits}; no difference between a and b that noise does not explain.")
+            format!("No finding; a and b are {waits}; one trial each is too little to compare a and b.")
         );
-        let slower = said([healthy("plain", 100.0), healthy("sidecars", 60.0)]);
+        let slower = said([healthy("plain", 100.0), healthy("sidecars", 40.0)]);
         assert_eq!(
             slower,
             format!(
                 "No bottleneck was found; plain is {waits}: {why}; sidecars is not judged: the only load was 8 users, under \
-                 which the busiest service used 20 % of its CPU; sidecars lowered throughput by 40 % (100/s to 60.0/s); in \
+                 which the busiest service used 20 % of its CPU; sidecars lowered throughput by 60 % (100/s to 40.0/s); in \
                  sidecars the rates differ, so only CPU per request can be compared."
             )
         );
@@ -452,7 +484,7 @@ mod tests {
             variants.iter().zip(findings).map(|(variant, _)| healthy(variant, 100.0).build()).collect();
         let (evidence, thresholds) = (run_of_trials(trials), Thresholds::default());
         let of_trial = |(trial, findings): (&TrialEvidence, &Vec<Finding>)| {
-            Reading::with(trial, &thresholds, |reading| limit(reading, findings, &[]))
+            Reading::with(trial, &thresholds, |reading| limit(reading, findings))
         };
         let limits: Vec<Limit> = evidence.trials.iter().zip(findings).map(of_trial).collect();
         sentence(&evidence, findings, &limits, &crate::compare(&evidence, &thresholds), &thresholds)
@@ -472,7 +504,7 @@ mod tests {
     #[test]
     fn findings_about_the_experiment_are_neither_the_narrow_place_nor_forgotten() {
         let one = |detector, role| reported(&[vec![finding(detector, role)]]);
-        let none = format!("No bottleneck was found; {UNJUDGED}; in a");
+        let none = format!("No bottleneck was found; {WAITS}; in a");
         for detector in ["generator-limited", "instrumentation-gap", "not-steady"] {
             assert_eq!(one(detector, Role::LimitsReading), format!("{none} {detector} is seen."));
         }
@@ -491,7 +523,7 @@ mod tests {
     fn a_load_that_was_carried_cannot_show_a_gain() {
         let limited = || vec![finding("offered-load-limited", Role::LimitsReading)];
         let carried = "the system completed the whole offered load, so throughput cannot show a gain.";
-        assert_eq!(reported(&[limited()]), format!("No bottleneck was found; {UNJUDGED}; in a {carried}"));
+        assert_eq!(reported(&[limited()]), format!("No bottleneck was found; {WAITS}; in a {carried}"));
         let many = reported(&[limited(), limited(), limited(), limited(), limited(), limited()]);
         assert!(many.ends_with(&format!("; in a, b, c, d and 2 more {carried}")), "{many}");
     }
@@ -500,7 +532,7 @@ mod tests {
     fn a_guess_is_reported_as_one() {
         let guess = reported(&[vec![finding("cross-partition-query", Role::CostsMore)]]);
         let low = "with low confidence, in a cross-partition-query is seen.";
-        assert_eq!(guess, format!("No bottleneck was found; {UNJUDGED}; {low}"));
+        assert_eq!(guess, format!("No bottleneck was found; {WAITS}; {low}"));
     }
 
     #[test]

@@ -132,6 +132,12 @@ thresholds! {
     cpu_thread_share: f64 = 0.90;
     /// `cpu-saturation`: share of the host's CPU.
     cpu_host_share: f64 = 0.90;
+    /// `cpu-saturation`: largest share of the host's CPU that other programs use where the host is named.
+    cpu_foreign_share: f64 = 0.25;
+    /// The limit of a trial: share of the host's CPU from which on the host is the limit if threads wait for processors.
+    cpu_pressed_share: f64 = 0.75;
+    /// The limit of a trial: threads of the services that must wait for a processor then, a mean for each processor.
+    cpu_pressed_threads: f64 = 0.25;
     /// `cpu-saturation` and `generator-limited`: points that a median over a window needs.
     cpu_points: usize = 5;
     /// `cpu-saturation` and `generator-limited`: shortest time that those points span, nanoseconds.
@@ -412,13 +418,55 @@ thresholds! {
     disk_full_share: f64 = 0.005;
     /// `disk-full`: share of the failed requests from which it is the reason for the failures, however few.
     disk_full_error_share: f64 = 0.5;
+    /// `disk-bound`: share of the requests in a service's own time that must wait for the disk.
+    disk_request_share: f64 = 0.5;
+    /// `disk-bound`: share of all requests in progress that they must be.
+    disk_latency_share: f64 = 0.3;
+    /// `disk-bound`: threads at the disk at any moment from which those that wait for a lock count as waiting for it.
+    disk_threads: f64 = 0.8;
+    /// `serialised-section`: share of all requests in progress that must wait for their turn in one service.
+    serial_waiting_share: f64 = 0.5;
+    /// `serialised-section`: requests that are at work at any moment, at most.
+    serial_at_work: f64 = 1.5;
+    /// `serialised-section`: requests in progress at any moment, at least.
+    serial_requests: f64 = 3.0;
     /// `event-loop-lag`: mean wait of an event for the loop, nanoseconds.
     loop_wait_ns: f64 = 2e7;
     /// `event-loop-lag`: the same as a share of the mean latency.
     loop_latency_share: f64 = 0.2;
-    /// `memory-growth`: shortest time under one load in which memory must grow, nanoseconds.
+    /// `accept-queue`: share of the requests under way that must wait to be accepted.
+    accept_queue_share: f64 = 0.10;
+    /// `accept-queue`: readings that must show dropped connections.
+    accept_queue_drop_readings: usize = 3;
+    /// `port-exhaustion`: traces that must show an error that says so.
+    port_traces: usize = 3;
+    /// `port-exhaustion`: share of all requests that must meet such an error.
+    port_error_share: f64 = 0.005;
+    /// `port-exhaustion`: share of the local ports that closed connections must hold to confirm it.
+    port_held_share: f64 = 0.5;
+    /// `dns`: requests that must show a look-up.
+    dns_requests: usize = 5;
+    /// `dns`: share of the time of all requests that look-ups must take.
+    dns_share: f64 = 0.10;
+    /// `dns`: time per request that look-ups must take, nanoseconds.
+    dns_ns: f64 = 2e6;
+    /// `thread-pool`: share of its threads that must work.
+    thread_pool_full_share: f64 = 0.95;
+    /// `thread-pool`: share of the requests under way that must wait for a thread.
+    thread_pool_share: f64 = 0.10;
+    /// `descriptor-exhaustion`: share of its limit from which a process has no descriptor left.
+    descriptor_full_share: f64 = 0.95;
+    /// `descriptor-exhaustion`: readings in an interval that must show it.
+    descriptor_readings: usize = 3;
+    /// `descriptor-exhaustion`: traces that must show an error that says so.
+    descriptor_traces: usize = 3;
+    /// `descriptor-exhaustion`: share of all requests that must meet such an error.
+    descriptor_error_share: f64 = 0.005;
+    /// `descriptor-exhaustion`: growth under one load, as a share of the limit.
+    descriptor_growth_share: f64 = 0.05;
+    /// `memory-growth`, `descriptor-exhaustion`: shortest time under one load in which there must be growth, nanoseconds.
     memory_span_ns: i64 = 60_000_000_000;
-    /// `memory-growth`: readings in each quarter of that time.
+    /// `memory-growth`, `descriptor-exhaustion`: readings in each quarter of that time.
     memory_quarter_readings: usize = 3;
     /// `memory-growth`: growth in that time, as a share of the limit.
     memory_growth_share: f64 = 0.05;
@@ -441,7 +489,7 @@ thresholds! {
     gc_pause_share: f64 = 0.02;
     /// `garbage-collection`: long pauses in a window.
     gc_pauses: usize = 3;
-    /// `garbage-collection` and `event-loop-lag`: readings of a runtime's metrics in a window that must show it.
+    /// `garbage-collection`, `event-loop-lag` and `thread-pool`: readings of a runtime's metrics in a window that must show it.
     runtime_readings: usize = 3;
     /// `garbage-collection`: share of its limit in use after a collection, from which a heap is nearly full.
     gc_heap_share: f64 = 0.85;
@@ -525,8 +573,21 @@ thresholds! {
     requestless_share: f64 = 0.3;
     /// The ranking: cost below which a finding is not the bottleneck, as a share.
     narrow_place_share: f64 = 0.05;
+    /// The ranking: the same for what one request spends on repeated calls or queries, nanoseconds.
+    narrow_place_ns: f64 = 1e5;
     /// Comparison: smallest relative change that is reported.
     change_min: f64 = 0.05;
+    /// Comparison: share of the latency of the requests that a service must add to be a cause of their change.
+    culprit_share: f64 = 0.05;
+    /// Comparison: share of the requests that must fail because of a service, beyond those before, to make it a cause.
+    culprit_error_share: f64 = 0.01;
+    /// Comparison: how far trials of a variant measured once are assumed to lie apart, as the standard deviation of the
+    /// logarithm.
+    trial_spread: f64 = 0.10;
+    /// Comparison: the same where the machine was shared.
+    trial_spread_shared: f64 = 0.20;
+    /// Comparison: share of the machine's CPU that other programs and the hypervisor take, from which it was shared.
+    shared_machine_share: f64 = 0.10;
 }
 
 #[cfg(test)]

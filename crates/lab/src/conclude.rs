@@ -6,18 +6,23 @@ use narrows_diagnose::diff::Side;
 use narrows_model::comparison::{ObjectiveResult, Outcome};
 use narrows_model::diff::Diff;
 use narrows_model::evidence::RunEvidence;
+use narrows_model::run::Trial;
+use narrows_model::time_range::TimeRange;
+use narrows_telemetry::exchange::{is_evidence, read_evidence};
 use narrows_telemetry::run_file::{Reader, Recorder, TraceLimit};
 
 use crate::experiment::Recorded;
 use crate::{Error, judging};
 
-/// Which trials of a run are meant.
+/// What of a run is meant.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Selection {
     /// Those of this variant; all when none is named.
     pub variant: Option<String>,
     /// This repetition, from 1; all when none is named.
     pub repetition: Option<u32>,
+    /// What of their time.
+    pub within: TimeRange,
 }
 
 /// Reads a run file and concludes from it. Works on unfinished runs too: on what they have.
@@ -25,16 +30,39 @@ pub fn outcome(path: &Path) -> Result<Outcome, Error> {
     outcome_of(path, &Selection::default())
 }
 
-/// As [`outcome`], from some trials only.
+/// As [`outcome`], from some trials only, or from a part of their time.
 ///
 /// # Errors
-/// When the file cannot be read, and when no trial is meant.
+/// When the file cannot be read, when no trial is meant, and when nothing was recorded at that time.
 pub fn outcome_of(path: &Path, selection: &Selection) -> Result<Outcome, Error> {
     concluded(path, selection).map(|(outcome, _)| outcome)
 }
 
+/// The evidence of a run, as it is concluded from, with so many traces: from a run file, or from a file of evidence with
+/// those that it holds.
+///
+/// # Errors
+/// When the file cannot be read.
+pub fn evidence(path: &Path, limit: TraceLimit) -> Result<RunEvidence, Error> {
+    evidence_within(path, limit, &TimeRange::default())
+}
+
+fn evidence_within(path: &Path, limit: TraceLimit, within: &TimeRange) -> Result<RunEvidence, Error> {
+    if is_evidence(path) {
+        if !within.is_all() {
+            return Err(Error::EvidenceIsWhole { path: path.to_owned() });
+        }
+        return read_evidence(path).map_err(|source| Error::Evidence { path: path.to_owned(), source });
+    }
+    let mut evidence = Reader::open(path)?.evidence_within(limit, within)?;
+    let experiment = Recorded::read(&evidence.run.experiment_source);
+    evidence.trials.iter_mut().for_each(|trial| trial.client_addresses = experiment.client_addresses);
+    Ok(evidence)
+}
+
 fn concluded(path: &Path, selection: &Selection) -> Result<(Outcome, Recorded), Error> {
-    let evidence = selected(Reader::open(path)?.evidence(TraceLimit::default())?, path, selection)?;
+    let evidence = evidence_within(path, TraceLimit::default(), &selection.within)?;
+    let evidence = selected(evidence, path, selection)?;
     let experiment = Recorded::read(&evidence.run.experiment_source);
     Ok((conclude(evidence, &experiment), experiment))
 }
@@ -42,7 +70,7 @@ fn concluded(path: &Path, selection: &Selection) -> Result<(Outcome, Recorded), 
 /// What differs from some trials to others, perhaps of another run file. Compared with the thresholds of the second.
 ///
 /// # Errors
-/// When a file cannot be read, and when no trial is meant.
+/// When a file cannot be read, when no trial is meant, and when nothing was recorded at a time.
 pub fn diff(before: (&Path, &Selection, &str), after: (&Path, &Selection, &str)) -> Result<Diff, Error> {
     let old = outcome_of(before.0, before.1)?;
     let (new, experiment) = concluded(after.0, after.1)?;
@@ -63,6 +91,12 @@ fn selected(mut evidence: RunEvidence, path: &Path, selection: &Selection) -> Re
         let repetition = selection.repetition;
         return Err(Error::NoSuchTrial { path: path.to_owned(), variant, repetition, known });
     }
+    if !selection.within.is_all() && evidence.trials.iter().all(|trial| trial.windows.is_empty()) {
+        let ends = |of: fn(&Trial) -> Option<i64>| evidence.trials.iter().filter_map(move |one| of(&one.trial));
+        let started_ns = ends(|trial| trial.started_ns).min();
+        let ended_ns = ends(|trial| trial.ended_ns).max();
+        return Err(Error::NothingThen { path: path.to_owned(), started_ns, ended_ns });
+    }
     Ok(evidence)
 }
 
@@ -78,8 +112,7 @@ pub(crate) fn write(path: &Path, recorder: &Recorder) -> Result<(), Error> {
     Ok(())
 }
 
-fn conclude(mut evidence: RunEvidence, experiment: &Recorded) -> Outcome {
-    evidence.trials.iter_mut().for_each(|trial| trial.client_addresses = experiment.client_addresses);
+fn conclude(evidence: RunEvidence, experiment: &Recorded) -> Outcome {
     let judged: Vec<Vec<ObjectiveResult>> =
         evidence.trials.iter().map(|trial| judging::of_trial(&experiment.objectives, trial)).collect();
     narrows_diagnose::conclude(evidence, judged, experiment.notes.clone(), &experiment.thresholds)

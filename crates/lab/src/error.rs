@@ -28,6 +28,22 @@ pub enum Error {
         /// The trials that it has.
         known: Vec<String>,
     },
+    /// A part of a file of evidence was asked for.
+    #[error("{} cannot be divided by time: it holds the sums of whole trials", path.display())]
+    EvidenceIsWhole {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Nothing was measured at the time that was asked for.
+    #[error("{} has nothing of that time{}", path.display(), lasts(*started_ns, *ended_ns))]
+    NothingThen {
+        /// The run file.
+        path: PathBuf,
+        /// When the first of its trials started.
+        started_ns: Option<i64>,
+        /// When the last of them ended.
+        ended_ns: Option<i64>,
+    },
     /// A command could not be started.
     #[error("{who}: cannot start `{program}` in {}: {source}", cwd.display())]
     Spawn {
@@ -91,6 +107,8 @@ pub enum Error {
         service: String,
         /// What was seen instead of readiness.
         how: String,
+        /// The ports that it listens on instead of its own; empty where it listens on its own or on none.
+        elsewhere: Vec<u16>,
         /// What it printed last.
         last_lines: Vec<String>,
     },
@@ -198,6 +216,14 @@ pub enum Error {
     /// A file of another program's telemetry.
     #[error(transparent)]
     Import(#[from] narrows_telemetry::exchange::ImportError),
+    /// A file of evidence.
+    #[error("{}", path.display())]
+    Evidence {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: narrows_telemetry::exchange::EvidenceError,
+    },
     /// A process that was to be attached to is not there.
     #[error("cannot attach to process {pid} as `{service}`: there is no such process")]
     NoProcess {
@@ -230,7 +256,7 @@ impl Error {
                 Some("another process listens at its port; without `port:`, Narrows assigns one as ${port}".into())
             }
             Error::OtherExperiment { .. } => {
-                Some("put the old experiment file back, or start a new run; only values of secrets may differ".into())
+                Some("put the old experiment file back, with the same `--set`, or start a new run; only values of secrets may differ".into())
             }
             Error::RunFile(error) => hint_of(error),
             Error::Otlp(narrows_telemetry::otlp::Error::Listen { source, .. })
@@ -238,17 +264,35 @@ impl Error {
             {
                 Some("another program listens there, often a collector; listen elsewhere with `--otlp 127.0.0.1:14318` and send there too".into())
             }
+            Error::Evidence { .. } => Some("`narrows export RUN --format evidence --out FILE` writes such a file".into()),
+            Error::EvidenceIsWhole { .. } => Some("name the run file that it was exported from".into()),
+            Error::NothingThen { .. } => Some("times of day are in UTC; `5m..10m` counts from the start".into()),
             Error::NoProcess { .. } => Some("`pgrep -a NAME` finds process ids".into()),
             Error::NoSuchTrial { variant, known, .. } => {
                 let known: Vec<&str> = known.iter().map(|label| label.split('#').next().unwrap_or(label)).collect();
                 crate::experiment::nearest(variant, &known).map(|near| format!("did you mean `{near}`?"))
             }
+            Error::NotReady { elsewhere, .. } if !elsewhere.is_empty() => Some(format!(
+                "it listens on {}; give it its port in `run` as \"${{port}}\" or let it read the variable PORT, or fix the port \
+                 with `port:`",
+                ports(elsewhere)
+            )),
             Error::NotReady { .. } => Some("allow a longer start in `ready:` with `timeout: 2m`".into()),
             Error::Setup { command, .. } if command.contains("-m venv") => {
                 Some("on Debian, `python3 -m venv` needs the package python3-venv".into())
             }
             _ => None,
         }
+    }
+}
+
+/// `port 3000`, `ports 3000 and 3001`.
+fn ports(ports: &[u16]) -> String {
+    let listed: Vec<String> = ports.iter().map(u16::to_string).collect();
+    match listed.as_slice() {
+        [only] => format!("port {only}"),
+        [first @ .., last] => format!("ports {} and {last}", first.join(", ")),
+        [] => "no port".to_owned(),
     }
 }
 
@@ -273,6 +317,19 @@ fn hint_of(error: &narrows_telemetry::run_file::Error) -> Option<String> {
 
 fn trial_name(variant: &str, repetition: Option<u32>) -> String {
     repetition.map_or_else(|| variant.to_owned(), |number| format!("{variant}#{number}"))
+}
+
+/// `; it lasts from 2026-11-23T09:00:00Z to 2026-11-23T09:20:00Z`.
+fn lasts(started_ns: Option<i64>, ended_ns: Option<i64>) -> String {
+    let instant = |ns: i64| {
+        let instant = jiff::Timestamp::from_nanosecond(i128::from(ns)).unwrap_or_default();
+        instant.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+    };
+    match (started_ns, ended_ns) {
+        (Some(started), Some(ended)) => format!("; it lasts from {} to {}", instant(started), instant(ended)),
+        (Some(started), None) => format!("; it lasts since {}", instant(started)),
+        _ => String::new(),
+    }
 }
 
 fn tail(lines: &[String]) -> String {

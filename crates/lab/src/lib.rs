@@ -18,6 +18,7 @@ pub mod experiment;
 pub mod guard;
 mod held;
 mod judging;
+pub mod outlook;
 mod plan;
 mod ports;
 mod processes;

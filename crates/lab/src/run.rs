@@ -48,7 +48,8 @@ pub enum Begin {
     Resume,
 }
 
-/// How a run ended. The run file is closed and whole in each case.
+/// How a run ended. The run file is closed in each case, and whole unless the disk is full: then it holds what was written
+/// before.
 #[derive(Debug)]
 pub struct Ended {
     /// The state written into the file.
@@ -87,8 +88,11 @@ pub(crate) fn run_with(
         Err(Error::Interrupted) => RunState::Interrupted,
         Err(_) => RunState::Failed,
     };
-    file.finish(state)?;
-    Ok(Ended { state, error: concluded.err() })
+    match (concluded, file.finish(state)) {
+        (Ok(()), finished) => finished.map(|()| Ended { state, error: None }).map_err(Error::from),
+        // What made the run fail may keep its file from being ended as well, and says more.
+        (Err(error), _) => Ok(Ended { state, error: Some(error) }),
+    }
 }
 
 fn open(options: &Options<'_>) -> Result<(RunFile, Run, Vec<Trial>), Error> {

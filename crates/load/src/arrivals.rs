@@ -80,7 +80,7 @@ impl RateCurve {
     }
 
     /// All arrivals, not rounded.
-    fn total(&self) -> f64 {
+    pub(crate) fn total(&self) -> f64 {
         self.pieces.last().map_or(0.0, Piece::end)
     }
 

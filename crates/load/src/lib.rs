@@ -45,4 +45,5 @@ pub use error::Error;
 pub use models::ALL as MODELS;
 pub use outcome::{ArrivalTotals, LoadOutcome, Phases, ThreadUse};
 pub use run::run;
+pub use schedule::arrivals;
 pub use windows::{PlannedWindow, planned_windows};

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind", content = "name")]
 pub enum TimeCategory {
-    /// The operation's own service at work, or waiting for something that no span shows.
-    Own,
+    /// In the operation's own service, outside all calls; what its threads did meanwhile.
+    Own(OwnTime),
     /// Waiting for a connection or a place in a pool.
     Pool,
     /// Waiting to call again after a refusal or a failure; the name of what refused.
@@ -16,6 +16,70 @@ pub enum TimeCategory {
     Dependency(String),
     /// Time that the trace does not explain: gaps of spans that never arrived, clocks that disagree.
     Unknown,
+}
+
+/// What a service does in its own time, by what its threads did.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OwnTime {
+    /// It uses a processor.
+    OnCpu,
+    /// It is ready to run and waits for a processor, or is throttled.
+    WaitingForCpu,
+    /// It waits for a disk.
+    Disk,
+    /// It sleeps for a time.
+    Sleep,
+    /// It waits for a peer in a call that no span shows: a service of the run, else an address.
+    Network(String),
+    /// It waits for another thread, as for a lock.
+    Lock,
+    /// No thread is seen with it: asynchronous timers, event loops, queues.
+    Unseen,
+    /// Threads were not sampled.
+    NotSampled,
+}
+
+/// Requests that are in a service's own time and do the same there.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OwnPart {
+    /// What they do.
+    pub what: OwnTime,
+    /// How many at any moment, a mean.
+    pub requests: f64,
+}
+
+/// What the threads of a service did under one load.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ServiceThreads {
+    /// The service.
+    pub service: String,
+    /// Requests in its own time at any moment, a mean: rate × own time (Little's law). Of a service without spans, the
+    /// calls to it that are under way. None when neither is known.
+    pub requests: Option<f64>,
+    /// Those requests by what they do, in the order of [`OwnTime`]; empty when their number is not known.
+    pub own: Vec<OwnPart>,
+    /// All its threads.
+    pub threads: ThreadsBy,
+}
+
+/// Mean numbers of threads, by what they do. Idle ones wait for locks or events too.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct ThreadsBy {
+    /// On a processor: the cores in use.
+    pub on_cpu: f64,
+    /// Ready to run, waiting for a processor or throttled.
+    pub waiting_for_cpu: f64,
+    /// Waiting for a lock, or for work in a pool.
+    pub lock: f64,
+    /// Waiting for a disk.
+    pub disk: f64,
+    /// Sleeping for a time.
+    pub sleep: f64,
+    /// Waiting for a peer.
+    pub network: f64,
+    /// Waiting for events or requests, or something else.
+    pub idle: f64,
 }
 
 /// One category's part of an operation's time.

@@ -155,6 +155,32 @@ pub struct Difference {
     pub rate: Change,
     /// Mean latency.
     pub mean: Change,
+    /// How often the two were measured.
+    #[serde(default)]
+    pub basis: Basis,
+    /// The interval of the change of throughput by what the trials show, without the spread that is assumed between
+    /// trials of variants measured once.
+    pub rate_within: Interval,
+}
+
+/// How often the two sides of a difference were measured, which decides what is known of the noise between trials.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Basis {
+    /// One side or both have a single trial: the spread between trials is assumed.
+    MeasuredOnce,
+    /// Both have repetitions, which show that spread.
+    #[default]
+    Repeated,
+}
+
+/// A 95 % interval of a relative change, new ÷ old − 1.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Interval {
+    /// Its lower end.
+    pub low: f64,
+    /// Its upper end.
+    pub high: f64,
 }
 
 /// A relative change with its 95 % interval.
@@ -225,4 +251,20 @@ pub enum Kept {
     No,
     /// Nothing was measured.
     Unknown,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_back_from_json_are_the_ones_that_were_written() {
+        // Bits of an even spread over all numbers (Weyl's sequence).
+        let numbers = (1..20_000_u64).map(|n| f64::from_bits(n.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
+        for number in numbers.filter(|number| number.is_finite()) {
+            let written = Interval { low: number, high: 0.0 };
+            let read: Interval = serde_json::from_str(&serde_json::to_string(&written).unwrap()).unwrap();
+            assert_eq!(read.low.to_bits(), number.to_bits(), "{number:e}");
+        }
+    }
 }

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::comparison::Change;
-use crate::finding::Finding;
+use crate::comparison::{Basis, Change};
+use crate::finding::{Confidence, Finding};
 
 /// Two variants beside each other, perhaps of two runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -12,10 +12,16 @@ pub struct Diff {
     pub before: String,
     /// What is compared.
     pub after: String,
+    /// The services that requests of both lead through, the likeliest cause of the change first; empty where the traces
+    /// of a side are too few.
+    pub services: Vec<ServiceDiff>,
     /// The operations of both, by service and name.
     pub operations: Vec<OperationDiff>,
     /// The findings of both, those of `after` first, in their order.
     pub findings: Vec<FindingDiff>,
+    /// How often the two were measured.
+    #[serde(default)]
+    pub basis: Basis,
     /// What limits the comparison, in whole sentences.
     pub caveats: Vec<String>,
     /// What it means, in one sentence.
@@ -34,6 +40,58 @@ pub enum Fate {
     Changed,
     /// On both sides, and not shown to differ.
     Same,
+}
+
+/// How much one service adds to the requests that begin traces, on both sides.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ServiceDiff {
+    /// The service, or what is called that sends no spans.
+    pub service: String,
+    /// What it is to the change.
+    pub role: ServiceRole,
+    /// How sure the role is.
+    pub confidence: Confidence,
+    /// Its part of the critical path before, mean per request, nanoseconds.
+    pub before_ns: f64,
+    /// The same after.
+    pub after_ns: f64,
+    /// What it changed: its own time, and what it calls more or less often than before with all that these calls cost;
+    /// mean per request, nanoseconds.
+    pub change_ns: f64,
+    /// `change_ns` ÷ the changes of all services without their signs, -1 to 1.
+    pub share: f64,
+    /// `change_ns` ÷ the mean latency of the requests on the slower side, -1 to 1.
+    pub latency_share: f64,
+    /// Whom it calls more or less often, if that is more than noise: the callee, and calls for each of its requests
+    /// before and after.
+    pub calls: Option<(String, f64, f64)>,
+    /// Errors that began in it ÷ requests, before and after.
+    pub errors: (f64, f64),
+    /// CPU for each request of the load, nanoseconds, before and after; none where it was not measured on both sides.
+    pub cpu: Option<(f64, f64)>,
+}
+
+/// What a service is to a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ServiceRole {
+    /// Errors begin in it that did not before: a cause.
+    Failing,
+    /// Its own part of the requests grew: a cause.
+    Slower,
+    /// Its own part shrank.
+    Faster,
+    /// Its responses take longer only because it waits for others.
+    Waiting,
+    /// Nothing is shown to have changed.
+    Unchanged,
+}
+
+impl ServiceRole {
+    /// Whether the change for the worse comes from it.
+    pub fn is_cause(self) -> bool {
+        matches!(self, ServiceRole::Failing | ServiceRole::Slower)
+    }
 }
 
 /// One operation on both sides.

@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::histogram::{Histogram, Quantiles};
 use crate::load::{ErrorCounts, LoadSecond};
 use crate::operation::OperationEvidence;
@@ -13,7 +15,7 @@ use crate::series::{Point, Series, names};
 use crate::trace::Trace;
 
 /// All evidence of one run.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunEvidence {
     /// The run.
     pub run: Run,
@@ -22,7 +24,7 @@ pub struct RunEvidence {
 }
 
 /// All evidence of one trial.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TrialEvidence {
     /// The trial.
     pub trial: Trial,

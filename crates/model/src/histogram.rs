@@ -10,15 +10,49 @@ use serde::{Deserialize, Serialize};
 const SUB_BITS: u32 = 6;
 const SUB: u64 = 1 << SUB_BITS;
 const VALUE_MAX: u64 = (1 << 42) - 1;
+/// What a bucket and a sum may hold in a file, so that millions of them can be added up.
+const STORED_COUNT_MAX: u64 = 1 << 40;
+const STORED_SUM_MAX: u128 = 1 << 100;
 
 /// Counts of values in nanoseconds.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(try_from = "Stored", into = "Stored")]
 pub struct Histogram {
     counts: Vec<u64>,
     count: u64,
     sum: u128,
     min: u64,
     max: u64,
+}
+
+/// A histogram in a file: the lower bound and the count of each bucket that holds something, and the exact figures.
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    buckets: Vec<(u64, u64)>,
+    sum: u128,
+    min: u64,
+    max: u64,
+}
+
+impl From<Histogram> for Stored {
+    fn from(histogram: Histogram) -> Self {
+        let buckets = histogram.buckets().map(|bucket| (bucket.lower_ns, bucket.count)).collect();
+        Self { buckets, sum: histogram.sum, min: histogram.min, max: histogram.max }
+    }
+}
+
+impl TryFrom<Stored> for Histogram {
+    type Error = String;
+
+    fn try_from(stored: Stored) -> Result<Self, String> {
+        match stored.buckets.iter().find(|(_, count)| *count > STORED_COUNT_MAX) {
+            Some((_, count)) => Err(format!("a bucket counts {count}, expected {STORED_COUNT_MAX} at most")),
+            None if stored.sum > STORED_SUM_MAX => {
+                Err(format!("a sum is {}, expected {STORED_SUM_MAX} at most", stored.sum))
+            }
+            None => Ok(Self::from_buckets(stored.buckets, stored.sum, stored.min, stored.max)),
+        }
+    }
 }
 
 /// One non-empty bucket.
@@ -240,8 +274,20 @@ mod tests {
             prop_assert_eq!(merged.quantiles(), together.quantiles());
             let stored: Vec<_> = together.buckets().map(|b| (b.lower_ns, b.count)).collect();
             let read = Histogram::from_buckets(stored, together.sum_ns(), together.min_ns(), together.max_ns());
-            prop_assert_eq!(read, together);
+            prop_assert_eq!(&read, &together);
+            let json = serde_json::to_string(&together).expect("JSON");
+            prop_assert_eq!(serde_json::from_str::<Histogram>(&json).expect("the same"), together);
         }
+    }
+
+    #[test]
+    fn a_stored_histogram_that_could_not_be_added_up_is_refused() {
+        let read = |count: u64| {
+            let json = format!(r#"{{"buckets": [[64, {count}]], "sum": 64, "min": 64, "max": 64}}"#);
+            serde_json::from_str::<Histogram>(&json)
+        };
+        assert_eq!(read(1 << 40).unwrap().count(), 1 << 40);
+        assert!(read(u64::MAX).unwrap_err().to_string().contains("a bucket counts 18446744073709551615"));
     }
 
     #[test]

@@ -23,5 +23,6 @@ pub mod scalability;
 pub mod series;
 mod span_facts;
 pub mod table;
+pub mod time_range;
 pub mod trace;
 pub mod units;

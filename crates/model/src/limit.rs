@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::breakdown::TimeCategory;
+use crate::breakdown::{OwnPart, ServiceThreads, TimeCategory, TimePart};
 use crate::finding::FindingKind;
 use crate::finding::evidence::cpu::LoadPoint;
 use crate::finding::evidence::load::LoadLevel;
@@ -49,6 +49,8 @@ pub struct LevelSummary {
     pub error_rate: f64,
     /// CPU of each service, medians, in the order they were started; without those that were not sampled.
     pub services: Vec<ServiceCpu>,
+    /// What the threads of each service did, in the same order; without those that were not sampled.
+    pub threads: Vec<ServiceThreads>,
     /// CPU of the machine; none when it was not sampled.
     pub machine: Option<MachineCpu>,
 }
@@ -115,6 +117,9 @@ pub enum LimitVerdict {
         service: Option<String>,
         /// The share of its CPU, or the machine's, that is in use: 0 to about 1.
         share: f64,
+        /// Threads that wait for a processor at any moment, a mean; none where a service uses up its own limit, and where
+        /// threads were not sampled.
+        waiting: Option<f64>,
         /// Who uses the machine; none when it was not sampled.
         machine: Option<MachineCpu>,
     },
@@ -187,10 +192,13 @@ pub struct WaitingPlace {
     pub share: Option<f64>,
     /// CPU of the service, cores; none when it is not a service of the trial or was not sampled.
     pub cores: Option<f64>,
+    /// What most of the requests there wait for, and how many requests are there; none when its threads were not sampled
+    /// or did not show it.
+    pub waits: Option<(OwnPart, f64)>,
 }
 
 /// Why a load offers no more than the system completes.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Ask {
     /// Users think, or arrivals are all completed.
@@ -199,6 +207,8 @@ pub enum Ask {
     OneUser {
         /// The load.
         at: LoadPoint,
+        /// What the requests that took most time wait for most, if that is a notable part of it.
+        wait: Option<TimePart>,
     },
 }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::histogram::Histogram;
 
 /// One operation over the counted windows of a trial. Counts are weighted with the spans' sampling weights.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct OperationEvidence {
     /// The service that responds.
     pub service: String,
@@ -28,7 +28,7 @@ pub struct OperationEvidence {
 }
 
 /// What one second of an operation came to, by the start of its spans.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct OperationSecond {
     /// The second's first instant.
     pub start_ns: i64,
@@ -39,7 +39,7 @@ pub struct OperationSecond {
 }
 
 /// The calls of one kind under one operation. Every attempt counts, repeated ones too.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct CallEvidence {
     /// What is called: the database's system, else the server's address and port, else empty.
     pub target: String,
@@ -67,7 +67,7 @@ impl CallEvidence {
 }
 
 /// What one second of calls came to, by the end of their spans.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct CallSecond {
     /// The second's first instant.
     pub start_ns: i64,

@@ -35,6 +35,9 @@ pub mod names {
     /// its control group. With [`BUSIEST_THREAD_CORES`] it is how busy the thread was, 0 to 1. Absent where the kernel
     /// does not tell.
     pub const BUSIEST_THREAD_WAIT: &str = "process.cpu.busiest_thread_wait";
+    /// Seconds per second that all threads of a replica were ready to run and waited for a processor, added up over
+    /// threads: others had them, or a limit of its control group. Absent where the kernel does not tell.
+    pub const CPU_WAIT: &str = "process.cpu.wait";
     /// Resident memory of all processes of a replica, in bytes; shared pages count once per process.
     pub const MEMORY_BYTES: &str = "process.memory.rss";
     /// Proportional set size of all processes of a replica, in bytes: a page shared by n processes counts 1/n in each.
@@ -44,8 +47,15 @@ pub mod names {
     pub const CONTEXT_SWITCHES: &str = "process.context_switches";
     /// Descriptors that a replica's processes have open.
     pub const OPEN_DESCRIPTORS: &str = "process.open_file_descriptor.count";
+    /// The soft limit on open descriptors of that process of a replica which is closest to its own.
+    pub const DESCRIPTORS_LIMIT: &str = "process.open_file_descriptor.limit";
+    /// That process's open descriptors as a share of this limit, from 0; above 1 after the limit was lowered.
+    pub const DESCRIPTORS_UTILIZATION: &str = "process.open_file_descriptor.utilization";
     /// Threads of a replica's processes.
     pub const THREADS: &str = "process.thread.count";
+    /// Threads of a replica's processes by what they do, [`THREAD_STATE`]: the mean over samples since the point before.
+    /// Those that wait for a [network](super::ThreadState::Network) response are also distinguished by [`NETWORK_PEER`].
+    pub const THREAD_STATES: &str = "process.thread.state";
     /// Bytes per second that a replica's processes had read from and written to block devices, by [`DISK_DIRECTION`].
     /// Reads that the page cache served are not in it; writes count when a page becomes dirty.
     pub const DISK_IO: &str = "process.disk.io";
@@ -53,6 +63,18 @@ pub mod names {
     /// not the sampler's own, by [`NETWORK_DIRECTION`] and [`NETWORK_INTERFACE`]. Replicas in one namespace have the
     /// same figures.
     pub const NETWORK_IO: &str = "process.network.io";
+    /// Connections that wait to be accepted in a replica's listening socket, by [`SERVER_PORT`]; in the fullest one where
+    /// several listen on one port.
+    pub const ACCEPT_QUEUE: &str = "process.network.accept_queue.length";
+    /// How many may wait in that socket: the lesser of what the program passed to `listen` and the machine's limit. The
+    /// kernel lets one more wait. Absent in a network namespace other than the sampler's.
+    pub const ACCEPT_QUEUE_LIMIT: &str = "process.network.accept_queue.limit";
+    /// Attempts to connect that the replica's listening sockets of a port dropped, per second, nearly always because the
+    /// accept queue was full. Absent in a network namespace other than the sampler's.
+    pub const ACCEPT_QUEUE_DROPS: &str = "process.network.accept_queue.drops";
+    /// Connections that any socket dropped because its accept queue was full, per second, in the network namespace that
+    /// a replica's processes live in, if that is not the sampler's own.
+    pub const LISTEN_OVERFLOWS: &str = "process.network.listen_overflows";
     /// CPU that the closest limit of a replica's own control group allows, in cores: quota ÷ period.
     pub const CGROUP_CPU_LIMIT: &str = "cgroup.cpu.limit";
     /// Periods of that control group in which something was runnable, per second.
@@ -79,6 +101,12 @@ pub mod names {
     /// Bytes per second through the interfaces of the sampler's own network namespace, by [`NETWORK_DIRECTION`] and
     /// [`NETWORK_INTERFACE`]. A packet that passes a bridge counts on each interface that it passes.
     pub const HOST_NETWORK_IO: &str = "host.network.io";
+    /// As [`LISTEN_OVERFLOWS`], of the sampler's own network namespace.
+    pub const HOST_LISTEN_OVERFLOWS: &str = "host.network.listen_overflows";
+    /// TCP connections in the state TIME_WAIT in the sampler's own network namespace: closed ones that still hold a port.
+    pub const HOST_TIME_WAIT: &str = "host.network.tcp.time_wait";
+    /// Local ports that this namespace has for connections to one peer: the size of `net.ipv4.ip_local_port_range`.
+    pub const HOST_EPHEMERAL_PORTS: &str = "host.network.ephemeral_ports";
     /// Share of the last ten seconds in which a task waited for the [`PRESSURE_RESOURCE`], 0 to 1: the kernel's own
     /// moving average ("some avg10" of its pressure stall information).
     pub const HOST_PRESSURE_AVERAGE: &str = "host.pressure.some.avg10";
@@ -99,22 +127,38 @@ pub mod names {
     pub const NETWORK_DIRECTION: &str = "network.io.direction";
     /// The label that names the interface, such as `eth0`.
     pub const NETWORK_INTERFACE: &str = "network.interface.name";
+    /// The label that names the port of a listening socket.
+    pub const SERVER_PORT: &str = "server.port";
+    /// The label that says what threads do: [`ThreadState::as_str`](super::ThreadState::as_str).
+    pub const THREAD_STATE: &str = "thread.state";
+    /// The label that names who threads wait for: address and port, or [`OTHER_PEERS`].
+    pub const NETWORK_PEER: &str = "network.peer";
+    /// The label's value for peers beyond the number that are named, and for sockets that are not TCP.
+    pub const OTHER_PEERS: &str = "other";
     /// The label that names what was waited for: `cpu`, `memory` or `io`.
     pub const PRESSURE_RESOURCE: &str = "resource";
 
     /// All that the sampler writes: name and UCUM unit.
-    pub const SAMPLED: [(&str, &str); 27] = [
+    pub const SAMPLED: [(&str, &str); 38] = [
         (CPU_CORES, "{cpu}"),
         (CPU_TIME, "s/s"),
         (BUSIEST_THREAD_CORES, "{cpu}"),
         (BUSIEST_THREAD_WAIT, "s/s"),
+        (CPU_WAIT, "s/s"),
         (MEMORY_BYTES, "By"),
         (MEMORY_PSS_BYTES, "By"),
         (CONTEXT_SWITCHES, "{context_switch}/s"),
         (OPEN_DESCRIPTORS, "{file_descriptor}"),
+        (DESCRIPTORS_LIMIT, "{file_descriptor}"),
+        (DESCRIPTORS_UTILIZATION, "1"),
         (THREADS, "{thread}"),
+        (THREAD_STATES, "{thread}"),
         (DISK_IO, "By/s"),
         (NETWORK_IO, "By/s"),
+        (ACCEPT_QUEUE, "{connection}"),
+        (ACCEPT_QUEUE_LIMIT, "{connection}"),
+        (ACCEPT_QUEUE_DROPS, "{connection}/s"),
+        (LISTEN_OVERFLOWS, "{connection}/s"),
         (CGROUP_CPU_LIMIT, "{cpu}"),
         (CGROUP_PERIODS, "{period}/s"),
         (CGROUP_THROTTLED_PERIODS, "{period}/s"),
@@ -127,6 +171,9 @@ pub mod names {
         (HOST_CPU_UTILIZATION, "1"),
         (HOST_CPU_STEAL, "1"),
         (HOST_NETWORK_IO, "By/s"),
+        (HOST_LISTEN_OVERFLOWS, "{connection}/s"),
+        (HOST_TIME_WAIT, "{connection}"),
+        (HOST_EPHEMERAL_PORTS, "{port}"),
         (HOST_PRESSURE_AVERAGE, "1"),
         (HOST_PRESSURE_STALLED, "s/s"),
         (HOST_MEMORY_AVAILABLE, "By"),
@@ -148,6 +195,44 @@ pub mod names {
     pub const PARTITION: &str = "db.partition.id";
     /// The service name under which the generator's own process stands.
     pub const GENERATOR: &str = "narrows";
+}
+
+/// What a thread does at the instant at which it is sampled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ThreadState {
+    /// It runs, or is ready to run and waits for a processor.
+    Running,
+    /// It waits for a disk.
+    Disk,
+    /// It sleeps for a time.
+    Sleep,
+    /// It waits for the response of a peer that it connected to, or to send to it.
+    Network,
+    /// It waits for another thread: for a lock, or in a pool for work.
+    Lock,
+    /// It waits for events, a connection or the next request.
+    Events,
+    /// None of these.
+    Other,
+}
+
+impl ThreadState {
+    /// All states.
+    pub const ALL: [Self; 7] =
+        [Self::Running, Self::Disk, Self::Sleep, Self::Network, Self::Lock, Self::Events, Self::Other];
+
+    /// The word used in series.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Disk => "disk",
+            Self::Sleep => "sleep",
+            Self::Network => "network",
+            Self::Lock => "lock",
+            Self::Events => "events",
+            Self::Other => "other",
+        }
+    }
 }
 
 /// One value of a series.

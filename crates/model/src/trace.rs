@@ -15,6 +15,17 @@ pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// Whether a span's name says that it is one step of a call: taking or opening a connection, looking up a name, sending.
+/// Libraries report such steps as calls, beside or below the call itself; among them are Go's `otelhttptrace`
+/// (`http.getconn`, `http.headers`) and `otelsql` (`sql.conn.reset_session`), and the pools of Node (`pg-pool.connect`).
+pub fn is_step_of_call(name: &str) -> bool {
+    const NAMES: [&str; 7] =
+        ["http.getconn", "http.dns", "http.tls", "http.headers", "http.send", "http.receive", "sql.rows"];
+    const ENDS: [&str; 6] = ["connect", "dns.lookup", "http send", "http receive", "pool.acquire", "reset_session"];
+    let name = name.to_ascii_lowercase();
+    NAMES.contains(&name.as_str()) || ENDS.iter().any(|end| name.ends_with(end))
+}
+
 /// One span.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Span {
@@ -110,7 +121,7 @@ impl SpanStatus {
 }
 
 /// All spans of one trace that arrived, in order of start.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Trace {
     /// Its id.
     pub id: TraceId,
@@ -131,5 +142,20 @@ impl Trace {
     /// The children of a span, by start time.
     pub fn children(&self, parent: SpanId) -> impl Iterator<Item = &Span> {
         self.spans.iter().filter(move |span| span.parent_id == Some(parent))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_of_calls_are_known_by_their_names() {
+        for name in ["http.getconn", "pg-pool.connect", "sql.conn.reset_session", "sql.rows", "GET / http send"] {
+            assert!(is_step_of_call(name), "{name}");
+        }
+        for name in ["GET", "sql.conn.query", "SELECT shop", "http.client", "reconnected"] {
+            assert!(!is_step_of_call(name), "{name}");
+        }
     }
 }

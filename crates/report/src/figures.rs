@@ -4,7 +4,7 @@
 //! Builds on `narrows_model::units`; adds only what needs a model type to know how it is to be read.
 
 use jiff::Timestamp;
-use narrows_model::comparison::{Change, Meaning};
+use narrows_model::comparison::{Basis, Change, Comparison, Meaning};
 use narrows_model::finding::Figure;
 use narrows_model::units;
 
@@ -25,6 +25,24 @@ pub(crate) fn interval(change: &Change) -> String {
     let (low, high) = (signed(change.low, change.ratio), signed(change.high, change.ratio));
     let low = if high.ends_with(" %") { low.trim_end_matches(" %") } else { &low };
     format!("{low} to {high}")
+}
+
+/// The variants that were measured once; none when all that are compared have repetitions.
+pub(crate) fn measured_once(comparison: &Comparison) -> Option<String> {
+    let differences = comparison.variants.iter().filter_map(|variant| variant.against_first.as_ref());
+    differences.map(|difference| difference.basis).find(|basis| *basis == Basis::MeasuredOnce)?;
+    let measured = || comparison.variants.iter().filter(|variant| variant.repetitions > 0);
+    let once: Vec<&str> =
+        measured().filter(|variant| variant.repetitions == 1).map(|variant| variant.variant.as_str()).collect();
+    Some(if once.len() == measured().count() { "every variant".to_owned() } else { once.join(", ") })
+}
+
+/// What that means for the differences.
+pub(crate) const MEASURED_ONCE: &str = "Intervals assume a spread between trials; `--repeat 3` measures it.";
+
+/// New ÷ old − 1 in short: `+3.2 %`, `−41 %`, `×12.5`.
+pub(crate) fn ratio(ratio: f64) -> String {
+    signed(ratio, ratio)
 }
 
 fn signed(ratio: f64, style_of: f64) -> String {

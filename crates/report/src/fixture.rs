@@ -6,8 +6,9 @@ pub(crate) mod drones;
 
 use std::collections::BTreeMap;
 
+use narrows_model::breakdown::{OwnPart, OwnTime, ServiceThreads, ThreadsBy};
 use narrows_model::comparison::{
-    Change, Comparison, Difference, Kept, Meaning, ObjectiveResult, Outcome, VariantSummary,
+    Basis, Change, Comparison, Difference, Interval, Kept, Meaning, ObjectiveResult, Outcome, VariantSummary,
 };
 use narrows_model::evidence::{RunEvidence, TrialEvidence};
 use narrows_model::finding::evidence::load::LoadLevel;
@@ -210,6 +211,15 @@ fn load_second(shape: &Shape, second: i64) -> LoadSecond {
 /// The same run under an open load of two steps, of which the second fails a check now and then.
 /// The run with levels of its load and a verdict for each trial.
 pub(crate) fn stepped_outcome() -> Outcome {
+    let threads = |users: f64, on_cpu: f64| ServiceThreads {
+        service: "orders".to_owned(),
+        requests: Some(users),
+        own: vec![
+            OwnPart { what: OwnTime::OnCpu, requests: on_cpu },
+            OwnPart { what: OwnTime::Lock, requests: users - on_cpu },
+        ],
+        threads: ThreadsBy { on_cpu, lock: users - 1.0, disk: 0.2, idle: 3.0, ..ThreadsBy::default() },
+    };
     let level = |users: u32, rate: f64, mean_ms: f64, cores: f64| LevelSummary {
         label: if users == 1 { "“1 user”".to_owned() } else { format!("“{users} users”") },
         load: LoadLevel { users, arrivals: None },
@@ -220,6 +230,7 @@ pub(crate) fn stepped_outcome() -> Outcome {
         p50_ns: 0.9 * mean_ms * 1e6,
         p95_ns: 1.6 * mean_ms * 1e6,
         error_rate: if users > 8 { 0.004 } else { 0.0 },
+        threads: vec![threads(f64::from(users), cores)],
         services: vec![ServiceCpu { service: "orders".to_owned(), cores, busy_share: cores }],
         machine: Some(MachineCpu { all: 2.0, services: cores, narrows: 0.2, others: 0.3, stolen: 0.0 }),
     };
@@ -494,7 +505,12 @@ fn comparison() -> Comparison {
         errors: 0,
         error_rate: 0.0,
         cpu_seconds_per_request: Some(0.00149),
-        against_first: Some(Difference { rate, mean }),
+        against_first: Some(Difference {
+            rate,
+            mean,
+            basis: Basis::MeasuredOnce,
+            rate_within: Interval { low: rate.low, high: rate.high },
+        }),
         ..as_is.clone()
     };
     Comparison { variants: vec![as_is, fixed], noise: None }

@@ -160,7 +160,8 @@ mod tests {
         assert_eq!(value["trials"][0]["findings"][0]["period"], Value::Null);
         assert_eq!(value["trials"][0]["findings"][1]["period"]["label"], "“8 users”");
         assert_eq!(value["trials"][0]["objectives"][0]["kept"], "no");
-        assert_eq!(value["comparison"]["variants"][1]["against_first"]["rate"]["meaning"], "higher");
+        let difference = &value["comparison"]["variants"][1]["against_first"];
+        assert_eq!((&difference["rate"]["meaning"], &difference["basis"]), (&"higher".into(), &"measured-once".into()));
         assert_eq!(value["trials"][0]["load"]["seconds"], 60.0);
     }
 

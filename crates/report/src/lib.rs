@@ -19,4 +19,6 @@ mod recurring;
 mod spent;
 pub mod table;
 pub mod text;
+mod threads;
+mod unfinished;
 mod used;

@@ -5,6 +5,8 @@
 use narrows_model::comparison::Comparison;
 use narrows_model::operation::{CallSummary, OperationSummary};
 
+use crate::figures::number;
+
 /// One operation over the variants.
 pub(crate) struct Compared<'a> {
     pub(crate) service: &'a str,
@@ -21,6 +23,38 @@ pub(crate) struct Calls {
     pub(crate) throttled: f64,
     /// Request units; none when no call records a charge.
     pub(crate) charge_per_operation: Option<f64>,
+}
+
+/// What there is to report of calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Known {
+    /// Calls are made.
+    pub(crate) calls: bool,
+    /// Some attempts did not succeed, so there are more attempts than calls.
+    pub(crate) attempts: bool,
+    /// What is called refuses calls: it did so, or it charges for them.
+    pub(crate) refusals: bool,
+    /// What is called charges for calls.
+    pub(crate) charges: bool,
+}
+
+impl Known {
+    fn of(calls: &Calls) -> Self {
+        let charges = calls.charge_per_operation.is_some();
+        let refusals = charges || calls.throttled > 0.0;
+        let [succeeded, attempts] = [calls.succeeded_per_operation, calls.attempts_per_operation].map(number);
+        Self { calls: true, attempts: refusals || succeeded != attempts, refusals, charges }
+    }
+
+    /// What is known of either.
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self {
+            calls: self.calls || other.calls,
+            attempts: self.attempts || other.attempts,
+            refusals: self.refusals || other.refusals,
+            charges: self.charges || other.charges,
+        }
+    }
 }
 
 /// All operations, those with the largest mean in any variant first.
@@ -45,6 +79,12 @@ impl Compared<'_> {
     /// Whether a database is called in any variant.
     pub(crate) fn calls_database(&self) -> bool {
         self.variants.iter().any(|(_, operation)| operation.calls.iter().any(|call| call.is_database))
+    }
+
+    /// What is known of its calls in any variant, so that a table leaves out what the called stores do not have.
+    pub(crate) fn known(&self) -> Known {
+        let each = self.variants.iter().filter_map(|(_, operation)| calls(operation));
+        each.fold(Known::default(), |known, calls| known.and(Known::of(&calls)))
     }
 
     /// What the reported calls go to, each once.
@@ -113,6 +153,23 @@ mod tests {
         assert_eq!((mixed.succeeded_per_operation, mixed.attempts_per_operation, mixed.throttled), (10.0, 12.0, 10.0));
         assert_eq!(mixed.charge_per_operation, Some(29.0));
         assert_eq!(of(vec![call(false, 3.0, None)]).unwrap().succeeded_per_operation, 3.0);
+    }
+
+    #[test]
+    fn attempts_refusals_and_charges_are_known_only_of_stores_that_have_them() {
+        let of = |attempts_per_operation, throttled, charge_per_operation| {
+            Known::of(&Calls { succeeded_per_operation: 9.0, attempts_per_operation, throttled, charge_per_operation })
+        };
+        let plain = Known { calls: true, ..Known::default() };
+        assert_eq!(of(9.001, 0.0, None), plain, "what is written alike is alike");
+        assert_eq!(of(9.5, 0.0, None), Known { attempts: true, ..plain });
+        assert_eq!(of(9.5, 2.0, None), Known { attempts: true, refusals: true, ..plain });
+        assert_eq!(of(9.0, 0.0, Some(29.0)), Known { attempts: true, refusals: true, charges: true, ..plain });
+        assert_eq!(Known::default().and(plain), plain);
+        let mut comparison = drones::outcome().comparison;
+        assert!(compared(&comparison)[1].known().charges);
+        comparison.variants.iter_mut().flat_map(|variant| &mut variant.operations).for_each(|one| one.calls.clear());
+        assert_eq!(compared(&comparison)[1].known(), Known::default());
     }
 
     fn calls_of(calls: Vec<CallSummary>) -> Option<Calls> {

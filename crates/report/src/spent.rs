@@ -3,7 +3,7 @@
 //! Repetitions of a variant are one: their requests are added up. Operations come with those first that took most time
 //! in any variant.
 
-use narrows_model::breakdown::{Breakdown, TimeCategory, TimePart};
+use narrows_model::breakdown::{Breakdown, OwnTime, TimeCategory, TimePart};
 use narrows_model::comparison::Outcome;
 
 /// One operation over the variants.
@@ -86,12 +86,27 @@ fn together(a: &Breakdown, b: &Breakdown) -> Breakdown {
 /// What a category is called.
 pub(crate) fn name(category: &TimeCategory) -> String {
     match category {
-        TimeCategory::Own => "own work".to_owned(),
+        TimeCategory::Own(what) => own(what),
         TimeCategory::Pool => "waiting for a connection".to_owned(),
         TimeCategory::BackOff(refuser) => format!("waiting to retry {refuser}"),
         TimeCategory::Dependency(name) => name.clone(),
         TimeCategory::Unknown => "unknown".to_owned(),
     }
+}
+
+/// What a part of a service's own time is called.
+fn own(what: &OwnTime) -> String {
+    let name = match what {
+        OwnTime::OnCpu => "on CPU",
+        OwnTime::WaitingForCpu => "waiting for CPU",
+        OwnTime::Disk => "waiting for the disk",
+        OwnTime::Sleep => "sleeping",
+        OwnTime::Network(peer) => return format!("waiting for {peer}, without spans"),
+        OwnTime::Lock => "waiting for a lock",
+        OwnTime::Unseen => "own time without a thread",
+        OwnTime::NotSampled => "own time, not sampled",
+    };
+    name.to_owned()
 }
 
 #[cfg(test)]
@@ -124,9 +139,13 @@ pub(crate) mod tests {
         outcome.breakdowns = below
             .into_iter()
             .map(|(store, waits, work)| {
-                let mut parts = vec![(to("docstore"), store), (to("drone-scheduler"), work), (TimeCategory::Own, 11.0)];
+                let mut parts = vec![
+                    (to("docstore"), store),
+                    (to("drone-scheduler"), work),
+                    (TimeCategory::Own(OwnTime::OnCpu), 11.0),
+                ];
                 parts.extend([(TimeCategory::Pool, 8.0), (TimeCategory::Unknown, 2.0), (to("redis"), 6.0)]);
-                let mut inner = vec![(to("docstore"), store), (TimeCategory::Own, work)];
+                let mut inner = vec![(to("docstore"), store), (TimeCategory::Own(OwnTime::Lock), work)];
                 if waits > 0.0 {
                     parts.insert(1, (again(), waits));
                     inner.insert(1, (again(), waits));

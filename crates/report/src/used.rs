@@ -149,7 +149,9 @@ impl Replicated<'_> {
 
     /// CPU of each replica: of its cap, or in cores where not all are capped.
     pub(crate) fn cpu(&self) -> Vec<String> {
-        let of_cap = |one: &ReplicaSummary| one.cpu_limit_cores.filter(|cap| *cap > 0.0).map(|cap| one.cpu_mean / cap);
+        let of_cap = |one: &ReplicaSummary| {
+            one.cpu_limit_cores.filter(|cap| *cap > 0.0).map(|cap| (one.cpu_mean / cap).min(1.0))
+        };
         let shares: Option<Vec<f64>> = self.replicas.iter().map(of_cap).collect();
         match shares {
             Some(shares) => shares.into_iter().map(units::percent).collect(),
@@ -167,6 +169,14 @@ impl Replicated<'_> {
 pub(crate) mod tests {
     use super::*;
     use crate::fixture::drones;
+
+    #[test]
+    fn no_replica_uses_more_than_all_of_its_cap() {
+        let replica = |cpu_mean| ReplicaSummary { cpu_mean, cpu_limit_cores: Some(0.5), ..ReplicaSummary::default() };
+        let replicas = [replica(0.63), replica(0.25)];
+        let both = Replicated { service: "shop", variant: "a", replicas: &replicas };
+        assert_eq!(both.cpu(), ["100 %", "50 %"]);
+    }
 
     /// The drones' run, whose last variant has sidecars and three gateways.
     pub(crate) fn outcome() -> Outcome {

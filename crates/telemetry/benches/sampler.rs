@@ -1,8 +1,8 @@
-//! What a reading of the sampler costs: CPU of its own thread, over 50 processes of 4 threads each. In half of them three
-//! threads work for 50 µs in every 20 ms.
+//! What a reading of the sampler costs: CPU of its own thread, over 50 processes of 4 threads each, or so many as are given.
+//! In half of them all threads but one work for 50 µs in every 20 ms.
 //!
 //! ```text
-//! cargo bench -p narrows-telemetry --bench sampler -- [INTERVAL_MS] [SECONDS]
+//! cargo bench -p narrows-telemetry --bench sampler -- [INTERVAL_MS] [SECONDS] [PROCESSES] [THREADS]
 //! ```
 //!
 //! The processes are this program itself, started again; they end when their standard input does.
@@ -20,8 +20,6 @@ use narrows_model::trace::Span;
 use narrows_telemetry::sampler::{Sampler, SamplerConfig};
 use narrows_telemetry::{Receipt, Store};
 
-const PROCESSES: usize = 50;
-const THREADS: usize = 4;
 const AS_CHILD: &str = "--as-child";
 
 /// Counts points and drops them.
@@ -46,11 +44,12 @@ impl Store for Sink {
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
     if arguments.first().is_some_and(|argument| argument == AS_CHILD) {
-        return be_a_child(arguments[1] == "busy");
+        return be_a_child(arguments[1] == "busy", arguments[2].parse().unwrap());
     }
     let number = |at: usize, default| arguments.get(at).map_or(default, |text| text.parse().unwrap());
     let (interval, length) = (Duration::from_millis(number(0, 1000)), Duration::from_secs(number(1, 60)));
-    let children: Vec<Child> = (0..PROCESSES).map(|at| start_child(at % 2 == 0)).collect();
+    let (processes, threads) = (number(2, 50), number(3, 4));
+    let children: Vec<Child> = (0..processes).map(|at| start_child(at % 2 == 0, threads)).collect();
     let sink = Arc::new(Sink::default());
     let store: Arc<dyn Store> = Arc::<Sink>::clone(&sink);
     let sampler = Sampler::start(SamplerConfig { interval }, store).unwrap();
@@ -66,7 +65,7 @@ fn main() {
     let readings = sampler.stats().readings - stats_before.readings;
     let points = sink.0.load(Ordering::Relaxed) - points_before;
     println!(
-        "{PROCESSES} processes of {THREADS} threads, every {interval:?} for {took:.1?}: {readings} readings, \
+        "{processes} processes of {threads} threads, every {interval:?} for {took:.1?}: {readings} readings, \
          {:.0} µs of CPU each, {:.0} points each, {:.3} % of a core",
         cpu.as_secs_f64() * 1e6 / readings as f64,
         points as f64 / readings as f64,
@@ -79,15 +78,15 @@ fn main() {
     }
 }
 
-fn start_child(is_busy: bool) -> Child {
+fn start_child(is_busy: bool, threads: u64) -> Child {
     let program = std::env::current_exe().unwrap();
     let kind = if is_busy { "busy" } else { "idle" };
-    Command::new(program).args([AS_CHILD, kind]).stdin(Stdio::piped()).spawn().unwrap()
+    Command::new(program).args([AS_CHILD, kind, &threads.to_string()]).stdin(Stdio::piped()).spawn().unwrap()
 }
 
 /// Threads that work and sleep, until standard input ends.
-fn be_a_child(is_busy: bool) {
-    for _ in 1..THREADS {
+fn be_a_child(is_busy: bool, threads: u64) {
+    for _ in 1..threads {
         std::thread::spawn(move || {
             loop {
                 if is_busy {

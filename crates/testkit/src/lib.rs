@@ -5,7 +5,9 @@
 //! read the manifests and the source of all others.
 
 pub mod operations;
+pub mod outline;
 pub mod random;
+pub mod recorded;
 pub mod simulator;
 pub mod spans;
 pub mod tally;

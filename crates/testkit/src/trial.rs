@@ -12,7 +12,7 @@ use narrows_model::operation::OperationEvidence;
 use narrows_model::run::{
     Environment, Run, RunState, ServiceInstance, Trial, TrialState, Validity, Verdict, Window, WindowKind,
 };
-use narrows_model::series::{Point, Series, SeriesKey, names};
+use narrows_model::series::{Point, Series, SeriesKey, ThreadState, names};
 use narrows_model::trace::Trace;
 use narrows_model::units;
 
@@ -218,6 +218,38 @@ impl TrialBuilder {
     pub fn series(mut self, name: &str, service: &str, replica: u32, value: impl Fn(u32) -> f64 + 'static) -> Self {
         let key = SeriesKey { name: name.into(), service: service.into(), replica, ..SeriesKey::default() };
         self.curves.push((key, Box::new(value)));
+        self
+    }
+
+    /// The same with labels.
+    pub fn labelled_series(
+        mut self,
+        name: &str,
+        (service, replica): (&str, u32),
+        labels: &[(&str, &str)],
+        value: impl Fn(u32) -> f64 + 'static,
+    ) -> Self {
+        let labels = labels.iter().map(|(label, value)| ((*label).to_owned(), (*value).to_owned())).collect();
+        let key = SeriesKey { name: name.into(), service: service.into(), replica, labels, ..SeriesKey::default() };
+        self.curves.push((key, Box::new(value)));
+        self
+    }
+
+    /// Threads of a service by what they do, in all seconds: state, peer or nothing, and how many. Other states have none.
+    pub fn threads(mut self, service: &str, replica: u32, states: &[(ThreadState, &str, f64)]) -> Self {
+        let mut add = |state: ThreadState, peer: &str, threads: f64| {
+            let mut labels = BTreeMap::from([(names::THREAD_STATE.to_owned(), state.as_str().to_owned())]);
+            if !peer.is_empty() {
+                labels.insert(names::NETWORK_PEER.to_owned(), peer.to_owned());
+            }
+            let name = names::THREAD_STATES.to_owned();
+            let key = SeriesKey { name, service: service.to_owned(), replica, labels, ..SeriesKey::default() };
+            self.curves.push((key, Box::new(move |_| threads)));
+        };
+        states.iter().for_each(|(state, peer, threads)| add(*state, peer, *threads));
+        if states.iter().all(|(state, _, _)| *state != ThreadState::Running) {
+            add(ThreadState::Running, "", 0.0);
+        }
         self
     }
 

@@ -176,8 +176,7 @@ pub(super) fn conclude(path: &Path, is_json: bool) -> Outcome {
         true => format!("{:#}\n", narrows_report::json::outcome(&outcome)),
         false => format!("\n{}", narrows_report::text::outcome(&outcome, super::style())),
     })?;
-    let shown = path.display();
-    stderr::say(&format!("\nrun file: {shown}\nreport:   narrows report {shown} --html report.html"));
+    super::say_where(path);
     Ok(exit)
 }
 

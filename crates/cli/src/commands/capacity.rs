@@ -11,7 +11,7 @@ use crate::exit::{Exit, Failure};
 use crate::fitted::fitted_to;
 use crate::live::Live;
 use crate::running::unfinished;
-use crate::{Outcome, runs_folder, stderr};
+use crate::{Outcome, complete, runs_folder};
 
 /// Where a table has nothing to say.
 const NONE: &str = "–";
@@ -22,7 +22,7 @@ pub(crate) struct Arguments {
     #[arg(default_value = "experiment.yaml")]
     file: PathBuf,
     /// Search only this variant; may be given several times
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", add = complete::variants())]
     variant: Vec<String>,
     /// The first rate, in arrivals per second [default: a quarter of what a 3 s closed loop reaches]
     #[arg(long, value_name = "RATE", value_parser = rate)]
@@ -119,8 +119,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
     if ended.state != RunState::Complete {
         return Err(unfinished(ended, &path, "a search cannot be resumed: start a new one with another `--out`"));
     }
-    let shown = path.display();
-    stderr::say(&format!("\nrun file: {shown}\nreport:   narrows report {shown} --html report.html"));
+    super::say_where(&path);
     Ok(if capacities.iter().all(Capacity::is_found) { Exit::Fine } else { Exit::VerdictFailed })
 }
 

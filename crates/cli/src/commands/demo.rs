@@ -2,10 +2,7 @@
 //!
 //! Each reference system has one; `crate::systems` lists them. A demo's objectives are missed by design, so a missed objective is no failure here.
 
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use narrows_lab::experiment::{self, Experiment};
 use narrows_lab::run::Begin;
@@ -16,11 +13,7 @@ use super::plural;
 use crate::exit::{Exit, Failure};
 use crate::running::{Form, Wanted, factor, run_and_tell, unfinished};
 use crate::systems::{DEFAULT_DEMO, DEMOS};
-use crate::{Outcome, runs_folder, stderr};
-
-/// How long a program that opens pages may take to fail; one that runs longer shows the page.
-const OPEN_TIMEOUT: Duration = Duration::from_secs(3);
-const POLL: Duration = Duration::from_millis(20);
+use crate::{Outcome, page, runs_folder, stderr};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "A demo's objectives are missed by design. Exit code 0 means that every test ran, \
@@ -62,7 +55,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
     let experiment =
         experiment::parse(demo.experiment, &file, folder.path()).map_err(|errors| super::invalid(&file, &errors))?;
     let path = arguments.out.clone().unwrap_or_else(|| runs_folder::new_path(&experiment.name));
-    let page = page_beside(&path)?;
+    let page = page::beside(&path)?;
     let length = if arguments.full { &demo.full } else { &demo.short };
     let time_scale = arguments.time_scale.unwrap_or(length.time_scale);
     if arguments.keep {
@@ -82,10 +75,10 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
     if ended.state != RunState::Complete {
         return Err(unfinished(ended, &path, &format!("`narrows diagnose {}` shows it again", path.display())));
     }
-    super::write_to(&page, &narrows_report::html::page(&outcome))?;
+    page::write(&page, &outcome)?;
     stderr::say(&format!("\nrun file: {}\nreport:   {}", path.display(), page.display()));
     if arguments.open {
-        open(&page);
+        page::open(&page);
     }
     Ok(Exit::Fine)
 }
@@ -106,16 +99,6 @@ fn list() -> String {
     let row = |cells: [&str; 4]| format!("{:<16}{:<18}{:<18}{}\n", cells[0], cells[1], cells[2], cells[3]);
     let rows = DEMOS.iter().map(|demo| row([demo.name, demo.short.takes, demo.full.takes, demo.about]));
     std::iter::once(row(["NAME", "SHORT FORM", "WITH --full", "TESTS OF"])).chain(rows).collect()
-}
-
-/// The report's place: the run file's, with another ending.
-fn page_beside(path: &Path) -> Result<PathBuf, Failure> {
-    let page = path.with_extension("html");
-    if page == path {
-        return Err(Failure::new(format!("expected a run file, found {}, where the report would lie", path.display()))
-            .hint("name it without `.html`, such as `--out demo.narrows`"));
-    }
-    Ok(page)
 }
 
 /// Writes the experiment and the files that it names. Where one of them is there already, none is written.
@@ -192,35 +175,6 @@ fn announce(demo: &Demo, experiment: &Experiment, arguments: &Arguments, variant
     stderr::say(&format!("all of it runs on this machine, {needs}\n"));
 }
 
-/// Opens the page with the desktop's program for it; prints where it is when that fails.
-fn open(page: &Path) {
-    let shown = page.display();
-    let quiet = || Stdio::null();
-    // In a group of its own: Ctrl-C in this terminal is not meant for a browser.
-    let started =
-        Command::new("xdg-open").arg(page).process_group(0).stdin(quiet()).stdout(quiet()).stderr(quiet()).spawn();
-    let failed = match started {
-        Ok(child) => failed_soon(child),
-        Err(error) => Some(error.to_string()),
-    };
-    if let Some(reason) = failed {
-        stderr::say(&format!("xdg-open could not open it ({reason}); open {shown} in a browser"));
-    }
-}
-
-/// Why a program failed, if it did so soon.
-fn failed_soon(mut child: Child) -> Option<String> {
-    let deadline = Instant::now() + OPEN_TIMEOUT;
-    loop {
-        match child.try_wait() {
-            Ok(Some(status)) => return (!status.success()).then(|| status.to_string()),
-            Err(error) => return Some(error.to_string()),
-            Ok(None) if Instant::now() >= deadline => return None,
-            Ok(None) => std::thread::sleep(POLL),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -244,11 +198,5 @@ mod tests {
         let args = crate::args::Args::parse_from(["narrows", "demo"]);
         let crate::args::Command::Demo(arguments) = args.command else { panic!("{args:?}") };
         assert!(find(&arguments.name).is_ok());
-    }
-
-    #[test]
-    fn a_page_never_takes_the_place_of_its_run_file() {
-        assert_eq!(page_beside(Path::new("runs/a.narrows")).unwrap(), Path::new("runs/a.html"));
-        assert!(page_beside(Path::new("runs/a.html")).is_err());
     }
 }

@@ -5,18 +5,18 @@ use narrows_diagnose::pages;
 use narrows_diagnose::thresholds::Thresholds;
 
 use crate::exit::Failure;
-use crate::{Outcome, run_address};
+use crate::{Outcome, complete, run_address};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// A run file or its name in the runs folder, perhaps with `:VARIANT` or `:VARIANT#REPETITION` [default: the newest]
-    #[arg(value_name = "RUN[:VARIANT]")]
+    #[arg(value_name = "RUN[:VARIANT]", add = complete::addresses())]
     run: Option<String>,
     /// Print JSON
     #[arg(long)]
     json: bool,
     /// Print what a finding or a caveat means, such as `n-plus-one`
-    #[arg(long, value_name = "ID", conflicts_with_all = ["run", "json", "thresholds"])]
+    #[arg(long, value_name = "ID", conflicts_with_all = ["run", "json", "thresholds"], add = complete::findings())]
     explain: Option<String>,
     /// Print the table of thresholds, any of which an experiment can set
     #[arg(long, conflicts_with_all = ["run", "json"])]

@@ -2,16 +2,16 @@
 
 use narrows_lab::conclude;
 
-use crate::{Outcome, run_address};
+use crate::{Outcome, complete, run_address};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Without a run before the colon, as in `narrows diff :as-is :fixed`, the newest run is meant.")]
 pub(crate) struct Arguments {
     /// What to compare with: a run file or its name, and a variant
-    #[arg(value_name = "RUN:VARIANT")]
+    #[arg(value_name = "RUN:VARIANT", add = complete::addresses())]
     before: String,
     /// What to compare
-    #[arg(value_name = "RUN:VARIANT")]
+    #[arg(value_name = "RUN:VARIANT", add = complete::addresses())]
     after: String,
     /// Print JSON
     #[arg(long)]

@@ -8,10 +8,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
+use narrows_model::evidence::RunEvidence;
 use narrows_model::run::Trial;
 use narrows_model::units;
 use narrows_telemetry::exchange::{
-    ExportError, RowFormat, SendError, Signal, Written, send, write_jaeger, write_otlp, write_rows,
+    EVIDENCE_TRACES, ExportError, RowFormat, SendError, Signal, Written, send, write_evidence, write_jaeger,
+    write_otlp, write_rows,
 };
 use narrows_telemetry::http::Url;
 use narrows_telemetry::run_file::{EXPORTED_VIEWS, Reader};
@@ -22,7 +24,7 @@ use crate::{Outcome, runs_folder, stderr};
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// A run file, or its name in the runs folder, and one of its variants [default: the newest, all variants]
-    #[arg(value_name = "RUN[:VARIANT]")]
+    #[arg(value_name = "RUN[:VARIANT]", add = crate::complete::addresses())]
     run: Option<PathBuf>,
     /// What to write
     #[arg(long, value_enum, required_unless_present = "to", conflicts_with = "to")]
@@ -50,6 +52,8 @@ enum Format {
     Csv,
     /// A view's rows, an object a line
     Jsonl,
+    /// All that the findings are made from, with some of the traces, as gzip: for a report of a wrong finding
+    Evidence,
 }
 
 pub(crate) fn execute(arguments: &Arguments) -> Outcome {
@@ -60,7 +64,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
         (Some(url), _) => send_all(&reader, &trials, &signals(&arguments.what)?, url),
         (None, Some(format)) => {
             spare(&path, &arguments.out)?;
-            write_all(&reader, &trials, format, arguments)
+            write_all((&path, &reader), &trials, format, arguments)
         }
         (None, None) => Err(Failure::new("--format or --to is required")),
     }
@@ -109,7 +113,12 @@ fn signals(what: &[String]) -> Result<Vec<Signal>, Failure> {
     what.iter().map(signal).collect()
 }
 
-fn write_all(reader: &Reader, trials: &[(i64, String)], format: Format, arguments: &Arguments) -> Outcome {
+fn write_all(
+    (path, reader): (&Path, &Reader),
+    trials: &[(i64, String)],
+    format: Format,
+    arguments: &Arguments,
+) -> Outcome {
     let what = &arguments.what;
     let is_all = |name: &str| what.iter().all(|asked| asked == name);
     if format == Format::JaegerJson && !is_all("spans") {
@@ -117,6 +126,9 @@ fn write_all(reader: &Reader, trials: &[(i64, String)], format: Format, argument
     }
     if matches!(format, Format::Csv | Format::Jsonl) && what.len() > 1 {
         return Err(Failure::new("csv and jsonl hold one view, so --what can only be given once"));
+    }
+    if format == Format::Evidence && !what.is_empty() {
+        return Err(Failure::new("evidence is written as a whole, so --what cannot be given"));
     }
     let signals = if format == Format::OtlpJson { signals(what)? } else { Vec::new() };
     let view = what.first().map_or("spans", String::as_str);
@@ -127,6 +139,7 @@ fn write_all(reader: &Reader, trials: &[(i64, String)], format: Format, argument
         Format::JaegerJson => write_jaeger(reader, trials, &mut out),
         Format::Csv => write_rows(reader, view, &ids, RowFormat::Csv, &mut out),
         Format::Jsonl => write_rows(reader, view, &ids, RowFormat::JsonLines, &mut out),
+        Format::Evidence => write_evidence(evidence_of(path, &ids)?, &mut out),
     };
     let written = written.and_then(|written| out.flush().map(|()| written).map_err(ExportError::from));
     match written {
@@ -141,6 +154,13 @@ fn write_all(reader: &Reader, trials: &[(i64, String)], format: Format, argument
             Err(Failure::new(format!("cannot write {}: {error}", arguments.out.display())))
         }
     }
+}
+
+/// The evidence of some trials of a run.
+fn evidence_of(path: &Path, trials: &[i64]) -> Result<RunEvidence, Failure> {
+    let mut evidence = narrows_lab::conclude::evidence(path, EVIDENCE_TRACES)?;
+    evidence.trials.retain(|trial| trials.contains(&trial.trial.id));
+    Ok(evidence)
 }
 
 fn write_signals(

@@ -8,6 +8,7 @@ pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod diagnose;
 pub(crate) mod diff;
+pub(crate) mod docs;
 pub(crate) mod doctor;
 #[cfg(feature = "reference-systems")]
 pub(crate) mod engine;
@@ -45,12 +46,18 @@ pub(crate) fn print(text: &str) -> Outcome {
 }
 
 /// Writes a file, or standard output for `-`.
-fn write_to(path: &std::path::Path, text: &str) -> Outcome {
+pub(crate) fn write_to(path: &std::path::Path, text: &str) -> Outcome {
     if path.as_os_str() == "-" {
         return print(text);
     }
     std::fs::write(path, text).map_err(|error| Failure::new(format!("cannot write {}: {error}", path.display())))?;
     Ok(Exit::Fine)
+}
+
+/// What is printed after a run: where it lies, and how to get its report.
+fn say_where(run: &std::path::Path) {
+    let shown = run.display();
+    stderr::say(&format!("\nrun file: {shown}\nreport:   narrows report {shown}"));
 }
 
 /// Writes a file that must not exist yet; `hint` is what to do when it does.
@@ -82,10 +89,20 @@ pub(crate) fn style() -> Style {
 
 /// Reads an experiment file; all its errors become one failure. From then on its secrets are blanked on standard error.
 fn read_experiment(path: &std::path::Path) -> Result<narrows_lab::experiment::Experiment, Failure> {
+    read_experiment_with(path, &[])
+}
+
+/// As [`read_experiment`], with other values for parameters.
+fn read_experiment_with(
+    path: &std::path::Path,
+    values: &[(String, String)],
+) -> Result<narrows_lab::experiment::Experiment, Failure> {
     use narrows_lab::experiment::ExperimentError;
-    let experiment = narrows_lab::experiment::read(path).map_err(|error| match error {
+    let experiment = narrows_lab::experiment::read_with(path, values).map_err(|error| match error {
         ExperimentError::Invalid(errors) => invalid(&path.to_string_lossy(), &errors),
-        other => Failure::new(other).hint("`narrows init` writes a first experiment file"),
+        ExperimentError::Io { .. } => Failure::new(error).hint("`narrows init` writes a first experiment file"),
+        ExperimentError::UnknownParameter { hint: Some(ref hint), .. } => Failure::new(&error).hint(hint),
+        other => Failure::new(other),
     })?;
     stderr::hide(experiment.known_secrets());
     Ok(experiment)

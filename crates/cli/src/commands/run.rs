@@ -1,14 +1,14 @@
 //! `narrows run FILE`: the experiment from its start to the sentence with its meaning.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use narrows_lab::run::{Begin, newest_unfinished};
 use narrows_model::comparison::{Kept, Outcome as Concluded};
 use narrows_model::run::RunState;
 
-use crate::exit::Exit;
+use crate::exit::{Exit, Failure};
 use crate::running::{Form, Wanted, factor, run_and_tell, unfinished};
-use crate::{Outcome, runs_folder, stderr};
+use crate::{Outcome, complete, page, runs_folder, stderr};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -16,7 +16,7 @@ pub(crate) struct Arguments {
     #[arg(default_value = "experiment.yaml")]
     file: PathBuf,
     /// Run only this variant; may be given several times
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", add = complete::variants())]
     variant: Vec<String>,
     /// Run each variant this many times, in turn; with 2 or more the noise floor is printed
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -27,16 +27,27 @@ pub(crate) struct Arguments {
     /// Continue an interrupted run at its first unfinished trial: the newest of this experiment, or the one of `--out`
     #[arg(long, conflicts_with_all = ["variant", "repeat", "time_scale"])]
     resume: bool,
+    /// Give a parameter of the experiment another value, in every variant; may be given several times
+    #[arg(long, value_name = "NAME=VALUE", value_parser = setting, add = complete::parameters())]
+    set: Vec<(String, String)>,
     /// The run file [default: runs/EXPERIMENT-DATE-TIME.narrows]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    /// Write the report page at the end [default PAGE: beside the run file]
+    #[arg(long, value_name = "PAGE", num_args = 0..=1)]
+    html: Option<Option<PathBuf>>,
+    /// Write the page and open it in a browser: $BROWSER, or the desktop's
+    #[arg(long)]
+    open: bool,
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }
 
 pub(crate) fn execute(arguments: &Arguments) -> Outcome {
-    let experiment = super::read_experiment(&arguments.file).map_err(|failure| match arguments.resume {
+    let experiment = super::read_experiment_with(&arguments.file, &arguments.set).map_err(|failure| match arguments
+        .resume
+    {
         true if !arguments.file.exists() => failure.hint(
             "--resume needs the experiment file, because a run file holds no secrets; put the file back where it was",
         ),
@@ -48,6 +59,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
         (None, Begin::Fresh) => runs_folder::new_path(&experiment.name),
         (None, Begin::Resume) => newest_unfinished(&runs_folder::folder(), &experiment.name)?,
     };
+    let page = page_of(arguments, &path)?;
     let (ended, outcome) = run_and_tell(&Wanted {
         experiment: &experiment,
         variants: &arguments.variant,
@@ -57,22 +69,81 @@ pub(crate) fn execute(arguments: &Arguments) -> Outcome {
         begin,
         form: if arguments.json { Form::Json } else { Form::Text },
     })?;
-    if ended.state != RunState::Complete {
-        return Err(unfinished(ended, &path, &format!("{} continues it", resuming(arguments))));
+    if let Some(page) = &page {
+        page::write(page, &outcome)?;
+        stderr::say(&format!("\nrun file: {}\nreport:   {}", path.display(), page.display()));
+        if arguments.open {
+            page::open(page);
+        }
     }
-    let shown = path.display();
-    stderr::say(&format!("\nrun file: {shown}\nreport:   narrows report {shown} --html report.html"));
+    match ended.state {
+        RunState::Complete if page.is_none() => super::say_where(&path),
+        RunState::Complete => {}
+        _ => return Err(unfinished(ended, &path, &format!("{} continues it", resuming(arguments)))),
+    }
     Ok(verdict(&outcome))
+}
+
+/// Where the page is to be written; none where none is wanted. Files of other kinds are not overwritten: in
+/// `--html experiment.yaml` the file is not meant as the page.
+fn page_of(arguments: &Arguments, run: &Path) -> Result<Option<PathBuf>, Failure> {
+    match &arguments.html {
+        Some(Some(page)) if page.extension().is_some_and(|ending| ending == "html" || ending == "htm") => {
+            Ok(Some(page.clone()))
+        }
+        Some(Some(other)) => {
+            Err(Failure::new(format!("expected the name of a page after `--html`, found `{}`", other.display()))
+                .hint("a page ends in .html; write the experiment file first, as in `narrows run FILE --html`"))
+        }
+        Some(None) => page::beside(run).map(Some),
+        None if arguments.open => page::beside(run).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// Reads `NAME=VALUE`.
+fn setting(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("expected a parameter and its value, such as pool=20".to_owned()),
+    }
 }
 
 /// The command that resumes this run.
 fn resuming(arguments: &Arguments) -> String {
     let out = arguments.out.as_ref().map_or_else(String::new, |path| format!(" --out {}", path.display()));
-    format!("`narrows run {} --resume{out}`", arguments.file.display())
+    let set = arguments.set.iter().map(|(name, value)| format!(" --set {}", quoted(&format!("{name}={value}"))));
+    format!("`narrows run {} --resume{out}{}`", arguments.file.display(), set.collect::<String>())
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "=._-/:,+%@".contains(c);
+    if word.chars().all(is_plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
 }
 
 /// Exit code 1 when an objective was missed in a finished trial.
 fn verdict(outcome: &Concluded) -> Exit {
     let is_missed = outcome.objectives.iter().flatten().any(|objective| objective.kept == Kept::No);
     if is_missed { Exit::VerdictFailed } else { Exit::Fine }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_have_a_name_and_a_value() {
+        let pair = |name: &str, value: &str| Ok((name.to_owned(), value.to_owned()));
+        assert_eq!(setting("pool=20"), pair("pool", "20"));
+        assert_eq!(setting("query=a=b"), pair("query", "a=b"));
+        assert_eq!(setting("empty="), pair("empty", ""));
+        assert!(setting("pool").is_err() && setting("=20").is_err());
+    }
+
+    #[test]
+    fn words_are_quoted_for_a_shell_where_they_need_it() {
+        assert_eq!((quoted("pool=20"), quoted("a=b c")), ("pool=20".to_owned(), "'a=b c'".to_owned()));
+        assert_eq!(quoted("a=it's"), "'a=it'\\''s'");
+    }
 }

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 
-use crate::common::{Bench, text};
+use crate::common::{Bench, TWO_FILE_SERVERS, has_python, text};
 
 const FIVE_MISTAKES: &str = r#"experiment: Five Mistakes
 system:
@@ -39,7 +39,22 @@ fn five_mistakes_are_five_reports() {
 }
 
 #[test]
+fn a_program_that_is_not_there_is_reported_with_its_place() {
+    let bench = Bench::new(&TWO_FILE_SERVERS.replace("python3", "pyton3"));
+    let check = bench.run(&["check"]);
+    assert_eq!(check.status.code(), Some(1));
+    insta::assert_snapshot!(text(&check.stdout), @r"
+    experiment.yaml:7:13: system.services.files.run[0]: program `pyton3` is not in PATH
+      hint: install it, or write its path with a `/`, such as `./program`
+    experiment.yaml: 1 error
+    ");
+}
+
+#[test]
 fn what_init_writes_passes_check() {
+    if !has_python() {
+        return;
+    }
     let bench = Bench::new("");
     assert!(bench.run(&["init", "first.yaml"]).status.success());
     let check = bench.run(&["check", "first.yaml"]);
@@ -59,6 +74,20 @@ fn generated_texts() {
     assert!(bench.path("man/narrows-run.1").exists());
     let doctor = bench.run(&["doctor"]);
     assert!(doctor.status.success() && text(&doctor.stdout).contains("caps (cgroups)"));
+}
+
+#[test]
+fn pages_of_the_reference_are_printed_and_the_nearest_is_proposed() {
+    let bench = Bench::new("");
+    let docs = |topic: &[&str]| bench.run(&[&["docs"][..], topic].concat());
+    let list = text(&docs(&[]).stdout);
+    assert!(list.starts_with("capacity ") && list.contains("\nexperiment        The experiment file\n"), "{list}");
+    assert!(text(&docs(&["experiment"]).stdout).starts_with("# The experiment file\n"));
+    assert!(text(&docs(&["n-plus-one"]).stdout).starts_with("# n-plus-one\n"));
+    let near = docs(&["experimnt"]);
+    assert_eq!(near.status.code(), Some(2));
+    assert_eq!(text(&near.stderr), "error: no page is called `experimnt`\nhint: did you mean `experiment`?\n");
+    assert!(text(&docs(&["xyz"]).stderr).ends_with("hint: `narrows docs` lists the pages\n"));
 }
 
 #[cfg(feature = "reference-systems")]

@@ -3,10 +3,16 @@
 use crate::common::{Bench, text};
 use serde_json::{Value, json};
 
+/// 2023-11-14T22:13:20Z, in microseconds.
 const START_US: i64 = 1_700_000_000_000_000;
 
 /// Thirty requests over three seconds, each of which queries a database so many times for 2 ms.
 fn traces(queries: i64) -> Value {
+    json!({ "data": requests(0..30, queries) })
+}
+
+/// Requests by number: ten a second from the start.
+fn requests(numbers: std::ops::Range<i64>, queries: i64) -> Vec<Value> {
     let tag = |key: &str, value: &str| json!({ "key": key, "type": "string", "value": value });
     let one = |n: i64| {
         let trace = format!("{:x}", n + 1);
@@ -35,11 +41,15 @@ fn traces(queries: i64) -> Value {
         spans.extend((0..queries).map(each));
         json!({ "traceID": trace, "spans": spans, "processes": { "p1": { "serviceName": "orders", "tags": [] } } })
     };
-    json!({ "data": (0..30).map(one).collect::<Vec<_>>() })
+    numbers.map(one).collect()
 }
 
 fn imported(bench: &Bench, name: &str, queries: i64) {
-    std::fs::write(bench.path("traces.json"), traces(queries).to_string()).unwrap();
+    import(bench, name, &traces(queries));
+}
+
+fn import(bench: &Bench, name: &str, traces: &Value) {
+    std::fs::write(bench.path("traces.json"), traces.to_string()).unwrap();
     let import = bench.run(&["import", "traces.json", "--out", name]);
     assert!(import.status.success(), "{}", text(&import.stderr));
 }
@@ -55,7 +65,11 @@ fn what_differs_between_two_runs_is_reported() {
     assert!(said.contains("- vanished  n-plus-one"), "{said}");
     assert!(said.contains("GET /orders → postgresql SELECT  changed"), "{said}");
     assert!(said.contains("The two are of different runs"), "{said}");
-    assert!(said.contains("n-plus-one of orders is gone"), "{said}");
+    let sentence = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        sentence.contains("orders calls postgresql twice instead of 21 times; n-plus-one of orders is gone"),
+        "{said}"
+    );
 
     let json = bench.run(&["diff", "before.narrows", "after.narrows", "--json"]);
     let json: Value = serde_json::from_slice(&json.stdout).unwrap();
@@ -65,6 +79,27 @@ fn what_differs_between_two_runs_is_reported() {
 
     let same = bench.run(&["diff", "after.narrows", "after.narrows"]);
     assert!(text(&same.stdout).contains("nothing is shown to differ"), "{}", text(&same.stdout));
+}
+
+#[test]
+fn what_differs_between_two_parts_of_the_time_is_reported() {
+    let bench = Bench::new("");
+    let quick_then_slow = [requests(0..30, 1), requests(30..60, 20)].concat();
+    import(&bench, "shop.narrows", &json!({ "data": quick_then_slow }));
+    for (before, after) in [
+        ("shop.narrows@0s..3s", "shop.narrows@3s.."),
+        ("shop.narrows@..22:13:23", "shop.narrows:imported@22:13:23..2023-11-14T22:13:30Z"),
+    ] {
+        let diff = bench.run(&["diff", before, after]);
+        let said = text(&diff.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(diff.status.code(), Some(0), "{said}{}", text(&diff.stderr));
+        assert!(said.contains("orders calls postgresql 21 times instead of twice"), "{said}");
+        assert!(said.contains("n-plus-one"), "{said}");
+    }
+    let nothing = bench.run(&["diff", "shop.narrows@0s..3s", "shop.narrows@1h..2h"]);
+    assert_eq!(nothing.status.code(), Some(2));
+    let said = text(&nothing.stderr);
+    assert!(said.contains("has nothing of that time; it lasts from 2023-11-14T22:13:20Z to"), "{said}");
 }
 
 #[test]

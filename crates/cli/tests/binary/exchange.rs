@@ -83,6 +83,29 @@ fn what_goes_out_comes_in_again_as_the_same() {
 }
 
 #[test]
+fn evidence_goes_out_small_and_whole() {
+    let bench = Bench::new("");
+    imported(&bench);
+    let export = bench.run(&["export", "a.narrows", "--format", "evidence", "--out", "a.json.gz"]);
+    assert!(export.status.success(), "{}", text(&export.stderr));
+    let size = std::fs::metadata(bench.path("a.json.gz")).unwrap().len();
+    assert!((100..20_000).contains(&size), "{size} bytes");
+    let sentence = |file: &str| {
+        let outcome = bench.run(&["diagnose", file, "--json"]);
+        assert!(outcome.status.success(), "{}", text(&outcome.stderr));
+        serde_json::from_slice::<Value>(&outcome.stdout).unwrap()["sentence"].clone()
+    };
+    assert_eq!(sentence("a.json.gz"), sentence("a.narrows"), "it can be diagnosed like the run file");
+    std::fs::write(bench.path("b.gz"), [0x1f, 0x8b, 8, 0, 0]).unwrap();
+    let damaged = bench.run(&["diagnose", "b.gz"]);
+    assert_eq!(damaged.status.code(), Some(2));
+    assert!(text(&damaged.stderr).contains("b.gz: cannot read the evidence"), "{}", text(&damaged.stderr));
+    let refused = bench.run(&["export", "a.narrows", "--format", "evidence", "--what", "spans"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused.stderr).contains("evidence is written as a whole"), "{}", text(&refused.stderr));
+}
+
+#[test]
 fn a_run_is_sent_to_a_receiver() {
     let bench = Bench::new("");
     imported(&bench);

@@ -13,6 +13,7 @@ mod attach;
 #[cfg(feature = "reference-systems")]
 mod capacity;
 mod commands;
+mod completions;
 mod customer_360;
 #[cfg(feature = "reference-systems")]
 mod customer_360_failures;
@@ -51,3 +52,4 @@ mod same_variant_twice;
 mod secrets;
 #[cfg(feature = "reference-systems")]
 mod sidecars;
+mod zoo;

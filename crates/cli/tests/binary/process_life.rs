@@ -2,10 +2,10 @@
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Child;
+use std::process::{Child, Command};
 
 use crate::common::{
-    Bench, TWO_FILE_SERVERS, ask, cgroups, eventually, has_caps, has_python, marked, start_until, text,
+    Bench, TWO_FILE_SERVERS, ask, cgroups, end, eventually, has_caps, has_python, marked, start_until, text,
 };
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
@@ -198,8 +198,40 @@ fn a_service_that_dies_under_load_ends_the_run_with_its_last_words() {
     assert_eq!(ended.status.code(), Some(2), "{said}");
     assert!(said.contains("exited with code 7 while under load") && said.contains("out of cheese"), "{said}");
     assert_eq!(ask(&bench.path("run.narrows"), "select state from run"), "failed");
+    let shown = text(&ended.stdout);
+    assert!(shown.contains("first: until then ") && shown.contains(" responses in "), "{shown}");
     nothing_is_left(&bench, &bench.path("run.narrows"));
 }
+
+#[test]
+fn what_the_first_variant_measured_is_shown_when_the_second_does_not_start() {
+    if !has_python() {
+        return;
+    }
+    let second = TWO_FILE_SERVERS.replace(
+        "    files:\n",
+        "    late:\n      run: [python3, late.py, \"${level}\", \"${port}\"]\n      cwd: .\n    files:\n",
+    );
+    let bench = Bench::new(&second);
+    std::fs::write(bench.path("late.py"), LATE).unwrap();
+    let ended = bench.run(&["run", "--out", "run.narrows", "--time-scale", "0.25", "--html"]);
+    let (said, shown) = (text(&ended.stderr), text(&ended.stdout));
+    assert_eq!(ended.status.code(), Some(2), "{said}");
+    assert!(said.contains("late: exited with code 3 before it was ready"), "{said}");
+    let row = shown.lines().find(|line| line.starts_with("first ")).unwrap_or_default();
+    assert!(row.contains("/s") && row.contains(" ms"), "{shown}");
+    assert!(shown.contains("failed      second\n"), "{shown}");
+    let page = std::fs::read_to_string(bench.path("run.html")).unwrap();
+    assert!(page.contains("<b>second</b> failed: late: exited with code 3"), "{page}");
+}
+
+/// A service that starts at the first level only.
+const LATE: &str = r#"
+import sys, http.server
+if sys.argv[1] != "1":
+    sys.exit(3)
+http.server.HTTPServer(("127.0.0.1", int(sys.argv[2])), http.server.SimpleHTTPRequestHandler).serve_forever()
+"#;
 
 #[test]
 fn a_service_that_never_comes_up_is_named() {
@@ -251,3 +283,85 @@ fn a_daemon_that_wiped_its_environment_ends_with_the_trial() {
     let command = std::fs::read_to_string(format!("/proc/{}/cmdline", pid.trim())).unwrap_or_default();
     assert!(!command.contains("3141"), "process {} is still there", pid.trim());
 }
+
+#[test]
+fn a_service_that_ignores_its_stop_is_named_with_the_reason() {
+    if !has_python() {
+        return;
+    }
+    let deaf = TWO_FILE_SERVERS
+        .replace("[python3, -m, http.server, \"${port}\", --bind, 127.0.0.1]", "[python3, deaf.py, \"${port}\"]")
+        .replace("cwd: tmp", "cwd: .\n      stop: { timeout: 300ms }");
+    let bench = Bench::new(&deaf);
+    std::fs::write(bench.path("deaf.py"), DEAF).unwrap();
+    let run = bench.run(&["run", "--variant", "first", "--time-scale", "0.25", "--out", "run.narrows"]);
+    let said = text(&run.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(run.status.success(), "{said}{}", text(&run.stderr));
+    assert!(said.contains("files did not end within 300 ms of SIGTERM and was killed: python"), "{said}");
+    assert!(said.contains(" ignores SIGTERM. Its last spans may be missing."), "{said}");
+}
+
+/// A service that ignores SIGTERM.
+const DEAF: &str = r#"
+import signal, sys, http.server
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), http.server.SimpleHTTPRequestHandler).serve_forever()
+"#;
+
+#[test]
+fn a_full_disk_ends_the_run_and_leaves_a_file_that_can_be_read() {
+    let may_mount = ["--map-root-user", "--mount", "true"];
+    if !has_python() {
+        return;
+    }
+    if !Command::new("unshare").args(may_mount).status().is_ok_and(|status| status.success()) {
+        return narrows_testing::skip("a full disk: this user may not mount a small one");
+    }
+    let filler = TWO_FILE_SERVERS
+        .replace(
+            "[python3, -m, http.server, \"${port}\", --bind, 127.0.0.1]",
+            "[python3, filler.py, \"${level}\", \"${port}\"]",
+        )
+        .replace("cwd: tmp", "cwd: .");
+    let bench = Bench::new(&filler);
+    std::fs::write(bench.path("filler.py"), FILLER).unwrap();
+    std::fs::create_dir(bench.path("small")).unwrap();
+    let mut command = Command::new("unshare");
+    command
+        .args(["--map-root-user", "--mount", "sh", "-c", ON_A_SMALL_DISK, env!("CARGO_BIN_EXE_narrows")])
+        .current_dir(bench.path(""))
+        .env("TMPDIR", bench.path("tmp"))
+        .env("NO_COLOR", "1");
+    let output = end(command);
+    let (shown, said) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(shown.matches("exit 2\n").count(), 1, "the run fails: {shown}{said}");
+    assert!(said.contains("disk is full"), "{said}");
+    let (of_run, diagnosed) = shown.split_once("exit 2\n").unwrap();
+    assert!(diagnosed.ends_with("exit 0\n"), "the file is read: {shown}{said}");
+    for shown in [of_run, diagnosed] {
+        let row = shown.lines().find(|line| line.starts_with("first ")).unwrap_or_default();
+        assert!(row.contains("/s") && row.contains(" ms"), "{shown}{said}");
+    }
+}
+
+/// Runs the experiment on a disk of its own, then reads the run file.
+const ON_A_SMALL_DISK: &str = r#"
+mount -t tmpfs -o size=16m none small || exit 3
+"$0" run --out small/run.narrows --time-scale 0.5
+echo "exit $?"
+"$0" diagnose small/run.narrows
+echo "exit $?"
+"#;
+
+/// A service that fills the disk before it serves, unless its level is the first.
+const FILLER: &str = r#"
+import sys, http.server
+if sys.argv[1] != "1":
+    try:
+        with open("small/fill", "wb", buffering=0) as file:
+            while True:
+                file.write(bytes(4096))
+    except OSError:
+        pass
+http.server.HTTPServer(("127.0.0.1", int(sys.argv[2])), http.server.SimpleHTTPRequestHandler).serve_forever()
+"#;

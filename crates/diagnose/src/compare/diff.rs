@@ -1,21 +1,24 @@
 //! Two variants, perhaps of two runs: which operations, calls and findings came, went or changed.
 //!
-//! An operation has changed when its mean duration has, with the same intervals as variants of one run. A kind of call
+//! An operation has changed when its mean duration has, with the same intervals as variants of one run: where a side
+//! was measured once, the spread assumed between trials widens them, and a caveat says so. A kind of call
 //! has changed when its attempts for each operation differ by more than counting explains (two standard errors of a
 //! Poisson count) and by more than the smallest change that is called one; the same holds for a finding's cost, which
 //! has no interval. Between two runs stands whatever else differs between two days: a caveat reports that.
 
 use narrows_model::comparison::Change;
-use narrows_model::diff::{CallDiff, Diff, Fate, FindingDiff, OperationDiff};
+use narrows_model::diff::{CallDiff, Diff, Fate, FindingDiff, OperationDiff, ServiceDiff};
 use narrows_model::evidence::{RunEvidence, TrialEvidence};
 use narrows_model::finding::Finding;
 use narrows_model::operation::{CallSummary, OperationEvidence, OperationSummary};
 use narrows_model::run::TrialState;
 use narrows_model::units;
 
-use crate::compare::between_starts;
+use crate::compare::between::{Spread, assumed};
 use crate::compare::summaries::operations;
-use crate::stats::blocks::{Quantity, Stratum, change, half_width, operation_blocks, strata};
+use crate::compare::{basis, widths};
+use crate::culprit;
+use crate::stats::blocks::{Quantity, Stratum, change, operation_blocks, strata};
 use crate::thresholds::Thresholds;
 
 /// How many standard errors two counts must lie apart.
@@ -64,11 +67,14 @@ pub fn diff(before: Side<'_>, after: Side<'_>, thresholds: &Thresholds) -> Diff 
     let trials = (before.done(), after.done());
     let operations = operation_diffs(&trials.0, &trials.1, thresholds);
     let findings = finding_diffs(&before.causes(), &after.causes(), thresholds);
+    let services = culprit::services(&trials.0, &trials.1, thresholds);
     Diff {
         before: before.label.to_owned(),
         after: after.label.to_owned(),
-        sentence: sentence((&before, &after), &operations, &findings),
-        caveats: caveats(&before, &after),
+        sentence: sentence((&before, &after), &services, &operations, &findings),
+        services,
+        caveats: caveats(&before, &after, thresholds),
+        basis: basis(trials.0.len(), trials.1.len()),
         operations,
         findings,
     }
@@ -124,8 +130,10 @@ fn mean_change<'a>(
     let having = |trials: &[&'a TrialEvidence]| -> Vec<&'a TrialEvidence> {
         trials.iter().copied().filter(|trial| seen_in(trial, before.1).is_some()).collect()
     };
-    let starts = between_starts(&having(before.0), &having(after.0), mean_ns);
-    let width = half_width(&old, &new, Quantity::Latency)?.max(starts);
+    let trials = (having(before.0), having(after.0));
+    let sides = [&trials.0[..], &trials.1[..]];
+    let spread = Spread::new(assumed(sides, thresholds), sides, mean_ns);
+    let width = widths((&old, &new), Quantity::Latency, (&trials.0, &trials.1), (spread, mean_ns))?.whole;
     change(before.1.mean_ns, after.1.mean_ns, width, (0.0, thresholds.change_min))
 }
 
@@ -184,8 +192,18 @@ fn finding_diffs(before: &[&Finding], after: &[&Finding], thresholds: &Threshold
     diffs.collect()
 }
 
-fn caveats(before: &Side<'_>, after: &Side<'_>) -> Vec<String> {
+fn caveats(before: &Side<'_>, after: &Side<'_>, thresholds: &Thresholds) -> Vec<String> {
     let mut caveats = Vec::new();
+    let once: Vec<&str> =
+        [before, after].into_iter().filter(|side| side.done().len() == 1).map(|side| side.label).collect();
+    if !once.is_empty() {
+        caveats.push(format!(
+            "Measured once: {}. How far trials of one variant lie apart is not known from one trial; the intervals of \
+             times assume a standard deviation of {}. Repeat the trials to measure it.",
+            once.join(" and "),
+            units::percent(assumed([&before.done()[..], &after.done()[..]], thresholds))
+        ));
+    }
     for side in [before, after] {
         if side.done().is_empty() {
             caveats.push(format!("{} has no finished trial, so nothing of it can be compared.", side.label));
@@ -211,11 +229,16 @@ fn caveats(before: &Side<'_>, after: &Side<'_>) -> Vec<String> {
     caveats
 }
 
-fn sentence(sides: (&Side<'_>, &Side<'_>), operations: &[OperationDiff], findings: &[FindingDiff]) -> String {
+fn sentence(
+    sides: (&Side<'_>, &Side<'_>),
+    services: &[ServiceDiff],
+    operations: &[OperationDiff],
+    findings: &[FindingDiff],
+) -> String {
     if sides.0.done().is_empty() || sides.1.done().is_empty() {
         return "A side has no finished trial, so nothing can be said.".into();
     }
-    let mut parts: Vec<String> = Vec::new();
+    let mut parts: Vec<String> = culprit::sentence(services).into_iter().collect();
     for (wanted, words) in [(Fate::Vanished, "is gone"), (Fate::Appeared, "is new"), (Fate::Changed, "costs")] {
         let sentences =
             findings.iter().filter(|finding| finding.fate == wanted).map(|finding| describe_finding(finding, words));
@@ -289,6 +312,7 @@ fn few(mut sentences: Vec<String>, [one, many]: [&str; 2]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use narrows_model::comparison::Basis;
     use narrows_model::evidence::RunEvidence;
     use narrows_model::operation::OperationEvidence;
     use narrows_testkit::operations::{operation, store_calls};
@@ -332,7 +356,17 @@ mod tests {
         assert_eq!((found.operations[0].fate, found.operations[0].calls[0].fate), (Fate::Same, Fate::Same));
         assert_eq!(found.findings[0].fate, Fate::Same);
         assert_eq!(found.sentence, "From one to two nothing is shown to differ.");
-        assert_eq!(found.caveats, [""; 0]);
+        assert_eq!((found.basis, found.caveats.len()), (Basis::MeasuredOnce, 1));
+        assert!(found.caveats[0].starts_with("Measured once: one and two. "), "{}", found.caveats[0]);
+    }
+
+    #[test]
+    fn the_duration_of_an_operation_measured_once_needs_more_than_the_noise_between_trials() {
+        let fate = |latency_ms: f64| {
+            let found = between(&run([orders(20.0, 50.0)]), vec![], &run([orders(latency_ms, 50.0)]), vec![]);
+            found.operations[0].fate
+        };
+        assert_eq!([26.0, 40.0].map(fate), [Fate::Same, Fate::Changed]);
     }
 
     #[test]
@@ -391,7 +425,7 @@ mod tests {
         other.run.environment.cores = 64;
         other.trials[0].trial.state = TrialState::Planned;
         let found = between(&done, vec![], &other, vec![]);
-        assert_eq!(found.caveats.len(), 3, "{:?}", found.caveats);
+        assert_eq!(found.caveats.len(), 4, "{:?}", found.caveats);
         assert_eq!(found.sentence, "A side has no finished trial, so nothing can be said.");
     }
 

@@ -1,23 +1,27 @@
 //! The variants of a run beside its first, with intervals that know about noise.
 //!
-//! Within a trial the intervals are those of `blocks`. There nothing is seen of what differs from start to start. Repetitions show that: when both variants have
-//! some, the interval is at least Welch's over the repetitions, and at least as wide as their spread. A change is called one when its interval leaves out zero
-//! and it is larger than both 5 % and that spread.
+//! Within a trial the intervals are those of `blocks`. There nothing is seen of what differs from start to start, see
+//! `between`. When both variants have repetitions, the interval is at least Welch's over them, and at least as wide as
+//! their spread. When one of the two was measured once, the spread that is assumed between trials widens it, and the
+//! difference says so. A change is called one when its interval leaves out zero and it is larger than both 5 % and the
+//! spread of the repetitions.
 
 pub(crate) mod beside;
+pub(crate) mod between;
 pub mod diff;
 mod metric;
-mod summaries;
+pub(crate) mod summaries;
 
-use narrows_model::comparison::{Comparison, Difference, NoiseFloor, VariantSummary};
+use narrows_model::comparison::{Basis, Change, Comparison, Difference, Interval, NoiseFloor, VariantSummary};
 use narrows_model::evidence::{RunEvidence, TrialEvidence};
 use narrows_model::load::ErrorCounts;
 use narrows_model::run::TrialState;
 use narrows_model::series::names;
 
+use crate::compare::between::{Spread, Trials, assumed, between_repetitions};
 use crate::compare::summaries::{operations, services};
-use crate::stats::blocks::{Quantity, change, half_width, load_blocks, strata};
-use crate::stats::{mean_and_variance, median, student_t_975};
+use crate::stats::blocks::{Quantity, Stratum, change, half_width, load_blocks, strata};
+use crate::stats::median;
 use crate::thresholds::Thresholds;
 
 /// The variants of a run in order of their first trial, each over its finished repetitions. A variant without one has
@@ -26,10 +30,10 @@ pub fn compare(run: &RunEvidence, thresholds: &Thresholds) -> Comparison {
     let variants = variants(run);
     let noise = noise_floor(&variants);
     let mut summaries: Vec<VariantSummary> = variants.iter().map(|(name, trials)| summary(name, trials)).collect();
+    let noises = Noises::of(&variants, noise, thresholds);
     for at in 1..summaries.len() {
-        let against =
-            difference((&variants[0].1, &summaries[0]), (&variants[at].1, &summaries[at]), (noise, thresholds));
-        summaries[at].against_first = against;
+        summaries[at].against_first =
+            difference((&variants[0].1, &summaries[0]), (&variants[at].1, &summaries[at]), &noises);
     }
     Comparison { variants: summaries, noise }
 }
@@ -97,8 +101,8 @@ fn noise_floor(variants: &[Variant<'_>]) -> Option<NoiseFloor> {
             .fold(0.0, f64::max)
     };
     variants.iter().any(|(_, trials)| trials.len() > 1).then(|| NoiseFloor {
-        rate: spread(|trial| trial.counted_load().rate()),
-        mean: spread(|trial| trial.counted_load().latency().mean_ns),
+        rate: spread(rate),
+        mean: spread(mean_ns),
         p95: spread(|trial| trial.counted_load().latency().p95_ns as f64),
         p99: spread(|trial| trial.counted_load().latency().p99_ns as f64),
     })
@@ -111,44 +115,80 @@ fn relative_spread(values: Vec<f64>) -> f64 {
     median(values).filter(|median| *median > 0.0).map_or(0.0, |median| (largest - smallest) / median)
 }
 
-type Side<'a> = (&'a [&'a TrialEvidence], &'a VariantSummary);
+type Side<'a> = (&'a Trials<'a>, &'a VariantSummary);
 
-fn difference(
-    first: Side<'_>,
-    other: Side<'_>,
-    (noise, thresholds): (Option<NoiseFloor>, &Thresholds),
-) -> Option<Difference> {
-    let cut = |trials: &[&TrialEvidence]| strata(trials.iter().map(|trial| (*trial, load_blocks(trial))));
-    let (old, new) = (cut(first.0), cut(other.0));
-    let least = thresholds.change_min;
-    let floor = |value: fn(&NoiseFloor) -> f64| noise.as_ref().map_or(0.0, value);
-    let width = |quantity: Quantity, of: fn(&TrialEvidence) -> f64| {
-        Some(half_width(&old, &new, quantity)?.max(between_starts(first.0, other.0, of)))
-    };
-    let rate_width = width(Quantity::Rate, |trial| trial.counted_load().rate())?;
-    let mean_width = width(Quantity::Latency, |trial| trial.counted_load().latency().mean_ns)?;
+fn rate(trial: &TrialEvidence) -> f64 {
+    trial.counted_load().rate()
+}
+
+fn mean_ns(trial: &TrialEvidence) -> f64 {
+    trial.counted_load().latency().mean_ns
+}
+
+/// What noise a run has.
+struct Noises {
+    floor: NoiseFloor,
+    rate: Spread,
+    mean: Spread,
+    change_min: f64,
+}
+
+impl Noises {
+    fn of(variants: &[Variant<'_>], floor: Option<NoiseFloor>, thresholds: &Thresholds) -> Self {
+        let all = || variants.iter().map(|(_, trials)| trials.as_slice());
+        let assumed = assumed(all(), thresholds);
+        let spread = |value: fn(&TrialEvidence) -> f64| Spread::new(assumed, all(), value);
+        Self {
+            floor: floor.unwrap_or(NoiseFloor { rate: 0.0, mean: 0.0, p95: 0.0, p99: 0.0 }),
+            rate: spread(rate),
+            mean: spread(mean_ns),
+            change_min: thresholds.change_min,
+        }
+    }
+}
+
+fn difference(first: Side<'_>, other: Side<'_>, noises: &Noises) -> Option<Difference> {
+    let cut = |trials: &Trials<'_>| strata(trials.iter().map(|trial| (*trial, load_blocks(trial))));
+    let blocks = (cut(first.0), cut(other.0));
+    let trials = (first.0, other.0);
+    let rates = widths((&blocks.0, &blocks.1), Quantity::Rate, trials, (noises.rate, rate))?;
+    let means = widths((&blocks.0, &blocks.1), Quantity::Latency, trials, (noises.mean, mean_ns))?;
+    let rate = |width: f64| change(first.1.rate, other.1.rate, width, (noises.floor.rate, noises.change_min));
+    let mean = |width: f64| change(first.1.mean_ns, other.1.mean_ns, width, (noises.floor.mean, noises.change_min));
+    let interval = |change: Change| Interval { low: change.low, high: change.high };
     Some(Difference {
-        rate: change(first.1.rate, other.1.rate, rate_width, (floor(|n| n.rate), least))?,
-        mean: change(first.1.mean_ns, other.1.mean_ns, mean_width, (floor(|n| n.mean), least))?,
+        rate: rate(rates.whole)?,
+        mean: mean(means.whole)?,
+        basis: basis(trials.0.len(), trials.1.len()),
+        rate_within: interval(rate(rates.within)?),
     })
 }
 
-/// The half-width of Welch's 95 % interval of the logarithm of new ÷ old over whole repetitions; 0 when a side has one
-/// only.
-pub(crate) fn between_starts(
-    old: &[&TrialEvidence],
-    new: &[&TrialEvidence],
-    value: impl Fn(&TrialEvidence) -> f64,
-) -> f64 {
-    let (mut variance, mut squares) = (0.0_f64, 0.0_f64);
-    for side in [old, new] {
-        let logarithms: Vec<f64> = side.iter().map(|trial| value(trial).max(f64::MIN_POSITIVE).ln()).collect();
-        let Some((_, spread)) = mean_and_variance(&logarithms).filter(|_| logarithms.len() > 1) else { return 0.0 };
-        let part = spread / logarithms.len() as f64;
-        variance += part;
-        squares += part.powi(2) / (logarithms.len() - 1) as f64;
-    }
-    if squares > 0.0 { student_t_975(variance.powi(2) / squares) * variance.sqrt() } else { 0.0 }
+/// What a difference between so many trials rests on.
+pub(crate) fn basis(old: usize, new: usize) -> Basis {
+    if old.min(new) > 1 { Basis::Repeated } else { Basis::MeasuredOnce }
+}
+
+/// Half-widths of the 95 % interval of the logarithm of new ÷ old.
+pub(crate) struct Widths {
+    /// With what differs between trials, whether seen or assumed.
+    pub(crate) whole: f64,
+    /// Only with what the trials show.
+    pub(crate) within: f64,
+}
+
+/// None when there are too few blocks of seconds.
+pub(crate) fn widths(
+    blocks: (&[Stratum], &[Stratum]),
+    quantity: Quantity,
+    (old, new): (&Trials<'_>, &Trials<'_>),
+    (spread, value): (Spread, impl Fn(&TrialEvidence) -> f64),
+) -> Option<Widths> {
+    let within = half_width(blocks.0, blocks.1, quantity)?;
+    Some(match between_repetitions(old, new, value) {
+        Some(seen) => Widths { whole: within.max(seen), within: within.max(seen) },
+        None => Widths { whole: within.hypot(spread.half_width(old.len(), new.len())), within },
+    })
 }
 
 #[cfg(test)]
@@ -234,7 +274,7 @@ mod tests {
     #[test]
     fn different_variants_are_distinguished() {
         let is_seen = |seed: u64| {
-            let run = [noisy("a", 2 * seed, 0.3, 200.0, 40.0), noisy("b", 2 * seed + 1, 0.3, 260.0, 30.0)];
+            let run = [noisy("a", 2 * seed, 0.3, 200.0, 40.0), noisy("b", 2 * seed + 1, 0.3, 400.0, 20.0)];
             let difference = second_of(run);
             difference.rate.meaning == Meaning::Higher && difference.mean.meaning == Meaning::Lower
         };
@@ -253,13 +293,54 @@ mod tests {
         assert!(held >= 270, "{held} of 300");
     }
 
+    /// Two trials of each of two variants, with a rate and a latency.
+    fn twice(a: (f64, f64), b: (f64, f64)) -> Difference {
+        let trials = [1, 2].map(|at| [steady("a", at, a.0, a.1), steady("b", at, b.0, b.1)]);
+        second_of(trials.into_iter().flatten())
+    }
+
     #[test]
     fn small_changes_are_the_same_even_without_noise() {
-        let difference = second_of([steady("a", 1, 100.0, 40.0), steady("b", 1, 104.0, 41.0)]);
+        let difference = twice((100.0, 40.0), (104.0, 41.0));
         assert_eq!((difference.rate.meaning, difference.mean.meaning), (Meaning::Same, Meaning::Same));
-        let difference = second_of([steady("a", 1, 100.0, 40.0), steady("b", 1, 110.0, 30.0)]);
+        let difference = twice((100.0, 40.0), (110.0, 30.0));
         assert_eq!((difference.rate.meaning, difference.mean.meaning), (Meaning::Higher, Meaning::Lower));
         assert!((difference.mean.ratio + 0.25).abs() < 0.01);
+    }
+
+    #[test]
+    fn a_difference_of_variants_measured_once_needs_more_than_the_noise_between_trials() {
+        let once = |rate| second_of([steady("a", 1, 100.0, 40.0), steady("b", 1, rate, 40.0)]);
+        for (rate, meaning) in [(100.0, Meaning::Unclear), (130.0, Meaning::Unclear), (160.0, Meaning::Higher)] {
+            let difference = once(rate);
+            assert_eq!((difference.rate.meaning, difference.basis), (meaning, Basis::MeasuredOnce), "{rate}");
+        }
+        let within = once(110.0).rate_within;
+        assert!(within.low > 0.09 && within.high < 0.11, "the trials themselves hold no noise: {within:?}");
+        let repeated = twice((100.0, 40.0), (130.0, 40.0));
+        assert_eq!((repeated.rate.meaning, repeated.basis), (Meaning::Higher, Basis::Repeated));
+        assert_eq!((repeated.rate_within.low, repeated.rate_within.high), (repeated.rate.low, repeated.rate.high));
+    }
+
+    /// A closed load of eight users, of which the whole trial is slower or faster by so much.
+    fn started(variant: &str, seed: u64, start: f64) -> TrialEvidence {
+        let factor = start.exp();
+        noisy(variant, seed, 0.5, 200.0 / factor, 40.0 * factor)
+    }
+
+    #[test]
+    fn of_forty_pairs_of_equal_variants_measured_once_at_most_two_differ() {
+        let spread = Thresholds::default().trial_spread;
+        let mut starts = Noise::new(7, 0.0);
+        let (mut claims, mut within) = (0, 0);
+        for seed in 0..40 {
+            let mut start = || spread * starts.next();
+            let pair = second_of([started("a", 2 * seed, start()), started("b", 2 * seed + 1, start())]);
+            claims += usize::from(pair.rate.meaning.is_change() || pair.mean.meaning.is_change());
+            within += usize::from(pair.rate_within.low > 0.0 || pair.rate_within.high < 0.0);
+        }
+        assert!(claims <= 2, "{claims} of 40");
+        assert!(within >= 20, "the seconds alone would call only {within} of 40 different");
     }
 
     #[test]
@@ -280,9 +361,8 @@ mod tests {
             let load = |vus: u32| Load { vus, rate: 50.0 * f64::from(vus) * factor, latency_ms: 10.0 };
             TrialBuilder::new(variant).steady(10, load(1)).steady(10, load(2)).steady(10, load(4)).build()
         };
-        let rate = second_of([steps("a", 1.0), steps("b", 1.2)]).rate;
-        assert_eq!(rate.meaning, Meaning::Higher);
-        assert!(rate.high - rate.low < 0.05, "{rate:?}");
+        let within = second_of([steps("a", 1.0), steps("b", 1.2)]).rate_within;
+        assert!(within.high - within.low < 0.05, "{within:?}");
     }
 
     #[test]

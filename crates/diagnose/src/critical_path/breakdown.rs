@@ -5,13 +5,16 @@
 //! back-off, where the path leads through the repetition. What passes in a call before its server span begins, beyond
 //! what passes after it ends, is a wait for a connection or for a place in the server's queue: the way there and the
 //! way back are taken to be equally long. And work while a span of unknown parentage is under way is unknown.
+//!
+//! A service's own time is then divided by what its threads did (`own.rs`).
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use narrows_model::breakdown::{Breakdown, TimeCategory, TimePart};
+use narrows_model::breakdown::{Breakdown, OwnTime, ServiceThreads, TimeCategory, TimePart};
 
-use super::category::{Names, categories, is_work};
+use super::category::{Names, OWN, categories, is_work};
 use super::lost::Lost;
+use super::own::{OwnTimes, shares};
 use super::times::is_call;
 use super::tree::Tree;
 use super::waits::{Wait, waits};
@@ -27,12 +30,23 @@ const PARTS_MAX: usize = 12;
 /// What the smallest dependencies are called together.
 const OTHERS: &str = "others";
 
-/// Where the time of the busiest operations goes, those with most time first.
-pub(crate) fn breakdown(reading: &Reading<'_>) -> Vec<Breakdown> {
+/// What the time of a trial was spent on.
+#[derive(Debug, Default)]
+pub(crate) struct Spent {
+    /// Where the time of the busiest operations goes, those with most time first.
+    pub(crate) breakdowns: Vec<Breakdown>,
+    /// What the threads of each service did, by interval.
+    pub(crate) threads: Vec<Vec<ServiceThreads>>,
+}
+
+/// Walks the critical paths of a trial's requests.
+pub(crate) fn spent(reading: &Reading<'_>) -> Spent {
     let busiest = busiest(reading);
     let names = Names::new(reading.trial);
     let mut sums: BTreeMap<(&str, &str), Sum> = BTreeMap::new();
+    let mut own = OwnTimes::new(reading);
     for (trace, requests) in by_trace(reading) {
+        let at = own.begin(&requests);
         if !requests.iter().any(|(service, operation, _)| busiest.contains(&(*service, *operation))) {
             continue;
         }
@@ -43,11 +57,13 @@ pub(crate) fn breakdown(reading: &Reading<'_>) -> Vec<Breakdown> {
             waits: waits(&tree, &requests, reading.thresholds),
             lost: Lost::new(&tree),
         };
-        add_requests(&view, &requests, &busiest, &mut sums);
+        add_requests(&view, (&requests, at), &busiest, (&mut sums, &mut own));
     }
-    let mut all: Vec<Breakdown> = sums.into_iter().filter_map(|(key, sum)| sum.breakdown(key)).collect();
-    all.sort_by(|a, b| (b.requests * b.mean_ns).total_cmp(&(a.requests * a.mean_ns)));
-    all
+    let threads = own.threads();
+    let breakdown = |(key, sum): ((&str, &str), Sum)| sum.breakdown(key, &shares(key.0, &threads, reading.intervals));
+    let mut breakdowns: Vec<Breakdown> = sums.into_iter().filter_map(breakdown).collect();
+    breakdowns.sort_by(|a, b| (b.requests * b.mean_ns).total_cmp(&(a.requests * a.mean_ns)));
+    Spent { breakdowns, threads }
 }
 
 /// The operations whose requests took most time together.
@@ -62,9 +78,9 @@ fn busiest<'r>(reading: &Reading<'r>) -> HashSet<(&'r str, &'r str)> {
 
 fn add_requests<'r>(
     view: &TraceView<'_>,
-    requests: &InTrace<'r>,
+    (requests, at): (&InTrace<'r>, Option<usize>),
     busiest: &HashSet<(&str, &str)>,
-    sums: &mut BTreeMap<(&'r str, &'r str), Sum>,
+    (sums, own): (&mut BTreeMap<(&'r str, &'r str), Sum>, &mut OwnTimes<'r>),
 ) {
     for (service, operation, handled) in
         requests.iter().filter(|(service, operation, _)| busiest.contains(&(*service, *operation)))
@@ -72,7 +88,11 @@ fn add_requests<'r>(
         let Some(entry) = view.tree.find(handled.request.entry.span_id) else { continue };
         let sum = sums.entry((*service, *operation)).or_default();
         sum.requests += handled.weight();
-        for (category, ns) in view.spent(entry) {
+        let spent = view.spent(entry);
+        if let Some(at) = at {
+            own.add(at, (service, handled), &spent, (view.tree, view.names));
+        }
+        for (category, ns) in spent {
             *sum.spent.entry(category).or_default() += ns * handled.weight();
         }
     }
@@ -87,11 +107,14 @@ struct Sum {
 }
 
 impl Sum {
-    /// None when the requests took no time.
-    fn breakdown(self, (service, operation): (&str, &str)) -> Option<Breakdown> {
+    /// None when the requests took no time. Own time is divided by these shares.
+    fn breakdown(mut self, (service, operation): (&str, &str), own: &[(OwnTime, f64)]) -> Option<Breakdown> {
         let whole: f64 = self.spent.values().sum();
         if whole <= 0.0 || self.requests <= 0.0 {
             return None;
+        }
+        if let Some(own_ns) = self.spent.remove(&OWN) {
+            self.spent.extend(own.iter().map(|(what, share)| (TimeCategory::Own(what.clone()), own_ns * share)));
         }
         let mut spent: Vec<(TimeCategory, f64)> = self.spent.into_iter().collect();
         spent.sort_by(|a, b| b.1.total_cmp(&a.1));
@@ -203,15 +226,16 @@ impl TraceView<'_> {
 
 #[cfg(test)]
 mod tests {
+    use narrows_model::series::ThreadState;
     use narrows_testkit::spans::{SpanBuilder, client, database, document_query, internal, query, server};
-    use narrows_testkit::trial::{FIRST_PORT, TrialBuilder};
+    use narrows_testkit::trial::{FIRST_PORT, Load, TrialBuilder};
 
     use super::*;
     use crate::thresholds::Thresholds;
 
     fn breakdowns(trial: TrialBuilder) -> Vec<Breakdown> {
         let trial = trial.build();
-        let all = Reading::with(&trial, &Thresholds::default(), breakdown);
+        let all = Reading::with(&trial, &Thresholds::default(), spent).breakdowns;
         for one in &all {
             let (shares, means) = one.parts.iter().fold((0.0, 0.0), |sum, p| (sum.0 + p.share, sum.1 + p.mean_ns));
             assert!((shares - 1.0).abs() < 1e-9 && (means - one.mean_ns).abs() < 1.0, "{one:?}");
@@ -239,18 +263,17 @@ mod tests {
 
     #[test]
     fn work_and_dependencies_make_up_a_request() {
-        use TimeCategory::Own;
         let store = query("SELECT a FROM t").at(30.0, 20.0);
         let parts_below = client("GET").at(20.0, 40.0).child(server("parts", "GET /parts").at(25.0, 30.0).child(store));
         let view = parts(request().children([internal("render").at(80.0, 10.0), parts_below]));
-        assert_eq!(view, [(Own, 60.0), (to("parts"), 20.0), (to("postgresql"), 20.0)]);
+        assert_eq!(view, [(OWN, 60.0), (to("parts"), 20.0), (to("postgresql"), 20.0)]);
         let named = document_query("SELECT a FROM t", "0").to_port(FIRST_PORT).at(10.0, 30.0);
         let carried = named.clone().child(client("POST").url("http://127.0.0.1:1/").at(12.0, 20.0));
-        let expected = [(Own, 70.0), (to("documents"), 30.0)];
+        let expected = [(OWN, 70.0), (to("documents"), 30.0)];
         assert_eq!(parts(request().child(named)), expected, "by its port");
         assert_eq!(parts(request().child(carried)), expected, "what carries a query is part of it");
         let outside = client("GET").url("https://api.example/v1?x=1").at(10.0, 30.0);
-        assert_eq!(parts(request().child(outside)), [(Own, 70.0), (to("api.example"), 30.0)], "no spans of its own");
+        assert_eq!(parts(request().child(outside)), [(OWN, 70.0), (to("api.example"), 30.0)], "no spans of its own");
     }
 
     #[test]
@@ -275,47 +298,64 @@ mod tests {
             all.iter().map(|one| (one.service.as_str(), one.operation.as_str(), one.mean_ns / 1e6)).collect();
         assert_eq!(view, [("shop", "GET /orders", 100.0), ("parts", "GET /parts", 60.0)]);
         let shares: Vec<_> = all[1].parts.iter().map(|part| (part.category.clone(), part.share)).collect();
-        assert_eq!(shares, [(to("postgresql"), 40.0 / 60.0), (TimeCategory::Own, 20.0 / 60.0)]);
+        assert_eq!(shares, [(to("postgresql"), 40.0 / 60.0), (OWN, 20.0 / 60.0)]);
+    }
+
+    #[test]
+    fn own_time_is_divided_by_what_threads_do() {
+        let root = |start_ms: f64| {
+            server("shop", "GET /orders").at(start_ms, 80.0).child(query("SELECT a FROM t").at(start_ms + 20.0, 40.0))
+        };
+        let load = Load { vus: 4, rate: 50.0, latency_ms: 80.0 };
+        let trial = TrialBuilder::new("a").service("shop", None).cpu("shop", 0, |_| 0.5).steady(20, load);
+        let trial =
+            trial.threads("shop", 0, &[(ThreadState::Lock, "", 9.0), (ThreadState::Network, "10.0.0.5:5432", 2.0)]);
+        let all = breakdowns(trial.traces((0..20).map(|n| root(1000.0 * f64::from(n)).trace(n))));
+        let parts: Vec<_> =
+            all[0].parts.iter().map(|part| (part.category.clone(), part.mean_ns.round() / 1e6)).collect();
+        // Of two requests in own time at any moment, half a one is on a processor; two threads are in the queries.
+        let own = |what| TimeCategory::Own(what);
+        assert_eq!(parts, [(to("postgresql"), 40.0), (own(OwnTime::Lock), 30.0), (own(OwnTime::OnCpu), 10.0)]);
     }
 
     #[test]
     fn waits_for_connections_are_distinguished() {
-        use TimeCategory::{Own, Pool};
+        use TimeCategory::Pool;
         let pool = internal("pg-pool.connect").at(10.0, 30.0);
         let view = parts(request().children([pool, query("SELECT a FROM t").at(40.0, 20.0)]));
-        assert_eq!(view, [(Own, 50.0), (Pool, 30.0), (to("postgresql"), 20.0)]);
+        assert_eq!(view, [(OWN, 50.0), (Pool, 30.0), (to("postgresql"), 20.0)]);
         let inside = query("SELECT a FROM t").at(10.0, 60.0).child(database("connect").at(10.0, 40.0));
-        assert_eq!(parts(request().child(inside)), [(Own, 40.0), (Pool, 40.0), (to("postgresql"), 20.0)]);
+        assert_eq!(parts(request().child(inside)), [(OWN, 40.0), (Pool, 40.0), (to("postgresql"), 20.0)]);
         let call =
             |server_at: f64| client("GET").at(10.0, 80.0).child(server("parts", "GET /parts").at(server_at, 20.0));
-        let queued = [(Own, 20.0), (Pool, 50.0), (to("parts"), 30.0)];
+        let queued = [(OWN, 20.0), (Pool, 50.0), (to("parts"), 30.0)];
         assert_eq!(parts(request().child(call(65.0))), queued, "55 ms before, 5 ms after");
-        assert_eq!(parts(request().child(call(40.0))), [(Own, 20.0), (to("parts"), 80.0)], "the way there and back");
-        assert_eq!(parts(request().child(call(5_000.0))), [(Own, 20.0), (to("parts"), 80.0)], "another clock");
+        assert_eq!(parts(request().child(call(40.0))), [(OWN, 20.0), (to("parts"), 80.0)], "the way there and back");
+        assert_eq!(parts(request().child(call(5_000.0))), [(OWN, 20.0), (to("parts"), 80.0)], "another clock");
     }
 
     #[test]
     fn waits_after_refusals_are_back_off() {
-        use TimeCategory::{BackOff, Own};
+        use TimeCategory::BackOff;
         let attempt = |start_ms| document_query("SELECT a FROM t", "0").to_port(FIRST_PORT).at(start_ms, 10.0);
         let back_off = || BackOff("documents".into());
         let refused = request().children([attempt(10.0).throttled(Some(30.0)), attempt(50.0)]);
-        assert_eq!(parts(refused), [(Own, 50.0), (back_off(), 30.0), (to("documents"), 20.0)]);
+        assert_eq!(parts(refused), [(OWN, 50.0), (back_off(), 30.0), (to("documents"), 20.0)]);
         let failed = request().children([attempt(10.0).failed(), attempt(50.0)]);
-        assert_eq!(parts(failed), [(Own, 50.0), (back_off(), 30.0), (to("documents"), 20.0)]);
+        assert_eq!(parts(failed), [(OWN, 50.0), (back_off(), 30.0), (to("documents"), 20.0)]);
         let beside = request().children([attempt(10.0).failed(), attempt(50.0), internal("work").at(5.0, 90.0)]);
-        assert_eq!(parts(beside), [(Own, 100.0)], "nobody waited for it");
+        assert_eq!(parts(beside), [(OWN, 100.0)], "nobody waited for it");
         let fine = request().children([attempt(10.0), attempt(50.0)]);
-        assert_eq!(parts(fine), [(Own, 80.0), (to("documents"), 20.0)]);
+        assert_eq!(parts(fine), [(OWN, 80.0), (to("documents"), 20.0)]);
         let below =
             server("parts", "GET /parts").at(5.0, 80.0).children([attempt(10.0).throttled(None), attempt(50.0)]);
         let view = parts(request().child(client("GET").at(5.0, 80.0).child(below)));
-        assert_eq!(view, [(Own, 20.0), (back_off(), 30.0), (to("documents"), 20.0), (to("parts"), 30.0)]);
+        assert_eq!(view, [(OWN, 20.0), (back_off(), 30.0), (to("documents"), 20.0), (to("parts"), 30.0)]);
     }
 
     #[test]
     fn a_span_without_its_parent_leaves_time_unknown() {
-        use TimeCategory::{Own, Unknown};
+        use TimeCategory::Unknown;
         let lost_call = |other: Option<[u8; 8]>| {
             let mut trace = request()
                 .child(client("GET").at(10.0, 60.0).child(server("parts", "GET /parts").at(20.0, 40.0)))
@@ -327,15 +367,15 @@ mod tests {
             (all[0].parts.iter().map(|part| (part.category.clone(), part.mean_ns / 1e6)).collect::<Vec<_>>(), parent)
         };
         let (view, missing) = lost_call(None);
-        assert_eq!(view, [(Own, 60.0), (Unknown, 40.0)]);
+        assert_eq!(view, [(OWN, 60.0), (Unknown, 40.0)]);
         assert_eq!(lost_call(Some([9; 8])).0, view, "a caller that sends no spans");
-        assert_eq!(lost_call(missing).0, [(Own, 100.0)], "another call of that caller");
+        assert_eq!(lost_call(missing).0, [(OWN, 100.0)], "another call of that caller");
     }
 
     #[test]
     fn what_goes_on_after_the_response_costs_nothing() {
         let background = client("POST").url("http://audit/").at(90.0, 400.0);
-        assert_eq!(parts(request().children([background])), [(TimeCategory::Own, 100.0)]);
+        assert_eq!(parts(request().children([background])), [(OWN, 100.0)]);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use narrows_model::breakdown::TimeCategory;
+use narrows_model::breakdown::{OwnTime, TimeCategory};
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::trace::{Span, SpanKind};
 
@@ -18,7 +18,7 @@ use crate::read::requests::is_database;
 /// Characters of a dependency's name at most.
 const NAME_CHARS_MAX: usize = 80;
 /// How the names of spans end in which a connection is taken or made.
-const CONNECTING: [&str; 9] = [
+const CONNECTING: [&str; 10] = [
     "connect",
     "pool.acquire",
     "pool.getconnection",
@@ -26,9 +26,16 @@ const CONNECTING: [&str; 9] = [
     "pool.checkout",
     "acquire connection",
     "dns.lookup",
+    "http.dns",
     "tls.handshake",
     "reset_session",
 ];
+
+/// A service's own time, before it is divided.
+pub(super) const OWN: TimeCategory = TimeCategory::Own(OwnTime::NotSampled);
+
+/// How the names of look-ups begin in .NET; the name that is looked up follows.
+const DOTNET_LOOKUP: &str = "dns lookup";
 
 /// The names of what is called in a trial.
 #[derive(Debug)]
@@ -84,7 +91,8 @@ fn called(span: &Span) -> String {
 /// Whether a span stands for taking or making a connection.
 pub(crate) fn is_connecting(span: &Span) -> bool {
     let name = span.name.to_ascii_lowercase();
-    span.facts.db_query.is_none() && CONNECTING.iter().any(|ending| name.ends_with(ending))
+    let is_named = CONNECTING.iter().any(|ending| name.ends_with(ending)) || name.starts_with(DOTNET_LOOKUP);
+    span.facts.db_query.is_none() && is_named
 }
 
 /// Whether a span's own time is a service at work, as far as the trace says.
@@ -97,7 +105,7 @@ pub(super) fn categories(tree: &Tree<'_>, path: &CriticalPath, names: &Names) ->
     let mut known: HashMap<usize, TimeCategory> = HashMap::new();
     let Some(first) = path.standings.first() else { return known };
     let service = &tree.span(first.span).service;
-    known.insert(first.span, TimeCategory::Own);
+    known.insert(first.span, OWN);
     for standing in
         path.standings.iter().skip(1).filter(|standing| matches!(standing.place, PathPosition::OnPath { .. }))
     {
@@ -126,7 +134,7 @@ fn category(
     }
     if is_new_service && is_work(span) {
         return if span.service == service {
-            TimeCategory::Own
+            OWN
         } else {
             TimeCategory::Dependency(clipped(&span.service, NAME_CHARS_MAX))
         };

@@ -10,6 +10,7 @@
 mod breakdown;
 pub(crate) mod category;
 mod lost;
+mod own;
 mod times;
 mod tree;
 mod waits;
@@ -20,7 +21,7 @@ use std::ptr;
 
 use narrows_model::trace::{SpanId, Trace};
 
-pub(crate) use breakdown::breakdown;
+pub(crate) use breakdown::{Spent, spent};
 pub(crate) use times::Role;
 pub(crate) use tree::Tree;
 pub use walk::{CriticalPath, PathPosition, Section, Standing, TICK_NS};

@@ -3,12 +3,16 @@
 //! A detector's folder is named as its id with underscores, and its page is `docs/reference/findings/<id>.md`.
 //! `CONTRIBUTING.md` lists what belongs to a new one. Tests hold them together.
 
+pub mod accept_queue;
 pub mod chatty_http;
 pub mod conflict_retry;
 pub mod cpu_saturation;
 pub mod cross_partition_query;
 pub mod database_saturation;
+pub mod descriptor_exhaustion;
+pub mod disk_bound;
 pub mod disk_full;
+pub mod dns;
 pub mod duplicate_query;
 pub mod event_loop_lag;
 pub mod few_clients;
@@ -23,14 +27,17 @@ pub mod not_steady;
 pub mod offered_load_limited;
 pub mod outage;
 pub mod pool_wait;
+pub mod port_exhaustion;
 pub mod provisioned_rate;
 pub mod retrograde_throughput;
 pub mod retry_storm;
 pub mod serial_fan_out;
+pub mod serialised_section;
 pub mod sidecar_cost;
 pub mod slow_dependency;
 pub mod slow_query;
 pub mod straggler_branch;
+pub mod thread_pool;
 pub mod throttling;
 pub mod time_outside_spans;
 pub mod unequal_rates;
@@ -60,12 +67,16 @@ macro_rules! detectors {
 }
 
 detectors! {
+    accept_queue::AcceptQueue, "accept-queue";
     chatty_http::ChattyHttp, "chatty-http";
     conflict_retry::ConflictRetry, "conflict-retry";
     cpu_saturation::CpuSaturation, "cpu-saturation";
     cross_partition_query::CrossPartitionQuery, "cross-partition-query";
     database_saturation::DatabaseSaturation, "database-saturation";
+    descriptor_exhaustion::DescriptorExhaustion, "descriptor-exhaustion";
+    disk_bound::DiskBound, "disk-bound";
     disk_full::DiskFull, "disk-full";
+    dns::Dns, "dns";
     duplicate_query::DuplicateQuery, "duplicate-query";
     event_loop_lag::EventLoopLag, "event-loop-lag";
     few_clients::FewClients, "few-clients";
@@ -80,14 +91,17 @@ detectors! {
     offered_load_limited::OfferedLoadLimited, "offered-load-limited";
     outage::Outage, "outage";
     pool_wait::PoolWait, "pool-wait";
+    port_exhaustion::PortExhaustion, "port-exhaustion";
     provisioned_rate::ProvisionedRate, "provisioned-rate";
     retrograde_throughput::RetrogradeThroughput, "retrograde-throughput";
     retry_storm::RetryStorm, "retry-storm";
     serial_fan_out::SerialFanOut, "serial-fan-out";
+    serialised_section::SerialisedSection, "serialised-section";
     sidecar_cost::SidecarCost, "sidecar-cost";
     slow_dependency::SlowDependency, "slow-dependency";
     slow_query::SlowQuery, "slow-query";
     straggler_branch::StragglerBranch, "straggler-branch";
+    thread_pool::ThreadPool, "thread-pool";
     throttling::Throttling, "throttling";
     time_outside_spans::TimeOutsideSpans, "time-outside-spans";
     unequal_rates::UnequalRates, "unequal-rates";

@@ -1,7 +1,8 @@
 //! `impossible-durations`: spans that end before they begin, never end, or take no time at all.
 //!
 //! A single span of negative length is worth reporting: its clock was set back or its end was never recorded, and it
-//! counts as zero everywhere. Spans of length zero are reported when there are many of them among calls and requests,
+//! counts as zero everywhere. So is a call that goes on for an hour after the request that made it: nothing waits so long,
+//! and only its time within the request counts. Spans of length zero are reported when there are many of them among calls and requests,
 //! which nothing does in no time; that is mostly a clock that ticks in whole milliseconds, and then everything below
 //! one is unknown.
 
@@ -14,6 +15,8 @@ use super::Trap;
 use super::scene::{Scene, example, name_of};
 
 const MILLISECOND_NS: i64 = 1_000_000;
+/// How long after its request a call that was not waited for may end, nanoseconds.
+const HOUR_NS: i64 = 3_600_000_000_000;
 
 /// See the module.
 pub(super) struct ImpossibleDurations;
@@ -35,8 +38,35 @@ impl Trap for ImpossibleDurations {
             let zero = lengths.standing.filter(|_| is_many).map(|example| lengths.describe_zero(service, example));
             negative.into_iter().chain(zero)
         });
-        caveats.collect()
+        caveats.chain(endless(scene)).collect()
     }
+}
+
+/// Calls that go on long after the request that made them, a text for each service.
+fn endless(scene: &Scene<'_>) -> Vec<String> {
+    let mut services: BTreeMap<&str, (usize, Vec<Example<'_>>)> = BTreeMap::new();
+    for request in scene.requests {
+        let calls = || request.queries.iter().map(|query| query.span).chain(request.other_calls.iter().copied());
+        let is_endless = |call: &&Span| call.end_ns > request.entry.end_ns.saturating_add(HOUR_NS);
+        let (all, found) = services.entry(&request.entry.service).or_default();
+        *all += calls().count();
+        found.extend(calls().filter(is_endless).map(|call| (request.trace, call)));
+    }
+    let described = services.into_iter().filter_map(|(service, (all, found))| {
+        let (trace, span) = found.iter().copied().max_by_key(|(_, span)| span.duration_ns())?;
+        Some(format!(
+            "{} of {} calls of {service} go on for more than an hour after the request that made them, the longest for \
+             {}. Only their time up to the end of their request counts. Either a clock was set, or the end of the span \
+             was lost: look at how {} ends the span {:?}. {}",
+            units::count(found.len() as u64),
+            units::count(all as u64),
+            units::duration(span.duration_ns() as f64),
+            if span.scope.is_empty() { "it" } else { span.scope.as_str() },
+            name_of(span),
+            example(trace, &[span])
+        ))
+    });
+    described.collect()
 }
 
 type Example<'a> = (&'a Trace, &'a Span);
@@ -130,6 +160,23 @@ mod tests {
         );
         all[8].spans[1].end_ns = 0;
         assert_one(&caveats(&ImpossibleDurations, all), &["2 of 60 spans", "1 of them have no end at all"]);
+    }
+
+    #[test]
+    fn a_call_that_goes_on_long_after_its_request_is_reported() {
+        let mut all = traces(&server("shop", "GET /").at(0.0, 20.0).child(client("GET").at(5.0, 2.0)));
+        all[7].spans[1].end_ns += 1_000 * HOUR_NS;
+        assert_one(
+            &caveats(&ImpossibleDurations, all),
+            &[
+                "1 of 30 calls of shop go on for more than an hour after the request",
+                "\"GET\"",
+                "up to the end of their",
+            ],
+        );
+        let later = client("GET").at(5.0, 60_000.0);
+        let background = traces(&server("shop", "GET /").at(0.0, 20.0).child(later));
+        assert_eq!(caveats(&ImpossibleDurations, background), [""; 0], "work that goes on after the response");
     }
 
     #[test]

@@ -15,7 +15,9 @@ const KNEE_LOADS_MIN: usize = 3;
 
 /// All parts of the load that counts, in order of time.
 pub(super) fn summaries(reading: &Reading<'_>) -> Vec<LevelSummary> {
-    reading.intervals.iter().map(|interval| summary(reading, interval)).collect()
+    let threads = |at: usize| reading.spent().threads.get(at).cloned().unwrap_or_default();
+    let all = reading.intervals.iter().enumerate();
+    all.map(|(at, interval)| LevelSummary { threads: threads(at), ..summary(reading, interval) }).collect()
 }
 
 fn summary(reading: &Reading<'_>, interval: &Interval) -> LevelSummary {
@@ -37,6 +39,7 @@ fn summary(reading: &Reading<'_>, interval: &Interval) -> LevelSummary {
         p95_ns: latency.p95_ns as f64,
         error_rate: load.error_rate(),
         services: reading.trial.service_names().into_iter().filter_map(of_service).collect(),
+        threads: Vec::new(),
         machine: machine(&cpu, interval),
     }
 }

@@ -4,7 +4,6 @@
 //! findings and spans say more precisely where the limit lies. In a closed load without think time, throughput is users
 //! ÷ latency (Little's law), so something always limits it, and the verdict says what or why that is not known.
 
-use narrows_model::breakdown::Breakdown;
 use narrows_model::finding::Finding;
 use narrows_model::limit::Limit;
 
@@ -15,9 +14,9 @@ mod verdict;
 mod waiting;
 mod words;
 
-/// The verdict on one trial. `findings` are ranked, `breakdowns` come with the operation that took most time first.
-pub(crate) fn limit(reading: &Reading<'_>, findings: &[Finding], breakdowns: &[Breakdown]) -> Limit {
-    let verdict = verdict::Judge { reading, findings, breakdowns }.verdict();
+/// The verdict on one trial. `findings` are ranked,
+pub(crate) fn limit(reading: &Reading<'_>, findings: &[Finding]) -> Limit {
+    let verdict = verdict::Judge { reading, findings }.verdict();
     let levels = levels::summaries(reading);
     let knee = levels::knee(&levels);
     let (headline, reason, advice) = (words::headline(&verdict), words::reason(&verdict), words::advice(&verdict));

@@ -3,7 +3,7 @@
 use narrows_model::finding::FindingKind;
 use narrows_model::limit::{Ask, LimitSign, LimitVerdict, Unclear};
 use narrows_model::run::{Verdict, WindowKind};
-use narrows_model::series::names;
+use narrows_model::series::{ThreadState, names};
 use narrows_testkit::spans::{client, server};
 use narrows_testkit::trial::{Load, TrialBuilder};
 
@@ -13,7 +13,7 @@ use crate::thresholds::Thresholds;
 fn judged(trial: TrialBuilder) -> Limit {
     Reading::with(&trial.build(), &Thresholds::default(), |reading| {
         let findings = crate::findings(reading);
-        limit(reading, &findings, &crate::breakdown(reading))
+        limit(reading, &findings)
     })
 }
 
@@ -86,6 +86,30 @@ fn time_outside_the_spans_is_named() {
 }
 
 #[test]
+fn what_threads_wait_for_is_named() {
+    // Four at work: one would be a finding.
+    let stepped = || closed(&[(1, 44.0, 22.7), (4, 176.0, 22.7), (16, 177.0, 90.4)]);
+    let limit = |states: &[(ThreadState, &str, f64)]| judged(stepped().threads("shop", 0, states));
+    let locked = limit(&[(ThreadState::Lock, "", 12.0), (ThreadState::Sleep, "", 3.8)]);
+    assert_eq!(locked.headline, "limited by waits for a lock at shop");
+    assert!(
+        locked.reason.ends_with("its threads wait for a lock (12 of 16 requests), and it uses 0.20 cores"),
+        "{}",
+        locked.reason
+    );
+    assert_eq!(locked.advice, "");
+    let sleeping = limit(&[(ThreadState::Lock, "", 2.0), (ThreadState::Sleep, "", 13.0)]);
+    assert_eq!(sleeping.headline, "limited by sleeps at shop");
+    let bank = limit(&[(ThreadState::Network, "10.0.0.5:443", 15.0)]);
+    assert_eq!(bank.headline, "limited by waits for 10.0.0.5:443 at shop");
+    let unseen = limit(&[(ThreadState::Events, "", 4.0)]);
+    assert_eq!(unseen.headline, "limited by something at shop that is not CPU");
+    assert!(unseen.reason.contains("no thread waits with them"), "{}", unseen.reason);
+    let level = &locked.levels[2].threads[0];
+    assert_eq!((level.service.as_str(), level.threads.lock, level.own.len()), ("shop", 12.0, 3));
+}
+
+#[test]
 fn growing_throughput_is_below_the_limit() {
     let limit = judged(closed(&[(1, 100.0, 10.0), (4, 400.0, 10.0), (8, 790.0, 10.1)]));
     assert!(matches!(limit.verdict, LimitVerdict::BelowLimit { .. }), "{limit:?}");
@@ -103,6 +127,24 @@ fn cpu_in_use_is_named_and_divided() {
     let limit = judged(full);
     assert_eq!(limit.headline, "limited by cpu-saturation at host");
     assert_eq!(limit.reason, "the machine is full (services 70 %, Narrows 20 %, other programs 8.0 %)");
+}
+
+#[test]
+fn processors_that_threads_wait_for_are_the_limit_though_some_of_their_time_is_lost() {
+    let waiting = |threads: f64| {
+        let trial = TrialBuilder::new("a").service("shop", None).service("stock", None).cores(2);
+        let trial = trial.steady(20, Load { vus: 50, rate: 18_000.0, latency_ms: 2.7 }).host_cpu(|_| 0.8);
+        let trial = trial.cpu("shop", 0, |_| 0.8).cpu("stock", 0, |_| 0.6).cpu(names::GENERATOR, 0, |_| 0.2);
+        let trial = trial.threads("shop", 0, &[(ThreadState::Events, "", 2.0)]);
+        judged(trial.series(names::CPU_WAIT, "shop", 0, move |_| threads))
+    };
+    let pressed = waiting(0.6);
+    assert_eq!(pressed.headline, "limited by the CPU of the machine");
+    assert_eq!(
+        pressed.reason,
+        "80 % of it is in use (services 70 %, Narrows 10 %), and 0.60 threads wait for a processor"
+    );
+    assert_ne!(waiting(0.4).headline, pressed.headline);
 }
 
 #[test]

@@ -5,7 +5,7 @@
 //! fall behind arrivals, mean a limit, which is CPU where CPU is used up; what remains is a load that the system
 //! carries, or one that shows too little.
 
-use narrows_model::breakdown::Breakdown;
+use narrows_model::breakdown::{OwnTime, TimeCategory, TimePart};
 use narrows_model::finding::evidence::cpu::{Proof, ProofSign};
 use narrows_model::finding::{Evidence, Finding, Role, narrow_place};
 use narrows_model::limit::{Ask, LimitSign, LimitVerdict, MachineCpu, Unclear};
@@ -21,7 +21,6 @@ use crate::read::room::room_in;
 pub(super) struct Judge<'a, 'r> {
     pub(super) reading: &'a Reading<'r>,
     pub(super) findings: &'a [Finding],
-    pub(super) breakdowns: &'a [Breakdown],
 }
 
 impl Judge<'_, '_> {
@@ -86,11 +85,12 @@ impl Judge<'_, '_> {
 
     /// One closed level without think time: more throughput needs less latency, or more users.
     fn of_one_level(&self, level: &Interval) -> LimitVerdict {
-        let at = level.load_point();
-        let is_waiting = level.is_without_think_time();
         match level.vus {
-            1 if is_waiting => LimitVerdict::AsksNoMore { because: Ask::OneUser { at }, costs: None },
-            _ if is_waiting => self.of_waiting_users(level),
+            1 if level.offered.is_none() => {
+                let because = Ask::OneUser { at: level.load_point(), wait: longest_wait(self.reading) };
+                LimitVerdict::AsksNoMore { because, costs: None }
+            }
+            _ if level.is_without_think_time() => self.of_waiting_users(level),
             _ => self.unclear(level),
         }
     }
@@ -99,7 +99,7 @@ impl Judge<'_, '_> {
         if let Some(verdict) = self.by_cpu(level) {
             return verdict;
         }
-        let place = waiting(self.reading, self.breakdowns, level);
+        let place = waiting(self.reading, level);
         // Time at a service that has its CPU to itself may be its work; more users would show that.
         let is_waiting = place.as_ref().and_then(|place| {
             let under_way = level.in_flight() * place.share?;
@@ -112,7 +112,7 @@ impl Judge<'_, '_> {
     }
 
     fn limited(&self, sign: LimitSign, heaviest: &Interval) -> LimitVerdict {
-        let place = || waiting(self.reading, self.breakdowns, heaviest);
+        let place = || waiting(self.reading, heaviest);
         self.by_cpu(heaviest).unwrap_or_else(|| LimitVerdict::NotCpu { sign, place: place() })
     }
 
@@ -121,16 +121,33 @@ impl Judge<'_, '_> {
         let thresholds = self.reading.thresholds;
         let cpu = Cpu::new(self.reading);
         let machine = machine(&cpu, level);
-        let full = machine.filter(|machine| machine.used_share() >= thresholds.cpu_host_share);
+        let waiting = self.waiting_for_cpu(level);
+        let full = machine.filter(|machine| self.is_full(machine, waiting));
         if let Some(machine) = full.filter(is_taken_by_neighbours) {
             return Some(LimitVerdict::CannotTell { because: Unclear::Neighbours { machine } });
         }
         if let Some(full) = full {
-            return Some(LimitVerdict::Cpu { service: None, share: full.used_share(), machine });
+            return Some(LimitVerdict::Cpu { service: None, share: full.used_share(), waiting, machine });
         }
         let (service, share) = self.busiest(level)?;
         let is_full = share >= thresholds.cpu_limit_share;
-        is_full.then(|| LimitVerdict::Cpu { service: Some(service.to_owned()), share, machine })
+        is_full.then(|| LimitVerdict::Cpu { service: Some(service.to_owned()), share, waiting: None, machine })
+    }
+
+    /// Whether the machine's processors are all in use, or so busy that threads often wait for one. Between the threads of
+    /// several services, which wake each other, some time of each processor is always lost.
+    fn is_full(&self, machine: &MachineCpu, waiting: Option<f64>) -> bool {
+        let thresholds = self.reading.thresholds;
+        let is_pressed = waiting.is_some_and(|threads| threads >= thresholds.cpu_pressed_threads * machine.all);
+        let least = if is_pressed { thresholds.cpu_pressed_share } else { thresholds.cpu_host_share };
+        machine.used_share() >= least
+    }
+
+    /// Threads of the services that wait for a processor, a mean; none when they were not sampled.
+    fn waiting_for_cpu(&self, level: &Interval) -> Option<f64> {
+        let at = self.reading.intervals.iter().position(|one| one.start_ns == level.start_ns)?;
+        let services = self.reading.spent().threads.get(at).filter(|services| !services.is_empty())?;
+        Some(services.iter().map(|service| service.threads.waiting_for_cpu).sum())
     }
 
     /// The service that uses the largest share of its CPU.
@@ -147,11 +164,27 @@ impl Judge<'_, '_> {
     }
 }
 
-/// Whether a narrow place holds requests back. Memory that only grows does so later.
-fn holds_back(finding: &Finding) -> bool {
-    !matches!(&finding.evidence, Evidence::MemoryGrowth(growth) if growth.kills == 0)
+/// What the requests that took most time wait for most: neither their service's work nor what is not seen.
+fn longest_wait(reading: &Reading<'_>) -> Option<TimePart> {
+    use OwnTime::{NotSampled, OnCpu, Unseen};
+    let is_wait = |part: &&TimePart| {
+        !matches!(part.category, TimeCategory::Own(OnCpu | Unseen | NotSampled) | TimeCategory::Unknown)
+    };
+    let parts = reading.spent().breakdowns.first()?.parts.iter().filter(is_wait);
+    parts.max_by(|a, b| a.share.total_cmp(&b.share)).filter(|part| part.share >= WAIT_SHARE_MIN).cloned()
 }
 
+/// Whether a narrow place holds requests back. Memory and descriptors that only grow do so later.
+fn holds_back(finding: &Finding) -> bool {
+    match &finding.evidence {
+        Evidence::MemoryGrowth(growth) => growth.kills > 0,
+        Evidence::DescriptorExhaustion(descriptors) => descriptors.failures.is_some(),
+        _ => true,
+    }
+}
+
+/// From this share of the latency on, a wait of the only user is named.
+const WAIT_SHARE_MIN: f64 = 0.2;
 /// Requests at a place work rather than wait when each uses at least this share of a core.
 const WORKING_SHARE: f64 = 0.5;
 

@@ -1,6 +1,6 @@
 //! How a verdict reads: what the trial is, why, and what to do.
 
-use narrows_model::breakdown::TimeCategory;
+use narrows_model::breakdown::{OwnTime, TimeCategory};
 use narrows_model::finding::FindingKind;
 use narrows_model::finding::evidence::cpu::LoadPoint;
 use narrows_model::finding::evidence::load::LoadLevel;
@@ -19,9 +19,10 @@ pub(super) fn headline(verdict: &LimitVerdict) -> String {
         LimitVerdict::Finding { finding, resource, .. } => format!("limited by {} at {resource}", finding.id()),
         LimitVerdict::Cpu { service: Some(service), .. } => format!("limited by the CPU of {service}"),
         LimitVerdict::Cpu { service: None, .. } => "limited by the CPU of the machine".to_owned(),
-        LimitVerdict::NotCpu { place: Some(place), .. } => {
-            format!("limited by something at {} that is not CPU", place.name)
-        }
+        LimitVerdict::NotCpu { place: Some(place), .. } => match cause(place) {
+            Some(cause) => format!("limited by {cause} at {}", place.name),
+            None => format!("limited by something at {} that is not CPU", place.name),
+        },
         LimitVerdict::NotCpu { place: None, .. } => "limited by something that is not CPU".to_owned(),
         LimitVerdict::BelowLimit { .. } => "below its limit".to_owned(),
         LimitVerdict::AsksNoMore { .. } => "not asked for more".to_owned(),
@@ -35,9 +36,11 @@ pub(super) fn reason(verdict: &LimitVerdict) -> String {
         LimitVerdict::Finding { machine, .. } => {
             machine.as_ref().map_or_else(String::new, |machine| format!("the machine is full ({})", divided(machine)))
         }
-        LimitVerdict::Cpu { share, machine, .. } => {
+        LimitVerdict::Cpu { share, waiting, machine, .. } => {
             let divided = machine.as_ref().map(|machine| format!(" ({})", divided(machine))).unwrap_or_default();
-            format!("{} of it is in use{divided}", units::percent(share.min(1.0)))
+            let threads = |waiting: &f64| format!(", and {} threads wait for a processor", units::number(*waiting));
+            let waiting = waiting.as_ref().map(threads).unwrap_or_default();
+            format!("{} of it is in use{divided}{waiting}", units::percent(share.min(1.0)))
         }
         LimitVerdict::NotCpu { sign, place } => match place.as_ref().and_then(seen) {
             Some(seen) => format!("{}; {seen}", law(sign)),
@@ -54,6 +57,7 @@ pub(super) fn reason(verdict: &LimitVerdict) -> String {
 /// What to do about it; empty when nothing is to be done.
 pub(super) fn advice(verdict: &LimitVerdict) -> String {
     let advice = match verdict {
+        LimitVerdict::NotCpu { place: Some(place), .. } if cause(place).is_some() => "",
         LimitVerdict::NotCpu { .. } => {
             "look for a lock, a pool, a single connection, a sleep, a disk, or calls that send no spans"
         }
@@ -100,11 +104,54 @@ fn divided(machine: &MachineCpu) -> String {
     named.map(|(name, cores)| format!("{name} {}", units::percent(cores / machine.all))).collect::<Vec<_>>().join(", ")
 }
 
+/// What most of the requests at a place wait for, to follow "limited by"; none when its threads do not show it.
+fn cause(place: &WaitingPlace) -> Option<String> {
+    let (most, _) = place.waits.as_ref()?;
+    match &most.what {
+        OwnTime::WaitingForCpu => Some("waits for a processor".to_owned()),
+        OwnTime::Disk => Some("waits for the disk".to_owned()),
+        OwnTime::Sleep => Some("sleeps".to_owned()),
+        OwnTime::Network(peer) => Some(format!("waits for {peer}")),
+        OwnTime::Lock => Some("waits for a lock".to_owned()),
+        OwnTime::OnCpu | OwnTime::Unseen | OwnTime::NotSampled => None,
+    }
+}
+
+/// `its threads wait for a lock (7.0 of 8.0 requests)`.
+fn waits(place: &WaitingPlace) -> Option<String> {
+    let (most, all) = place.waits.as_ref()?;
+    let what = match &most.what {
+        OwnTime::WaitingForCpu => "its threads wait for a processor".to_owned(),
+        OwnTime::Disk => "its threads wait for the disk".to_owned(),
+        OwnTime::Sleep => "its threads sleep".to_owned(),
+        OwnTime::Network(peer) => format!("its threads wait for {peer}"),
+        OwnTime::Lock => "its threads wait for a lock".to_owned(),
+        OwnTime::Unseen => "no thread waits with them, as with asynchronous timers and event loops".to_owned(),
+        OwnTime::OnCpu | OwnTime::NotSampled => return None,
+    };
+    Some(format!("{what} ({} of {} requests)", units::number(most.requests), units::number(*all)))
+}
+
+/// A wait as part of a time; none for what is no wait.
+fn part_in_words(category: &TimeCategory) -> Option<String> {
+    match category {
+        TimeCategory::Own(OwnTime::WaitingForCpu) => Some("waiting for a processor".to_owned()),
+        TimeCategory::Own(OwnTime::Disk) => Some("waiting for the disk".to_owned()),
+        TimeCategory::Own(OwnTime::Sleep) => Some("sleeping".to_owned()),
+        TimeCategory::Own(OwnTime::Network(peer)) => Some(format!("waiting for {peer}")),
+        TimeCategory::Own(OwnTime::Lock) => Some("waiting for a lock".to_owned()),
+        TimeCategory::Pool => Some("waiting for a connection".to_owned()),
+        TimeCategory::BackOff(name) => Some(format!("waiting to retry {name}")),
+        TimeCategory::Dependency(name) => Some(format!("in calls to {name}")),
+        TimeCategory::Own(OwnTime::OnCpu | OwnTime::Unseen | OwnTime::NotSampled) | TimeCategory::Unknown => None,
+    }
+}
+
 /// What the spans and samples say of a place.
 fn seen(place: &WaitingPlace) -> Option<String> {
     let spent = place.category.as_ref().zip(place.share).map(|(category, share)| {
         let what = match category {
-            TimeCategory::Own => "in it",
+            TimeCategory::Own(_) => "in it",
             TimeCategory::Pool => "waiting for a connection",
             TimeCategory::BackOff(_) => "waiting to retry it",
             TimeCategory::Dependency(_) => "in calls to it",
@@ -113,8 +160,9 @@ fn seen(place: &WaitingPlace) -> Option<String> {
         format!("{} of the latency passes {what}", units::percent(share))
     });
     let used = place.cores.map(|cores| format!("it uses {}", units::cores(cores)));
-    let all: Vec<String> = [spent, used].into_iter().flatten().collect();
-    (!all.is_empty()).then(|| all.join(", and "))
+    let all: Vec<String> = [spent, waits(place), used].into_iter().flatten().collect();
+    let (last, others) = all.split_last()?;
+    Some(if others.is_empty() { last.clone() } else { format!("{}, and {last}", others.join(", ")) })
 }
 
 fn law(sign: &LimitSign) -> String {
@@ -159,8 +207,14 @@ fn asked(because: &Ask, costs: Option<FindingKind>) -> String {
             format!("{} of the users think at any time", units::percent(share.min(1.0)))
         }
         Ask::Room(Room { of: RoomOf::Completed, .. }) => "every arrival was completed".to_owned(),
-        Ask::OneUser { at } => {
-            format!("the only user waits {} for each response", units::duration(at.request_ns))
+        Ask::OneUser { at, wait } => {
+            let part = wait.as_ref().and_then(|part| Some((part.share, part_in_words(&part.category)?)));
+            let part = part.map(|(share, words)| format!(", {} of it {words}", units::percent(share)));
+            format!(
+                "the only user waits {} for each response{}",
+                units::duration(at.request_ns),
+                part.unwrap_or_default()
+            )
         }
     };
     costs.map_or_else(|| text.clone(), |finding| format!("{text}; {} costs most of a request's time", finding.id()))

@@ -40,7 +40,10 @@ impl<'r, 'a> Bonds<'r, 'a> {
             Tie::SameOperation => self.are_one_operation(first, then),
             Tie::OnTheWay => self.is_on_the_way(first, then),
             Tie::InBranch => self.is_in_branch(first, then),
-            Tie::HeldWorkers => grows_in_front(then) && self.paths.reaches(&then.resource, &first.resource),
+            Tie::HeldWorkers => {
+                let holds = self.paths.reaches(&then.resource, &first.resource) || is_called_by(first, &then.resource);
+                waits_in_front(then) && holds
+            }
             Tie::KilledForMemory => first.resource == then.resource && was_killed_for_memory(first),
             Tie::Uneven => first.resource == then.resource && self.would_have_room(&first.resource),
             Tie::Amplified => self.is_asked_again(first, then) && !self.is_full_without(first, then),
@@ -120,14 +123,29 @@ impl<'r, 'a> Bonds<'r, 'a> {
     }
 }
 
-/// Whether requests wait before a service takes them on, and more so under more load.
-fn grows_in_front(finding: &Finding) -> bool {
-    matches!(&finding.evidence, Evidence::TimeOutsideSpans(outside) if outside.pattern == GapPattern::Grows)
+/// Whether requests wait before a service takes them on, as in a queue.
+fn waits_in_front(finding: &Finding) -> bool {
+    match &finding.evidence {
+        Evidence::AcceptQueue(_) | Evidence::ThreadPool(_) => true,
+        Evidence::TimeOutsideSpans(outside) => outside.pattern == GapPattern::Grows,
+        _ => false,
+    }
+}
+
+/// Whether a finding about a dependency says that this service calls it.
+fn is_called_by(finding: &Finding, service: &str) -> bool {
+    let Evidence::SlowDependency(slow) = &finding.evidence else { return false };
+    slow.callers.iter().any(|caller| caller == service)
 }
 
 /// Whether a finding says that the kernel killed a process for lack of memory.
 pub(super) fn was_killed_for_memory(finding: &Finding) -> bool {
     matches!(&finding.evidence, Evidence::MemoryGrowth(growth) if growth.kills > 0)
+}
+
+/// Whether a finding says that requests fail for lack of descriptors.
+pub(super) fn fails_for_descriptors(finding: &Finding) -> bool {
+    matches!(&finding.evidence, Evidence::DescriptorExhaustion(descriptors) if descriptors.failures.is_some())
 }
 
 /// Whether two findings were seen in parts of the trial that overlap.

@@ -8,7 +8,8 @@
 //!
 //! The narrow place is the first finding that is in the way. Where none is, it is the first that costs more than needed
 //! with medium or high confidence: a guess that nothing waits for is not where a system is narrow. What costs next to
-//! nothing is not it either, and is in nobody's way. A finding about the experiment is never it.
+//! nothing, as a share or in a request's time, is not it either, and is in nobody's way. A finding about the experiment
+//! is never it.
 
 mod bonds;
 pub(crate) mod of_run;
@@ -19,15 +20,16 @@ pub(crate) mod words;
 use std::cmp::Ordering;
 
 use narrows_model::finding::FindingKind::{
-    self, CpuSaturation, CrossPartitionQuery, DatabaseSaturation, DuplicateQuery, EventLoopLag, FewClients,
-    GarbageCollection, GeneratorLimited, HotPartition, InstrumentationGap, InterpreterLock, MemoryGrowth, NotSteady,
-    OfferedLoadLimited, Outage, ProvisionedRate, RetrogradeThroughput, SidecarCost, SlowDependency, StragglerBranch,
-    TimeOutsideSpans, UnequalRates,
+    self, CpuSaturation, CrossPartitionQuery, DatabaseSaturation, DescriptorExhaustion, DiskBound, DuplicateQuery,
+    EventLoopLag, FewClients, GarbageCollection, GeneratorLimited, HotPartition, InstrumentationGap, InterpreterLock,
+    MemoryGrowth, NotSteady, OfferedLoadLimited, Outage, ProvisionedRate, RetrogradeThroughput, SerialisedSection,
+    SidecarCost, SlowDependency, StragglerBranch, ThreadPool, TimeOutsideSpans, UnequalRates,
 };
 use narrows_model::finding::{Confidence, Evidence, Finding, Mechanism, Precedence, Relation, Role};
 
 use crate::detectors::cpu_saturation::HOST;
 use crate::read::Reading;
+use crate::thresholds::Thresholds;
 use bonds::Bonds;
 use rules::{CAUSES, ORDER, Rule, Tie};
 
@@ -47,7 +49,7 @@ const LATE_TO_RESPONSES: &[FindingKind] = &[EventLoopLag, GarbageCollection, Int
 /// Puts findings in order, each below its cause, and says what each is to the trial.
 pub(crate) fn ranked(mut findings: Vec<Finding>, reading: &Reading<'_>) -> Vec<Finding> {
     let bonds = Bonds::new(reading);
-    let least = reading.thresholds.narrow_place_share;
+    let least = Least::of(reading.thresholds);
     findings.iter_mut().for_each(|finding| finding.role = role(finding, least));
     drop_explained_gaps(&mut findings);
     drop_doubled_artefacts(&mut findings);
@@ -64,28 +66,73 @@ pub(crate) fn ranked(mut findings: Vec<Finding>, reading: &Reading<'_>) -> Vec<F
     findings
 }
 
-fn role(finding: &Finding, least: f64) -> Role {
+/// What a finding must cost at least to be in the way.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Least {
+    share: f64,
+    /// Of one request's time, nanoseconds.
+    request_ns: f64,
+}
+
+impl Least {
+    pub(crate) fn of(thresholds: &Thresholds) -> Self {
+        Self { share: thresholds.narrow_place_share, request_ns: thresholds.narrow_place_ns }
+    }
+
+    /// Whether a finding costs less.
+    fn exceeds(self, finding: &Finding) -> bool {
+        finding.cost_share < self.share || request_ns(finding).is_some_and(|cost_ns| cost_ns < self.request_ns)
+    }
+}
+
+/// What one request spends on a repetition, nanoseconds; none for what is no repetition, and where spans take no time
+/// because their clock is too coarse.
+fn request_ns(finding: &Finding) -> Option<f64> {
+    let cost_ns = match &finding.evidence {
+        Evidence::ChattyHttp(evidence) => evidence.cost_ns,
+        Evidence::DuplicateQuery(evidence) => evidence.repeats_ns,
+        Evidence::NPlusOne(evidence) => evidence.cost_ns,
+        _ => 0.0,
+    };
+    (cost_ns > 0.0).then_some(cost_ns)
+}
+
+fn role(finding: &Finding, least: Least) -> Role {
     match finding.confidence {
         Confidence::High if INVALIDATING.contains(&finding.kind()) => Role::Invalidates,
         _ if LIMITING.contains(&finding.kind()) => Role::LimitsReading,
-        _ if is_costly(finding) || finding.cost_share < least => Role::CostsMore,
+        _ if is_costly(finding) || least.exceeds(finding) => Role::CostsMore,
         _ => Role::InTheWay,
     }
 }
 
-/// Whether nothing waits for it yet. Memory that grows is in the way once a service was killed for it.
+/// Whether nothing waits for it yet. What grows towards a limit is in the way once it is there: a service was killed for
+/// its memory, or fails for lack of descriptors.
 fn is_costly(finding: &Finding) -> bool {
-    COSTLY.contains(&finding.kind()) || finding.kind() == MemoryGrowth && !bonds::was_killed_for_memory(finding)
+    let only_grows = match finding.kind() {
+        MemoryGrowth => !bonds::was_killed_for_memory(finding),
+        DescriptorExhaustion => !bonds::fails_for_descriptors(finding),
+        _ => false,
+    };
+    only_grows || COSTLY.contains(&finding.kind())
 }
 
 /// A gap that another finding explains hides nothing: one about the same operation, or about a full processor, a full
-/// database, a collector of garbage or a blocked loop of that service or machine, for which requests wait without a span. Where the gap is only that time grows
+/// database, a collector of garbage, a blocked loop or a full pool of threads of that service or machine, for which
+/// requests wait without a span. Where the gap is only that time grows
 /// with the load, throughput that falls in that service says the same.
 fn drop_explained_gaps(findings: &mut Vec<Finding>) {
     let explains = |other: &Finding, gap: &Finding| {
         let is_full = matches!(
             other.kind(),
-            CpuSaturation | DatabaseSaturation | EventLoopLag | GarbageCollection | InterpreterLock
+            CpuSaturation
+                | DatabaseSaturation
+                | DiskBound
+                | EventLoopLag
+                | GarbageCollection
+                | InterpreterLock
+                | SerialisedSection
+                | ThreadPool
         );
         let is_of_system = !other.role.is_about_experiment() && !UNEXPLAINING.contains(&other.kind());
         let is_same_growth = other.kind() == RetrogradeThroughput && gap.period.is_some();
@@ -233,8 +280,8 @@ fn put_first(rule: &Rule<Precedence>, findings: &mut Vec<Finding>, bonds: &Bonds
     }
 }
 
-fn mark_narrow_place(findings: &mut [Finding], least: f64) {
-    let is_sure = |finding: &Finding| finding.confidence > Confidence::Low && finding.cost_share >= least;
+fn mark_narrow_place(findings: &mut [Finding], least: Least) {
+    let is_sure = |finding: &Finding| finding.confidence > Confidence::Low && !least.exceeds(finding);
     let in_the_way = findings.iter().position(|finding| finding.role == Role::InTheWay);
     let costly = || findings.iter().position(|finding| finding.role == Role::CostsMore && is_sure(finding));
     if let Some(at) = in_the_way.or_else(costly) {

@@ -6,10 +6,10 @@
 
 use narrows_model::finding::{Finding, FindingKind, Role};
 
-use super::{COSTLY, mark_narrow_place};
+use super::{COSTLY, Least, mark_narrow_place};
 
 /// Adds a finding of the run to those of its trial, which are ranked. `least` is the cost below which nothing is narrow.
-pub(crate) fn join(findings: &mut Vec<Finding>, finding: Finding, least: f64) {
+pub(crate) fn join(findings: &mut Vec<Finding>, finding: Finding, least: Least) {
     let is_refused =
         |known: &Finding| finding.kind() == FindingKind::UnequalRates && known.kind() == FindingKind::SidecarCost;
     findings.retain(|known| known.kind() != finding.kind() && !is_refused(known));
@@ -31,6 +31,11 @@ mod tests {
     use narrows_model::finding::FindingKind::{CpuSaturation, OfferedLoadLimited, SidecarCost, UnequalRates};
 
     use super::*;
+    use crate::thresholds::Thresholds;
+
+    fn least() -> Least {
+        Least::of(&Thresholds::default())
+    }
 
     fn finding(kind: FindingKind, role: Role, cost_share: f64) -> Finding {
         Finding { role, cost_share, confidence: Confidence::High, ..Finding::new(kind, 1) }
@@ -43,7 +48,7 @@ mod tests {
     #[test]
     fn a_cost_comes_before_the_limits_and_may_be_the_narrow_place() {
         let mut findings = vec![finding(OfferedLoadLimited, Role::LimitsReading, 0.9)];
-        join(&mut findings, finding(SidecarCost, Role::default(), 0.5), 0.05);
+        join(&mut findings, finding(SidecarCost, Role::default(), 0.5), least());
         assert_eq!(reported(&findings), [(SidecarCost, Role::NarrowPlace), (OfferedLoadLimited, Role::LimitsReading)]);
     }
 
@@ -51,7 +56,7 @@ mod tests {
     fn what_was_found_to_be_narrow_stays_so() {
         let mut findings =
             vec![finding(CpuSaturation, Role::NarrowPlace, 0.9), finding(SidecarCost, Role::CostsMore, 0.2)];
-        join(&mut findings, finding(SidecarCost, Role::default(), 0.5), 0.05);
+        join(&mut findings, finding(SidecarCost, Role::default(), 0.5), least());
         assert_eq!(reported(&findings), [(CpuSaturation, Role::NarrowPlace), (SidecarCost, Role::CostsMore)]);
         assert_eq!(findings[1].cost_share, 0.5, "the run's takes the trial's place");
     }
@@ -59,7 +64,7 @@ mod tests {
     #[test]
     fn unequal_rates_refuse_a_cost() {
         let mut findings = vec![finding(SidecarCost, Role::NarrowPlace, 0.2)];
-        join(&mut findings, finding(UnequalRates, Role::default(), 0.3), 0.05);
+        join(&mut findings, finding(UnequalRates, Role::default(), 0.3), least());
         assert_eq!(reported(&findings), [(UnequalRates, Role::LimitsReading)]);
     }
 }

@@ -6,9 +6,10 @@
 //! calls that it gets, where figures decide which way it goes.
 
 use narrows_model::finding::FindingKind::{
-    self, ChattyHttp, ConflictRetry, CpuSaturation, CrossPartitionQuery, DatabaseSaturation, DiskFull, EventLoopLag,
-    GarbageCollection, HotPartition, InterpreterLock, MemoryGrowth, NPlusOne, Outage, PoolWait, ProvisionedRate,
-    RetrogradeThroughput, RetryStorm, SerialFanOut, SlowQuery, StragglerBranch, Throttling, TimeOutsideSpans,
+    self, AcceptQueue, ChattyHttp, ConflictRetry, CpuSaturation, CrossPartitionQuery, DatabaseSaturation,
+    DescriptorExhaustion, DiskFull, DuplicateQuery, EventLoopLag, GarbageCollection, HotPartition, InterpreterLock,
+    MemoryGrowth, NPlusOne, Outage, PoolWait, PortExhaustion, ProvisionedRate, RetrogradeThroughput, RetryStorm,
+    SerialFanOut, SlowDependency, SlowQuery, StragglerBranch, ThreadPool, Throttling, TimeOutsideSpans,
 };
 use narrows_model::finding::{Mechanism, Precedence};
 
@@ -62,6 +63,18 @@ pub(super) const CAUSES: &[Rule<Mechanism>] = &[
         then: &[Outage, RetryStorm],
         ties: &[Tie::SameResource, Tie::Behind],
         why: Mechanism::FullDisk,
+    },
+    Rule {
+        first: &[DescriptorExhaustion],
+        then: &[AcceptQueue, RetryStorm],
+        ties: &[Tie::SameResource, Tie::Behind],
+        why: Mechanism::NoDescriptor,
+    },
+    Rule {
+        first: &[PortExhaustion],
+        then: &[RetryStorm],
+        ties: &[Tie::SameResource, Tie::Behind],
+        why: Mechanism::NoPort,
     },
     Rule { first: &[MemoryGrowth], then: &[Outage], ties: &[Tie::KilledForMemory], why: Mechanism::OutOfMemory },
     Rule {
@@ -189,19 +202,38 @@ pub(super) const CAUSES: &[Rule<Mechanism>] = &[
         why: Mechanism::SlowBranch,
     },
     Rule {
+        first: &[AcceptQueue],
+        then: &[TimeOutsideSpans],
+        ties: &[Tie::SameResource],
+        why: Mechanism::BeforeAccepted,
+    },
+    Rule {
+        first: &[ThreadPool],
+        then: &[AcceptQueue, TimeOutsideSpans],
+        ties: &[Tie::SameResource],
+        why: Mechanism::NoThread,
+    },
+    Rule {
+        first: &[EventLoopLag, GarbageCollection, InterpreterLock, SlowDependency],
+        then: &[AcceptQueue, ThreadPool, TimeOutsideSpans],
+        ties: &[Tie::HeldWorkers],
+        why: Mechanism::HeldWorkers,
+    },
+    Rule {
         first: &[
             Throttling,
             DatabaseSaturation,
             CpuSaturation,
             PoolWait,
             RetryStorm,
+            DuplicateQuery,
             NPlusOne,
             SerialFanOut,
             ChattyHttp,
             SlowQuery,
             StragglerBranch,
         ],
-        then: &[TimeOutsideSpans],
+        then: &[AcceptQueue, ThreadPool, TimeOutsideSpans],
         ties: &[Tie::HeldWorkers],
         why: Mechanism::HeldWorkers,
     },

@@ -1,6 +1,7 @@
 //! Which findings come first, which become effects of others, and which is the narrow place.
 
 use narrows_model::evidence::TrialEvidence;
+use narrows_model::finding::evidence::slow_dependency::SlowDependency;
 use narrows_model::finding::evidence::time_outside_spans::{GapPattern, TimeOutsideSpans};
 use narrows_model::finding::{Exemplar, Period, narrow_place};
 use narrows_model::run::Verdict;
@@ -117,6 +118,28 @@ fn a_queue_before_a_service_is_an_effect_of_what_its_workers_wait_for() {
     let two = |resource| [row("time-outside-spans", "gateway", &[]), row("slow-query", resource, &[])];
     assert_eq!(among(GapPattern::Constant, slow), two("store"), "no queue");
     assert_eq!(among(GapPattern::Grows, apart), two("mail"), "nothing that the gateway waits for");
+}
+
+/// A store that is slow and that drones call.
+fn slow_store() -> Finding {
+    let evidence = SlowDependency { callers: vec!["drones".into()], ..SlowDependency::default() };
+    Finding { evidence: evidence.into(), ..finding(("slow-dependency", "store", 0.8)) }
+}
+
+#[test]
+fn a_slow_dependency_gives_way_to_what_says_why_it_is_slow() {
+    let among = |other: Given| of(&rank(vec![slow_store(), finding(other)], &system().build()));
+    for other in [STORE, ("slow-query", "store", 0.3), ("event-loop-lag", "drones", 0.3)] {
+        assert_eq!(among(other), [row(other.0, other.1, &[])], "it says more than that calls take long");
+    }
+    for other in
+        [("event-loop-lag", "mail", 0.3), ("cpu-saturation", "mail", 0.3), ("retrograde-throughput", "store", 0.3)]
+    {
+        let found = among(other);
+        assert!(found.iter().any(|(kind, ..)| kind == "slow-dependency"), "{other:?} says nothing of it: {found:?}");
+    }
+    let alone = rank(vec![slow_store()], &system().build());
+    assert_eq!((of(&alone), alone[0].role), (vec![row("slow-dependency", "store", &[])], Role::NarrowPlace));
 }
 
 const THROTTLING: Given = ("throttling", "store", 0.2);
@@ -344,4 +367,14 @@ fn a_kill_for_lack_of_memory_is_why_a_replica_was_down_and_growth_alone_is_not()
     assert_eq!(of(&with(1)), [row("memory-growth", "store", &["outage"])]);
     assert_eq!(of(&with(0)), [row("outage", "store", &[]), row("memory-growth", "store", &[])]);
     assert_eq!((with(1)[0].role, with(0)[1].role), (Role::NarrowPlace, Role::CostsMore));
+}
+
+#[test]
+fn a_repetition_of_a_few_hundredths_of_a_millisecond_is_not_narrow() {
+    let repeated = |cost_ns| {
+        let evidence = narrows_model::finding::evidence::n_plus_one::NPlusOne { cost_ns, ..Default::default() };
+        Finding { evidence: evidence.into(), ..finding(("n-plus-one", "shop", 0.5)) }
+    };
+    assert_eq!(narrow(vec![repeated(4e4)]), None);
+    assert_eq!(narrow(vec![repeated(4e6)]).as_deref(), Some("n-plus-one"));
 }

@@ -15,6 +15,8 @@ pub(crate) fn reason(relation: &Relation) -> String {
 fn mechanism(why: Mechanism) -> &'static str {
     match why {
         Mechanism::FullDisk => "What writes to a full disk fails or stops, and callers retry.",
+        Mechanism::NoDescriptor => "A process without a free descriptor can accept and open no connection.",
+        Mechanism::NoPort => "Calls that find no local port fail and are retried.",
         Mechanism::OutOfMemory => "A replica that is killed at its memory limit is down until it has started again.",
         Mechanism::DownReplica => "Calls to a replica that is down fail and are retried.",
         Mechanism::UnevenLoad => "With an even load, the partitions together would have capacity left.",
@@ -36,6 +38,8 @@ fn mechanism(why: Mechanism) -> &'static str {
         Mechanism::NoConnection => "A request that gets no connection in time is rejected.",
         Mechanism::OnTheWay => "The load's requests pass through it, and further ones only wait there.",
         Mechanism::HeldWorkers => "Workers that wait for it take on the next requests later.",
+        Mechanism::BeforeAccepted => "A request has no span before its connection is accepted.",
+        Mechanism::NoThread => "A request without a thread waits, before its work and mostly before its span begins.",
         Mechanism::SlowBranch => "The slow branch waits for it.",
     }
 }

@@ -26,6 +26,8 @@ const OTHER_THREADS_SHARE: f64 = 0.25;
 /// Users or the rate offered must have grown by this factor between two intervals before these are compared.
 const DEMAND_GROWTH_MIN: f64 = 1.25;
 const CONSUMERS_MAX: usize = 3;
+/// Nothing uses more of a limit than all of it.
+const FULL: f64 = 1.0;
 /// The resource of a finding about the machine as a whole.
 pub(crate) const HOST: &str = "host";
 
@@ -35,7 +37,7 @@ pub(crate) struct Saturation<'a> {
     /// The service, or [`HOST`].
     pub(crate) service: &'a str,
     pub(crate) limit: CpuLimit,
-    /// Share of the limit, 0 to about 1.
+    /// Share of the limit, 0 to 1: a sample may lie above, because a quota is kept only from period to period.
     pub(crate) level: f64,
     /// The interval, by its place among all.
     pub(crate) at: usize,
@@ -78,14 +80,14 @@ impl<'a> Cpu<'a> {
         replicas.map(|instance| self.cores_of(names::CPU_CORES, service, instance.replica, interval)).sum()
     }
 
-    /// How busy a service's busiest replica is, as a share of what it may or can use; none when not sampled.
+    /// How busy a service's busiest replica is, as a share of what it may or can use, 0 to 1; none when not sampled.
     pub(crate) fn busy_share(&self, service: &str, interval: &Interval) -> Option<f64> {
         let replicas = self.trial.services.iter().filter(|instance| instance.service == service);
         let share = |instance: &ServiceInstance| {
             let cores = self.cores_of(names::CPU_CORES, service, instance.replica, interval)?;
             let limit = self.cap_of(instance, interval).unwrap_or(f64::from(self.trial.cores.max(1)));
             let thread = self.cores_of(names::BUSIEST_THREAD_CORES, service, instance.replica, interval);
-            Some((cores / limit).max(thread.unwrap_or(0.0)))
+            Some((cores / limit).max(thread.unwrap_or(0.0)).min(FULL))
         };
         replicas.filter_map(share).max_by(f64::total_cmp)
     }
@@ -119,7 +121,11 @@ impl<'a> Cpu<'a> {
         let mut found: Vec<Saturation<'a>> = replicas.iter().filter_map(|i| self.of_replica(service, i)).collect();
         let count = found.len();
         found.sort_by(|a, b| b.level.total_cmp(&a.level));
-        let worst = found.into_iter().next().map(|worst| Saturation { replicas: (count, replicas.len()), ..worst });
+        let worst = found.into_iter().next().map(|worst| Saturation {
+            replicas: (count, replicas.len()),
+            level: worst.level.min(FULL),
+            ..worst
+        });
         worst.or_else(|| self.of_machine(service, replicas.len()))
     }
 
@@ -165,14 +171,30 @@ impl<'a> Cpu<'a> {
         let cores = f64::from(self.trial.cores.max(1));
         let share = |interval: &Interval| Some(self.service_cores(service, interval)? / cores);
         let (at, level) = self.saturated(share, self.thresholds.cpu_limit_share)?;
-        Some(Saturation { service, limit: CpuLimit::Machine, level, at, replicas: (replicas, replicas), replica: 0 })
+        Some(Saturation {
+            service,
+            limit: CpuLimit::Machine,
+            level: level.min(FULL),
+            at,
+            replicas: (replicas, replicas),
+            replica: 0,
+        })
     }
 
     /// The machine as a whole, when the run itself fills it.
     pub(crate) fn of_host(&self) -> Option<Saturation<'a>> {
-        let share = |interval: &Interval| Some(self.host_use(interval).filter(|used| !used.is_mostly_others)?.share);
+        let foreign_max = self.thresholds.cpu_foreign_share * f64::from(self.trial.cores.max(1));
+        let share =
+            |interval: &Interval| Some(self.host_use(interval).filter(|used| used.others_cores <= foreign_max)?.share);
         let (at, level) = self.saturated(share, self.thresholds.cpu_host_share)?;
-        Some(Saturation { service: HOST, limit: CpuLimit::Host, level, at, replicas: (1, 1), replica: 0 })
+        Some(Saturation {
+            service: HOST,
+            limit: CpuLimit::Host,
+            level: level.min(FULL),
+            at,
+            replicas: (1, 1),
+            replica: 0,
+        })
     }
 
     pub(crate) fn host_use(&self, interval: &Interval) -> Option<HostUse> {

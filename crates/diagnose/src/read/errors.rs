@@ -3,6 +3,7 @@
 //! Exceptions are attributes: a list that comes from events (`narrows.exceptions`), or one exception under the names of
 //! the semantic conventions. Callers pass errors on, so of the spans that report one, the deepest is where it began.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use narrows_model::trace::{Span, SpanId, Trace};
@@ -40,6 +41,50 @@ pub(crate) fn bare_name(text: &str) -> &str {
 pub(crate) fn searched(text: &str) -> &str {
     let end = (0..=TEXT_BYTES_MAX.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
     &text[..end]
+}
+
+/// What a span says in words of its error.
+pub(crate) fn texts(span: &Span) -> impl Iterator<Item = &str> {
+    let messages = exceptions(span).map(|one| one.message);
+    messages.chain(std::iter::once(span.status_message.as_str())).filter(|text| !text.is_empty())
+}
+
+/// Whether a text has these words, apart from others.
+pub(crate) fn says(text: &str, words: &str) -> bool {
+    let is_apart = |beside: Option<char>| beside.is_none_or(|c| !c.is_alphanumeric());
+    text.match_indices(words).any(|(at, found)| {
+        is_apart(text[..at].chars().next_back()) && is_apart(text[at + found.len()..].chars().next())
+    })
+}
+
+/// An error's text in lower case without the statement that it is about, what it quotes, paths and URLs.
+pub(crate) fn own_words(text: &str) -> String {
+    let text = searched(text).to_lowercase();
+    let text = text.split("[sql:").next().unwrap_or_default();
+    let text = without_quoted(text);
+    let is_place = |word: &&str| word.contains("://") || word.trim_start_matches(['(', '"', '[']).starts_with('/');
+    let words: Vec<&str> = text.split_whitespace().filter(|word| !is_place(word)).collect();
+    words.join(" ")
+}
+
+/// A text with nothing left between its single quotes. An apostrophe within a word is no quote.
+fn without_quoted(text: &str) -> Cow<'_, str> {
+    let (mut kept, mut rest) = (String::new(), text);
+    while let Some((from, to)) = quoted(rest) {
+        kept.push_str(&rest[..from]);
+        kept.push_str("''");
+        rest = &rest[to + 1..];
+    }
+    if kept.is_empty() { Cow::Borrowed(text) } else { Cow::Owned(kept + rest) }
+}
+
+/// Where the first quoted part begins and ends.
+fn quoted(text: &str) -> Option<(usize, usize)> {
+    let is_part = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
+    let mut quotes = text.match_indices('\'').map(|(at, _)| at);
+    let from = quotes.find(|at| !is_part(text[..*at].chars().next_back()))?;
+    let to = quotes.find(|at| !is_part(text[at + 1..].chars().next()))?;
+    Some((from, to))
 }
 
 /// The spans of a trace that are so, without those above another one that is.

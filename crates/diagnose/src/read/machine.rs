@@ -1,11 +1,22 @@
 //! The machine's CPU, divided among those who used it.
 
+use narrows_model::evidence::TrialEvidence;
 use narrows_model::limit::MachineCpu;
 use narrows_model::series::names;
 
 use crate::read::cpu::Cpu;
 use crate::read::intervals::Interval;
 use crate::stats::finite;
+
+/// The share of the machine's CPU that went to other programs and the hypervisor in the counted windows, 0 to 1; none when
+/// it was not sampled.
+pub(crate) fn foreign_share(trial: &TrialEvidence) -> Option<f64> {
+    let mean = |name: &str, service: &str| trial.counted_usage(name, service);
+    let host = Some(mean(names::HOST_CPU_UTILIZATION, "")).filter(|host| host.points > 0)?;
+    let services = trial.service_names().into_iter().filter(|service| *service != names::GENERATOR);
+    let own: f64 = services.chain([names::GENERATOR]).map(|service| mean(names::CPU_CORES, service).mean).sum();
+    Some((host.mean - own / f64::from(trial.cores.max(1))).clamp(0.0, 1.0))
+}
 
 /// None when the machine was not sampled. What the parts add up to beyond the machine's own figure is measuring error and
 /// taken off nothing: other programs then have 0.

@@ -10,6 +10,7 @@ pub(crate) mod event_loops;
 pub(crate) mod intervals;
 pub(crate) mod levels;
 pub(crate) mod machine;
+pub(crate) mod one_request;
 pub(crate) mod outside;
 pub(crate) mod periods;
 pub(crate) mod places;
@@ -17,21 +18,30 @@ pub(crate) mod pools;
 pub(crate) mod programs;
 pub(crate) mod refusals;
 pub(crate) mod repetition;
+pub(crate) mod reported;
 pub(crate) mod requests;
 pub(crate) mod room;
 pub(crate) mod runtimes;
 pub(crate) mod seconds;
+pub(crate) mod shapes;
 pub(crate) mod sidecars;
 pub(crate) mod silence;
 pub(crate) mod sql_shape;
 pub(crate) mod stores;
+pub(crate) mod thread_pools;
+pub(crate) mod threads;
+pub(crate) mod trend;
+pub(crate) mod worst_replica;
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use narrows_model::evidence::TrialEvidence;
 
+use crate::critical_path::{self, Spent};
 use crate::read::calls::{Handled, by_operation};
 use crate::read::intervals::{Interval, intervals};
+use crate::read::one_request::{is_one_request, of_one_request};
 use crate::read::requests::{Request, requests};
 use crate::thresholds::Thresholds;
 
@@ -51,14 +61,27 @@ pub struct Reading<'a> {
     pub(crate) requests: &'a [Request<'a>],
     /// The same with their calls, by operation.
     pub(crate) operations: &'a Operations<'a>,
+    /// Whether the trial is one request, without a load.
+    pub(crate) is_one_request: bool,
+    /// See [`Reading::spent`].
+    spent: &'a OnceCell<Spent>,
 }
 
-impl Reading<'_> {
+impl<'a> Reading<'a> {
+    /// What the time of the requests was spent on; their paths are walked once, when it is first needed.
+    pub(crate) fn spent(&self) -> &'a Spent {
+        self.spent.get_or_init(|| critical_path::spent(self))
+    }
+
     /// Prepares a trial and hands it on.
     pub fn with<T>(trial: &TrialEvidence, thresholds: &Thresholds, read: impl FnOnce(&Reading<'_>) -> T) -> T {
+        let is_one_request = is_one_request(trial);
+        let of_one = of_one_request(thresholds);
+        let thresholds = if is_one_request { &of_one } else { thresholds };
         let intervals = intervals(trial, thresholds);
         let requests = requests(&trial.traces, thresholds);
         let operations = by_operation(&requests);
-        read(&Reading { trial, thresholds, intervals: &intervals, requests: &requests, operations: &operations })
+        let (intervals, requests, operations, spent) = (&intervals, &requests, &operations, &OnceCell::new());
+        read(&Reading { trial, thresholds, intervals, requests, operations, is_one_request, spent })
     }
 }

@@ -135,7 +135,7 @@ impl PoolMetrics {
 }
 
 /// The mean and the number of a distribution's values in that time, all series of that name together.
-fn mean_of((trial, service): (&TrialEvidence, &str), name: &str, within: &Within) -> Option<(f64, f64)> {
+pub(crate) fn mean_of((trial, service): (&TrialEvidence, &str), name: &str, within: &Within) -> Option<(f64, f64)> {
     let series = |part: &str| -> Vec<&Series> {
         let name = format!("{name}{part}");
         trial.series.iter().filter(|series| series.key.service == service && series.key.name == name).collect()

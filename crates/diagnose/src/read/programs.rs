@@ -44,6 +44,16 @@ pub(crate) fn is_proxy_program(trial: &TrialEvidence, service: &str) -> bool {
     runs_one_of(&PROXIES, trial, service)
 }
 
+/// The service that the load calls, where no spans say so: the only one, or the only one that is no database.
+pub(crate) fn only_service(trial: &TrialEvidence) -> Option<&str> {
+    let services = trial.service_names();
+    if let [only] = services[..] {
+        return Some(only);
+    }
+    let mut others = services.into_iter().filter(|service| !is_database_program(trial, service));
+    others.next().filter(|_| others.next().is_none())
+}
+
 /// Whether the diagnosis knows what a program is, by the name of what is executed.
 pub fn knows_program(name: &str) -> bool {
     DATABASES.iter().chain(&PROXIES).any(|known| *known == name)
@@ -79,6 +89,8 @@ fn runs_one_of(programs: &[&str], trial: &TrialEvidence, service: &str) -> bool 
 
 #[cfg(test)]
 mod tests {
+    use narrows_testkit::trial::TrialBuilder;
+
     use super::*;
 
     #[test]
@@ -102,5 +114,21 @@ mod tests {
         let of = |text: &str| has_workers(&text.split_whitespace().map(str::to_owned).collect::<Vec<_>>());
         assert!(of("gunicorn -w 4 app:app") && of("gunicorn --workers=4 app:app") && of("uwsgi --processes 2"));
         assert!(!of("gunicorn -w 1 app:app") && !of("puma -p 3000") && !of("gunicorn -w") && !of(""));
+    }
+
+    #[test]
+    fn the_load_calls_the_only_service_that_is_no_database() {
+        let trial = |commands: &[(&str, &str)]| {
+            let trial = commands.iter().fold(TrialBuilder::new("a"), |trial, (name, _)| trial.service(name, None));
+            let mut trial = trial.build();
+            for (instance, (_, command)) in trial.services.iter_mut().zip(commands) {
+                instance.command = vec![(*command).to_owned()];
+            }
+            trial
+        };
+        assert_eq!(only_service(&trial(&[("db", "postgres")])), Some("db"));
+        assert_eq!(only_service(&trial(&[("db", "/usr/lib/postgres"), ("shop", "java")])), Some("shop"));
+        assert_eq!(only_service(&trial(&[("shop", "java"), ("stock", "node")])), None);
+        assert_eq!(only_service(&trial(&[])), None);
     }
 }

@@ -8,7 +8,9 @@
 //!
 //! A query that repeats without any values, or with the same ones each time, is no repetition in this sense (polling, a
 //! look-up without a cache), nor is one that fetches the next page or a batch, nor one that goes to every partition of a
-//! store. A query that failed and is made again counts once.
+//! store. A query that failed and is made again counts once. Reads repeat after a query that may have returned their
+//! keys; writes need none before them, because their rows may have come with the request. Such writes follow one another:
+//! with pauses between them they report on other work, and a statement that names one row in all of them has one row.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -16,14 +18,15 @@ use narrows_model::trace::{Span, SpanId};
 
 use crate::read::calls::went_wrong;
 use crate::read::requests::{Query, Request};
+use crate::thresholds::Thresholds;
 
 /// One statement, repeated within one request.
 #[derive(Debug)]
 pub(crate) struct Repetition<'a> {
     /// The repeated queries in order of start.
     pub(crate) queries: Vec<&'a Query<'a>>,
-    /// The last query of another shape before the first of them.
-    pub(crate) source: &'a Query<'a>,
+    /// The last query of another shape before the first of them; writes may have none.
+    pub(crate) source: Option<&'a Query<'a>>,
     /// Time in which at least one of them was under way, nanoseconds.
     pub(crate) busy_ns: u64,
     /// Time of the request that is theirs by the rule of this module, nanoseconds.
@@ -32,8 +35,9 @@ pub(crate) struct Repetition<'a> {
     pub(crate) values_differ: bool,
 }
 
-/// The repetitions in a request: at least `queries_min` queries of one shape under one logical parent.
-pub(crate) fn repetitions<'a>(request: &'a Request<'a>, queries_min: usize) -> Vec<Repetition<'a>> {
+/// The repetitions in a request: a number of queries of one shape under one logical parent.
+pub(crate) fn repetitions<'a>(request: &'a Request<'a>, thresholds: &Thresholds) -> Vec<Repetition<'a>> {
+    let queries_min = thresholds.n_plus_one_queries;
     let mut by_shape: BTreeMap<&str, BTreeMap<SpanId, Vec<&Query<'_>>>> = BTreeMap::new();
     for query in request.queries.iter().filter(|query| !went_wrong(query.span)) {
         by_shape.entry(&query.shape.text).or_default().entry(query.parent).or_default().push(query);
@@ -43,12 +47,16 @@ pub(crate) fn repetitions<'a>(request: &'a Request<'a>, queries_min: usize) -> V
         let mut queries: Vec<&Query<'_>> =
             parents.into_values().filter(|queries| queries.len() >= queries_min).flatten().collect();
         queries.sort_by_key(|query| query.span.start_ns);
-        found.extend(repetition(request, queries));
+        found.extend(repetition(request, queries, thresholds));
     }
     found
 }
 
-fn repetition<'a>(request: &'a Request<'a>, queries: Vec<&'a Query<'a>>) -> Option<Repetition<'a>> {
+fn repetition<'a>(
+    request: &'a Request<'a>,
+    queries: Vec<&'a Query<'a>>,
+    thresholds: &Thresholds,
+) -> Option<Repetition<'a>> {
     let first = queries.first()?;
     let is_batch = |query: &Query<'_>| query.span.facts.batch_size.is_some_and(|size| size > 1);
     if queries.iter().any(|query| query.shape.is_batch() || query.shape.is_page() || is_batch(query)) {
@@ -60,7 +68,12 @@ fn repetition<'a>(request: &'a Request<'a>, queries: Vec<&'a Query<'a>>) -> Opti
     }
     let is_source =
         |query: &&Query<'_>| query.shape.text != first.shape.text && query.span.start_ns <= first.span.start_ns;
-    let source = request.queries.iter().rev().find(is_source)?;
+    let source = request.queries.iter().rev().find(is_source);
+    let is_write = first.shape.is_write();
+    let stands_alone = || is_write && !pauses(&queries, thresholds);
+    if is_write && has_one_row(&queries) || source.is_none() && !stands_alone() {
+        return None;
+    }
     let (busy_ns, cost_ns) = time_taken(request, &queries);
     Some(Repetition { source, busy_ns, cost_ns, values_differ, queries })
 }
@@ -75,6 +88,25 @@ fn values_differ(queries: &[&Query<'_>]) -> Option<bool> {
         1 => None,
         _ => Some(true),
     }
+}
+
+/// Whether each of these writes names the same row, by values that are written out after its `WHERE`.
+fn has_one_row(queries: &[&Query<'_>]) -> bool {
+    fn condition(text: &str) -> Option<&str> {
+        text.to_ascii_lowercase().rfind("where ").map(|at| &text[at..])
+    }
+    let of_first = queries.first().and_then(|query| condition(query.text));
+    of_first.is_some_and(|first| queries.iter().all(|query| condition(query.text) == Some(first)))
+        && queries.iter().all(|query| query.shape.placeholders == 0)
+}
+
+/// Whether the request mostly does something else between these, for longer than they take.
+fn pauses(queries: &[&Query<'_>], thresholds: &Thresholds) -> bool {
+    let is_pause = |pair: &&[&Query<'_>]| {
+        let idle_ns = pair[1].span.start_ns.saturating_sub(pair[0].span.end_ns);
+        idle_ns >= thresholds.duplicate_query_pause_ns && idle_ns.unsigned_abs() >= pair[1].span.duration_ns()
+    };
+    2 * queries.windows(2).filter(is_pause).count() >= queries.len()
 }
 
 /// Whether the same text went once to each of several partitions: one question to many places, not many questions.
@@ -118,16 +150,16 @@ fn time_taken(request: &Request<'_>, repeated: &[&Query<'_>]) -> (u64, u64) {
             last_is_repeated = is_repeated;
         }
     }
-    (union_ns(repeated), cost_ns.max(0) as u64)
+    (union_ns(repeated, end_ns), cost_ns.max(0) as u64)
 }
 
-/// The time in which at least one of these, in order of start, was under way.
-fn union_ns(queries: &[&Query<'_>]) -> u64 {
+/// The time up to an instant in which at least one of these, in order of start, was under way.
+fn union_ns(queries: &[&Query<'_>], until_ns: i64) -> u64 {
     let (mut total_ns, mut reached_ns) = (0_i64, i64::MIN);
     for query in queries {
-        let start_ns = query.span.start_ns.max(reached_ns);
-        total_ns = query.span.end_ns.saturating_sub(start_ns).max(0).saturating_add(total_ns);
-        reached_ns = reached_ns.max(query.span.end_ns);
+        let (start_ns, end_ns) = (query.span.start_ns.max(reached_ns), query.span.end_ns.min(until_ns));
+        total_ns = end_ns.saturating_sub(start_ns).max(0).saturating_add(total_ns);
+        reached_ns = reached_ns.max(end_ns);
     }
     total_ns as u64
 }
@@ -138,16 +170,19 @@ mod tests {
 
     use super::*;
     use crate::read::requests::requests;
-    use crate::thresholds::Thresholds;
 
     const ROW: &str = "SELECT name FROM customer WHERE id = ?";
 
     /// Count, busy and own milliseconds of each repetition.
     fn found(children: Vec<SpanBuilder>) -> Vec<(usize, f64, f64)> {
         let source = query("SELECT * FROM orders").at(0.0, 2.0);
-        let traces = [server("shop", "GET /orders").at(0.0, 200.0).child(source).children(children).trace(1)];
-        let requests = requests(&traces, &Thresholds::default());
-        let found = repetitions(&requests[0], 5);
+        found_in(server("shop", "GET /orders").at(0.0, 200.0).child(source).children(children))
+    }
+
+    fn found_in(root: SpanBuilder) -> Vec<(usize, f64, f64)> {
+        let (traces, thresholds) = ([root.trace(1)], Thresholds::default());
+        let requests = requests(&traces, &thresholds);
+        let found = repetitions(&requests[0], &thresholds);
         found.iter().map(|r| (r.queries.len(), r.busy_ns as f64 / 1e6, r.cost_ns as f64 / 1e6)).collect()
     }
 
@@ -196,6 +231,27 @@ mod tests {
         ] {
             assert!(found(run_of(6, beat(5.0, 5.0, 1.0), |_| same.clone())).is_empty());
         }
+    }
+
+    #[test]
+    fn writes_repeat_without_a_query_before_them() {
+        let alone = |beat, text: &dyn Fn(usize) -> String| {
+            let writes = run_of(8, beat, |i| query(&text(i)));
+            found_in(server("shop", "POST /orders").at(0.0, 400.0).children(writes)).len()
+        };
+        let insert = |_: usize| "INSERT INTO line (a, b) VALUES (?, ?)".to_owned();
+        assert_eq!(alone(beat(5.0, 5.0, 3.0), &insert), 1);
+        assert_eq!(alone(beat(5.0, 5.0, 3.0), &|i| format!("UPDATE part SET n = n - 1 WHERE id = {i}")), 1);
+        assert_eq!(alone(beat(5.0, 5.0, 3.0), &|i| format!("UPDATE job SET done = {i} WHERE id = 7")), 0, "one row");
+        assert_eq!(alone(beat(5.0, 40.0, 3.0), &insert), 0, "with other work between them");
+        assert_eq!(alone(beat(5.0, 5.0, 3.0), &|_| ROW.to_owned()), 0, "reads");
+    }
+
+    #[test]
+    fn time_after_the_request_does_not_count() {
+        let mut late = run_of(6, beat(100.0, 5.0, 3.0), |_| query(ROW));
+        late[5] = query(ROW).at(125.0, 1e9);
+        assert_eq!(found(late), [(6, 90.0, 100.0)]);
     }
 
     #[test]

@@ -20,10 +20,11 @@ use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-use narrows_model::trace::{Span, SpanId, SpanKind, Trace};
+use narrows_model::finding::Caveat;
+use narrows_model::trace::{Span, SpanId, SpanKind, Trace, is_step_of_call};
 
 use crate::read::doubles::{Limits, is_same_remote_call};
-use crate::read::sql_shape::SqlShape;
+use crate::read::shapes::{Shape, Statement};
 use crate::thresholds::Thresholds;
 
 /// How far up the parents are followed; deeper nesting is cut off.
@@ -56,7 +57,7 @@ pub(crate) struct Query<'a> {
     /// Its text as it came: `db.query.text` or, without that, `db.query.summary`.
     pub(crate) text: &'a str,
     /// Its shape.
-    pub(crate) shape: Rc<SqlShape>,
+    pub(crate) shape: Rc<Shape>,
     /// The instrumentation scopes that reported it, one or more.
     pub(crate) scopes: Vec<&'a str>,
     /// The span that its author would name as its parent.
@@ -68,6 +69,22 @@ impl Request<'_> {
     pub(crate) fn operation(&self) -> String {
         operation_of(self.entry)
     }
+
+    /// From the start of a call to its end or, if that is earlier, to the end of the request, which waits no longer.
+    pub(crate) fn time_of(&self, call: &Span) -> (i64, i64) {
+        (call.start_ns, call.end_ns.min(self.entry.end_ns))
+    }
+}
+
+/// How long after its request a call may end and still be taken to end with it, nanoseconds: libraries end spans late.
+const OVERHANG_NS: i64 = 1_000_000;
+
+/// Flags calls that go on after their requests; none when none does.
+pub(crate) fn cut_at_end<'r>(calls: impl Iterator<Item = (&'r Request<'r>, &'r Span)>) -> Option<Caveat> {
+    let outlasts =
+        |(request, call): &(&Request<'_>, &Span)| call.end_ns > request.entry.end_ns.saturating_add(OVERHANG_NS);
+    let spans = calls.filter(outlasts).count();
+    (spans > 0).then_some(Caveat::CallsOutlastRequest { spans })
 }
 
 /// `GET /orders/{id}`, or the span's name when it has no route.
@@ -95,7 +112,7 @@ pub(crate) fn requests<'a>(traces: &'a [Trace], thresholds: &Thresholds) -> Vec<
     traces.iter().flat_map(|trace| Cut::new(trace, thresholds, &mut shapes).requests()).collect()
 }
 
-type Shapes<'a> = HashMap<&'a str, Rc<SqlShape>>;
+type Shapes<'a> = HashMap<Statement<'a>, Rc<Shape>>;
 /// Parent and name of internal spans that have a sibling of the same name.
 type Twins<'a> = HashSet<(Option<SpanId>, &'a String)>;
 
@@ -164,9 +181,9 @@ impl<'a, 's> Cut<'a, 's> {
 
     fn query(&mut self, span: &'a Span) -> Option<Query<'a>> {
         let text = query_text(span).filter(|_| is_database(span) && !is_housekeeping(span))?;
-        let shape = Rc::clone(self.shapes.entry(text).or_insert_with(|| Rc::new(SqlShape::parse(text))));
-        let speaks_sql = span.facts.db_system.as_deref().is_none_or(|system| system != "redis");
-        if speaks_sql && shape.is_housekeeping() {
+        let statement = Statement::of(span, text);
+        let shape = Rc::clone(self.shapes.entry(statement).or_insert_with(|| Rc::new(Shape::of(&statement))));
+        if shape.is_housekeeping() {
             return None;
         }
         Some(Query { span, text, shape, scopes: vec![&span.scope], parent: span.span_id })
@@ -302,11 +319,10 @@ fn is_silent(span: &Span) -> bool {
 
 /// Spans of pools, sockets and frameworks that stand between a program and its queries.
 pub(crate) fn is_housekeeping(span: &Span) -> bool {
-    const ENDS: [&str; 6] = ["connect", "http send", "http receive", "dns.lookup", "begin", "reset_session"];
     const STARTS: [&str; 2] = ["middleware - ", "router - "];
     let name = span.name.to_ascii_lowercase();
-    let is_named_so = ENDS.iter().any(|end| name.ends_with(end)) || STARTS.iter().any(|start| name.starts_with(start));
-    is_named_so && span.facts.db_query.is_none()
+    let is_between = name.ends_with("begin") || STARTS.iter().any(|start| name.starts_with(start));
+    (is_between || is_step_of_call(&name)) && span.facts.db_query.is_none()
 }
 
 #[cfg(test)]

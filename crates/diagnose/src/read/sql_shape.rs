@@ -21,7 +21,12 @@ pub(crate) struct SqlShape {
     pub placeholders: usize,
     /// The longest list of values after `IN` and the largest number of row groups after `VALUES`; 0 without either.
     pub values_max: usize,
-    words: HashSet<String>,
+    /// Its keywords and names without quotes, in capitals.
+    pub words: HashSet<String>,
+    /// Whether it skips rows, as far as it says: an offset that is not written as 0.
+    skips: bool,
+    /// Whether it selects by a value that a column must have.
+    selects_by_value: bool,
 }
 
 impl SqlShape {
@@ -30,14 +35,11 @@ impl SqlShape {
         let mut scanner = Scanner::new(statement);
         scanner.scan();
         let (literals, placeholders) = (scanner.literals, scanner.placeholders);
+        let skips = has_offset(&scanner.tokens) && !scanner.begins_at_zero;
+        let selects_by_value = selects_by_value(&scanner.tokens);
         let (tokens, values_max) = fold_lists(scanner.tokens);
         let words = tokens.iter().filter(|t| t.kind == Kind::Word).map(|t| t.text.to_ascii_uppercase()).collect();
-        Self { text: print(&tokens), literals, placeholders, values_max, words }
-    }
-
-    /// Whether the statement has any value in it, written out or bound.
-    pub(crate) fn has_values(&self) -> bool {
-        self.literals + self.placeholders > 0
+        Self { text: print(&tokens), literals, placeholders, values_max, words, skips, selects_by_value }
     }
 
     /// Whether it selects several rows by a list of their keys, or writes several rows: a batch.
@@ -45,22 +47,14 @@ impl SqlShape {
         self.values_max > 1 || self.words.contains("ANY") || self.words.contains("UNNEST")
     }
 
-    /// Whether it reads on where an earlier statement stopped: by offset, by cursor, or past the last key seen.
+    /// Whether it reads on where an earlier statement stopped: by offset, by cursor, or past the last key seen. Object
+    /// mappers put an offset after look-ups too, so it counts where rows are ordered or nothing else selects them.
     pub(crate) fn is_page(&self) -> bool {
         let has = |word: &str| self.words.contains(word);
         let is_bounded = has("LIMIT") || has("FETCH") || has("TOP");
         let is_past_a_key = ["> ?", "< ?", ">?", "<?"].iter().any(|sign| self.text.contains(sign));
-        has("OFFSET") || self.first_word() == "FETCH" || (is_bounded && has("ORDER") && is_past_a_key)
-    }
-
-    /// Whether it has a keyword or a name without quotes, given in capitals.
-    pub(crate) fn has_word(&self, word: &str) -> bool {
-        self.words.contains(word)
-    }
-
-    /// Whether any keyword or name without quotes, in capitals, begins like this.
-    pub(crate) fn has_word_from(&self, start: &str) -> bool {
-        self.words.iter().any(|word| word.starts_with(start))
+        let skips = self.skips && (has("ORDER") || !self.selects_by_value);
+        skips || self.first_word() == "FETCH" || (is_bounded && has("ORDER") && is_past_a_key)
     }
 
     /// Whether it changes rows.
@@ -126,12 +120,14 @@ struct Scanner {
     tokens: Vec<Token>,
     literals: usize,
     placeholders: usize,
+    /// Whether an offset is written as 0.
+    begins_at_zero: bool,
 }
 
 impl Scanner {
     fn new(statement: &str) -> Self {
         let chars = statement.chars().collect();
-        Self { chars, at: 0, spaced: false, tokens: Vec::new(), literals: 0, placeholders: 0 }
+        Self { chars, at: 0, spaced: false, tokens: Vec::new(), literals: 0, placeholders: 0, begins_at_zero: false }
     }
 
     fn peek(&self, ahead: usize) -> char {
@@ -154,7 +150,9 @@ impl Scanner {
     }
 
     fn push_literal(&mut self, end: usize) -> bool {
-        self.at = end.min(self.chars.len());
+        let end = end.min(self.chars.len());
+        self.begins_at_zero |= self.chars[self.at..end] == ['0'] && self.tokens.last().is_some_and(is_before_offset);
+        self.at = end;
         self.literals += 1;
         self.push(Kind::Value, "?".into());
         true
@@ -258,7 +256,7 @@ impl Scanner {
                 let closes = (self.peek(2 + length), self.peek(3 + length)) == (')', 's');
                 length > 0 && closes && self.push_placeholder(4 + length)
             }
-            (':' | '@', next) if is_word(next) => {
+            (':' | '@', next) if is_word(next) && !self.follows_a_name() => {
                 let length = word_from(1);
                 self.push_placeholder(1 + length)
             }
@@ -385,6 +383,28 @@ fn group_length(tokens: &[Token]) -> Option<usize> {
     None
 }
 
+/// Whether an offset may follow: `OFFSET 20`, or MySQL's `LIMIT 20, 10`.
+fn is_before_offset(token: &Token) -> bool {
+    token.kind == Kind::Word && ["OFFSET", "LIMIT"].iter().any(|word| token.text.eq_ignore_ascii_case(word))
+}
+
+/// Whether a number of rows to skip is given. A column may be named `offset`, so a value must follow.
+fn has_offset(tokens: &[Token]) -> bool {
+    let is_offset = |pair: &[Token]| {
+        pair[0].text.eq_ignore_ascii_case("offset") && is_before_offset(&pair[0]) && pair[1].kind == Kind::Value
+    };
+    let is_pair = |four: &[Token]| {
+        is_before_offset(&four[0]) && (four[1].kind, four[3].kind) == (Kind::Value, Kind::Value) && four[2].text == ","
+    };
+    tokens.windows(2).any(is_offset) || tokens.windows(4).any(is_pair)
+}
+
+/// Whether a name must equal a value; `1=1` selects nothing.
+fn selects_by_value(tokens: &[Token]) -> bool {
+    let is_name = |token: &Token| token.kind == Kind::Word || token.text.ends_with(['"', '`', ']']);
+    tokens.windows(3).any(|three| is_name(&three[0]) && three[1].text == "=" && three[2].kind == Kind::Value)
+}
+
 fn print(tokens: &[Token]) -> String {
     let mut text = String::new();
     for token in tokens {
@@ -426,7 +446,8 @@ mod tests {
             ),
             ("/*traceparent='00-ab'*/ SELECT a - 1, b-2 FROM t", "SELECT a - ?, b-? FROM t"),
             ("SELECT a FROM t WHERE b = 'cut off", "SELECT a FROM t WHERE b = ?"),
-            ("GET user:1234", "GET user?"),
+            ("GET user:1234", "GET user:?"),
+            ("SELECT a[1:2] FROM t WHERE b =:b", "SELECT a[?:?] FROM t WHERE b =?"),
             ("", ""),
         ];
         for (statement, expected) in cases {
@@ -445,6 +466,13 @@ mod tests {
             ("INSERT INTO t VALUES (1), (2)", [true, false, false, true]),
             ("SELECT * FROM t ORDER BY id LIMIT 10 OFFSET 20", [false, true, false, false]),
             ("SELECT * FROM t WHERE id > $1 ORDER BY id LIMIT 10", [false, true, false, false]),
+            ("SELECT * FROM t LIMIT 10 OFFSET 20", [false, true, false, false]),
+            ("SELECT * FROM t WHERE 1=1 LIMIT ? OFFSET ?", [false, true, false, false]),
+            ("SELECT * FROM t ORDER BY id LIMIT 20, 10", [false, true, false, false]),
+            ("SELECT * FROM t WHERE (\"t\".\"id\" = $1 AND 1=1) LIMIT $2 OFFSET $3", [false, false, false, false]),
+            ("SELECT * FROM t WHERE a = 7 ORDER BY b LIMIT 1 OFFSET 0", [false, false, false, false]),
+            ("SELECT * FROM t WHERE a = @p ORDER BY b OFFSET 0 ROWS FETCH NEXT 1 ROWS ONLY", [false; 4]),
+            ("SELECT id FROM t WHERE offset = 5 ORDER BY offset LIMIT 1", [false, false, false, false]),
             ("FETCH FORWARD 100 FROM c", [false, true, false, false]),
             ("BEGIN", [false, false, true, false]),
             ("PRAGMA foreign_keys = ON", [false, false, true, false]),
@@ -460,8 +488,9 @@ mod tests {
     #[test]
     fn literals_and_placeholders_are_counted() {
         let shape = SqlShape::parse("SELECT a FROM t WHERE b = 1 AND c = 'x' AND d = $1");
-        assert_eq!((shape.literals, shape.placeholders, shape.has_values()), (2, 1, true));
-        assert!(!SqlShape::parse("SELECT count(*) FROM t").has_values());
+        assert_eq!((shape.literals, shape.placeholders), (2, 1));
+        let none = SqlShape::parse("SELECT count(*) FROM t");
+        assert_eq!((none.literals, none.placeholders), (0, 0));
     }
 
     proptest! {

@@ -50,6 +50,9 @@ pub(crate) struct Case {
     /// Traces of each step.
     #[serde(default = "default_sample")]
     pub(crate) sample: u32,
+    /// Whether the evidence is the first trace alone, as of an imported file.
+    #[serde(default = "no")]
+    pub(crate) one_imported: YesNo,
     /// What the trial itself complains of.
     #[serde(default)]
     pub(crate) spans_refused: u64,
@@ -256,6 +259,10 @@ fn default_jitter() -> f64 {
 
 fn default_sample() -> u32 {
     30
+}
+
+fn no() -> YesNo {
+    YesNo::No
 }
 
 fn one() -> f64 {

@@ -8,7 +8,8 @@ use narrows_testkit::TRIAL_START_NS;
 use narrows_testkit::tally::Tally;
 use narrows_testkit::trial::FIRST_PORT;
 
-use super::case::{Case, Expect};
+use super::case::{Case, Expect, YesNo};
+use super::imported::first_trace_of;
 use super::load::{Phase, load_of};
 use super::series::series_of;
 use super::simulated;
@@ -45,7 +46,7 @@ pub(crate) fn evidence_of(case: &Case) -> Result<TrialEvidence, String> {
         error: None,
         caveats: Vec::new(),
     };
-    Ok(TrialEvidence {
+    let evidence = TrialEvidence {
         client_addresses: case.client_addresses,
         trial,
         windows: phases.iter().map(|phase| phase.window.clone()).collect(),
@@ -58,7 +59,8 @@ pub(crate) fn evidence_of(case: &Case) -> Result<TrialEvidence, String> {
         spans_refused: case.spans_refused,
         spans_thinned: 0,
         cores: case.cores,
-    })
+    };
+    Ok(if case.one_imported == YesNo::Yes { first_trace_of(evidence) } else { evidence })
 }
 
 /// Refuses a case in which a service is full by accident: its demand × rate is near its cap, and the case speaks of no

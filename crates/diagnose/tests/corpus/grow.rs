@@ -262,16 +262,17 @@ impl Growth<'_> {
         let mut rest = text;
         while let Some((before, after)) = rest.split_once('{') {
             out.push_str(before);
-            let Some((inside, after)) = after.split_once('}') else {
-                out.push('{');
-                rest = after;
-                continue;
-            };
-            match self.placeholder(inside) {
-                Some(value) => out.push_str(&value.to_string()),
-                None => out.extend(["{", inside, "}"]),
+            let inner = after.split_once('}').and_then(|(inside, after)| Some((self.placeholder(inside)?, after)));
+            match inner {
+                Some((value, after)) => {
+                    out.push_str(&value.to_string());
+                    rest = after;
+                }
+                None => {
+                    out.push('{');
+                    rest = after;
+                }
             }
-            rest = after;
         }
         out + rest
     }

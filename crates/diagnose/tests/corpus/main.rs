@@ -8,6 +8,7 @@
 mod case;
 mod evidence;
 mod grow;
+mod imported;
 mod load;
 mod score;
 mod series;
@@ -29,6 +30,7 @@ use narrows_model::published::Notes;
 use narrows_model::run::{Trial, Window};
 use narrows_model::series::Point;
 use narrows_model::series::names::CPU_CORES;
+use narrows_testkit::outline::findings_in_lines;
 use narrows_testkit::trial::run_of_trials;
 use score::Verdict;
 
@@ -47,7 +49,7 @@ fn findings_are_those_expected() {
     for case in &cases {
         match verdict_of(case) {
             Ok((verdict, text, findings)) => {
-                let _ = write!(found, "{}\n{}", case.case, in_lines(&findings, 1));
+                let _ = write!(found, "{}\n{}", case.case, findings_in_lines(&findings, 1));
                 if wanted().is_some() {
                     println!("{text}");
                 }
@@ -77,25 +79,6 @@ const RENEW: &str = "findings, places, costs or their order changed; if they sho
 /// Where to write what is found.
 fn folder_of_findings() -> Option<PathBuf> {
     std::env::var_os("NARROWS_FINDINGS").map(PathBuf::from)
-}
-
-/// Findings as data, one in each line: role, kind, place, cost, confidence; effects below their causes.
-fn in_lines(findings: &[Finding], depth: usize) -> String {
-    let line = |finding: &Finding| {
-        let operation = finding.operation.as_deref().unwrap_or("-");
-        format!(
-            "{:indent$}{:?} {} at {} | {operation} | {:.2} | {}\n{}",
-            "",
-            finding.role,
-            finding.kind(),
-            finding.resource,
-            finding.cost_share,
-            finding.confidence.as_str(),
-            in_lines(&finding.effects, depth + 1),
-            indent = 2 * depth
-        )
-    };
-    findings.iter().map(line).collect()
 }
 
 #[test]

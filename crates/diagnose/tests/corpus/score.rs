@@ -3,7 +3,7 @@
 use std::fmt;
 
 use narrows_diagnose::detectors::ALL;
-use narrows_model::finding::Finding;
+use narrows_model::finding::{Finding, Role};
 
 use super::case::{Case, Expect};
 
@@ -105,10 +105,14 @@ pub(crate) fn judge(case: &Case, findings: &[Finding]) -> Result<Verdict, String
         }
     }
     verdict.expected = expected.iter().map(ToString::to_string).collect();
-    if let Some(place) = &case.narrow_place {
-        let place = Expected::parse(place)?;
-        verdict.is_narrow_place_right = Some(findings.first().is_some_and(|first| place.is(first, None)));
-    }
+    verdict.is_narrow_place_right = match case.narrow_place.as_deref() {
+        None => None,
+        Some("none") => Some(findings.iter().all(|finding| finding.role != Role::NarrowPlace)),
+        Some(place) => {
+            let place = Expected::parse(place)?;
+            Some(findings.first().is_some_and(|first| place.is(first, None)))
+        }
+    };
     Ok(verdict)
 }
 

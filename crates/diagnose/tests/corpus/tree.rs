@@ -168,11 +168,15 @@ impl Time {
     }
 }
 
-/// Words apart by spaces; what stands between double quotes is one, with the word it begins in.
+/// Words apart by spaces; what stands between double quotes is one, with the word it begins in. `\"` is a quotation mark
+/// and `\n` the end of a line.
 fn words(line: &str) -> Result<Vec<String>, String> {
     let (mut words, mut word, mut is_quoted, mut has_word) = (Vec::new(), String::new(), false, false);
-    for c in line.chars() {
+    let mut chars = line.chars().peekable();
+    while let Some(c) = chars.next() {
         match c {
+            '\\' if chars.next_if_eq(&'"').is_some() => word.push('"'),
+            '\\' if chars.next_if_eq(&'n').is_some() => word.push('\n'),
             '"' => (is_quoted, has_word) = (!is_quoted, true),
             ' ' if !is_quoted => {
                 if has_word {

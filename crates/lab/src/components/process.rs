@@ -26,7 +26,7 @@ use super::output::{LastLines, Source, capture};
 use crate::Error;
 use crate::cgroup::Cgroup;
 use crate::guard::{Guard, MARKER};
-use crate::processes::{self, Identity};
+use crate::processes::{self, Identity, SignalState};
 
 const POLL: Duration = Duration::from_millis(10);
 
@@ -129,6 +129,12 @@ impl Process {
         self.child.id()
     }
 
+    /// Its process id and those of its descendants.
+    pub(crate) fn tree(&self) -> Vec<u32> {
+        let descendants = processes::descendants(self.identity).into_iter();
+        std::iter::once(self.pid()).chain(descendants.filter_map(|one| u32::try_from(one.pid).ok())).collect()
+    }
+
     /// What it printed last.
     pub(crate) fn last_lines(&self) -> &LastLines {
         &self.last_lines
@@ -227,13 +233,22 @@ impl Process {
         self.kill_group(signal);
         while self.ended().is_none() || self.has_members() {
             if Instant::now() >= deadline {
+                let reason = self.reason_to_stay(signal);
                 self.kill_group(Signal::KILL);
                 self.look(WaitIdOptions::empty());
-                return Ended::Killed;
+                return Ended::Killed { reason };
             }
             std::thread::sleep(POLL);
         }
         Ended::Asked
+    }
+
+    /// Why the first process of its group that still runs did not end on a signal, the leader before others.
+    fn reason_to_stay(&self, signal: Signal) -> Option<String> {
+        let leader = self.ended.is_none().then_some(self.identity.pid);
+        let member =
+            || processes::each(|pid| processes::is_in_group(pid, self.identity, 0)).next().map(|one| one.pid());
+        Some(SignalState::read(leader.or_else(member)?)?.reason(signal))
     }
 
     /// Whether a process runs in its group. It must not have been waited for.
@@ -281,14 +296,17 @@ impl Exit {
 }
 
 /// How a process came to its end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Ended {
     /// Before it was asked.
     Before,
     /// When it was asked.
     Asked,
     /// It did not end when asked.
-    Killed,
+    Killed {
+        /// Why not, in a clause, as far as it can be seen.
+        reason: Option<String>,
+    },
 }
 
 #[allow(
@@ -376,7 +394,8 @@ mod tests {
 
         let (process, mut guard) = start("trap '' TERM; echo up; while :; do sleep 1; done", None, "t2");
         assert!(process.last_lines().saw_wanted(TIMEOUT));
-        assert_eq!(process.stop(Signal::TERM, Duration::ZERO, &mut guard), Ended::Killed);
+        let reason = Some("sh ignores SIGTERM".to_owned());
+        assert_eq!(process.stop(Signal::TERM, Duration::ZERO, &mut guard), Ended::Killed { reason });
     }
 
     #[test]

@@ -4,17 +4,23 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
+use narrows_telemetry::sampler::listening_ports;
+
 use super::process::Process;
 use crate::Error;
 use crate::experiment::Ready;
 
 const POLL: Duration = Duration::from_millis(20);
 const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
+/// Ports named at most.
+const PORTS_MAX: usize = 5;
 
 /// Waits until a probe of the process finds nothing missing or `timeout` is over. `meanwhile` is called between
-/// probes; its error ends the wait.
+/// probes; its error ends the wait. `port` is where it should listen, where an
+/// experiment can say so.
 pub(crate) fn wait(
     process: &mut Process,
+    port: Option<u16>,
     probe: &dyn Fn(&Process) -> Result<(), String>,
     timeout: Duration,
     meanwhile: &mut dyn FnMut() -> Result<(), Error>,
@@ -33,10 +39,17 @@ pub(crate) fn wait(
             let waited = narrows_model::units::duration(timeout.as_nanos() as f64);
             let how = format!("was not ready after {waited}: {problem}");
             let last_lines = process.last_lines().get();
-            return Err(Error::NotReady { service: process.name().to_owned(), how, last_lines });
+            let elsewhere = port.map_or_else(Vec::new, |port| elsewhere(process, port));
+            return Err(Error::NotReady { service: process.name().to_owned(), how, elsewhere, last_lines });
         }
         std::thread::sleep(POLL);
     }
+}
+
+/// The ports that a process or one of its descendants listens on; none when `port` is among them.
+fn elsewhere(process: &Process, port: u16) -> Vec<u16> {
+    let ports = listening_ports(process.tree());
+    if ports.contains(&port) { Vec::new() } else { ports.into_iter().take(PORTS_MAX).collect() }
 }
 
 /// Looks once whether what tells that a process can be used is there; else what is lacking.

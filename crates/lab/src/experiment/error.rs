@@ -24,6 +24,30 @@ pub enum ExperimentError {
     /// The file was read and has errors: at least one, in the order of the file.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
     Invalid(Vec<FileError>),
+    /// A parameter was given a value that the experiment does not have.
+    #[error("no parameter is named `{name}`; the experiment has {}", all(known))]
+    UnknownParameter {
+        /// What was given a value.
+        name: String,
+        /// The experiment's parameters.
+        known: Vec<String>,
+        /// Which of them was probably meant.
+        hint: Option<String>,
+    },
+    /// A parameter was given a value whose own is a block of lines.
+    #[error("parameter `{name}` is a block of lines, which cannot be given another value")]
+    BlockParameter {
+        /// The parameter.
+        name: String,
+    },
+}
+
+/// All of these names in backquotes.
+fn all(names: &[String]) -> String {
+    if names.is_empty() {
+        return "none".to_owned();
+    }
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
 /// One fault of an experiment file.

@@ -3,8 +3,6 @@
 //! An objective is judged on the load of all counted windows of a trial together, or on that of one scenario or request. Latency is from the intended send,
 //! successes only. Where nothing was measured, the result is "unknown", never "kept".
 
-use std::time::Duration;
-
 use narrows_model::comparison::{Kept, ObjectiveResult};
 use narrows_model::evidence::LoadTotals;
 use narrows_model::load::LoadSecond;
@@ -47,12 +45,6 @@ pub(super) static OBJECTIVE: Shape = Shape::Either(&[
     Shape::Map(Map::new(&[LIMIT.field, SCENARIO.field, REQUEST.field, ABORT.field])),
 ]);
 
-/// No trial ends early before it has counted for so long.
-const ABORT_AFTER: Duration = Duration::from_secs(5);
-
-/// No trial ends early before so many requests have ended.
-const ABORT_AFTER_REQUESTS: u64 = 100;
-
 /// A bound on something that is measured.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Objective {
@@ -72,13 +64,13 @@ pub struct Objective {
     pub abort: Abort,
 }
 
-/// Whether a trial ends early once an objective cannot be kept any more.
+/// Whether a trial ends early once an objective can no longer be met.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Abort {
     /// It goes on to its end.
     Never,
-    /// It ends, see [`Objective::is_broken_beyond_repair`].
-    WhenBroken,
+    /// It ends, see [`crate::outlook`].
+    WhenLost,
 }
 
 /// What an objective can be about.
@@ -195,7 +187,7 @@ pub(super) fn read(at: At<'_>) -> Option<Objective> {
     if at.text().is_some() {
         return at.value(WITH_SCOPE);
     }
-    let abort = if at.read(&ABORT) == Some(true) { Abort::WhenBroken } else { Abort::Never };
+    let abort = if at.read(&ABORT) == Some(true) { Abort::WhenLost } else { Abort::Never };
     let (scenario, request) = (at.read(&SCENARIO), at.read(&REQUEST));
     Some(Objective { abort, ..at.read(&LIMIT)?.about(scenario.as_deref(), request.as_deref()) })
 }
@@ -241,7 +233,7 @@ fn check_scope(at: At<'_>, objective: &Objective, root: At<'_>, report: &mut Rep
 }
 
 fn check_abort(at: At<'_>, objective: &Objective, report: &mut Report) {
-    if objective.abort == Abort::WhenBroken && !objective.is_upper_limit() {
+    if objective.abort == Abort::WhenLost && !objective.is_upper_limit() {
         let Some(abort) = at.get(&ABORT) else { return };
         let problem = Problem::new(format!("`{}` cannot end a trial early", objective.text));
         report.add(abort.place(), abort.path(), problem.hint("upper limits of latencies and shares can"));
@@ -268,7 +260,8 @@ impl Metric {
         })
     }
 
-    fn measured(self, load: &LoadTotals) -> Option<f64> {
+    /// Its value in a load; none when nothing was measured.
+    pub(crate) fn measured(self, load: &LoadTotals) -> Option<f64> {
         let latency = load.latency();
         match self {
             Metric::ErrorRate => (load.succeeded + load.errors.total() > 0).then(|| load.error_rate()),
@@ -328,22 +321,7 @@ impl Objective {
             && self.request.as_ref().is_none_or(|request| *request == second.request)
     }
 
-    /// Whether a trial should end early: the objective sets `abort`, and the load so far is above its upper limit after
-    /// at least 5 s of counting and 100 ended requests (for `dropped_rate`, due iterations). `load` is what it
-    /// [covers](Self::covers) of the load since counting began, `counted` how long ago that was.
-    pub fn is_broken_beyond_repair(&self, load: &LoadTotals, counted: Duration) -> bool {
-        let seen = match self.metric {
-            Metric::DroppedRate => load.due,
-            _ => load.succeeded + load.errors.total(),
-        };
-        self.abort == Abort::WhenBroken
-            && self.is_upper_limit()
-            && counted >= ABORT_AFTER
-            && seen >= ABORT_AFTER_REQUESTS
-            && self.metric.measured(load).is_some_and(|value| value >= self.bound && !self.op.holds(value, self.bound))
-    }
-
-    /// Whether more of what is measured can only be worse.
+    /// Whether it bounds latencies or shares from above.
     fn is_upper_limit(&self) -> bool {
         self.metric != Metric::Rate && matches!(self.op, Op::Less | Op::LessOrEqual | Op::Equal)
     }
@@ -436,34 +414,6 @@ mod tests {
         assert_eq!(parse("dropped_rate == 0").unwrap().evaluate(&load).measured, "0.5 %");
         assert_eq!(parse("p99.9 < 300ms").unwrap().evaluate(&load).measured, "400 ms");
         assert_eq!(parse("dropped_rate == 0").unwrap().evaluate(&LoadTotals::default()).kept, Kept::Unknown);
-    }
-
-    #[test]
-    fn a_trial_ends_early_only_over_an_upper_limit_with_enough_seen() {
-        let broken = |text: &str, seconds: u64, load: &LoadTotals| {
-            let objective = Objective { abort: Abort::WhenBroken, ..parse(text).unwrap() };
-            objective.is_broken_beyond_repair(load, Duration::from_secs(seconds))
-        };
-        let load = load();
-        for (text, expected) in [
-            ("p99 < 300ms", true),
-            ("p99 < 3s", false),
-            ("error_rate == 0", true),
-            ("error_rate <= 0.1%", false),
-            ("error_rate < 0.1%", true),
-            ("p50 > 1s", false),
-            ("rate >= 1000000", false),
-            ("dropped_rate == 0", false),
-        ] {
-            assert_eq!(broken(text, 5, &load), expected, "{text}");
-            assert!(!broken(text, 4, &load), "{text}");
-        }
-        assert!(!parse("error_rate == 0").unwrap().is_broken_beyond_repair(&load, Duration::from_secs(60)));
-        let mut few = LoadTotals { succeeded: 98, errors: load.errors, ..LoadTotals::default() };
-        assert!(!broken("error_rate == 0", 60, &few));
-        few.succeeded = 99;
-        assert!(broken("error_rate == 0", 60, &few));
-        assert!(broken("dropped_rate < 1%", 5, &LoadTotals { due: 100, dropped: 1, ..LoadTotals::default() }));
     }
 
     #[test]

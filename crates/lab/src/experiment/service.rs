@@ -28,7 +28,7 @@ const REPLICAS_MAX: u64 = 100;
 
 const REPLICA_TEXT: Value<String> = replica(&kind::TEXT);
 
-const SETUP: Field = optional(
+pub(super) const SETUP: Field = optional(
     "setup",
     Shape::List { item: &Shape::Arguments(Scope::Literal), least: 0, most: MANY },
     "Commands that run once in a run, one after the other, before the service's first start.",
@@ -37,14 +37,14 @@ const SETUP: Field = optional(
 const SETUP_TIMEOUT: Key<Duration> =
     Key::default("setup_timeout", POSITIVE_DURATION, "10m", "How long all setup commands may take in total.");
 
-const RUN: Field = optional(
+pub(super) const RUN: Field = optional(
     "run",
     Shape::Arguments(Scope::Replica),
     "The program and its arguments, as a list. It does not run in a shell. A program with a `/` in it is looked for from \
      `cwd`, others in `PATH`; `narrows` is this very program.",
 );
 
-const CWD: Key<String> = Key::default(
+pub(super) const CWD: Key<String> = Key::default(
     "cwd",
     REPLICA_TEXT,
     ".",
@@ -52,7 +52,7 @@ const CWD: Key<String> = Key::default(
      file is checked, unless it depends on more than parameters (`${trial.dir}`) or a service listed earlier has a `setup`.",
 );
 
-const ENV: Field = optional(
+pub(super) const ENV: Field = optional(
     "env",
     Shape::Named(Named {
         what: "environment variable",

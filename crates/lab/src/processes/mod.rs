@@ -15,6 +15,7 @@
 mod find;
 mod handle;
 mod identity;
+mod signal_state;
 mod stat;
 
 pub(crate) use find::{
@@ -22,3 +23,4 @@ pub(crate) use find::{
 };
 pub(crate) use handle::Handle;
 pub(crate) use identity::Identity;
+pub(crate) use signal_state::{SignalState, name_of};

@@ -16,6 +16,7 @@ use crate::components::process::{Ended, Process, Spec};
 use crate::components::workshop::Workshop;
 use crate::components::{Launch, Place, ready, sidecar};
 use crate::experiment::{BoundService, Ready, Start};
+use crate::processes::name_of;
 use crate::progress::{Event, Progress};
 use crate::resolve::resolve;
 
@@ -246,7 +247,8 @@ impl Bench<'_> {
             ready::probe(process, &launch.ready, service.port)?;
             place.as_ref().map_or(Ok(()), |place| place.component.settings().is_usable(place))
         };
-        ready::wait(&mut last.process, &probe, service.ready_timeout, &mut meanwhile)
+        let port = matches!(service.start, Start::Run { .. }).then_some(service.port);
+        ready::wait(&mut last.process, port, &probe, service.ready_timeout, &mut meanwhile)
     }
 
     pub(super) fn watch(&self, running: &[Running]) -> Result<(), Error> {
@@ -286,10 +288,12 @@ impl Bench<'_> {
             let timeout =
                 if self.go_on().is_ok() { service.stop_timeout } else { HURRIED_STOP.min(service.stop_timeout) };
             let ended = replica.process.stop(service.stop_signal, timeout, &mut self.guard);
-            if ended == Ended::Killed {
+            if let Ended::Killed { reason } = ended {
                 let after = narrows_model::units::duration(timeout.as_nanos() as f64);
+                let signal = name_of(service.stop_signal);
+                let reason = reason.map_or(String::new(), |reason| format!(": {reason}"));
                 trial.caveats.push(format!(
-                    "{name} did not end within {after} of its stop and was killed; its last spans may be missing."
+                    "{name} did not end within {after} of {signal} and was killed{reason}. Its last spans may be missing."
                 ));
             }
         }

@@ -58,7 +58,7 @@ impl Bench<'_> {
         running: &mut [Running],
         progress: &mut dyn Progress,
     ) -> Result<(), Error> {
-        let mut early = EarlyEnd::new(&self.experiment.objectives, &narrows_load::planned_windows(&plan));
+        let mut early = EarlyEnd::new(&self.experiment.objectives, &plan);
         self.faults = Faults::new(std::mem::take(&mut self.planned_faults));
         let sent = self.send(plan, 0, trial, running, &mut |rows| early.see(rows), progress);
         for caveat in std::mem::take(&mut self.faults).caveats() {

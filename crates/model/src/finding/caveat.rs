@@ -93,6 +93,13 @@ pub enum Caveat {
     QueryTextsNotRecorded,
     /// A list of one value may be a longer one, shortened.
     StatementMayBeBatch,
+    /// Spans of calls go on after the end of the request that made them.
+    CallsOutlastRequest {
+        /// How many, at least 1.
+        spans: usize,
+    },
+    /// Only one request was traced.
+    OneRequest,
     /// One call for all items is not free.
     ReplacingCallTakesTime,
     /// What each call requests is not known.
@@ -259,6 +266,16 @@ impl fmt::Display for Caveat {
             Self::StatementMayBeBatch => {
                 f.write_str("If the instrumentation shortens lists of values, this statement may be a batch.")
             }
+            Self::CallsOutlastRequest { spans } => write!(
+                f,
+                "{} of these spans end after the request that they belong to: only their time up to its end counts. The \
+                 request does not wait for them, or their end was recorded wrongly.",
+                units::count(*spans as u64)
+            ),
+            Self::OneRequest => f.write_str(
+                "Only one request was traced, so it is not shown how often this happens and whether other requests do the \
+                 same.",
+            ),
             Self::ReplacingCallTakesTime => {
                 f.write_str("The call that replaces these takes time too, so not all of the cost can be saved.")
             }

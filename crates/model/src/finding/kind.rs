@@ -63,6 +63,8 @@ macro_rules! kinds {
 }
 
 kinds! {
+    /// Connections wait before a service accepts them, or are dropped.
+    AcceptQueue => "accept-queue", accept_queue;
     /// A request calls another service once for each item of an earlier response.
     ChattyHttp => "chatty-http", chatty_http;
     /// Database transactions conflict; one of them fails or is repeated.
@@ -73,8 +75,14 @@ kinds! {
     CrossPartitionQuery => "cross-partition-query", cross_partition_query;
     /// A database has no capacity left, so every query waits for others.
     DatabaseSaturation => "database-saturation", database_saturation;
+    /// A process has opened nearly all the files and connections that it may.
+    DescriptorExhaustion => "descriptor-exhaustion", descriptor_exhaustion;
+    /// Requests wait for a disk, and more load brings no more throughput.
+    DiskBound => "disk-bound", disk_bound;
     /// Operations of a service or a database fail because a disk is full.
     DiskFull => "disk-full", disk_full;
+    /// Requests wait while a service looks names up.
+    Dns => "dns", dns;
     /// A request sends a query again whose result it already has.
     DuplicateQuery => "duplicate-query", duplicate_query;
     /// Callbacks block the event loop of a service, and every request waits for it.
@@ -103,6 +111,8 @@ kinds! {
     Outage => "outage", outage;
     /// Requests wait for a connection from a pool.
     PoolWait => "pool-wait", pool_wait;
+    /// A service cannot open connections because no local port is left for them.
+    PortExhaustion => "port-exhaustion", port_exhaustion;
     /// A partition of a store spends nearly all of its provisioned throughput.
     ProvisionedRate => "provisioned-rate", provisioned_rate;
     /// More load, less throughput.
@@ -111,6 +121,8 @@ kinds! {
     RetryStorm => "retry-storm", retry_storm;
     /// A request makes independent calls one after another.
     SerialFanOut => "serial-fan-out", serial_fan_out;
+    /// Requests of a service take turns, so that one is at work at a time.
+    SerialisedSection => "serialised-section", serialised_section;
     /// What proxies beside the services cost in CPU and time.
     SidecarCost => "sidecar-cost", sidecar_cost;
     /// Requests wait for a dependency that sends no spans.
@@ -119,6 +131,8 @@ kinds! {
     SlowQuery => "slow-query", slow_query;
     /// One of several parallel branches is nearly always the last.
     StragglerBranch => "straggler-branch", straggler_branch;
+    /// All threads of a pool work, and requests wait for one.
+    ThreadPool => "thread-pool", thread_pool;
     /// A store rejects calls beyond its provisioned throughput, and they are retried.
     Throttling => "throttling", throttling;
     /// Users wait much longer than the spans of the service last.

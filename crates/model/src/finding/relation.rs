@@ -34,6 +34,10 @@ pub enum Relation {
 pub enum Mechanism {
     /// What writes to a full disk fails or stops.
     FullDisk,
+    /// A process without a free descriptor can accept and open no connection.
+    NoDescriptor,
+    /// Calls that find no local port fail.
+    NoPort,
     /// A replica that the kernel killed for lack of memory is down.
     OutOfMemory,
     /// Calls to a replica that is down fail and are retried.
@@ -76,6 +80,10 @@ pub enum Mechanism {
     OnTheWay,
     /// Workers that wait for it take on the next requests later.
     HeldWorkers,
+    /// A request has no span before its connection is accepted.
+    BeforeAccepted,
+    /// Requests wait for a thread before their work begins.
+    NoThread,
     /// The slow branch waits for it.
     SlowBranch,
 }

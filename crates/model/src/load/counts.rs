@@ -1,10 +1,12 @@
 //! What came of a load: seconds, and a sample of its requests.
 
+use serde::{Deserialize, Serialize};
+
 use super::{ErrorCounts, ErrorKind};
 use crate::histogram::Histogram;
 
 /// What one second of one request of one scenario came to.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct LoadSecond {
     /// The scenario.
     pub scenario: String,

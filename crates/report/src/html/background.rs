@@ -10,6 +10,7 @@ use narrows_model::units;
 use super::escape::{Esc, cut};
 use crate::caveats::Caveat;
 use crate::figures::{instant, plural};
+use crate::unfinished::until_then;
 
 /// Characters of the experiment file shown.
 const SOURCE_CHARS_MAX: usize = 60_000;
@@ -29,7 +30,8 @@ pub(super) fn warnings(outcome: &Outcome) -> String {
         };
         if let Some(text) = not_done {
             let error = trial.error.as_deref().map_or(String::new(), |error| format!(": {}", Esc(error)));
-            items.push(format!("<b>{label}</b> {text}{error}"));
+            let measured = until_then(evidence).map_or(String::new(), |text| format!("; {}", Esc(text)));
+            items.push(format!("<b>{label}</b> {text}{error}{measured}"));
         }
         let reasons = Esc(trial.validity.reasons.join(" "));
         match trial.validity.verdict {
@@ -158,7 +160,7 @@ mod tests {
         outcome.evidence.trials[0].trial.state = TrialState::Failed;
         outcome.evidence.trials[0].trial.error = Some("port <taken>".to_owned());
         let html = warnings(&outcome);
-        assert!(html.contains("<b>as-is</b> failed: port &lt;taken&gt;"), "{html}");
+        assert!(html.contains("<b>as-is</b> failed: port &lt;taken&gt;; until then 1"), "{html}");
         assert!(html.contains("<b>fixed</b> is doubtful. The generator sent"), "{html}");
     }
 }

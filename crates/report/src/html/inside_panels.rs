@@ -19,6 +19,8 @@ const LEVEL_HEADROOM: f64 = 1.12;
 pub(super) struct Scales {
     operations: Axis,
     responses: Axis,
+    /// Whether any call of any trial got the response 429.
+    has_refusals: bool,
     throughput: Axis,
     provisioned_max: f64,
     cpu: Axis,
@@ -40,6 +42,7 @@ impl Scales {
         let busiest = peak(all().map(|insides| insides.cpu[1].as_slice()));
         Self {
             operations: Axis::for_range(fastest, peak(means()), Unit::Duration),
+            has_refusals: all().any(|insides| insides.responses[1].iter().any(|point| point.1 > 0.0)),
             responses: Axis::linear(peak(responses) * HEADROOM, Unit::Count),
             throughput: Axis::linear((spent * HEADROOM).max(level * LEVEL_HEADROOM), Unit::Count),
             provisioned_max,
@@ -63,11 +66,14 @@ impl Draw<'_> {
     }
 
     pub(super) fn responses(&self, panel: &Panel) -> String {
-        let title = format!("Responses of {}: success and 429 · {}", self.subjects.targets, panel.label);
+        let refused = if self.scales.has_refusals { ": success and 429" } else { "" };
+        let title = format!("Responses of {}{refused} · {}", self.subjects.targets, panel.label);
         let mut chart = self.chart(&title, &self.scales.responses, "responses/s", panel);
         let [succeeded, throttled, failed] = &panel.insides.responses;
         chart.lines.push(Line::named("success", "c0", succeeded));
-        chart.lines.push(Line::named("429", "bad", throttled));
+        if self.scales.has_refusals {
+            chart.lines.push(Line::named("429", "bad", throttled));
+        }
         if failed.iter().any(|point| point.1 > 0.0) {
             chart.lines.push(Line::named("failed", "c1", failed));
         }
@@ -144,6 +150,17 @@ mod tests {
         let html = charts(&outcome);
         assert!(html.contains("per physical partition, 10,000 provisioned · baseline"));
         assert!(!html.contains("provisioned per partition:"));
+    }
+
+    #[test]
+    fn a_store_that_refuses_nothing_has_no_line_of_refusals() {
+        let mut outcome = drones::outcome();
+        let operations = outcome.evidence.trials.iter_mut().flat_map(|trial| &mut trial.operations);
+        let seconds = operations.flat_map(|operation| &mut operation.calls).flat_map(|call| &mut call.seconds);
+        seconds.for_each(|second| second.throttled = 0.0);
+        let html = charts(&outcome);
+        assert!(html.contains("<figcaption>Responses of azure.cosmosdb · baseline<"), "{html}");
+        assert!(!html.contains("data-name=\"429\""), "{html}");
     }
 
     #[test]

@@ -2,12 +2,14 @@
 //! databases, how busy replicas were, what partitions of a store spent.
 //!
 //! Which operations and which calls are drawn is settled once for the run, so that trials can be compared. Nothing is
-//! smoothed: a second in which nothing completed is a gap, a second without a call is a zero.
+//! smoothed: a second in which nothing completed is a gap, a second of a level without a call is a zero, and the time between
+//! two levels is a gap.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use narrows_model::evidence::{RunEvidence, TrialEvidence};
 use narrows_model::operation::{CallEvidence, OperationEvidence};
+use narrows_model::run::Window;
 use narrows_model::series::{Series, names};
 
 use super::thin::Xy;
@@ -158,17 +160,27 @@ fn responses(evidence: &TrialEvidence, calls: Calls, clock: &Clock) -> [Vec<Xy>;
     }
     let mut lines: [Vec<Xy>; 3] = Default::default();
     let mut push = |x: f64, counts: [f64; 3]| lines.iter_mut().zip(counts).for_each(|(line, n)| line.push((x, n)));
-    let mut last: Option<f64> = None;
+    let mut last: Option<(i64, f64)> = None;
     for (start_ns, counts) in sums {
         let x = clock.at(start_ns) + 0.5;
-        if let Some(last) = last.filter(|last| x - last > 1.5) {
-            push(last + 1.0, [0.0; 3]);
-            push(x - 1.0, [0.0; 3]);
+        match last.filter(|(_, last)| x - last > 1.5) {
+            Some((last_ns, last)) if is_one_level(evidence, last_ns, start_ns) => {
+                push(last + 1.0, [0.0; 3]);
+                push(x - 1.0, [0.0; 3]);
+            }
+            Some((_, last)) => push(last + 0.5, [f64::NAN; 3]),
+            None => {}
         }
         push(x, counts);
-        last = Some(x);
+        last = Some((start_ns, x));
     }
     lines
+}
+
+/// Whether two instants lie in the same counted window.
+fn is_one_level(evidence: &TrialEvidence, first_ns: i64, second_ns: i64) -> bool {
+    let holds = |window: &Window| [first_ns, second_ns].iter().all(|ns| (window.start_ns..window.end_ns).contains(ns));
+    evidence.counted_windows().any(holds)
 }
 
 /// How busy the replicas of the services were: of each, CPU ÷ its limit (the machine where it has none) or the share
@@ -264,6 +276,27 @@ mod tests {
         assert_eq!((line.len(), line[0], line[3]), (4, (10.5, 3.0), (15.5, 3.0)));
         assert!(line[2].1.is_nan());
         assert_eq!(insides.responses[1], [(10.5, 3.0), (11.5, 0.0), (13.5, 0.0), (14.5, 3.0)]);
+    }
+
+    #[test]
+    fn responses_have_a_gap_between_two_levels() {
+        let mut outcome = drones::outcome();
+        let trial = &mut outcome.evidence.trials[0];
+        let start_ns = trial.windows[1].start_ns;
+        let at = |n: i64| start_ns + n * SECOND_NS;
+        let mut second = trial.windows[1].clone();
+        (trial.windows[1].end_ns, second.start_ns) = (at(2), at(7));
+        trial.windows.push(second);
+        let call = |n: i64| CallSecond { start_ns: at(n), succeeded: 3.0, ..CallSecond::default() };
+        trial.operations.iter_mut().for_each(|operation| operation.calls.clear());
+        let mut calls = drones::outcome().evidence.trials[0].operations[1].calls.clone();
+        calls[0].seconds = (0..10).map(call).collect();
+        trial.operations[1].calls = calls;
+        let subjects = Subjects::new(&outcome.evidence);
+        let line = &Insides::new(&outcome.evidence.trials[0], &subjects).responses[0];
+        let drawn: Vec<f64> = line.iter().map(|(x, _)| *x).collect();
+        assert_eq!(drawn, [10.5, 11.5, 12.0, 17.5, 18.5, 19.5]);
+        assert!(line[2].1.is_nan() && line.iter().all(|(_, value)| *value != 0.0), "{line:?}");
     }
 
     #[test]

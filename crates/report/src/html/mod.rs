@@ -24,6 +24,7 @@ mod span_details;
 mod spent;
 mod summary;
 mod thin;
+mod threads;
 mod timeline;
 mod used;
 mod waits;
@@ -56,6 +57,7 @@ pub fn page(outcome: &Outcome) -> String {
         findings::section(outcome, &requests::ids(&requests)),
         background::caveats(outcome),
         spent::section(outcome, &palette),
+        threads::section(outcome),
         panels::section(outcome, &palette),
         requests::section(&requests, &palette),
         operations::section(outcome),

@@ -1,9 +1,10 @@
 //! What the time of each operation was spent on: a bar for each variant, as long as its mean latency, cut into parts.
 //!
 //! A service has its colour of the page's charts. What has none there, such as a database that is not the trial's own,
-//! takes a colour that is free; waits are hatched, so that they differ from work without colour.
+//! takes a colour that is free; waits are hatched, so that they differ from work without colour. A service's own time has
+//! its colour throughout, with a pattern for each kind of wait.
 
-use narrows_model::breakdown::{Breakdown, TimeCategory, TimePart};
+use narrows_model::breakdown::{Breakdown, OwnTime, TimeCategory, TimePart};
 use narrows_model::comparison::Outcome;
 use narrows_model::units;
 
@@ -104,17 +105,33 @@ impl<'a> Colours<'a> {
         Self { palette, others }
     }
 
-    fn class(&self, category: &TimeCategory, service: &str) -> &'static str {
-        match category {
-            TimeCategory::Own => self.palette.class(service),
+    fn class(&self, category: &TimeCategory, service: &str) -> String {
+        if let TimeCategory::Own(what) = category {
+            return [self.palette.class(service), pattern(what)].join(" ").trim_end().to_owned();
+        }
+        let class = match category {
             TimeCategory::Dependency(name) => match self.others.iter().position(|other| other == name) {
                 Some(position) => self.palette.free_class(position),
                 None => self.palette.class(name),
             },
             TimeCategory::Pool => "pool",
             TimeCategory::BackOff(_) => "backoff",
-            TimeCategory::Unknown => "unknown",
-        }
+            TimeCategory::Unknown | TimeCategory::Own(_) => "unknown",
+        };
+        class.to_owned()
+    }
+}
+
+/// The pattern of a service's colour; none where it works or nothing is known.
+fn pattern(what: &OwnTime) -> &'static str {
+    match what {
+        OwnTime::OnCpu | OwnTime::NotSampled => "",
+        OwnTime::WaitingForCpu => "own-runnable",
+        OwnTime::Disk => "own-disk",
+        OwnTime::Sleep => "own-sleep",
+        OwnTime::Network(_) => "own-network",
+        OwnTime::Lock => "own-lock",
+        OwnTime::Unseen => "own-unseen",
     }
 }
 
@@ -135,7 +152,11 @@ mod tests {
         assert!(html.contains(store), "{html}");
         assert!(html.contains("<i class=\"backoff\""), "{html}");
         assert!(html.contains("<li class=\"c5\"><span>redis</span></li>"), "a free colour: {html}");
-        assert!(html.contains("<li class=\"c4\"><span>own work</span></li>"), "the service's own colour: {html}");
+        assert!(html.contains("<li class=\"c0\"><span>on CPU</span></li>"), "the service's own colour: {html}");
+        assert!(
+            html.contains("<li class=\"c4 own-lock\"><span>waiting for a lock</span></li>"),
+            "with a pattern: {html}"
+        );
     }
 
     #[test]

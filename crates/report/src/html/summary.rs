@@ -4,7 +4,7 @@ use narrows_model::comparison::{Change, Difference, Kept, Meaning, Outcome, Vari
 use narrows_model::units;
 
 use super::escape::Esc;
-use crate::figures::{change, cpu_per_request, interval};
+use crate::figures::{MEASURED_ONCE, change, cpu_per_request, interval, measured_once};
 
 /// The table of variants; empty when none was measured.
 pub(super) fn variants(outcome: &Outcome) -> String {
@@ -26,7 +26,8 @@ pub(super) fn variants(outcome: &Outcome) -> String {
     let rows: String = variants.iter().map(|variant| row(variant, variants, repeated, compared)).collect();
     format!(
         "<section id=\"variants\"><div class=\"scroll\"><table class=\"variants\"><thead><tr>{head}</tr></thead>\
-         <tbody>{rows}</tbody></table></div>{}</section>\n",
+         <tbody>{rows}</tbody></table></div>{}{}</section>\n",
+        once(outcome),
         noise(outcome)
     )
 }
@@ -87,6 +88,11 @@ fn compare(of: &Change, good: Meaning) -> String {
     format!("<b class=\"{class}\">{}</b> <small>{}</small>", change(of), interval(of))
 }
 
+fn once(outcome: &Outcome) -> String {
+    let Some(names) = measured_once(&outcome.comparison) else { return String::new() };
+    format!("<p class=\"note\">Measured once: {}. {}</p>", Esc(names), MEASURED_ONCE.replace('`', ""))
+}
+
 fn noise(outcome: &Outcome) -> String {
     let Some(noise) = outcome.comparison.noise else { return String::new() };
     format!(
@@ -137,6 +143,11 @@ mod tests {
         assert!(compare(&change(Meaning::Higher), Meaning::Higher).contains("better"));
         assert!(compare(&change(Meaning::Higher), Meaning::Lower).contains("worse"));
         assert!(compare(&change(Meaning::Same), Meaning::Lower).contains(">same<"));
+    }
+
+    #[test]
+    fn what_was_measured_once_is_named() {
+        assert!(variants(&fixture::outcome()).contains("Measured once: every variant. "));
     }
 
     #[test]

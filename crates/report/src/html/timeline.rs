@@ -7,10 +7,12 @@ use narrows_model::evidence::TrialEvidence;
 use narrows_model::histogram::Histogram;
 use narrows_model::load::LoadSecond;
 use narrows_model::run::{ServiceInstance, WindowKind};
-use narrows_model::series::names;
+use narrows_model::series::{SeriesKey, names};
 
 use super::palette::Palette;
 use super::thin::Xy;
+
+const SECOND_NS: i64 = 1_000_000_000;
 
 /// One trial over time.
 #[derive(Debug, Default)]
@@ -75,16 +77,18 @@ pub(super) fn gather(evidence: &TrialEvidence, palette: &Palette) -> Timeline {
     let mut timeline = Timeline {
         length_s: clock.at(clock.end_ns),
         warmups: warmups.map(|window| (clock.at(window.start_ns), clock.at(window.end_ns))).collect(),
-        cpu: lines(evidence, palette, names::CPU_CORES, &clock, |s| s.cpu_limit_cores),
-        memory: lines(evidence, palette, names::MEMORY_BYTES, &clock, |s| s.memory_limit_bytes.map(|b| b as f64)),
+        cpu: lines(evidence, palette, |key| key.name == names::CPU_CORES, &clock, |s| s.cpu_limit_cores),
+        memory: memory(evidence, palette, &clock),
         ..Timeline::default()
     };
-    let mut seconds: BTreeMap<i64, Vec<&LoadSecond>> = BTreeMap::new();
-    let is_full = |row: &&LoadSecond| row.start_ns.saturating_add(1_000_000_000) <= clock.full_end_ns;
-    evidence.seconds.iter().filter(is_full).for_each(|row| seconds.entry(row.start_ns).or_default().push(row));
     let is_open = evidence.seconds.iter().any(|row| row.due > 0);
     let of_one_request = of_one_request(evidence);
-    for (second_ns, rows) in seconds {
+    let mut before_ns: Option<i64> = None;
+    for (second_ns, rows) in whole_seconds(evidence, &clock) {
+        if let Some(before_ns) = before_ns.filter(|before_ns| second_ns.saturating_sub(*before_ns) > SECOND_NS) {
+            timeline.add_gap(clock.at(before_ns) + 1.0);
+        }
+        before_ns = Some(second_ns);
         if is_open {
             timeline.add_arrivals(clock.at(second_ns) + 0.5, &rows, &of_one_request);
         }
@@ -93,7 +97,29 @@ pub(super) fn gather(evidence: &TrialEvidence, palette: &Palette) -> Timeline {
     timeline
 }
 
+/// The rows of each second that a load filled to its end. One that a load's end cuts short would look like a fall: it has
+/// no second right behind it, and the last window before it ends within it.
+fn whole_seconds<'a>(evidence: &'a TrialEvidence, clock: &Clock) -> BTreeMap<i64, Vec<&'a LoadSecond>> {
+    let mut seconds: BTreeMap<i64, Vec<&LoadSecond>> = BTreeMap::new();
+    evidence.seconds.iter().for_each(|row| seconds.entry(row.start_ns).or_default().push(row));
+    let starts: BTreeSet<i64> = seconds.keys().copied().collect();
+    seconds.retain(|start_ns, _| {
+        let end_ns = start_ns.saturating_add(SECOND_NS);
+        let begun = evidence.windows.iter().filter(|window| window.start_ns < end_ns);
+        let is_in_load = begun.map(|window| window.end_ns).max().is_none_or(|last_ns| end_ns <= last_ns);
+        end_ns <= clock.full_end_ns && (is_in_load || starts.contains(&end_ns))
+    });
+    seconds
+}
+
 impl Timeline {
+    /// Lifts the pen: between two loads nothing was measured.
+    fn add_gap(&mut self, x: f64) {
+        let lines = [&mut self.users, &mut self.rate, &mut self.errors];
+        let lines = lines.into_iter().chain(&mut self.latency).chain(&mut self.arrivals);
+        lines.filter(|line| !line.is_empty()).for_each(|line| line.push((x, f64::NAN)));
+    }
+
     fn add_arrivals(&mut self, x: f64, rows: &[&LoadSecond], of_one_request: &BTreeSet<&str>) {
         let sum = |value: fn(&LoadSecond) -> u64| rows.iter().map(|row| value(row)).sum::<u64>();
         let begun = rows.iter().map(|row| begun(row, of_one_request)).sum();
@@ -142,19 +168,34 @@ fn begun(row: &LoadSecond, of_one_request: &BTreeSet<&str>) -> u64 {
 /// First and last instant of the load.
 fn extent(evidence: &TrialEvidence) -> Option<(i64, i64)> {
     let windows = evidence.windows.iter().map(|window| (window.start_ns, window.end_ns));
-    let seconds = evidence.seconds.iter().map(|row| (row.start_ns, row.start_ns.saturating_add(1_000_000_000)));
+    let seconds = evidence.seconds.iter().map(|row| (row.start_ns, row.start_ns.saturating_add(SECOND_NS)));
     windows.chain(seconds).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))).filter(|(start, end)| start < end)
+}
+
+/// As in the tables: the proportional set size of each service, the resident one where that was not sampled.
+fn memory(evidence: &TrialEvidence, palette: &Palette, clock: &Clock) -> Vec<ServiceLine> {
+    let with_pss: BTreeSet<&str> = evidence
+        .series
+        .iter()
+        .filter(|series| series.key.name == names::MEMORY_PSS_BYTES && !series.points.is_empty())
+        .map(|series| series.key.service.as_str())
+        .collect();
+    let is_meant = |key: &SeriesKey| match with_pss.contains(key.service.as_str()) {
+        true => key.name == names::MEMORY_PSS_BYTES,
+        false => key.name == names::MEMORY_BYTES,
+    };
+    lines(evidence, palette, is_meant, clock, |s| s.memory_limit_bytes.map(|b| b as f64))
 }
 
 fn lines(
     evidence: &TrialEvidence,
     palette: &Palette,
-    name: &str,
+    is_meant: impl Fn(&SeriesKey) -> bool,
     clock: &Clock,
     cap: fn(&ServiceInstance) -> Option<f64>,
 ) -> Vec<ServiceLine> {
     let mut sums: BTreeMap<&str, BTreeMap<i64, f64>> = BTreeMap::new();
-    for series in evidence.series.iter().filter(|s| s.key.name == name && !s.key.service.is_empty()) {
+    for series in evidence.series.iter().filter(|s| is_meant(&s.key) && !s.key.service.is_empty()) {
         let sum = sums.entry(palette.shown_as(&series.key.service)).or_default();
         for point in series.points.iter().filter(|p| p.value.is_finite() && clock.is_drawn(p.time_ns)) {
             *sum.entry(point.time_ns).or_default() += point.value;
@@ -180,6 +221,44 @@ fn limit(evidence: &TrialEvidence, service: &str, cap: fn(&ServiceInstance) -> O
 mod tests {
     use super::*;
     use crate::fixture;
+
+    #[test]
+    fn memory_is_drawn_as_the_tables_count_it() {
+        let outcome = fixture::outcome();
+        let mut trial = outcome.evidence.trials[0].clone();
+        let palette = Palette::new(&outcome.evidence);
+        let first = |trial: &TrialEvidence| gather(trial, &palette).memory[0].points[0].1;
+        let resident = first(&trial);
+        let shared =
+            trial.series.iter().filter(|series| series.key.name == names::MEMORY_BYTES).cloned().map(|mut one| {
+                one.key.name = names::MEMORY_PSS_BYTES.to_owned();
+                one.points.iter_mut().for_each(|point| point.value /= 2.0);
+                one
+            });
+        let shared: Vec<_> = shared.collect();
+        trial.series.extend(shared);
+        assert_eq!(first(&trial), resident / 2.0);
+    }
+
+    #[test]
+    fn lines_have_a_gap_between_two_loads_and_do_not_fall_at_their_ends() {
+        let mut outcome = fixture::open_outcome();
+        let palette = Palette::new(&outcome.evidence);
+        let trial = &mut outcome.evidence.trials[0];
+        let start_ns = trial.windows[0].start_ns;
+        let at = |seconds: f64| start_ns + (seconds * 1e9) as i64;
+        let mut second = trial.windows[1].clone();
+        (trial.windows[1].end_ns, second.start_ns) = (at(29.5), at(40.0));
+        trial.windows.push(second);
+        trial.seconds.retain(|row| row.start_ns < at(30.0) || row.start_ns >= at(40.0));
+        let timeline = gather(trial, &palette);
+        let [due, begun] = &timeline.arrivals;
+        let [p50, p95, p99] = &timeline.latency;
+        for line in [&timeline.users, &timeline.rate, &timeline.errors, due, begun, p50, p95, p99] {
+            let around: Vec<(f64, bool)> = line[28..31].iter().map(|(x, value)| (*x, value.is_nan())).collect();
+            assert_eq!(around, [(28.5, false), (29.0, true), (40.5, false)]);
+        }
+    }
 
     #[test]
     fn arrivals_are_drawn_for_open_models_only() {

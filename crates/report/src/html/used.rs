@@ -102,7 +102,8 @@ fn table(outcome: &Outcome, rows: &[Row]) -> String {
         .concat();
     format!(
         "<div class=\"scroll\"><table class=\"wide\"><thead><tr><th>variant</th>{head}</tr></thead>{groups}</table></div>\
-         <p class=\"note\">All replicas of a service together, while the load counted.</p>"
+         <p class=\"note\">All replicas of a service together, while the load counted. Memory is the proportional set \
+         size (PSS), in which pages that processes share count once; where it was not sampled, the resident set size (RSS).</p>"
     )
 }
 

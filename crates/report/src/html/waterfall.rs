@@ -47,10 +47,16 @@ pub(super) fn anchor(trace_id: &str) -> String {
     format!("trace-{trace_id}")
 }
 
+/// How long after the request a span may end and still be drawn whole, nanoseconds: an hour. A later end was lost, and
+/// would leave no room for the request.
+const LATER_NS_MAX: i64 = 3_600_000_000_000;
+
 /// From the first span's start to the last one's end, at least one nanosecond.
 pub(super) fn length_ns(trace: &Trace) -> f64 {
     let start_ns = trace.spans.iter().map(|span| span.start_ns).min().unwrap_or(0);
-    let end_ns = trace.spans.iter().map(|span| span.end_ns).max().unwrap_or(0);
+    let latest_ns = trace.root().map_or(i64::MAX, |root| root.end_ns.saturating_add(LATER_NS_MAX));
+    let ends = trace.spans.iter().map(|span| span.end_ns).filter(|end_ns| *end_ns <= latest_ns);
+    let end_ns = ends.max().unwrap_or(0);
     end_ns.saturating_sub(start_ns).max(1) as f64
 }
 
@@ -286,16 +292,17 @@ fn failures(spans: &[&Span]) -> String {
         .collect()
 }
 
+/// What a span does: its name, and the statement of a call to a database, which some libraries use as the name.
 fn what(span: &Span, depth: usize, lead: &str) -> String {
-    let query = span.facts.db_query.as_deref().map_or(String::new(), |query| {
-        let line = query.split_whitespace().collect::<Vec<_>>().join(" ");
-        format!(" <code>{}</code>", Esc(cut(&line, QUERY_CHARS_MAX)))
-    });
+    let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let query = span.facts.db_query.as_deref().map(one_line);
+    let name = if query.as_deref() == Some(one_line(&span.name).as_str()) { "" } else { span.name.as_str() };
+    let query = query.map_or(String::new(), |query| format!(" <code>{}</code>", Esc(cut(&query, QUERY_CHARS_MAX))));
     format!(
         "<span class=\"what\" style=\"--depth:{}\">{lead}<b>{}</b> {}{query}</span>",
         depth.min(INDENT_MAX),
         Esc(&span.service),
-        Esc(cut(&span.name, QUERY_CHARS_MAX))
+        Esc(cut(name, QUERY_CHARS_MAX))
     )
 }
 
@@ -332,6 +339,15 @@ mod tests {
     }
 
     #[test]
+    fn a_span_without_an_end_leaves_room_for_the_request() {
+        let mut trace = fixture::n_plus_one_trace(3);
+        let length = length_ns(&trace);
+        let last = trace.spans.len() - 1;
+        trace.spans[last].end_ns += 1_000 * LATER_NS_MAX;
+        assert_eq!(length_ns(&trace), length);
+    }
+
+    #[test]
     fn rows_are_bounded_and_the_rest_is_counted() {
         let trace = fixture::n_plus_one_trace(3);
         let palette = Palette::new(&fixture::outcome().evidence);
@@ -347,6 +363,20 @@ mod tests {
         let page = html(&trace, &BTreeSet::new(), &palette, ROWS_MAX, length_ns(&trace));
         assert!(page.contains("<em>× 249</em>") && page.contains("219 more like these"));
         assert!(page.matches("<details").count() < 40);
+    }
+
+    #[test]
+    fn a_call_to_a_database_shows_its_statement_once_and_shortened() {
+        let mut span = fixture::n_plus_one_trace(2).spans[3].clone();
+        span.name = "SELECT shop.orders".to_owned();
+        span.facts.db_query = Some(format!("SELECT id\n  FROM orders WHERE note = '{}'", "x".repeat(QUERY_CHARS_MAX)));
+        let row = what(&span, 0, "");
+        assert!(row.contains("</b> SELECT shop.orders <code>SELECT id FROM orders WHERE note = &#39;xxx"), "{row}");
+        assert!(row.contains('…') && row.len() < 2 * QUERY_CHARS_MAX, "{row}");
+        assert!(!row.contains(&hex(&span.span_id)), "{row}");
+        span.facts.db_query = Some("SELECT  1".to_owned());
+        span.name = "SELECT 1".to_owned();
+        assert_eq!(what(&span, 0, "").matches("SELECT 1").count(), 1, "{}", what(&span, 0, ""));
     }
 
     #[test]

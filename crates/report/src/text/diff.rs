@@ -2,7 +2,7 @@
 //!
 //! What is the same on both sides is counted, not listed.
 
-use narrows_model::diff::{CallDiff, Diff, Fate, FindingDiff, OperationDiff};
+use narrows_model::diff::{CallDiff, Diff, Fate, FindingDiff, OperationDiff, ServiceDiff, ServiceRole};
 use narrows_model::finding::Finding;
 use narrows_model::units;
 
@@ -16,6 +16,7 @@ pub fn diff(diff: &Diff, style: Style) -> String {
     let (paint, width) = (Paint(style.color), style.width.max(WIDTH_MIN));
     let sections = [
         header(diff, paint, width),
+        services(&diff.services, paint, width),
         operations(&diff.operations, paint, width),
         calls(&diff.operations, paint, width),
         findings(&diff.findings, paint, width),
@@ -50,6 +51,48 @@ fn unchanged(count: usize, one: &str, many: &str, paint: Paint) -> String {
     } else {
         format!("{}\n", paint.dim(&format!("{} the same", plural(count, one, many))))
     }
+}
+
+fn services(services: &[ServiceDiff], paint: Paint, width: usize) -> String {
+    let header = ["service", "", "of each request", "change", "share", "errors", "CPU of each", "calls"];
+    let has_cpu = services.iter().any(|service| service.cpu.is_some());
+    let header: Vec<&str> = header.into_iter().filter(|name| has_cpu || *name != "CPU of each").collect();
+    let is_shown = |service: &&ServiceDiff| service.role != ServiceRole::Unchanged || service.calls.is_some();
+    let rows: Vec<Vec<String>> =
+        services.iter().filter(is_shown).map(|service| service_row(service, has_cpu)).collect();
+    let same = services.len() - rows.len();
+    table(&header, &rows, paint, width) + &unchanged(same, "service", "services", paint)
+}
+
+fn service_row(service: &ServiceDiff, has_cpu: bool) -> Vec<String> {
+    let role = match service.role {
+        ServiceRole::Failing => "fails",
+        ServiceRole::Slower => "slower",
+        ServiceRole::Faster => "faster",
+        ServiceRole::Waiting => "waits",
+        ServiceRole::Unchanged => "calls",
+    };
+    let pair = |(before, after): (f64, f64), shown: fn(f64) -> String| match (shown(before), shown(after)) {
+        (before, after) if before == after => after,
+        (before, after) => format!("{before} → {after}"),
+    };
+    let sign = if service.change_ns > 0.0 { "+" } else { "−" };
+    let is_cause = service.change_ns.abs() >= 1.0;
+    let of_cause = |shown: String| if is_cause { shown } else { "–".to_owned() };
+    let cpu = || service.cpu.map_or_else(|| "–".to_owned(), |cpu| pair(cpu, units::duration));
+    let cells = [
+        clean(&service.service),
+        role.into(),
+        pair((service.before_ns, service.after_ns), units::duration),
+        of_cause(format!("{sign}{}", units::duration(service.change_ns.abs()))),
+        of_cause(units::percent(service.share.abs())),
+        pair(service.errors, units::percent),
+    ];
+    let calls = service
+        .calls
+        .as_ref()
+        .map_or_else(String::new, |(callee, old, new)| clean(&format!("{callee} {} → {}", number(*old), number(*new))));
+    cells.into_iter().chain(has_cpu.then(cpu)).chain([calls]).collect()
 }
 
 fn operations(operations: &[OperationDiff], paint: Paint, width: usize) -> String {
@@ -128,7 +171,7 @@ fn caveats(caveats: &[String], paint: Paint, width: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use narrows_model::comparison::{Change, Meaning};
+    use narrows_model::comparison::{Basis, Change, Meaning};
 
     use super::*;
     use crate::text::Color;
@@ -153,6 +196,22 @@ mod tests {
         }
     }
 
+    fn service(name: &str, role: ServiceRole, (before_ns, after_ns): (f64, f64)) -> ServiceDiff {
+        ServiceDiff {
+            service: name.into(),
+            role,
+            confidence: narrows_model::finding::Confidence::High,
+            before_ns,
+            after_ns,
+            change_ns: after_ns - before_ns,
+            share: (after_ns - before_ns) / 17.1e6,
+            latency_share: (after_ns - before_ns) / 40e6,
+            calls: (role == ServiceRole::Slower).then(|| ("postgresql".into(), 1.0, 11.0)),
+            errors: (0.0, 0.0),
+            cpu: (role == ServiceRole::Slower).then_some((2e6, 9e6)),
+        }
+    }
+
     fn example() -> Diff {
         let cause = |detector: &str, cost_share: f64| Finding {
             title: "GET /orders fetches rows one at a time".into(),
@@ -164,10 +223,16 @@ mod tests {
         Diff {
             before: "orders:as-is".into(),
             after: "orders:fixed".into(),
+            basis: Basis::MeasuredOnce,
             operations: vec![
                 operation("GET /orders", Fate::Changed, (Some(40e6), Some(20e6))),
                 operation("GET /search", Fate::Appeared, (None, Some(3e6))),
                 operation("GET /health", Fate::Same, (Some(1e6), Some(1e6))),
+            ],
+            services: vec![
+                service("stock", ServiceRole::Slower, (5e6, 22e6)),
+                service("orders", ServiceRole::Waiting, (12e6, 12.1e6)),
+                service("prices", ServiceRole::Unchanged, (2e6, 2e6)),
             ],
             findings: vec![
                 finding(Fate::Vanished, Some(cause("n-plus-one", 0.84)), None),
@@ -188,6 +253,7 @@ mod tests {
     fn nothing_to_tell_leaves_the_sentence() {
         let mut same = example();
         (same.operations, same.findings, same.caveats) = (Vec::new(), Vec::new(), Vec::new());
+        same.services.clear();
         let told = diff(&same, Style { width: 100, color: Color::Never });
         assert_eq!(told, format!("orders:as-is → orders:fixed\n\n{}\n", same.sentence));
     }

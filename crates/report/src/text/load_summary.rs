@@ -1,8 +1,8 @@
 //! The summary of a one-shot load, in the words and the order of `hey`, so that its users read it at once.
 //!
 //! Two things differ on purpose: latency counts from the intended send (a generator that stalls does not hide it), and
-//! a line at the end reports whether the generator's own numbers can be trusted. Below a millisecond, seconds get six
-//! decimals.
+//! a line at the end reports whether the generator's own numbers can be trusted. Where values are below a millisecond,
+//! seconds get six decimals, and the rows of the histogram as many as tell them apart, so that nothing reads as zero.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,12 +16,16 @@ use narrows_model::units;
 use super::paint::clean;
 use crate::load::{ended, errors_by_kind, share_of_due};
 
-/// Rows of the response time histogram: the fastest, then ten equal steps up to the slowest.
+/// Rows of the response time histogram: the fastest, then ten equal steps up to the slowest; one row where all are alike.
 const ROWS: usize = 11;
 /// Columns of its longest bar.
 const BAR_WIDTH: u64 = 40;
 /// The most requests reported one by one.
 const REQUESTS_MAX: usize = 50;
+/// A load shorter than this gets six decimals, so that its length has at least three digits.
+const SHORT_SECONDS: f64 = 0.1;
+/// Decimals of seconds at most: nanoseconds.
+const DECIMALS_MAX: usize = 9;
 /// The shares of the latency distribution, as `hey` prints them.
 const SHARES: [u32; 7] = [10, 25, 50, 75, 90, 95, 99];
 
@@ -94,6 +98,7 @@ fn totals(summary: &LoadSummary) -> String {
     let responses: u64 = summary.statuses.values().sum();
     let total = summary.total.as_secs_f64();
     let rate = if total > 0.0 { responses as f64 / total } else { 0.0 };
+    let total = seconds(total * 1e9, if total < SHORT_SECONDS { 6 } else { 4 });
     let each = summary.bytes.checked_div(responses).unwrap_or(0);
     let decimals = decimals(&summary.latency);
     // Without a success there is no latency, not one of zero.
@@ -102,7 +107,7 @@ fn totals(summary: &LoadSummary) -> String {
         _ => format!("{} secs", seconds(ns, decimals)),
     };
     format!(
-        "Summary:\n  URL:          {}\n  Total:        {total:.4} secs\n  Slowest:      {}\n  Fastest:      {}\n  \
+        "Summary:\n  URL:          {}\n  Total:        {total} secs\n  Slowest:      {}\n  Fastest:      {}\n  \
          Average:      {}\n  Requests/sec: {rate:.4}\n\n  Total data:   {} bytes ({})\n  Size/request: {each} bytes\n",
         clean(&summary.url),
         time(summary.latency.max_ns() as f64),
@@ -154,13 +159,30 @@ fn requests(requests: &[RequestOfLoad]) -> String {
     }
 }
 
-/// Four decimals as `hey` has them, six when half of the values are below a millisecond.
+/// Four decimals as `hey` has them, six when the fastest value is below a millisecond.
 fn decimals(histogram: &Histogram) -> usize {
-    if histogram.quantile_ns(0.5) < 1_000_000 { 6 } else { 4 }
+    if histogram.min_ns() < 1_000_000 { 6 } else { 4 }
+}
+
+/// As many decimals as distinguish the rows of the histogram: three as `hey` has them, more where their bounds would read
+/// alike or as zero.
+fn decimals_of_rows(histogram: &Histogram) -> usize {
+    let step = (histogram.max_ns() - histogram.min_ns()) as f64 / (ROWS - 1) as f64;
+    let finest_ns =
+        if step > 0.0 { step.min(histogram.min_ns().max(1) as f64) } else { histogram.min_ns().max(1) as f64 };
+    let needed = (9.0 - finest_ns.log10()).ceil();
+    (needed as usize).clamp(3, DECIMALS_MAX)
 }
 
 fn seconds(ns: f64, decimals: usize) -> String {
     format!("{:.decimals$}", ns / 1e9)
+}
+
+/// Six decimals; a time too short for them is not zero. What comes in one piece takes no time from its first byte to its
+/// last.
+fn short_seconds(ns: f64) -> String {
+    const SHOWN_FROM_NS: f64 = 500.0;
+    if ns < SHOWN_FROM_NS { "<0.000001".to_owned() } else { seconds(ns, 6) }
 }
 
 /// Upper bound (nanoseconds) and count of each row; together the counts are all values. The first row holds the
@@ -168,11 +190,12 @@ fn seconds(ns: f64, decimals: usize) -> String {
 fn rows(histogram: &Histogram) -> Vec<(f64, u64)> {
     let (low, high) = (histogram.min_ns() as f64, histogram.max_ns() as f64);
     let step = (high - low) / (ROWS - 1) as f64;
-    let mut rows: Vec<(f64, u64)> = (0..ROWS).map(|row| (low + step * row as f64, 0)).collect();
+    let count = if step > 0.0 { ROWS } else { 1 };
+    let mut rows: Vec<(f64, u64)> = (0..count).map(|row| (low + step * row as f64, 0)).collect();
     for bucket in histogram.buckets() {
         let middle = ((bucket.lower_ns + bucket.upper_ns) as f64 / 2.0).clamp(low, high);
         let row = if step > 0.0 { ((middle - low) / step).ceil() as usize } else { 0 };
-        rows[row.min(ROWS - 1)].1 += bucket.count;
+        rows[row.min(count - 1)].1 += bucket.count;
     }
     if rows[0].1 == 0
         && let Some((_, count)) = rows.iter_mut().skip(1).find(|(_, count)| *count > 0)
@@ -190,7 +213,7 @@ fn histogram(latency: &Histogram) -> String {
     let rows = rows(latency);
     let most = rows.iter().map(|(_, count)| *count).max().unwrap_or(0).max(1);
     let digits = most.to_string().len() + 2;
-    let decimals = decimals(latency).max(4) - 1;
+    let decimals = decimals_of_rows(latency);
     let mut out = "Response time histogram:\n".to_owned();
     for (upper, count) in rows {
         let bar = "■".repeat(((count * BAR_WIDTH * 2 / most).div_ceil(2)) as usize);
@@ -229,7 +252,7 @@ fn details(summary: &LoadSummary) -> String {
     }
     let mut out = "Details (average, fastest, slowest):\n".to_owned();
     for (name, part) in parts {
-        let values = [part.mean_ns(), part.min_ns as f64, part.max_ns as f64].map(|ns| seconds(ns, 6));
+        let values = [part.mean_ns(), part.min_ns as f64, part.max_ns as f64].map(short_seconds);
         out += &format!("  {name:<12} {} secs, {} secs, {} secs\n", values[0], values[1], values[2]);
     }
     out
@@ -398,6 +421,63 @@ mod tests {
           resp wait:   0.002200 secs, 0.001900 secs, 0.002500 secs
           resp read:   0.000030 secs, 0.000020 secs, 0.000040 secs
         ");
+    }
+
+    #[test]
+    fn tiny_latencies_read_as_what_they_are() {
+        let text = load_summary(&LoadSummary {
+            total: Duration::from_micros(3_141),
+            latency: histogram_of((0..100).map(|n| 41 + n % 10)),
+            statuses: BTreeMap::from([(200, 100)]),
+            dialup: spread_of([30]),
+            request_write: spread_of([4]),
+            response_wait: spread_of([35]),
+            response_read: spread_of([0]),
+            ..summary()
+        });
+        let sections: Vec<&str> = text.split("\n\n").collect();
+        let told = [sections[0], sections[2], sections[3], sections[4]].join("\n\n");
+        insta::assert_snapshot!(told, @r"
+        Summary:
+          URL:          http://127.0.0.1:8080/orders
+          Total:        0.003141 secs
+          Slowest:      0.000050 secs
+          Fastest:      0.000041 secs
+          Average:      0.000046 secs
+          Requests/sec: 31836.9946
+
+        Response time histogram:
+          0.0000410 [1]  |■■
+          0.0000419 [9]  |■■■■■■■■■■■■■■■■■■
+          0.0000428 [20] |■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■
+          0.0000437 [0]  |
+          0.0000446 [10] |■■■■■■■■■■■■■■■■■■■■
+          0.0000455 [10] |■■■■■■■■■■■■■■■■■■■■
+          0.0000464 [10] |■■■■■■■■■■■■■■■■■■■■
+          0.0000473 [10] |■■■■■■■■■■■■■■■■■■■■
+          0.0000482 [10] |■■■■■■■■■■■■■■■■■■■■
+          0.0000491 [10] |■■■■■■■■■■■■■■■■■■■■
+          0.0000500 [10] |■■■■■■■■■■■■■■■■■■■■
+
+        Latency distribution:
+          10% in 0.000041 secs
+          25% in 0.000043 secs
+          50% in 0.000045 secs
+          75% in 0.000048 secs
+          90% in 0.000049 secs
+          95% in 0.000050 secs
+          99% in 0.000050 secs
+
+        Details (average, fastest, slowest):
+          DNS+dialup:  0.000030 secs, 0.000030 secs, 0.000030 secs
+          req write:   0.000004 secs, 0.000004 secs, 0.000004 secs
+          resp wait:   0.000035 secs, 0.000035 secs, 0.000035 secs
+          resp read:   <0.000001 secs, <0.000001 secs, <0.000001 secs
+        ");
+        let slow_half = histogram_of([40; 10].into_iter().chain([90_000; 90]));
+        assert!(distribution(&slow_half).contains("10% in 0.000040 secs"), "the fast ones are not zero");
+        let alike = histogram(&histogram_of([41; 100]));
+        assert_eq!(alike.lines().count(), 2, "one row where all are alike: {alike}");
     }
 
     #[test]

@@ -13,6 +13,7 @@ pub(crate) mod paint;
 mod published;
 mod spent;
 pub(crate) mod table;
+mod threads;
 mod thresholds;
 mod used;
 
@@ -26,6 +27,7 @@ pub use thresholds::thresholds;
 
 use crate::caveats::Caveat;
 use crate::figures::{instant, plural};
+use crate::unfinished::until_then;
 use paint::{Paint, clean, hanging, wrap};
 
 /// Narrower than this nothing is laid out; the text is then wider than requested.
@@ -63,6 +65,7 @@ pub fn outcome(outcome: &Outcome, style: Style) -> String {
         operations::all(outcome, paint, width),
         used::all(outcome, paint, width),
         spent::all(outcome, paint, width),
+        threads::all(outcome, paint, width),
         published::beside(outcome, paint, width),
         validity(outcome, paint, width),
         findings::all(outcome, paint, width),
@@ -132,9 +135,9 @@ fn progress(outcome: &Outcome, width: usize) -> String {
             out += &hanging(word, word, &labels.join(", "), 0, width);
         }
     }
-    for trial in trials() {
-        if let Some(error) = &trial.error {
-            out += &hanging("", "", &format!("{}: {error}", trial.label()), 0, width);
+    for evidence in &outcome.evidence.trials {
+        for text in evidence.trial.error.iter().chain(&until_then(evidence)) {
+            out += &hanging("", "", &format!("{}: {text}", evidence.trial.label()), 0, width);
         }
     }
     out
@@ -190,6 +193,8 @@ mod tests {
         variant  rate vs as-is            mean vs as-is
         ──────────────────────────────────────────────────────
         fixed    +316 % (+298 to +334 %)  −75 % (−77 to −74 %)
+
+        measured once: every variant. Intervals assume a spread between trials; `--repeat 3` measures it.
 
         errors      as-is: 8 status
 
@@ -262,6 +267,8 @@ mod tests {
         more-throughput  +73 % (+71 to +75 %)     −15 % (−17 to −13 %)
         parallel         +185 % (+183 to +187 %)  −68 % (−70 to −66 %)
         partition-key    +281 % (+279 to +283 %)  −94 % (−96 to −92 %)
+
+        measured once: every variant. Intervals assume a spread between trials; `--repeat 3` measures it.
 
         throughput 900: What the article provisions for test 1; nine partitions share it, 100 each.
         cpu_limit 1: A node of the cluster has 2 vCPU; here all services share two cores.

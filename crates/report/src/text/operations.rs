@@ -15,11 +15,11 @@ use crate::operations::{Compared, calls, compared};
 /// The most operations reported.
 const OPERATIONS_MAX: usize = 2;
 /// What is reported of an operation.
-const COLUMNS: [&str; 10] =
-    ["variant", "completed", "mean", "p50", "p95", "p99", "calls/op", "attempts/op", "429", CHARGE];
+const COLUMNS: [&str; 10] = ["variant", "completed", "mean", "p50", "p95", "p99", CALLS, ATTEMPTS, REFUSALS, CHARGE];
 /// The columns about its calls.
-const OF_CALLS: [&str; 3] = ["calls/op", "attempts/op", "429"];
-/// The column of what calls are charged.
+const CALLS: &str = "calls/op";
+const ATTEMPTS: &str = "attempts/op";
+const REFUSALS: &str = "429";
 const CHARGE: &str = "RU/op";
 /// The columns left out first where there is no room.
 const SPARED: [&str; 4] = ["p50", "p99", "completed", "p95"];
@@ -54,14 +54,11 @@ fn one(operation: &Compared<'_>, paint: Paint, width: usize) -> String {
         title += &format!(", calls to {}", targets.join(", "));
     }
     let out: String = wrap(&clean(&title), width).iter().map(|line| format!("{}\n", paint.bold(line))).collect();
-    let mut columns: Vec<&str> = COLUMNS.into();
-    let calls: Vec<_> = operation.variants.iter().filter_map(|(_, operation)| calls(operation)).collect();
-    if calls.is_empty() {
-        columns.retain(|name| !OF_CALLS.contains(name));
-    }
-    if calls.iter().all(|calls| calls.charge_per_operation.is_none()) {
-        columns.retain(|name| *name != CHARGE);
-    }
+    let known = operation.known();
+    let of_calls =
+        [(CALLS, known.calls), (ATTEMPTS, known.attempts), (REFUSALS, known.refusals), (CHARGE, known.charges)];
+    let is_told = |name: &&str| !of_calls.iter().any(|(column, is_known)| column == name && !is_known);
+    let mut columns: Vec<&str> = COLUMNS.into_iter().filter(is_told).collect();
     for spared in SPARED {
         if table(operation, &columns, Paint(Color::Never), UNBOUND).lines().all(|line| line.chars().count() <= width) {
             break;
@@ -156,6 +153,25 @@ mod tests {
         let header = |width| one(&shown[0], Paint(Color::Never), width).lines().nth(1).map(str::to_owned).unwrap();
         assert!(header(98).contains("p50") && !header(97).contains("p50"));
         assert!(header(92).contains("p99") && !header(80).contains("p99") && header(80).contains("RU/op"));
+    }
+
+    #[test]
+    fn a_store_that_neither_refuses_nor_charges_has_no_columns_for_it() {
+        let mut outcome = drones::outcome();
+        let all_calls =
+            outcome.comparison.variants.iter_mut().flat_map(|v| &mut v.operations).flat_map(|o| &mut o.calls);
+        all_calls.for_each(|call| {
+            call.attempts_per_operation = call.succeeded_per_operation;
+            call.throttled = 0.0;
+            call.charge_per_operation = None;
+        });
+        outcome.comparison.variants.truncate(1);
+        insta::assert_snapshot!(all(&outcome, Paint(Color::Never), 100), @r"
+        drone-scheduler GET /api/dronedeliveries/utilization, calls to azure.cosmosdb
+        variant   completed    mean     p50     p95     p99  calls/op
+        ─────────────────────────────────────────────────────────────
+        baseline      2,860  669 ms  268 ms  1.47 s  2.74 s         9
+        ");
     }
 
     #[test]

@@ -44,13 +44,14 @@ mod tests {
         insta::assert_snapshot!(all(&outcome, Paint(Color::Never), 90), @r"
         gateway GET /api/invoices, what its time is spent on
         time        baseline 652 ms: docstore 49 %, waiting to retry docstore 41 %,
-                    drone-scheduler 5.4 %, own work 1.7 %
-        time        more-throughput 457 ms: docstore 77 %, drone-scheduler 18 %, own work 2.4 %,
+                    drone-scheduler 5.4 %, on CPU 1.7 %
+        time        more-throughput 457 ms: docstore 77 %, drone-scheduler 18 %, on CPU 2.4 %,
                     waiting for a connection 1.8 %
 
         drone-scheduler GET /api/dronedeliveries/utilization, what its time is spent on
-        time        baseline 625 ms: docstore 51 %, waiting to retry docstore 43 %, own work 5.6 %
-        time        more-throughput 430 ms: docstore 81 %, own work 19 %
+        time        baseline 625 ms: docstore 51 %, waiting to retry docstore 43 %, waiting for a
+                    lock 5.6 %
+        time        more-throughput 430 ms: docstore 81 %, waiting for a lock 19 %
         ");
         assert_eq!(all(&fixture::outcome(), Paint(Color::Never), 90), "");
     }

@@ -8,7 +8,7 @@ use narrows_model::comparison::{Change, Comparison, Difference, Kept, NoiseFloor
 use narrows_model::units;
 
 use super::paint::{Paint, clean, wrap};
-use crate::figures::{change, cpu_per_request, interval};
+use crate::figures::{MEASURED_ONCE, change, cpu_per_request, interval, measured_once};
 
 /// What the line under the header is made of.
 const RULE: char = '─';
@@ -25,7 +25,7 @@ pub(crate) enum Align {
     Right,
 }
 
-/// The variants with their numbers, the changes against the first, and the noise floor.
+/// The variants with their numbers, the changes against the first, and what noise they know.
 pub(super) fn variants(comparison: &Comparison, paint: Paint, width: usize) -> String {
     let Some(first) = comparison.variants.first() else { return String::new() };
     let repeated = comparison.variants.iter().any(|variant| variant.repetitions > 1);
@@ -48,9 +48,10 @@ pub(super) fn variants(comparison: &Comparison, paint: Paint, width: usize) -> S
             format!("{}\n{}", render(&number_header, &numbers, paint, width), render(&header, &rows, paint, width))
         }
     };
-    if let Some(noise) = comparison.noise {
+    let once = measured_once(comparison).map(|names| format!("measured once: {names}. {MEASURED_ONCE}"));
+    for note in [once, comparison.noise.map(noise_line)].into_iter().flatten() {
         out.push('\n');
-        wrap(&noise_line(noise), width).iter().for_each(|line| out += &format!("{}\n", paint.dim(line)));
+        wrap(&clean(&note), width).iter().for_each(|line| out += &format!("{}\n", paint.dim(line)));
     }
     out
 }
@@ -179,15 +180,34 @@ mod tests {
         assert!(row[1..].iter().all(|cell| cell == "–"), "{row:?}");
     }
 
+    use narrows_model::comparison::Basis;
+
     use super::*;
     use crate::fixture;
     use crate::text::Color;
 
     #[test]
+    fn what_was_measured_once_is_named() {
+        let mut comparison = fixture::outcome().comparison;
+        let line = |comparison: &Comparison| {
+            let text = variants(comparison, Paint(Color::Never), 132);
+            text.lines().find(|line| line.starts_with("measured once")).map(str::to_owned)
+        };
+        assert!(line(&comparison).is_some_and(|line| line.starts_with("measured once: every variant. ")));
+        comparison.variants[0].repetitions = 3;
+        assert!(line(&comparison).is_some_and(|line| line.starts_with("measured once: fixed. ")));
+        comparison.variants.truncate(1);
+        assert_eq!(line(&comparison), None);
+    }
+
+    #[test]
     fn changes_join_the_table_where_there_is_room() {
         let mut comparison = fixture::outcome().comparison;
         comparison.noise = Some(NoiseFloor { rate: 0.021, mean: 0.034, p95: 0.05, p99: 0.112 });
-        comparison.variants.iter_mut().for_each(|variant| variant.repetitions = 3);
+        for variant in &mut comparison.variants {
+            variant.repetitions = 3;
+            variant.against_first.iter_mut().for_each(|difference| difference.basis = Basis::Repeated);
+        }
         insta::assert_snapshot!(variants(&comparison, Paint(Color::Never), 132), @r"
         variant  reps     rate     mean      p50      p95      p99  errors  CPU/req  rate vs as-is            mean vs as-is
         ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -1,14 +1,15 @@
 //! Telemetry in the files and words of other programs: what they wrote in, what a run holds out.
 //!
 //! In ([`import`]): Jaeger's JSON and OTLP's JSON, told apart by what stands at the top, streamed and bounded by
-//! `documents.rs`. Out: OTLP's JSON and Jaeger's ([`write`]), rows of a view, and OTLP over HTTP to a receiver
-//! ([`send`]). What makes no sense is counted and named with its place; nothing here decides what is kept, which is the
-//! [`crate::Store`]'s business.
+//! `documents.rs`. Out: OTLP's JSON and Jaeger's (`out`), rows of a view, OTLP over HTTP to a receiver ([`send`]), and
+//! the evidence that findings are made from. What makes no sense is counted and named with its place; nothing here
+//! decides what is kept, which is the [`crate::Store`]'s business.
 //!
 //! Not here: gRPC out, protobuf files, Zipkin.
 
 mod document;
 mod documents;
+mod evidence;
 mod feed;
 mod import;
 mod jaeger;
@@ -19,6 +20,7 @@ mod send;
 mod tests;
 
 pub use documents::ELEMENT_BYTES_MAX;
+pub use evidence::{EVIDENCE_TRACES, EvidenceError, is_evidence, read_evidence, write_evidence};
 pub use feed::Imported;
 pub use import::{Error as ImportError, import};
 pub use out::{Error as ExportError, Signal, Written, write_jaeger, write_otlp};

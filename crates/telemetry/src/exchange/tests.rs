@@ -6,9 +6,11 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use narrows_model::evidence::TrialEvidence;
+use narrows_model::load::LoadSecond;
 use narrows_model::run::{Environment, Run, RunState, Trial, TrialState, Validity};
 use narrows_model::series::{LogLine, LogStream, Point, SeriesKey};
-use narrows_model::trace::{Span, SpanKind, SpanStatus};
+use narrows_model::trace::{Span, SpanKind, SpanStatus, Trace};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -293,6 +295,50 @@ fn rows_of_views_are_written() {
     let first: Value = serde_json::from_str(json.lines().next().unwrap()).unwrap();
     assert_eq!((json.lines().count(), first["trial"].as_i64()), (held().spans.len(), Some(1)));
     assert!(rows("strings", RowFormat::Csv).is_err(), "only views for people");
+}
+
+#[test]
+fn evidence_that_is_written_reads_back_the_same() {
+    let held = held();
+    let (_folder, path) = run_file(&held);
+    let mut evidence = Reader::open(&path).unwrap().evidence(EVIDENCE_TRACES).unwrap();
+    let trial = &mut evidence.trials[0];
+    trial.traces.push(Trace { id: [1; 16], spans: held.spans[..3].to_vec(), weight: 2.5 });
+    let no_number = Point { time_ns: START_NS + 1, value: f64::NAN };
+    let points = &mut trial.series[0].points;
+    points.insert(1, no_number);
+    let mut bytes = Vec::new();
+    let written = write_evidence(evidence.clone(), &mut bytes).unwrap();
+    evidence.trials[0].series[0].points.remove(1);
+    let points: usize = evidence.trials[0].series.iter().map(|series| series.points.len()).sum();
+    assert_eq!(written.records, points as u64 + 3);
+    let file = path.with_extension("json.gz");
+    std::fs::write(&file, bytes).unwrap();
+    assert!(is_evidence(&file) && !is_evidence(&path));
+    assert_eq!(read_evidence(&file).unwrap(), evidence);
+}
+
+#[test]
+fn evidence_that_cannot_be_computed_with_is_refused() {
+    let held = held();
+    let (_folder, path) = run_file(&held);
+    let evidence = Reader::open(&path).unwrap().evidence(EVIDENCE_TRACES).unwrap();
+    let file = path.with_extension("json.gz");
+    let refused = |change: &dyn Fn(&mut TrialEvidence)| {
+        let mut evidence = evidence.clone();
+        change(&mut evidence.trials[0]);
+        let mut bytes = Vec::new();
+        write_evidence(evidence, &mut bytes).unwrap();
+        std::fs::write(&file, bytes).unwrap();
+        read_evidence(&file).unwrap_err().to_string()
+    };
+    let second = |sent| LoadSecond { sent, ..LoadSecond::default() };
+    let trace = |weight| Trace { id: [1; 16], spans: held.spans[..1].to_vec(), weight };
+    assert!(refused(&|trial| trial.series[0].points[0].time_ns = -1).ends_with("holds an instant out of range"));
+    assert!(refused(&|trial| trial.seconds.push(second(u64::MAX))).ends_with("holds a count of requests out of range"));
+    assert!(refused(&|trial| trial.traces.push(trace(0.0))).ends_with("holds the weight of a trace out of range"));
+    std::fs::write(&file, "no gzip").unwrap();
+    assert_eq!(read_evidence(&file).unwrap_err().to_string(), "cannot read the evidence");
 }
 
 #[test]

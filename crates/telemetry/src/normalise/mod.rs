@@ -22,7 +22,7 @@ use serde_json::{Map, Value};
 pub use names::{DB_SYSTEMS_RENAMED, MESSAGING_OPERATIONS_RENAMED, RENAMED, RPC_SYSTEMS_RENAMED, Renamed};
 pub use series::{SeriesName, normalise_series, series_name};
 pub use series_names::{LABELS_RENAMED, LabelRenamed, METRICS_RENAMED, MetricRenamed, ORIGINAL_NAME};
-use values::{as_charge, as_count, as_number, as_text, one_of_header, split_port};
+use values::{as_charge, as_count, as_number, as_text, authority, one_of_header, split_port};
 
 /// Attributes that only a server span of the old conventions carries. Its `net.peer.*` are the caller's address and
 /// ephemeral port, not the server's.
@@ -35,13 +35,18 @@ const WAIT_NS_MAX: u64 = 366 * 24 * 3600 * 1_000_000_000;
 /// other type, or a number out of its range, counts as absent.
 pub fn facts(attributes: &Map<String, Value>) -> SpanFacts {
     let seen = Attributes::new(attributes);
-    let (server_address, port_beside) = seen.text("server.address").map(split_port).unzip();
+    let url = seen.url();
+    let given = || seen.text("server.address").map(split_port);
+    // Libraries of the old conventions give a call's address in its URL alone; a server's URL holds its own.
+    let of_url =
+        || url.as_deref().filter(|_| !seen.is_server).and_then(authority).map(|(host, port)| (host.to_owned(), port));
+    let (server_address, port_beside) = given().or_else(of_url).unzip();
     let (rpc_service, rpc_method) = rpc::service_and_method(seen.text("rpc.service"), seen.text("rpc.method"));
     SpanFacts {
         http_method: seen.text("http.request.method"),
         http_route: seen.text("http.route"),
         http_status: seen.number("http.response.status_code"),
-        url: seen.url(),
+        url,
         db_system: seen.text("db.system.name").map(|name| stable(DB_SYSTEMS_RENAMED, name)),
         db_namespace: seen.text("db.namespace"),
         db_query: seen.text("db.query.text"),

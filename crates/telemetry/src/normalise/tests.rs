@@ -343,3 +343,24 @@ fn counts_may_be_zero_and_a_charge_is_a_number_of_units() {
         assert_eq!(got, SpanFacts::default(), "{count}");
     }
 }
+
+#[test]
+fn a_call_has_the_address_of_its_url_when_it_gives_no_other() {
+    let place = |attributes| {
+        let facts = facts_of(attributes);
+        (facts.server_address, facts.server_port)
+    };
+    for (url, host, port) in [
+        ("http://127.0.0.1:20310/rates?city=7", "127.0.0.1", Some(20310)),
+        ("https://user:pass@api.example/v1", "api.example", Some(443)),
+        ("http://[::1]:8000/", "::1", Some(8000)),
+        ("http://[::1]", "::1", Some(80)),
+        ("ftp://files.example", "files.example", None),
+    ] {
+        assert_eq!(place(json!({ "http.url": url })), (text(host), port), "{url}");
+    }
+    let beside = json!({ "http.url": "http://proxy:80/", "server.address": "shop", "server.port": 8080 });
+    assert_eq!(place(beside), (text("shop"), Some(8080)));
+    assert_eq!(place(json!({ "http.url": "http://shop:80/", "net.host.name": "shop", "http.method": "GET" })).1, None);
+    assert_eq!(place(json!({ "http.url": "/relative" })), (None, None));
+}

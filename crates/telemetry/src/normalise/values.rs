@@ -47,6 +47,24 @@ pub(super) fn one_of_header(value: &Value) -> &Value {
     }
 }
 
+/// Host and port of an absolute URL, without user and password; the port of its scheme when it names none.
+pub(super) fn authority(url: &str) -> Option<(&str, Option<u16>)> {
+    let (scheme, rest) = url.split_once("://")?;
+    let authority = rest.split(['/', '?', '#']).next()?;
+    let place = authority.rsplit_once('@').map_or(authority, |(_, place)| place);
+    let (host, port) = match place.rsplit_once(':') {
+        Some((host, port)) if !port.contains(']') => (host, port.parse().ok()),
+        _ => (place, None),
+    };
+    let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    let usual = match scheme {
+        "http" => Some(80),
+        "https" => Some(443),
+        _ => None,
+    };
+    (!host.is_empty()).then_some((host, port.or(usual)))
+}
+
 /// Parts `127.0.0.1:8000` and `[::1]:8000`, which Python's ASGI instrumentation sends as an address, at the port.
 pub(super) fn split_port(address: String) -> (String, Option<u16>) {
     let Some((host, port)) = address.rsplit_once(':') else { return (address, None) };

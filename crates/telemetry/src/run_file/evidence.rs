@@ -8,6 +8,7 @@ use narrows_model::histogram::Histogram;
 use narrows_model::load::{ErrorCounts, LoadSecond};
 use narrows_model::run::{Run, Trial};
 use narrows_model::series::{Point, Series, SeriesKey};
+use narrows_model::time_range::TimeRange;
 use narrows_model::trace::{Span, SpanFacts, Trace, TraceId, hex};
 use rusqlite::types::FromSqlError;
 use rusqlite::{Row, params};
@@ -46,19 +47,25 @@ impl Reader {
     /// Of the traces, those are read whose root began in a counted window, at most as many as `limit` says; the same
     /// ones each time. A trace's weight is its root's weight × how many traces of its weight it was chosen from.
     pub fn evidence(&self, limit: TraceLimit) -> Result<RunEvidence> {
+        self.evidence_within(limit, &TimeRange::default())
+    }
+
+    /// As [`Reader::evidence`], of a part of each trial: what of its windows lies there, with the operations and traces of
+    /// that time. A trial may be left without a window.
+    pub fn evidence_within(&self, limit: TraceLimit, within: &TimeRange) -> Result<RunEvidence> {
         let _call = self.begin();
         let _snapshot = self.snapshot()?;
         let run = self.run()?;
-        let trials = self.trials()?.into_iter().map(|trial| self.trial_evidence(&run, trial, limit));
+        let trials = self.trials()?.into_iter().map(|trial| self.trial_evidence(&run, trial, limit, within));
         Ok(RunEvidence { trials: trials.collect::<Result<_>>()?, run })
     }
 
-    fn trial_evidence(&self, run: &Run, trial: Trial, limit: TraceLimit) -> Result<TrialEvidence> {
+    fn trial_evidence(&self, run: &Run, trial: Trial, limit: TraceLimit, within: &TimeRange) -> Result<TrialEvidence> {
         let id = trial.id;
         let counts = self.counts(id)?;
         let mut evidence = TrialEvidence {
             client_addresses: None,
-            windows: self.windows(id)?,
+            windows: within.cut(self.windows(id)?, trial.started_ns.unwrap_or_default()),
             services: self.services(id)?,
             seconds: self.query(|connection| seconds_of(connection, id))?,
             series: self.query(|connection| series_of(connection, id))?,

@@ -233,14 +233,19 @@ SELECT strftime('%Y-%m-%dT%H:%M:%S', m.time_ns / 1000000000, 'unixepoch')
 FROM metrics AS m
 WHERE m.name || '|' || m.unit NOT IN (
     'process.cpu.cores|{cpu}', 'process.cpu.time|s/s', 'process.cpu.busiest_thread|{cpu}',
-    'process.cpu.busiest_thread_wait|s/s', 'process.memory.rss|By',
+    'process.cpu.busiest_thread_wait|s/s', 'process.cpu.wait|s/s', 'process.memory.rss|By',
     'process.memory.pss|By', 'process.context_switches|{context_switch}/s',
-    'process.open_file_descriptor.count|{file_descriptor}', 'process.thread.count|{thread}', 'process.disk.io|By/s',
-    'process.network.io|By/s', 'cgroup.cpu.limit|{cpu}', 'cgroup.cpu.periods|{period}/s',
+    'process.open_file_descriptor.count|{file_descriptor}', 'process.open_file_descriptor.limit|{file_descriptor}',
+    'process.open_file_descriptor.utilization|1', 'process.thread.count|{thread}', 'process.thread.state|{thread}',
+    'process.disk.io|By/s', 'process.network.io|By/s', 'process.network.accept_queue.length|{connection}',
+    'process.network.accept_queue.limit|{connection}', 'process.network.accept_queue.drops|{connection}/s',
+    'process.network.listen_overflows|{connection}/s', 'cgroup.cpu.limit|{cpu}', 'cgroup.cpu.periods|{period}/s',
     'cgroup.cpu.throttled_periods|{period}/s', 'cgroup.cpu.throttled_time|s/s', 'cgroup.memory.usage|By',
     'cgroup.memory.limit|By', 'cgroup.memory.oom_kills|{process}/s',
     'cgroup.pressure.some.avg10|1', 'cgroup.pressure.some.stalled|s/s',
-    'host.cpu.utilization|1', 'host.cpu.steal|1', 'host.network.io|By/s', 'host.pressure.some.avg10|1',
+    'host.cpu.utilization|1', 'host.cpu.steal|1', 'host.network.io|By/s', 'host.network.listen_overflows|{connection}/s',
+    'host.network.tcp.time_wait|{connection}', 'host.network.ephemeral_ports|{port}',
+    'host.pressure.some.avg10|1',
     'host.pressure.some.stalled|s/s', 'system.memory.linux.available|By', 'system.cpu.load_average.1m|{task}'
 );
 
@@ -289,13 +294,18 @@ FROM (
 ) AS m
 WHERE m.name || '|' || m.unit IN (
     'process.cpu.cores|{cpu}', 'process.cpu.time|s/s', 'process.cpu.busiest_thread|{cpu}',
-    'process.cpu.busiest_thread_wait|s/s', 'process.memory.rss|By',
+    'process.cpu.busiest_thread_wait|s/s', 'process.cpu.wait|s/s', 'process.memory.rss|By',
     'process.memory.pss|By', 'process.context_switches|{context_switch}/s',
-    'process.open_file_descriptor.count|{file_descriptor}', 'process.thread.count|{thread}', 'process.disk.io|By/s',
-    'process.network.io|By/s', 'cgroup.cpu.limit|{cpu}', 'cgroup.cpu.periods|{period}/s',
+    'process.open_file_descriptor.count|{file_descriptor}', 'process.open_file_descriptor.limit|{file_descriptor}',
+    'process.open_file_descriptor.utilization|1', 'process.thread.count|{thread}', 'process.thread.state|{thread}',
+    'process.disk.io|By/s', 'process.network.io|By/s', 'process.network.accept_queue.length|{connection}',
+    'process.network.accept_queue.limit|{connection}', 'process.network.accept_queue.drops|{connection}/s',
+    'process.network.listen_overflows|{connection}/s', 'cgroup.cpu.limit|{cpu}', 'cgroup.cpu.periods|{period}/s',
     'cgroup.cpu.throttled_periods|{period}/s', 'cgroup.cpu.throttled_time|s/s', 'cgroup.memory.usage|By',
     'cgroup.memory.limit|By', 'cgroup.memory.oom_kills|{process}/s',
     'cgroup.pressure.some.avg10|1', 'cgroup.pressure.some.stalled|s/s',
-    'host.cpu.utilization|1', 'host.cpu.steal|1', 'host.network.io|By/s', 'host.pressure.some.avg10|1',
+    'host.cpu.utilization|1', 'host.cpu.steal|1', 'host.network.io|By/s', 'host.network.listen_overflows|{connection}/s',
+    'host.network.tcp.time_wait|{connection}', 'host.network.ephemeral_ports|{port}',
+    'host.pressure.some.avg10|1',
     'host.pressure.some.stalled|s/s', 'system.memory.linux.available|By', 'system.cpu.load_average.1m|{task}'
 );

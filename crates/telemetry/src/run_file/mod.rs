@@ -58,6 +58,7 @@ pub(crate) use public::{Holds, are_public};
 pub use query::{QueryError, QueryLimits};
 pub use reader::Reader;
 pub use recorder::Recorder;
+pub(crate) use words::{ADDEND_MAX, INSTANT_NS_MAX, WEIGHT_MAX};
 
 /// The version of run files that this program writes and reads: `PRAGMA user_version`.
 pub const SCHEMA_VERSION: i64 = 1;

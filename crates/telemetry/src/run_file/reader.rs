@@ -43,6 +43,14 @@ impl Reader {
         Self::open_as_it_is(path)
     }
 
+    /// The trials of a run file, at once: spans that wait are left alone.
+    ///
+    /// # Errors
+    /// As [`Reader::open`].
+    pub fn trials_in(path: &Path) -> Result<Vec<Trial>> {
+        Self::open_as_it_is(path)?.trials()
+    }
+
     /// As [`Reader::open`], but spans that wait are left alone.
     pub(super) fn open_as_it_is(path: &Path) -> Result<Self> {
         Self::open_within(path, Bounds::of_file(path))

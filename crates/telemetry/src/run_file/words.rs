@@ -54,11 +54,11 @@ impl FromSql for Count {
 
 /// The latest instant that is read, in nanoseconds since the Unix epoch: in the year 2116. Differences of instants, and
 /// sums of one and a few hours, fit an `i64`.
-const INSTANT_NS_MAX: i64 = 1 << 62;
+pub(crate) const INSTANT_NS_MAX: i64 = 1 << 62;
 /// The most that one span or trace may stand for. Larger weights are no sampling rates, and could not be added up.
-const WEIGHT_MAX: f64 = 1e9;
+pub(crate) const WEIGHT_MAX: f64 = 1e9;
 /// The largest number that is read as an [`Addend`].
-const ADDEND_MAX: u64 = 1 << 40;
+pub(crate) const ADDEND_MAX: u64 = 1 << 40;
 
 /// A column with an instant that Narrows wrote itself, in nanoseconds since the Unix epoch: 0 to [`INSTANT_NS_MAX`].
 pub(super) struct Instant(pub(super) i64);

@@ -7,8 +7,10 @@ use super::ReplicaKey;
 use super::cgroups;
 use super::host::{self, Network};
 use super::limits::{Absent, sum};
+use super::listeners::Listener;
 use super::process;
 use super::stat::TaskId;
+use super::states::Mean;
 use super::text::{Disk, Switches};
 
 /// What `/proc` and control groups said at one instant.
@@ -24,13 +26,41 @@ pub(super) struct Details {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct GroupDetails {
     pub(super) threads: u64,
+    /// Empty when no thread was sampled since the detailed reading before.
+    pub(super) states: Vec<Mean>,
     pub(super) descriptors: Option<u64>,
+    /// Of the process closest to its limit on them.
+    pub(super) fullest: Option<Descriptors>,
     pub(super) pss_bytes: Option<u64>,
     /// None when that of one process could not be read.
     pub(super) disk: Option<HashMap<TaskId, DiskUse>>,
     pub(super) switches: HashMap<TaskId, Switches>,
     pub(super) network: Option<Network>,
+    /// Its listening sockets.
+    pub(super) listeners: Vec<Listener>,
+    /// `ListenOverflows` of its own network namespace.
+    pub(super) overflows: Option<u64>,
     pub(super) cgroup: cgroups::Figures,
+}
+
+/// Open descriptors of a process, and its soft limit on them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Descriptors {
+    pub(super) open: u64,
+    /// From 1.
+    pub(super) limit: u64,
+}
+
+impl Descriptors {
+    fn of(details: &process::Details) -> Option<Self> {
+        let limit = details.descriptors_limit.filter(|limit| *limit > 0)?;
+        Some(Self { open: details.descriptors.ok()?, limit })
+    }
+
+    /// The open ones as a share of the limit; above 1 after the limit was lowered.
+    pub(super) fn share(self) -> f64 {
+        self.open as f64 / self.limit as f64
+    }
 }
 
 /// What a process had read and written, its children that were waited for included; and whose child it is.
@@ -51,6 +81,9 @@ impl GroupDetails {
         Self {
             threads: each().map(|details| details.threads).sum(),
             descriptors: sum(each().map(|details| details.descriptors)),
+            fullest: each()
+                .filter_map(|details| Descriptors::of(details))
+                .max_by(|one, other| one.share().total_cmp(&other.share())),
             pss_bytes: sum(each().map(|details| details.pss_bytes)),
             disk: Some(disk.collect()).filter(|disk: &HashMap<_, _>| !is_unread && !disk.is_empty()),
             switches: each()

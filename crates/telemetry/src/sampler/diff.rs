@@ -29,6 +29,9 @@ pub(super) fn points(before: Option<&Reading>, after: &Reading, units: &Units) -
             points.push(names::CPU_CORES, since.cores(cpu.ticks()));
             points.push_labelled(names::CPU_TIME, &[(names::CPU_MODE, "user")], since.cores(cpu.user_ticks));
             points.push_labelled(names::CPU_TIME, &[(names::CPU_MODE, "system")], since.cores(cpu.system_ticks));
+            if let Some(wait_ns) = waited_ns(earlier, group, since.began_ticks) {
+                points.push(names::CPU_WAIT, since.per_second(wait_ns as f64 / 1e9));
+            }
             if let Some(Ran { run_ns, wait_ns }) = busiest(earlier, group, since.began_ticks) {
                 let share = |ns: u64| since.per_second(ns as f64 / 1e9).min(1.0);
                 points.push(names::BUSIEST_THREAD_CORES, share(run_ns));
@@ -86,14 +89,25 @@ fn used(before: &Group, after: &Group, began_ticks: u64) -> Cpu {
 
 /// What the thread that ran longest did since; none without threads.
 fn busiest(before: &Group, after: &Group, began_ticks: u64) -> Option<Ran> {
-    let since = |(id, now): (&TaskId, &Ran)| {
+    ran(before, after, began_ticks).max()
+}
+
+/// How long all threads waited for a processor since; none where the kernel does not say.
+fn waited_ns(before: &Group, after: &Group, began_ticks: u64) -> Option<u64> {
+    ran(before, after, began_ticks)
+        .filter_map(|ran| ran.wait_ns)
+        .fold(None, |sum, wait_ns| Some(sum.unwrap_or(0_u64).saturating_add(wait_ns)))
+}
+
+/// What each thread did since.
+fn ran(before: &Group, after: &Group, began_ticks: u64) -> impl Iterator<Item = Ran> {
+    after.threads.iter().map(move |(id, now)| {
         let then = earlier(&before.threads, id, began_ticks).unwrap_or(*now);
         Ran {
             run_ns: now.run_ns.saturating_sub(then.run_ns),
             wait_ns: now.wait_ns.map(|wait_ns| wait_ns.saturating_sub(then.wait_ns.unwrap_or(0))),
         }
-    };
-    after.threads.iter().map(since).max()
+    })
 }
 
 /// What a task had used at the earlier reading: nothing if it began since. None for one that was there but not seen,
@@ -232,6 +246,12 @@ mod tests {
         assert_eq!(busiest(&[(a, 10)], &[(a, 60), (b, 999), (young, 90)]), Some((0.45, 0.045)));
         assert_eq!(busiest(&[(a, 10)], &[(a, 212)]), Some((1.0, 0.101)));
         assert_eq!(busiest(&[(a, 10)], &[]), None);
+        let waited = |before: &[_], after: &[_]| {
+            let (before, after) = readings(&with(before), &with(after));
+            value(&points(Some(&before), &after, &UNITS), names::CPU_WAIT)
+        };
+        assert_eq!(waited(&[(a, 10), (b, 500)], &[(a, 60), (b, 600), (young, 50)]), Some(0.1), "all threads");
+        assert_eq!(waited(&[(a, 10)], &[]), None);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use rustix::fs::RawDir;
 use rustix::process::{Resource, getrlimit};
 
 /// Files kept open at most.
-const KEPT_MAX: usize = 512;
+const KEPT_MAX: usize = 1024;
 /// And of the descriptors this process may have, at most one in so many: where there are few, connections need them.
 const KEPT_SHARE: u64 = 32;
 /// A file of one record is read up to here; `status` of a thread, the longest, is some 1,500 bytes.
@@ -80,10 +80,15 @@ impl Files {
 
     /// All of a file of many records, to the last whole one that fits.
     pub(super) fn whole(&mut self, path: fmt::Arguments<'_>) -> io::Result<&[u8]> {
+        self.head(path, WHOLE_BYTES_MAX)
+    }
+
+    /// The beginning of a file of many records, to the last whole one in so many bytes.
+    pub(super) fn head(&mut self, path: fmt::Arguments<'_>, bytes_max: u64) -> io::Result<&[u8]> {
         self.set_path(path);
         self.whole.clear();
-        File::open(&self.path)?.take(WHOLE_BYTES_MAX).read_to_end(&mut self.whole)?;
-        if self.whole.len() as u64 == WHOLE_BYTES_MAX {
+        File::open(&self.path)?.take(bytes_max).read_to_end(&mut self.whole)?;
+        if self.whole.len() as u64 == bytes_max {
             let end = self.whole.iter().rposition(|byte| *byte == b'\n').unwrap_or(0);
             self.whole.truncate(end);
         }
@@ -123,6 +128,20 @@ impl Files {
     pub(super) fn is_in_procfs(&mut self, path: fmt::Arguments<'_>) -> bool {
         self.set_path(path);
         rustix::fs::statfs(&self.path).is_ok_and(|system| system.f_type == rustix::fs::PROC_SUPER_MAGIC)
+    }
+
+    /// The first bytes at an offset of a file; none when there are fewer.
+    pub(super) fn bytes<const N: usize>(&mut self, path: fmt::Arguments<'_>, offset: u64) -> Option<[u8; N]> {
+        self.set_path(path);
+        let mut bytes = [0; N];
+        File::open(&self.path).ok()?.read_exact_at(&mut bytes, offset).ok()?;
+        Some(bytes)
+    }
+
+    /// Whether a path leads to a regular file.
+    pub(super) fn is_regular(&mut self, path: fmt::Arguments<'_>) -> bool {
+        self.set_path(path);
+        std::fs::metadata(&self.path).is_ok_and(|metadata| metadata.is_file())
     }
 
     /// Where a link of `/proc` points.

@@ -3,6 +3,7 @@
 use super::cgroups::RESOURCES;
 use super::files::{Files, Kept};
 use super::limits::{Absent, Budget};
+use super::listeners;
 use super::text::{self, Interface, Pressure};
 
 /// Of the host.
@@ -13,6 +14,11 @@ pub(super) struct Figures {
     pub(super) pressure: [Option<Pressure>; 3],
     pub(super) available_bytes: Option<u64>,
     pub(super) load: Option<f64>,
+    /// Closed connections that still hold a port, and how many ports there are for connections to one peer.
+    pub(super) time_wait: Option<u64>,
+    pub(super) ephemeral_ports: Option<u64>,
+    /// `ListenOverflows` of the sampler's own network namespace.
+    pub(super) overflows: Option<u64>,
 }
 
 /// The interfaces of a network namespace, and which it is: figures of another cannot be compared.
@@ -42,6 +48,12 @@ impl Host {
             pressure,
             available_bytes: available.map(|kibibytes| kibibytes.saturating_mul(1024)),
             load: files.record(&mut self.load, format_args!("loadavg")).ok().and_then(text::load),
+            time_wait: files.once(format_args!("self/net/sockstat")).ok().and_then(listeners::time_wait),
+            ephemeral_ports: files
+                .once(format_args!("sys/net/ipv4/ip_local_port_range"))
+                .ok()
+                .and_then(listeners::port_range),
+            overflows: files.whole(format_args!("self/net/netstat")).ok().and_then(listeners::overflows),
             interfaces: files.whole(format_args!("self/net/dev")).map(text::interfaces).unwrap_or_default(),
         }
     }

@@ -4,7 +4,8 @@
 //! One thread, named `sampler`. Each tick takes one reading (`scan.rs`), and the difference of two readings is a batch
 //! of points (`diff.rs`): CPU is a rate, so the first reading of a replica gives memory only. What costs more or matters
 //! less than CPU and memory, the details (`rates.rs`), is read at most once a second. Ticks stand on a schedule fixed at
-//! the start, so lateness does not add up; a tick that was missed is left out, never made up for.
+//! the start, so lateness does not add up; a tick that was missed is left out, never made up for. Between ticks, what
+//! threads do is sampled every [`STATES_INTERVAL`] (`states.rs`).
 //!
 //! A replica is its root process, all descendants of it, and, where the root leads a session, everything in that
 //! session, so that children that made themselves daemons still count. A process that leaves both (`setsid` after the
@@ -20,12 +21,16 @@ mod diff;
 mod files;
 mod host;
 mod limits;
+mod listeners;
 mod mounts;
+mod peers;
 mod points;
 mod process;
 mod rates;
 mod scan;
 mod stat;
+mod states;
+mod syscalls;
 mod table;
 mod text;
 mod threads;
@@ -41,8 +46,9 @@ use crate::{Receipt, Store};
 
 pub use limits::{
     DESCRIPTORS_MAX, DETAILS_INTERVAL, Denied, HOST_PROCESSES_MAX, LeftOut, PROCESSES_MAX, PSS_BYTES_MAX,
-    RARE_INTERVAL, THREADS_MAX,
+    RARE_INTERVAL, STATES_INTERVAL, STATES_MAX, THREADS_MAX,
 };
+pub use listeners::listening_ports;
 
 /// Where the kernel shows processes.
 const PROC: &str = "/proc";
@@ -248,12 +254,20 @@ struct Sampling {
 
 impl Sampling {
     fn run(mut self, asked_to_stop: &Receiver<()>) {
-        let mut schedule = Schedule { next: Instant::now(), interval: self.interval };
+        let began = Instant::now();
+        let mut readings = Schedule { next: began, interval: self.interval };
+        let mut states = Schedule { next: began + STATES_INTERVAL, interval: STATES_INTERVAL };
         loop {
-            self.tick();
-            let now = Instant::now();
-            lock(&self.stats).missed += schedule.advance(now);
-            match asked_to_stop.recv_timeout(schedule.next.saturating_duration_since(now)) {
+            if readings.next <= Instant::now() {
+                self.tick();
+                lock(&self.stats).missed += readings.advance(Instant::now());
+            } else {
+                self.scanner.sample_states();
+                // Samples that were missed leave fewer to take the mean of.
+                states.advance(Instant::now());
+            }
+            let next = readings.next.min(states.next);
+            match asked_to_stop.recv_timeout(next.saturating_duration_since(Instant::now())) {
                 Err(RecvTimeoutError::Timeout) => {}
                 Ok(()) | Err(RecvTimeoutError::Disconnected) => return,
             }

@@ -21,7 +21,8 @@ pub(super) struct Process {
     pub(super) id: TaskId,
     disk_file: Kept,
     descriptors_folder: Kept,
-    threads: Threads,
+    descriptors_limit: Option<u64>,
+    pub(super) threads: Threads,
 }
 
 /// What one reading found.
@@ -38,6 +39,8 @@ pub(super) struct Figures {
 pub(super) struct Details {
     pub(super) threads: u64,
     pub(super) descriptors: Result<u64, Absent>,
+    /// The soft limit on these; none when there is none or it may not be read.
+    pub(super) descriptors_limit: Option<u64>,
     pub(super) disk: Result<Disk, Absent>,
     pub(super) pss_bytes: Result<u64, Absent>,
     pub(super) switches: HashMap<TaskId, Switches>,
@@ -45,7 +48,13 @@ pub(super) struct Details {
 
 impl Process {
     pub(super) fn new(id: TaskId) -> Self {
-        Self { id, disk_file: Kept::default(), descriptors_folder: Kept::default(), threads: Threads::default() }
+        Self {
+            id,
+            disk_file: Kept::default(),
+            descriptors_folder: Kept::default(),
+            descriptors_limit: None,
+            threads: Threads::default(),
+        }
     }
 
     /// Reads it; `stat` is what its line said in this reading. Only threads whose name begins with the prefix count
@@ -62,9 +71,15 @@ impl Process {
         let pid = self.id.id;
         self.threads.read(&mut At { files, pid, depth, clock: kernel.clock, budget }, stat.threads);
         let threads = self.threads.ran(files, pid, name_prefix);
+        let is_limit_due = depth == Depth::Rare || self.descriptors_limit.is_none();
+        if depth >= Depth::Details && is_limit_due {
+            let limits = files.once(format_args!("{pid}/limits")).ok();
+            self.descriptors_limit = limits.and_then(text::open_files_limit);
+        }
         let details = (depth >= Depth::Details).then(|| Details {
             threads: stat.threads,
             descriptors: self.descriptors(files, depth, kernel, budget),
+            descriptors_limit: self.descriptors_limit,
             disk: self.disk(files, budget),
             pss_bytes: if depth == Depth::Rare { self.pss_bytes(files, stat, budget) } else { Err(Absent::Unread) },
             switches: self.threads.switches().collect(),

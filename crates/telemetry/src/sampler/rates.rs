@@ -15,6 +15,7 @@ use super::cgroups::{self, RESOURCES};
 use super::details::{Details, DiskUse, GroupDetails};
 use super::diff::{Interval, earlier};
 use super::host::{self, Network};
+use super::listeners::{self, Listener};
 use super::points::Points;
 use super::scan::Units;
 use super::stat::TaskId;
@@ -42,8 +43,25 @@ pub(super) fn points(
 
 fn amounts(points: &mut Points<'_>, group: &GroupDetails) {
     points.push(names::THREADS, group.threads as f64);
+    for (state, peer, threads) in &group.states {
+        let labels = [(names::THREAD_STATE, state.as_str()), (names::NETWORK_PEER, peer.as_str())];
+        let labels = if peer.is_empty() { &labels[..1] } else { &labels[..] };
+        points.push_labelled(names::THREAD_STATES, labels, *threads);
+    }
     if let Some(descriptors) = group.descriptors {
         points.push(names::OPEN_DESCRIPTORS, descriptors as f64);
+    }
+    if let Some(fullest) = group.fullest {
+        points.push(names::DESCRIPTORS_LIMIT, fullest.limit as f64);
+        points.push(names::DESCRIPTORS_UTILIZATION, fullest.share());
+    }
+    for (port, listener) in listeners::by_port(group.listeners.iter().copied()) {
+        let port = port.to_string();
+        let labels = [(names::SERVER_PORT, port.as_str())];
+        points.push_labelled(names::ACCEPT_QUEUE, &labels, listener.queued as f64);
+        if let Some(limit) = listener.limit {
+            points.push_labelled(names::ACCEPT_QUEUE_LIMIT, &labels, limit as f64);
+        }
     }
     if let Some(bytes) = group.pss_bytes {
         points.push(names::MEMORY_PSS_BYTES, bytes as f64);
@@ -76,7 +94,9 @@ fn rates(points: &mut Points<'_>, since: Interval, before: &GroupDetails, after:
         && namespace(&before.network) == namespace(&after.network)
     {
         traffic(points, names::NETWORK_IO, since, &then.interfaces, &now.interfaces);
+        counted(points, names::LISTEN_OVERFLOWS, since, before.overflows, after.overflows);
     }
+    drops(points, since, &before.listeners, &after.listeners);
     throttling(points, since, &before.cgroup, &after.cgroup);
     kills(points, since, &before.cgroup, &after.cgroup);
     if before.cgroup.pressure_folder == after.cgroup.pressure_folder {
@@ -91,10 +111,18 @@ fn host(points: &mut Points<'_>, before: Option<(&host::Figures, Interval)>, aft
     if let Some(load) = after.load {
         points.push(names::HOST_LOAD, load);
     }
+    for (name, amount) in
+        [(names::HOST_TIME_WAIT, after.time_wait), (names::HOST_EPHEMERAL_PORTS, after.ephemeral_ports)]
+    {
+        if let Some(amount) = amount {
+            points.push(name, amount as f64);
+        }
+    }
     averages(points, names::HOST_PRESSURE_AVERAGE, &after.pressure);
     if let Some((before, since)) = before {
         stalls(points, names::HOST_PRESSURE_STALLED, since, &before.pressure, &after.pressure);
         traffic(points, names::HOST_NETWORK_IO, since, &before.interfaces, &after.interfaces);
+        counted(points, names::HOST_LISTEN_OVERFLOWS, since, before.overflows, after.overflows);
     }
 }
 
@@ -162,6 +190,28 @@ fn traffic(points: &mut Points<'_>, name: &'static str, since: Interval, before:
         for (direction, bytes) in [("receive", received), ("transmit", sent)] {
             let labels = [(names::NETWORK_DIRECTION, direction), (names::NETWORK_INTERFACE, &now.name)];
             points.push_labelled(name, &labels, since.per_second(bytes as f64));
+        }
+    }
+}
+
+/// A counter that both readings have.
+fn counted(points: &mut Points<'_>, name: &'static str, since: Interval, then: Option<u64>, now: Option<u64>) {
+    if let (Some(then), Some(now)) = (then, now) {
+        points.push(name, since.per_second(now.saturating_sub(then) as f64));
+    }
+}
+
+/// Connections that listening sockets dropped, by port. A socket that was not there before counts from its start.
+fn drops(points: &mut Points<'_>, since: Interval, before: &[Listener], after: &[Listener]) {
+    let new = after.iter().map(|now| {
+        let then = before.iter().find(|then| then.inode == now.inode).and_then(|then| then.dropped).unwrap_or(0);
+        Listener { dropped: now.dropped.map(|dropped| dropped.saturating_sub(then)), ..*now }
+    });
+    for (port, listener) in listeners::by_port(new) {
+        if let Some(dropped) = listener.dropped {
+            let port = port.to_string();
+            let labels = [(names::SERVER_PORT, port.as_str())];
+            points.push_labelled(names::ACCEPT_QUEUE_DROPS, &labels, since.per_second(dropped as f64));
         }
     }
 }
@@ -342,6 +392,9 @@ mod tests {
             interfaces: vec![Interface { name: "lo".into(), received_bytes: 10 * factor, sent_bytes: 20 * factor }],
             pressure: [None, None, Some(Pressure { average: 0.5, total_us: 9_000_000 * factor })],
             available_bytes: Some(4096),
+            overflows: Some(10 * factor),
+            time_wait: None,
+            ephemeral_ports: None,
             load: Some(1.5),
         };
         let details = |seconds, factor| Details {

@@ -2,7 +2,7 @@
 //!
 //! A process that vanishes while it is read is not an error: it is not there.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -14,8 +14,10 @@ use super::details::{Details, GroupDetails};
 use super::files::{Files, Kept};
 use super::host::{self, Host};
 use super::limits::{Budget, DETAILS_INTERVAL, Denied, Depth, LeftOut, RARE_INTERVAL};
+use super::listeners::{self, Listeners};
 use super::process::{Figures, Kernel, Process};
 use super::stat::{self, Cpu, HostStat, TaskId, TaskStat};
+use super::states::States;
 use super::table::Table;
 use super::text;
 use super::threads::{Clock, Ran};
@@ -71,8 +73,10 @@ pub(super) struct Scanner {
     host_stat: Kept,
     host: Host,
     cgroups: Cgroups,
+    listeners: Listeners,
     table: Table,
     processes: HashMap<u32, Process>,
+    states: States,
     /// The generator's own, of which only some threads count.
     generator: Option<Process>,
 }
@@ -94,8 +98,10 @@ impl Scanner {
             host_stat: Kept::default(),
             host: Host::default(),
             cgroups: Cgroups::default(),
+            listeners: Listeners::default(),
             table: Table::default(),
             processes: HashMap::new(),
+            states: States::default(),
             generator: None,
         };
         scanner.host_stat()?;
@@ -130,6 +136,11 @@ impl Scanner {
         Ok((reading, details))
     }
 
+    /// Samples what the threads do that were there at the last reading.
+    pub(super) fn sample_states(&mut self) {
+        self.states.sample(&mut self.files, &mut self.processes);
+    }
+
     fn host_stat(&mut self) -> io::Result<HostStat> {
         let line = self.files.record(&mut self.host_stat, format_args!("stat"))?;
         stat::host(line).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "no line of all processors"))
@@ -156,6 +167,7 @@ impl Scanner {
     fn read_watched(&mut self, watched: &Watched, reading: &mut Reading, details: Option<&mut Details>, depth: Depth) {
         if watched.is_empty() {
             self.processes.clear();
+            self.states = States::default();
             self.table = Table::default();
             return;
         }
@@ -167,11 +179,35 @@ impl Scanner {
         }
         if let Some(details) = details {
             for (key, pids) in &members {
-                if let Some(group) = self.group_details(key, &watched[*key], pids, &figures) {
+                if let Some(mut group) = self.group_details(key, &watched[*key], pids, &figures) {
+                    group.states = self.states.take(key);
                     details.groups.insert((*key).clone(), group);
                 }
             }
+            self.read_sockets(&members, details, depth);
         }
+    }
+
+    /// The listening sockets of each replica, and what its own network dropped for lack of place in them.
+    fn read_sockets(&mut self, members: &[(&ReplicaKey, Vec<u32>)], details: &mut Details, depth: Depth) {
+        let pids: HashSet<u32> = members.iter().flat_map(|(_, pids)| pids).copied().collect();
+        let mut networks: BTreeMap<String, u32> = BTreeMap::new();
+        for (key, of_replica) in members {
+            let Some(group) = details.groups.get_mut(*key) else { continue };
+            if let (Some(network), Some(pid)) = (&group.network, of_replica.first()) {
+                networks.insert(network.namespace.clone(), *pid);
+                let text = self.files.whole(format_args!("{pid}/net/netstat")).ok();
+                group.overflows = text.and_then(listeners::overflows);
+            }
+        }
+        let networks: Vec<u32> = networks.into_values().collect();
+        let listeners = self.listeners.read(&mut self.files, depth, &pids, &networks);
+        for (key, pids) in members {
+            if let Some(group) = details.groups.get_mut(*key) {
+                group.listeners = pids.iter().filter_map(|pid| listeners.get(pid)).flatten().copied().collect();
+            }
+        }
+        self.states.watch(members, &self.processes);
     }
 
     /// The processes of each replica, by number.

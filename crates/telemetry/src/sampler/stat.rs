@@ -83,6 +83,12 @@ pub(super) fn task(line: &[u8]) -> Option<(&[u8], TaskStat)> {
     Some((name, stat))
 }
 
+/// The letter of a process's or thread's state, such as `D` for an uninterruptible sleep.
+pub(super) fn state(line: &[u8]) -> Option<u8> {
+    let close = line.iter().rposition(|byte| *byte == b')')?;
+    line.get(close + 2).copied()
+}
+
 /// Fields of a line, taken in rising order.
 struct Fields<'a> {
     rest: std::str::SplitAsciiWhitespace<'a>,

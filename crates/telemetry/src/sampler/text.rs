@@ -26,6 +26,12 @@ pub(super) fn load(text: &[u8]) -> Option<f64> {
     (load.is_finite() && load >= 0.0).then_some(load)
 }
 
+/// `/proc/PID/limits`: the soft limit on open files. None for `unlimited`.
+pub(super) fn open_files_limit(text: &[u8]) -> Option<u64> {
+    let rest = lines(text).find_map(|line| line.strip_prefix("Max open files"))?;
+    rest.split_ascii_whitespace().next()?.parse().ok()
+}
+
 /// Bytes that a process had read from and written to block devices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Disk {

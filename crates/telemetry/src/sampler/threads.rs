@@ -6,6 +6,7 @@
 //! who it is. Threads are listed again only when their number changed or one of them was not there any more.
 
 use std::collections::HashMap;
+use std::io;
 
 use super::files::{Files, Kept};
 use super::limits::{Budget, Depth};
@@ -45,6 +46,7 @@ struct Thread {
     run_file: Kept,
     status_file: Kept,
     name_file: Kept,
+    call_file: Kept,
     ran: Ran,
     /// How often it had been put on a processor; none where that is not known.
     times_run: Option<u64>,
@@ -98,6 +100,22 @@ impl Threads {
         wanted.collect()
     }
 
+    /// The numbers of those that were there at the last reading.
+    pub(super) fn numbers(&self) -> impl Iterator<Item = u32> {
+        self.known.keys().copied()
+    }
+
+    /// The call that a thread is blocked in, as the kernel writes it.
+    pub(super) fn call<'f>(&mut self, files: &'f mut Files, pid: u32, id: u32) -> io::Result<&'f [u8]> {
+        let thread = self.known.get_mut(&id).ok_or(io::ErrorKind::NotFound)?;
+        files.record(&mut thread.call_file, format_args!("{pid}/task/{id}/syscall"))
+    }
+
+    /// Whether the file of a thread's call is open.
+    pub(super) fn keeps_call(&self, id: u32) -> bool {
+        self.known.get(&id).is_some_and(|thread| thread.call_file.is_open())
+    }
+
     /// Switches of each so far, where they could be read.
     pub(super) fn switches(&self) -> impl Iterator<Item = (TaskId, Switches)> {
         self.known.values().filter_map(|thread| Some((thread.id, thread.switches?.0)))
@@ -121,6 +139,7 @@ impl Thread {
             run_file: Kept::default(),
             status_file: Kept::default(),
             name_file: Kept::default(),
+            call_file: Kept::default(),
             ran: Ran { run_ns: stat.own.ticks().saturating_mul(at.clock.tick_ns), wait_ns: None },
             times_run: None,
             switches: None,

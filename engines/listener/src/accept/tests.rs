@@ -125,8 +125,13 @@ async fn a_first_request_has_a_time_limit_however_much_is_sent() {
         let limits = Limits { first_request_timeout: Duration::from_millis(500), ..LIMITS };
         let server = Server::start(limits).await;
         let (mut read, mut write) = server.half_open().await.into_split();
-        // A byte at a time until the server closes the connection, which ends the writes.
-        let dripping = tokio::spawn(async move { while write.write_all(b"x").await.is_ok() {} });
+        // A byte at a time until the server closes the connection, which ends the writes. They stay below the size of a
+        // head that is refused.
+        let dripping = tokio::spawn(async move {
+            while write.write_all(b"x").await.is_ok() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        });
         let silent = server.connect().await;
         assert!(read.read_u8().await.is_err());
         dripping.await.unwrap();

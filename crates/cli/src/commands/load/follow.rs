@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use narrows_lab::experiment::Objective;
+use narrows_lab::outlook::Outlook;
 use narrows_load::LoadOutcome;
 use narrows_model::load::{LoadBatch, LoadModel, LoadPlan};
 
@@ -31,8 +32,8 @@ pub(super) struct Follower<'a> {
     /// Writing has failed.
     failure: Option<Failure>,
     objectives: &'a [Objective],
-    /// The model, when lost objectives end the load.
-    abort: Option<&'a LoadModel>,
+    /// Whether the objectives can still be met, when one that cannot ends the load.
+    outlook: Option<Outlook<'a>>,
     lost: Option<&'a Objective>,
     stop: &'a AtomicBool,
     first_ns: Option<i64>,
@@ -49,7 +50,7 @@ impl<'a> Follower<'a> {
             outputs,
             failure: None,
             objectives: &arguments.goals.objective,
-            abort: model.filter(|_| arguments.goals.abort),
+            outlook: arguments.goals.abort.then(|| Outlook::new(&arguments.goals.objective, plan)),
             lost: None,
             stop,
             first_ns: None,
@@ -68,8 +69,9 @@ impl<'a> Follower<'a> {
         if self.failure.is_none() {
             self.failure = self.outputs.write(batch).err();
         }
-        if self.lost.is_none() {
-            self.lost = self.abort.and_then(|model| self.counted.first_lost(self.objectives, model));
+        if let Some(outlook) = self.outlook.as_mut().filter(|_| self.lost.is_none()) {
+            outlook.add(&batch.seconds);
+            self.lost = outlook.first_lost().map(|(objective, _)| objective);
         }
         if self.lost.is_some() || self.failure.is_some() {
             self.stop.store(true, Ordering::Relaxed);

@@ -29,7 +29,7 @@ const CHART_WIDTH: usize = 100;
 #[command(after_help = "Tables, columns, the part of KQL that is understood, and examples: docs/reference/query.md")]
 pub(crate) struct Arguments {
     /// A run file, or its name in the runs folder [default: the newest]
-    #[arg(value_name = "RUN")]
+    #[arg(value_name = "RUN", add = crate::complete::runs())]
     run: Option<PathBuf>,
     /// The query in SQL; `-` reads it from standard input
     #[arg(value_name = "SQL", conflicts_with = "kql")]

@@ -43,6 +43,7 @@ impl Bench {
             .env_remove("NARROWS_RUNS")
             .env_remove("NARROWS_RUN_ID")
             .env_remove("COLUMNS")
+            .env_remove("BROWSER")
             .env("NO_COLOR", "1")
             .stdin(Stdio::null());
         command

@@ -1,8 +1,9 @@
 //! `chatty-http`: a request that calls another service once for each item of an earlier response.
 //!
 //! It is `n-plus-one` over HTTP or remote calls. Calls count together when they go to one endpoint of one host under
-//! one parent, each with another id, and one wave of them ends before the next begins: calls that all begin together
-//! are a prefetch or a gathering, which waits for the slowest only. That the ids come from a response is shown by a
+//! one parent, each with another id, and one wave of them ends before the next begins: calls that all run together are a
+//! prefetch or a gathering, which waits for the slowest only. Many calls that begin together may still run a few at a
+//! time, where the client's connections are limited: `pace.rs` tells that apart. That the ids come from a response is shown by a
 //! call before them, with other ids in each request, or by a number that differs from request to request. A number that
 //! is always the same without that is a plan of the program, and `serial-fan-out`'s.
 //!
@@ -24,9 +25,11 @@ use crate::Detector;
 use crate::exemplars::{EXEMPLARS_MAX, TEXT_CHARS_MAX, clipped, exemplar};
 use crate::read::Reading;
 use crate::read::calls::{Handled, median_of};
+use crate::read::requests::cut_at_end;
 use crate::thresholds::Thresholds;
 use sightings::{Sighting, host_of, sightings};
 
+mod pace;
 mod sightings;
 mod words;
 
@@ -42,7 +45,7 @@ impl Detector for ChattyHttp {
     }
 
     fn version(&self) -> u32 {
-        1
+        2
     }
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
@@ -91,14 +94,18 @@ pub(crate) fn calls_of_chat(all: &[Handled<'_>], thresholds: &Thresholds) -> Has
     }
     let chats = kinds.into_values().filter(|seen| {
         let is_known = seen.iter().all(|sighting| sighting.items == Items::Different);
-        is_known && fetches_others(seen) && seen.iter().all(|sighting| sighting.is_after_another)
+        is_known && fetches_others(seen, thresholds) && seen.iter().all(|sighting| sighting.is_after_another)
     });
     let calls = chats.flatten().flat_map(|sighting| sighting.calls);
     calls.map(|call| call.attempts[0].span_id).collect()
 }
 
-/// Whether one request fetches other items than another: a plan of the program would fetch the same each time.
-fn fetches_others(seen: &[Sighting<'_>]) -> bool {
+/// Whether one request fetches other items than another: a plan of the program would fetch the same each time. Where one
+/// request must do, there is no other to compare it with.
+fn fetches_others(seen: &[Sighting<'_>], thresholds: &Thresholds) -> bool {
+    if thresholds.chatty_traces == 1 && seen.len() == 1 {
+        return true;
+    }
     let items =
         |sighting: &Sighting<'_>| sighting.calls.iter().map(|call| call.request.clone()).collect::<BTreeSet<_>>();
     seen.first().is_some_and(|first| {
@@ -155,6 +162,12 @@ impl<'a> Candidate<'a> {
         2.0 * after > self.seen.iter().map(Sighting::weight).sum::<f64>()
     }
 
+    /// Whether in most of these requests all calls begin before the first ends.
+    fn begin_together(&self) -> bool {
+        let together: f64 = self.seen.iter().filter(|s| s.pace.begin_together).map(Sighting::weight).sum();
+        2.0 * together > self.seen.iter().map(Sighting::weight).sum::<f64>()
+    }
+
     /// What all sightings have in common.
     fn items(&self) -> Items {
         let all = |items: Items| self.seen.iter().all(|sighting| sighting.items == items);
@@ -178,7 +191,9 @@ impl<'a> Candidate<'a> {
             self.seen.len() >= thresholds.chatty_traces && self.trace_share >= thresholds.chatty_trace_share;
         let is_from_response = match self.items() {
             Items::Same => true,
-            Items::Different => self.counts().vary() || self.is_after_another() && fetches_others(&self.seen),
+            Items::Different => {
+                self.counts().vary() || self.is_after_another() && fetches_others(&self.seen, thresholds)
+            }
             Items::Unknown => self.counts().vary(),
         };
         let is_dear = self.median(|sighting| sighting.busy_ns) >= thresholds.chatty_time_ns
@@ -219,6 +234,8 @@ impl<'a> Candidate<'a> {
             cost_ns: self.median(|sighting| sighting.cost_ns),
             items: self.items(),
             is_after_another: self.is_after_another(),
+            at_once: self.median(|sighting| sighting.pace.at_once as f64) as usize,
+            begin_together: self.begin_together(),
         }
     }
 
@@ -241,6 +258,8 @@ impl<'a> Candidate<'a> {
         if !self.counts().vary() {
             caveats.push(Caveat::CountMayFollowTestData);
         }
+        let spans = self.seen.iter().flat_map(|s| s.calls.iter().map(|call| (s.handled.request, call.last())));
+        caveats.extend(cut_at_end(spans));
         caveats
     }
 }

@@ -1,4 +1,4 @@
-//! The calls of one request that go to one endpoint one after another.
+//! The calls of one request that go to one endpoint, one after another or few at a time.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, HashSet};
 use narrows_model::finding::evidence::chatty_http::Items;
 use narrows_model::trace::{Span, SpanId};
 
+use super::pace::{Pace, pace_of};
 use crate::detectors::serial_fan_out::is_page;
 use crate::read::calls::{Call, Handled, Times, went_wrong};
 use crate::thresholds::Thresholds;
@@ -15,7 +16,7 @@ const ASSETS: [&str; 11] = [".js", ".css", ".png", ".jpg", ".jpeg", ".gif", ".sv
 /// Endpoints and parents of one request that are looked at: those with most calls.
 const GROUPS_MAX: usize = 64;
 
-/// The calls of one endpoint that one request made, one after another.
+/// The calls of one endpoint that one request made, not all at once.
 pub(super) struct Sighting<'a> {
     pub(super) handled: &'a Handled<'a>,
     /// One for each id, in order of start.
@@ -27,6 +28,7 @@ pub(super) struct Sighting<'a> {
     /// Whether another call of the request ended before the first of them.
     pub(super) is_after_another: bool,
     pub(super) items: Items,
+    pub(super) pace: Pace,
 }
 
 impl Sighting<'_> {
@@ -75,19 +77,17 @@ fn sighting<'a>(handled: &'a Handled<'a>, all: Vec<&'a Call<'a>>, thresholds: &T
     if calls.len() < thresholds.chatty_calls {
         return None;
     }
-    let (start_ns, end_ns) = (calls[0].start_ns(), calls.iter().map(|call| call.end_ns()).max()?);
-    let has_waves = calls.iter().any(|call| call.start_ns() >= calls[0].end_ns());
-    if !has_waves {
-        return None;
-    }
+    let pace = pace_of(handled.request.trace, &calls)?;
+    let until_ns = handled.request.entry.end_ns;
+    let times = |call: &Call<'_>| (call.start_ns(), call.end_ns().min(until_ns));
+    let (start_ns, end_ns) = (calls[0].start_ns(), calls.iter().map(|call| times(call).1).max()?);
     let own: HashSet<SpanId> = calls.iter().map(|call| call.attempts[0].span_id).collect();
     let others = || handled.calls.iter().filter(|call| !own.contains(&call.attempts[0].span_id));
-    let times = |call: &Call<'_>| (call.start_ns(), call.end_ns());
     let theirs = Times::union_of([(start_ns, end_ns)]).without(&Times::union_of(others().map(times)));
     let is_source = |other: &Call<'_>| other.kind != calls[0].kind && other.end_ns() <= start_ns;
     let is_after_another = others().any(is_source);
     let busy_ns = Times::union_of(calls.iter().map(|call| times(call))).length_ns();
-    Some(Sighting { handled, cost_ns: theirs.length_ns(), busy_ns, is_after_another, items, calls })
+    Some(Sighting { handled, cost_ns: theirs.length_ns(), busy_ns, is_after_another, items, pace, calls })
 }
 
 /// What these calls request; none when they wait for something else to happen.

@@ -166,3 +166,30 @@ fn few_traces_or_little_time_are_not_enough() {
     }));
     assert_eq!(detect_in_each(cheap), []);
 }
+
+#[test]
+fn calls_that_begin_together_and_run_few_at_a_time_are_named() {
+    // The client's span begins with the call of the program, the callee's when the request arrives.
+    let waiting = |i: usize| part(i).at(10.0 + 0.01 * i as f64, 20.0 * (i / 6 + 1) as f64);
+    let served = |i: usize| waiting(i).child(server("stock", "GET /parts/{id}").at(11.0 + 20.0 * (i / 6) as f64, 18.0));
+    for (name, children) in [
+        ("seen by both sides", (0..30).map(served).collect::<Vec<_>>()),
+        ("seen by the client alone", (0..30).map(waiting).collect()),
+    ] {
+        let findings = detect_in_each(children);
+        assert_eq!(findings.len(), 1, "{name}: {findings:#?}");
+        let evidence = evidence_of(&findings[0]);
+        assert_eq!((evidence.calls.median, evidence.at_once, evidence.begin_together), (30, 6, true), "{name}");
+        assert!(findings[0].title.ends_with("30 calls in each request, 6 at a time"), "{}", findings[0].title);
+        assert!(findings[0].advice.contains("raise the client's limit of connections"), "{}", findings[0].advice);
+    }
+    let prompt =
+        |i: usize| waiting(i).child(server("stock", "GET /parts/{id}").at(11.0, 20.0 * (i / 6 + 1) as f64 - 2.0));
+    assert_eq!(detect_in_each((0..30).map(prompt).collect()), [], "the callee serves all at once, some slowly");
+}
+
+#[test]
+fn first_pages_of_many_lists_are_items() {
+    let books = |i: usize| client("GET").url(&format!("http://stock:8080/parts/{}/books?offset=0&limit=5", 100 + i));
+    assert_eq!(detect_in_each(run_of(8, BEAT, books)).len(), 1);
+}

@@ -12,7 +12,8 @@ impl Words for ChattyHttp {
         match self.items {
             Items::Same => format!("{operation} calls {callee} {calls} times for the same thing in each request"),
             Items::Different | Items::Unknown => {
-                format!("{operation} calls {callee} once for each item: {calls} calls in each request")
+                let at_once = if self.at_once > 1 { format!(", {} at a time", self.at_once) } else { String::new() };
+                format!("{operation} calls {callee} once for each item: {calls} calls in each request{at_once}")
             }
         }
     }
@@ -46,6 +47,14 @@ impl Words for ChattyHttp {
                 "Another call of the request ends before the first of them and may have returned the ids.".into(),
             );
         }
+        if self.begin_together {
+            reasons.push(format!(
+                "They all begin together, but about {} run at a time: the others wait for a connection of the client or \
+                 for a free place at {}.",
+                self.at_once,
+                callee(self)
+            ));
+        }
         reasons.push(format!(
             "With the gaps between them they take {} of a request, and they are {} of all calls to {} in these traces.",
             units::duration(self.cost_ns),
@@ -60,6 +69,7 @@ impl Words for ChattyHttp {
             Figure::new("calls in each request, median", self.calls.median as f64, ""),
             Figure::new("calls in each request, smallest", self.calls.least as f64, ""),
             Figure::new("calls in each request, largest", self.calls.most as f64, ""),
+            Figure::new("calls at a time, median", self.at_once as f64, ""),
             Figure::new("time of these calls, median", self.busy_ns, "ns"),
             Figure::new("time of these calls and of the gaps between them, median", self.cost_ns, "ns"),
             Figure::new("latency of the operation, median", self.latency_ns, "ns"),
@@ -79,7 +89,10 @@ impl Words for ChattyHttp {
              counts once."
                 .to_owned(),
             "A fan-out to several hosts: all calls go to one host.".into(),
-            "A prefetch: some of the calls begin after the first has ended.".into(),
+            match self.begin_together {
+                true => "A prefetch that waits for the slowest call only: the calls end in turn.".into(),
+                false => "A prefetch: some of the calls begin after the first has ended.".into(),
+            },
         ];
         let of_items = match self.items {
             Items::Different => {
@@ -110,8 +123,14 @@ impl Words for ChattyHttp {
             ),
             Items::Different | Items::Unknown => format!(
                 "{place} once for all items: an endpoint that takes a list of ids, or one that returns them with the \
-                 list they come from (expand, include, a dataloader). If it has no such endpoint, make several calls \
-                 in parallel, with a limit; that saves the waiting, but not the calls."
+                 list they come from (expand, include, a dataloader). If it has no such endpoint, {}; that saves the \
+                 waiting, but not the calls.",
+                if self.at_once > 1 {
+                    "let more of them run at a time, as far as it can serve them: raise the client's limit of connections \
+                     to one host (maxSockets, MaxConnectionsPerServer, maxRequestsPerHost)"
+                } else {
+                    "make several calls in parallel, with a limit"
+                }
             ),
         }
     }

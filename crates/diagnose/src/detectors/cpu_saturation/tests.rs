@@ -38,6 +38,13 @@ fn a_cap_that_is_used_up_is_named() {
 }
 
 #[test]
+fn no_share_of_a_limit_is_above_all_of_it() {
+    let findings = detect(steps(Some(0.5)).cpu("shop", 0, |second| if second < 20 { 0.25 } else { 0.63 }));
+    assert_eq!(findings[0].title, "shop uses up its CPU limit: 100 % of 0.50 cores");
+    assert_eq!((read(&findings[0]).level, findings[0].cost_share), (1.0, 1.0));
+}
+
+#[test]
 fn one_busy_thread_is_named_with_and_without_a_cap() {
     for cap in [None, Some(1.0)] {
         let trial = steps(cap).cpu("shop", 0, |_| 1.0).busiest_thread("shop", 0, |_| 0.97);
@@ -65,11 +72,13 @@ fn a_service_without_a_cap_can_fill_the_machine() {
 #[test]
 fn what_neighbours_took_is_no_reason_for_more_cores() {
     let full = |stolen: f64| {
-        let trial = steps(None).cores(4).cpu("shop", 0, |_| 2.4).cpu(names::GENERATOR, 0, |_| 0.3).host_cpu(|_| 0.97);
-        let found = detect(trial.series(names::HOST_CPU_STEAL, "", 0, move |_| stolen));
-        found.into_iter().find(|finding| read(finding).limit == CpuLimit::Host).expect("the machine is full").advice
+        let trial = steps(None).cores(4).cpu("shop", 0, |_| 2.6).cpu(names::GENERATOR, 0, |_| 0.3);
+        let trial = trial.host_cpu(move |_| 0.75 + stolen).series(names::HOST_CPU_STEAL, "", 0, move |_| stolen);
+        detect(trial).into_iter().find(|finding| read(finding).limit == CpuLimit::Host).map(|finding| finding.advice)
     };
-    assert!(full(0.3).starts_with("Measure again on a machine that does nothing else"), "{}", full(0.3));
+    let advice = full(0.2).expect("the machine is full");
+    assert!(advice.starts_with("Measure again on a machine that does nothing else"), "{advice}");
+    assert_eq!(full(0.25), None, "the run fills three quarters of it");
 }
 
 #[test]
@@ -232,7 +241,8 @@ fn bursts(periods: f64, cores: f64) -> TrialBuilder {
 fn a_cap_that_bursts_use_up_is_named_where_the_load_waits() {
     let findings = detect(bursts(40.0, 0.75));
     let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
-    assert_eq!(finding.title, "shop uses up its CPU limit: 75 % of 1 core");
+    assert_eq!(finding.title, "shop is throttled at its CPU limit of 1 core, in 40 % of the periods");
+    assert!(finding.advice.starts_with("Raise the quota of shop (1 core; `cpu.max`"), "{}", finding.advice);
     assert_eq!(finding.reasons[2], "The kernel held it back: its quota was used up in 40 % of the periods.");
     assert_eq!(finding.confidence, Confidence::High);
     assert_eq!(finding.period.as_ref().map(|period| period.label.as_str()), Some("“8 users”"));

@@ -11,11 +11,21 @@ use crate::detectors::words::{Words, proof};
 /// From this share of the machine on, what others than the run had of it comes before any other advice.
 const FOREIGN_SHARE_MIN: f64 = 0.1;
 
+/// A service that uses less than this share of its limit on average uses it up in bursts alone.
+const BURSTS_BELOW: f64 = 0.85;
+
 impl Words for CpuSaturation {
     fn title(&self, finding: &Finding) -> String {
         let (service, level) = (&finding.resource, units::percent(self.level));
         match self.limit {
-            CpuLimit::Cap { cores } => format!("{service} uses up its CPU limit: {level} of {}", units::cores(cores)),
+            CpuLimit::Cap { cores } => match throttled_in_bursts(self) {
+                Some(share) => format!(
+                    "{service} is throttled at its CPU limit of {}, in {} of the periods",
+                    units::cores(cores),
+                    units::percent(share)
+                ),
+                None => format!("{service} uses up its CPU limit: {level} of {}", units::cores(cores)),
+            },
             CpuLimit::Thread => {
                 let waiting = if self.waits_for_core { " and waits for a core the rest of the time" } else { "" };
                 format!("{service} is limited by one thread, which uses {level} of a core{waiting}")
@@ -106,6 +116,12 @@ impl Words for CpuSaturation {
     fn advice(&self, finding: &Finding) -> String {
         let service = &finding.resource;
         match self.limit {
+            CpuLimit::Cap { cores } if throttled_in_bursts(self).is_some() => format!(
+                "Raise the quota of {service} ({}; `cpu.max` of its control group, `--cpus`, `limits.cpu`): bursts use it up \
+                 before its period ends, and all its threads then stand still. Or let fewer threads run at once: as many as \
+                 its limit has cores.",
+                units::cores(cores)
+            ),
             CpuLimit::Cap { cores } => format!(
                 "Take work out of the request in {service} first; then raise its limit of {} or add a replica.",
                 units::cores(cores)
@@ -133,6 +149,14 @@ impl Words for CpuSaturation {
             },
         }
     }
+}
+
+/// Share of the periods in which bursts use up the quota of a service that uses less than its limit on average; none when
+/// its mean is at the limit, or when the kernel does not throttle it.
+fn throttled_in_bursts(evidence: &CpuSaturation) -> Option<f64> {
+    let held = &evidence.held;
+    let throttled = held.throttled_share.filter(|share| *share >= held.throttled_share_min);
+    throttled.filter(|_| evidence.level < BURSTS_BELOW)
 }
 
 fn machine(evidence: &CpuSaturation) -> String {

@@ -95,6 +95,8 @@ fn what_is_not_recorded_is_said() {
     let counted = Caveat::PartitionsCountedInTraces { store };
     assert_eq!(findings[0].caveats, [counted, Caveat::RowsNotRecorded, Caveat::ChargeNotRecorded]);
     assert_eq!(findings[0].title, "GET /utilization queries 9 of 9 partitions for each result");
+    let all = format!("{:?}", findings[0]);
+    assert!(!all.contains("request units"), "none are recorded: {all}");
     let uncharged = |_: usize| run_of(9, BEAT, |i| document_query(TEXT, &i.to_string()).rows(u64::from(i == 0)));
     let findings = detect(trial(uncharged));
     assert_eq!(

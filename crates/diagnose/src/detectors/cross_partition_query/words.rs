@@ -95,7 +95,14 @@ impl Words for CrossPartitionQuery {
 
     fn falsified_by(&self, finding: &Finding) -> String {
         let operation = operation(finding);
-        format!("With the partition key in the query, {operation} costs as many request units as before.")
+        match self.charge {
+            Some(_) => {
+                format!("With the partition key in the query, {operation} costs as many request units as before.")
+            }
+            None => {
+                format!("With the partition key in the query, {operation} still reaches as many partitions as before.")
+            }
+        }
     }
 
     fn advice(&self, finding: &Finding) -> String {

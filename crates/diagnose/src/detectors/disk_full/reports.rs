@@ -6,13 +6,11 @@
 //! Linux reports `ENOSPC` also when no file watcher is left, and PostgreSQL `53100` when shared memory is too small. No
 //! disk is full then.
 
-use std::borrow::Cow;
-
 use narrows_model::finding::evidence::disk_full::DiskCause;
 use narrows_model::trace::Span;
 
 use crate::read::calls::went_wrong;
-use crate::read::errors::{bare_name, exceptions, searched};
+use crate::read::errors::{bare_name, exceptions, own_words, says, texts};
 use crate::read::requests::is_database;
 
 use DiskCause::{NoSpace, QuotaExceeded, StorageFailed, TableFull};
@@ -101,12 +99,6 @@ pub(super) fn reported(span: &Span) -> Option<Reported<'_>> {
     })
 }
 
-/// What a span says in words of its error.
-fn texts(span: &Span) -> impl Iterator<Item = &str> {
-    let messages = exceptions(span).map(|one| one.message);
-    messages.chain(std::iter::once(span.status_message.as_str())).filter(|text| !text.is_empty())
-}
-
 fn by_name(span: &Span, text: &str) -> Option<(&'static str, DiskCause)> {
     let name = bare_name(text);
     let system = span.facts.db_system.as_deref().unwrap_or("");
@@ -127,44 +119,6 @@ fn by_text(span: &Span, words: &str) -> Option<(&'static str, DiskCause)> {
 fn has_other_state(span: &Span) -> bool {
     let state = span.facts.db_status.as_deref().filter(|state| state.len() == SQL_STATE_BYTES && state.is_ascii());
     state.is_some_and(|state| !CLASSES.contains(&&state[..2]))
-}
-
-/// Whether a text has these words, apart from others.
-fn says(text: &str, words: &str) -> bool {
-    let is_apart = |beside: Option<char>| beside.is_none_or(|c| !c.is_alphanumeric());
-    text.match_indices(words).any(|(at, found)| {
-        is_apart(text[..at].chars().next_back()) && is_apart(text[at + found.len()..].chars().next())
-    })
-}
-
-/// An error's text in lower case without the statement that it is about, what it quotes, paths and URLs.
-fn own_words(text: &str) -> String {
-    let text = searched(text).to_lowercase();
-    let text = text.split("[sql:").next().unwrap_or_default();
-    let text = without_quoted(text);
-    let is_place = |word: &&str| word.contains("://") || word.trim_start_matches(['(', '"', '[']).starts_with('/');
-    let words: Vec<&str> = text.split_whitespace().filter(|word| !is_place(word)).collect();
-    words.join(" ")
-}
-
-/// A text with nothing left between its single quotes. An apostrophe within a word is no quote.
-fn without_quoted(text: &str) -> Cow<'_, str> {
-    let (mut kept, mut rest) = (String::new(), text);
-    while let Some((from, to)) = quoted(rest) {
-        kept.push_str(&rest[..from]);
-        kept.push_str("''");
-        rest = &rest[to + 1..];
-    }
-    if kept.is_empty() { Cow::Borrowed(text) } else { Cow::Owned(kept + rest) }
-}
-
-/// Where the first quoted part begins and ends.
-fn quoted(text: &str) -> Option<(usize, usize)> {
-    let is_part = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
-    let mut quotes = text.match_indices('\'').map(|(at, _)| at);
-    let from = quotes.find(|at| !is_part(text[..*at].chars().next_back()))?;
-    let to = quotes.find(|at| !is_part(text[at + 1..].chars().next()))?;
-    Some((from, to))
 }
 
 #[cfg(test)]

@@ -2,16 +2,17 @@
 //!
 //! Told from the text alone and on the safe side: a statement that may lock, count up, draw a random number, or call a
 //! function for its effect is no read here, nor is one about the database itself, which libraries send as they connect.
+//! Of stores with a language of their own, the commands are known that read.
 
 use narrows_model::finding::evidence::duplicate_query::Sameness;
 use narrows_model::trace::Span;
 
 use crate::read::repetition::bound_values;
 use crate::read::requests::Query;
-use crate::read::sql_shape::SqlShape;
+use crate::read::shapes::{Effect, Shape};
 
 /// Systems whose drivers send one text once, however many rows it has. Others send it again for each page.
-const SYSTEMS: [&str; 12] = [
+const SYSTEMS: [&str; 19] = [
     "postgresql",
     "mysql",
     "mariadb",
@@ -20,10 +21,17 @@ const SYSTEMS: [&str; 12] = [
     "sqlite",
     "cockroachdb",
     "ibm.db2",
+    "ibm.informix",
     "h2database",
     "hsqldb",
     "derby",
     "sap.hana",
+    "aws.redshift",
+    "clickhouse",
+    "firebirdsql",
+    "teradata",
+    "trino",
+    "other_sql",
 ];
 /// Words of statements that do more than read stored rows, or read the database's own state.
 const NO_READ: [&str; 22] = [
@@ -60,11 +68,17 @@ const MASKS: [&str; 6] = ["REDACTED", "'?'", "\"?\"", "'***'", "'%s'", "'xxxxx'"
 /// Whether a query only reads rows of tables, and its text is known to its end.
 pub(super) fn is_read(query: &Query<'_>) -> bool {
     let facts = &query.span.facts;
-    let is_known = facts.db_query.is_some() && facts.db_system.as_deref().is_some_and(|s| SYSTEMS.contains(&s));
-    is_known && !is_cut(query.text) && reads_only(&query.shape) && facts.batch_size.is_none_or(|size| size <= 1)
+    let is_relational = || facts.db_system.as_deref().is_some_and(|system| SYSTEMS.contains(&system));
+    let is_whole = if query.shape.is_sql() { is_relational() } else { !query.shape.is_page() };
+    let is_known = facts.db_query.is_some() && is_whole && !is_cut(query.text);
+    is_known && reads_only(&query.shape) && facts.batch_size.is_none_or(|size| size <= 1)
 }
 
-fn reads_only(shape: &SqlShape) -> bool {
+fn reads_only(shape: &Shape) -> bool {
+    if shape.is_sql() { sql_reads_only(shape) } else { shape.effect == Effect::Read }
+}
+
+fn sql_reads_only(shape: &Shape) -> bool {
     let is_other = NO_READ.iter().any(|word| shape.has_word(word))
         || NO_READ_STARTS.iter().any(|start| shape.has_word_from(start));
     matches!(shape.first_word().as_str(), "SELECT" | "WITH")
@@ -90,9 +104,9 @@ fn reads_a_function(text: &str) -> bool {
 }
 
 fn is_cut(text: &str) -> bool {
-    let open = text.chars().filter(|c| *c == '(').count();
-    let closed = text.chars().filter(|c| *c == ')').count();
-    text.ends_with("...") || text.ends_with('…') || open != closed || CUT_AT.contains(&text.chars().count())
+    let count = |sign: char| text.chars().filter(|c| *c == sign).count();
+    let is_open = count('(') != count(')') || count('{') != count('}');
+    text.ends_with("...") || text.ends_with('…') || is_open || CUT_AT.contains(&text.chars().count())
 }
 
 /// What shows that queries with this text and these recorded values are one query; `Rows` when nothing does but,
@@ -117,17 +131,18 @@ fn are_recorded(span: &Span, places: usize) -> bool {
 }
 
 /// Whether a query between two reads leaves the rows of the read as they were: another read, or a write to a table that
-/// the read does not mention.
-pub(super) fn leaves_alone(between: &Query<'_>, read: &SqlShape) -> bool {
-    const KEY_READS: [&str; 7] = ["GET", "MGET", "HGET", "HMGET", "HGETALL", "EXISTS", "TTL"];
-    if between.span.facts.db_system.as_deref() == Some("redis") {
-        return KEY_READS.contains(&between.shape.first_word().as_str());
-    }
-    reads_only(&between.shape) || written_table(&between.shape).is_some_and(|table| !mentions(&read.text, table))
+/// the read does not mention. A relational database writes nothing into a store of another language.
+pub(super) fn leaves_alone(between: &Query<'_>, read: &Shape) -> bool {
+    let writes_elsewhere = match (between.shape.is_sql(), read.is_sql()) {
+        (true, true) => written_table(&between.shape).is_some_and(|table| !mentions(&read.text, table)),
+        (true, false) => true,
+        (false, _) => false,
+    };
+    writes_elsewhere || reads_only(&between.shape)
 }
 
 /// The table that a statement writes, without schema and quotes; none when that cannot be read off it.
-fn written_table(shape: &SqlShape) -> Option<&str> {
+fn written_table(shape: &Shape) -> Option<&str> {
     let mut words = shape.text.split(' ');
     let first = words.next()?;
     let name = match first.to_ascii_uppercase().as_str() {
@@ -171,10 +186,10 @@ mod tests {
             "CALL f()",
         ];
         for text in reads {
-            assert!(reads_only(&SqlShape::parse(text)), "{text}");
+            assert!(reads_only(&Shape::of_sql(text)), "{text}");
         }
         for text in others {
-            assert!(!reads_only(&SqlShape::parse(text)), "{text}");
+            assert!(!reads_only(&Shape::of_sql(text)), "{text}");
         }
     }
 
@@ -188,7 +203,7 @@ mod tests {
 
     #[test]
     fn the_written_table_is_read_off_a_statement() {
-        let table = |text: &str| written_table(&SqlShape::parse(text)).map(str::to_owned);
+        let table = |text: &str| written_table(&Shape::of_sql(text)).map(str::to_owned);
         assert_eq!(table("INSERT INTO \"public\".\"parts\"(a) VALUES (1)").as_deref(), Some("parts"));
         assert_eq!(table("update parts set a = 1").as_deref(), Some("parts"));
         assert_eq!(table("DELETE FROM shop.parts WHERE a = 1").as_deref(), Some("parts"));

@@ -174,3 +174,39 @@ fn few_requests_or_little_time_are_not_enough() {
     assert_eq!(detect(early), [], "at the beginning only");
     assert_eq!(detect_in_each(vec![query(LITERAL).at(2.0, 2.0), query(LITERAL).at(5.0, 2.0)]), [], "cheap");
 }
+
+#[test]
+fn ten_times_the_same_text_is_a_finding_in_every_store() {
+    let beat = narrows_testkit::spans::Beat { first_ms: 1.0, step_ms: 4.0, length_ms: 3.0 };
+    let ten_times = |system: &str, text: &str| {
+        let of_store = |_| query(text).facts(|facts| facts.db_system = Some(system.into()));
+        detect_in_each(run_of(10, beat, of_store))
+    };
+    let sql = "SELECT name FROM settings WHERE id = 7";
+    let find = "{\"find\":\"settings\",\"filter\":{\"_id\":7}}";
+    let search = "{\"query\":{\"term\":{\"id\":7}}}";
+    for (system, text) in [
+        ("postgresql", sql),
+        ("microsoft.sql_server", sql),
+        ("clickhouse", sql),
+        ("redis", "GET settings:7"),
+        ("valkey", "HGETALL settings"),
+        ("mongodb", find),
+        ("elasticsearch", search),
+        ("opensearch", search),
+    ] {
+        let findings = ten_times(system, text);
+        assert_eq!(findings.len(), 1, "{system}");
+        assert_eq!(evidence_of(&findings[0]).repeats, Counts { least: 9, median: 9, most: 9 }, "{system}");
+    }
+    for (system, text) in [
+        ("redis", "GET ?"),
+        ("redis", "INCR hits"),
+        ("redis", "SCAN 0"),
+        ("mongodb", "find settings"),
+        ("mongodb", "{\"getMore\":7,\"collection\":\"settings\"}"),
+        ("elasticsearch", "{\"query\":{\"term\":{\"id\":\"?\"}}}"),
+    ] {
+        assert_eq!(ten_times(system, text), [], "{system}: {text}");
+    }
+}

@@ -19,7 +19,8 @@ use crate::read::cpu::Cpu;
 use crate::read::event_loops::LoopDelay;
 use crate::read::intervals::Interval;
 use crate::read::periods::period_of;
-use crate::read::runtimes::{is_crowded_out, machine_caveats, serves};
+use crate::read::runtimes::{machine_caveats, serves};
+use crate::read::worst_replica::worst_replica;
 use crate::stats::finite;
 
 mod words;
@@ -55,22 +56,10 @@ impl Detector for EventLoopLag {
     }
 }
 
-/// The interval that demands most among those in which any loop lags; the replica with the longest wait in it.
 fn of_service(detector: &EventLoopLag, reading: &Reading<'_>, service: &str) -> Option<Finding> {
     let cpu = Cpu::new(reading);
-    let instances = reading.trial.services.iter().filter(|instance| instance.service == service);
-    let replicas: Vec<u32> = instances.map(|instance| instance.replica).collect();
-    let lagging_in = |at: usize| -> Vec<Lag> {
-        if is_crowded_out(&cpu, &reading.intervals[at]) {
-            return Vec::new();
-        }
-        replicas.iter().filter_map(|replica| lag(&cpu, (service, *replica), at)).collect()
-    };
-    let found = (0..reading.intervals.len()).map(lagging_in).filter(|lagging| !lagging.is_empty());
-    let heaviest = found.max_by(|a, b| reading.intervals[a[0].at].by_demand(&reading.intervals[b[0].at]))?;
-    let counts = (heaviest.len(), replicas.len());
-    let worst = heaviest.into_iter().max_by(|a, b| a.delay.wait_ns.total_cmp(&b.delay.wait_ns))?;
-    Some(finding(detector, &cpu, (service, counts), &worst))
+    let worst = worst_replica(&cpu, service, |replica, at| lag(&cpu, (service, replica), at), |lag| lag.delay.wait_ns)?;
+    Some(finding(detector, &cpu, (service, worst.replicas), &worst.shown))
 }
 
 fn lag(cpu: &Cpu<'_>, (service, replica): (&str, u32), at: usize) -> Option<Lag> {

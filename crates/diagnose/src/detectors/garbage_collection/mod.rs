@@ -9,6 +9,8 @@
 //! A pause of a service that handles no request of the load delays nothing. Where programs outside the run fill the
 //! machine, they decide how long a pause lasts, so there is no finding.
 
+use std::collections::BTreeMap;
+
 use narrows_model::finding::evidence::garbage_collection as evidence;
 use narrows_model::finding::evidence::garbage_collection::{LongPauses, PauseSign};
 use narrows_model::finding::{Confidence, Finding, FindingKind};
@@ -18,7 +20,8 @@ use crate::read::Reading;
 use crate::read::cpu::Cpu;
 use crate::read::intervals::Interval;
 use crate::read::periods::period_of;
-use crate::read::runtimes::{Collections, Collector, is_crowded_out, machine_caveats, serves};
+use crate::read::runtimes::{Collections, Collector, machine_caveats, serves};
+use crate::read::worst_replica::worst_replica;
 use crate::stats::finite;
 use crate::thresholds::Thresholds;
 
@@ -58,25 +61,15 @@ impl Detector for GarbageCollection {
     }
 }
 
-/// The interval that demands most among those in which any replica is stopped; the replica that is stopped most in it.
 fn of_service(detector: &GarbageCollection, reading: &Reading<'_>, service: &str) -> Option<Finding> {
     let cpu = Cpu::new(reading);
     let instances = reading.trial.services.iter().filter(|instance| instance.service == service);
-    let replicas: Vec<u32> = instances.map(|instance| instance.replica).collect();
-    let collectors: Vec<Collector<'_>> =
-        replicas.iter().filter_map(|replica| Collector::of(reading.trial, service, *replica)).collect();
-    let stopped_in = |at: usize| -> Vec<Stopped<'_>> {
-        let interval = &reading.intervals[at];
-        if is_crowded_out(&cpu, interval) {
-            return Vec::new();
-        }
-        collectors.iter().filter_map(|collector| stopped(reading, collector, at)).collect()
-    };
-    let found = (0..reading.intervals.len()).map(stopped_in).filter(|stopped| !stopped.is_empty());
-    let heaviest = found.max_by(|a, b| reading.intervals[a[0].at].by_demand(&reading.intervals[b[0].at]))?;
-    let counts = (heaviest.len(), replicas.len());
-    let worst = heaviest.into_iter().max_by(|a, b| a.collections.share.total_cmp(&b.collections.share))?;
-    Some(finding(detector, &cpu, (service, counts), &worst))
+    let of_replica = |replica: u32| Some((replica, Collector::of(reading.trial, service, replica)?));
+    let collectors: BTreeMap<u32, Collector<'_>> =
+        instances.filter_map(|instance| of_replica(instance.replica)).collect();
+    let shows = |replica: u32, at: usize| stopped(reading, collectors.get(&replica)?, at);
+    let worst = worst_replica(&cpu, service, shows, |stopped| stopped.collections.share)?;
+    Some(finding(detector, &cpu, (service, worst.replicas), &worst.shown))
 }
 
 fn stopped<'a>(reading: &Reading<'_>, collector: &'a Collector<'a>, at: usize) -> Option<Stopped<'a>> {

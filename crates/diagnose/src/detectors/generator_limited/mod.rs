@@ -6,7 +6,8 @@
 //! when a sign says that the figures are invalid, medium when they are to be read with care; the ranking relies on it.
 //!
 //! Users that are all busy speak for too few of them only where the system responds as fast as under less load. Where
-//! it responds later, it is beyond its capacity, and more users would only wait with the others.
+//! it responds later, it is beyond its capacity, and more users would only wait with the others. Where every request
+//! fails, only the CPU speaks: the rest is what failing requests do to any generator.
 
 use narrows_model::evidence::{LoadTotals, TrialEvidence};
 use narrows_model::finding::evidence::generator_limited::{self as evidence, Sign, SignKind, share_of};
@@ -32,23 +33,25 @@ impl Detector for GeneratorLimited {
     }
 
     fn version(&self) -> u32 {
-        4
+        5
     }
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
         let (trial, thresholds, intervals) = (reading.trial, reading.thresholds, reading.intervals);
-        let signs: Vec<Sign> = [
-            verdict(trial),
-            held_back(trial, intervals, thresholds),
-            lateness(trial, intervals, thresholds),
-            busiest_thread(trial, intervals, thresholds),
-            full_host(trial, intervals, thresholds),
-        ]
-        .into_iter()
-        .flatten()
-        .collect();
+        let of_cpu = [busiest_thread(trial, intervals, thresholds), full_host(trial, intervals, thresholds)];
+        let of_requests =
+            || [verdict(trial), held_back(trial, intervals, thresholds), lateness(trial, intervals, thresholds)];
+        let of_requests = if all_failed(trial) { [None, None, None] } else { of_requests() };
+        let signs: Vec<Sign> = of_requests.into_iter().chain(of_cpu).flatten().collect();
         if signs.is_empty() { Vec::new() } else { vec![finding(self, signs, trial, thresholds)] }
     }
+}
+
+/// Whether every request failed: then the figures are invalid and users wait because of the system, whatever the
+/// generator does. Its use of the CPU still speaks for itself.
+fn all_failed(trial: &TrialEvidence) -> bool {
+    let load = trial.counted_load();
+    load.succeeded == 0 && load.errors.total() > 0
 }
 
 /// A doubt is printed beside the figures; only a verdict that nothing holds is a finding by itself.
@@ -80,6 +83,7 @@ fn waited_share(load: &LoadTotals) -> f64 {
 /// CPU to spare: with a full thread users are busy because of the generator itself.
 pub(crate) fn is_held_back(trial: &TrialEvidence, thresholds: &Thresholds) -> bool {
     dropped_share(&trial.counted_load()) >= thresholds.generator_dropped_invalid
+        && !all_failed(trial)
         && !is_slow_system(&intervals(trial, thresholds), thresholds)
         && !has_full_thread(trial, thresholds)
 }

@@ -100,3 +100,19 @@ fn a_healthy_generator_is_not_mentioned() {
         assert_eq!(detect(trial), [], "with {name}");
     }
 }
+
+#[test]
+fn when_every_request_fails_only_the_cpu_of_the_generator_speaks() {
+    let failing = |trial: TrialBuilder| {
+        let mut trial = trial.verdict(Verdict::Invalid, "All 2,000 requests failed.").build();
+        for second in &mut trial.seconds {
+            second.errors.status += std::mem::take(&mut second.succeeded);
+            second.latency = Default::default();
+        }
+        crate::detect(&GeneratorLimited, &trial, &Thresholds::default())
+    };
+    assert_eq!(failing(open(200, 100)), []);
+    let busy = failing(open(200, 100).busiest_thread(names::GENERATOR, 0, |_| 0.97));
+    assert_eq!(busy.len(), 1);
+    assert_eq!(busy[0].reasons.len(), 1, "{:?}", busy[0].reasons);
+}

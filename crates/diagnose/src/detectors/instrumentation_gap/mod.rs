@@ -15,7 +15,7 @@ use crate::Detector;
 use crate::exemplars::{EXEMPLARS_MAX, exemplar};
 use crate::read::Reading;
 use crate::read::calls::{Handled, Times};
-use crate::read::dark::{Dark, cpu_ns_per_request};
+use crate::read::dark::{Dark, cpu_ns_per_request, cpu_wait_ns_per_request};
 use crate::read::intervals::Interval;
 use crate::read::periods::period_of;
 use crate::read::requests::Request;
@@ -47,6 +47,15 @@ impl Detector for InstrumentationGap {
         gaps.extend(services().filter_map(|service| scene.behind(service)));
         gaps.into_iter().map(|gap| scene.finding(self, gap)).collect()
     }
+}
+
+/// For each request, nanoseconds.
+#[derive(Debug, Clone, Copy)]
+struct Work {
+    /// On a processor.
+    cpu_ns: f64,
+    /// Waiting for one.
+    wait_ns: f64,
 }
 
 /// Why there is something to see.
@@ -111,8 +120,8 @@ impl<'r, 'a> Scene<'r, 'a> {
         let gaps = operations().filter_map(|(_, operation, requests)| {
             let hidden = (!speaks(requests)).then(sign).flatten();
             let hint = hidden.or_else(|| self.grown(requests, &part)).or_else(|| self.busy((service, operation)))?;
-            let cpu_ns = cpu_ns_per_request(self.reading, service, (service, None))?;
-            self.gap((service, operation, requests), None, (hint, cpu_ns), &part)
+            let work = self.work(service, (service, None))?;
+            self.gap((service, operation, requests), None, (hint, work), &part)
         });
         longest(gaps)
     }
@@ -139,10 +148,16 @@ impl<'r, 'a> Scene<'r, 'a> {
         };
         let gaps = self.operations().filter_map(|(service, operation, requests)| {
             let sign = if is_silent { GapSign::SilentCallee } else { GapSign::SeparateTraces };
-            let cpu_ns = cpu_ns_per_request(self.reading, callee, (service, Some(operation)))?;
-            self.gap((service, operation, requests), Some(callee), (sign.into(), cpu_ns), &part)
+            let work = self.work(callee, (service, Some(operation)))?;
+            self.gap((service, operation, requests), Some(callee), (sign.into(), work), &part)
         });
         longest(gaps)
+    }
+
+    /// What a service worked for each request of its caller; none when its CPU was not sampled.
+    fn work(&self, service: &str, caller: (&str, Option<&str>)) -> Option<Work> {
+        let cpu_ns = cpu_ns_per_request(self.reading, service, caller)?;
+        Some(Work { cpu_ns, wait_ns: cpu_wait_ns_per_request(self.reading, service, caller) })
     }
 
     /// None when the time is too short, is explained by the processor, or there are too few requests to tell. Where it
@@ -151,14 +166,14 @@ impl<'r, 'a> Scene<'r, 'a> {
         &self,
         (service, operation, requests): (&'a str, &'a str, &'a [Handled<'a>]),
         callee: Option<&'a str>,
-        (hint, cpu_ns): (Hint<'a>, f64),
+        (hint, work): (Hint<'a>, Work),
         part: Part<'_>,
     ) -> Option<Gap<'a>> {
         let thresholds = self.reading.thresholds;
         let counted = hint.interval.map_or_else(|| requests.iter().collect(), |interval| under(requests, interval));
         let (time_ns, latency_ns) = (median(&counted, part), median(&counted, &whole));
         let is_long = time_ns >= thresholds.gap_ns && time_ns >= thresholds.gap_share * latency_ns;
-        let is_work = cpu_ns > thresholds.gap_cpu_share * time_ns;
+        let is_work = work.cpu_ns + work.wait_ns > thresholds.gap_cpu_share * time_ns;
         let is_enough = requests.len() >= thresholds.gap_requests;
         (is_long && is_enough && !is_work).then(|| Gap {
             evidence: evidence::InstrumentationGap {
@@ -168,7 +183,7 @@ impl<'r, 'a> Scene<'r, 'a> {
                 requests: counted.len(),
                 time_ns: finite(time_ns),
                 latency_ns: finite(latency_ns),
-                cpu_ns: finite(cpu_ns),
+                cpu_ns: finite(work.cpu_ns),
             },
             operation,
             interval: hint.interval,

@@ -123,6 +123,8 @@ fn calls_work_and_parts_explain_the_time() {
     let part = orders(40.0).child(narrows_testkit::spans::internal("render").at(2.0, 30.0));
     assert_eq!(detect(with_pool(steady(&part))), []);
     assert_eq!(detect(with_pool(trial(&orders(40.0), &orders(40.0), 0.35))), [], "35 ms of work in each request");
+    let waits = steady(&orders(40.0)).series(narrows_model::series::names::CPU_WAIT, "shop", 0, |_| 0.3);
+    assert_eq!(detect(with_pool(waits)), [], "30 ms of waiting for a processor");
 }
 
 #[test]

@@ -7,10 +7,11 @@
 //!
 //! That the use is near one core may be chance where something else limits throughput. So the service's requests must
 //! spend time outside their calls, since that is where they wait for the lock, and the use must be the same under two
-//! loads; with one load, only a known interpreter counts, very close to one core. Nothing is said while any service is
+//! loads; with one load, only a known interpreter counts, very close to one core or with threads that wait for a lock. Nothing is said while any service is
 //! at a CPU limit, which would explain the throughput. Another program than an interpreter is named by exclusion only:
 //! the ranking drops it beside any other finding that is in the way.
 
+use narrows_model::breakdown::OwnTime;
 use narrows_model::finding::evidence::cpu::Proof;
 use narrows_model::finding::evidence::interpreter_lock as evidence;
 use narrows_model::finding::{Caveat, Confidence, Finding, FindingKind};
@@ -24,10 +25,13 @@ use crate::read::cpu::Cpu;
 use crate::read::intervals::Interval;
 use crate::read::periods::period_of;
 use crate::read::programs::{has_workers, is_database_program, is_proxy_program, locking_interpreter};
+use crate::read::threads::loaded;
 use crate::stats::finite;
 
 mod words;
 
+/// From this share of the requests in a service's own time on, threads that wait for a lock are most of them.
+const LOCKED_SHARE: f64 = 0.5;
 /// An interval does not count when another one carried more by this factor.
 const CARRIED_MORE: f64 = 1.1;
 
@@ -74,8 +78,9 @@ fn of_service(
     let cpu = Cpu::new(reading);
     let own_share = own_share(reading, service, interval);
     let replicas: Vec<&ServiceInstance> = cpu.trial.services.iter().filter(|one| one.service == service).collect();
+    let own = Own { share: own_share, is_locked: is_locked(reading, service, interval) };
     let found: Vec<evidence::InterpreterLock> =
-        replicas.iter().filter_map(|replica| of_replica(&cpu, replica, interval, own_share)).collect();
+        replicas.iter().filter_map(|replica| of_replica(&cpu, replica, interval, own)).collect();
     let locked = found.len();
     let distance = |one: &evidence::InterpreterLock| (one.cores - 1.0).abs();
     let closest = found.into_iter().min_by(|a, b| distance(a).total_cmp(&distance(b)))?;
@@ -91,6 +96,20 @@ fn of_service(
         period: period_of(cpu.trial, interval.start_ns, interval.end_ns),
         ..Finding::new(evidence, detector.version())
     })
+}
+
+/// What is known of a service's own time.
+#[derive(Debug, Clone, Copy)]
+struct Own {
+    /// Its share of the time of requests; none without spans.
+    share: Option<f64>,
+    /// Whether most of the requests in it wait for a lock.
+    is_locked: bool,
+}
+
+fn is_locked(reading: &Reading<'_>, service: &str, interval: &Interval) -> bool {
+    let loaded = loaded(reading).into_iter().find(|loaded| loaded.service == service && loaded.interval == interval);
+    loaded.is_some_and(|loaded| loaded.doing(&OwnTime::Lock) >= LOCKED_SHARE * loaded.requests)
 }
 
 /// The share of the time of a service's requests in which none of their calls is under way; none without spans of it.
@@ -111,7 +130,7 @@ fn of_replica(
     cpu: &Cpu<'_>,
     replica: &ServiceInstance,
     interval: &Interval,
-    own_share: Option<f64>,
+    own: Own,
 ) -> Option<evidence::InterpreterLock> {
     let thresholds = cpu.thresholds;
     let of = |name: &str, interval: &Interval| cpu.cores_of(name, &replica.service, replica.replica, interval);
@@ -143,9 +162,9 @@ fn of_replica(
     let (proof, lighter_cores) = proven(cpu, interval, cores, lighter)?;
     let is_same = lighter_cores.is_some();
     let is_near = cores >= thresholds.lock_cores_near;
-    let is_likely = match (interpreter, own_share) {
-        (Some(_), Some(own)) => own >= thresholds.lock_own_share && (is_same || is_near),
-        (Some(_), None) => is_same,
+    let is_likely = match (interpreter, own.share) {
+        (Some(_), Some(share)) => share >= thresholds.lock_own_share && (is_same || is_near || own.is_locked),
+        (Some(_), None) => is_same || own.is_locked,
         (None, own) => is_same && own.is_some_and(|own| own >= thresholds.lock_unknown_own_share),
     };
     is_likely.then(|| evidence::InterpreterLock {
@@ -158,7 +177,7 @@ fn of_replica(
         cap,
         machine_cores: cpu.trial.cores,
         idle_cores: finite(idle_cores),
-        own_share,
+        own_share: own.share,
         locked_replicas: 1,
         replicas: 1,
         interval: interval.label.clone(),

@@ -1,6 +1,6 @@
 //! `memory-growth`: a service whose memory grows steadily towards its limit, or that was killed there.
 //!
-//! Growth is judged in the last long interval under one load, in quarters (`trend.rs`): the lowest reading of each must
+//! Growth is judged in the last long interval under one load, in quarters (`read/trend.rs`): the lowest reading of each must
 //! be higher than that of the one before, and the last quarter's higher than all of the first, so neither a saw-tooth nor
 //! one that follows the users is growth. Where it slows down, it must still reach the limit before it would level off.
 //! Memory that has another owner does not count: the page cache, which only the control group's figure has; pages that
@@ -19,12 +19,11 @@ use crate::read::Reading;
 use crate::read::intervals::Interval;
 use crate::read::periods::period_of;
 use crate::read::programs::is_database_program;
+use crate::read::trend::{Quarters, quarters_of, rise};
 use crate::stats::finite;
 use readings::{Kills, Readings};
-use trend::{Quarters, rise};
 
 mod readings;
-mod trend;
 mod words;
 
 /// See the module.
@@ -193,12 +192,6 @@ impl<'a> Replica<'a> {
 fn within(points: Option<&[Point]>, interval: &Interval) -> Vec<Point> {
     let is_in = |point: &&Point| interval.contains(point.time_ns) && point.value.is_finite();
     points.unwrap_or_default().iter().filter(is_in).copied().collect()
-}
-
-/// First instant, and first instant after, of each quarter of an interval.
-fn quarters_of(interval: &Interval) -> [(i64, i64); 4] {
-    let at = |i: i64| interval.start_ns + (interval.end_ns - interval.start_ns) / 4 * i;
-    [(at(0), at(1)), (at(1), at(2)), (at(2), at(3)), (at(3), interval.end_ns)]
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `n-plus-one`: a request that queries the database once for each row of an earlier result.
+//! `n-plus-one`: a request that queries the database once for each row of an earlier result, or writes rows one at a time.
 //!
 //! Repetitions are found per request and judged per operation and statement over all traces of the trial, because one
 //! odd request is no cause and because what saturates a database under load is the number of queries, even where each
@@ -17,7 +17,7 @@ use crate::Detector;
 use crate::exemplars::{EXEMPLARS_MAX, TEXT_CHARS_MAX, clipped, exemplar};
 use crate::read::Reading;
 use crate::read::repetition::{Repetition, repetitions};
-use crate::read::requests::{Query, Request};
+use crate::read::requests::{Query, Request, cut_at_end};
 use crate::stats::weighted_median;
 use crate::thresholds::Thresholds;
 use totals::{Requests, Totals};
@@ -40,7 +40,7 @@ impl Detector for NPlusOne {
     }
 
     fn version(&self) -> u32 {
-        4
+        5
     }
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
@@ -48,7 +48,7 @@ impl Detector for NPlusOne {
         let totals = Totals::new(requests);
         let mut groups: BTreeMap<(&str, String, &str), Vec<Sighting<'_>>> = BTreeMap::new();
         for request in requests {
-            for repetition in repetitions(request, thresholds.n_plus_one_queries) {
+            for repetition in repetitions(request, thresholds) {
                 let key = (&*request.entry.service, request.operation(), &*repetition.queries[0].shape.text);
                 groups.entry(key).or_default().push(Sighting { request, repetition });
             }
@@ -186,7 +186,7 @@ impl<'a> Candidate<'a> {
             busy_ns: self.busy_ns(),
             cost_ns: self.median(|s| s.repetition.cost_ns as f64),
             statement: self.statement(),
-            after: clipped(&self.seen[0].repetition.source.shape.text, TEXT_CHARS_MAX),
+            after: self.seen[0].repetition.source.map(|source| clipped(&source.shape.text, TEXT_CHARS_MAX)),
             values: if self.values_differ() { Values::Different } else { Values::NotRecorded },
             spans_per_query: spans as f64 / queries().count().max(1) as f64,
             scopes: self.example().scopes.iter().map(|scope| (*scope).to_owned()).collect(),
@@ -201,6 +201,7 @@ impl<'a> Candidate<'a> {
             shape: clipped(&query.shape.text, TEXT_CHARS_MAX),
             sent: (!reads_alike).then(|| clipped(query.text, TEXT_CHARS_MAX)),
             access: if query.shape.is_write() { Access::Write } else { Access::Read },
+            system: query.span.facts.db_system.clone(),
         }
     }
 
@@ -225,7 +226,8 @@ impl<'a> Candidate<'a> {
             (query.shape.values_max == 1, Caveat::StatementMayBeBatch),
         ];
         let applicable = conditional.into_iter().filter_map(|(applies, caveat)| applies.then_some(caveat));
-        [Caveat::ReplacingQueryTakesTime].into_iter().chain(applicable).collect()
+        let spans = self.seen.iter().flat_map(|s| s.repetition.queries.iter().map(|query| (s.request, query.span)));
+        [Caveat::ReplacingQueryTakesTime].into_iter().chain(applicable).chain(cut_at_end(spans)).collect()
     }
 }
 

@@ -153,9 +153,41 @@ fn one_question_to_every_partition_is_another_cause() {
 }
 
 #[test]
-fn without_a_query_before_it_is_silent() {
-    let bare = server("shop", "GET /orders").at(0.0, 100.0).children(run_of(10, BEAT, |_| query(ROW)));
-    assert_eq!(detect((0..10).map(|number| bare.clone().trace(number))), []);
+fn reads_need_a_query_before_them_and_writes_do_not() {
+    let bare = |text: &str| {
+        let root = server("shop", "POST /orders").at(0.0, 100.0).children(run_of(10, BEAT, |_| query(text)));
+        detect((0..10).map(|number| root.clone().trace(number)))
+    };
+    assert_eq!(bare(ROW), []);
+    let findings = bare("INSERT INTO line (a) VALUES ($1)");
+    assert_eq!((findings.len(), evidence_of(&findings[0]).after.clone()), (1, None));
+    assert_eq!(findings[0].title, "POST /orders writes rows one at a time: 10 similar queries in each request");
+    assert!(findings[0].reasons[0].ends_with("(10 traces): 10 queries of one shape follow under one parent."));
+    assert!(findings[0].advice.contains("a multi-row INSERT"), "{}", findings[0].advice);
+}
+
+#[test]
+fn advice_speaks_the_language_of_the_store() {
+    for (system, text, word) in [
+        ("redis", "GET product:$", "MGET"),
+        ("mongodb", "{\"find\":\"users\",\"filter\":{\"_id\":$}}", "$in"),
+        ("elasticsearch", "{\"query\":{\"term\":{\"sku\":$}}}", "_msearch"),
+    ] {
+        let of_store =
+            |i: usize| query(&text.replace('$', &i.to_string())).facts(|f| f.db_system = Some(system.into()));
+        let findings = detect_in_each(run_of(10, BEAT, of_store));
+        assert_eq!(findings.len(), 1, "{system}: {findings:#?}");
+        assert!(findings[0].advice.contains(word), "{}", findings[0].advice);
+    }
+}
+
+#[test]
+fn what_outlasts_its_request_is_cut_and_flagged() {
+    let mut children = run_of(10, BEAT, |_| query(ROW));
+    children[9] = query(ROW).at(50.0, 1e11);
+    let findings = detect_in_each(children);
+    assert_eq!(evidence_of(&findings[0]).busy_ns, 9.0 * 3e6 + 50e6);
+    assert!(findings[0].caveats.contains(&Caveat::CallsOutlastRequest { spans: 10 }), "{:?}", findings[0].caveats);
 }
 
 #[test]

@@ -24,23 +24,25 @@ impl Words for NPlusOne {
     }
 
     fn reasons(&self, finding: &Finding) -> Vec<String> {
+        let after = if self.after.is_some() { "after another query, " } else { "" };
         let mut reasons = vec![format!(
-            "{} of the traces of {} that query a database show it ({} traces): after another query, {} queries of one \
-             shape follow under one parent.",
+            "{} of the traces of {} that query a database show it ({} traces): {after}{} queries of one shape follow \
+             under one parent.",
             units::percent(self.trace_share),
             operation(finding),
             self.traces,
             self.queries.median
         )];
         if self.queries.vary() {
+            let on = if self.after.is_some() { "an earlier result" } else { "the request" };
             reasons.push(format!(
                 "Their number differs from request to request, from {} to {}, as it does when it depends on the rows of \
-                 an earlier result.",
+                 {on}.",
                 self.queries.least, self.queries.most
             ));
         }
         if self.values == Values::Different {
-            reasons.push("Each has different values.".into());
+            reasons.push("Their values differ from query to query, at least in some of these requests.".into());
         }
         reasons
             .push(format!("They are {} of all queries in the traces of this trial.", units::percent(self.query_share)));
@@ -64,7 +66,10 @@ impl Words for NPlusOne {
         if let Some(sent) = &self.statement.sent {
             text += &format!("\n\nas sent: {sent}");
         }
-        Some(text + &format!("\n\nafter: {}", self.after))
+        if let Some(after) = &self.after {
+            text += &format!("\n\nafter: {after}");
+        }
+        Some(text)
     }
 
     fn ruled_out(&self, _finding: &Finding) -> Vec<String> {
@@ -77,7 +82,7 @@ impl Words for NPlusOne {
             "Pages and batches: the statement has no offset, no cursor and no list of several values.".into(),
         ];
         if self.values == Values::Different {
-            ruled_out.push("The same query repeated: the values differ.".into());
+            ruled_out.push("The same query repeated: the values differ, at least in some of these requests.".into());
         }
         ruled_out
     }
@@ -92,19 +97,43 @@ impl Words for NPlusOne {
     }
 
     fn advice(&self, finding: &Finding) -> String {
-        let place = format!("In the code behind {} of {}", operation(finding), finding.resource);
-        let statement = clipped(&self.statement.shape, STATEMENT_CHARS_MAX);
-        match self.statement.access {
-            Access::Write => format!(
-                "{place}, replace the repeated `{statement}` by one statement for all rows: a multi-row INSERT, a batch \
-                 (JDBC addBatch, SQLAlchemy insertmanyvalues), or COPY."
-            ),
-            Access::Read => format!(
-                "{place}, replace the repeated `{statement}` by one query for all rows: a JOIN with the query before \
-                 it, or one look-up with an IN list of the keys. With an object-relational mapper, use eager loading: \
-                 SQLAlchemy selectinload, JPA @EntityGraph or JOIN FETCH, Rails includes, Django prefetch_related; \
-                 with GraphQL a dataloader."
-            ),
+        format!(
+            "In the code behind {} of {}, replace the repeated `{}` by {}",
+            operation(finding),
+            finding.resource,
+            clipped(&self.statement.shape, STATEMENT_CHARS_MAX),
+            replacement(self.statement.system.as_deref().unwrap_or(""), self.statement.access)
+        )
+    }
+}
+
+/// What does the work of many statements, in the words of the system.
+fn replacement(system: &str, access: Access) -> &'static str {
+    match (system, access) {
+        ("redis" | "valkey", Access::Read) => {
+            "one command for all keys (MGET for strings), or a pipeline, which sends many commands in one round trip."
+        }
+        ("redis" | "valkey", Access::Write) => {
+            "one command for all keys: MSET, HSET with several fields, or a pipeline, which sends many commands in one \
+             round trip."
+        }
+        ("mongodb", Access::Read) => {
+            "one query for all documents: find with $in over the ids, $lookup in an aggregation, or populate in Mongoose, \
+             which sends one query for each path."
+        }
+        ("mongodb", Access::Write) => "one command for all documents: insertMany or bulkWrite.",
+        ("elasticsearch" | "opensearch", Access::Read) => {
+            "one request for all documents: a terms query over the values, _mget by ids, or _msearch."
+        }
+        ("elasticsearch" | "opensearch", Access::Write) => "one request for all documents: _bulk.",
+        (_, Access::Write) => {
+            "one statement for all rows: a multi-row INSERT, a batch (JDBC addBatch, SQLAlchemy insertmanyvalues), or \
+             COPY."
+        }
+        (_, Access::Read) => {
+            "one query for all rows: a JOIN with the query before it, or one look-up with an IN list of the keys. With an \
+             object-relational mapper, use eager loading: SQLAlchemy selectinload, JPA @EntityGraph or JOIN FETCH, Rails \
+             includes, Django prefetch_related; with GraphQL a dataloader."
         }
     }
 }

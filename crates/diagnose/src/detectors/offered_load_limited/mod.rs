@@ -114,7 +114,7 @@ fn of_later(
 ) -> Option<Finding> {
     let against = variant.against_first.as_ref()?;
     let least = thresholds.offered_rate_share;
-    let is_same = against.rate.low >= -least && against.rate.high <= least;
+    let is_same = against.rate_within.low >= -least && against.rate_within.high <= least;
     let latency_differs = against.mean.meaning.is_change();
     let cpu = first.cpu_seconds_per_request.zip(variant.cpu_seconds_per_request);
     let cpu_differs = cpu.is_some_and(|(before, now)| (now / before - 1.0).abs() >= thresholds.offered_cpu_share);

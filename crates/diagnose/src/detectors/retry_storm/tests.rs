@@ -52,7 +52,7 @@ fn detect(traces: Vec<Trace>) -> Vec<Finding> {
 fn attempts_that_grow_with_failures_are_a_storm() {
     let findings = detect(traces(|is_storm| request(tried(if is_storm { 2 } else { 0 }))));
     let [finding] = &findings[..] else { panic!("one finding, not {findings:?}") };
-    assert_eq!(finding.title, "shop calls GET 3 times per request while it fails, and once before");
+    assert_eq!(finding.title, "shop calls GET 3 times per request while it fails, and once otherwise");
     assert_eq!(
         finding.reasons,
         [

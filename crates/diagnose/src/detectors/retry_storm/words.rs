@@ -9,7 +9,7 @@ use crate::detectors::words::{Words, operation};
 impl Words for RetryStorm {
     fn title(&self, finding: &Finding) -> String {
         format!(
-            "{} calls {} {} per request while it fails, and {} before",
+            "{} calls {} {} per request while it fails, and {} otherwise",
             finding.resource,
             self.callee,
             units::times(self.amplification()),
@@ -44,7 +44,7 @@ impl Words for RetryStorm {
     fn figures(&self, _finding: &Finding) -> Vec<Figure> {
         let mut figures = vec![
             Figure::new("attempts per call, while it fails", self.storm.per_call, ""),
-            Figure::new("attempts per call, before", self.calm.per_call, ""),
+            Figure::new("attempts per call, otherwise", self.calm.per_call, ""),
             Figure::new("attempts per call, all layers", self.amplification(), ""),
             Figure::new("calls in these traces", self.storm.calls as f64, ""),
             Figure::new("failed attempt, median", self.failed_ns, "ns"),

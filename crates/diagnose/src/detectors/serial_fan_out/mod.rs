@@ -19,6 +19,7 @@ use crate::detectors::chatty_http::calls_of_chat;
 use crate::exemplars::{EXEMPLARS_MAX, TEXT_CHARS_MAX, clipped, exemplar};
 use crate::read::Reading;
 use crate::read::calls::{Handled, median_of};
+use crate::read::requests::cut_at_end;
 use crate::thresholds::Thresholds;
 use sightings::{Sighting, routes, sightings};
 
@@ -29,14 +30,29 @@ mod words;
 #[derive(Debug)]
 pub struct SerialFanOut;
 
-/// Words in an address that say that it reads on where an earlier call stopped.
-const PAGE_WORDS: [&str; 9] =
-    ["page=", "/page/", "cursor=", "offset=", "skip=", "after=", "token=", "continuation=", "marker="];
+/// Words in an address that say that it reads on where an earlier call stopped, each with the values of a first page.
+const PAGE_WORDS: [(&str, &[&str]); 9] = [
+    ("page=", &["0", "1"]),
+    ("/page/", &["0", "1"]),
+    ("cursor=", &[]),
+    ("offset=", &["0"]),
+    ("skip=", &["0"]),
+    ("after=", &[]),
+    ("token=", &[]),
+    ("continuation=", &[]),
+    ("marker=", &[]),
+];
 
-/// Whether an address reads on where an earlier call stopped.
+/// Whether an address reads on where an earlier call stopped. A first page follows nothing, and `per_page` is a length.
 pub(crate) fn is_page(request: &str) -> bool {
     let lower = request.to_ascii_lowercase();
-    PAGE_WORDS.iter().any(|word| lower.contains(word))
+    PAGE_WORDS.iter().any(|(word, first)| {
+        let mut places = lower.match_indices(*word).filter(|(at, _)| !lower[..*at].ends_with("per_"));
+        places.any(|(at, word)| {
+            let value = lower[at + word.len()..].split(['&', '/', '#', '?']).next().unwrap_or("");
+            !first.contains(&value)
+        })
+    })
 }
 
 impl Detector for SerialFanOut {
@@ -45,7 +61,7 @@ impl Detector for SerialFanOut {
     }
 
     fn version(&self) -> u32 {
-        3
+        4
     }
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
@@ -130,13 +146,15 @@ impl<'a> Candidate<'a> {
 
     fn finding(&self, detector: &SerialFanOut, thresholds: &Thresholds) -> Finding {
         let is_spread = self.is_spread(thresholds);
+        let calls = self.seen.iter().flat_map(|s| s.calls.iter().map(|call| (s.handled.request, call.last())));
+        let caveats = [Caveat::ParallelCallsNeedCapacity, Caveat::ParallelCallsSaveLess];
         Finding {
             resource: self.service.into(),
             operation: Some(self.operation.into()),
             cost_share: self.saving_share(),
             confidence: if is_spread { Confidence::High } else { Confidence::Medium },
             exemplars: self.seen.iter().take(EXEMPLARS_MAX).map(shown).collect(),
-            caveats: vec![Caveat::ParallelCallsNeedCapacity, Caveat::ParallelCallsSaveLess],
+            caveats: caveats.into_iter().chain(cut_at_end(calls)).collect(),
             ..Finding::new(self.evidence(is_spread, thresholds), detector.version())
         }
     }

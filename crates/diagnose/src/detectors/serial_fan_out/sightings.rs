@@ -113,15 +113,15 @@ fn sighting<'a>(
     }
     let own: HashSet<SpanId> = calls.iter().map(|call| call.attempts[0].span_id).collect();
     let others = handled.calls.iter().filter(|call| !own.contains(&call.attempts[0].span_id));
-    let others = Times::union_of(others.flat_map(|call| &call.attempts).map(|span| (span.start_ns, span.end_ns)));
-    let own: Vec<f64> = calls.iter().map(|call| busy(call).without(&others).length_ns()).collect();
+    let others = Times::union_of(others.flat_map(|call| &call.attempts).map(|span| handled.request.time_of(span)));
+    let own: Vec<f64> = calls.iter().map(|call| busy(handled, call).without(&others).length_ns()).collect();
     let longest_ns = own.iter().copied().fold(0.0, f64::max);
     Some(Sighting { handled, kind, calls, sum_ns: own.iter().sum(), longest_ns, is_spread })
 }
 
 /// The time in a call's attempts. Waits between them are another cause's.
-fn busy(call: &Call<'_>) -> Times {
-    Times::union_of(call.attempts.iter().map(|span| (span.start_ns, span.end_ns)))
+fn busy(handled: &Handled<'_>, call: &Call<'_>) -> Times {
+    Times::union_of(call.attempts.iter().map(|span| handled.request.time_of(span)))
 }
 
 /// Whether hardly any time passes with two of these under way.

@@ -1,5 +1,6 @@
 //! Tests of `sidecar-cost`: evidence on which it must fire, and evidence on which it must stay silent.
 
+use narrows_model::comparison::{SidecarSummary, TraversalCount};
 use narrows_model::finding::Evidence;
 use narrows_testkit::trial::{Load, TrialBuilder, run_of_trials};
 
@@ -70,4 +71,16 @@ fn beside_the_same_without_them_their_latency_shows() {
 fn other_rates_and_no_sidecars_are_silent() {
     assert_eq!(detect_run([plain(100.0, 20.0), meshed(60.0, 30.0)]), [], "at another rate");
     assert_eq!(detect_run([plain(100.0, 20.0), plain(100.0, 30.0)]), [], "without any");
+}
+
+#[test]
+fn one_sidecar_is_not_several() {
+    let words = |traversals_per_request: f64| {
+        let sidecars =
+            SidecarSummary { traversals_per_request, counted_from: TraversalCount::Hops, ..SidecarSummary::default() };
+        let evidence = evidence::SidecarCost { sidecars, ..evidence::SidecarCost::default() };
+        crate::put_into_words(Finding::new(evidence, 1)).reasons[1].clone()
+    };
+    assert_eq!(words(1.0), "A request passes 1 sidecar on average, by their own spans.");
+    assert_eq!(words(3.0), "A request passes 3 sidecars on average, by their own spans.");
 }

@@ -97,14 +97,17 @@ impl Words for SidecarCost {
 
 /// How a count of traversals came about.
 fn counted(seen: &SidecarSummary) -> String {
-    let number = units::number(seen.traversals_per_request);
+    let number = match units::number(seen.traversals_per_request).as_str() {
+        "1" => "1 sidecar".to_owned(),
+        number => format!("{number} sidecars"),
+    };
     match seen.counted_from {
-        TraversalCount::Hops => format!("A request passes {number} sidecars on average, by their own spans."),
+        TraversalCount::Hops => format!("A request passes {number} on average, by their own spans."),
         TraversalCount::Calls => {
-            format!("A request passes {number} sidecars on average, by the calls of the services.")
+            format!("A request passes {number} on average, by the calls of the services.")
         }
         TraversalCount::Services => {
-            format!("A request is assumed to pass {number} sidecars, as in a chain of services: no span shows more.")
+            format!("A request is assumed to pass {number}, as in a chain of services: no span shows more.")
         }
     }
 }

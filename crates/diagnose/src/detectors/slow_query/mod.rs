@@ -17,7 +17,7 @@ use crate::read::calls::{Handled, Times, median_of};
 use crate::read::cpu::Cpu;
 use crate::read::databases::name_of;
 use crate::read::intervals::Interval;
-use crate::read::requests::Query;
+use crate::read::requests::{Query, cut_at_end};
 use crate::stats::finite;
 
 mod words;
@@ -32,7 +32,7 @@ impl Detector for SlowQuery {
     }
 
     fn version(&self) -> u32 {
-        1
+        2
     }
 
     fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
@@ -140,6 +140,7 @@ impl<'a> Candidate<'a> {
         let database = name_of(self.reading.trial, self.query.span);
         let busy = self.busy(database);
         let unknown = busy.is_none().then(|| Caveat::DatabaseCpuNotSampled { database: database.into() });
+        let spans = self.requests.iter().flat_map(|one| one.spans.iter().map(|span| (one.handled.request, *span)));
         Finding {
             resource: database.into(),
             operation: Some(operation.into()),
@@ -151,12 +152,14 @@ impl<'a> Candidate<'a> {
                 .take(EXEMPLARS_MAX)
                 .map(|request| exemplar(request.handled.request.trace, request.spans.iter().copied()))
                 .collect(),
-            caveats: unknown.into_iter().collect(),
+            caveats: unknown.into_iter().chain(cut_at_end(spans)).collect(),
             ..Finding::new(self.evidence(service, busy), detector.version())
         }
     }
 
     fn evidence(&self, service: &str, busy: Option<f64>) -> evidence::SlowQuery {
+        // Imported spans come without a load.
+        let load = self.part.map(Interval::load_level).filter(|load| load.users > 0 || load.arrivals.is_some());
         evidence::SlowQuery {
             service: service.into(),
             shape: clipped(self.shape, TEXT_CHARS_MAX),
@@ -164,8 +167,8 @@ impl<'a> Candidate<'a> {
             query_ns: self.one_ns(),
             queries_per_request: self.times(),
             rows: self.rows(),
-            load: self.part.map(Interval::load_level),
-            is_lightest_load: self.part.is_some() && self.reading.intervals.len() > 1,
+            is_lightest_load: load.is_some() && self.reading.intervals.len() > 1,
+            load,
             database_cpu_share: busy.map(finite),
         }
     }
@@ -175,7 +178,7 @@ impl<'a> Candidate<'a> {
 fn queries_in<'a>(handled: &'a Handled<'a>, shape: &str) -> Option<RequestQueries<'a>> {
     let meant = handled.request.queries.iter().filter(|query| query.shape.text == shape);
     let spans: Vec<&Span> = meant.map(|query| query.span).filter(|span| span.status != SpanStatus::Error).collect();
-    let time_ns = Times::union_of(spans.iter().map(|span| (span.start_ns, span.end_ns))).length_ns();
+    let time_ns = Times::union_of(spans.iter().map(|span| handled.request.time_of(span))).length_ns();
     (!spans.is_empty()).then_some(RequestQueries { handled, spans, time_ns })
 }
 

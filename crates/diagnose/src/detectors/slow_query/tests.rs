@@ -43,6 +43,14 @@ fn a_query_that_takes_long_by_itself_is_named() {
 }
 
 #[test]
+fn without_a_known_load_none_is_named() {
+    let load = Load { vus: 0, rate: 20.0, latency_ms: 60.0 };
+    let trial = TrialBuilder::new("a").service("shop", None).service("store", None).steady(10, load).steady(10, load);
+    let findings = detect(trial.traces(traces(find, 54.0, 54.0)));
+    assert_eq!(findings[0].reasons[0], "It takes 54.0 ms (median), for 3 rows.");
+}
+
+#[test]
 fn behind_a_sidecar_the_database_keeps_its_name() {
     let through = |_: f64| query(FIND).to_port(FIRST_PORT + 7);
     let trial = TrialBuilder::new("a").service("shop", None).service("store", None).stand_in_port(FIRST_PORT + 7);

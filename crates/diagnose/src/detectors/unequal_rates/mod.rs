@@ -97,7 +97,7 @@ impl<'a> Pair<'a> {
     fn is_worth_saying(&self) -> bool {
         let is_apart = apart(self.first.rate, self.other.rate) > self.thresholds.unequal_rate_share;
         let noise = self.other.against_first.as_ref().filter(|_| self.first.against_first.is_none());
-        let is_sure = noise.is_none_or(|against| against.rate.low > 0.0 || against.rate.high < 0.0);
+        let is_sure = noise.is_none_or(|against| against.rate_within.low > 0.0 || against.rate_within.high < 0.0);
         let has_more = self.adds_sidecars || !self.added_services.is_empty();
         is_apart && is_sure && (has_more || self.is_dearer())
     }

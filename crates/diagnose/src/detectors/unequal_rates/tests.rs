@@ -43,6 +43,16 @@ fn a_variant_with_more_services_at_another_rate_is_reported() {
 }
 
 #[test]
+fn one_service_costs_and_several_cost() {
+    for (services, end) in
+        [(&["shop", "cache"][..], "what cache costs"), (&["shop", "shop.sidecar"], "what sidecars cost")]
+    {
+        let found = detect([variant("plain", &["shop"], 100.0), variant("more", services, 50.0)]);
+        assert!(found[0].1.title.ends_with(end), "{}", found[0].1.title);
+    }
+}
+
+#[test]
 fn a_variant_that_costs_more_for_each_request_is_reported() {
     let found = detect([variant("old", &["shop"], 100.0), variant("new", &["shop"], 50.0)]);
     let [(1, finding)] = &found[..] else { panic!("one finding in the second trial, not {found:?}") };

@@ -64,13 +64,14 @@ impl Words for UnequalRates {
     }
 }
 
-/// `it costs`, `sidecars cost`, `sidecars, gateway and cache cost`.
+/// `it costs`, `sidecars cost`, `gateway costs`, `sidecars, gateway and cache cost`.
 fn costs(evidence: &UnequalRates) -> String {
     let sidecars = evidence.adds_sidecars.then_some("sidecars");
     let added: Vec<&str> = sidecars.into_iter().chain(evidence.added_services.iter().map(String::as_str)).collect();
     match &added[..] {
         [] => "it costs".to_owned(),
-        [one] => format!("{one} cost"),
+        [one] if evidence.adds_sidecars => format!("{one} cost"),
+        [one] => format!("{one} costs"),
         [all @ .., last] => format!("{} and {last} cost", all.join(", ")),
     }
 }

@@ -1,18 +1,16 @@
-//! An experiment's text as scalars with their places, and the edits that blank its secrets.
+//! The secrets among the scalars of an experiment's text, and the edits that blank them.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 
 use narrows_telemetry::secrets::{REDACTED, find_in_text};
-use saphyr_parser::{Event, Parser, ScalarStyle, StrInput};
+use saphyr_parser::ScalarStyle;
 
 use super::Secrets;
 use super::credentials::{credentials, is_open, parts};
-use super::keys::{ITEM, is_naming};
-use super::scalar::{Found, Role, Scalar};
-
-/// What stands for a key that is no text.
-const NO_TEXT: &str = "?";
+use super::keys::is_naming;
+use super::scalar::Found;
+use crate::experiment::scalars::{Role, Scalar, Scalars};
 
 /// The scalars of a text, in its order.
 pub(super) struct Document<'a> {
@@ -22,56 +20,10 @@ pub(super) struct Document<'a> {
     end: usize,
 }
 
-/// A map or list that is being read.
-enum Open {
-    Map(Option<String>),
-    /// With its last item.
-    List(Option<String>),
-}
-
 impl<'a> Document<'a> {
     pub(super) fn read(source: &'a str) -> Self {
-        let offsets = Offsets::of(source);
-        let mut document = Document { source, scalars: Vec::new(), end: source.len() };
-        let mut open: Vec<Open> = Vec::new();
-        let mut parser: Parser<'_, StrInput<'_>> = Parser::new_from_str(source);
-        while let Some(event) = parser.next_event() {
-            let (event, span) = match event {
-                Ok(read) => read,
-                Err(error) => {
-                    // What was read up to the last scalar is known; the rest is not.
-                    let read = document.scalars.last().map_or(0, |scalar| scalar.place.end);
-                    document.end = offsets.byte(error.marker().index()).min(read);
-                    break;
-                }
-            };
-            match event {
-                Event::Scalar(text, style, ..) => {
-                    let start = offsets.byte(span.start.index());
-                    // A block ends before the indentation of what follows it.
-                    let end = offsets.byte(span.end.index()).max(start);
-                    let place = start..start + source[start..end].trim_end_matches([' ', '\t']).len();
-                    let role = match open.last() {
-                        Some(Open::Map(None)) => Role::Key,
-                        Some(Open::List(before)) => Role::Value(before.clone()),
-                        _ => Role::Value(None),
-                    };
-                    let path = open.iter().map(Open::step).collect();
-                    let text = text.into_owned();
-                    close(&mut open, Some(&text));
-                    document.scalars.push(Scalar { path, place, style, text, role });
-                }
-                Event::SequenceStart(..) => open.push(Open::List(None)),
-                Event::MappingStart(..) => open.push(Open::Map(None)),
-                Event::SequenceEnd | Event::MappingEnd => {
-                    open.pop();
-                    close(&mut open, None);
-                }
-                Event::Alias(_) => close(&mut open, None),
-                _ => {}
-            }
-        }
-        document
+        let Scalars { all: scalars, end } = Scalars::of(source);
+        Document { source, scalars, end }
     }
 
     fn values(&self) -> impl Iterator<Item = &Scalar> {
@@ -169,46 +121,4 @@ impl<'a> Document<'a> {
 /// Blanks for the secrets of free text that begins at `offset`.
 fn blanks(text: &str, offset: usize) -> impl Iterator<Item = (Range<usize>, String)> {
     find_in_text(text).into_iter().map(move |place| (offset + place.start..offset + place.end, REDACTED.to_owned()))
-}
-
-impl Open {
-    fn step(&self) -> String {
-        match self {
-            Open::Map(key) => key.clone().unwrap_or_else(|| NO_TEXT.to_owned()),
-            Open::List(_) => ITEM.to_owned(),
-        }
-    }
-}
-
-/// Takes note in the innermost map or list that a part of it has ended.
-fn close(open: &mut [Open], text: Option<&str>) {
-    match open.last_mut() {
-        Some(Open::Map(key @ None)) => *key = Some(text.unwrap_or(NO_TEXT).to_owned()),
-        Some(Open::Map(key)) => *key = None,
-        Some(Open::List(before)) => *before = text.map(str::to_owned),
-        None => {}
-    }
-}
-
-/// Bytes of a text by its characters, in which the parser counts.
-enum Offsets {
-    /// As many as characters.
-    Same(usize),
-    Of(Vec<usize>),
-}
-
-impl Offsets {
-    fn of(text: &str) -> Self {
-        if text.is_ascii() {
-            return Self::Same(text.len());
-        }
-        Self::Of(text.char_indices().map(|(at, _)| at).chain([text.len()]).collect())
-    }
-
-    fn byte(&self, character: usize) -> usize {
-        match self {
-            Self::Same(length) => character.min(*length),
-            Self::Of(offsets) => offsets.get(character).or(offsets.last()).copied().unwrap_or(0),
-        }
-    }
 }

@@ -2,8 +2,8 @@
 
 use narrows_telemetry::secrets::is_secret_key;
 
-/// What stands for an item of a list in a path.
-pub(super) const ITEM: &str = "[]";
+use crate::experiment::scalars::ITEM;
+
 /// Last words of keys whose values name something.
 const NAMING: [&str; 10] = ["database", "db", "email", "host", "login", "name", "owner", "role", "user", "username"];
 

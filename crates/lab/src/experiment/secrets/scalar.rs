@@ -3,26 +3,11 @@
 use std::ops::Range;
 
 use narrows_telemetry::secrets::{Argument, find_in_arguments, find_in_text, is_secret_key};
-use saphyr_parser::ScalarStyle;
 
 use super::Secrets;
 use super::keys::is_secret_place;
 use crate::experiment::placeholder::{self, TrialPiece};
-
-pub(super) struct Scalar {
-    /// The keys to it, its own place in lists as [`ITEM`].
-    pub(super) path: Vec<String>,
-    pub(super) place: Range<usize>,
-    pub(super) style: ScalarStyle,
-    pub(super) text: String,
-    pub(super) role: Role,
-}
-
-pub(super) enum Role {
-    Key,
-    /// With the item before it in its list, if that is a scalar too.
-    Value(Option<String>),
-}
+use crate::experiment::scalars::{Role, Scalar};
 
 /// What of a value is a secret.
 pub(super) enum Found {

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Counts;
 
-/// One endpoint that the requests of an operation call again and again, one call after another.
+/// One endpoint that the requests of an operation call again and again, one call after another or few at a time.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ChattyHttp {
     /// Traces that show it.
@@ -31,6 +31,12 @@ pub struct ChattyHttp {
     pub items: Items,
     /// Whether in most of these requests a call to another endpoint ends before the first of these calls.
     pub is_after_another: bool,
+    /// The most of these calls of a request that run at a time, median, from 1; 0 when it is not known.
+    #[serde(default)]
+    pub at_once: usize,
+    /// Whether in most of these requests the spans of all calls begin before the first ends, though not all run at once.
+    #[serde(default)]
+    pub begin_together: bool,
 }
 
 /// What the calls of one endpoint request.

@@ -3,13 +3,17 @@
 //! Evidence is data alone: counts, shares, times and names, from which the words of a finding are made and anything else
 //! can be computed. Every type has a value without data, its default, for findings made in tests.
 
+pub mod accept_queue;
 pub mod chatty_http;
 pub mod conflict_retry;
 pub mod cpu;
 pub mod cpu_saturation;
 pub mod cross_partition_query;
 pub mod database_saturation;
+pub mod descriptor_exhaustion;
+pub mod disk_bound;
 pub mod disk_full;
+pub mod dns;
 pub mod duplicate_query;
 pub mod event_loop_lag;
 pub mod few_clients;
@@ -25,14 +29,17 @@ pub mod not_steady;
 pub mod offered_load_limited;
 pub mod outage;
 pub mod pool_wait;
+pub mod port_exhaustion;
 pub mod provisioned_rate;
 pub mod retrograde_throughput;
 pub mod retry_storm;
 pub mod serial_fan_out;
+pub mod serialised_section;
 pub mod sidecar_cost;
 pub mod slow_dependency;
 pub mod slow_query;
 pub mod straggler_branch;
+pub mod thread_pool;
 pub mod throttling;
 pub mod time_outside_spans;
 pub mod unequal_rates;

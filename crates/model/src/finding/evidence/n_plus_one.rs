@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Counts;
 
-/// One statement that the requests of an operation repeat after another query.
+/// One statement that the requests of an operation repeat, a read after another query.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct NPlusOne {
     /// Traces that show it.
@@ -23,8 +23,8 @@ pub struct NPlusOne {
     pub cost_ns: f64,
     /// What is repeated.
     pub statement: Statement,
-    /// The query before them, in the shape of its statement, clipped.
-    pub after: String,
+    /// The query before them, in the shape of its statement, clipped; none before writes that nothing comes before.
+    pub after: Option<String>,
     /// What is known of the values of the queries.
     pub values: Values,
     /// Spans for each query, from 1; more than 1 where several libraries report it.
@@ -44,6 +44,9 @@ pub struct Statement {
     pub sent: Option<String>,
     /// What it does to rows.
     pub access: Access,
+    /// What it is sent to, as its spans name it: `db.system.name`; none when they do not.
+    #[serde(default)]
+    pub system: Option<String>,
 }
 
 /// What a statement does to rows.

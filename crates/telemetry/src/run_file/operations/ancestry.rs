@@ -5,6 +5,7 @@
 
 use narrows_model::trace::SpanKind;
 
+use super::doubled::is_call;
 use super::spans::Seen;
 
 /// How many parents are followed; also what ends a circle.
@@ -28,23 +29,29 @@ impl Ancestry {
     /// The nearest server span above a span of the trace that was entered; none when the way up leaves the service,
     /// the trace or what is bearable.
     pub(super) fn server_above<'a>(&self, trace: &'a [Seen], span: &Seen) -> Option<&'a Seen> {
-        let mut parent = span.parent;
-        for _ in 0..DEPTH_MAX {
-            let above = self.find(trace, parent, span.service)?;
-            if above.kind == SpanKind::Server {
-                return Some(above);
-            }
-            parent = above.parent;
-        }
-        None
+        let mut above = self.above(trace, span).map(|at| &trace[at]);
+        above.find(|span| span.kind == SpanKind::Server)
     }
 
-    /// The span of a service with an id; of several the server span.
-    fn find<'a>(&self, trace: &'a [Seen], id: u64, service: u32) -> Option<&'a Seen> {
+    /// The position of the nearest call above a span, below the server span.
+    pub(super) fn call_above(&self, trace: &[Seen], span: &Seen) -> Option<usize> {
+        let mut within = self.above(trace, span).take_while(|at| trace[*at].kind != SpanKind::Server);
+        within.find(|at| is_call(&trace[*at]))
+    }
+
+    /// The positions of the spans above one, nearest first, up to where the way leaves the service, the trace or what
+    /// is bearable.
+    fn above(&self, trace: &[Seen], span: &Seen) -> impl Iterator<Item = usize> {
+        let find = |parent| self.find(trace, parent, span.service);
+        std::iter::successors(find(span.parent), move |at| find(trace[*at].parent)).take(DEPTH_MAX)
+    }
+
+    /// The position of the span of a service with an id; of several the server span.
+    fn find(&self, trace: &[Seen], id: u64, service: u32) -> Option<usize> {
         let first = self.by_id.partition_point(|(other, _)| *other < id);
-        let same_id = self.by_id[first..].iter().take_while(|(other, _)| *other == id);
-        let candidates = same_id.filter_map(|(_, at)| trace.get(*at)).filter(|span| span.service == service);
-        candidates.max_by_key(|span| span.kind == SpanKind::Server)
+        let same_id = self.by_id[first..].iter().take_while(|(other, _)| *other == id).map(|(_, at)| *at);
+        let candidates = same_id.filter(|at| trace[*at].service == service);
+        candidates.max_by_key(|at| trace[*at].kind == SpanKind::Server)
     }
 }
 

@@ -1,12 +1,14 @@
 //! What each operation of a trial did, and what the calls of its own code came to, over all spans of the trial.
 //!
 //! The decisions: all spans are read in one pass in the order they lie in the file, which is that of their traces, and
-//! counted trace by trace, so that no more than one trace is in memory. Of each span about a hundred bytes are looked at; what its shape says is read once.
+//! counted trace by trace, so that no more than one trace is in memory. Of each span about a hundred bytes are looked at;
+//! what its shape says is read once.
 //!
-//! A call belongs to the nearest server span above it, of its own service. Which traces are shown as samples is decided
-//! elsewhere, and nothing here depends on it.
+//! A call belongs to the nearest server span above it, of its own service, and counts once, however many libraries
+//! report it. Which traces are shown as samples is decided elsewhere, and nothing here depends on it.
 
 mod ancestry;
+mod doubled;
 mod smallest;
 mod spans;
 mod tally;
@@ -16,6 +18,7 @@ use narrows_model::operation::OperationEvidence;
 use narrows_model::trace::SpanKind;
 
 use self::ancestry::Ancestry;
+use self::doubled::Calls;
 use self::tally::Tally;
 use super::bounds::Bounded;
 
@@ -28,13 +31,14 @@ pub(super) fn operations_of(connection: &Bounded, trial: &TrialEvidence) -> rusq
         return Ok(Vec::new());
     }
     let mut tally = Tally::new(connection, trial);
-    let mut ancestry = Ancestry::default();
+    let (mut ancestry, mut calls) = (Ancestry::default(), Calls::default());
     spans::each_trace(connection, trial.trial.id, TRACE_SPANS_MAX, |trace| {
         ancestry.enter(trace);
-        for span in trace {
+        calls.enter(trace, &ancestry);
+        for (at, span) in trace.iter().enumerate() {
             match span.kind {
                 SpanKind::Server if trial.is_counted(span.start_ns) => tally.count_operation(span)?,
-                SpanKind::Client => {
+                SpanKind::Client if calls.counts(trace, at) => {
                     let server = ancestry.server_above(trace, span);
                     if let Some(server) = server.filter(|server| trial.is_counted(server.start_ns)) {
                         tally.count_call(server, span)?;

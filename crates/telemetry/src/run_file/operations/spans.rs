@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use narrows_model::trace::{SpanKind, SpanStatus};
+use narrows_model::trace::{SpanKind, SpanStatus, is_step_of_call};
 use rusqlite::types::FromSqlError;
 use rusqlite::{OptionalExtension, Row};
 
@@ -21,7 +21,7 @@ const STATUSES_MAX: i64 = 1_000;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Seen {
     /// Tells the traces of a trial apart.
-    trace: u128,
+    pub(super) trace: u128,
     pub(super) span: u64,
     /// 0 for none.
     pub(super) parent: u64,
@@ -31,7 +31,10 @@ pub(super) struct Seen {
     /// Not a number when no charge was said.
     pub(super) charge: f64,
     pub(super) service: u32,
+    pub(super) scope: u32,
     pub(super) name: u32,
+    /// Whether it is one step of a call: `http.getconn`, `pg-pool.connect`.
+    pub(super) is_step: bool,
     pub(super) target: Target,
     pub(super) kind: SpanKind,
     pub(super) outcome: Outcome,
@@ -121,8 +124,8 @@ impl<'a> Shapes<'a> {
             return Ok(*shape);
         }
         let sql = "SELECT zeroblob(16), zeroblob(8), NULL, service, name, kind, 0, 0, status, weight, http_status, \
-                   db_system, db_status, server_address, server_port, error_type, NULL FROM span_shape_rows \
-                   WHERE id = ?1 AND trial = ?2";
+                   db_system, db_status, server_address, server_port, error_type, NULL, scope, \
+                   (SELECT text FROM strings WHERE strings.id = name) FROM span_shape_rows WHERE id = ?1 AND trial = ?2";
         let mut find = self.connection.prepare_cached(sql)?;
         let shape = find.query_row([id, self.trial], |row| self.statuses.seen(row)).optional()?;
         if self.known.len() >= KNOWN_SHAPES_MAX {
@@ -157,6 +160,7 @@ impl Statuses {
         let status = status_of(row.get(8)?).ok_or_else(|| unknown(8))?;
         let weight: f64 = row.get(9)?;
         let parent: Option<[u8; 8]> = row.get(2)?;
+        let name: Option<String> = row.get(18)?;
         Ok(Seen {
             trace: u128::from_be_bytes(row.get(0)?),
             span: u64::from_be_bytes(row.get(1)?),
@@ -166,7 +170,9 @@ impl Statuses {
             weight: plausible_weight(weight),
             charge: charge_of(row, 16)?,
             service: row.get(3)?,
+            scope: row.get(17)?,
             name: row.get(4)?,
+            is_step: name.is_some_and(|name| is_step_of_call(&name)),
             target: target_of(row)?,
             kind,
             outcome: if kind == SpanKind::Client { self.of_call(row, status)? } else { of_request(row, status)? },
@@ -246,7 +252,9 @@ impl Seen {
             weight: 1.0,
             charge: f64::NAN,
             service,
+            scope: 0,
             name: 0,
+            is_step: false,
             target: Target::Unknown,
             kind,
             outcome: Outcome::Succeeded,

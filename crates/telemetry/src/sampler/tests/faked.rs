@@ -2,8 +2,10 @@
 
 use std::os::unix::fs::PermissionsExt;
 
+use narrows_model::series::ThreadState;
+
 use super::tree::Tree;
-use crate::sampler::details::{Details, GroupDetails};
+use crate::sampler::details::{Descriptors, Details, GroupDetails};
 use crate::sampler::scan::{Reading, Scanner};
 use crate::sampler::text::{Disk, Switches};
 use crate::sampler::*;
@@ -42,6 +44,8 @@ fn full() -> Tree {
     tree.write("10/io", "read_bytes: 4096\nwrite_bytes: 512\n");
     tree.write("10/smaps_rollup", "5-6 ---p 0 00:00 0 [rollup]\nRss: 40 kB\nPss: 20 kB\n");
     (0..3).for_each(|descriptor| tree.write(&format!("10/fd/{descriptor}"), ""));
+    tree.write("10/limits", "Limit  Soft Limit  Hard Limit  Units\nMax open files            4                    524288               files\n");
+    tree.write("10/net/netstat", "TcpExt: TW ListenOverflows\nTcpExt: 5 6\n");
     tree.link("10/ns/net", "net:[2]");
     tree.write("10/net/dev", "eth0: 100 0 0 0 0 0 0 0 50 0\n");
     tree
@@ -59,6 +63,8 @@ fn all_of_a_process_is_read() {
     assert_eq!((run_ns, group.resident_pages, group.processes.len()), (vec![300, 700], 9, 1));
     let details = &details.unwrap().groups[&shop()];
     assert_eq!((details.threads, details.descriptors, details.pss_bytes), (2, Some(3), Some(20 << 10)));
+    let fullest = Descriptors { open: 3, limit: 4 };
+    assert_eq!((details.fullest, details.overflows), (Some(fullest), Some(6)));
     let disk: Vec<Disk> = details.disk.as_ref().unwrap().values().map(|usage| usage.disk).collect();
     assert_eq!(disk, [Disk { read_bytes: 4096, written_bytes: 512 }]);
     let expected = Switches { voluntary: 40, involuntary: 2 };
@@ -278,4 +284,112 @@ fn the_host_is_read() {
     assert_eq!((host.available_bytes, host.load, host.interfaces.len()), (Some(3072), Some(0.5), 1));
     assert!(host.pressure[2].is_some() && host.pressure[0].is_none());
     assert_eq!((reading.host.steal_ticks, reading.groups.len()), (7, 0));
+}
+
+#[test]
+fn the_listening_sockets_of_another_network_are_those_that_its_processes_have_open() {
+    let tree = full();
+    let rows = "sl\n\
+        0: 0100007F:1F90 00000000:0000 0A 00000000:00000003 00:00000000 00000000 0 0 90000011 1\n\
+        1: 0100007F:1F91 00000000:0000 0A 00000000:00000004 00:00000000 00000000 0 0 90000012 1\n";
+    tree.write("10/net/tcp", rows);
+    tree.link("10/fd/8", "socket:[90000011]");
+    let listeners = details(&tree, Target::Process(10)).listeners;
+    assert_eq!(listeners.iter().map(|one| (one.port, one.queued)).collect::<Vec<_>>(), [(8080, 3)]);
+}
+
+/// What the threads of the process did since the reading before, by state and peer.
+fn states(tree: &Tree, scanner: &mut Scanner, samples: u32) -> Vec<(ThreadState, String, f64)> {
+    // So long an interval makes details due at every reading.
+    let read = |scanner: &mut Scanner| scanner.read(&watched(Target::Process(10)), SECOND * 60).unwrap().1;
+    if samples == 0 {
+        tree.write("10/net/tcp", "");
+    }
+    let _ = read(scanner);
+    (0..samples).for_each(|_| scanner.sample_states());
+    let means = read(scanner).unwrap().groups[&shop()].states.clone();
+    means.into_iter().filter(|(_, _, threads)| *threads > 0.0).collect()
+}
+
+/// A process with a thread for each of these system calls, as `syscall` files show them.
+fn calling(calls: &[&str]) -> Tree {
+    let tree = Tree::new();
+    tree.write("self/schedstat", "5 5 5\n");
+    tree.process(10, &format!("S 1 10 10 0 0 0 0 0 0 0 30 20 0 0 20 0 {} 0 5 0 9", calls.len()));
+    for (tid, call) in (10..).zip(calls) {
+        tree.thread(10, tid, 1, 5);
+        tree.schedule(10, tid, 7, 3);
+        tree.write(&format!("10/task/{tid}/syscall"), call);
+    }
+    tree.write("file", "text");
+    tree.link("10/fd/3", &format!("{}/file", tree.path()));
+    tree.link("10/fd/4", "pipe:[8]");
+    for (descriptor, inode) in [(5, 12), (6, 13)] {
+        tree.link(&format!("10/fd/{descriptor}"), &format!("socket:[{inode}]"));
+    }
+    let row = |local: &str, remote: &str, state: &str, inode| {
+        format!("0: 0100007F:{local} 0100007F:{remote} {state} 0:0 0:0 0 0 0 {inode} 1\n")
+    };
+    let rows = [row("1F90", "0000", "0A", 11), row("1F90", "C350", "01", 12), row("C351", "1538", "01", 13)];
+    tree.write("10/net/tcp", &rows.concat());
+    tree
+}
+
+/// The call of a number on this machine, with a first argument.
+fn call(x86_64: u32, aarch64: u32, first: u32) -> String {
+    format!(
+        "{} {first:#x} 0x0 0x0 0x0 0x0 0x0 0x7f 0x7f\n",
+        if cfg!(target_arch = "aarch64") { aarch64 } else { x86_64 }
+    )
+}
+
+#[test]
+fn threads_are_in_the_state_that_their_call_says() {
+    let read = |descriptor| call(0, 63, descriptor);
+    let calls = [
+        "running\n".to_owned(),
+        call(202, 98, 0),
+        call(74, 82, 3),
+        call(230, 115, 0),
+        call(281, 22, 4),
+        read(3),
+        read(4),
+        read(5),
+        read(6),
+        "-1 0x7f 0x7f\n".to_owned(),
+    ];
+    let tree = calling(&calls.each_ref().map(String::as_str));
+    let found = states(&tree, &mut Scanner::new(tree.path()).unwrap(), 4);
+    let all = [
+        // What waits without a call is in the state of its letter, which is R here.
+        (ThreadState::Running, "", 2.0),
+        (ThreadState::Disk, "", 2.0),
+        (ThreadState::Sleep, "", 1.0),
+        (ThreadState::Network, "127.0.0.1:5432", 1.0),
+        (ThreadState::Lock, "", 1.0),
+        // Of these, one waits at a connection that a client made.
+        (ThreadState::Events, "", 3.0),
+    ];
+    assert_eq!(found, all.map(|(state, peer, threads)| (state, peer.to_owned(), threads)));
+}
+
+#[test]
+fn of_many_threads_some_are_read_at_a_time_and_stand_for_all() {
+    let (running, locked) = ("running\n".to_owned(), call(202, 98, 0));
+    let calls: Vec<&str> = (0..STATES_MAX * 2).map(|at| if at % 4 == 0 { &*running } else { &*locked }).collect();
+    let tree = calling(&calls);
+    // How many are read at a time depends on how many files may stay open.
+    let found = states(&tree, &mut Scanner::new(tree.path()).unwrap(), 12);
+    let [(ThreadState::Running, _, running), (ThreadState::Lock, _, locked)] = found[..] else { panic!("{found:?}") };
+    let all = (STATES_MAX * 2) as f64;
+    assert!((running + locked - all).abs() < 1e-6 && (running / all - 0.25).abs() < 0.15, "{found:?}");
+}
+
+#[test]
+fn threads_that_ended_and_readings_without_samples_count_nothing() {
+    let tree = calling(&[&call(202, 98, 0), &call(230, 115, 0)]);
+    let mut scanner = Scanner::new(tree.path()).unwrap();
+    assert_eq!(states(&tree, &mut scanner, 0), []);
+    tree.remove("10/task/11/syscall");
+    assert_eq!(states(&tree, &mut scanner, 3), [(ThreadState::Lock, String::new(), 1.0)]);
 }

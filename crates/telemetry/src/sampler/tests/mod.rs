@@ -3,6 +3,7 @@
 mod faked;
 pub(super) mod tree;
 
+use std::net::{SocketAddr, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
@@ -113,6 +114,64 @@ fn where_the_time_of_a_spinning_child_goes_is_seen() {
     assert_eq!((stats.left_out, stats.denied), Default::default());
 }
 
+/// The series of threads in a state, of this process.
+fn is_state(key: &SeriesKey, state: &str) -> bool {
+    let has_state = key.labels.get(names::THREAD_STATE).is_some_and(|label| label == state);
+    key.name == names::THREAD_STATES && key.service == "own" && has_state
+}
+
+#[test]
+fn what_the_threads_of_this_process_wait_for_is_seen() {
+    let mutex = Arc::new(Mutex::new(()));
+    let held = mutex.lock().unwrap();
+    let (listener, wakes) = (std::net::TcpListener::bind("127.0.0.1:0").unwrap(), sync_channel::<()>(0));
+    let address = listener.local_addr().unwrap();
+    let locked = std::thread::spawn({
+        let mutex = Arc::clone(&mutex);
+        move || drop(mutex.lock().unwrap())
+    });
+    let called = std::thread::spawn(move || {
+        let mut stream = std::net::TcpStream::connect(address).unwrap();
+        // A response that comes when the test ends.
+        let _ = std::io::Read::read(&mut stream, &mut [0]);
+    });
+    let (accepted, _) = listener.accept().unwrap();
+    let served = std::thread::spawn({
+        let mut accepted = accepted.try_clone().unwrap();
+        move || drop(std::io::Read::read(&mut accepted, &mut [0]))
+    });
+    let (sampler, points) = start();
+    sampler.watch("own", 0, std::process::id()).unwrap();
+    wait_for(&points, |key, threads| is_state(key, "lock") && threads > 0.9);
+    wait_for(&points, |key, threads| is_state(key, "events") && threads > 0.9);
+    wait_for(&points, |key, threads| {
+        let is_peer = key.labels.get(names::NETWORK_PEER).is_some_and(|peer| *peer == address.to_string());
+        is_state(key, "network") && is_peer && threads > 0.9
+    });
+    wait_for(&points, |key, _| key.service == "own" && key.name == names::CPU_WAIT);
+    drop((held, wakes));
+    accepted.shutdown(std::net::Shutdown::Both).unwrap();
+    [locked, called, served].into_iter().for_each(|thread| thread.join().unwrap());
+}
+
+#[test]
+fn programs_that_sleep_write_and_lock_are_told_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file").display().to_string();
+    let synced = format!("while :; do dd if=/dev/zero of={file} bs=64k count=200 oflag=dsync 2>/dev/null; done");
+    let cases = [
+        ("sleep", "sleep 600 & wait".to_owned()),
+        ("lock", format!("flock {file}.lock sleep 600 & sleep 0.2; flock {file}.lock true")),
+        ("disk", synced),
+    ];
+    for (state, script) in cases {
+        let shell = Shell::start(&script);
+        let (sampler, points) = start();
+        sampler.watch("own", 0, shell.0.id()).unwrap();
+        wait_for(&points, |key, threads| is_state(key, state) && threads > 0.05);
+    }
+}
+
 #[test]
 fn all_that_is_written_is_in_the_list_with_its_unit() {
     let child = Shell::start("read line");
@@ -143,6 +202,69 @@ fn the_memory_descriptors_and_disk_of_a_real_process_are_read() {
     assert!(details.descriptors.is_some_and(|open| (4..100).contains(&open)), "{details:?}");
     assert!(details.disk.is_some() && details.switches.len() == 1 && details.threads == 1, "{details:?}");
     assert_eq!(details.network, None);
+}
+
+/// Waits until a script has written a line, and gives it.
+fn line_of(child: &mut Shell) -> String {
+    let mut line = String::new();
+    let output = child.0.stdout.as_mut().unwrap();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(output), &mut line).unwrap();
+    line.trim().to_owned()
+}
+
+#[test]
+fn the_limit_on_descriptors_is_that_of_the_process_closest_to_it() {
+    // The watched shell may have many, its child only twelve.
+    let mut child = Shell::start("(ulimit -n 12; exec 3</dev/null 4<&3 5<&3 6<&3 7<&3; echo up; sleep 600) & wait");
+    assert_eq!(line_of(&mut child), "up");
+    let (sampler, points) = start();
+    sampler.watch("poor", 0, child.0.id()).unwrap();
+    let has = |key: &SeriesKey, name: &str| key.service == "poor" && key.name == name;
+    wait_for(&points, |key, value| has(key, names::DESCRIPTORS_LIMIT) && value == 12.0);
+    let least = 8.0 / 12.0;
+    wait_for(&points, |key, value| has(key, names::DESCRIPTORS_UTILIZATION) && (least..=1.0).contains(&value));
+}
+
+/// A program that listens with room for one connection and one more, and accepts none.
+const LISTENER: &str = r#"exec python3 -c '
+import socket, sys
+listening = socket.socket()
+listening.bind(("127.0.0.1", 0))
+listening.listen(1)
+print(listening.getsockname()[1], flush=True)
+sys.stdin.read()
+'"#;
+
+#[test]
+fn connections_that_a_program_does_not_accept_are_seen_to_wait_and_to_be_dropped() {
+    if !Command::new("python3").arg("-V").output().is_ok_and(|output| output.status.success()) {
+        narrows_testing::skip("there is no python3");
+        return;
+    }
+    let mut child = Shell::start(LISTENER);
+    let port = line_of(&mut child);
+    let (sampler, points) = start();
+    sampler.watch("late", 1, child.0.id()).unwrap();
+    let has = |key: &SeriesKey, name: &str| {
+        let is_port = key.labels.get(names::SERVER_PORT) == Some(&port);
+        key.service == "late" && key.replica == 1 && key.name == name && is_port
+    };
+    wait_for(&points, |key, value| has(key, names::ACCEPT_QUEUE) && value == 0.0);
+    let address: SocketAddr = format!("127.0.0.1:{port}").parse().unwrap();
+    let _waiting: Vec<TcpStream> = (0..2).map(|_| TcpStream::connect(address).unwrap()).collect();
+    wait_for(&points, |key, value| has(key, names::ACCEPT_QUEUE) && value == 2.0);
+    // The kernel drops the attempt, so that it ends with the time given.
+    let third = std::thread::spawn(move || TcpStream::connect_timeout(&address, Duration::from_secs(3)));
+    wait_for(&points, |key, value| key.name == names::HOST_LISTEN_OVERFLOWS && value > 0.0);
+    assert!(third.join().unwrap().is_err());
+    if !listeners::has_diagnostics() {
+        narrows_testing::skip("this kernel has no socket diagnostics");
+        return;
+    }
+    wait_for(&points, |key, value| has(key, names::ACCEPT_QUEUE_LIMIT) && value == 1.0);
+    let fourth = std::thread::spawn(move || TcpStream::connect_timeout(&address, Duration::from_secs(3)));
+    wait_for(&points, |key, value| has(key, names::ACCEPT_QUEUE_DROPS) && value > 0.0);
+    assert!(fourth.join().unwrap().is_err());
 }
 
 #[test]

@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""Measures how often Narrows reports a difference where there is none: pairs of trials of one system.
+
+    cargo build --release
+    bench/aa.py                     # 40 pairs; at most 2 of them may be reported as different
+    bench/aa.py --pairs 10 --seconds 2 --narrows target/debug/narrows
+
+Each pair is a run of its own with two equal variants, each measured once: a small HTTP server in Python under four users
+that send without a pause. The table shows how throughput and mean latency of the second variant relate to the first, and what
+Narrows makes of it. Below stand the claims (pairs with a quantity called higher or lower) and the spread between
+trials: the standard deviation of the logarithm of the ratios, divided by the square root of 2, because a ratio has the
+noise of two trials. `trial_spread` is to be no smaller than that on a busy machine.
+
+A quiet machine says little here. Run it beside something that comes and goes, such as a build.
+"""
+
+import argparse
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from load import NARROWS
+
+CLAIMS_MAX_SHARE = 0.05
+EXPERIMENT = """
+experiment: aa
+system:
+  services:
+    web:
+      run: [python3, server.py, "${{port}}"]
+      ready: "GET /"
+load:
+  target: web
+  warmup: 1s
+  scenarios:
+    read: {{ model: constant-vus, vus: 4, duration: {seconds}s, request: "GET /" }}
+variants:
+  - {{ name: one }}
+  - {{ name: other, from: one }}
+"""
+SERVER = """
+import http.server, sys
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    wbufsize = -1
+
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("Content-Length", "2")
+        self.end_headers()
+        self.wfile.write(b"ok")
+
+    def log_message(self, *_):
+        pass
+
+http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
+"""
+
+
+def pair(narrows, experiment, folder):
+    """The difference of the second variant to the first."""
+    out = Path(folder) / "run.narrows"
+    command = [narrows, "run", str(experiment), "--out", str(out), "--json"]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    if done.returncode not in (0, 1):
+        sys.exit(done.stderr.decode())
+    out.unlink()
+    return json.loads(done.stdout)["comparison"]["variants"][1]["against_first"]
+
+
+def spread(ratios):
+    """The standard deviation of one trial's logarithm; the mean of the ratios is known to be 1."""
+    return math.sqrt(sum(math.log(ratio) ** 2 for ratio in ratios) / len(ratios) / 2)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pairs", type=int, default=40)
+    parser.add_argument("--seconds", type=int, default=4, help="of each trial, after a second of warm-up")
+    parser.add_argument("--narrows", default=str(NARROWS))
+    arguments = parser.parse_args()
+    narrows = os.path.abspath(arguments.narrows)
+    ratios = {"rate": [], "mean": []}
+    claims = 0
+    with tempfile.TemporaryDirectory() as folder:
+        experiment = Path(folder) / "aa.yaml"
+        experiment.write_text(EXPERIMENT.format(seconds=arguments.seconds))
+        (Path(folder) / "server.py").write_text(SERVER)
+        print("| pair | throughput | 95 % interval | mean latency | 95 % interval | reported |\n|---:|---:|---|---:|---|---|")
+        for number in range(1, arguments.pairs + 1):
+            found = pair(narrows, experiment, folder)
+            cells = []
+            for quantity, values in ratios.items():
+                change = found[quantity]
+                values.append(1 + change["ratio"])
+                cells += [f"{change['ratio']:+.1%}", f"{change['low']:+.0%} to {change['high']:+.0%}"]
+            meanings = [found[quantity]["meaning"] for quantity in ratios]
+            is_claim = any(meaning in ("higher", "lower") for meaning in meanings)
+            claims += is_claim
+            print(f"| {number} | {' | '.join(cells)} | {', '.join(meanings)} |", flush=True)
+    print(f"\nclaims: {claims} of {arguments.pairs} pairs")
+    for quantity, values in ratios.items():
+        print(f"spread between trials, {quantity}: {spread(values):.3f}")
+    sys.exit(claims > CLAIMS_MAX_SHARE * arguments.pairs)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+//! How many requests are in each service's own time under each load, and what that time was spent on.
+//!
+//! Little's law: requests at any moment = requests per second × time of each. Traces are a sample, so their requests are
+//! scaled to those that the load completed.
+
+use std::collections::BTreeMap;
+
+use narrows_model::breakdown::{OwnPart, OwnTime, ServiceThreads, TimeCategory};
+
+use super::InTrace;
+use super::category::Names;
+use super::tree::Tree;
+use crate::read::Reading;
+use crate::read::calls::Handled;
+use crate::read::intervals::Interval;
+use crate::read::programs::only_service;
+use crate::read::threads::{Shown, Threads};
+use crate::stats::finite;
+
+/// Sums over the traces of a trial, by interval; times in nanoseconds, each as often as its request stands for.
+pub(super) struct OwnTimes<'r> {
+    reading: &'r Reading<'r>,
+    /// Requests of the load that began.
+    began: Vec<f64>,
+    times: BTreeMap<(usize, &'r str), Shown>,
+}
+
+impl<'r> OwnTimes<'r> {
+    pub(super) fn new(reading: &'r Reading<'r>) -> Self {
+        Self { reading, began: vec![0.0; reading.intervals.len()], times: BTreeMap::new() }
+    }
+
+    /// A trace, and the interval it began in.
+    pub(super) fn begin(&mut self, requests: &InTrace<'r>) -> Option<usize> {
+        let first = requests.iter().min_by_key(|(_, _, handled)| handled.request.entry.start_ns)?;
+        let start_ns = first.2.request.entry.start_ns;
+        let at = self.reading.intervals.iter().position(|interval| interval.contains(start_ns))?;
+        self.began[at] += first.2.weight();
+        Some(at)
+    }
+
+    /// A request of a service, with what its time was spent on.
+    pub(super) fn add(
+        &mut self,
+        at: usize,
+        (service, handled): (&'r str, &Handled<'_>),
+        spent: &BTreeMap<TimeCategory, f64>,
+        (tree, names): (&Tree<'_>, &Names),
+    ) {
+        let shown = self.times.entry((at, service)).or_default();
+        for (category, ns) in spent {
+            match category {
+                TimeCategory::Own(_) => shown.own += ns * handled.weight(),
+                TimeCategory::Pool => shown.pool += ns * handled.weight(),
+                TimeCategory::BackOff(_) => shown.back_off += ns * handled.weight(),
+                TimeCategory::Dependency(_) | TimeCategory::Unknown => {}
+            }
+        }
+        for span in handled.calls.iter().flat_map(|call| &call.attempts) {
+            let Some(name) = tree.find(span.span_id).map(|at| names.callee(tree, at)) else { continue };
+            *shown.calls.entry(name).or_default() += span.duration_ns() as f64 * handled.weight();
+        }
+    }
+
+    /// What the threads of each service did in each interval.
+    pub(super) fn threads(&self) -> Vec<Vec<ServiceThreads>> {
+        let of = |(at, interval): (usize, &Interval)| {
+            let services = self.reading.trial.service_names().into_iter();
+            services.filter_map(|service| self.of_service(service, at, interval)).collect()
+        };
+        self.reading.intervals.iter().enumerate().map(of).collect()
+    }
+
+    fn of_service(&self, service: &str, at: usize, interval: &Interval) -> Option<ServiceThreads> {
+        let threads = Threads::of(self.reading.trial, service, interval)?;
+        let shown = self.shown(service, at, interval);
+        let round = |part: OwnPart| OwnPart { requests: finite(part.requests), ..part };
+        let own = shown.as_ref().map(|shown| threads.divide(shown)).unwrap_or_default();
+        Some(ServiceThreads {
+            service: service.to_owned(),
+            requests: shown.map(|shown| finite(shown.own)),
+            own: own.into_iter().map(round).collect(),
+            threads: threads.by,
+        })
+    }
+
+    /// Mean numbers at any moment. Without spans all requests are in the only service that is no database; a service that is called and
+    /// sends no spans has the calls to it.
+    fn shown(&self, service: &str, at: usize, interval: &Interval) -> Option<Shown> {
+        let ns = (interval.end_ns - interval.start_ns).max(1) as f64;
+        let completed = interval.rate * interval.seconds();
+        let scale = if completed > 0.0 && self.began[at] > 0.0 { completed / self.began[at] } else { 1.0 };
+        let mean = |sum: f64| sum * scale / ns;
+        if let Some(sums) = self.times.get(&(at, service)) {
+            let calls = sums.calls.iter().map(|(name, sum)| (name.clone(), mean(*sum))).collect();
+            let (own, pool, back_off) = (mean(sums.own), mean(sums.pool), mean(sums.back_off));
+            return Some(Shown { own, pool, back_off, calls });
+        }
+        if self.reading.operations.is_empty() {
+            let is_only = only_service(self.reading.trial) == Some(service);
+            return is_only.then(|| Shown { own: interval.in_flight(), ..Shown::default() });
+        }
+        let of_interval = self.times.iter().filter(|((its, _), _)| *its == at);
+        let calls: f64 = of_interval.filter_map(|(_, sums)| sums.calls.get(service)).sum();
+        (calls > 0.0).then(|| Shown { own: mean(calls), ..Shown::default() })
+    }
+}
+
+/// What a service's own time was spent on over all intervals, as shares that add up to 1.
+pub(super) fn shares(service: &str, levels: &[Vec<ServiceThreads>], intervals: &[Interval]) -> Vec<(OwnTime, f64)> {
+    let mut sums: BTreeMap<OwnTime, f64> = BTreeMap::new();
+    for (level, interval) in levels.iter().zip(intervals) {
+        for part in level.iter().filter(|one| one.service == service).flat_map(|one| &one.own) {
+            *sums.entry(part.what.clone()).or_default() += part.requests * interval.seconds();
+        }
+    }
+    let all: f64 = sums.values().sum();
+    if all > 0.0 {
+        sums.into_iter().map(|(what, sum)| (what, sum / all)).collect()
+    } else {
+        vec![(OwnTime::NotSampled, 1.0)]
+    }
+}

@@ -1,0 +1,82 @@
+//! Which service a change comes from: how much each service's part of the requests grew from one side to the other.
+//!
+//! A request's critical path is divided among the services that it leads through (`parts.rs`), so that what one service
+//! adds counts at that service and not at all those that wait for it. `change.rs` compares the parts of both sides and
+//! says which changes are more than noise; `words.rs` puts the first of them into a sentence.
+//!
+//! Only operations that begin traces on both sides are compared, each with as many requests as the later side has, so
+//! that another mix of requests is not taken for a slower service.
+//!
+//! Not here: changes of the load itself, which `compare` reports.
+
+mod change;
+mod parts;
+mod words;
+
+use narrows_model::diff::{ServiceDiff, ServiceRole};
+use narrows_model::evidence::TrialEvidence;
+use narrows_model::operation::OperationSummary;
+use narrows_model::series::names;
+
+use self::change::Comparison;
+use self::parts::Parts;
+use crate::compare::between::assumed;
+use crate::compare::summaries::operations;
+use crate::thresholds::Thresholds;
+
+pub(crate) use self::words::sentence;
+
+/// Services reported: those whose part changed most.
+const SERVICES_MAX: usize = 50;
+
+/// The services of both sides, the likeliest cause first.
+pub(crate) fn services(
+    before: &[&TrialEvidence],
+    after: &[&TrialEvidence],
+    thresholds: &Thresholds,
+) -> Vec<ServiceDiff> {
+    let spread = assumed([before, after], thresholds);
+    let comparison = Comparison::new(Parts::of(before, thresholds), Parts::of(after, thresholds), spread);
+    let Some(comparison) = comparison else { return Vec::new() };
+    let (old, new) = (operations(before), operations(after));
+    let mut services: Vec<ServiceDiff> = comparison
+        .services
+        .iter()
+        .map(|name| {
+            let mut service = comparison.service(name, thresholds);
+            service.cpu = cpu_per_request(before, name).zip(cpu_per_request(after, name));
+            if service.role == ServiceRole::Unchanged && is_slower(&old, &new, name, thresholds) {
+                service.role = ServiceRole::Waiting;
+            }
+            service
+        })
+        .collect();
+    services
+        .sort_by(|a, b| change::weight_of(b).total_cmp(&change::weight_of(a)).then_with(|| a.service.cmp(&b.service)));
+    services.truncate(SERVICES_MAX);
+    services
+}
+
+/// CPU of a service for each request of the load, nanoseconds; none where either was not measured.
+fn cpu_per_request(trials: &[&TrialEvidence], service: &str) -> Option<f64> {
+    let (mut cpu_s, mut requests) = (0.0, 0.0);
+    for trial in trials {
+        let usage = trial.counted_usage(names::CPU_CORES, service);
+        let load = trial.counted_load();
+        if usage.points > 0 && load.succeeded > 0 {
+            cpu_s += usage.mean * load.seconds;
+            requests += load.succeeded as f64;
+        }
+    }
+    (requests > 0.0).then(|| cpu_s * 1e9 / requests)
+}
+
+/// Whether the responses of a service, waiting for others included, take notably longer.
+fn is_slower(before: &[OperationSummary], after: &[OperationSummary], service: &str, thresholds: &Thresholds) -> bool {
+    let mean = |side: &[OperationSummary]| {
+        let of_service = || side.iter().filter(|operation| operation.service == service);
+        let completed: f64 = of_service().map(|operation| operation.completed).sum();
+        (completed > 0.0).then(|| of_service().map(|one| one.mean_ns * one.completed).sum::<f64>() / completed)
+    };
+    mean(before).zip(mean(after)).is_some_and(|(old, new)| new > old * (1.0 + thresholds.culprit_share))
+}

@@ -1,0 +1,87 @@
+//! How errors report that no descriptor is left: `EMFILE` for the process, `ENFILE` for the machine.
+//!
+//! Linux also reports `EMFILE` when no instance of inotify is left. That is another limit.
+
+use narrows_model::trace::Span;
+
+use crate::read::calls::went_wrong;
+use crate::read::errors::{bare_name, exceptions, own_words, says, texts};
+
+/// Types of errors, without their packages.
+const TYPES: [&str; 2] = ["EMFILE", "ENFILE"];
+/// Texts of errors, lower case, with the name that they are reported by.
+const TEXTS: [(&str, &str); 10] = [
+    ("too many open files", "too many open files"),
+    ("no file descriptors available", "no file descriptors available"),
+    ("emfile", "EMFILE"),
+    ("enfile", "ENFILE"),
+    ("errno 24", "errno 24"),
+    ("errno: 24", "errno 24"),
+    ("errcode: 24", "errno 24"),
+    ("os error 24", "errno 24"),
+    ("oserror(24", "errno 24"),
+    ("os error 23", "errno 23"),
+];
+/// What the same codes are used for besides, lower case.
+const OTHERS: [&str; 3] = ["inotify", "file watchers", "watch"];
+
+/// What a span reports of exhausted descriptors, and the text of the error if there is one; none when it reports nothing
+/// or something else.
+pub(super) fn reported(span: &Span) -> Option<(&'static str, Option<&str>)> {
+    let failed = went_wrong(span).then_some(span)?;
+    let texts: Vec<&str> = texts(failed).collect();
+    let words: Vec<String> = texts.iter().map(|text| own_words(text)).collect();
+    if words.iter().any(|words| OTHERS.iter().any(|other| words.contains(other))) {
+        return None;
+    }
+    let kinds = exceptions(failed).map(|one| one.kind).chain(failed.facts.error_type.as_deref());
+    let by_type = kinds.into_iter().find_map(|kind| TYPES.into_iter().find(|known| *known == bare_name(kind)));
+    let named = |words: &String| TEXTS.iter().find(|(text, _)| says(words, text)).map(|(_, name)| *name);
+    let name = by_type.or_else(|| words.iter().find_map(named))?;
+    Some((name, texts.first().copied()))
+}
+
+#[cfg(test)]
+mod tests {
+    use narrows_testkit::spans::{client, internal};
+
+    use super::*;
+
+    fn of_text(text: &str) -> Option<&'static str> {
+        reported(&internal("accept").failed_with(text).trace(1).spans[0]).map(|(name, _)| name)
+    }
+
+    #[test]
+    fn exhausted_descriptors_have_many_words() {
+        for text in [
+            "dial tcp 10.0.0.7:5432: socket: too many open files",
+            "[Errno 24] Too many open files: '/srv/7'",
+            "EMFILE: too many open files, open '/srv/templates/7.html'",
+            "Too many open files (os error 24)",
+            "java.net.SocketException: Too many open files",
+            "open /etc/hosts: too many open files in system",
+            "No file descriptors available (os error 24)",
+            "connect EMFILE 10.0.0.7:443 - Local (undefined:undefined)",
+        ] {
+            assert!(of_text(text).is_some(), "{text}");
+        }
+        let typed = client("call").failed().attribute("exception.type", "EMFILE");
+        assert_eq!(reported(&typed.trace(1).spans[0]), Some(("EMFILE", None)));
+    }
+
+    #[test]
+    fn other_words_mean_none() {
+        for text in [
+            "too many open orders",
+            "EMFILE: too many open files, watch '/src'",
+            "inotify_init: Too many open files",
+            "GET /errors/EMFILE failed",
+            "duplicate entry 'too many open files' for key 'text'",
+            "errno 240",
+        ] {
+            assert_eq!(of_text(text), None, "{text}");
+        }
+        let fine = internal("accept").attribute("exception.message", "too many open files");
+        assert_eq!(reported(&fine.trace(1).spans[0]), None, "it did not fail");
+    }
+}

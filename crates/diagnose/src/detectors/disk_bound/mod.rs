@@ -1,0 +1,105 @@
+//! `disk-bound`: requests wait for a disk, and more load brings no more throughput.
+//!
+//! Threads that are blocked at a disk are sampled, and requests in the service's own time follow from Little's law
+//! (`read/threads.rs`). Where one thread is at the disk nearly all the time, requests that wait for a lock wait for it: a
+//! log that one thread writes and syncs. CPU that is used up explains the throughput otherwise, and a disk that is busy
+//! in the background holds nothing back while throughput follows the load.
+
+use narrows_model::breakdown::OwnTime;
+use narrows_model::evidence::TrialEvidence;
+use narrows_model::finding::evidence::disk_bound as evidence;
+use narrows_model::finding::{Confidence, Finding, FindingKind};
+use narrows_model::series::{SeriesKey, names};
+
+use crate::Detector;
+use crate::read::Reading;
+use crate::read::cpu::Cpu;
+use crate::read::periods::period_of;
+use crate::read::threads::{Loaded, loaded, mean};
+use crate::stats::finite;
+
+mod words;
+
+/// From this share of the time on, tasks that wait for a disk agree with the finding.
+const PRESSURE_MIN: f64 = 0.2;
+
+/// See the module.
+#[derive(Debug)]
+pub struct DiskBound;
+
+impl Detector for DiskBound {
+    fn kind(&self) -> FindingKind {
+        FindingKind::DiskBound
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
+        loaded(reading).iter().filter_map(|service| of_service(self, reading, service)).collect()
+    }
+}
+
+/// Requests that wait for the disk, and those that wait for a lock behind them; none when they are too few.
+pub(crate) fn waiting(reading: &Reading<'_>, service: &Loaded<'_>) -> Option<(f64, f64)> {
+    let thresholds = reading.thresholds;
+    let at_disk = service.doing(&OwnTime::Disk);
+    let is_always = service.threads.threads.disk >= thresholds.disk_threads;
+    let behind = if is_always { service.doing(&OwnTime::Lock) } else { 0.0 };
+    let is_most = |waiting: f64| {
+        waiting >= thresholds.disk_request_share * service.requests
+            && waiting >= thresholds.disk_latency_share * service.interval.in_flight()
+    };
+    let alone = (at_disk, 0.0);
+    [alone, (at_disk, behind)].into_iter().find(|(at_disk, behind)| *at_disk > 0.0 && is_most(at_disk + behind))
+}
+
+fn of_service(detector: &DiskBound, reading: &Reading<'_>, service: &Loaded<'_>) -> Option<Finding> {
+    let (at_disk, behind) = waiting(reading, service)?;
+    let proof = Cpu::new(reading).proof(service.at)?;
+    let interval = service.interval;
+    let transfer = |direction: &str| {
+        let is_meant = |key: &SeriesKey| {
+            let its = key.labels.get(names::DISK_DIRECTION).map(String::as_str);
+            (key.name.as_str(), key.service.as_str(), its) == (names::DISK_IO, service.service, Some(direction))
+        };
+        mean(reading.trial, interval, is_meant).map(finite)
+    };
+    let evidence = evidence::DiskBound {
+        interval: interval.label.clone(),
+        load: interval.load_level(),
+        rate: finite(interval.rate),
+        in_flight: finite(interval.in_flight()),
+        requests: finite(service.requests),
+        at_disk: finite(at_disk),
+        behind: finite(behind),
+        written: transfer("write"),
+        read: transfer("read"),
+        pressure: pressure(reading.trial, service).map(finite),
+        proof,
+    };
+    let is_confirmed = evidence.pressure.is_some_and(|share| share >= PRESSURE_MIN);
+    Some(Finding {
+        resource: service.service.to_owned(),
+        cost_share: finite((at_disk + behind) / interval.in_flight()).min(1.0),
+        confidence: if is_confirmed { Confidence::High } else { Confidence::Medium },
+        period: period_of(reading.trial, interval.start_ns, interval.end_ns),
+        ..Finding::new(evidence, detector.version())
+    })
+}
+
+/// Share of the time in which a task waited for a disk: in the service's own control group, else on the host.
+fn pressure(trial: &TrialEvidence, service: &Loaded<'_>) -> Option<f64> {
+    let of = |name: &str, whose: &str| {
+        let is_meant = |key: &SeriesKey| {
+            let resource = key.labels.get(names::PRESSURE_RESOURCE).map(String::as_str);
+            (key.name.as_str(), key.service.as_str(), resource) == (name, whose, Some("io"))
+        };
+        mean(trial, service.interval, is_meant).map(|share| share.min(1.0))
+    };
+    of(names::CGROUP_PRESSURE_STALLED, service.service).or_else(|| of(names::HOST_PRESSURE_STALLED, ""))
+}
+
+#[cfg(test)]
+mod tests;

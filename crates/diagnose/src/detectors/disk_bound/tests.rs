@@ -1,0 +1,51 @@
+//! Tests of `disk-bound`: evidence on which it must fire, and evidence on which it must stay silent.
+
+use narrows_model::finding::Evidence;
+use narrows_model::series::ThreadState;
+use narrows_testkit::trial::{Load, TrialBuilder};
+
+use super::*;
+use crate::thresholds::Thresholds;
+
+/// One user, then 16, of a service with idle CPU.
+fn trial(rates: (f64, f64)) -> TrialBuilder {
+    let load = |vus: u32, rate: f64| Load { vus, rate, latency_ms: 1e3 * f64::from(vus) / rate };
+    let trial = TrialBuilder::new("a").service("shop", None).cpu("shop", 0, |_| 0.2).host_cpu(|_| 0.2);
+    trial.steady(20, load(1, rates.0)).steady(20, load(16, rates.1))
+}
+
+fn detect(trial: TrialBuilder) -> Vec<Finding> {
+    crate::detect(&DiskBound, &trial.build(), &Thresholds::default())
+}
+
+#[test]
+fn requests_at_the_disk_are_named() {
+    let findings = detect(trial((150.0, 160.0)).threads("shop", 0, &[(ThreadState::Disk, "", 12.0)]));
+    let [finding] = &findings[..] else { panic!("{findings:?}") };
+    assert_eq!(finding.title, "shop: 12 of 16 requests wait for the disk");
+    assert_eq!((finding.resource.as_str(), finding.confidence), ("shop", Confidence::Medium));
+    assert!((finding.cost_share - 0.75).abs() < 0.01, "{}", finding.cost_share);
+}
+
+#[test]
+fn requests_behind_one_writer_wait_for_the_disk_too() {
+    let states = [(ThreadState::Disk, "", 0.95), (ThreadState::Lock, "", 14.0)];
+    let findings = detect(trial((150.0, 160.0)).threads("shop", 0, &states));
+    let Evidence::DiskBound(evidence) = &findings[0].evidence else { panic!("{findings:?}") };
+    assert!(evidence.behind > 13.0, "{evidence:?}");
+    assert!(findings[0].advice.contains("group commit"), "{}", findings[0].advice);
+    let rare = [(ThreadState::Disk, "", 0.3), (ThreadState::Lock, "", 14.0)];
+    assert_eq!(detect(trial((150.0, 160.0)).threads("shop", 0, &rare)), [], "the lock is held by something else");
+}
+
+#[test]
+fn a_disk_that_holds_nothing_back_is_left_alone() {
+    let at_disk = [(ThreadState::Disk, "", 12.0)];
+    assert_eq!(detect(trial((150.0, 2300.0)).threads("shop", 0, &at_disk)), [], "throughput follows the load");
+    assert_eq!(detect(trial((150.0, 160.0)).threads("shop", 0, &[(ThreadState::Disk, "", 2.0)])), [], "few requests");
+    assert_eq!(detect(trial((150.0, 160.0))), [], "not sampled");
+    assert_eq!(
+        detect(trial((150.0, 160.0)).threads("shop", 0, &at_disk).service("db", None).cpu("db", 0, |_| 9.0)),
+        []
+    );
+}

@@ -1,0 +1,72 @@
+//! How `disk-bound` reads.
+
+use narrows_model::finding::evidence::disk_bound::DiskBound;
+use narrows_model::finding::{Figure, Finding};
+use narrows_model::units;
+
+use crate::detectors::words::{Words, proof};
+
+impl Words for DiskBound {
+    fn title(&self, finding: &Finding) -> String {
+        let waiting = units::number(self.at_disk + self.behind);
+        format!("{}: {waiting} of {} requests wait for the disk", finding.resource, units::number(self.in_flight))
+    }
+
+    fn cost_of(&self, _finding: &Finding) -> String {
+        "of the time of all requests".to_owned()
+    }
+
+    fn reasons(&self, finding: &Finding) -> Vec<String> {
+        let service = &finding.resource;
+        let mut reasons = vec![format!(
+            "In {} {} requests are in {service} itself at any moment, and {} of them are at the disk.",
+            self.interval,
+            units::number(self.requests),
+            units::number(self.at_disk)
+        )];
+        if self.behind > 0.0 {
+            reasons
+                .push(format!("Another {} wait for a lock while a thread is at the disk.", units::number(self.behind)));
+        }
+        reasons.extend(self.written.map(|bytes| format!("{service} writes {}/s.", units::bytes(bytes))));
+        reasons.push(proof(Some(&self.proof)));
+        reasons
+    }
+
+    fn figures(&self, _finding: &Finding) -> Vec<Figure> {
+        let mut figures = vec![
+            Figure::new("requests at the disk", self.at_disk, "{request}"),
+            Figure::new("requests that wait for a lock behind them", self.behind, "{request}"),
+            Figure::new("requests in the service", self.requests, "{request}"),
+            Figure::new("throughput at that time", self.rate, "/s"),
+        ];
+        figures.extend(self.written.map(|bytes| Figure::new("written to disks", bytes, "By/s")));
+        figures.extend(self.read.map(|bytes| Figure::new("read from disks", bytes, "By/s")));
+        let pressure = self.pressure.map(|share| share * 100.0);
+        figures.extend(pressure.map(|share| Figure::new("time in which a task waited for a disk", share, "%")));
+        figures
+    }
+
+    fn ruled_out(&self, _finding: &Finding) -> Vec<String> {
+        vec![
+            "CPU: neither a service nor the machine uses it up.".to_owned(),
+            "A disk that is busy in the background: throughput would follow the load.".to_owned(),
+        ]
+    }
+
+    fn falsified_by(&self, finding: &Finding) -> String {
+        format!("With the data of {} in memory (`/dev/shm`), throughput stays the same.", finding.resource)
+    }
+
+    fn advice(&self, finding: &Finding) -> String {
+        let service = &finding.resource;
+        if self.behind > 0.0 {
+            return format!(
+                "Let {service} write several requests with one `fsync` (group commit), or without one where that is allowed."
+            );
+        }
+        format!(
+            "Write or sync less often in {service}: group commits, batches, a cache for reads; or use a faster disk."
+        )
+    }
+}

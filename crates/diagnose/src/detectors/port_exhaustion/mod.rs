@@ -1,0 +1,73 @@
+//! `port-exhaustion`: a service cannot open connections because no local port is left for them.
+//!
+//! A connection to one peer needs a local port of its own, and a closed one keeps its port in the state TIME_WAIT for a
+//! minute. A program that opens a connection for each request so uses up the range within seconds. The errors say so
+//! (`reports.rs`), and only they count: many connections in TIME_WAIT alone do no harm, as they may belong to many peers,
+//! and the kernel gives ports to another peer again.
+
+use narrows_model::finding::evidence::port_exhaustion as evidence;
+use narrows_model::finding::{Confidence, Finding, FindingKind};
+use narrows_model::series::names;
+
+use crate::Detector;
+use crate::exemplars::{TEXT_CHARS_MAX, clipped};
+use crate::read::Reading;
+use crate::read::reported::Reported;
+use crate::stats::finite;
+
+mod reports;
+mod words;
+
+/// See the module.
+#[derive(Debug)]
+pub struct PortExhaustion;
+
+impl Detector for PortExhaustion {
+    fn kind(&self) -> FindingKind {
+        FindingKind::PortExhaustion
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
+        let least = (reading.thresholds.port_traces, reading.thresholds.port_error_share);
+        let reported = Reported::by_service(reading, reports::reported, least);
+        reported.iter().map(|(service, reported)| finding(self, reading, service, reported)).collect()
+    }
+}
+
+fn finding(detector: &PortExhaustion, reading: &Reading<'_>, service: &str, reported: &Reported<'_>) -> Finding {
+    let most = |name: &str| {
+        let points =
+            reading.trial.series.iter().filter(|series| series.key.name == name).flat_map(|series| &series.points);
+        let counted = points.filter(|point| reading.trial.is_counted(point.time_ns));
+        counted.map(|point| point.value).max_by(f64::total_cmp).map(finite)
+    };
+    let facts = &reported.span.facts;
+    let peer = facts.server_address.as_ref().map(|address| match facts.server_port {
+        Some(port) => format!("{address}:{port}"),
+        None => address.clone(),
+    });
+    let evidence = evidence::PortExhaustion {
+        name: reported.name.to_owned(),
+        text: reported.text.map(|text| clipped(text, TEXT_CHARS_MAX)),
+        share: finite(reported.share),
+        traces: reported.count(),
+        peer,
+        time_wait: most(names::HOST_TIME_WAIT),
+        ports: most(names::HOST_EPHEMERAL_PORTS),
+    };
+    let is_seen = evidence.held_share().is_some_and(|share| share >= reading.thresholds.port_held_share);
+    Finding {
+        resource: service.into(),
+        cost_share: finite(reported.share).min(1.0),
+        confidence: if is_seen { Confidence::High } else { Confidence::Medium },
+        exemplars: reported.exemplars(reports::reported),
+        ..Finding::new(evidence, detector.version())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,82 @@
+//! How errors report that no local port is left: `EADDRNOTAVAIL`.
+//!
+//! A server that is told to listen on an address which the machine does not have gets the same code. That fails once, at
+//! its start, in `bind`.
+
+use narrows_model::trace::Span;
+
+use crate::read::calls::went_wrong;
+use crate::read::errors::{bare_name, exceptions, own_words, says, texts};
+
+/// The type of the error, without its package.
+const TYPE: &str = "EADDRNOTAVAIL";
+/// Texts of errors, lower case, with the name that they are reported by.
+const TEXTS: [(&str, &str); 8] = [
+    ("cannot assign requested address", "cannot assign requested address"),
+    ("can't assign requested address", "can't assign requested address"),
+    ("address not available", "address not available"),
+    ("eaddrnotavail", "EADDRNOTAVAIL"),
+    ("errno 99", "errno 99"),
+    ("os error 99", "errno 99"),
+    ("oserror(99", "errno 99"),
+    ("only one usage of each socket address", "only one usage of each socket address"),
+];
+/// Words of a server that cannot listen, lower case.
+const OTHERS: [&str; 2] = ["bind", "listen"];
+
+/// What a span reports of exhausted ports, and the text of the error if there is one; none when it reports nothing or
+/// something else.
+pub(super) fn reported(span: &Span) -> Option<(&'static str, Option<&str>)> {
+    let failed = went_wrong(span).then_some(span)?;
+    let texts: Vec<&str> = texts(failed).collect();
+    let words: Vec<String> = texts.iter().map(|text| own_words(text)).collect();
+    if words.iter().any(|words| OTHERS.iter().any(|other| words.contains(other))) {
+        return None;
+    }
+    let mut kinds = exceptions(failed).map(|one| one.kind).chain(failed.facts.error_type.as_deref());
+    let by_type = kinds.any(|kind| bare_name(kind) == TYPE).then_some(TYPE);
+    let named = |words: &String| TEXTS.iter().find(|(text, _)| says(words, text)).map(|(_, name)| *name);
+    let name = by_type.or_else(|| words.iter().find_map(named))?;
+    Some((name, texts.first().copied()))
+}
+
+#[cfg(test)]
+mod tests {
+    use narrows_testkit::spans::client;
+
+    use super::*;
+
+    fn of_text(text: &str) -> Option<&'static str> {
+        reported(&client("GET").failed_with(text).trace(1).spans[0]).map(|(name, _)| name)
+    }
+
+    #[test]
+    fn exhausted_ports_have_many_words() {
+        for text in [
+            "dial tcp 10.0.0.7:80: connect: cannot assign requested address",
+            "connect EADDRNOTAVAIL 10.0.0.7:80 - Local (10.0.0.5:0)",
+            "[Errno 99] Cannot assign requested address",
+            "Cannot assign requested address (os error 99)",
+            "java.net.NoRouteToHostException: Cannot assign requested address",
+            "Only one usage of each socket address (protocol/network address/port) is normally permitted.",
+        ] {
+            assert!(of_text(text).is_some(), "{text}");
+        }
+        let typed = client("GET").failed().attribute("exception.type", "EADDRNOTAVAIL");
+        assert_eq!(reported(&typed.trace(1).spans[0]), Some(("EADDRNOTAVAIL", None)));
+    }
+
+    #[test]
+    fn other_words_mean_none() {
+        for text in [
+            "listen tcp 10.9.9.9:80: bind: cannot assign requested address",
+            "connection refused",
+            "the delivery address is not available",
+            "errno 990",
+        ] {
+            assert_eq!(of_text(text), None, "{text}");
+        }
+        let fine = client("GET").attribute("exception.message", "cannot assign requested address");
+        assert_eq!(reported(&fine.trace(1).spans[0]), None, "it did not fail");
+    }
+}

@@ -1,0 +1,51 @@
+//! Tests of `port-exhaustion`: evidence on which it must fire, and evidence on which it must stay silent.
+
+use narrows_model::finding::{Confidence, Evidence, Finding};
+use narrows_model::series::names;
+use narrows_testkit::spans::{client, server};
+use narrows_testkit::trial::{Load, TrialBuilder};
+
+use super::*;
+use crate::thresholds::Thresholds;
+
+/// Of ten requests so many fail with this text.
+fn trial(failed: u32, text: &'static str) -> TrialBuilder {
+    let request = move |n: u32| {
+        let call = client("GET").at(1.0, 5.0).facts(|facts| {
+            facts.server_address = Some("10.0.0.7".into());
+            facts.server_port = Some(80);
+        });
+        let call = if n % 10 < failed { call.failed_with(text) } else { call };
+        server("shop", "GET /").at(0.0, 80.0).child(call).trace(n)
+    };
+    let trial = TrialBuilder::new("a").service("shop", None).steady(20, Load { vus: 8, rate: 80.0, latency_ms: 100.0 });
+    trial.traces((0..100).map(request))
+}
+
+fn detect(trial: TrialBuilder) -> Vec<Finding> {
+    crate::detect(&PortExhaustion, &trial.build(), &Thresholds::default())
+}
+
+#[test]
+fn errors_that_say_so_are_found_with_what_holds_the_ports() {
+    let failing = || trial(2, "dial tcp 10.0.0.7:80: connect: cannot assign requested address");
+    let findings = detect(failing());
+    let Evidence::PortExhaustion(evidence) = &findings[0].evidence else { panic!("{findings:?}") };
+    assert_eq!((evidence.peer.as_deref(), evidence.traces), (Some("10.0.0.7:80"), 20));
+    assert_eq!((findings[0].confidence, evidence.held_share()), (Confidence::Medium, None));
+    let sampled =
+        failing()
+            .series(names::HOST_TIME_WAIT, "", 0, |_| 28_000.0)
+            .series(names::HOST_EPHEMERAL_PORTS, "", 0, |_| 28_232.0);
+    let findings = detect(sampled);
+    assert_eq!(findings[0].confidence, Confidence::High);
+    assert_eq!(findings[0].title, "shop has no local port left: 20 % of requests fail");
+}
+
+#[test]
+fn closed_connections_and_other_errors_are_left_alone() {
+    let full = trial(0, "").series(names::HOST_TIME_WAIT, "", 0, |_| 28_000.0);
+    assert_eq!(detect(full.series(names::HOST_EPHEMERAL_PORTS, "", 0, |_| 28_232.0)), [], "nothing fails");
+    assert_eq!(detect(trial(2, "connection refused")), []);
+    assert_eq!(detect(trial(2, "listen tcp: bind: cannot assign requested address")), [], "a server");
+}

@@ -1,0 +1,115 @@
+//! `serialised-section`: requests of a service take turns, so that one is at work at a time, however many there are.
+//!
+//! Throughput must be flat from a lighter load on, with CPU to spare on all services and on the machine. Then either the
+//! threads of most requests wait for a lock and about one request remains at work (`read/threads.rs`), or throughput ×
+//! latency of a single user is about one and no thread waits: a lock of an asynchronous program, or a single worker.
+//!
+//! A semaphore or a pool of several is left to the verdict on the limit, since several requests are at work. A lock whose
+//! holder is at a disk is `disk-bound`, one whose holder computes `interpreter-lock` or `cpu-saturation`.
+
+use narrows_model::breakdown::OwnTime;
+use narrows_model::finding::evidence::cpu::Proof;
+use narrows_model::finding::evidence::serialised_section as evidence;
+use narrows_model::finding::{Confidence, Finding, FindingKind};
+
+use crate::Detector;
+use crate::detectors::disk_bound;
+use crate::read::Reading;
+use crate::read::cpu::Cpu;
+use crate::read::periods::period_of;
+use crate::read::threads::{Loaded, loaded};
+use crate::stats::finite;
+
+mod words;
+
+/// From this many cores on, the request at work may compute all the time.
+const CORES_MAX: f64 = 0.8;
+/// Throughput × latency of a single user is one request within this.
+const ONE_REQUEST: std::ops::RangeInclusive<f64> = 0.75..=1.25;
+/// The request at work waits for a peer at least so much of the time to be named with it.
+const PEER_MIN: f64 = 0.5;
+
+/// See the module.
+#[derive(Debug)]
+pub struct SerialisedSection;
+
+/// Requests that wait for their turn, and those at work.
+struct Turns {
+    waiting: f64,
+    at_work: f64,
+    by_threads: bool,
+}
+
+impl Detector for SerialisedSection {
+    fn kind(&self) -> FindingKind {
+        FindingKind::SerialisedSection
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn detect(&self, reading: &Reading<'_>) -> Vec<Finding> {
+        let found = loaded(reading).into_iter().filter_map(|service| of_service(self, reading, &service));
+        // Requests wait for one place at a time.
+        found.max_by(|a, b| a.cost_share.total_cmp(&b.cost_share)).into_iter().collect()
+    }
+}
+
+fn of_service(detector: &SerialisedSection, reading: &Reading<'_>, service: &Loaded<'_>) -> Option<Finding> {
+    let proof = Cpu::new(reading).flat_since(service.at)?;
+    let cores = service.threads.threads.on_cpu;
+    if cores >= CORES_MAX || disk_bound::waiting(reading, service).is_some() {
+        return None;
+    }
+    let turns = turns(reading, service, &proof)?;
+    let interval = service.interval;
+    let peer = service.threads.own.iter().filter(|part| part.requests >= PEER_MIN).find_map(|part| match &part.what {
+        OwnTime::Network(peer) => Some(peer.clone()),
+        _ => None,
+    });
+    let evidence = evidence::SerialisedSection {
+        interval: interval.label.clone(),
+        load: interval.load_level(),
+        rate: finite(interval.rate),
+        latency_ns: finite(interval.latency_ns),
+        in_flight: finite(interval.in_flight()),
+        waiting: finite(turns.waiting),
+        at_work: finite(turns.at_work),
+        by_threads: turns.by_threads,
+        cores: finite(cores),
+        peer,
+        proof,
+    };
+    Some(Finding {
+        resource: service.service.to_owned(),
+        cost_share: finite(turns.waiting / interval.in_flight()).min(1.0),
+        confidence: if turns.by_threads { Confidence::High } else { Confidence::Medium },
+        period: period_of(reading.trial, interval.start_ns, interval.end_ns),
+        ..Finding::new(evidence, detector.version())
+    })
+}
+
+fn turns(reading: &Reading<'_>, service: &Loaded<'_>, proof: &Proof) -> Option<Turns> {
+    let thresholds = reading.thresholds;
+    let in_flight = service.interval.in_flight();
+    let is_most = |waiting: f64| {
+        in_flight >= thresholds.serial_requests && waiting >= thresholds.serial_waiting_share * in_flight
+    };
+    // Little's law, as if none waited: as many requests as one user has at a time.
+    let by_law = proof.heavier.rate * proof.lighter.request_ns / 1e9;
+    let has_single_user = proof.lighter.level.users == 1;
+    let locked = service.doing(&OwnTime::Lock);
+    let at_work = in_flight - locked;
+    // Some runtimes sleep where others wait for a lock, so that threads alone may show too few at work.
+    let are_several = has_single_user && by_law > *ONE_REQUEST.end();
+    if is_most(locked) && at_work <= thresholds.serial_at_work && !are_several {
+        return Some(Turns { waiting: locked, at_work, by_threads: true });
+    }
+    let waiting = locked + service.doing(&OwnTime::Unseen);
+    let is_one = has_single_user && ONE_REQUEST.contains(&by_law);
+    (is_one && is_most(waiting)).then_some(Turns { waiting, at_work: by_law, by_threads: false })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,73 @@
+//! How `serialised-section` reads.
+
+use narrows_model::finding::evidence::serialised_section::SerialisedSection;
+use narrows_model::finding::{Figure, Finding};
+use narrows_model::units;
+
+use crate::detectors::words::{Words, proof};
+
+impl Words for SerialisedSection {
+    fn title(&self, finding: &Finding) -> String {
+        let wait = if self.by_threads { "wait for a lock" } else { "take turns" };
+        format!("{}: requests {wait}, one at a time is at work", finding.resource)
+    }
+
+    fn cost_of(&self, _finding: &Finding) -> String {
+        "of the time of all requests".to_owned()
+    }
+
+    fn reasons(&self, finding: &Finding) -> Vec<String> {
+        let (service, waiting) = (&finding.resource, units::number(self.waiting));
+        let (in_flight, at_work) = (units::number(self.in_flight), units::number(self.at_work));
+        let first = if self.by_threads {
+            format!(
+                "In {} the threads of {waiting} of {in_flight} requests wait for a lock in {service}, and {at_work} at work remain.",
+                self.interval
+            )
+        } else {
+            format!(
+                "In {} {waiting} of {in_flight} requests are in {service} without a thread at work; throughput × the latency \
+                 of one user is {at_work}.",
+                self.interval
+            )
+        };
+        let mut reasons = vec![first, format!("{service} uses {}.", units::cores(self.cores))];
+        reasons.extend(self.peer.as_ref().map(|peer| format!("The request at work waits for {peer}.")));
+        reasons.push(proof(Some(&self.proof)));
+        reasons
+    }
+
+    fn figures(&self, _finding: &Finding) -> Vec<Figure> {
+        vec![
+            Figure::new("requests that wait for their turn", self.waiting, "{request}"),
+            Figure::new("requests at work", self.at_work, "{request}"),
+            Figure::new("CPU of the service", self.cores, "{cores}"),
+            Figure::new("throughput at that time", self.rate, "/s"),
+            Figure::new("mean latency at that time", self.latency_ns, "ns"),
+        ]
+    }
+
+    fn ruled_out(&self, _finding: &Finding) -> Vec<String> {
+        vec![
+            "CPU: neither a service nor the machine uses it up.".to_owned(),
+            "A disk: most of these requests do not wait for one.".to_owned(),
+        ]
+    }
+
+    fn falsified_by(&self, finding: &Finding) -> String {
+        format!("With two replicas of {} throughput stays the same.", finding.resource)
+    }
+
+    fn advice(&self, finding: &Finding) -> String {
+        let service = &finding.resource;
+        match &self.peer {
+            Some(peer) => {
+                format!("Let {service} call {peer} outside the lock, or over several connections instead of one.")
+            }
+            None => format!(
+                "Find the lock, single worker or single connection of {service} that each request passes; hold it for less \
+                 time, or split it by key."
+            ),
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! How `thread-pool` reads.
+
+use narrows_model::finding::evidence::thread_pool::{PoolRuntime, ThreadPool};
+use narrows_model::finding::{Figure, Finding};
+use narrows_model::units;
+
+use crate::detectors::words::{Words, level, proof};
+
+/// Below this share of its CPU, a service has room for more threads.
+const CPU_ROOM: f64 = 0.7;
+
+impl Words for ThreadPool {
+    fn title(&self, finding: &Finding) -> String {
+        let waiting = units::number(self.waiting);
+        format!("{}: {waiting} requests wait for a thread of {}", finding.resource, pool(self))
+    }
+
+    fn cost_of(&self, _finding: &Finding) -> String {
+        "of the time that users wait".to_owned()
+    }
+
+    fn reasons(&self, _finding: &Finding) -> Vec<String> {
+        let replicas = if self.replicas > 1 {
+            format!(" ({} of {} replicas)", self.hot_replicas, self.replicas)
+        } else {
+            String::new()
+        };
+        let busy = match (self.busy, self.size) {
+            (Some(busy), Some(size)) => {
+                format!("{} of {} threads work", units::number(busy), units::number(size))
+            }
+            (None, Some(size)) => format!("there are {} threads", units::number(size)),
+            (_, None) => "no thread is free".to_owned(),
+        };
+        let waiting = if self.is_reported {
+            format!("`{}` shows {} that wait for one", self.metric, units::number(self.waiting))
+        } else {
+            format!(
+                "{} requests are under way, {} more than threads",
+                units::number(self.under_way),
+                units::number(self.waiting)
+            )
+        };
+        let mut reasons = vec![format!("At {}, {busy}, and {waiting}{replicas} (medians).", level(&self.load))];
+        reasons.extend(self.proof.as_ref().map(|shown| proof(Some(shown))));
+        reasons
+    }
+
+    fn figures(&self, _finding: &Finding) -> Vec<Figure> {
+        let mut figures = vec![Figure::new("requests that wait for a thread, median", self.waiting, "")];
+        figures.extend(self.busy.map(|busy| Figure::new("threads that work, median", busy, "")));
+        figures.extend(self.size.map(|size| Figure::new("threads", size, "")));
+        figures.push(Figure::new("requests under way", self.under_way, ""));
+        figures.extend(self.cpu_share.map(|share| Figure::new("CPU, share of what it can use", share * 100.0, "%")));
+        figures
+    }
+
+    fn ruled_out(&self, _finding: &Finding) -> Vec<String> {
+        let mut ruled_out = vec![format!("A burst: these are medians of {} readings.", self.readings)];
+        if self.runtime == PoolRuntime::Executor {
+            ruled_out.push(
+                "Jobs that no request waits for: the queue grew with the load, and no more wait in it than requests are \
+                 under way."
+                    .to_owned(),
+            );
+        }
+        ruled_out
+    }
+
+    fn falsified_by(&self, finding: &Finding) -> String {
+        format!("With twice the threads in {}, requests of {} take as long.", pool(self), finding.resource)
+    }
+
+    fn advice(&self, finding: &Finding) -> String {
+        let service = &finding.resource;
+        if self.runtime == PoolRuntime::DotNet {
+            return format!(
+                "Find what blocks threads of the pool in {service} (`.Result`, `.Wait()`, `Thread.Sleep`, synchronous I/O) and \
+                 use its asynchronous form. Until then, `ThreadPool.SetMinThreads` makes the pool grow sooner."
+            );
+        }
+        let room = match self.cpu_share {
+            Some(share) if share < CPU_ROOM => format!(
+                " Its CPU is {} in use, so the threads wait for something else: more of them help only if that has room.",
+                units::percent(share)
+            ),
+            _ => String::new(),
+        };
+        format!(
+            "Make what the threads of {service} wait for shorter, or call it without holding a thread (asynchronous \
+             handlers, virtual threads); then give {} more threads, or add a replica.{room}",
+            pool(self)
+        )
+    }
+}
+
+/// `the thread pool of Tomcat`, `the executor mail`.
+fn pool(evidence: &ThreadPool) -> String {
+    let of = match evidence.runtime {
+        PoolRuntime::Tomcat => "Tomcat's thread pool",
+        PoolRuntime::Jetty => "Jetty's thread pool",
+        PoolRuntime::Executor => "the executor",
+        PoolRuntime::DotNet => "the .NET thread pool",
+        PoolRuntime::Puma => "Puma's thread pool",
+    };
+    match (&evidence.pool, evidence.runtime) {
+        (Some(name), PoolRuntime::Executor) => format!("{of} {name}"),
+        _ => of.to_owned(),
+    }
+}

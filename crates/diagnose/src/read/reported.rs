@@ -1,0 +1,66 @@
+//! Services whose errors name one reason, and how many requests meet them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use narrows_model::finding::Exemplar;
+use narrows_model::trace::{Span, Trace, TraceId};
+
+use crate::exemplars::{EXEMPLARS_MAX, exemplar};
+use crate::read::Reading;
+use crate::read::errors::deepest;
+
+/// What a span reports of the reason: its name, and the text of the error if there is one. None when it reports nothing
+/// or something else.
+pub(crate) type Reports = fn(&Span) -> Option<(&'static str, Option<&str>)>;
+
+/// Requests that met an error of a service for this reason.
+pub(crate) struct Reported<'a> {
+    pub(crate) name: &'static str,
+    /// The text of one, as it was recorded.
+    pub(crate) text: Option<&'a str>,
+    /// A span that reports it.
+    pub(crate) span: &'a Span,
+    /// Of all requests, 0 to 1.
+    pub(crate) share: f64,
+    /// Each once.
+    traces: BTreeMap<TraceId, &'a Trace>,
+}
+
+impl<'a> Reported<'a> {
+    /// The services that report it in at least so many traces, and to at least such a share of all requests. The deepest
+    /// span of a trace that reports it counts.
+    pub(crate) fn by_service(
+        reading: &Reading<'a>,
+        reports: Reports,
+        (traces_min, share_min): (usize, f64),
+    ) -> BTreeMap<&'a str, Self> {
+        let ids: BTreeSet<TraceId> = reading.requests.iter().map(|request| request.trace.id).collect();
+        let traces: Vec<&Trace> = reading.trial.traces.iter().filter(|trace| ids.contains(&trace.id)).collect();
+        let all: f64 = traces.iter().map(|trace| trace.weight).sum();
+        let mut found: BTreeMap<&str, Self> = BTreeMap::new();
+        for trace in traces {
+            for span in deepest(trace, |span| reports(span).is_some()) {
+                let Some((name, text)) = reports(span) else { continue };
+                let new = || Self { name, text, span, share: 0.0, traces: BTreeMap::new() };
+                let known = found.entry(&span.service).or_insert_with(new);
+                known.text = known.text.or(text);
+                known.traces.insert(trace.id, trace);
+            }
+        }
+        for reported in found.values_mut() {
+            reported.share = reported.traces.values().map(|trace| trace.weight).sum::<f64>() / all.max(1.0);
+        }
+        found.retain(|_, reported| reported.traces.len() >= traces_min && reported.share >= share_min);
+        found
+    }
+
+    /// Traces that show it.
+    pub(crate) fn count(&self) -> usize {
+        self.traces.len()
+    }
+
+    pub(crate) fn exemplars(&self, reports: Reports) -> Vec<Exemplar> {
+        let shown = self.traces.values().take(EXEMPLARS_MAX);
+        shown.map(|trace| exemplar(trace, deepest(trace, |span| reports(span).is_some()))).collect()
+    }
+}

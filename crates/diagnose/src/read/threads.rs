@@ -1,0 +1,244 @@
+//! What the threads of a service did in an interval, and what the requests in it waited for.
+//!
+//! States of threads are not those of requests: idle threads wait for locks and events too. How many requests are in a
+//! service's own time follows from Little's law. They are divided in the order of how sure it is that a thread in a
+//! state serves a request, each part as far as requests remain: CPU in use, waiting for CPU, disk, sleep, network, lock.
+//! What spans explain is taken off first: threads at the other end of calls, in waits to retry, in waits for a pool.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use narrows_model::breakdown::{OwnPart, OwnTime, ServiceThreads, ThreadsBy};
+use narrows_model::evidence::TrialEvidence;
+use narrows_model::series::names::{CPU_CORES, CPU_WAIT, NETWORK_PEER, THREAD_STATE, THREAD_STATES};
+use narrows_model::series::{Series, SeriesKey, ThreadState, names};
+
+use crate::read::Reading;
+use crate::read::cpu::Cpu;
+use crate::read::intervals::Interval;
+
+/// Points that a mean needs at least.
+const POINTS_MIN: usize = 3;
+/// Fewer requests than this are none: samples are not so exact.
+const REQUESTS_MIN: f64 = 0.005;
+
+/// The threads of a service, means over an interval.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Threads {
+    pub(crate) by: ThreadsBy,
+    /// Those that wait for a peer: a service of the run, else an address.
+    pub(crate) peers: BTreeMap<String, f64>,
+}
+
+/// What spans show of a service's requests in an interval: mean numbers at any moment.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Shown {
+    /// Requests in its own time.
+    pub(crate) own: f64,
+    /// Requests that wait for a connection.
+    pub(crate) pool: f64,
+    /// Requests that wait to retry.
+    pub(crate) back_off: f64,
+    /// Calls under way, by what is called.
+    pub(crate) calls: BTreeMap<String, f64>,
+}
+
+impl Threads {
+    /// None when its threads were not sampled.
+    pub(crate) fn of(trial: &TrialEvidence, service: &str, interval: &Interval) -> Option<Self> {
+        let mut threads = Self::default();
+        let mut is_sampled = false;
+        for instance in trial.services.iter().filter(|instance| instance.service == service) {
+            is_sampled |= threads.add(trial, (service, instance.replica), interval).is_some();
+        }
+        is_sampled.then_some(threads)
+    }
+
+    fn add(&mut self, trial: &TrialEvidence, replica: (&str, u32), interval: &Interval) -> Option<()> {
+        let of_replica =
+            || trial.series.iter().filter(|series| (series.key.service.as_str(), series.key.replica) == replica);
+        let label = |series: &Series, label: &str| series.key.labels.get(label).cloned().unwrap_or_default();
+        let of_state = |state: ThreadState| {
+            let is_state = move |series: &&Series| {
+                series.key.name == THREAD_STATES && label(series, THREAD_STATE) == state.as_str()
+            };
+            of_replica().filter(is_state)
+        };
+        let (_, points) = of_state(ThreadState::Running).map(|series| sum(series, interval)).next()?;
+        if points < POINTS_MIN {
+            return None;
+        }
+        let mean = |state| of_state(state).map(|series| sum(series, interval).0).sum::<f64>() / points as f64;
+        let rate = |name: &str| {
+            let (sum, points) = of_replica().find(|series| series.key.name == name).map(|one| sum(one, interval))?;
+            (points > 0).then(|| sum / points as f64)
+        };
+        for series in of_state(ThreadState::Network) {
+            let name = peer(trial, label(series, NETWORK_PEER));
+            *self.peers.entry(name).or_default() += sum(series, interval).0 / points as f64;
+        }
+        // Threads that a limit of the control group holds wait for a processor too, in kernels that count them.
+        let wait = rate(CPU_WAIT).unwrap_or(0.0).max(rate(names::CGROUP_THROTTLED_TIME).unwrap_or(0.0));
+        let by = &mut self.by;
+        by.on_cpu += rate(CPU_CORES).unwrap_or(0.0);
+        by.waiting_for_cpu += wait;
+        by.lock += mean(ThreadState::Lock);
+        by.disk += mean(ThreadState::Disk);
+        by.sleep += mean(ThreadState::Sleep);
+        by.network += mean(ThreadState::Network);
+        by.idle += mean(ThreadState::Events) + mean(ThreadState::Other);
+        Some(())
+    }
+
+    /// Divides the requests that are in the service's own time among what its threads do.
+    pub(crate) fn divide(&self, shown: &Shown) -> Vec<OwnPart> {
+        let mut left = shown.own;
+        let mut parts = Vec::new();
+        let mut take = |what: OwnTime, threads: f64, left: &mut f64| {
+            let requests = threads.clamp(0.0, *left);
+            *left -= requests;
+            if requests >= REQUESTS_MIN {
+                parts.push(OwnPart { what, requests });
+            }
+        };
+        take(OwnTime::OnCpu, self.by.on_cpu, &mut left);
+        take(OwnTime::WaitingForCpu, self.by.waiting_for_cpu, &mut left);
+        take(OwnTime::Disk, self.by.disk, &mut left);
+        take(OwnTime::Sleep, self.by.sleep - shown.back_off, &mut left);
+        for (peer, threads) in self.unexplained(&shown.calls) {
+            take(OwnTime::Network(peer), threads, &mut left);
+        }
+        take(OwnTime::Lock, self.by.lock - shown.pool, &mut left);
+        take(OwnTime::Unseen, left, &mut left.clone());
+        parts
+    }
+
+    /// Threads that wait for peers beyond the calls that spans show, most first. Calls whose name is no peer's, as that
+    /// of a database at an address, are taken off the largest.
+    fn unexplained(&self, calls: &BTreeMap<String, f64>) -> Vec<(String, f64)> {
+        let mut peers: Vec<(String, f64)> = self
+            .peers
+            .iter()
+            .map(|(name, threads)| (name.clone(), (threads - calls.get(name).unwrap_or(&0.0)).max(0.0)))
+            .collect();
+        peers.sort_by(|a, b| b.1.total_cmp(&a.1));
+        let mut elsewhere: f64 =
+            calls.iter().filter(|(name, _)| !self.peers.contains_key(*name)).map(|(_, under_way)| under_way).sum();
+        for (_, threads) in &mut peers {
+            let explained = threads.min(elsewhere);
+            *threads -= explained;
+            elsewhere -= explained;
+        }
+        peers
+    }
+}
+
+/// The values of a series in an interval added up, and how many they are.
+fn sum(series: &Series, interval: &Interval) -> (f64, usize) {
+    let values = series.points.iter().filter(|point| interval.contains(point.time_ns)).map(|point| point.value);
+    values.fold((0.0, 0), |(sum, points), value| (sum + value, points + 1))
+}
+
+/// The service of the run that listens at an address of this machine, else the address.
+fn peer(trial: &TrialEvidence, address: String) -> String {
+    let port = address.parse::<SocketAddr>().ok().filter(|address| address.ip().is_loopback());
+    let service = trial.reached_at(port.map(|address| address.port()));
+    service.map_or(address, |instance| instance.service.clone())
+}
+
+/// A service under the heaviest steady load that leaves it CPU, and what the requests in its own time do.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Loaded<'a> {
+    pub(crate) service: &'a str,
+    /// The interval, by its place among all.
+    pub(crate) at: usize,
+    pub(crate) interval: &'a Interval,
+    /// Requests in its own time.
+    pub(crate) requests: f64,
+    pub(crate) threads: &'a ServiceThreads,
+}
+
+impl Loaded<'_> {
+    /// Requests that do this.
+    pub(crate) fn doing(&self, what: &OwnTime) -> f64 {
+        self.threads.own.iter().filter(|part| part.what == *what).map(|part| part.requests).sum()
+    }
+}
+
+/// Those services whose threads were sampled; nothing where CPU is used up by any of them or on the machine, which would
+/// explain the throughput.
+pub(crate) fn loaded<'a>(reading: &Reading<'a>) -> Vec<Loaded<'a>> {
+    if !reading.trial.series.iter().any(|series| series.key.name == THREAD_STATES) {
+        return Vec::new();
+    }
+    let steady = reading.intervals.iter().enumerate().filter(|(_, interval)| interval.is_steady);
+    let Some((at, interval)) = steady.max_by(|(_, a), (_, b)| a.by_demand(b)) else { return Vec::new() };
+    let cpu = Cpu::new(reading);
+    let is_full = |service: &&str| {
+        cpu.busy_share(service, interval).is_some_and(|share| share >= reading.thresholds.cpu_limit_share)
+    };
+    let is_machine_full = cpu.host_use(interval).is_some_and(|used| used.share >= reading.thresholds.cpu_host_share);
+    if is_machine_full || reading.trial.service_names().iter().any(is_full) {
+        return Vec::new();
+    }
+    let threads = reading.spent().threads.get(at).into_iter().flatten();
+    let of = |threads: &'a ServiceThreads| {
+        Some(Loaded { service: &threads.service, at, interval, requests: threads.requests?, threads })
+    };
+    threads.filter_map(of).collect()
+}
+
+/// The mean of a figure in an interval, added up over all series that are meant; none without a point.
+pub(crate) fn mean(trial: &TrialEvidence, interval: &Interval, is_meant: impl Fn(&SeriesKey) -> bool) -> Option<f64> {
+    let series = trial.series.iter().filter(|series| is_meant(&series.key));
+    let means = series.map(|series| sum(series, interval)).filter(|(_, points)| *points > 0);
+    means.map(|(sum, points)| sum / points as f64).reduce(|all, mean| all + mean)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn threads(by: ThreadsBy, peers: &[(&str, f64)]) -> Threads {
+        let peers: BTreeMap<String, f64> = peers.iter().map(|(name, threads)| ((*name).to_owned(), *threads)).collect();
+        Threads { by: ThreadsBy { network: peers.values().sum(), ..by }, peers }
+    }
+
+    fn shown(own: f64, calls: &[(&str, f64)]) -> Shown {
+        let calls = calls.iter().map(|(name, under_way)| ((*name).to_owned(), *under_way)).collect();
+        Shown { own, calls, ..Shown::default() }
+    }
+
+    fn divided(threads: &Threads, shown: &Shown) -> Vec<(OwnTime, f64)> {
+        let parts = threads.divide(shown);
+        assert!((parts.iter().map(|part| part.requests).sum::<f64>() - shown.own).abs() < 0.05, "{parts:?}");
+        parts.into_iter().map(|part| (part.what, (part.requests * 100.0).round() / 100.0)).collect()
+    }
+
+    #[test]
+    fn requests_are_divided_as_far_as_they_go() {
+        use OwnTime::{Disk, Lock, OnCpu, Sleep, Unseen, WaitingForCpu};
+        let idle = ThreadsBy { on_cpu: 0.5, waiting_for_cpu: 0.5, lock: 20.0, idle: 5.0, ..ThreadsBy::default() };
+        let pool = threads(idle, &[]);
+        assert_eq!(divided(&pool, &shown(8.0, &[])), [(OnCpu, 0.5), (WaitingForCpu, 0.5), (Lock, 7.0)]);
+        assert_eq!(divided(&pool, &shown(0.4, &[])), [(OnCpu, 0.4)], "idle threads wait too");
+        assert_eq!(divided(&pool, &shown(0.0, &[])), []);
+        let mixed = threads(ThreadsBy { disk: 1.0, sleep: 2.0, ..ThreadsBy::default() }, &[]);
+        assert_eq!(divided(&mixed, &shown(4.0, &[])), [(Disk, 1.0), (Sleep, 2.0), (Unseen, 1.0)]);
+    }
+
+    #[test]
+    fn what_spans_explain_is_no_own_time() {
+        use OwnTime::{Lock, Network, Sleep, Unseen};
+        let to = |name: &str| Network(name.to_owned());
+        let calling = threads(ThreadsBy { lock: 9.0, ..ThreadsBy::default() }, &[("bank", 4.0), ("10.0.0.5:1", 2.0)]);
+        assert_eq!(divided(&calling, &shown(2.0, &[("bank", 4.0), ("postgresql", 2.0)])), [(Lock, 2.0)]);
+        assert_eq!(
+            divided(&calling, &shown(4.0, &[("bank", 3.0)])),
+            [(to("10.0.0.5:1"), 2.0), (to("bank"), 1.0), (Lock, 1.0)]
+        );
+        let waits = threads(ThreadsBy { lock: 3.0, sleep: 2.0, ..ThreadsBy::default() }, &[]);
+        let explained = Shown { pool: 3.0, back_off: 1.0, ..shown(2.0, &[]) };
+        assert_eq!(divided(&waits, &explained), [(Sleep, 1.0), (Unseen, 1.0)]);
+    }
+}

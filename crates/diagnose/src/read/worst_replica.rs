@@ -1,0 +1,34 @@
+//! Which interval and which replica speak for a service that is held up from inside, by its event loop or by its garbage
+//! collector: the interval that demands most among those in which any replica shows it, and in it the replica that
+//! shows most of it. Intervals in which other programs take the machine do not count.
+
+use crate::read::cpu::Cpu;
+use crate::read::runtimes::is_crowded_out;
+
+/// What one replica of a service shows.
+#[derive(Debug)]
+pub(crate) struct Worst<T> {
+    pub(crate) shown: T,
+    /// Replicas that show it in that interval, and all.
+    pub(crate) replicas: (usize, usize),
+}
+
+/// None when no replica shows it in any interval. `shows` takes the replica and the place of the interval.
+pub(crate) fn worst_replica<T>(
+    cpu: &Cpu<'_>,
+    service: &str,
+    shows: impl Fn(u32, usize) -> Option<T>,
+    amount: impl Fn(&T) -> f64,
+) -> Option<Worst<T>> {
+    let instances = cpu.trial.services.iter().filter(|instance| instance.service == service);
+    let replicas: Vec<u32> = instances.map(|instance| instance.replica).collect();
+    let in_interval = |at: usize| -> (usize, Vec<T>) {
+        let counts = !is_crowded_out(cpu, &cpu.intervals[at]);
+        (at, replicas.iter().filter(|_| counts).filter_map(|replica| shows(*replica, at)).collect())
+    };
+    let found = (0..cpu.intervals.len()).map(in_interval).filter(|(_, shown)| !shown.is_empty());
+    let (_, heaviest) = found.max_by(|(a, _), (b, _)| cpu.intervals[*a].by_demand(&cpu.intervals[*b]))?;
+    let counts = (heaviest.len(), replicas.len());
+    let shown = heaviest.into_iter().max_by(|a, b| amount(a).total_cmp(&amount(b)))?;
+    Some(Worst { shown, replicas: counts })
+}

@@ -1,0 +1,149 @@
+//! Faults in systems of twelve services: the right service comes first, and two healthy sides are silent.
+//!
+//! `NARROWS_REPEATS=10 cargo test -p narrows-diagnose --test culprit -- --nocapture` prints how often, beside two simple
+//! rules (`docs/benchmarks.md`).
+
+mod rules;
+mod systems;
+
+use narrows_diagnose::diff::{Side, diff};
+use narrows_diagnose::thresholds::Thresholds;
+use narrows_model::diff::{Diff, ServiceDiff, ServiceRole};
+use narrows_model::evidence::RunEvidence;
+use narrows_model::finding::Confidence;
+
+use self::rules::{by_self_time, by_server_spans};
+use self::systems::{Fault, NAMES, SHOP, System, TRAVEL, side};
+
+/// Pairs of healthy sides.
+const HEALTHY: u64 = 40;
+
+const FAULTS: [(&str, Fault); 6] = [
+    ("each request takes 12 ms more", Fault::Delay(12.0)),
+    ("its CPU is burned by a neighbour", Fault::Burn(4.0)),
+    ("a smaller CPU limit", Fault::Quota),
+    ("exceptions", Fault::Exceptions),
+    ("returns early", Fault::EarlyReturn),
+    ("makes its calls four times", Fault::RepeatedCalls),
+];
+
+/// Repetitions of each fault in each service.
+fn repeats() -> u64 {
+    std::env::var("NARROWS_REPEATS").ok().and_then(|repeats| repeats.parse().ok()).unwrap_or(1)
+}
+
+fn compared(before: &RunEvidence, after: &RunEvidence) -> Diff {
+    let nothing = [Vec::new()];
+    let of = |label, run| Side { label, run, findings: &nothing };
+    diff(of("before", before), of("after", after), &Thresholds::default())
+}
+
+fn faulty(system: &System, service: usize, fault: Fault, seed: u64) -> Diff {
+    compared(&side(system, 0, Fault::None, seed), &side(system, service, fault, seed + 1_000))
+}
+
+/// How often the right service was found, of how many.
+#[derive(Debug, Default, Clone, Copy)]
+struct Score {
+    all: u32,
+    first: u32,
+    among_three: u32,
+}
+
+impl Score {
+    fn count(&mut self, ranked: &[&str], right: &str) {
+        let at = ranked.iter().position(|service| *service == right);
+        self.all += 1;
+        self.first += u32::from(at == Some(0));
+        self.among_three += u32::from(at.is_some_and(|at| at < 3));
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self {
+            all: self.all + other.all,
+            first: self.first + other.first,
+            among_three: self.among_three + other.among_three,
+        }
+    }
+
+    fn shown(self) -> String {
+        let share = |count: u32| 100.0 * f64::from(count) / f64::from(self.all);
+        format!("{:.0} % / {:.0} %", share(self.first), share(self.among_three))
+    }
+}
+
+/// Narrows and the two rules on one kind of fault in each service of a system that can have it.
+fn scores(system: &System, fault: Fault) -> [Score; 3] {
+    let needs_calls = matches!(fault, Fault::EarlyReturn | Fault::RepeatedCalls);
+    let services = (1..NAMES.len()).filter(|service| !needs_calls || !system.calls[*service].is_empty());
+    let mut scores = [Score::default(); 3];
+    for (service, seed) in services.flat_map(|service| (0..repeats()).map(move |seed| (service, seed))) {
+        let seed = service as u64 * 100 + seed;
+        let (before, after) = (side(system, 0, Fault::None, seed), side(system, service, fault, seed + 10_000));
+        let found = compared(&before, &after).services;
+        let names: Vec<&str> = found.iter().map(|one| one.service.as_str()).collect();
+        let ranked = [names, by_self_time(&before, &after), by_server_spans(&before, &after)];
+        for (score, ranked) in scores.iter_mut().zip(ranked) {
+            score.count(&ranked, NAMES[service]);
+        }
+    }
+    scores
+}
+
+#[test]
+fn the_service_with_the_fault_comes_first() {
+    let mut total = [Score::default(); 3];
+    println!("| fault | system | comparisons | Narrows | growth of self time | growth of server spans |");
+    for (what, fault) in FAULTS {
+        for (name, system) in [("shop", &SHOP), ("travel", &TRAVEL)] {
+            let scores = scores(system, fault);
+            let [ours, self_time, spans] = scores.map(Score::shown);
+            println!("| {what} | {name} | {} | {ours} | {self_time} | {spans} |", scores[0].all);
+            total = [0, 1, 2].map(|at| total[at].and(scores[at]));
+        }
+    }
+    let [ours, self_time, spans] = total.map(Score::shown);
+    println!("| all | | {} | {ours} | {self_time} | {spans} |", total[0].all);
+    let [ours, self_time, spans] = total;
+    assert!(ours.first * 100 >= ours.all * 85 && ours.among_three * 100 >= ours.all * 95, "{ours:?}");
+    assert!(ours.first > self_time.first.max(spans.first), "{ours:?} {self_time:?} {spans:?}");
+}
+
+#[test]
+fn two_healthy_sides_are_silent() {
+    let is_silent = |(system, seed): (&System, u64)| {
+        let found = faulty(system, 0, Fault::None, 7_000 + seed).services;
+        found.iter().all(|one| matches!(one.role, ServiceRole::Unchanged | ServiceRole::Waiting))
+    };
+    let silent = (0..HEALTHY).filter(|seed| is_silent((if seed % 2 == 0 { &SHOP } else { &TRAVEL }, *seed))).count();
+    println!("silent about {silent} of {HEALTHY} healthy pairs");
+    assert!(silent >= 38, "{silent} of {HEALTHY}");
+}
+
+#[test]
+fn who_waits_for_the_cause_is_no_cause() {
+    let found = faulty(&SHOP, 10, Fault::Delay(40.0), 5).services;
+    let role = |name: &str| found.iter().find(|one| one.service == name).map(|one| one.role);
+    let first = &found[0];
+    assert_eq!(
+        (first.service.as_str(), first.role, first.confidence),
+        ("accounts", ServiceRole::Slower, Confidence::High)
+    );
+    assert!((first.change_ns / 1e6 - 40.0).abs() < 2.0, "{first:?}");
+    assert_eq!(role("payment"), Some(ServiceRole::Unchanged));
+}
+
+#[test]
+fn who_calls_more_often_is_the_cause_and_not_who_is_called() {
+    let found = faulty(&SHOP, 4, Fault::RepeatedCalls, 5);
+    let ServiceDiff { service, calls, .. } = &found.services[0];
+    assert_eq!((service.as_str(), calls), ("payment", &Some(("accounts".to_owned(), 1.0, 4.0))));
+    assert!(found.sentence.contains("payment calls accounts 4 times instead of once"), "{}", found.sentence);
+}
+
+#[test]
+fn too_few_requests_are_not_compared() {
+    let mut few = side(&SHOP, 0, Fault::None, 1);
+    few.trials[0].traces.truncate(9);
+    assert_eq!(compared(&few, &side(&SHOP, 3, Fault::Delay(50.0), 2)).services, []);
+}

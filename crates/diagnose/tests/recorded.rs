@@ -1,0 +1,72 @@
+//! What is found in recorded runs of real programs stays the same until somebody means to change it.
+//!
+//! `corpus/recorded/` holds their evidence, and beside each file what is concluded from it: the verdict on the limit and
+//! the findings of each trial, as data. How to record and renew them: `docs/reference/corpus.md`.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use narrows_diagnose::conclude;
+use narrows_diagnose::thresholds::Thresholds;
+use narrows_model::published::Notes;
+use narrows_testkit::outline::findings_in_lines;
+use narrows_testkit::recorded;
+
+/// A recording is part of the repository, so it must be small.
+const FILE_BYTES_MAX: u64 = 600_000;
+
+/// What to do when findings changed.
+const RENEW: &str = "what is found in recorded runs changed; if it should, run this test with NARROWS_FINDINGS=FOLDER \
+                     and copy FOLDER/*.txt to crates/diagnose/corpus/recorded/";
+
+#[test]
+fn what_recorded_runs_show_is_found_as_before() {
+    let mut changed = Vec::new();
+    for file in recordings() {
+        let found = conclusions(&file);
+        let expected = outline_beside(&file);
+        if let Some(folder) = std::env::var_os("NARROWS_FINDINGS").map(PathBuf::from) {
+            std::fs::create_dir_all(&folder).expect("the folder of findings");
+            let name = expected.file_name().expect("a file");
+            std::fs::write(folder.join(name), &found).expect("findings are written");
+        }
+        let before = std::fs::read_to_string(&expected).unwrap_or_default();
+        if found != before {
+            changed.push(format!("{}\n--- before\n{before}+++ now\n{found}", file.display()));
+        }
+    }
+    assert!(changed.is_empty(), "{RENEW}\n\n{}", changed.join("\n"));
+}
+
+/// The verdict and the findings of each trial, as data.
+fn conclusions(file: &Path) -> String {
+    let run = recorded::read(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    let objectives = vec![Vec::new(); run.trials.len()];
+    let outcome = conclude(run, objectives, Notes::default(), &Thresholds::default());
+    let mut text = String::new();
+    for ((trial, findings), limit) in outcome.evidence.trials.iter().zip(&outcome.findings).zip(&outcome.limits) {
+        let verdict = serde_json::to_value(&limit.verdict).expect("JSON");
+        let _ = writeln!(text, "{}: {}", trial.trial.label(), verdict["kind"].as_str().unwrap_or("?"));
+        text.push_str(&findings_in_lines(findings, 1));
+    }
+    text
+}
+
+fn outline_beside(file: &Path) -> PathBuf {
+    let name = file.file_name().unwrap_or_default().to_string_lossy().replace(".json.gz", ".txt");
+    file.with_file_name(name)
+}
+
+fn recordings() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/recorded");
+    let entries = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let is_recording = |path: &PathBuf| path.to_string_lossy().ends_with(".json.gz");
+    let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(is_recording).collect();
+    files.sort();
+    assert!(!files.is_empty(), "no recordings in {}", folder.display());
+    for file in &files {
+        let bytes = file.metadata().map_or(0, |file| file.len());
+        assert!(bytes <= FILE_BYTES_MAX, "{} has {bytes} bytes, expected {FILE_BYTES_MAX} at most", file.display());
+    }
+    files
+}

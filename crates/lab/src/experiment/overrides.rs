@@ -1,0 +1,139 @@
+//! Parameters that are given another value on the command line.
+//!
+//! The new value is written into the experiment's text, wherever the old one stands. So everything that reads the text
+//! (secrets, reports, a run that is continued) sees the experiment that ran.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::Path;
+
+use saphyr_parser::ScalarStyle;
+
+use super::error::{ExperimentError, did_you_mean};
+use super::scalars::{ITEM, Role, Scalar, Scalars};
+use super::{Experiment, parse, read};
+
+/// Reads an experiment file as [`read`] does and gives parameters other values, in every variant. Of two values for one
+/// parameter, the last counts.
+///
+/// # Errors
+/// As [`read`]; when the experiment has no such parameter; when a value does not fit where the parameter is used.
+pub fn read_with(path: &Path, values: &[(String, String)]) -> Result<Experiment, ExperimentError> {
+    let experiment = read(path)?;
+    if values.is_empty() {
+        return Ok(experiment);
+    }
+    let values: BTreeMap<&str, &str> = values.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    let source = with_values(&experiment, &values)?;
+    parse(&source, experiment.file(), &experiment.dir).map_err(ExperimentError::Invalid)
+}
+
+fn with_values(experiment: &Experiment, values: &BTreeMap<&str, &str>) -> Result<String, ExperimentError> {
+    if let Some(name) = values.keys().find(|name| !experiment.parameters.contains_key(**name)) {
+        let known: Vec<&str> = experiment.parameters.keys().map(String::as_str).collect();
+        return Err(ExperimentError::UnknownParameter {
+            name: (*name).to_owned(),
+            known: known.iter().map(|name| (*name).to_owned()).collect(),
+            hint: did_you_mean(name, &known),
+        });
+    }
+    let mut source = experiment.source.clone();
+    // From the last to the first, so that the places before stay true.
+    for scalar in Scalars::of(&experiment.source).all.iter().rev() {
+        let Some(value) = parameter_of(scalar).and_then(|name| values.get(name)) else { continue };
+        let (place, instead) = edit(scalar, value)?;
+        source.replace_range(place, &instead);
+    }
+    Ok(source)
+}
+
+/// The parameter whose value a scalar is, in the experiment or in a variant.
+fn parameter_of(scalar: &Scalar) -> Option<&str> {
+    if matches!(scalar.role, Role::Key) {
+        return None;
+    }
+    let path: Vec<&str> = scalar.path.iter().map(String::as_str).collect();
+    match path[..] {
+        ["parameters", name] | ["parameters", name, "value"] => Some(name),
+        ["variants", ITEM, name] if !matches!(name, "name" | "from") => Some(name),
+        _ => None,
+    }
+}
+
+/// Where the new value goes, in quotes, on one line.
+fn edit(scalar: &Scalar, value: &str) -> Result<(Range<usize>, String), ExperimentError> {
+    if matches!(scalar.style, ScalarStyle::Literal | ScalarStyle::Folded) {
+        return Err(ExperimentError::BlockParameter { name: parameter_of(scalar).unwrap_or_default().to_owned() });
+    }
+    let quoted = serde_json::Value::from(value).to_string();
+    Ok((scalar.place.clone(), quoted))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOURCE: &str = "\
+experiment: shop # a comment
+parameters:
+  pool: 5 # connections
+  rate: { value: '100', reason: why }
+  note: |
+    of two
+    lines
+load:
+  target: \"http://127.0.0.1:1\"
+  scenarios: { s: { model: constant-vus, vus: \"${pool}\", duration: 1s, request: GET / } }
+variants:
+  - { name: small }
+  - { name: large, pool: 50, rate: \"200\" }
+";
+
+    fn experiment() -> Experiment {
+        parse(SOURCE, "e.yaml", Path::new("/lab")).unwrap()
+    }
+
+    fn changed(values: &[(&str, &str)]) -> Result<String, ExperimentError> {
+        with_values(&experiment(), &values.iter().copied().collect())
+    }
+
+    #[test]
+    fn a_value_is_written_wherever_the_parameter_has_one_and_all_else_stays() {
+        let expected = SOURCE
+            .replace("pool: 5 #", "pool: \"7\" #")
+            .replace("'100'", "\"a: \\\"b\\\" # ü\"")
+            .replace("pool: 50, rate: \"200\"", "pool: \"7\", rate: \"a: \\\"b\\\" # ü\"");
+        let source = changed(&[("pool", "7"), ("rate", "a: \"b\" # ü")]).unwrap();
+        assert_eq!(source, expected);
+        let experiment = parse(&source, "e.yaml", Path::new("/lab")).unwrap();
+        for variant in &experiment.variants {
+            assert_eq!(
+                (variant.parameters["pool"].as_str(), variant.parameters["rate"].as_str()),
+                ("7", "a: \"b\" # ü")
+            );
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_changed_is_an_error() {
+        let error = changed(&[("pol", "7")]).unwrap_err();
+        assert_eq!(error.to_string(), "no parameter is named `pol`; the experiment has `note`, `pool`, `rate`");
+        let ExperimentError::UnknownParameter { hint, .. } = error else { panic!("{error}") };
+        assert_eq!(hint.as_deref(), Some("did you mean `pool`?"));
+        let error = changed(&[("note", "7")]).unwrap_err();
+        assert_eq!(error.to_string(), "parameter `note` is a block of lines, which cannot be given another value");
+    }
+
+    #[test]
+    fn a_file_is_read_with_other_values_which_are_judged_like_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("e.yaml");
+        std::fs::write(&file, SOURCE).unwrap();
+        let set =
+            |pool: &str| read_with(&file, &[("pool".to_owned(), "1".to_owned()), ("pool".to_owned(), pool.to_owned())]);
+        assert_eq!(set("9").unwrap().parameters["pool"], "9");
+        assert_eq!(read_with(&file, &[]).unwrap().source, SOURCE);
+        let error = set("many").unwrap_err().to_string();
+        assert!(error.contains("e.yaml:10:") && error.contains("found \"many\""), "{error}");
+    }
+}

@@ -1,0 +1,34 @@
+//! What `disk-bound` rests on.
+
+use serde::{Deserialize, Serialize};
+
+use super::cpu::Proof;
+use super::load::LoadLevel;
+
+/// A service whose requests wait for a disk, in one interval of the load. Numbers of requests are means at any moment.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct DiskBound {
+    /// Label of the interval.
+    pub interval: String,
+    /// The load in it.
+    pub load: LoadLevel,
+    /// Successful responses per second in it.
+    pub rate: f64,
+    /// Requests of the load in progress.
+    pub in_flight: f64,
+    /// Requests in the service's own time.
+    pub requests: f64,
+    /// Those of them that wait for the disk.
+    pub at_disk: f64,
+    /// Those of them that wait for a lock while a thread is at the disk; 0 where the disk alone explains it.
+    pub behind: f64,
+    /// What the service writes to disks, bytes per second; none when it was not sampled.
+    pub written: Option<f64>,
+    /// What it reads from them, bytes per second; none when it was not sampled.
+    pub read: Option<f64>,
+    /// Share of the time in which some task waited for a disk, 0 to 1, in the service's control group or on the host;
+    /// none when it was not sampled.
+    pub pressure: Option<f64>,
+    /// What shows that more load is not carried.
+    pub proof: Proof,
+}

@@ -1,0 +1,33 @@
+//! What `dns` rests on.
+
+use serde::{Deserialize, Serialize};
+
+/// Requests of which a good part of the time passes while a service looks names up.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Dns {
+    /// What shows it.
+    pub sign: DnsSign,
+    /// The names that are looked up, the most frequent first, a few; none when they are not recorded.
+    pub names: Vec<String>,
+    /// Look-ups per request, mean.
+    pub per_request: f64,
+    /// Time that a request waits for them, mean over all requests, nanoseconds.
+    pub request_ns: f64,
+    /// One look-up: the median of the spans or the mean of the metric, nanoseconds.
+    pub lookup_ns: f64,
+    /// Share of the look-ups that fail, 0 to 1; none when that is not recorded.
+    pub failed_share: Option<f64>,
+    /// Requests that show one.
+    pub requests: usize,
+}
+
+/// What shows how long look-ups take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DnsSign {
+    /// Spans, on the critical path of requests.
+    #[default]
+    Spans,
+    /// The metric `dns.lookup.duration`, which does not show what waits for it.
+    Metric,
+}

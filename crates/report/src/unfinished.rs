@@ -1,0 +1,62 @@
+//! What a trial measured that did not come to its end. It is no result and stands beside no other; but it is often what
+//! explains the end.
+
+use std::collections::BTreeSet;
+
+use narrows_model::evidence::{LoadTotals, TrialEvidence};
+use narrows_model::run::TrialState;
+use narrows_model::units;
+
+use crate::figures::plural;
+
+/// All that the load measured until the trial's end, warm-up included, in a sentence; none of a trial that is done or whose
+/// load had not begun.
+pub(crate) fn until_then(evidence: &TrialEvidence) -> Option<String> {
+    let is_begun = !matches!(evidence.trial.state, TrialState::Done | TrialState::Planned);
+    if !is_begun || evidence.seconds.is_empty() {
+        return None;
+    }
+    let starts: BTreeSet<i64> = evidence.seconds.iter().map(|row| row.start_ns).collect();
+    let mut totals = LoadTotals { seconds: starts.len() as f64, ..LoadTotals::default() };
+    evidence.seconds.iter().for_each(|row| totals.add(row));
+    let responses = match totals.succeeded {
+        1 => "1 response".to_owned(),
+        n => format!("{} responses", units::count(n)),
+    };
+    let mut text = format!(
+        "until then {responses} in {} ({}), {}",
+        units::duration(totals.seconds * 1e9),
+        units::rate(totals.rate()),
+        plural(usize::try_from(totals.errors.total()).unwrap_or(usize::MAX), "error", "errors")
+    );
+    if totals.succeeded > 0 {
+        let latency = totals.latency();
+        let [mean, p95] = [latency.mean_ns, latency.p95_ns as f64].map(units::duration);
+        text += &format!(", mean {mean}, p95 {p95}");
+    }
+    Some(text + "; warm-up included")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn what_was_measured_before_the_end_is_summed_up() {
+        let mut trial = fixture::outcome().evidence.trials.remove(0);
+        assert_eq!(until_then(&trial), None, "it is done");
+        trial.trial.state = TrialState::Failed;
+        trial.windows.clear();
+        trial.seconds.truncate(20);
+        insta::assert_snapshot!(
+            until_then(&trial).unwrap(),
+            @"until then 4,304 responses in 20.0 s (215/s), 2 errors, mean 40.1 ms, p95 83.4 ms; warm-up included"
+        );
+        trial.seconds.truncate(1);
+        trial.seconds[0].succeeded = 0;
+        assert_eq!(until_then(&trial).unwrap(), "until then 0 responses in 1.00 s (0/s), 0 errors; warm-up included");
+        trial.seconds.clear();
+        assert_eq!(until_then(&trial), None, "its load had not begun");
+    }
+}

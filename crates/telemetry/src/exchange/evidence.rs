@@ -1,0 +1,125 @@
+//! The evidence of a run in one file: all that its findings are made from, without the run file.
+//!
+//! One object of JSON, compressed with gzip: a [`RunEvidence`]. It holds few of the traces, so that it is small enough
+//! to attach to a report of a wrong finding, and to keep as a case of the corpus. What is read may be a stranger's:
+//! instants, counts and weights beyond what can be computed with are refused, as they are in run files.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read, Write};
+use std::path::Path;
+
+use flate2::Compression;
+use flate2::bufread::MultiGzDecoder;
+use flate2::write::GzEncoder;
+use narrows_model::evidence::{RunEvidence, TrialEvidence};
+use narrows_model::load::LoadSecond;
+
+use super::out::{Error, Written};
+use crate::run_file::{ADDEND_MAX, INSTANT_NS_MAX, TraceLimit, WEIGHT_MAX};
+
+/// The traces of each trial that such a file should hold.
+pub const EVIDENCE_TRACES: TraceLimit = TraceLimit { traces: 60, spans: 3_000 };
+/// What such a file may come to uncompressed, in bytes.
+const BYTES_MAX: u64 = 256 << 20;
+/// How a file that is compressed with gzip begins (RFC 1952).
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+/// Why evidence cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum EvidenceError {
+    /// The file cannot be read, or is damaged.
+    #[error("cannot read the evidence")]
+    Read(#[from] io::Error),
+    /// It holds something else.
+    #[error("it holds no evidence of a run")]
+    Json(#[from] serde_json::Error),
+    /// It is larger than `BYTES_MAX`.
+    #[error("it holds more than {} MiB, expected less", BYTES_MAX >> 20)]
+    TooLarge,
+    /// A number is beyond what can be computed with.
+    #[error("trial {trial} holds {what} out of range")]
+    OutOfRange {
+        /// The trial's label.
+        trial: String,
+        /// What it is of.
+        what: &'static str,
+    },
+}
+
+/// Writes the evidence. Points that are no numbers, which JSON does not have, are left out.
+///
+/// # Errors
+/// When `out` cannot be written.
+pub fn write_evidence(mut evidence: RunEvidence, out: &mut dyn Write) -> Result<Written, Error> {
+    let mut written = Written::default();
+    for trial in &mut evidence.trials {
+        trial.series.iter_mut().for_each(|series| series.points.retain(|point| point.value.is_finite()));
+        let points = trial.series.iter().map(|series| series.points.len()).sum::<usize>();
+        let spans = trial.traces.iter().map(|trace| trace.spans.len()).sum::<usize>();
+        written.records += (points + spans + trial.seconds.len()) as u64;
+    }
+    let mut compressed = GzEncoder::new(out, Compression::best());
+    serde_json::to_writer(&mut compressed, &evidence).map_err(io::Error::from)?;
+    compressed.finish()?;
+    Ok(written)
+}
+
+/// Whether a file may be such evidence: it is compressed, which no run file is.
+pub fn is_evidence(path: &Path) -> bool {
+    let mut first = [0; 2];
+    File::open(path).and_then(|mut file| file.read_exact(&mut first)).is_ok() && first == GZIP
+}
+
+/// Reads what [`write_evidence`] wrote.
+///
+/// # Errors
+/// When the file cannot be read, holds something else, or holds numbers that cannot be computed with.
+pub fn read_evidence(path: &Path) -> Result<RunEvidence, EvidenceError> {
+    let mut json = String::new();
+    let compressed = MultiGzDecoder::new(BufReader::new(File::open(path)?));
+    compressed.take(BYTES_MAX + 1).read_to_string(&mut json)?;
+    if json.len() as u64 > BYTES_MAX {
+        return Err(EvidenceError::TooLarge);
+    }
+    let evidence: RunEvidence = serde_json::from_str(&json)?;
+    for trial in &evidence.trials {
+        let out_of_range = |what| EvidenceError::OutOfRange { trial: trial.trial.label(), what };
+        what_is_out_of_range(trial).map_or(Ok(()), |what| Err(out_of_range(what)))?;
+    }
+    Ok(evidence)
+}
+
+/// What of a trial cannot be computed with; none when all can.
+fn what_is_out_of_range(trial: &TrialEvidence) -> Option<&'static str> {
+    let is_instant = |ns: i64| (0..=INSTANT_NS_MAX).contains(&ns);
+    let is_weight = |weight: f64| weight > 0.0 && weight <= WEIGHT_MAX;
+    let spans = || trial.traces.iter().flat_map(|trace| &trace.spans);
+    let operations = || trial.operations.iter();
+    let instants = [
+        trial.windows.iter().all(|window| is_instant(window.start_ns) && is_instant(window.end_ns)),
+        trial.seconds.iter().all(|second| is_instant(second.start_ns)),
+        trial.series.iter().flat_map(|series| &series.points).all(|point| is_instant(point.time_ns)),
+        operations().flat_map(|one| &one.seconds).all(|second| is_instant(second.start_ns)),
+        operations()
+            .flat_map(|one| &one.calls)
+            .flat_map(|call| &call.seconds)
+            .all(|second| is_instant(second.start_ns)),
+        spans().all(|span| is_instant(span.start_ns) && is_instant(span.end_ns)),
+    ];
+    let weights =
+        spans().all(|span| is_weight(span.weight)) && trial.traces.iter().all(|trace| is_weight(trace.weight));
+    match () {
+        () if instants.contains(&false) => Some("an instant"),
+        () if !weights => Some("the weight of a trace"),
+        () if !trial.seconds.iter().all(can_be_added_up) => Some("a count of requests"),
+        () if trial.traces.iter().any(|trace| trace.spans.is_empty()) => Some("an empty trace"),
+        () => None,
+    }
+}
+
+fn can_be_added_up(second: &LoadSecond) -> bool {
+    let errors = &second.errors;
+    let counts = [second.due, second.late, second.dropped, second.sent, second.succeeded, second.bytes];
+    let errors = [errors.connect, errors.reset, errors.timeout, errors.protocol, errors.status, errors.check];
+    counts.iter().chain(&errors).all(|count| *count <= ADDEND_MAX)
+}
