@@ -7,7 +7,8 @@ use clap::{Parser, Subcommand};
 use narrows_telemetry::secrets::{REDACTED, redact_text};
 
 use crate::commands::{
-    attach, capacity, check, completions, diagnose, diff, docs, export, import, init, load, man, query, report, run,
+    attach, capacity, check, completions, diagnose, diff, docs, export, import, init, load, man, predict, query,
+    report, run,
 };
 
 /// Puts a distributed service under load, watches every hop, and names the place that holds it back.
@@ -49,6 +50,8 @@ pub(crate) enum Command {
     Diagnose(diagnose::Arguments),
     /// Show which operations, calls and findings appeared, vanished or changed from one variant to another
     Diff(diff::Arguments),
+    /// Predict what a change to the system would gain, and what would limit it next
+    Predict(predict::Arguments),
     /// Write a run as one self-contained HTML page, or as JSON
     Report(report::Arguments),
     /// Query a run, in SQL or in KQL

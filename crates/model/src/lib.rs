@@ -17,6 +17,7 @@ pub mod histogram;
 pub mod limit;
 pub mod load;
 pub mod operation;
+pub mod prediction;
 pub mod published;
 pub mod run;
 pub mod scalability;

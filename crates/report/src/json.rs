@@ -13,6 +13,7 @@ use narrows_model::comparison::Outcome;
 use narrows_model::diff::Diff;
 use narrows_model::evidence::{LoadTotals, PartitionThroughput, RequestOfLoad, TrialEvidence};
 use narrows_model::operation::{CallEvidence, OperationEvidence};
+use narrows_model::prediction::Predictions;
 use serde_json::{Value, json};
 
 /// The layout of what [`outcome`] returns.
@@ -20,6 +21,14 @@ const FORMAT: &str = "narrows-outcome/1";
 
 /// The layout of what [`diff`] returns.
 const DIFF_FORMAT: &str = "narrows-diff/1";
+
+/// The layout of what [`predictions`] returns.
+const PREDICTIONS_FORMAT: &str = "narrows-predictions/1";
+
+/// What changes would gain, trial by trial, as one JSON object.
+pub fn predictions(trials: &[Predictions]) -> Value {
+    json!({ "format": PREDICTIONS_FORMAT, "trials": trials })
+}
 
 /// What differs between two variants as one JSON object.
 pub fn diff(diff: &Diff) -> Value {

@@ -20,7 +20,7 @@ const JOINERS: [(&str, &[&str]); 3] = [
 /// Engines that are libraries, for programs to embed.
 const EMBEDDED: [&str; 4] = ["engines/durable", "engines/listener", "engines/serving", "engines/system"];
 const COMMAND_LINE: &str = "narrows";
-const PURE_CRATES: [&str; 4] = ["model", "diagnose", "report", "query"];
+const PURE_CRATES: [&str; 5] = ["model", "diagnose", "report", "query", "predict"];
 const DETECTORS: &str = "crates/diagnose/src/detectors";
 const KINDS: &str = "crates/model/src/finding/kind.rs";
 const FINDING_PAGES: &str = "docs/reference/findings";

@@ -20,6 +20,7 @@ pub(crate) mod load;
 pub(crate) mod man;
 #[cfg(feature = "reference-systems")]
 pub(crate) mod orchestrations;
+pub(crate) mod predict;
 pub(crate) mod query;
 pub(crate) mod report;
 pub(crate) mod run;

@@ -10,7 +10,7 @@ use crate::query::made;
 const ENDLESS: &str = "WITH RECURSIVE t (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM t)";
 
 /// Every command that reads a run file.
-const COMMANDS: [&[&str]; 7] = [
+const COMMANDS: [&[&str]; 8] = [
     &["report", "hostile.narrows", "--html", "page.html"],
     &["diagnose", "hostile.narrows"],
     &["diff", "drones.narrows", "hostile.narrows"],
@@ -18,6 +18,7 @@ const COMMANDS: [&[&str]; 7] = [
     &["query", "hostile.narrows", "SELECT * FROM trials"],
     &["export", "hostile.narrows", "--format", "otlp-json", "--out", "-"],
     &["export", "hostile.narrows", "--format", "csv", "--what", "logs", "--out", "-"],
+    &["predict", "hostile.narrows"],
 ];
 
 /// The run file of the tests of `narrows query`, and a copy that was changed by these statements.

@@ -42,6 +42,7 @@ mod nginx;
 #[cfg(feature = "reference-systems")]
 mod orchestrations;
 mod postgres;
+mod predict;
 mod process_life;
 mod query;
 mod redis;

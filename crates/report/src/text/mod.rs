@@ -10,6 +10,7 @@ mod load;
 mod load_summary;
 mod operations;
 pub(crate) mod paint;
+mod prediction;
 mod published;
 mod spent;
 pub(crate) mod table;
@@ -23,6 +24,7 @@ use narrows_model::units;
 
 pub use diff::diff;
 pub use load_summary::{ArrivalsSummary, LoadSummary, load_summary};
+pub use prediction::predictions;
 pub use thresholds::thresholds;
 
 use crate::caveats::Caveat;

@@ -1,0 +1,513 @@
+//! What a change to a system would gain: predictions from one trial, with what they rest on.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::finding::FindingKind;
+use crate::finding::evidence::load::LoadLevel;
+use crate::units;
+
+/// A change to a system or to its load, as it is written: `NAME=TARGET,AMOUNT`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Change {
+    /// What is done.
+    pub kind: ChangeKind,
+    /// What it is done to: a service, an operation, a store or a dependency by its name; empty for the load.
+    pub target: String,
+    /// How much: a factor, a number of replicas, of users, or of arrivals per second; none for the usual.
+    pub amount: Option<f64>,
+}
+
+/// Declares the kinds of changes, which is the only list of them.
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $kind:ident => $name:literal;)*) => {
+        /// What is changed. Its name is the one on the command line.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        pub enum ChangeKind {
+            $($(#[$doc])* #[serde(rename = $name)] $kind,)*
+        }
+
+        impl ChangeKind {
+            /// Every kind, in the order of their names.
+            pub const ALL: &[ChangeKind] = &[$(ChangeKind::$kind,)*];
+
+            /// The name used on the command line and in files.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(ChangeKind::$kind => $name,)*
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// A service may use more CPU.
+    AddCpu => "add-cpu";
+    /// A service runs as more processes.
+    AddReplicas => "add-replicas";
+    /// Calls are no longer made.
+    DropCall => "drop-call";
+    /// Calls for one item each become one call for all.
+    JoinQueries => "join-queries";
+    /// The same system under another load.
+    MoreLoad => "more-load";
+    /// Calls that are made one after another are made at the same time.
+    Parallelize => "parallelize";
+    /// A store provides more request units.
+    RaiseRate => "raise-rate";
+    /// The proxies beside services are gone.
+    RemoveSidecar => "remove-sidecar";
+    /// A pool has another number of connections.
+    ResizePool => "resize-pool";
+    /// A query goes to the partition that has its rows.
+    RouteQuery => "route-query";
+    /// A service, an operation or a dependency takes less time.
+    SpeedUp => "speed-up";
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.kind.name())?;
+        match (self.target.as_str(), self.amount) {
+            ("", None) => Ok(()),
+            ("", Some(amount)) => write!(f, "={amount}"),
+            (target, None) => write!(f, "={target}"),
+            (target, Some(amount)) => write!(f, "={target},{amount}"),
+        }
+    }
+}
+
+/// What a trial measured, or a model of it computes.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Figures {
+    /// Successful responses per second.
+    pub rate: f64,
+    /// Mean latency, nanoseconds.
+    pub mean_ns: f64,
+    /// 95 % latency, nanoseconds.
+    pub p95_ns: f64,
+}
+
+/// A predicted value.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Estimate {
+    /// The value expected.
+    pub value: f64,
+    /// Lower end of its 90 % interval.
+    pub low: f64,
+    /// Upper end of its 90 % interval.
+    pub high: f64,
+}
+
+impl Estimate {
+    /// How far it is off what was measured: predicted ÷ measured − 1.
+    pub fn error(&self, measured: f64) -> f64 {
+        self.value / measured - 1.0
+    }
+
+    /// Whether the interval holds what was measured.
+    pub fn holds(&self, measured: f64) -> bool {
+        (self.low..=self.high).contains(&measured)
+    }
+}
+
+/// Predicted figures.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Forecast {
+    /// Successful responses per second.
+    pub rate: Estimate,
+    /// Mean latency, nanoseconds.
+    pub mean_ns: Estimate,
+    /// 95 % latency, nanoseconds.
+    pub p95_ns: Estimate,
+}
+
+/// One level of the load, measured and as the model has it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BaselineLevel {
+    /// For people, such as `8 users`.
+    pub label: String,
+    /// What it offers.
+    pub load: LoadLevel,
+    /// Requests it was measured with.
+    pub requests: u64,
+    /// What was measured.
+    pub measured: Figures,
+    /// Throughput of the model, per second.
+    pub model_rate: f64,
+    /// Mean latency of the model, nanoseconds.
+    pub model_mean_ns: f64,
+}
+
+/// One level of the load, measured and with the change.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LevelForecast {
+    /// For people, such as `8 users`.
+    pub label: String,
+    /// What it offers.
+    pub load: LoadLevel,
+    /// What was measured; none for a load that was not.
+    pub now: Option<Figures>,
+    /// What is predicted.
+    pub after: Forecast,
+}
+
+/// What a change would come to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Prediction {
+    /// The change.
+    pub change: Change,
+    /// The finding that suggests it; none for a change that was asked for.
+    pub because: Option<FindingKind>,
+    /// What was measured over all levels, or at the heaviest level where the change is of the load.
+    pub now: Figures,
+    /// The same with the change.
+    pub after: Forecast,
+    /// The levels of the load, lightest first.
+    pub levels: Vec<LevelForecast>,
+    /// What limits throughput first as it is; none when nothing is known to limit it.
+    pub limit_now: Option<Resource>,
+    /// What limits it first with the change.
+    pub limit_after: Option<Resource>,
+    /// What is taken for granted.
+    pub assumptions: Vec<Assumption>,
+    /// What speaks against the prediction; empty when nothing does.
+    pub doubts: Vec<Doubt>,
+    /// What was measured once the change was made; none when nothing was compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured: Option<Measured>,
+}
+
+/// What a later trial measured, with the change made.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    /// The trial.
+    pub trial: String,
+    /// Over the loads that the prediction is for.
+    pub figures: Figures,
+}
+
+impl Prediction {
+    /// Whether no doubt is so serious that the figures should not be used.
+    pub fn is_trusted(&self) -> bool {
+        !self.doubts.iter().any(Doubt::is_serious)
+    }
+
+    /// How much throughput is gained, new ÷ old − 1; 0 when nothing was completed.
+    pub fn rate_gain(&self) -> f64 {
+        if self.now.rate > 0.0 { self.after.rate.value / self.now.rate - 1.0 } else { 0.0 }
+    }
+
+    /// How the mean latency changes, new ÷ old − 1; 0 when none was measured.
+    pub fn mean_change(&self) -> f64 {
+        if self.now.mean_ns > 0.0 { self.after.mean_ns.value / self.now.mean_ns - 1.0 } else { 0.0 }
+    }
+}
+
+/// What changes to the system of one trial would gain.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Predictions {
+    /// The trial.
+    pub trial: String,
+    /// Its load, measured and as the model reproduces it.
+    pub baseline: Vec<BaselineLevel>,
+    /// The changes, those that gain most first.
+    pub predictions: Vec<Prediction>,
+    /// Findings that suggest no change that can be predicted.
+    pub not_predicted: Vec<NotPredicted>,
+    /// What it means, in one sentence.
+    pub sentence: String,
+}
+
+/// A finding without a prediction.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NotPredicted {
+    /// The finding.
+    pub finding: FindingKind,
+    /// Why not, a clause without a full stop.
+    pub because: String,
+}
+
+/// Something that only so much can be had of.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Resource {
+    /// What it is.
+    pub kind: ResourceKind,
+    /// Whose it is: a service or a store; empty for the machine.
+    pub name: String,
+    /// How much of it is used at the heaviest level, as a share, 0 to about 1.
+    pub used_share: f64,
+    /// The throughput at which it is used up, requests per second.
+    pub rate_max: f64,
+}
+
+/// What may limit throughput.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ResourceKind {
+    /// The CPU that a service may use.
+    Cpu,
+    /// The one thread of a service.
+    Thread,
+    /// The machine's CPU.
+    Machine,
+    /// Request units of a store's busiest partition.
+    RequestUnits,
+    /// A section that one request at a time may enter.
+    OneAtATime,
+    /// Connections of a pool.
+    Connections,
+}
+
+impl fmt::Display for Resource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = &self.name;
+        match self.kind {
+            ResourceKind::Cpu => write!(f, "the CPU of {name}"),
+            ResourceKind::Thread => write!(f, "the single thread of {name}"),
+            ResourceKind::Machine => f.write_str("the machine's CPU"),
+            ResourceKind::RequestUnits => write!(f, "the request units of {name}"),
+            ResourceKind::OneAtATime => write!(f, "the section of {name} that one request at a time enters"),
+            ResourceKind::Connections => write!(f, "the connections of {name}"),
+        }
+    }
+}
+
+/// What a prediction takes for granted. It reads as one whole sentence.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Assumption {
+    /// Users and their think time stay the same.
+    SameUsers {
+        /// Time between a response and the next request, nanoseconds.
+        think_ns: f64,
+    },
+    /// A request costs as much CPU under every load.
+    CpuPerRequest,
+    /// All services share one machine.
+    OneMachine {
+        /// Its cores.
+        cores: u32,
+    },
+    /// What is not explained by a queue takes as long under every load.
+    RestIsDelay {
+        /// How long, nanoseconds.
+        delay_ns: f64,
+        /// Its share of the latency at the lightest load, 0 to 1.
+        share: f64,
+    },
+    /// The branches do not slow each other down.
+    BranchesAreIndependent,
+    /// A call for all items takes between the longest and the sum of the calls that it replaces.
+    OneCallForAll {
+        /// Calls that it replaces, mean.
+        calls: f64,
+    },
+    /// The CPU of a callee follows the number of calls.
+    CpuFollowsCalls {
+        /// The callee.
+        callee: String,
+    },
+    /// Requests that make none of the calls and yet take long may wait for the calls of others.
+    OthersMayWait,
+    /// Only the partition that has rows is queried.
+    OnePartition,
+    /// Refused calls, and the waits to retry them, are gone.
+    NoRefusals {
+        /// Time of a request that they take now, mean, nanoseconds.
+        gained_ns: f64,
+    },
+    /// Refused calls stay as frequent as they are.
+    RefusalsStay,
+    /// Nothing but the time that sidecars report, and their CPU, goes with them.
+    SidecarsOnly,
+    /// Time in the service, including its waits, shrinks by the factor.
+    AllOwnTime {
+        /// The factor.
+        factor: f64,
+    },
+    /// Requests are spread evenly over the replicas.
+    EvenReplicas,
+    /// A connection is held as long as now.
+    ConnectionsHeldAsLong,
+}
+
+impl fmt::Display for Assumption {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Assumption::SameUsers { think_ns } if *think_ns < 1e6 => {
+                f.write_str("The same users send their next request at once.")
+            }
+            Assumption::SameUsers { think_ns } => {
+                write!(f, "The same users think for {} between requests.", units::duration(*think_ns))
+            }
+            Assumption::CpuPerRequest => f.write_str("A request needs as much CPU under every load."),
+            Assumption::OneMachine { cores } => {
+                write!(f, "All services and the load generator share one machine with {} cores.", cores)
+            }
+            Assumption::RestIsDelay { delay_ns, share } => write!(
+                f,
+                "{} of a request ({} of its latency under the lightest load) pass in no queue and take as long under every load.",
+                units::duration(*delay_ns),
+                units::percent(*share)
+            ),
+            Assumption::BranchesAreIndependent => {
+                f.write_str("Calls made at the same time take as long as they do one after another.")
+            }
+            Assumption::OneCallForAll { calls } => write!(
+                f,
+                "One call takes no less than the longest and no more than the sum of the {} calls that it replaces.",
+                units::number(*calls)
+            ),
+            Assumption::CpuFollowsCalls { callee } => {
+                write!(f, "The CPU of {callee} follows the number of calls to it.")
+            }
+            Assumption::OthersMayWait => f.write_str(
+                "Requests that make none of these calls and yet take long may wait for those of others; the interval holds both cases.",
+            ),
+            Assumption::OnePartition => f.write_str("Only the partition that has the rows is queried."),
+            Assumption::NoRefusals { gained_ns } => write!(
+                f,
+                "No call is refused any more; refused calls and the waits after them take {} of a request now.",
+                units::duration(*gained_ns)
+            ),
+            Assumption::SidecarsOnly => {
+                f.write_str("Only the time that sidecars report and their CPU go with them, not the work of callers to reach them.")
+            }
+            Assumption::RefusalsStay => f.write_str("Calls are refused as often as they are now."),
+            Assumption::AllOwnTime { factor } => {
+                write!(f, "All of its own time and all of its CPU shrink {} fold.", units::number(*factor))
+            }
+            Assumption::EvenReplicas => f.write_str("Requests are spread evenly over the replicas."),
+            Assumption::ConnectionsHeldAsLong => {
+                f.write_str("A request holds its connection as long as now, however many others do.")
+            }
+        }
+    }
+}
+
+/// What speaks against a prediction. It reads as one whole sentence.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Doubt {
+    /// The model does not reproduce what was measured.
+    BaselineMissed {
+        /// The level at which it is furthest off.
+        label: String,
+        /// What differs there.
+        measure: Measure,
+        /// What was measured: requests per second, or nanoseconds.
+        measured: f64,
+        /// What the model computes.
+        model: f64,
+    },
+    /// One level alone cannot show whether the model holds.
+    OneLevel,
+    /// The figures lie far beyond what was tested.
+    BeyondTested {
+        /// The load or throughput as a multiple of the greatest that was tested.
+        factor: f64,
+    },
+    /// Requests failed, and what those cost is not known.
+    Failures {
+        /// Failed ÷ ended, 0 to 1.
+        share: f64,
+    },
+    /// A finding makes the figures of the trial invalid.
+    Invalid {
+        /// The finding.
+        finding: FindingKind,
+    },
+    /// Few traces show the change.
+    FewTraces {
+        /// How many.
+        traces: usize,
+    },
+    /// More arrives than the system with the change can complete, so latency would grow without end.
+    Overloaded,
+    /// The change does not touch what limits the service.
+    OneThread {
+        /// The service.
+        service: String,
+    },
+}
+
+/// What is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Measure {
+    /// Throughput.
+    Rate,
+    /// Mean latency.
+    Mean,
+}
+
+impl Doubt {
+    /// Whether the figures should not be used.
+    pub fn is_serious(&self) -> bool {
+        matches!(self, Doubt::BaselineMissed { .. } | Doubt::Invalid { .. })
+    }
+}
+
+impl fmt::Display for Doubt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Doubt::BaselineMissed { label, measure: Measure::Rate, measured, model } => write!(
+                f,
+                "The model does not reproduce the run: {} at {label}, but {} were measured.",
+                units::rate(*model),
+                units::rate(*measured)
+            ),
+            Doubt::BaselineMissed { label, measure: Measure::Mean, measured, model } => write!(
+                f,
+                "The model does not reproduce the run: a mean of {} at {label}, but {} was measured.",
+                units::duration(*model),
+                units::duration(*measured)
+            ),
+            Doubt::OneLevel => f.write_str(
+                "There is one level of load only, so nothing shows whether the model holds under another one.",
+            ),
+            Doubt::BeyondTested { factor } => {
+                write!(
+                    f,
+                    "It goes up to {} times what was tested, where something that was not seen may limit it.",
+                    units::number(*factor)
+                )
+            }
+            Doubt::Failures { share } => {
+                write!(f, "{} of the requests failed, and what these cost is not known.", units::percent(*share))
+            }
+            Doubt::Invalid { finding } => write!(f, "The figures of the trial are invalid ({finding})."),
+            Doubt::FewTraces { traces } => write!(f, "Only {traces} traces show what is changed."),
+            Doubt::Overloaded => {
+                f.write_str("More arrives than would be completed: latency grows as long as the load lasts.")
+            }
+            Doubt::OneThread { service } => {
+                write!(f, "{service} works in one thread, which more CPU does not speed up; more replicas do.")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_sorted_and_written_as_they_are_named() {
+        assert!(ChangeKind::ALL.is_sorted_by(|one, other| one.name() < other.name()));
+        for kind in ChangeKind::ALL {
+            assert_eq!(serde_json::to_string(kind).unwrap(), format!("\"{}\"", kind.name()));
+        }
+    }
+
+    #[test]
+    fn a_change_reads_as_it_is_written() {
+        let change = |kind, target: &str, amount| Change { kind, target: target.into(), amount }.to_string();
+        assert_eq!(change(ChangeKind::MoreLoad, "", Some(80.0)), "more-load=80");
+        assert_eq!(change(ChangeKind::Parallelize, "GET /a", None), "parallelize=GET /a");
+        assert_eq!(change(ChangeKind::AddCpu, "shop", Some(2.5)), "add-cpu=shop,2.5");
+    }
+}

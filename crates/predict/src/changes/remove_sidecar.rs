@@ -1,0 +1,47 @@
+//! `remove-sidecar[=SERVICE]`: the proxies beside a service are gone; beside all services without one.
+//!
+//! In each trace their spans take no time of their own, and none of their CPU is needed. Sidecars that send no spans are gone
+//! from the CPU alone.
+
+use narrows_model::prediction::{Assumption, Change, ChangeKind};
+use narrows_model::run::sidecar_of;
+
+use super::{Case, Effect, Method, Scene};
+use crate::Cannot;
+use crate::retime::Traced;
+use crate::system::System;
+
+pub(crate) struct RemoveSidecar;
+
+impl Method for RemoveSidecar {
+    fn kind(&self) -> ChangeKind {
+        ChangeKind::RemoveSidecar
+    }
+
+    fn usage(&self) -> &'static str {
+        "SERVICE"
+    }
+
+    fn effect<'s>(&self, change: &Change, scene: &'s Scene<'s>) -> Result<Effect<'s>, Cannot> {
+        let target = change.target.as_str();
+        let is_gone = |name: &str| sidecar_of(name).is_some_and(|service| target.is_empty() || service == target);
+        let services = || scene.system.programs.iter().map(|program| program.service.as_str());
+        let gone: Vec<String> = services().filter(|name| is_gone(name)).map(str::to_owned).collect();
+        if gone.is_empty() {
+            return Err(scene.unknown(change, services().filter_map(sidecar_of).map(str::to_owned).collect()));
+        }
+        let edit = |traced: &Traced<'_>, _: &[f64]| {
+            let mut treatments = traced.untreated();
+            for at in traced.tree.order.iter().filter(|at| is_gone(&traced.tree.span(**at).service)) {
+                treatments[*at].own = 0.0;
+            }
+            treatments
+        };
+        let adjust = move |system: &mut System| gone.iter().for_each(|name| system.scale_cpu(name, 0.0));
+        Ok(Effect {
+            cases: vec![Case::new(adjust, scene.sample.retimed(&edit))],
+            assumptions: vec![Assumption::SidecarsOnly],
+            ..Effect::default()
+        })
+    }
+}

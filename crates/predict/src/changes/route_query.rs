@@ -1,0 +1,89 @@
+//! `route-query=OPERATION`: a query that goes to every partition goes to the one that has its rows.
+//!
+//! In each trace the call that returned rows stays, or the most expensive one where spans do not show rows, and starts
+//! when the first call did; the others are gone, with their charge and their share of the store's CPU.
+
+use narrows_model::prediction::{Assumption, Change, ChangeKind};
+
+use super::fan_out::FanOut;
+use super::parallelize::few_traces;
+use super::{Case, Effect, Method, Scene};
+use crate::Cannot;
+use crate::retime::{Group, Start, Traced, Treatment};
+use crate::system::System;
+
+pub(crate) struct RouteQuery;
+
+impl Method for RouteQuery {
+    fn kind(&self) -> ChangeKind {
+        ChangeKind::RouteQuery
+    }
+
+    fn usage(&self) -> &'static str {
+        "OPERATION"
+    }
+
+    fn effect<'s>(&self, change: &Change, scene: &'s Scene<'s>) -> Result<Effect<'s>, Cannot> {
+        let calls = FanOut::of(change, scene)?;
+        let edit = |traced: &Traced<'_>, _: &[f64]| {
+            let mut treatments = traced.untreated();
+            for group in calls.groups(traced, scene) {
+                only(needed(traced, &group), &group, &mut treatments);
+            }
+            treatments
+        };
+        let charge = |traced: &Traced<'_>, at: usize| traced.tree.span(at).facts.db_charge.unwrap_or(0.0);
+        let all = scene.attempts(|group| group.callee == calls.callee, charge);
+        let gone: f64 = scene
+            .sample
+            .traces
+            .iter()
+            .map(|traced| {
+                let groups = calls.groups(traced, scene);
+                let unneeded = |group: &Group<'_>| {
+                    let needed = group.calls[needed(traced, group)].clone();
+                    group.attempts().filter(|at| !needed.contains(at)).map(|at| charge(traced, at)).sum::<f64>()
+                };
+                traced.weight * groups.iter().map(unneeded).sum::<f64>()
+            })
+            .sum();
+        let charge_left = if all > 0.0 { 1.0 - gone / all } else { 1.0 };
+        let (callee, left) = (calls.callee.clone(), calls.calls_left(scene));
+        let adjust = move |system: &mut System| {
+            system.scale_cpu(&callee, left);
+            // A store reports its own charges; of several stores the spans do not say which one is meant.
+            system.stores.iter_mut().for_each(|store| store.charge *= charge_left);
+        };
+        Ok(Effect {
+            cases: vec![Case::new(adjust, scene.retimed(self.kind(), &edit)?)],
+            assumptions: vec![Assumption::OnePartition, Assumption::CpuFollowsCalls { callee: calls.callee.clone() }],
+            doubts: few_traces(calls.traces),
+            ..Effect::default()
+        })
+    }
+}
+
+/// The place of the call that is needed.
+fn needed(traced: &Traced<'_>, group: &Group<'_>) -> usize {
+    let facts = |attempts: &[usize]| attempts.last().map(|at| &traced.tree.span(*at).facts);
+    let rows = |attempts: &[usize]| facts(attempts).and_then(|facts| facts.db_rows).unwrap_or(0);
+    let charge = |attempts: &[usize]| facts(attempts).and_then(|facts| facts.db_charge).unwrap_or(0.0);
+    let by_use = |a: &usize, b: &usize| {
+        let (a, b) = (&group.calls[*a], &group.calls[*b]);
+        rows(a).cmp(&rows(b)).then(charge(a).total_cmp(&charge(b)))
+    };
+    (0..group.calls.len()).max_by(by_use).unwrap_or(0)
+}
+
+/// One call stays, where the first one was.
+fn only(needed: usize, group: &Group<'_>, treatments: &mut [Treatment]) {
+    let first = group.calls[0][0];
+    for (place, attempts) in group.calls.iter().enumerate() {
+        if place != needed {
+            attempts.iter().for_each(|at| treatments[*at] = Treatment::gone_with_gap());
+        } else if attempts[0] != first {
+            treatments[attempts[0]].start = Start::With(first);
+        }
+    }
+    treatments[first].gap = 1.0;
+}

@@ -1,0 +1,476 @@
+//! From a change to figures: retimed requests give a new delay, the change gives new demands, the network gives waits.
+//!
+//! The figures are those that were measured, times the ratio of the model with the change to the model without it, so that
+//! a model that is 5 % off at a level stays 5 % off in both and says the gain. Throughput follows from latency by Little's
+//! law with the measured users and think time, within the limits of the changed system.
+//!
+//! Intervals come from a bootstrap (B. Efron and R. J. Tibshirani, *An Introduction to the Bootstrap*, 1993): levels and
+//! traces are drawn again with replacement, the model is fitted anew each time, and 90 % of the results lie within. They
+//! are widened by how far the model misses the baseline, and by 5 % at least, for a system that is changed is known less
+//! well than one that was measured.
+
+use std::collections::HashMap;
+
+use narrows_model::evidence::TrialEvidence;
+use narrows_model::finding::evidence::load::LoadLevel;
+use narrows_model::finding::{Finding, FindingKind};
+use narrows_model::prediction::{
+    Assumption, BaselineLevel, Change, Doubt, Estimate, Figures, Forecast, LevelForecast, Prediction,
+};
+use narrows_model::units;
+
+use crate::Cannot;
+use crate::baseline::{Modelled, compared, doubts, fitted, measured, miss_share, modelled};
+use crate::changes::more_load::TESTED_MAX;
+use crate::changes::{Case, Effect, Scene, method};
+use crate::queueing::{bounds, mva::USERS_MAX};
+use crate::random::Random;
+use crate::refusals::refusals_s;
+use crate::retime::{Retimed, Sample};
+use crate::system::{Level, System};
+
+/// How often levels and traces are drawn again.
+const DRAWS: usize = 100;
+/// Traces of each draw at most.
+const DRAWN_TRACES_MAX: usize = 400;
+/// A level with fewer traces uses those of all levels.
+const LEVEL_TRACES_MIN: usize = 20;
+/// The part of the draws below the interval, and above it.
+const TAIL: f64 = 0.05;
+/// The least error of a model of a changed system, a share.
+const ERROR_MIN: f64 = 0.05;
+/// With more failed requests the figures are doubted.
+const FAILED_MAX: f64 = 0.01;
+/// A change leaves at least this share of a request's time.
+const UNLOADED_SHARE_MIN: f64 = 0.02;
+/// How far the model may be put right at a level.
+const RIGHTING_MAX: f64 = 2.0;
+
+/// What all predictions of a trial start from.
+pub(crate) struct Ground<'a> {
+    system: System,
+    sample: Sample<'a>,
+    /// Time that a request takes longer at each level because calls are refused.
+    refusals_s: Vec<f64>,
+    model: Vec<Modelled>,
+    /// The same system from other draws of its levels, each with traces.
+    draws: Vec<Draw>,
+    pub(crate) baseline: Vec<BaselineLevel>,
+}
+
+/// One draw.
+struct Draw {
+    system: System,
+    model: Vec<Modelled>,
+    /// Places of traces; each may be there several times.
+    traces: Vec<usize>,
+}
+
+/// One level with a change.
+#[derive(Debug, Clone, Copy)]
+struct After {
+    rate: f64,
+    mean_s: f64,
+    p95_s: f64,
+}
+
+/// Each level with a change, and all of them together.
+type AfterAll = (Vec<After>, After);
+
+impl<'a> Ground<'a> {
+    pub(crate) fn new(trial: &'a TrialEvidence, findings: &[Finding]) -> Result<Self, Cannot> {
+        let system = System::read(trial, findings)?;
+        let users = system.levels.iter().map(|level| level.load.users).max().unwrap_or(0);
+        if users > USERS_MAX {
+            return Err(Cannot::TooManyUsers { users: f64::from(users) });
+        }
+        let mut sample = Sample::new(trial, &system.levels);
+        let refusals_s = refusals_s(trial, &Scene { system: &system, sample: &sample });
+        let system = fitted(&system, &system.levels, &refusals_s);
+        let loads = loads(&system.levels);
+        let model = modelled(&system, &loads, &refusals_s);
+        let waits: Vec<HashMap<String, f64>> = model.iter().map(|one| waits_of(&system, one)).collect();
+        sample.take_out(&waits);
+        let baseline = compared(&system.levels, &model);
+        let draws = draws(&system, &refusals_s, sample.traces.len());
+        Ok(Self { system, sample, refusals_s, model, draws, baseline })
+    }
+
+    /// What a change would gain.
+    pub(crate) fn prediction(&self, change: &Change, because: Option<FindingKind>) -> Result<Prediction, Cannot> {
+        let scene = Scene { system: &self.system, sample: &self.sample };
+        let effect = method(change.kind).effect(change, &scene)?;
+        let error = miss_share(&self.baseline).max(ERROR_MIN);
+        let (now, after, levels) = match &effect.loads {
+            None => self.same_load(&effect, error),
+            Some(loads) => self.other_load(&effect, loads, error),
+        };
+        let changed = self.changed(&effect);
+        let top_now = self.baseline.iter().map(|level| level.measured.rate).fold(0.0, f64::max);
+        let top_after = levels.iter().map(|level| level.after.rate.value).fold(0.0, f64::max);
+        let doubts = self.doubts(&effect, top_after / top_now, &levels);
+        Ok(Prediction {
+            measured: None,
+            change: change.clone(),
+            because,
+            now,
+            after,
+            limit_now: self.system.limit(top_now),
+            limit_after: changed.limit(top_after),
+            levels,
+            assumptions: self.assumptions(&effect),
+            doubts,
+        })
+    }
+
+    /// The system with the change, of several cases the first.
+    fn changed(&self, effect: &Effect<'_>) -> System {
+        let mut system = self.system.clone();
+        effect.cases.iter().take(1).for_each(|case| (case.adjust)(&mut system));
+        system
+    }
+
+    /// All levels as they were measured, with the change.
+    fn same_load(&self, effect: &Effect<'_>, error: f64) -> (Figures, Forecast, Vec<LevelForecast>) {
+        let all = (0..self.sample.traces.len()).collect::<Vec<_>>();
+        let per_case = |case: &Case<'_>| {
+            let expected = self.after(case, &self.system, &self.model, &all);
+            let drawn = self.draws.iter().map(|draw| self.after(case, &draw.system, &draw.model, &draw.traces));
+            (expected, drawn.collect::<Vec<_>>())
+        };
+        let cases: Vec<_> = effect.cases.iter().map(per_case).collect();
+        let estimate = |of: &dyn Fn(&AfterAll) -> f64| {
+            let each =
+                cases.iter().map(|(expected, drawn)| spread(of(expected), drawn.iter().map(of).collect(), error));
+            joined(each.collect())
+        };
+        let of_all = Forecast {
+            rate: estimate(&|(_, all)| all.rate),
+            mean_ns: estimate(&|(_, all)| all.mean_s * 1e9),
+            p95_ns: estimate(&|(_, all)| all.p95_s * 1e9),
+        };
+        let level = |(at, level): (usize, &Level)| LevelForecast {
+            label: level.label.clone(),
+            load: level.load,
+            now: Some(measured(level)),
+            after: Forecast {
+                rate: estimate(&|(levels, _)| levels[at].rate),
+                mean_ns: estimate(&|(levels, _)| levels[at].mean_s * 1e9),
+                p95_ns: estimate(&|(levels, _)| levels[at].p95_s * 1e9),
+            },
+        };
+        (overall(&self.system.levels), of_all, self.system.levels.iter().enumerate().map(level).collect())
+    }
+
+    /// Each level with a change, and all of them together.
+    fn after(&self, case: &Case<'_>, system: &System, model: &[Modelled], traces: &[usize]) -> AfterAll {
+        let levels = &self.system.levels;
+        let requests: Vec<Retimed> =
+            if case.retimed.is_empty() { Vec::new() } else { traces.iter().map(|at| case.retimed[*at]).collect() };
+        let old_unloaded_s = system.network().unloaded_s();
+        let changed = with_change(system, case, &requests);
+        let new_unloaded_s = changed.network().unloaded_s();
+        let left = refusals_left(case, &requests);
+        let refusals_s: Vec<f64> = self.refusals_s.iter().map(|refused_s| refused_s * left).collect();
+        let new_model = modelled(&changed, &loads(levels), &refusals_s);
+        let mut each = Vec::with_capacity(levels.len());
+        let mut tail = Tail::default();
+        for (at, level) in levels.iter().enumerate() {
+            let (rate, mean_s) = righted(level, (&model[at], &new_model[at]), &changed);
+            let waits_s = (
+                (model[at].mean_s - old_unloaded_s - self.refusals_s[at]).max(0.0),
+                (new_model[at].mean_s - new_unloaded_s - refusals_s[at]).max(0.0),
+            );
+            let of_level = Tail::of_level(case, &requests, at, waits_s);
+            let ratio = of_level.ratio().unwrap_or(mean_s / level.mean_s());
+            each.push(After { rate, mean_s, p95_s: level.p95_s() * ratio });
+            tail.take(
+                of_level,
+                (level.requests as f64, rate * level.seconds),
+                (level.mean_s() / model[at].mean_s, mean_s / new_model[at].mean_s),
+            );
+        }
+        let all = together(levels, &each, &tail);
+        (each, all)
+    }
+
+    /// The same system under loads that were not measured.
+    fn other_load(
+        &self,
+        effect: &Effect<'_>,
+        loads: &[LoadLevel],
+        error: f64,
+    ) -> (Figures, Forecast, Vec<LevelForecast>) {
+        let heaviest = self.system.levels.len() - 1;
+        let top = &self.system.levels[heaviest];
+        let refusals_s = vec![self.refusals_s[heaviest]; loads.len()];
+        let at_loads = |system: &System, model: &[Modelled]| -> Vec<After> {
+            let mut system = system.clone();
+            effect.cases.iter().for_each(|case| (case.adjust)(&mut system));
+            let righting = (top.mean_s() / model[heaviest].mean_s).clamp(1.0 / RIGHTING_MAX, RIGHTING_MAX);
+            let tail = top.p95_s() / top.mean_s();
+            let after = |one: Modelled| {
+                let mean_s = one.mean_s * righting;
+                After { rate: one.rate, mean_s, p95_s: mean_s * tail }
+            };
+            modelled(&system, loads, &refusals_s).into_iter().map(after).collect()
+        };
+        let expected = at_loads(&self.system, &self.model);
+        let drawn: Vec<Vec<After>> = self.draws.iter().map(|draw| at_loads(&draw.system, &draw.model)).collect();
+        let forecast = |at: usize| {
+            let estimate = |of: fn(&After) -> f64| {
+                spread(of(&expected[at]), drawn.iter().map(|draw| of(&draw[at])).collect(), error)
+            };
+            Forecast {
+                rate: estimate(|after| after.rate),
+                mean_ns: estimate(|after| after.mean_s * 1e9),
+                p95_ns: estimate(|after| after.p95_s * 1e9),
+            }
+        };
+        let level = |(at, load): (usize, &LoadLevel)| LevelForecast {
+            label: match load.arrivals {
+                Some(arrivals) => units::rate(arrivals),
+                None => format!("{} users", load.users),
+            },
+            load: *load,
+            now: None,
+            after: forecast(at),
+        };
+        (measured(top), forecast(loads.len() - 1), loads.iter().enumerate().map(level).collect())
+    }
+
+    fn assumptions(&self, effect: &Effect<'_>) -> Vec<Assumption> {
+        let mut all = effect.assumptions.clone();
+        let is_closed = self.system.levels.iter().all(|level| level.load.arrivals.is_none());
+        if is_closed {
+            all.push(Assumption::SameUsers { think_ns: self.system.think_s * 1e9 });
+        }
+        if self.refusals_s.iter().any(|refused_s| *refused_s > 0.0)
+            && !effect.cases.iter().all(|case| case.ends_refusals)
+        {
+            all.push(Assumption::RefusalsStay);
+        }
+        all.push(Assumption::CpuPerRequest);
+        all.push(Assumption::OneMachine { cores: self.system.cores.round() as u32 });
+        let lightest_s = self.baseline.first().map_or(0.0, |level| level.measured.mean_ns / 1e9);
+        let share = if lightest_s > 0.0 { (self.system.delay_s / lightest_s).min(1.0) } else { 0.0 };
+        all.push(Assumption::RestIsDelay { delay_ns: self.system.delay_s * 1e9, share });
+        all.dedup();
+        all
+    }
+
+    fn doubts(&self, effect: &Effect<'_>, growth: f64, levels: &[LevelForecast]) -> Vec<Doubt> {
+        let mut all = doubts(&self.baseline);
+        all.extend(effect.doubts.iter().cloned());
+        if effect.loads.is_none() && growth > TESTED_MAX {
+            all.push(Doubt::BeyondTested { factor: growth });
+        }
+        let failed = self.system.levels.iter().map(|level| level.error_rate).fold(0.0, f64::max);
+        if failed > FAILED_MAX {
+            all.push(Doubt::Failures { share: failed });
+        }
+        let is_overloaded = |level: &LevelForecast| {
+            level.load.arrivals.is_some_and(|arrivals| level.after.rate.value < 0.95 * arrivals)
+        };
+        if levels.iter().any(is_overloaded) {
+            all.push(Doubt::Overloaded);
+        }
+        all
+    }
+}
+
+fn loads(levels: &[Level]) -> Vec<LoadLevel> {
+    levels.iter().map(|level| level.load).collect()
+}
+
+/// Draws of levels and of traces.
+fn draws(system: &System, refusals_s: &[f64], traces: usize) -> Vec<Draw> {
+    let mut random = Random::new();
+    let loads = loads(&system.levels);
+    let mut draw = || {
+        let levels = random.picks(system.levels.len(), system.levels.len());
+        let traces = random.picks(traces.min(DRAWN_TRACES_MAX), traces);
+        let drawn: Vec<Level> = levels.iter().map(|at| system.levels[*at].clone()).collect();
+        let refused: Vec<f64> = levels.iter().map(|at| refusals_s[*at]).collect();
+        // A draw may hold no level with CPU samples.
+        let other = system.with_demands_of(&drawn)?;
+        let other = fitted(&other, &drawn, &refused);
+        let model = modelled(&other, &loads, refusals_s);
+        Some(Draw { system: other, model, traces })
+    };
+    (0..DRAWS).filter_map(|_| draw()).collect()
+}
+
+/// The wait of a request at each service: for its own CPU, and its part of the wait for the machine's.
+fn waits_of(system: &System, model: &Modelled) -> HashMap<String, f64> {
+    let machine_s = model.waits_s.get(system.programs.len()).copied().unwrap_or(0.0);
+    let wait = |(program, own_s): (&crate::system::Program, &f64)| {
+        let share = if system.machine_s > 0.0 { program.demand_s / system.machine_s } else { 0.0 };
+        (program.service.clone(), own_s + machine_s * share)
+    };
+    system.programs.iter().zip(&model.waits_s).map(wait).collect()
+}
+
+/// A system with a change: its demands, and the delay that is left of these requests.
+fn with_change(system: &System, case: &Case<'_>, requests: &[Retimed]) -> System {
+    let mut changed = system.clone();
+    (case.adjust)(&mut changed);
+    let weight: f64 = requests.iter().map(|one| one.weight).sum();
+    if weight > 0.0 {
+        let unloaded_s = system.network().unloaded_s();
+        let saved_s = requests.iter().map(|one| (one.old_ns - one.new_ns) * one.weight).sum::<f64>() / weight / 1e9;
+        let left_s = (unloaded_s - saved_s).max(UNLOADED_SHARE_MIN * unloaded_s);
+        let queued_s = changed.network().unloaded_s() - changed.delay_s;
+        changed.delay_s = (left_s - queued_s).max(0.0);
+    }
+    changed
+}
+
+/// The share of the time that refusals take which is left with a change.
+fn refusals_left(case: &Case<'_>, requests: &[Retimed]) -> f64 {
+    let sum = |of: fn(&Retimed) -> f64| requests.iter().map(|one| of(one) * one.weight).sum::<f64>();
+    let (old_ns, new_ns) = (sum(|one| one.old_refused_ns), sum(|one| one.new_refused_ns));
+    match case.ends_refusals {
+        true => 0.0,
+        false if old_ns > 0.0 => (new_ns / old_ns).clamp(0.0, 1.0),
+        false => 1.0,
+    }
+}
+
+/// Throughput and mean latency of a level: what was measured, times what the model gains.
+fn righted(level: &Level, (old, new): (&Modelled, &Modelled), changed: &System) -> (f64, f64) {
+    let righting = (level.mean_s() / old.mean_s).clamp(1.0 / RIGHTING_MAX, RIGHTING_MAX);
+    let mean_s = new.mean_s * righting;
+    let Some(think_s) = level.think_s() else {
+        let arrivals = level.load.arrivals.unwrap_or(0.0);
+        return (if new.is_overloaded { new.rate } else { level.rate().max(new.rate.min(arrivals)) }, mean_s);
+    };
+    let users = f64::from(level.load.users);
+    let rate_max = bounds::rate_max(&changed.network()).min(changed.stores_rate_max());
+    let rate = (users / (mean_s + think_s)).min(rate_max);
+    (rate, users / rate - think_s)
+}
+
+/// What was measured over all levels.
+fn overall(levels: &[Level]) -> Figures {
+    let (seconds, requests) = sums(levels, |level| level.requests as f64);
+    let mut latency = narrows_model::histogram::Histogram::new();
+    levels.iter().for_each(|level| latency.merge(&level.latency));
+    Figures { rate: requests / seconds, mean_ns: latency.mean_ns(), p95_ns: latency.quantile_ns(0.95) as f64 }
+}
+
+fn sums(levels: &[Level], of: impl Fn(&Level) -> f64) -> (f64, f64) {
+    (levels.iter().map(|level| level.seconds).sum(), levels.iter().map(of).sum())
+}
+
+/// All levels together, each as long as it was.
+fn together(levels: &[Level], each: &[After], tail: &Tail) -> After {
+    let with_seconds = || levels.iter().map(|level| level.seconds).zip(each);
+    let seconds: f64 = with_seconds().map(|(seconds, _)| seconds).sum();
+    let requests: f64 = with_seconds().map(|(seconds, after)| seconds * after.rate).sum();
+    let mean_s = with_seconds().map(|(seconds, after)| seconds * after.rate * after.mean_s).sum::<f64>() / requests;
+    let now = overall(levels);
+    let ratio = tail.ratio().unwrap_or(mean_s * 1e9 / now.mean_ns);
+    After { rate: requests / seconds, mean_s, p95_s: now.p95_ns / 1e9 * ratio }
+}
+
+/// Latencies of single requests, seconds with weights: as the model has them now, and with a change.
+///
+/// To what a request takes alone comes a wait, drawn from an exponential distribution with the mean of the model. The same
+/// draws are used on both sides, so their difference is the change's.
+#[derive(Debug, Default)]
+struct Tail {
+    old: Vec<(f64, f64)>,
+    new: Vec<(f64, f64)>,
+}
+
+impl Tail {
+    fn of_level(case: &Case<'_>, requests: &[Retimed], level: usize, (old_wait_s, new_wait_s): (f64, f64)) -> Self {
+        let mut random = Random::new();
+        let of_level = requests.iter().filter(|one| one.level == Some(level)).count();
+        let is_meant = |one: &&Retimed| of_level < LEVEL_TRACES_MIN || one.level == Some(level);
+        let mut tail = Self::default();
+        for one in requests.iter().filter(is_meant) {
+            let wait = random.exponential();
+            let new_refused_ns = if case.ends_refusals { 0.0 } else { one.new_refused_ns };
+            tail.old.push(((one.old_ns + one.old_refused_ns) / 1e9 + old_wait_s * wait, one.weight));
+            tail.new.push(((one.new_ns + new_refused_ns) / 1e9 + new_wait_s * wait, one.weight));
+        }
+        tail
+    }
+
+    /// Adds those of a level, which stand for so many requests now and with the change, put right by these factors.
+    fn take(
+        &mut self,
+        other: Tail,
+        (old_requests, new_requests): (f64, f64),
+        (old_righting, new_righting): (f64, f64),
+    ) {
+        let add = |to: &mut Vec<(f64, f64)>, from: Vec<(f64, f64)>, requests: f64, righting: f64| {
+            let weight: f64 = from.iter().map(|(_, weight)| weight).sum();
+            to.extend(from.into_iter().map(|(value, of)| (value * righting, of / weight * requests)));
+        };
+        add(&mut self.old, other.old, old_requests, old_righting);
+        add(&mut self.new, other.new, new_requests, new_righting);
+    }
+
+    /// The 95 % latency with the change ÷ that without; none without requests.
+    fn ratio(&self) -> Option<f64> {
+        let (old, new) = (quantile(&self.old, 0.95)?, quantile(&self.new, 0.95)?);
+        (old > 0.0).then(|| new / old)
+    }
+}
+
+/// The value that a share of all weight is at or below; none without values.
+fn quantile(values: &[(f64, f64)], share: f64) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let weight: f64 = sorted.iter().map(|(_, weight)| weight).sum();
+    let mut seen = 0.0;
+    let reached = sorted.iter().find(|(_, of)| {
+        seen += of;
+        seen >= share * weight
+    });
+    reached.or(sorted.last()).map(|(value, _)| *value)
+}
+
+/// An expected value with the interval that draws give it, widened by an error of the model as a factor, so that no end is
+/// below zero.
+fn spread(value: f64, draws: Vec<f64>, error: f64) -> Estimate {
+    let weighted: Vec<(f64, f64)> = draws.into_iter().filter(|draw| draw.is_finite()).map(|draw| (draw, 1.0)).collect();
+    let low = quantile(&weighted, TAIL).unwrap_or(value).min(value);
+    let high = quantile(&weighted, 1.0 - TAIL).unwrap_or(value).max(value);
+    Estimate { value, low: low / (1.0 + error), high: high * (1.0 + error) }
+}
+
+/// Cases between which the truth lies.
+fn joined(cases: Vec<Estimate>) -> Estimate {
+    let count = cases.len().max(1) as f64;
+    Estimate {
+        value: cases.iter().map(|case| case.value).sum::<f64>() / count,
+        low: cases.iter().map(|case| case.low).fold(f64::INFINITY, f64::min),
+        high: cases.iter().map(|case| case.high).fold(0.0, f64::max),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_count_weights() {
+        let values = [(3.0, 1.0), (1.0, 8.0), (2.0, 1.0)];
+        assert_eq!(quantile(&values, 0.5), Some(1.0));
+        assert_eq!(quantile(&values, 0.85), Some(2.0));
+        assert_eq!(quantile(&values, 1.0), Some(3.0));
+        assert_eq!(quantile(&[], 0.5), None);
+    }
+
+    #[test]
+    fn an_interval_holds_the_value_and_the_error_of_the_model() {
+        let estimate = spread(100.0, (90..=110).map(f64::from).collect(), 0.1);
+        assert!(estimate.low < 0.9 * 92.0 && estimate.high > 1.1 * 108.0, "{estimate:?}");
+        let joined = joined(vec![spread(10.0, Vec::new(), 0.0), spread(20.0, Vec::new(), 0.0)]);
+        assert_eq!(joined, Estimate { value: 15.0, low: 10.0, high: 20.0 });
+    }
+}

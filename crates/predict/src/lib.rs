@@ -1,0 +1,88 @@
+//! Predicts what a change to a system would gain, from one trial of it: throughput, latency, and what limits it next.
+//!
+//! Two methods are joined. Sampled traces say what a change does to a single request (`retime/`); a closed queueing
+//! network says what many of them make of it (`queueing/`), once it has reproduced what was measured (`baseline.rs`).
+//! `system/` reads the network from the run, `changes/` has a file for each change, `forecast.rs` computes, `suggest.rs`
+//! says which finding asks for which change, `sentence.rs` sums up, and `score.rs` compares with what was measured afterwards. The page is `docs/reference/predict.md`.
+//!
+//! Everything is a pure function of the evidence: no input or output, no clock, and chance from a fixed seed. What the
+//! evidence does not allow is said as a [`Cannot`]; what it allows with reservations, as doubts of the prediction.
+//!
+//! Not here: what a change costs, whether it is possible, and other systems than the one that was measured.
+
+mod baseline;
+mod cannot;
+mod changes;
+mod forecast;
+pub mod queueing;
+mod random;
+mod read;
+mod refusals;
+mod retime;
+mod score;
+mod sentence;
+mod suggest;
+mod system;
+
+use narrows_model::evidence::TrialEvidence;
+use narrows_model::finding::{Finding, Role};
+use narrows_model::prediction::{Change, ChangeKind, Doubt, NotPredicted, Prediction, Predictions};
+
+pub use cannot::Cannot;
+pub use read::{Unreadable, read_change};
+pub use score::score;
+
+use forecast::Ground;
+
+/// How a kind of change is written after its name and `=`: `SERVICE[,FACTOR]`.
+pub fn usage(kind: ChangeKind) -> &'static str {
+    changes::method(kind).usage()
+}
+
+/// What these changes would gain.
+///
+/// # Errors
+/// When the trial does not show enough, or has nothing that a change names.
+pub fn predict(trial: &TrialEvidence, findings: &[Finding], asked: &[Change]) -> Result<Predictions, Cannot> {
+    let ground = Ground::new(trial, findings)?;
+    let predictions = asked.iter().map(|change| ground.prediction(change, None)).collect::<Result<_, _>>()?;
+    Ok(summed_up(trial, findings, &ground, predictions, Vec::new()))
+}
+
+/// What every change that a finding suggests would gain, those that gain most first.
+///
+/// # Errors
+/// When the trial does not show enough.
+pub fn predict_suggested(trial: &TrialEvidence, findings: &[Finding]) -> Result<Predictions, Cannot> {
+    let ground = Ground::new(trial, findings)?;
+    let (mut predictions, mut not_predicted): (Vec<Prediction>, Vec<NotPredicted>) = (Vec::new(), Vec::new());
+    for (finding, suggested) in suggest::all(findings) {
+        let predicted = match suggested {
+            Some(change) if predictions.iter().any(|known| known.change == change) => continue,
+            Some(change) => ground.prediction(&change, Some(finding)).map_err(|cannot| cannot.to_string()),
+            None => Err(suggest::NO_CHANGE.to_owned()),
+        };
+        match predicted {
+            Ok(prediction) => predictions.push(prediction),
+            Err(because) => not_predicted.push(NotPredicted { finding, because }),
+        }
+    }
+    predictions.sort_by(|a, b| a.mean_change().total_cmp(&b.mean_change()));
+    Ok(summed_up(trial, findings, &ground, predictions, not_predicted))
+}
+
+fn summed_up(
+    trial: &TrialEvidence,
+    findings: &[Finding],
+    ground: &Ground<'_>,
+    mut predictions: Vec<Prediction>,
+    not_predicted: Vec<NotPredicted>,
+) -> Predictions {
+    let invalid = findings.iter().find(|finding| finding.role == Role::Invalidates);
+    if let Some(finding) = invalid {
+        predictions.iter_mut().for_each(|one| one.doubts.insert(0, Doubt::Invalid { finding: finding.kind() }));
+    }
+    let label = trial.trial.label();
+    let sentence = sentence::sentence(&label, &predictions);
+    Predictions { trial: label, baseline: ground.baseline.clone(), predictions, not_predicted, sentence }
+}

@@ -1,0 +1,129 @@
+//! Queueing models of a system as a whole: bounds, single queues, and closed networks.
+//!
+//! Times are seconds, rates are per second. A station's *demand* is the time that one request needs there, waiting left
+//! out. All formulas are for the long-run mean. Where a formula and a simulation both apply, a test compares them.
+
+pub mod bounds;
+pub mod mm1;
+pub mod mmm;
+pub mod mva;
+pub mod repairman;
+#[cfg(test)]
+mod simulation;
+
+/// With more servers than this no request waits for one.
+const SERVERS_MAX: u32 = 1_024;
+
+/// One resource that requests queue at.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Station {
+    /// Time that a request needs at one copy of the station, from 0.
+    pub demand_s: f64,
+    /// Requests that one copy serves at a time, at least 1; none when it serves all at once.
+    pub servers: Option<u32>,
+    /// Equal copies that each request visits, at least 1. Replicas that share requests have the demand of a request
+    /// divided by their number.
+    pub copies: u32,
+    /// What a request's visit adds to its response time.
+    pub adds: Adds,
+}
+
+/// What a visit to a station adds to a response time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Adds {
+    /// The demand and the wait for a server.
+    Residence,
+    /// The wait alone: the demand passes at another station at the same time, as a machine's cores are used by services.
+    Wait,
+}
+
+impl Station {
+    /// A single copy.
+    pub fn new(demand_s: f64, servers: u32, adds: Adds) -> Self {
+        Self { demand_s, servers: Some(servers.max(1)), copies: 1, adds }
+    }
+
+    /// A station that serves all requests at once.
+    pub fn without_queue(demand_s: f64) -> Self {
+        Self { demand_s, servers: None, copies: 1, adds: Adds::Residence }
+    }
+
+    /// Its servers, if they are so few that requests queue for them.
+    fn queued_servers(&self) -> Option<u32> {
+        self.servers.filter(|servers| *servers <= SERVERS_MAX)
+    }
+
+    /// What a request needs there without any wait, all copies together, as far as it adds to the response time.
+    pub fn own_time_s(&self) -> f64 {
+        match self.adds {
+            Adds::Residence => self.demand_s * f64::from(self.copies),
+            Adds::Wait => 0.0,
+        }
+    }
+
+    /// The highest rate that it can serve; infinite without a demand.
+    pub fn rate_max(&self) -> f64 {
+        match self.servers {
+            Some(servers) if self.demand_s > 0.0 => f64::from(servers) / self.demand_s,
+            _ => f64::INFINITY,
+        }
+    }
+}
+
+/// Stations, and time that passes without any queue.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Network {
+    /// Where requests queue.
+    pub stations: Vec<Station>,
+    /// Time of a request that no queue lengthens, from 0.
+    pub delay_s: f64,
+    /// Time between a response and its user's next request, from 0. Of no effect with arrivals.
+    pub think_s: f64,
+}
+
+impl Network {
+    /// The response time of a request that meets no other.
+    pub fn unloaded_s(&self) -> f64 {
+        self.delay_s + self.stations.iter().map(Station::own_time_s).sum::<f64>()
+    }
+}
+
+/// A network under one load.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Solution {
+    /// Completed requests per second.
+    pub rate: f64,
+    /// Mean response time.
+    pub response_s: f64,
+    /// The part of it that is spent waiting at each station, all copies together.
+    pub waits_s: Vec<f64>,
+}
+
+/// A network with arrivals at a fixed rate, each station an M/M/m queue (Jackson 1957); none when one cannot keep up.
+pub fn open(network: &Network, rate: f64) -> Option<Solution> {
+    let wait = |station: &Station| {
+        let one = station.queued_servers().map_or(Some(0.0), |servers| mmm::wait_s(rate, station.demand_s, servers))?;
+        Some(one * f64::from(station.copies))
+    };
+    let waits_s: Vec<f64> = network.stations.iter().map(wait).collect::<Option<_>>()?;
+    let response_s = network.unloaded_s() + waits_s.iter().sum::<f64>();
+    Some(Solution { rate, response_s, waits_s })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_open_network_adds_up_its_queues() {
+        let stations = vec![Station::new(0.01, 1, Adds::Residence), Station::new(0.02, 2, Adds::Wait)];
+        let network = Network { stations, delay_s: 0.1, think_s: 0.0 };
+        let solution = open(&network, 50.0).expect("it keeps up");
+        let expected = 0.1 + mm1::response_s(50.0, 0.01).expect("it keeps up");
+        let waits = mmm::wait_s(50.0, 0.02, 2).expect("it keeps up");
+        assert!((solution.response_s - expected - waits).abs() < 1e-12, "{solution:?}");
+        assert_eq!(open(&network, 100.0), None);
+        let many = Network { stations: vec![Station::new(0.01, u32::MAX, Adds::Residence)], ..Network::default() };
+        assert_eq!(open(&many, 1e6).map(|solution| solution.response_s), Some(0.01));
+    }
+}

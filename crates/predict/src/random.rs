@@ -1,0 +1,34 @@
+//! Chance that repeats: SplitMix64 (Steele, Lea and Flood, 2014) from a fixed seed, so that a prediction is the same
+//! each time.
+
+/// The seed of every prediction.
+const SEED: u64 = 0x6e61_7272_6f77_7331;
+
+/// Numbers that look random.
+#[derive(Debug, Clone)]
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) fn new() -> Self {
+        Self(SEED)
+    }
+
+    /// Evenly from 0 up to but not 1.
+    pub(crate) fn unit(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// So many places of a list of this length, each as likely as any other; none of an empty list.
+    pub(crate) fn picks(&mut self, count: usize, length: usize) -> Vec<usize> {
+        (0..if length == 0 { 0 } else { count }).map(|_| (self.unit() * length as f64) as usize).collect()
+    }
+
+    /// From an exponential distribution with mean 1.
+    pub(crate) fn exponential(&mut self) -> f64 {
+        -(1.0 - self.unit()).ln()
+    }
+}

@@ -1,0 +1,43 @@
+//! How much longer requests take because calls are refused: refusals of a request × what one costs.
+//!
+//! How many there are is counted over all spans, second by second. What one costs, the refused attempt and the wait after
+//! it, is read from the traces: those of the level where enough show it, else all.
+
+use narrows_model::evidence::TrialEvidence;
+
+use crate::changes::Scene;
+use crate::retime::{Retimed, is_refused};
+use crate::system::Level;
+
+/// Refused attempts in the traces of a level that tell what one costs there.
+const REFUSED_MIN: f64 = 10.0;
+
+/// The time at each level, seconds; 0 without refusals.
+pub(crate) fn refusals_s(trial: &TrialEvidence, scene: &Scene<'_>) -> Vec<f64> {
+    let retimed = scene.sample.retimed(&|traced, _| traced.untreated());
+    let everywhere_s = each_s(scene, &retimed, |_| true).unwrap_or(0.0);
+    let of_level = |(at, level): (usize, &Level)| {
+        let each_s = each_s(scene, &retimed, |one| one.level == Some(at)).unwrap_or(everywhere_s);
+        count(trial, level) / level.requests as f64 * each_s
+    };
+    scene.system.levels.iter().enumerate().map(of_level).collect()
+}
+
+/// Refused attempts at a level.
+fn count(trial: &TrialEvidence, level: &Level) -> f64 {
+    let calls = trial.operations.iter().flat_map(|operation| &operation.calls);
+    let seconds = calls.flat_map(|call| &call.seconds);
+    seconds.filter(|second| level.contains(second.start_ns + 500_000_000)).map(|second| second.throttled).sum()
+}
+
+/// The time of a request that one refusal takes, mean over these requests; none when they show too few.
+fn each_s(scene: &Scene<'_>, retimed: &[Retimed], is_meant: impl Fn(&Retimed) -> bool) -> Option<f64> {
+    let (mut seen, mut refused, mut taken_ns) = (0.0, 0.0, 0.0);
+    for (traced, one) in scene.sample.traces.iter().zip(retimed).filter(|(_, one)| is_meant(one)) {
+        let attempts = traced.tree.order.iter().filter(|at| is_refused(traced.tree.span(**at))).count() as f64;
+        seen += attempts;
+        refused += attempts * one.weight;
+        taken_ns += one.old_refused_ns * one.weight;
+    }
+    (seen >= REFUSED_MIN).then(|| taken_ns / refused / 1e9)
+}

@@ -1,0 +1,266 @@
+//! The calls of a request: what they call, which are of one kind, and which repeat a refused one.
+
+use std::collections::{BTreeMap, HashMap};
+
+use narrows_model::evidence::TrialEvidence;
+use narrows_model::trace::{Span, SpanKind, SpanStatus, is_step_of_call};
+
+use super::tree::Tree;
+
+/// How types of errors and statuses begin by which services refuse a caller that sends too much.
+const REFUSALS: [&str; 5] =
+    ["429", "RESOURCE_EXHAUSTED", "Throttl", "ProvisionedThroughputExceeded", "TooManyRequests"];
+/// What the time between a caller and its callee is called.
+const NETWORK: &str = "";
+
+/// Whether an attempt was refused because the caller sends too much.
+pub(crate) fn is_refused(span: &Span) -> bool {
+    let facts = &span.facts;
+    let texts = [&facts.db_status, &facts.rpc_status, &facts.error_type];
+    let says_so = |text: &String| {
+        let name = text.rsplit('.').next().unwrap_or(text);
+        REFUSALS.iter().any(|word| name.starts_with(word))
+    };
+    let is_put_off = facts.http_status == Some(503) && facts.retry_after_ns.is_some();
+    facts.http_status == Some(429) || is_put_off || texts.into_iter().flatten().any(says_so)
+}
+
+fn went_wrong(span: &Span) -> bool {
+    is_refused(span) || span.status == SpanStatus::Error || span.facts.http_status.is_some_and(|status| status >= 500)
+}
+
+fn is_database(span: &Span) -> bool {
+    span.facts.db_system.is_some() || span.facts.db_query.is_some()
+}
+
+fn is_call(span: &Span) -> bool {
+    matches!(span.kind, SpanKind::Client | SpanKind::Producer) || is_database(span)
+}
+
+/// Whether a span is a call, and not one step of another that its library reports beside it.
+fn is_whole_call(span: &Span) -> bool {
+    is_call(span) && (span.facts.db_query.is_some() || !is_step_of_call(&span.name))
+}
+
+/// Whether a span is a request of the operation that a text names: `GET /orders`, or `shop GET /orders`.
+pub(crate) fn is_entry_of(span: &Span, operation: &str) -> bool {
+    let name = match (&span.facts.http_method, &span.facts.http_route) {
+        (Some(method), Some(route)) => format!("{method} {route}"),
+        _ => span.name.clone(),
+    };
+    let is_named = |name: &str| operation == name || operation == format!("{} {name}", span.service);
+    matches!(span.kind, SpanKind::Server | SpanKind::Consumer) && (is_named(&name) || is_named(&span.name))
+}
+
+/// The names of what is called in a trial.
+#[derive(Debug)]
+pub(crate) struct Names {
+    by_port: HashMap<u16, String>,
+}
+
+impl Names {
+    pub(crate) fn new(trial: &TrialEvidence) -> Self {
+        let ports = trial.services.iter().flat_map(|one| one.stand_in_ports.iter().copied().chain([one.port]));
+        let named = |port| Some((port, trial.reached_at(Some(port))?.service.clone()));
+        Self { by_port: ports.filter_map(named).collect() }
+    }
+
+    /// What a call goes to: a service of the trial, else what the span calls it.
+    pub(crate) fn callee<'a>(&'a self, tree: &Tree<'a>, at: usize) -> &'a str {
+        let span = tree.span(at);
+        let facts = &span.facts;
+        let by_port = facts.server_port.and_then(|port| self.by_port.get(&port)).map(String::as_str);
+        let by_child =
+            || tree.children(at).iter().map(|child| tree.span(*child)).find(|child| child.service != span.service);
+        let said = || [&facts.db_system, &facts.peer_service, &facts.rpc_service, &facts.server_address];
+        by_port
+            .or_else(|| by_child().map(|child| child.service.as_str()))
+            .or_else(|| said().into_iter().flatten().find(|name| !name.is_empty()).map(String::as_str))
+            .unwrap_or(&span.name)
+    }
+
+    /// Where a span's own time passes: its service; for a call whose callee sends no spans, there; else the network.
+    pub(crate) fn place<'a>(&'a self, tree: &Tree<'a>, at: usize) -> &'a str {
+        let span = tree.span(at);
+        if !is_call(span) {
+            return &span.service;
+        }
+        let has_spans = tree.children(at).iter().any(|child| tree.span(*child).service != span.service);
+        if has_spans { NETWORK } else { self.callee(tree, at) }
+    }
+}
+
+/// Calls of one kind below one span.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Group<'a> {
+    /// What is called.
+    pub(crate) callee: &'a str,
+    /// What the calls have in common.
+    pub(crate) kind: String,
+    /// In order of start; each with its attempts in order, at least one.
+    pub(crate) calls: Vec<Vec<usize>>,
+}
+
+impl Group<'_> {
+    /// All attempts of all calls.
+    pub(crate) fn attempts(&self) -> impl Iterator<Item = usize> {
+        self.calls.iter().flatten().copied()
+    }
+
+    /// Time from the first start to the last end.
+    pub(crate) fn span_ns(&self, tree: &Tree<'_>) -> f64 {
+        let start = self.attempts().map(|at| tree.times(at).0).min().unwrap_or(0);
+        let end = self.attempts().map(|at| tree.times(at).1).max().unwrap_or(0);
+        (end - start) as f64
+    }
+
+    /// How long each call takes with its attempts and the waits between them, given how long each span takes.
+    pub(crate) fn lengths_ns(&self, tree: &Tree<'_>, lengths: &[f64]) -> Vec<f64> {
+        let length = |attempts: &Vec<usize>| {
+            let waits = attempts.windows(2).map(|pair| (tree.times(pair[1]).0 - tree.times(pair[0]).1).max(0) as f64);
+            attempts.iter().map(|at| lengths[*at]).sum::<f64>() + waits.sum::<f64>()
+        };
+        self.calls.iter().map(length).collect()
+    }
+}
+
+/// The calls of a request that has this entry, those of one kind below one span together.
+pub(crate) fn groups<'a>(tree: &Tree<'a>, entry: usize, names: &'a Names) -> Vec<Group<'a>> {
+    let mut found: BTreeMap<(usize, String), (&str, Vec<usize>)> = BTreeMap::new();
+    for at in tree.order.iter().copied().filter(|at| is_whole_call(tree.span(*at)) && is_made_by(tree, *at, entry)) {
+        let unit = unit(tree, at);
+        let key = (tree.parent(unit).unwrap_or(entry), kind_of(tree.span(at)));
+        found.entry(key).or_insert_with(|| (names.callee(tree, at), Vec::new())).1.push(unit);
+    }
+    let group = |((_, kind), (callee, mut units)): ((usize, String), (&'a str, Vec<usize>))| {
+        units.sort_by_key(|at| (tree.times(*at), *at));
+        Group { callee, kind, calls: with_attempts(tree, &units) }
+    };
+    found.into_iter().map(group).collect()
+}
+
+/// Whether this is a call that the entry's own code made, and no call of another library stands above it.
+fn is_made_by(tree: &Tree<'_>, at: usize, entry: usize) -> bool {
+    let mut above = tree.parent(at);
+    while let Some(parent) = above.filter(|parent| *parent != entry) {
+        if tree.span(parent).kind != SpanKind::Internal || is_database(tree.span(parent)) {
+            return false;
+        }
+        above = tree.parent(parent);
+    }
+    above == Some(entry)
+}
+
+/// The outermost internal span that holds nothing but this call, else the call itself: a repository's method, say.
+fn unit(tree: &Tree<'_>, call: usize) -> usize {
+    let is_wrapper = |at: &usize| tree.span(*at).kind == SpanKind::Internal && tree.children(*at).len() == 1;
+    let above = std::iter::successors(tree.parent(call), |at| tree.parent(*at)).take_while(is_wrapper);
+    above.last().unwrap_or(call)
+}
+
+/// What calls of one kind have in common: the statement without values, or method, address and path without ids.
+fn kind_of(span: &Span) -> String {
+    let facts = &span.facts;
+    let text = |fact: &Option<String>| fact.clone().unwrap_or_default();
+    match &facts.db_query {
+        Some(query) => format!("{} {}", text(&facts.db_system), without_values(query)),
+        None => {
+            let url = facts.url_template.as_deref().or(facts.url.as_deref()).unwrap_or("");
+            let path = without_values(url.split(['?', '#']).next().unwrap_or(""));
+            format!("{} {} {} {path}", span.name, text(&facts.http_method), text(&facts.db_collection))
+        }
+    }
+}
+
+/// A text with `?` in place of quoted parts and of words that begin with a digit.
+fn without_values(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut quoted = false;
+    let mut in_number = false;
+    for c in text.chars() {
+        let begins_word = !out.ends_with(|last: char| last.is_alphanumeric() || last == '_');
+        match c {
+            '\'' => {
+                out.push_str(if quoted { "" } else { "?" });
+                quoted = !quoted;
+            }
+            _ if quoted => {}
+            c if c.is_ascii_digit() && (begins_word || in_number) => {
+                if !in_number {
+                    out.push('?');
+                }
+                in_number = true;
+                continue;
+            }
+            c => out.push(c),
+        }
+        in_number = false;
+    }
+    out
+}
+
+/// Calls with the attempts that repeat a failed one: the same request to the same partition, made after it ended.
+fn with_attempts(tree: &Tree<'_>, units: &[usize]) -> Vec<Vec<usize>> {
+    let requested = |at: usize| {
+        let facts = &tree.span(at).facts;
+        (facts.db_partition.as_ref(), facts.url.as_ref(), facts.db_query.as_ref())
+    };
+    let mut calls: Vec<Vec<usize>> = Vec::new();
+    for unit in units {
+        let is_open = |attempts: &&mut Vec<usize>| {
+            let last = attempts[attempts.len() - 1];
+            went_wrong(tree.span(last))
+                && tree.times(last).1 <= tree.times(*unit).0
+                && requested(last) == requested(*unit)
+        };
+        match calls.iter_mut().find(is_open) {
+            Some(call) => call.push(*unit),
+            None => calls.push(vec![*unit]),
+        }
+    }
+    calls
+}
+
+#[cfg(test)]
+mod tests {
+    use narrows_testkit::spans::{database, document_query, internal, query, server};
+    use narrows_testkit::trial::TrialBuilder;
+
+    use super::*;
+
+    #[test]
+    fn values_do_not_tell_statements_apart() {
+        assert_eq!(
+            without_values("SELECT a1 FROM t WHERE id = 42 AND b='x y'"),
+            "SELECT a1 FROM t WHERE id = ? AND b=?"
+        );
+        assert_eq!(without_values("/orders/17/lines"), "/orders/?/lines");
+    }
+
+    #[test]
+    fn calls_of_one_kind_are_found_with_their_attempts() {
+        let call = |partition: &str, start_ms| document_query("SELECT * FROM c", partition).at(start_ms, 8.0);
+        let trace = server("shop", "GET /")
+            .at(0.0, 100.0)
+            .children([
+                query("SELECT 1 FROM list").at(1.0, 2.0),
+                database("sql.conn.reset_session").at(3.0, 1.0),
+                database("sql.conn.reset_session").at(5.0, 1.0),
+                call("0", 10.0),
+                call("1", 20.0).throttled(Some(5.0)),
+                call("1", 35.0),
+                internal("find").at(50.0, 10.0).child(query("SELECT * FROM t WHERE id = 1").at(51.0, 8.0)),
+                internal("find").at(60.0, 10.0).child(query("SELECT * FROM t WHERE id = 2").at(61.0, 8.0)),
+            ])
+            .trace(1);
+        let tree = Tree::new(&trace).expect("a root");
+        let trial = TrialBuilder::new("a").build();
+        let names = Names::new(&trial);
+        let mut sizes: Vec<Vec<usize>> = groups(&tree, tree.root, &names)
+            .into_iter()
+            .map(|group| group.calls.iter().map(Vec::len).collect())
+            .collect();
+        sizes.sort();
+        assert_eq!(sizes, [vec![1], vec![1, 1], vec![1, 2]]);
+    }
+}

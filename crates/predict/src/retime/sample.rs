@@ -1,0 +1,145 @@
+//! The traces of a trial, with the time that depends on the load taken out.
+//!
+//! A trace shows a request as it was under the load of its moment. Part of the own time of a service was spent waiting for
+//! a processor; the queueing model says how much, and the own time in each trace shrinks by that share. What remains is
+//! what the request takes alone, to which the model adds the waits of the load that is predicted.
+
+use std::collections::HashMap;
+
+use narrows_model::evidence::TrialEvidence;
+use narrows_model::trace::Trace;
+
+use super::schedule::lengths_ns;
+use super::treatment::Treatment;
+use super::tree::Tree;
+use super::{Names, drop_refused};
+use crate::system::Level;
+
+/// Traces read at most; of more, an even choice.
+const TRACES_MAX: usize = 2_000;
+/// The least share of own time that remains.
+const OWN_SHARE_MIN: f64 = 0.05;
+
+/// What a change does to each span of a trace, given the lengths that they have without it.
+pub(crate) type Edit<'e> = dyn Fn(&Traced<'_>, &[f64]) -> Vec<Treatment> + 'e;
+
+/// Traces of counted time, each with its level of the load.
+#[derive(Debug)]
+pub(crate) struct Sample<'a> {
+    pub(crate) traces: Vec<Traced<'a>>,
+    pub(crate) names: Names,
+}
+
+/// One trace.
+#[derive(Debug)]
+pub(crate) struct Traced<'a> {
+    pub(crate) tree: Tree<'a>,
+    /// The level of the load it began in, by its place; none between levels.
+    pub(crate) level: Option<usize>,
+    /// Requests that it stands for.
+    pub(crate) weight: f64,
+    /// The factor on each span's own time.
+    own: Vec<f64>,
+}
+
+/// How long a request takes alone, as it is and with a change; refused attempts and the waits after them apart.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Retimed {
+    pub(crate) level: Option<usize>,
+    pub(crate) weight: f64,
+    pub(crate) old_ns: f64,
+    pub(crate) new_ns: f64,
+    /// How much longer it takes because calls are refused.
+    pub(crate) old_refused_ns: f64,
+    pub(crate) new_refused_ns: f64,
+}
+
+impl<'a> Sample<'a> {
+    /// The traces of these levels' trial, their time as it was recorded.
+    pub(crate) fn new(trial: &'a TrialEvidence, levels: &[Level]) -> Self {
+        let step = trial.traces.len().div_ceil(TRACES_MAX).max(1);
+        let traced = |trace: &'a Trace| {
+            let tree = Tree::new(trace)?;
+            let start_ns = tree.times(tree.root).0;
+            let level = levels.iter().position(|level| level.contains(start_ns));
+            Some(Traced { own: vec![1.0; trace.spans.len()], tree, level, weight: trace.weight })
+        };
+        let traces = trial.traces.iter().step_by(step).filter_map(traced);
+        Self {
+            traces: traces.filter(|traced| traced.tree.length_ns(traced.tree.root) > 0.0).collect(),
+            names: Names::new(trial),
+        }
+    }
+
+    /// Takes out the waits of a request at each service, seconds, given for each level by the service's name.
+    pub(crate) fn take_out(&mut self, waits_s: &[HashMap<String, f64>]) {
+        let factors = self.own_factors(waits_s);
+        for traced in &mut self.traces {
+            let Some(factors) = traced.level.and_then(|level| factors.get(level)) else { continue };
+            for at in &traced.tree.order {
+                traced.own[*at] = factors.get(self.names.place(&traced.tree, *at)).copied().unwrap_or(1.0);
+            }
+        }
+    }
+
+    /// The share of own time at each service that is no wait, for each level.
+    fn own_factors(&self, waits_s: &[HashMap<String, f64>]) -> Vec<HashMap<String, f64>> {
+        let mut own_ns: Vec<HashMap<&str, f64>> = vec![HashMap::new(); waits_s.len()];
+        let mut weights = vec![0.0; waits_s.len()];
+        for traced in &self.traces {
+            let Some(level) = traced.level else { continue };
+            weights[level] += traced.weight;
+            for at in &traced.tree.order {
+                let place = self.names.place(&traced.tree, *at);
+                *own_ns[level].entry(place).or_default() += traced.tree.own_ns(*at) * traced.weight;
+            }
+        }
+        let factor = |level: usize| -> HashMap<String, f64> {
+            let of = |(service, wait_s): (&String, &f64)| {
+                let own_s = own_ns[level].get(service.as_str())? / weights[level] / 1e9;
+                (own_s > 0.0).then(|| (service.clone(), (1.0 - wait_s / own_s).clamp(OWN_SHARE_MIN, 1.0)))
+            };
+            waits_s[level].iter().filter_map(of).collect()
+        };
+        (0..waits_s.len()).map(factor).collect()
+    }
+
+    /// All requests, as they are and with a change.
+    pub(crate) fn retimed(&self, edit: &Edit<'_>) -> Vec<Retimed> {
+        self.traces.iter().map(|traced| traced.retimed(&self.names, edit)).collect()
+    }
+}
+
+impl Traced<'_> {
+    fn retimed(&self, names: &Names, edit: &Edit<'_>) -> Retimed {
+        let untreated = self.untreated();
+        let old_refused = self.lengths_ns(&untreated);
+        let mut changed = edit(self, &old_refused);
+        let new_refused = self.lengths_ns(&changed)[self.tree.root];
+        let mut kept = untreated;
+        drop_refused(&self.tree, names, &mut kept);
+        drop_refused(&self.tree, names, &mut changed);
+        let old_ns = self.lengths_ns(&kept)[self.tree.root];
+        let new_ns = self.lengths_ns(&changed)[self.tree.root];
+        Retimed {
+            level: self.level,
+            weight: self.weight,
+            old_ns,
+            new_ns,
+            old_refused_ns: old_refused[self.tree.root] - old_ns,
+            new_refused_ns: new_refused - new_ns,
+        }
+    }
+
+    /// How long its spans take with these treatments, its waits taken out.
+    fn lengths_ns(&self, treatments: &[Treatment]) -> Vec<f64> {
+        let alone = |(treatment, own): (&Treatment, &f64)| Treatment { own: treatment.own * own, ..*treatment };
+        let treatments: Vec<Treatment> = treatments.iter().zip(&self.own).map(alone).collect();
+        lengths_ns(&self.tree, &treatments)
+    }
+
+    /// A treatment that leaves everything as it is, for each span.
+    pub(crate) fn untreated(&self) -> Vec<Treatment> {
+        vec![Treatment::default(); self.tree.trace.spans.len()]
+    }
+}

@@ -1,0 +1,52 @@
+//! What a change does to one span.
+
+/// What happens to a span.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Treatment {
+    /// When it starts.
+    pub(crate) start: Start,
+    /// The factor on the wait between what it started after and its start: 1 keeps it, 0 leaves none.
+    pub(crate) gap: f64,
+    /// How long it is.
+    pub(crate) length: Length,
+    /// The factor on its own time: what passes in it outside its children, their gaps included.
+    pub(crate) own: f64,
+}
+
+/// When a span starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// After all siblings that had ended before it.
+    InOrder,
+    /// Together with this sibling, which started earlier.
+    With(usize),
+    /// After this sibling alone, which started earlier.
+    After(usize),
+}
+
+/// How long a span is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Length {
+    /// As long as what is in it.
+    OfContent,
+    /// So long, nanoseconds, whatever is in it.
+    Fixed(f64),
+}
+
+impl Default for Treatment {
+    fn default() -> Self {
+        Self { start: Start::InOrder, gap: 1.0, length: Length::OfContent, own: 1.0 }
+    }
+}
+
+impl Treatment {
+    /// It is gone, with all below it. What its parent did before it stays.
+    pub(crate) fn gone() -> Self {
+        Self { length: Length::Fixed(0.0), ..Self::default() }
+    }
+
+    /// It is gone, with all below it and with the time before it.
+    pub(crate) fn gone_with_gap() -> Self {
+        Self { gap: 0.0, ..Self::gone() }
+    }
+}

@@ -1,0 +1,136 @@
+//! A system as one trial shows it: the levels of its load, what a request needs of each resource, and the rest as delay.
+//!
+//! Only what was recorded is used: load, CPU samples, limits of CPU, and what stores report. The parameters of an
+//! experiment are not read, for the system under test need not be one whose delays are known.
+
+mod demands;
+mod levels;
+mod sections;
+mod stores;
+
+use narrows_model::evidence::TrialEvidence;
+use narrows_model::finding::Finding;
+use narrows_model::prediction::{Resource, ResourceKind};
+use narrows_model::run::Verdict;
+
+pub(crate) use demands::{Demands, Program};
+pub(crate) use levels::{Level, levels};
+pub(crate) use sections::Section;
+pub(crate) use stores::Store;
+
+use crate::Cannot;
+use crate::queueing::{Adds, Network, Station};
+
+/// A system and its load.
+#[derive(Debug, Clone)]
+pub(crate) struct System {
+    /// The levels of its load, lightest first, at least one.
+    pub(crate) levels: Vec<Level>,
+    /// What a request costs each service in CPU, and how much of it the service may use.
+    pub(crate) programs: Vec<Program>,
+    /// CPU of a request in all processes of the run, the load generator included, core-seconds.
+    pub(crate) machine_s: f64,
+    /// The machine's cores that the run may use.
+    pub(crate) cores: f64,
+    /// Sections that so many requests at a time may enter.
+    pub(crate) sections: Vec<Section>,
+    /// Stores with a provisioned rate.
+    pub(crate) stores: Vec<Store>,
+    /// Think time of closed loads, seconds.
+    pub(crate) think_s: f64,
+    /// Time that no queue explains, seconds; fitted by `baseline.rs`.
+    pub(crate) delay_s: f64,
+}
+
+impl System {
+    /// The system that a trial shows, its delay still 0.
+    pub(crate) fn read(trial: &TrialEvidence, findings: &[Finding]) -> Result<Self, Cannot> {
+        if trial.trial.validity.verdict == Verdict::Invalid {
+            return Err(Cannot::InvalidTrial { reason: trial.trial.validity.reasons.first().cloned() });
+        }
+        let levels = levels::levels(trial)?;
+        let demands = Demands::of(&levels).ok_or(Cannot::NoCpu)?;
+        let mut system = Self {
+            programs: demands::programs(trial),
+            machine_s: 0.0,
+            cores: demands::cores(trial),
+            sections: sections::sections(findings),
+            stores: stores::stores(trial),
+            think_s: levels::think_s(&levels),
+            delay_s: 0.0,
+            levels,
+        };
+        system.set_demands(&demands);
+        Ok(system)
+    }
+
+    /// Takes other levels for its demands and its think time; the levels themselves stay.
+    pub(crate) fn with_demands_of(&self, levels: &[Level]) -> Option<Self> {
+        let mut system = self.clone();
+        system.set_demands(&Demands::of(levels)?);
+        system.think_s = levels::think_s(levels);
+        Some(system)
+    }
+
+    fn set_demands(&mut self, demands: &Demands) {
+        for program in &mut self.programs {
+            program.demand_s = demands.of_service(&program.service);
+        }
+        self.machine_s = demands.all_s;
+    }
+
+    /// The stations in the order of [`Self::resources`].
+    pub(crate) fn network(&self) -> Network {
+        let programs = self.programs.iter().map(Program::station);
+        let machine =
+            Station::new(self.machine_s / self.cores * self.cores.floor().max(1.0), self.cores as u32, Adds::Wait);
+        let sections = self.sections.iter().map(Section::station);
+        Network {
+            stations: programs.chain([machine]).chain(sections).collect(),
+            delay_s: self.delay_s,
+            think_s: self.think_s,
+        }
+    }
+
+    /// What limits throughput, each with its highest rate.
+    pub(crate) fn resources(&self, rate: f64) -> Vec<Resource> {
+        let resource = |kind, name: &str, rate_max: f64| Resource {
+            kind,
+            name: name.to_owned(),
+            used_share: if rate_max.is_finite() { rate / rate_max } else { 0.0 },
+            rate_max,
+        };
+        let programs = self
+            .programs
+            .iter()
+            .map(|program| resource(program.kind(), &program.service, program.station().rate_max()));
+        let machine = resource(ResourceKind::Machine, "", self.cores / self.machine_s);
+        let sections = self.sections.iter().map(|one| resource(one.kind, &one.name, one.station().rate_max()));
+        let stores =
+            self.stores.iter().map(|store| resource(ResourceKind::RequestUnits, &store.name, store.rate_max()));
+        programs.chain([machine]).chain(sections).chain(stores).filter(|one| one.rate_max.is_finite()).collect()
+    }
+
+    /// The resource that is used up first.
+    pub(crate) fn limit(&self, rate: f64) -> Option<Resource> {
+        self.resources(rate).into_iter().min_by(|a, b| a.rate_max.total_cmp(&b.rate_max))
+    }
+
+    /// The highest rate that the stores allow.
+    pub(crate) fn stores_rate_max(&self) -> f64 {
+        self.stores.iter().map(Store::rate_max).fold(f64::INFINITY, f64::min)
+    }
+
+    /// Multiplies the CPU that a request costs a service; without effect for what is no service of the trial.
+    pub(crate) fn scale_cpu(&mut self, service: &str, factor: f64) {
+        for program in self.programs.iter_mut().filter(|program| program.service == service) {
+            self.machine_s -= program.demand_s * (1.0 - factor);
+            program.demand_s *= factor;
+        }
+    }
+
+    /// The program of a service.
+    pub(crate) fn program(&self, service: &str) -> Option<&Program> {
+        self.programs.iter().find(|program| program.service == service)
+    }
+}

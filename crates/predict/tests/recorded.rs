@@ -1,0 +1,67 @@
+//! Predictions from recorded runs of the reference systems, beside what the next variant then measured.
+//!
+//! The recordings are those of `crates/diagnose/corpus/recorded/`; each holds a few traces of each trial only. The bounds hold
+//! the accuracy that was reached, with some room, so that it cannot get worse unnoticed. They are not goals.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
+
+use std::path::Path;
+
+use narrows_model::evidence::{RunEvidence, TrialEvidence};
+use narrows_model::prediction::{Prediction, ResourceKind};
+use narrows_predict::{predict, read_change};
+use narrows_testkit::recorded;
+
+fn recording(name: &str) -> RunEvidence {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../diagnose/corpus/recorded");
+    let file = folder.join(format!("{name}.json.gz"));
+    recorded::read(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+}
+
+fn trial<'a>(run: &'a RunEvidence, variant: &str) -> &'a TrialEvidence {
+    run.trials.iter().find(|trial| trial.trial.variant == variant).unwrap()
+}
+
+/// A change, the variants before and after it, and how far throughput and mean latency may be off.
+type Case<'c> = (&'c str, &'c str, &'c str, f64, f64);
+
+fn check(run: &RunEvidence, (before, change, after, rate_max, mean_max): Case<'_>) -> Prediction {
+    let prediction =
+        predict(trial(run, before), &[], &[read_change(change).unwrap()]).unwrap().predictions.swap_remove(0);
+    let measured = trial(run, after).counted_load();
+    let rate = prediction.after.rate.value / measured.rate() - 1.0;
+    let mean = prediction.after.mean_ns.value / measured.latency.mean_ns() - 1.0;
+    assert!(
+        rate.abs() <= rate_max && mean.abs() <= mean_max,
+        "{before} {change}: {rate:+.3} {mean:+.3} {prediction:#?}"
+    );
+    prediction
+}
+
+#[test]
+fn the_fixes_of_drone_delivery_are_predicted() {
+    let run = recording("drone-delivery");
+    let operation = "GET /api/dronedeliveries/utilization";
+    let raised = check(&run, ("test-1", "raise-rate=docstore,2.78", "test-2", 0.09, 0.13));
+    assert!(raised.is_trusted(), "{:?}", raised.doubts);
+    let parallel = check(&run, ("test-2", &format!("parallelize={operation}"), "test-3", 0.08, 0.17));
+    let limit = parallel.limit_after.unwrap();
+    assert_eq!((limit.kind, limit.name.as_str()), (ResourceKind::RequestUnits, "docstore"));
+    check(&run, ("test-2", &format!("route-query={operation}"), "test-4", 0.06, 0.09));
+    // Calls wait for a free connection in test-3, which nothing reports.
+    let routed = check(&run, ("test-3", &format!("route-query={operation}"), "test-4", 0.09, 0.14));
+    assert!(!routed.is_trusted(), "{:?}", routed.doubts);
+}
+
+#[test]
+fn joined_queries_of_micron_are_predicted() {
+    let run = recording("micron");
+    check(&run, ("initial", "join-queries=GET /owners", "rewritten", 0.03, 0.32));
+}
+
+#[test]
+fn customer_360_without_its_sidecars_is_predicted() {
+    let run = recording("customer-360");
+    let prediction = check(&run, ("sidecar-unthrottled", "remove-sidecar", "plain-unthrottled", 0.09, 0.10));
+    assert_eq!(prediction.limit_after.map(|limit| limit.kind), Some(ResourceKind::Machine));
+}

@@ -1,0 +1,289 @@
+//! What changes would gain, as text: a table of the changes, what they rest on, what speaks against them, the sentence.
+
+use narrows_model::prediction::{BaselineLevel, Doubt, Estimate, LevelForecast, Prediction, Predictions, Resource};
+use narrows_model::units;
+
+use crate::figures::ratio;
+
+use super::paint::{Paint, clean, hanging, wrap};
+use super::table::{Align, render};
+use super::{Style, WIDTH_MIN};
+
+/// Said in place of a limit that is not known.
+const NONE: &str = "–";
+
+/// The text of `narrows predict` for one trial. Ends with a line feed.
+pub fn predictions(predictions: &Predictions, style: Style) -> String {
+    let (paint, width) = (Paint(style.color), style.width.max(WIDTH_MIN));
+    let sections = [
+        format!("{}\n", paint.bold(&clean(&predictions.trial))),
+        changes(&predictions.predictions, paint, width),
+        levels(&predictions.predictions, paint, width),
+        measured(&predictions.predictions, paint, width),
+        notes(predictions, paint, width),
+        wrap(&clean(&predictions.sentence), width).iter().map(|line| format!("{}\n", paint.bold(line))).collect(),
+    ];
+    let sections: Vec<String> = sections.into_iter().filter(|section| !section.is_empty()).collect();
+    sections.join("\n")
+}
+
+/// The changes beside the system as it is.
+fn changes(predictions: &[Prediction], paint: Paint, width: usize) -> String {
+    let Some(first) = predictions.first() else { return String::new() };
+    let header = header(&["change", "rate", "90 %", "mean", "90 %", "p95", "then limited by"]);
+    let as_it_is = vec![
+        "as it is".to_owned(),
+        units::rate(first.now.rate),
+        String::new(),
+        units::duration(first.now.mean_ns),
+        String::new(),
+        units::duration(first.now.p95_ns),
+        limit(first.limit_now.as_ref()),
+    ];
+    let row = |(at, one): (usize, &Prediction)| {
+        vec![
+            format!(
+                "{}{}{}",
+                number(at, predictions.len()),
+                one.change.kind.name(),
+                if one.is_trusted() { "" } else { " (not to be trusted)" }
+            ),
+            units::rate(one.after.rate.value),
+            interval(one.after.rate, units::rate),
+            units::duration(one.after.mean_ns.value),
+            interval(one.after.mean_ns, units::duration),
+            units::duration(one.after.p95_ns.value),
+            limit(one.limit_after.as_ref()),
+        ]
+    };
+    let rows: Vec<Vec<String>> = std::iter::once(as_it_is).chain(predictions.iter().enumerate().map(row)).collect();
+    render(&header, &rows, paint, width)
+}
+
+/// The levels of the load; only of a single change, for which there is room.
+fn levels(predictions: &[Prediction], paint: Paint, width: usize) -> String {
+    let [one] = predictions else { return String::new() };
+    let header = header(&["load", "rate", "predicted", "mean", "predicted", "p95", "predicted"]);
+    let row = |level: &LevelForecast| {
+        let now = |of: fn(&narrows_model::prediction::Figures) -> String| {
+            level.now.as_ref().map_or_else(|| NONE.to_owned(), of)
+        };
+        vec![
+            clean(&level.label),
+            now(|now| units::rate(now.rate)),
+            units::rate(level.after.rate.value),
+            now(|now| units::duration(now.mean_ns)),
+            units::duration(level.after.mean_ns.value),
+            now(|now| units::duration(now.p95_ns)),
+            units::duration(level.after.p95_ns.value),
+        ]
+    };
+    render(&header, &one.levels.iter().map(row).collect::<Vec<_>>(), paint, width)
+}
+
+/// What was measured with each change beside what was predicted.
+fn measured(predictions: &[Prediction], paint: Paint, width: usize) -> String {
+    let compared = predictions.iter().enumerate().filter_map(|(at, one)| Some((at, one, one.measured.as_ref()?)));
+    let rows: Vec<Vec<String>> = compared
+        .flat_map(|(at, one, measured)| {
+            let name = format!("{}{}", number(at, predictions.len()), measured.trial);
+            let figures = &measured.figures;
+            [
+                compared_row(&name, "rate", (one.after.rate, figures.rate), units::rate),
+                compared_row("", "mean", (one.after.mean_ns, figures.mean_ns), units::duration),
+                compared_row("", "p95", (one.after.p95_ns, figures.p95_ns), units::duration),
+            ]
+        })
+        .collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    render(&header(&["then measured in", "", "predicted", "90 %", "measured", "error", "in 90 %"]), &rows, paint, width)
+}
+
+fn compared_row(
+    name: &str,
+    figure: &str,
+    (predicted, measured): (Estimate, f64),
+    shown: fn(f64) -> String,
+) -> Vec<String> {
+    vec![
+        clean(name),
+        figure.to_owned(),
+        shown(predicted.value),
+        interval(predicted, shown),
+        shown(measured),
+        ratio(predicted.error(measured)),
+        if predicted.holds(measured) { "✓" } else { "✗" }.to_owned(),
+    ]
+}
+
+fn header(names: &[&str]) -> Vec<(String, Align)> {
+    let last = names.len() - 1;
+    let align = |at: usize| if at == 0 || at == last && names[last].contains(' ') { Align::Left } else { Align::Right };
+    names.iter().enumerate().map(|(at, name)| ((*name).to_owned(), align(at))).collect()
+}
+
+fn interval(estimate: Estimate, shown: fn(f64) -> String) -> String {
+    format!("{} to {}", shown(estimate.low), shown(estimate.high))
+}
+
+fn limit(resource: Option<&Resource>) -> String {
+    resource.map_or_else(|| NONE.to_owned(), |one| clean(&format!("{one} at {}", units::rate(one.rate_max))))
+}
+
+/// How well the model holds, what is doubted, what is taken for granted, and what is not predicted.
+fn notes(predictions: &Predictions, paint: Paint, width: usize) -> String {
+    let mut out = String::new();
+    let mut note = |label: &str, text: &str| out += &hanging(label, &paint.dim(label), &clean(text), 0, width);
+    for (at, one) in predictions.predictions.iter().enumerate() {
+        let because = one.because.map_or_else(String::new, |finding| format!(", suggested by {finding}"));
+        note("change", &format!("{}{}{because}", number(at, predictions.predictions.len()), one.change));
+    }
+    if predictions.baseline.len() > 1 {
+        note("model", &reproduced(&predictions.baseline));
+    }
+    for (numbers, doubt) in shared(&predictions.predictions, |one| one.doubts.iter().map(Doubt::to_string).collect()) {
+        note("doubt", &said_of(&numbers, &doubt, predictions.predictions.len()));
+    }
+    let assumptions = |one: &Prediction| one.assumptions.iter().map(ToString::to_string).collect();
+    for (numbers, assumption) in shared(&predictions.predictions, assumptions) {
+        note("assumes", &said_of(&numbers, &assumption, predictions.predictions.len()));
+    }
+    for one in &predictions.not_predicted {
+        note("left out", &format!("{}: {}", one.finding, one.because));
+    }
+    out
+}
+
+/// How closely the model reproduces the run.
+fn reproduced(baseline: &[BaselineLevel]) -> String {
+    let off = |level: &BaselineLevel| (level.model_mean_ns / level.measured.mean_ns - 1.0).abs();
+    let Some(worst) = baseline.iter().max_by(|a, b| off(a).total_cmp(&off(b))) else { return String::new() };
+    format!(
+        "It reproduces the mean latency at {} levels of the load within {}; furthest off at {}: {}, measured {}.",
+        baseline.len(),
+        units::percent(off(worst)),
+        worst.label,
+        units::duration(worst.model_mean_ns),
+        units::duration(worst.measured.mean_ns)
+    )
+}
+
+/// The number of a change before it; nothing before the only one.
+fn number(at: usize, all: usize) -> String {
+    if all > 1 { format!("{} ", at + 1) } else { String::new() }
+}
+
+/// Each sentence once, with the numbers of the changes that it is said of.
+fn shared(predictions: &[Prediction], sentences: impl Fn(&Prediction) -> Vec<String>) -> Vec<(Vec<String>, String)> {
+    let mut all: Vec<(Vec<String>, String)> = Vec::new();
+    for (at, one) in predictions.iter().enumerate() {
+        for sentence in sentences(one) {
+            let number = (at + 1).to_string();
+            match all.iter_mut().find(|(_, known)| *known == sentence) {
+                Some((numbers, _)) if numbers.last() == Some(&number) => {}
+                Some((numbers, _)) => numbers.push(number),
+                None => all.push((vec![number], sentence)),
+            }
+        }
+    }
+    all
+}
+
+/// A sentence with the changes that it is said of, unless these are all.
+fn said_of(numbers: &[String], sentence: &str, all: usize) -> String {
+    if numbers.len() == all { sentence.to_owned() } else { format!("{}: {sentence}", numbers.join(", ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use narrows_model::finding::FindingKind;
+    use narrows_model::finding::evidence::load::LoadLevel;
+    use narrows_model::prediction::{Assumption, Change, ChangeKind, Figures, Forecast, NotPredicted, ResourceKind};
+
+    use super::super::Color;
+    use super::*;
+
+    fn estimate(value: f64) -> Estimate {
+        Estimate { value, low: 0.9 * value, high: 1.1 * value }
+    }
+
+    fn prediction(kind: ChangeKind, doubts: Vec<Doubt>) -> Prediction {
+        let now = Figures { rate: 26.7, mean_ns: 549e6, p95_ns: 675e6 };
+        let after = Forecast { rate: estimate(45.0), mean_ns: estimate(240e6), p95_ns: estimate(410e6) };
+        let load = LoadLevel { users: 40, arrivals: None };
+        let limit = |rate_max| {
+            Some(Resource { kind: ResourceKind::RequestUnits, name: "docstore".into(), used_share: 0.5, rate_max })
+        };
+        Prediction {
+            change: Change { kind, target: "scheduler GET /utilization".into(), amount: None },
+            because: Some(FindingKind::SerialFanOut),
+            now,
+            after,
+            levels: vec![LevelForecast { label: "40 users".into(), load, now: Some(now), after }],
+            limit_now: limit(86.0),
+            limit_after: limit(86.0),
+            assumptions: vec![Assumption::SameUsers { think_ns: 200e6 }],
+            doubts,
+            measured: None,
+        }
+    }
+
+    fn all(of: Vec<Prediction>) -> Predictions {
+        let load = LoadLevel { users: 40, arrivals: None };
+        let measured = Figures { rate: 26.7, mean_ns: 549e6, p95_ns: 675e6 };
+        let level = BaselineLevel {
+            label: "40 users".into(),
+            load,
+            requests: 900,
+            measured,
+            model_rate: 26.0,
+            model_mean_ns: 560e6,
+        };
+        let because = "what its repair would gain cannot be predicted yet".into();
+        Predictions {
+            trial: "test-2".into(),
+            baseline: vec![level.clone(), level],
+            predictions: of,
+            not_predicted: vec![NotPredicted { finding: FindingKind::Outage, because }],
+            sentence: "In test-2, more is gained.".into(),
+        }
+    }
+
+    #[test]
+    fn changes_are_a_table_and_what_they_rest_on_is_said_once() {
+        let doubted = vec![Doubt::BeyondTested { factor: 1.7 }];
+        let text =
+            all(vec![prediction(ChangeKind::Parallelize, Vec::new()), prediction(ChangeKind::RouteQuery, doubted)]);
+        insta::assert_snapshot!(predictions(&text, Style { width: 120, color: Color::Never }), @r"
+        test-2
+
+        change           rate              90 %    mean              90 %     p95  then limited by
+        ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+        as it is       26.7/s                    549 ms                    675 ms  the request units of docstore at 86.0/s
+        1 parallelize  45.0/s  40.5/s to 49.5/s  240 ms  216 ms to 264 ms  410 ms  the request units of docstore at 86.0/s
+        2 route-query  45.0/s  40.5/s to 49.5/s  240 ms  216 ms to 264 ms  410 ms  the request units of docstore at 86.0/s
+
+        change      1 parallelize=scheduler GET /utilization, suggested by serial-fan-out
+        change      2 route-query=scheduler GET /utilization, suggested by serial-fan-out
+        model       It reproduces the mean latency at 2 levels of the load within 2.0 %; furthest off at 40 users: 560 ms,
+                    measured 549 ms.
+        doubt       2: It goes up to 1.70 times what was tested, where something that was not seen may limit it.
+        assumes     The same users think for 200 ms between requests.
+        left out    outage: what its repair would gain cannot be predicted yet
+
+        In test-2, more is gained.
+        ");
+    }
+
+    #[test]
+    fn a_single_change_is_shown_at_each_level() {
+        let text = predictions(
+            &all(vec![prediction(ChangeKind::Parallelize, Vec::new())]),
+            Style { width: 100, color: Color::Never },
+        );
+        assert!(text.contains("load"), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+    }
+}
