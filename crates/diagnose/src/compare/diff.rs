@@ -251,7 +251,14 @@ fn sentence(
     // The calls of an operation that comes or goes do so with it.
     let on_both = operations.iter().filter(|operation| matches!(operation.fate, Fate::Changed | Fate::Same));
     let calls = on_both.flat_map(|operation| operation.calls.iter().map(move |call| (operation, call)));
-    let sentences = calls.filter_map(|(operation, call)| describe_calls(operation, call));
+    let is_known = |operation: &OperationDiff, call: &CallDiff| {
+        services.first().is_some_and(|cause| {
+            cause.service == operation.service
+                && cause.calls.as_ref().is_some_and(|(callee, ..)| *callee == call.target)
+        })
+    };
+    let new = calls.filter(|(operation, call)| !is_known(operation, call));
+    let sentences = new.filter_map(|(operation, call)| describe_calls(operation, call));
     parts.extend(few(sentences.collect(), ["kind of call", "kinds of call"]));
     let label = format!("From {} to {}", sides.0.label, sides.1.label);
     match parts.is_empty() {
@@ -290,12 +297,12 @@ fn describe_calls(operation: &OperationDiff, call: &CallDiff) -> Option<String> 
     let (name, target) = (&operation.name, &call.target);
     match call.fate {
         Fate::Changed => Some(format!(
-            "{name} asks {target} {} instead of {}",
+            "{name} calls {target} {} instead of {}",
             units::times(call.after.unwrap_or(0.0)),
             units::times(call.before.unwrap_or(0.0))
         )),
-        Fate::Appeared => Some(format!("{name} asks {target} for {}, which it did not before", call.name)),
-        Fate::Vanished => Some(format!("{name} no longer asks {target} for {}", call.name)),
+        Fate::Appeared => Some(format!("{name} now makes {} calls to {target}", call.name)),
+        Fate::Vanished => Some(format!("{name} no longer makes {} calls to {target}", call.name)),
         Fate::Same => None,
     }
 }
@@ -393,7 +400,7 @@ mod tests {
             found.sentence,
             "From one to two: n-plus-one of shop is gone; pool-wait of shop is new; cpu-saturation of shop costs 60 % \
              instead of 90 %; POST /login is gone; GET /search is new; GET /orders takes 20.0 ms instead of 40.0 ms; \
-             GET /orders asks azure.cosmosdb once instead of 11 times."
+             GET /orders calls azure.cosmosdb once instead of 11 times."
         );
     }
 
@@ -438,7 +445,7 @@ mod tests {
         let mut silent = orders(20.0, 50.0);
         silent.calls.clear();
         let calls = between(&run([silent]), Vec::new(), &without, Vec::new());
-        let said = "From one to two: GET /orders asks azure.cosmosdb for query, which it did not before.";
+        let said = "From one to two: GET /orders now makes query calls to azure.cosmosdb.";
         assert_eq!(calls.sentence, said);
     }
 }

@@ -5,6 +5,9 @@
 //! own requests, and counts there, with all that the additional calls cost further down. So the changes of all services
 //! together are, to first order, the change of the requests' latency.
 //!
+//! Where one call takes the place of many, or many that of one, the calls before and after are of different kinds, and
+//! their times for each call say nothing about the called service. All of its change counts at those that call it.
+//!
 //! A change counts when it is [`ERRORS_MIN`] standard errors from 0 and a notable share of the latency, and when the
 //! service's own time differs by more than it does between trials of equal variants; a change of errors alike, as a share
 //! of the requests. Many services are looked at, so that with fewer standard errors some would stand out between two
@@ -27,6 +30,8 @@ const SHARE_SURE: f64 = 0.6;
 const DEVIATIONS: f64 = 2.0;
 /// Requests that each side must have of an operation.
 const REQUESTS_MIN: f64 = 10.0;
+/// Times as many calls from which calls that also take longer or shorter each are of another kind.
+const OTHER_KIND_FACTOR: f64 = 2.0;
 /// How far down the cost of additional calls is followed.
 const DEPTH_MAX: usize = 16;
 
@@ -169,7 +174,8 @@ impl Comparison {
         let own = self.difference(|one| one.own.get(service));
         // Of calls at the same time, another may now be the one that is waited for: its own time is as before.
         let errors = own.errors(self.for_each_visit(service, &own));
-        let is_its_doing = errors.abs() >= ERRORS_MIN
+        let is_its_doing = !self.is_of_other_kind(service)
+            && errors.abs() >= ERRORS_MIN
             && errors.is_sign_positive() == own_ns.is_sign_positive()
             && self.is_beyond_chance(service, &own);
         let own_ns = if is_its_doing { own_ns } else { 0.0 };
@@ -229,13 +235,25 @@ impl Comparison {
 
     /// What a call of a service costs on the critical path, with all that it calls in turn, nanoseconds.
     fn cost_of_call(&self, service: &str, depth: usize) -> f64 {
-        let (visits, own) = (self.visits(service).middle(), self.time(service).middle());
-        if visits <= 0.0 || depth >= DEPTH_MAX {
+        let visits = self.visits(service);
+        if visits.middle() <= 0.0 || depth >= DEPTH_MAX {
             return 0.0;
         }
         let below = self.calls.iter().filter(|((caller, callee), _)| caller == service && callee != service);
         let below: f64 = below.map(|((_, callee), calls)| calls.middle() * self.cost_of_call(callee, depth + 1)).sum();
-        (own + below) / visits
+        let own = match self.time(service) {
+            time if self.is_of_other_kind(service) => time.change() / visits.change(),
+            time => time.middle() / visits.middle(),
+        };
+        own + below / visits.middle()
+    }
+
+    /// Whether many calls of a service became few that take longer each, or few became many that take less.
+    fn is_of_other_kind(&self, service: &str) -> bool {
+        let (visits, time) = (self.visits(service), self.time(service));
+        let factor = visits.before.max(visits.after) / visits.before.min(visits.after);
+        let (before, after) = (time.before / visits.before, time.after / visits.after);
+        factor.is_finite() && factor >= OTHER_KIND_FACTOR && (after > before) == (visits.after < visits.before)
     }
 
     /// How often a service is called for each request.

@@ -12,6 +12,7 @@ pub(crate) mod levels;
 pub(crate) mod machine;
 pub(crate) mod one_request;
 pub(crate) mod outside;
+pub(crate) mod paging;
 pub(crate) mod periods;
 pub(crate) mod places;
 pub(crate) mod pools;

@@ -11,6 +11,9 @@ use narrows_diagnose::thresholds::Thresholds;
 use narrows_model::diff::{Diff, ServiceDiff, ServiceRole};
 use narrows_model::evidence::RunEvidence;
 use narrows_model::finding::Confidence;
+use narrows_testkit::TRIAL_START_NS;
+use narrows_testkit::spans::{Beat, query, run_of, server};
+use narrows_testkit::trial::{Load, TrialBuilder, run_of_trials};
 
 use self::rules::{by_self_time, by_server_spans};
 use self::systems::{Fault, NAMES, SHOP, System, TRAVEL, side};
@@ -139,6 +142,35 @@ fn who_calls_more_often_is_the_cause_and_not_who_is_called() {
     let ServiceDiff { service, calls, .. } = &found.services[0];
     assert_eq!((service.as_str(), calls), ("payment", &Some(("accounts".to_owned(), 1.0, 4.0))));
     assert!(found.sentence.contains("payment calls accounts 4 times instead of once"), "{}", found.sentence);
+}
+
+/// Eighty requests of orders that make so many queries, each of so many milliseconds.
+fn orders(queries: usize, each_ms: f64) -> RunEvidence {
+    let traces = (0..80u32).map(|number| {
+        let beat =
+            Beat { first_ms: 1.0, step_ms: each_ms + 0.05, length_ms: each_ms * (1.0 + f64::from(number % 5) / 50.0) };
+        let queries = run_of(queries, beat, |_| query("SELECT name FROM items WHERE id = ?"));
+        let length_ms = 2.0 + queries.len() as f64 * (each_ms + 0.05);
+        let request = server("orders", "GET /orders").at(0.0, length_ms).children(queries);
+        request.trace_from(number, TRIAL_START_NS + i64::from(number) * 50_000_000)
+    });
+    let load = Load { vus: 4, rate: 20.0, latency_ms: 10.0 };
+    run_of_trials([TrialBuilder::new("a").steady(10, load).traces(traces).build()])
+}
+
+#[test]
+fn one_longer_query_in_place_of_many_makes_the_database_no_slower() {
+    let (many, one) = (orders(50, 0.1), orders(1, 1.5));
+    for (before, after, role) in [(&many, &one, ServiceRole::Faster), (&one, &many, ServiceRole::Slower)] {
+        let found = compared(before, after);
+        let [orders, database] = &found.services[..] else { panic!("{:?}", found.services) };
+        assert_eq!((orders.service.as_str(), orders.role), ("orders", role));
+        assert_eq!((database.role, database.change_ns), (ServiceRole::Unchanged, 0.0));
+        // 50 queries of 0.1 ms and 0.05 ms between them, against one of 1.55 ms.
+        assert!((orders.change_ns.abs() / 1e6 - 5.95).abs() < 0.3, "{orders:?}");
+    }
+    let sentence = compared(&many, &one).sentence;
+    assert!(sentence.contains("orders calls postgresql once instead of 50 times"), "{sentence}");
 }
 
 #[test]

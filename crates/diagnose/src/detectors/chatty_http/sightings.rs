@@ -7,8 +7,8 @@ use narrows_model::finding::evidence::chatty_http::Items;
 use narrows_model::trace::{Span, SpanId};
 
 use super::pace::{Pace, pace_of};
-use crate::detectors::serial_fan_out::is_page;
 use crate::read::calls::{Call, Handled, Times, went_wrong};
+use crate::read::paging::is_page;
 use crate::thresholds::Thresholds;
 
 /// What pages load beside themselves.

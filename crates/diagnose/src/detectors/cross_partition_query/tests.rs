@@ -101,7 +101,7 @@ fn what_is_not_recorded_is_said() {
     let findings = detect(trial(uncharged));
     assert_eq!(
         (findings[0].cost_share, &*findings[0].cost_of),
-        (8.0 / 9.0, "of the partitions that GET /utilization asks")
+        (8.0 / 9.0, "of the partitions that GET /utilization queries")
     );
 }
 

@@ -19,8 +19,8 @@ impl Words for CrossPartitionQuery {
         let operation = operation(finding);
         match self.waste() {
             (_, Measure::Charge) => format!("of the request units of {operation}"),
-            (_, Measure::Partitions) => format!("of the partitions that {operation} asks"),
-            (_, Measure::PartitionsAtMost) => format!("of the partitions that {operation} asks, at most"),
+            (_, Measure::Partitions) => format!("of the partitions that {operation} queries"),
+            (_, Measure::PartitionsAtMost) => format!("of the partitions that {operation} queries, at most"),
         }
     }
 

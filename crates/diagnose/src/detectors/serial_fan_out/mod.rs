@@ -30,31 +30,6 @@ mod words;
 #[derive(Debug)]
 pub struct SerialFanOut;
 
-/// Words in an address that say that it reads on where an earlier call stopped, each with the values of a first page.
-const PAGE_WORDS: [(&str, &[&str]); 9] = [
-    ("page=", &["0", "1"]),
-    ("/page/", &["0", "1"]),
-    ("cursor=", &[]),
-    ("offset=", &["0"]),
-    ("skip=", &["0"]),
-    ("after=", &[]),
-    ("token=", &[]),
-    ("continuation=", &[]),
-    ("marker=", &[]),
-];
-
-/// Whether an address reads on where an earlier call stopped. A first page follows nothing, and `per_page` is a length.
-pub(crate) fn is_page(request: &str) -> bool {
-    let lower = request.to_ascii_lowercase();
-    PAGE_WORDS.iter().any(|(word, first)| {
-        let mut places = lower.match_indices(*word).filter(|(at, _)| !lower[..*at].ends_with("per_"));
-        places.any(|(at, word)| {
-            let value = lower[at + word.len()..].split(['&', '/', '#', '?']).next().unwrap_or("");
-            !first.contains(&value)
-        })
-    })
-}
-
 impl Detector for SerialFanOut {
     fn kind(&self) -> FindingKind {
         FindingKind::SerialFanOut

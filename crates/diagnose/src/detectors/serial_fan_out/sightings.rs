@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use narrows_model::trace::{Span, SpanId, SpanKind, TraceId};
 
-use super::is_page;
 use crate::read::Reading;
 use crate::read::calls::{Call, Handled, Times};
+use crate::read::paging::is_page;
 use crate::read::requests::{is_database, query_text};
 use crate::thresholds::Thresholds;
 

@@ -193,14 +193,3 @@ fn it_must_be_how_the_operation_works() {
         assert_eq!(mixed(bad, all).len(), usize::from(fires), "{bad} of {all}");
     }
 }
-
-#[test]
-fn the_first_page_follows_nothing() {
-    for address in ["http://a/b?page=2", "http://a/b/page/3", "http://a/b?limit=5&offset=10", "http://a/b?cursor=0"] {
-        assert!(is_page(address), "{address}");
-    }
-    let others = ["http://a/b?page=1", "http://a/b/page/1", "http://a/b?limit=5&offset=0", "http://a/b?per_page=50"];
-    for address in others {
-        assert!(!is_page(address), "{address}");
-    }
-}
