@@ -28,7 +28,16 @@ fn said(output: &Output) -> String {
 }
 
 #[test]
-fn the_pages_show_what_the_commands_print() {
+fn the_pages_show_what_the_commands_print_about_one_version() {
+    check_pages("one-version", &["getting-started", "reading-a-report", "finding-the-knee"]);
+}
+
+#[test]
+fn the_pages_show_what_the_commands_print_about_two_versions() {
+    check_pages("two-versions", &["comparing-versions", "which-service", "in-ci"]);
+}
+
+fn check_pages(scratch: &str, pages: &[&str]) {
     if is_disabled("NARROWS_TEST_SKIP_PYTHON") {
         return skip("NARROWS_TEST_SKIP_PYTHON is set");
     }
@@ -36,11 +45,21 @@ fn the_pages_show_what_the_commands_print() {
         return;
     }
     // Not a temporary folder, so that the packages of the service stay installed.
-    let scratch = Path::new(env!("CARGO_TARGET_TMPDIR")).join("guide");
+    let scratch = Path::new(env!("CARGO_TARGET_TMPDIR")).join("guide").join(scratch);
     measure(|| {
-        let output = update(&guide().join("update"), &scratch, &["--check"]);
+        let output = update(&guide().join("update"), &scratch, &[&["--check"], pages].concat());
         assert_eq!(output.status.code(), Some(0), "{}", said(&output));
     });
+}
+
+#[test]
+fn every_page_is_checked() {
+    let program = std::fs::read_to_string(guide().join("update")).unwrap();
+    let pages = program.lines().find(|line| line.starts_with("PAGES = ")).unwrap();
+    let test = include_str!("guide.rs");
+    for page in pages.split('"').skip(1).step_by(2) {
+        assert!(test.contains(&format!("\"{page}\"")), "{page} is in no test");
+    }
 }
 
 #[test]
