@@ -138,6 +138,9 @@ thresholds! {
     cpu_pressed_share: f64 = 0.75;
     /// The limit of a trial: threads of the services that must wait for a processor then, a mean for each processor.
     cpu_pressed_threads: f64 = 0.25;
+    /// The limit of a trial: share of the requests' time in which threads of the services wait for a processor, from
+    /// which on other programs that fill the machine may be the cause.
+    cpu_wait_share: f64 = 0.1;
     /// `cpu-saturation` and `generator-limited`: points that a median over a window needs.
     cpu_points: usize = 5;
     /// `cpu-saturation` and `generator-limited`: shortest time that those points span, nanoseconds.

@@ -50,7 +50,8 @@ pub fn bytes(n: f64) -> String {
 
 /// A share of one as per cent: `4.2 %`, `87 %`.
 pub fn percent(share: f64) -> String {
-    let value = share * 100.0;
+    // The sum of nothing is −0, which is 0.
+    let value = share * 100.0 + 0.0;
     if value == 0.0 || value.abs() >= 10.0 { format!("{value:.0} %") } else { format!("{value:.1} %") }
 }
 

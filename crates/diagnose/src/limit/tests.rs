@@ -160,6 +160,23 @@ fn neighbours_who_have_the_machine_are_no_limit_of_the_system() {
 }
 
 #[test]
+fn neighbours_who_have_the_machine_excuse_nothing_while_no_thread_waits_for_a_processor() {
+    let waiting = |threads: f64| {
+        let trial = TrialBuilder::new("a").service("shop", None).cores(2).cpu("shop", 0, |_| 0.1).host_cpu(|_| 1.0);
+        let trial = trial.threads("shop", 0, &[(ThreadState::Lock, "", 16.0)]);
+        judged(
+            trial
+                .series(names::CPU_WAIT, "shop", 0, move |_| threads)
+                .steady(20, Load { vus: 1, rate: 48.0, latency_ms: 20.8 })
+                .steady(20, Load { vus: 16, rate: 48.0, latency_ms: 333.0 }),
+        )
+    };
+    assert_eq!(waiting(0.1).headline, "limited by serialised-section at shop");
+    let starved = waiting(4.0);
+    assert!(matches!(starved.verdict, LimitVerdict::CannotTell { because: Unclear::Neighbours { .. } }), "{starved:?}");
+}
+
+#[test]
 fn users_that_wait_at_a_place_without_using_its_cpu_show_a_limit() {
     let limit =
         judged(calls_to_the_bank(closed(&[(16, 160.0, 100.0)]), 100.0).service("bank", None).cpu("bank", 0, |_| 0.1));

@@ -14,7 +14,7 @@ use super::waiting::waiting;
 use crate::read::Reading;
 use crate::read::cpu::Cpu;
 use crate::read::intervals::Interval;
-use crate::read::machine::machine;
+use crate::read::machine::{machine, threads_waiting, waits_for_cpu};
 use crate::read::room::room_in;
 
 /// A trial with all that a verdict on it may use.
@@ -123,10 +123,13 @@ impl Judge<'_, '_> {
         let machine = machine(&cpu, level);
         let waiting = self.waiting_for_cpu(level);
         let full = machine.filter(|machine| self.is_full(machine, waiting));
-        if let Some(machine) = full.filter(is_taken_by_neighbours) {
+        let neighbours = full.filter(is_taken_by_neighbours);
+        if let Some(machine) =
+            neighbours.filter(|_| self.place_of(level).is_none_or(|at| waits_for_cpu(self.reading, at)))
+        {
             return Some(LimitVerdict::CannotTell { because: Unclear::Neighbours { machine } });
         }
-        if let Some(full) = full {
+        if let Some(full) = full.filter(|_| neighbours.is_none()) {
             return Some(LimitVerdict::Cpu { service: None, share: full.used_share(), waiting, machine });
         }
         let (service, share) = self.busiest(level)?;
@@ -145,9 +148,11 @@ impl Judge<'_, '_> {
 
     /// Threads of the services that wait for a processor, a mean; none when they were not sampled.
     fn waiting_for_cpu(&self, level: &Interval) -> Option<f64> {
-        let at = self.reading.intervals.iter().position(|one| one.start_ns == level.start_ns)?;
-        let services = self.reading.spent().threads.get(at).filter(|services| !services.is_empty())?;
-        Some(services.iter().map(|service| service.threads.waiting_for_cpu).sum())
+        threads_waiting(self.reading, self.place_of(level)?)
+    }
+
+    fn place_of(&self, level: &Interval) -> Option<usize> {
+        self.reading.intervals.iter().position(|one| one.start_ns == level.start_ns)
     }
 
     /// The service that uses the largest share of its CPU.

@@ -1,11 +1,15 @@
-//! The machine's CPU, divided among those who used it.
+//! The machine's CPU, divided among those who used it, and whether the services had to wait for it.
+//!
+//! Other programs on a full machine hold a system back only as far as its threads wait for a processor. Where they do
+//! not, its figures are its own, however busy the machine is: one that mostly sleeps hardly needs a processor.
 
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::limit::MachineCpu;
 use narrows_model::series::names;
 
+use crate::read::Reading;
 use crate::read::cpu::Cpu;
-use crate::read::intervals::Interval;
+use crate::read::intervals::{HostUse, Interval};
 use crate::stats::finite;
 
 /// The share of the machine's CPU that went to other programs and the hypervisor in the counted windows, 0 to 1; none when
@@ -36,4 +40,33 @@ pub(crate) fn machine(cpu: &Cpu<'_>, interval: &Interval) -> Option<MachineCpu> 
         others: finite(others),
         stolen: finite(stolen),
     })
+}
+
+/// Whether programs outside the run fill the machine in an interval, by its place among all, so that the services wait for
+/// processors and everything takes longer than it would.
+pub(crate) fn is_crowded_out(reading: &Reading<'_>, at: usize) -> bool {
+    full(reading, at).is_some_and(|used| used.is_mostly_others) && waits_for_cpu(reading, at)
+}
+
+/// Whether the machine's CPU may be what holds the load back: the run uses it up, or is crowded out.
+pub(crate) fn is_short_of_cpu(reading: &Reading<'_>, at: usize) -> bool {
+    full(reading, at).is_some_and(|used| !used.is_mostly_others || waits_for_cpu(reading, at))
+}
+
+fn full(reading: &Reading<'_>, at: usize) -> Option<HostUse> {
+    let used = Cpu::new(reading).host_use(&reading.intervals[at]);
+    used.filter(|used| used.share >= reading.thresholds.cpu_host_share)
+}
+
+/// Whether threads of the services wait for a processor for a notable part of the requests' time. Where they were not
+/// sampled they may.
+pub(crate) fn waits_for_cpu(reading: &Reading<'_>, at: usize) -> bool {
+    let notable = reading.thresholds.cpu_wait_share * reading.intervals[at].in_flight();
+    threads_waiting(reading, at).is_none_or(|threads| threads >= notable)
+}
+
+/// Threads of the services that wait for a processor in an interval, a mean; none when they were not sampled.
+pub(crate) fn threads_waiting(reading: &Reading<'_>, at: usize) -> Option<f64> {
+    let services = reading.spent().threads.get(at).filter(|services| !services.is_empty())?;
+    Some(services.iter().map(|service| service.threads.waiting_for_cpu).sum())
 }

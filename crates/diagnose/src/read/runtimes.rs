@@ -276,11 +276,6 @@ pub(crate) fn serves(reading: &Reading<'_>, service: &str) -> bool {
     reading.requests.iter().any(|request| request.entry.service == service)
 }
 
-/// Whether programs outside the run fill the machine, so that everything takes longer than it would.
-pub(crate) fn is_crowded_out(cpu: &Cpu<'_>, interval: &Interval) -> bool {
-    cpu.host_use(interval).is_some_and(|used| used.is_mostly_others && used.share >= cpu.thresholds.cpu_host_share)
-}
-
 /// What of the machine makes the times that a runtime reports longer.
 pub(crate) fn machine_caveats(cpu: &Cpu<'_>, interval: &Interval) -> Vec<Caveat> {
     let busy = cpu.host_use(interval).map(|used| used.share).filter(|share| *share >= cpu.thresholds.cpu_host_share);

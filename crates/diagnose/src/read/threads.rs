@@ -16,6 +16,7 @@ use narrows_model::series::{Series, SeriesKey, ThreadState, names};
 use crate::read::Reading;
 use crate::read::cpu::Cpu;
 use crate::read::intervals::Interval;
+use crate::read::machine::is_short_of_cpu;
 
 /// Points that a mean needs at least.
 const POINTS_MIN: usize = 3;
@@ -177,8 +178,7 @@ pub(crate) fn loaded<'a>(reading: &Reading<'a>) -> Vec<Loaded<'a>> {
     let is_full = |service: &&str| {
         cpu.busy_share(service, interval).is_some_and(|share| share >= reading.thresholds.cpu_limit_share)
     };
-    let is_machine_full = cpu.host_use(interval).is_some_and(|used| used.share >= reading.thresholds.cpu_host_share);
-    if is_machine_full || reading.trial.service_names().iter().any(is_full) {
+    if is_short_of_cpu(reading, at) || reading.trial.service_names().iter().any(is_full) {
         return Vec::new();
     }
     let threads = reading.spent().threads.get(at).into_iter().flatten();

@@ -18,9 +18,10 @@ use crate::Detector;
 use crate::read::Reading;
 use crate::read::cpu::Cpu;
 use crate::read::intervals::Interval;
+use crate::read::machine::is_crowded_out;
 use crate::read::outside::front;
 use crate::read::periods::period_of;
-use crate::read::runtimes::{is_crowded_out, machine_caveats, serves};
+use crate::read::runtimes::{machine_caveats, serves};
 use crate::stats::finite;
 
 mod words;
@@ -76,7 +77,7 @@ fn of_service(detector: &AcceptQueue, reading: &Reading<'_>, service: &str) -> O
         reading.trial.services.iter().filter(|instance| instance.service == service).collect();
     let waiting_in = |at: usize| -> Vec<Queue> {
         let interval = &reading.intervals[at];
-        if interval.rate <= 0.0 || is_crowded_out(&cpu, interval) {
+        if interval.rate <= 0.0 || is_crowded_out(reading, at) {
             return Vec::new();
         }
         let queues = instances.iter().filter_map(|instance| longest(reading, instance, at));

@@ -58,7 +58,8 @@ impl Detector for EventLoopLag {
 
 fn of_service(detector: &EventLoopLag, reading: &Reading<'_>, service: &str) -> Option<Finding> {
     let cpu = Cpu::new(reading);
-    let worst = worst_replica(&cpu, service, |replica, at| lag(&cpu, (service, replica), at), |lag| lag.delay.wait_ns)?;
+    let worst =
+        worst_replica(reading, service, |replica, at| lag(&cpu, (service, replica), at), |lag| lag.delay.wait_ns)?;
     Some(finding(detector, &cpu, (service, worst.replicas), &worst.shown))
 }
 

@@ -68,7 +68,7 @@ fn of_service(detector: &GarbageCollection, reading: &Reading<'_>, service: &str
     let collectors: BTreeMap<u32, Collector<'_>> =
         instances.filter_map(|instance| of_replica(instance.replica)).collect();
     let shows = |replica: u32, at: usize| stopped(reading, collectors.get(&replica)?, at);
-    let worst = worst_replica(&cpu, service, shows, |stopped| stopped.collections.share)?;
+    let worst = worst_replica(reading, service, shows, |stopped| stopped.collections.share)?;
     Some(finding(detector, &cpu, (service, worst.replicas), &worst.shown))
 }
 

@@ -16,8 +16,9 @@ use crate::Detector;
 use crate::read::Reading;
 use crate::read::cpu::Cpu;
 use crate::read::intervals::Interval;
+use crate::read::machine::is_crowded_out;
 use crate::read::periods::period_of;
-use crate::read::runtimes::{is_crowded_out, machine_caveats, serves};
+use crate::read::runtimes::{machine_caveats, serves};
 use crate::read::thread_pools::{Pool, State};
 use crate::stats::finite;
 
@@ -64,7 +65,7 @@ fn of_service(detector: &ThreadPool, reading: &Reading<'_>, service: &str) -> Op
         instances.iter().map(|instance| Pool::of(reading.trial, service, instance.replica)).collect();
     let is_lone = instances.len() == 1 && is_entrance(reading, service);
     let full_in = |at: usize| -> Vec<Full<'_>> {
-        if is_crowded_out(&cpu, &reading.intervals[at]) {
+        if is_crowded_out(reading, at) {
             return Vec::new();
         }
         pools.iter().filter_map(|of_replica| fullest(reading, &cpu, of_replica, at, is_lone)).collect()
