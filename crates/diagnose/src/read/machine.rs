@@ -3,6 +3,7 @@
 //! Other programs on a full machine hold a system back only as far as its threads wait for a processor. Where they do
 //! not, its figures are its own, however busy the machine is: one that mostly sleeps hardly needs a processor.
 
+use narrows_model::breakdown::ThreadsBy;
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::limit::MachineCpu;
 use narrows_model::series::names;
@@ -11,6 +12,9 @@ use crate::read::Reading;
 use crate::read::cpu::Cpu;
 use crate::read::intervals::{HostUse, Interval};
 use crate::stats::finite;
+
+/// Threads of a service that run or wait for a processor, a mean, from which on one of them may do so nearly always.
+const RUNNABLE_MIN: f64 = 0.7;
 
 /// The share of the machine's CPU that went to other programs and the hypervisor in the counted windows, 0 to 1; none when
 /// it was not sampled.
@@ -58,11 +62,15 @@ fn full(reading: &Reading<'_>, at: usize) -> Option<HostUse> {
     used.filter(|used| used.share >= reading.thresholds.cpu_host_share)
 }
 
-/// Whether threads of the services wait for a processor for a notable part of the requests' time. Where they were not
-/// sampled they may.
+/// Whether threads of the services wait for a processor for a notable part of the requests' time, or one of them that all
+/// requests may depend on, such as an event loop. Where they were not sampled they may.
 pub(crate) fn waits_for_cpu(reading: &Reading<'_>, at: usize) -> bool {
+    let Some(services) = reading.spent().threads.get(at) else { return true };
     let notable = reading.thresholds.cpu_wait_share * reading.intervals[at].in_flight();
+    let may_be_one_thread =
+        |threads: &ThreadsBy| threads.waiting_for_cpu > 0.0 && threads.on_cpu + threads.waiting_for_cpu >= RUNNABLE_MIN;
     threads_waiting(reading, at).is_none_or(|threads| threads >= notable)
+        || services.iter().any(|service| may_be_one_thread(&service.threads))
 }
 
 /// Threads of the services that wait for a processor in an interval, a mean; none when they were not sampled.
