@@ -17,7 +17,7 @@ use narrows_model::histogram::Histogram;
 use narrows_model::limit::{LevelSummary, Limit, LimitVerdict, MachineCpu, ServiceCpu, Unclear};
 use narrows_model::load::{ErrorCounts, LoadSecond};
 use narrows_model::run::{
-    Environment, Run, RunState, ServiceInstance, Trial, TrialState, Validity, Verdict, Window, WindowKind,
+    Environment, Machine, Run, RunState, ServiceInstance, Trial, TrialState, Validity, Verdict, Window, WindowKind,
 };
 use narrows_model::series::{Point, Series, SeriesKey, names};
 use narrows_model::trace::{Span, SpanFacts, SpanKind, SpanStatus, Trace, hex};
@@ -139,6 +139,7 @@ fn trial(shape: &Shape) -> TrialEvidence {
         operations: Vec::new(),
         traces: (0..3).map(|n| trace(shape, n)).collect(),
         spans_total: 48_210,
+        error_logs: Vec::new(),
         spans_refused: 0,
         spans_thinned: 0,
         cores: 2,
@@ -167,6 +168,7 @@ fn service(name: &str, replica: u32, cpu_limit_cores: Option<f64>) -> ServiceIns
         cpu_limit_cores,
         memory_limit_bytes: (name == "orders").then_some(256 << 20),
         stand_in_ports: Vec::new(),
+        machine: Machine::Here,
     }
 }
 

@@ -15,10 +15,12 @@ use rusqlite::{Row, params};
 
 use super::bounds::Bounded;
 use super::error::Result;
+use super::error_logs::error_logs_of;
 use super::operations::operations_of;
 use super::reader::Reader;
 use super::trace_choice::{Choice, HasFailed, Selection};
 use super::words::{Addend, Count, Instant, Json, kind_of, plausible, plausible_weight, status_of};
+use crate::normalise::add_replicas;
 
 /// Requests that one bucket of one second can hold: more than any machine sends, and safe to add up.
 const BUCKET_COUNT_MAX: u64 = 1 << 40;
@@ -71,6 +73,7 @@ impl Reader {
             series: self.query(|connection| series_of(connection, id))?,
             operations: Vec::new(),
             traces: Vec::new(),
+            error_logs: Vec::new(),
             spans_total: counts.spans.stored,
             spans_refused: counts.spans.refused,
             spans_thinned: counts.thinned,
@@ -79,6 +82,8 @@ impl Reader {
         };
         evidence.operations = self.query(|connection| operations_of(connection, &evidence))?;
         evidence.traces = self.query(|connection| traces_of(connection, &evidence, limit))?;
+        evidence.error_logs = self.query(|connection| error_logs_of(connection, &evidence))?;
+        add_replicas(&mut evidence);
         Ok(evidence)
     }
 }
@@ -183,12 +188,14 @@ fn traces_of(connection: &Bounded, trial: &TrialEvidence, limit: TraceLimit) -> 
     Ok(traces)
 }
 
-/// Chooses by each trace's earliest span, which is known from one pass over the traces as they lie in the file; the
-/// root is looked at once the trace is read.
+/// Chooses by each trace's earliest span without a parent, or by its earliest one, which is known from one pass over the
+/// traces as they lie in the file; the root is looked at once the trace is read. A span with a parent may have been timed
+/// by a clock that is seconds away from the root's.
 fn chosen_traces(connection: &Bounded, trial: &TrialEvidence, places: usize) -> rusqlite::Result<Selection> {
     let mut choice = Choice::new(trial.counted_windows(), places);
-    let sql = "SELECT t.trace_id, min(s.start_ns), t.weight, max(s.shape IN (SELECT id FROM span_shape_rows \
-               WHERE trial = ?1 AND status = 2)) FROM trace_rows AS t NOT INDEXED CROSS JOIN span_rows AS s \
+    let sql = "SELECT t.trace_id, \
+               coalesce(min(s.start_ns) FILTER (WHERE s.parent_span_id IS NULL), min(s.start_ns)), \
+               t.weight, max(s.shape IN (SELECT id FROM span_shape_rows WHERE trial = ?1 AND status = 2)) FROM trace_rows AS t NOT INDEXED CROSS JOIN span_rows AS s \
                ON s.trace = t.id WHERE t.trial = ?1 GROUP BY t.id";
     let mut statement = connection.prepare_cached(sql)?;
     let mut traces = statement.query([trial.trial.id])?;

@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use narrows_model::run::{Run, RunState, ServiceInstance, Trial, TrialState, Validity, Window};
+use narrows_model::run::{Machine, Run, RunState, ServiceInstance, Trial, TrialState, Validity, Window};
 use rusqlite::types::FromSqlError;
 use rusqlite::{Connection, Row, Transaction};
 
@@ -218,6 +218,7 @@ fn service_of(row: &Row<'_>) -> rusqlite::Result<ServiceInstance> {
         cpu_limit_cores: row.get::<_, Option<Finite>>("cpu_limit_cores")?.map(|cores| cores.0),
         memory_limit_bytes: row.get::<_, Option<Count>>("memory_limit_bytes")?.map(|count| count.0),
         stand_in_ports: row.get::<_, Json<_>>("stand_in_ports")?.0,
+        machine: Machine::Here,
     })
 }
 
