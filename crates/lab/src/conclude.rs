@@ -70,12 +70,20 @@ fn concluded(path: &Path, selection: &Selection) -> Result<(Outcome, Recorded), 
 /// What differs from some trials to others, perhaps of another run file. Compared with the thresholds of the second.
 ///
 /// # Errors
-/// When a file cannot be read, when no trial is meant, and when nothing was recorded at a time.
+/// When a file cannot be read, when no trial is meant, when nothing was recorded at a time, and when the two have nothing
+/// in common.
 pub fn diff(before: (&Path, &Selection, &str), after: (&Path, &Selection, &str)) -> Result<Diff, Error> {
-    let old = outcome_of(before.0, before.1)?;
-    let (new, experiment) = concluded(after.0, after.1)?;
+    // Reading a run of a million spans takes seconds, so that both are read at the same time.
+    let (old, new) = std::thread::scope(|scope| {
+        let old = scope.spawn(|| outcome_of(before.0, before.1));
+        let new = concluded(after.0, after.1);
+        (old.join(), new)
+    });
+    let old = old.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+    let (new, experiment) = new?;
     let old = Side { label: before.2, run: &old.evidence, findings: &old.findings };
     let new = Side { label: after.2, run: &new.evidence, findings: &new.findings };
+    narrows_diagnose::diff::check(&old, &new)?;
     Ok(narrows_diagnose::diff::diff(old, new, &experiment.thresholds))
 }
 

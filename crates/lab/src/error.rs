@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use narrows_diagnose::diff::Incomparable;
+
 /// Why a run could not be made or go on. The message says what failed and on which value; [`Error::hint`] what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -44,6 +46,9 @@ pub enum Error {
         /// When the last of them ended.
         ended_ns: Option<i64>,
     },
+    /// Two things were to be compared that have nothing in common.
+    #[error("cannot compare: {0}")]
+    Incomparable(#[from] Incomparable),
     /// A command could not be started.
     #[error("{who}: cannot start `{program}` in {}: {source}", cwd.display())]
     Spawn {
@@ -267,6 +272,12 @@ impl Error {
             Error::Evidence { .. } => Some("`narrows export RUN --format evidence --out FILE` writes such a file".into()),
             Error::EvidenceIsWhole { .. } => Some("name the run file that it was exported from".into()),
             Error::NothingThen { .. } => Some("times of day are in UTC; `5m..10m` counts from the start".into()),
+            Error::Incomparable(Incomparable::Empty(_)) => {
+                Some("`RUN@FROM..UNTIL` selects a part of the time; `narrows diagnose RUN` shows when it ran".into())
+            }
+            Error::Incomparable(Incomparable::OtherServices(_) | Incomparable::NoCommonOperation(..)) => {
+                Some("`narrows diagnose RUN` shows the operations of each".into())
+            }
             Error::NoProcess { .. } => Some("`pgrep -a NAME` finds process ids".into()),
             Error::NoSuchTrial { variant, known, .. } => {
                 let known: Vec<&str> = known.iter().map(|label| label.split('#').next().unwrap_or(label)).collect();

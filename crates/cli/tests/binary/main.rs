@@ -53,4 +53,5 @@ mod same_variant_twice;
 mod secrets;
 #[cfg(feature = "reference-systems")]
 mod sidecars;
+mod which_service;
 mod zoo;

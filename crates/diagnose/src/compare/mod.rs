@@ -8,6 +8,7 @@
 
 pub(crate) mod beside;
 pub(crate) mod between;
+mod comparable;
 pub mod diff;
 mod metric;
 pub(crate) mod summaries;
