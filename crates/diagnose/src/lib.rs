@@ -86,7 +86,7 @@ pub fn detect(detector: &dyn Detector, trial: &TrialEvidence, thresholds: &Thres
 }
 
 /// Everything that is to be concluded from a run. `objectives` are the results for each trial, in order, `notes` what
-/// the experiment says for its readers. What limits the reading of a trial joins its caveats.
+/// the experiment says for its readers. What limits the reading of a trial joins its caveats. Predictions are not made here.
 pub fn conclude(
     mut evidence: RunEvidence,
     objectives: Vec<Vec<ObjectiveResult>>,
@@ -114,7 +114,8 @@ pub fn conclude(
     let findings = found;
     let sentence = sentence(&evidence, &findings, &limits, &comparison, thresholds);
     let beside = compare::beside::beside(&notes, &evidence, &comparison);
-    Outcome { evidence, findings, limits, breakdowns, comparison, objectives, notes, beside, sentence }
+    let scored = Vec::new();
+    Outcome { evidence, findings, limits, breakdowns, comparison, objectives, scored, notes, beside, sentence }
 }
 
 #[cfg(test)]
