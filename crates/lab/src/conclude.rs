@@ -1,4 +1,5 @@
-//! From what a run file recorded to what it means: findings, comparison, objectives, one sentence.
+//! From what a run file recorded to what it means: findings with what their fixes would gain, comparison, objectives, one
+//! sentence.
 
 use std::path::Path;
 
@@ -8,6 +9,7 @@ use narrows_model::diff::Diff;
 use narrows_model::evidence::RunEvidence;
 use narrows_model::run::Trial;
 use narrows_model::time_range::TimeRange;
+use narrows_predict::Order;
 use narrows_telemetry::exchange::{is_evidence, read_evidence};
 use narrows_telemetry::run_file::{Reader, Recorder, TraceLimit};
 
@@ -108,6 +110,7 @@ pub(crate) fn write(path: &Path, recorder: &Recorder) -> Result<(), Error> {
     }
     recorder.put_conclusion("comparison", &serde_json::json!(outcome.comparison))?;
     recorder.put_conclusion("objectives", &serde_json::json!(outcome.objectives))?;
+    recorder.put_conclusion("predictions", &serde_json::json!(outcome.scored))?;
     recorder.put_conclusion("sentence", &serde_json::json!(outcome.sentence))?;
     Ok(())
 }
@@ -115,5 +118,10 @@ pub(crate) fn write(path: &Path, recorder: &Recorder) -> Result<(), Error> {
 fn conclude(evidence: RunEvidence, experiment: &Recorded) -> Outcome {
     let judged: Vec<Vec<ObjectiveResult>> =
         evidence.trials.iter().map(|trial| judging::of_trial(&experiment.objectives, trial)).collect();
-    narrows_diagnose::conclude(evidence, judged, experiment.notes.clone(), &experiment.thresholds)
+    let mut outcome = narrows_diagnose::conclude(evidence, judged, experiment.notes.clone(), &experiment.thresholds);
+    for (trial, findings) in outcome.evidence.trials.iter().zip(&mut outcome.findings) {
+        narrows_predict::add_gains(trial, findings);
+    }
+    outcome.scored = narrows_predict::score_run(&outcome.evidence.trials, &outcome.findings, Order::Later);
+    outcome
 }

@@ -12,6 +12,7 @@ mod operations;
 pub(crate) mod paint;
 mod prediction;
 mod published;
+mod scored;
 mod spent;
 pub(crate) mod table;
 mod threads;
@@ -25,6 +26,7 @@ use narrows_model::units;
 pub use diff::diff;
 pub use load_summary::{ArrivalsSummary, LoadSummary, load_summary};
 pub use prediction::predictions;
+pub(crate) use scored::changes as scored_changes;
 pub use thresholds::thresholds;
 
 use crate::caveats::Caveat;
@@ -70,6 +72,7 @@ pub fn outcome(outcome: &Outcome, style: Style) -> String {
         threads::all(outcome, paint, width),
         published::beside(outcome, paint, width),
         validity(outcome, paint, width),
+        scored::all(outcome, paint, width),
         findings::all(outcome, paint, width),
         caveats(outcome, paint, width),
         sentence(outcome, paint, width),
