@@ -16,9 +16,12 @@ mod load;
 mod measures;
 mod operations;
 mod recurring;
+mod score;
 mod spent;
 pub mod table;
 pub mod text;
 mod threads;
 mod unfinished;
 mod used;
+
+pub use score::score;
