@@ -148,8 +148,11 @@ fn predictions_are_scored_against_what_variants_measured() {
 fn recorded_runs_are_predicted_as_well_as_the_docs_say() {
     let bench = Bench::new("");
     let folder = |name: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join(name).to_string_lossy().into_owned();
-    let folders = [folder("../diagnose/corpus/recorded"), folder("../../examples/zoo/recorded")];
-    let scored = bench.run(&["predict", "--score", "--json", &folders[0], &folders[1]]);
+    let demo = |name: &str| folder(&format!("../diagnose/corpus/recorded/{name}.json.gz"));
+    let demos = ["customer-360", "drone-delivery", "hello-cities", "micron"].map(demo);
+    let zoo = folder("../../examples/zoo/recorded");
+    let runs: Vec<&str> = demos.iter().chain([&zoo]).map(String::as_str).collect();
+    let scored = bench.run(&[&["predict", "--score", "--json"][..], &runs].concat());
     let json: Value = serde_json::from_slice(&scored.stdout).unwrap();
     let accuracy = &json["accuracy"];
     let of = |whose: &str, what: &str| accuracy[whose][what].as_f64().unwrap();
