@@ -4,6 +4,7 @@
 //! missing becomes silence of a detector and a caveat of the trial, never an error. A detector judges and words one
 //! cause; what several causes have to do with each other is decided once, after all have run.
 
+pub mod baseline;
 mod caveats;
 mod compare;
 pub mod critical_path;
@@ -14,6 +15,7 @@ mod instrumentation;
 mod laws;
 mod limit;
 pub mod pages;
+pub mod proof;
 mod rank;
 mod read;
 mod sentence;

@@ -2,17 +2,20 @@
 
 use std::path::Path;
 
+use narrows_diagnose::baseline;
 use narrows_diagnose::diff::Side;
+use narrows_diagnose::proof::{self, Measured, Plan, Question, Rules};
 use narrows_model::comparison::{ObjectiveResult, Outcome};
 use narrows_model::diff::Diff;
 use narrows_model::evidence::RunEvidence;
+use narrows_model::proof::Proof;
 use narrows_model::run::Trial;
 use narrows_model::time_range::TimeRange;
 use narrows_telemetry::exchange::{is_evidence, read_evidence};
 use narrows_telemetry::run_file::{Reader, Recorder, TraceLimit};
 
 use crate::experiment::Recorded;
-use crate::{Error, judging};
+use crate::{Error, comparing, judging};
 
 /// What of a run is meant.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -77,6 +80,61 @@ pub fn diff(before: (&Path, &Selection, &str), after: (&Path, &Selection, &str))
     let old = Side { label: before.2, run: &old.evidence, findings: &old.findings };
     let new = Side { label: after.2, run: &new.evidence, findings: &new.findings };
     Ok(narrows_diagnose::diff::diff(old, new, &experiment.thresholds))
+}
+
+/// Whether the trials of `after` are faster than those of `before`. In one run, trials are compared in pairs.
+///
+/// # Errors
+/// When a file cannot be read, when no trial is meant, and [`Error::Compare`] when the two cannot be compared.
+pub fn compare(
+    before: (&Path, &Selection, &str),
+    after: (&Path, &Selection, &str),
+    question: Question,
+) -> Result<Proof, Error> {
+    let (old, new) = (of_one_variant(before)?, of_one_variant(after)?);
+    let is_one_run = old.run.id == new.run.id;
+    let comparison = if is_one_run { comparing::kept_plan(before.0)? } else { None };
+    let names = |evidence: &RunEvidence| evidence.trials.first().map(|trial| trial.trial.variant.clone());
+    let is_meant = |plan: &&comparing::KeptPlan| {
+        let pair = [names(&old), names(&new)];
+        pair.iter().flatten().all(|name| *name == plan.before || *name == plan.after)
+    };
+    let comparison = comparison.as_ref().filter(is_meant);
+    let rules = comparison.map(|plan| (plan.seed, Rules::new(plan.planned)));
+    let plan = match &rules {
+        Some((seed, rules)) => Plan::Sequential { seed: *seed, rules },
+        None if is_one_run => Plan::InTurn,
+        None => Plan::Apart,
+    };
+    let measured = |evidence: &RunEvidence| evidence.trials.iter().filter_map(Measured::of).collect::<Vec<_>>();
+    let (old, new) = (measured(&old), measured(&new));
+    let (before, after) = (proof::Side { label: before.2, trials: &old }, proof::Side { label: after.2, trials: &new });
+    proof::prove(before, after, plan, question).map_err(Error::Compare)
+}
+
+/// The load of the trials that are meant, which are of one variant.
+fn of_one_variant((path, selection, label): (&Path, &Selection, &str)) -> Result<RunEvidence, Error> {
+    let evidence = match is_evidence(path) {
+        true => evidence_within(path, TraceLimit::default(), &selection.within)?,
+        false => Reader::open(path)?.loads_within(&selection.within)?,
+    };
+    let evidence = selected(evidence, path, selection)?;
+    let mut variants: Vec<String> = evidence.trials.iter().map(|trial| trial.trial.variant.clone()).collect();
+    variants.sort();
+    variants.dedup();
+    match variants.len() {
+        0 | 1 => Ok(evidence),
+        _ => Err(Error::SeveralVariants { label: label.to_owned(), variants }),
+    }
+}
+
+/// The summary of a run, to keep or to check.
+///
+/// # Errors
+/// When the file cannot be read, when no trial is meant, and [`Error::Baseline`] when its trials cannot be used.
+pub fn baseline(path: &Path, selection: &Selection) -> Result<baseline::Summary, Error> {
+    let (outcome, experiment) = concluded(path, selection)?;
+    baseline::summary(&outcome, &experiment.thresholds).map_err(Error::Baseline)
 }
 
 fn selected(mut evidence: RunEvidence, path: &Path, selection: &Selection) -> Result<RunEvidence, Error> {

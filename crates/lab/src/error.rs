@@ -137,6 +137,20 @@ pub enum Error {
     /// The capacity of this experiment cannot be searched for.
     #[error("cannot search for the capacity: {0}")]
     Capacity(String),
+    /// Two variants cannot be compared.
+    #[error("cannot compare: {0}")]
+    Compare(narrows_diagnose::proof::Refusal),
+    /// An address names several variants where one is needed.
+    #[error("{label} has {} variants, expected one to compare: {}", variants.len(), variants.join(", "))]
+    SeveralVariants {
+        /// The address.
+        label: String,
+        /// What it has.
+        variants: Vec<String>,
+    },
+    /// A run cannot become a baseline.
+    #[error("cannot use this run as a baseline: {0}")]
+    Baseline(narrows_diagnose::baseline::Refusal),
     /// No port is free.
     #[error("no free port on 127.0.0.1 between {from} and {to}")]
     NoPort {
@@ -258,6 +272,11 @@ impl Error {
             Error::OtherExperiment { .. } => {
                 Some("put the old experiment file back, with the same `--set`, or start a new run; only values of secrets may differ".into())
             }
+            Error::Compare(refusal) => refusal.hint().map(str::to_owned),
+            Error::SeveralVariants { variants, .. } => {
+                variants.first().map(|variant| format!("name one of them, as in `:{variant}`"))
+            }
+            Error::Baseline(refusal) => refusal.hint(),
             Error::RunFile(error) => hint_of(error),
             Error::Otlp(narrows_telemetry::otlp::Error::Listen { source, .. })
                 if source.kind() == std::io::ErrorKind::AddrInUse =>

@@ -2,7 +2,10 @@
 //!
 //! All numbers follow from a fixed sequence, so that renderings can be compared to the letter.
 
+mod checks;
 pub(crate) mod drones;
+
+pub(crate) use checks::{check, proof};
 
 use std::collections::BTreeMap;
 

@@ -9,11 +9,13 @@
 //! findings that go away with it, one level deep; `period` the part of the trial that it was seen in, null for all of
 //! it.
 
+use narrows_model::baseline::Check;
 use narrows_model::comparison::Outcome;
 use narrows_model::diff::Diff;
 use narrows_model::evidence::{LoadTotals, PartitionThroughput, RequestOfLoad, TrialEvidence};
 use narrows_model::operation::{CallEvidence, OperationEvidence};
 use narrows_model::prediction::Predictions;
+use narrows_model::proof::Proof;
 use serde_json::{Value, json};
 
 /// The layout of what [`outcome`] returns.
@@ -24,6 +26,27 @@ const DIFF_FORMAT: &str = "narrows-diff/1";
 
 /// The layout of what [`predictions`] returns.
 const PREDICTIONS_FORMAT: &str = "narrows-predictions/1";
+
+/// The layout of what [`proof`] returns.
+const PROOF_FORMAT: &str = "narrows-proof/1";
+
+/// The layout of what [`check`] returns.
+const CHECK_FORMAT: &str = "narrows-check/1";
+
+/// Two variants compared trial by trial, as one JSON object.
+pub fn proof(proof: &Proof) -> Value {
+    let mut value = json!(proof);
+    value["format"] = json!(PROOF_FORMAT);
+    value
+}
+
+/// A run beside a baseline, as one JSON object.
+pub fn check(check: &Check) -> Value {
+    let mut value = json!(check);
+    value["format"] = json!(CHECK_FORMAT);
+    value["is_worse"] = json!(check.is_worse());
+    value
+}
 
 /// What changes would gain, trial by trial, as one JSON object.
 pub fn predictions(trials: &[Predictions]) -> Value {

@@ -5,6 +5,8 @@
 //! layout: scenarios laid on top of each other, replicas summed, points thinned to what a screen can show.
 
 mod caveats;
+mod checked;
+pub mod ci;
 pub mod export;
 mod figures;
 #[cfg(test)]

@@ -13,6 +13,8 @@ mod change;
 mod parts;
 mod words;
 
+use std::collections::BTreeMap;
+
 use narrows_model::diff::{ServiceDiff, ServiceRole};
 use narrows_model::evidence::TrialEvidence;
 use narrows_model::operation::OperationSummary;
@@ -55,6 +57,24 @@ pub(crate) fn services(
         .sort_by(|a, b| change::weight_of(b).total_cmp(&change::weight_of(a)).then_with(|| a.service.cmp(&b.service)));
     services.truncate(SERVICES_MAX);
     services
+}
+
+/// Each service's part of the requests that begin traces: nanoseconds of each request, a mean, and that as a share of
+/// the latency. By service; empty without traces.
+pub(crate) fn times(trials: &[&TrialEvidence], thresholds: &Thresholds) -> BTreeMap<String, (f64, f64)> {
+    let parts = Parts::of(trials, thresholds);
+    let (mut requests, mut latency_ns) = (0.0, 0.0);
+    let mut sums: BTreeMap<String, f64> = BTreeMap::new();
+    for operation in parts.operations.values() {
+        let weight = operation.latency.weight;
+        requests += weight;
+        latency_ns += weight * operation.latency.mean_over(&operation.latency).0;
+        for (service, time) in &operation.time {
+            *sums.entry(service.clone()).or_default() += weight * time.mean_over(&operation.latency).0;
+        }
+    }
+    let of = |(service, ns): (String, f64)| (service, (ns / requests, ns / latency_ns));
+    sums.into_iter().filter(|_| requests > 0.0 && latency_ns > 0.0).map(of).collect()
 }
 
 /// CPU of a service for each request of the load, nanoseconds; none where either was not measured.

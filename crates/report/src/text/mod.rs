@@ -3,6 +3,7 @@
 //! One column of plain text, built for 80 to 120 columns, in the order a reader needs it: what ran, what was measured,
 //! what may be doubted, what was found, and the sentence last, where the eye rests when the terminal stops scrolling.
 
+mod check;
 mod diff;
 mod findings;
 mod limits;
@@ -11,6 +12,7 @@ mod load_summary;
 mod operations;
 pub(crate) mod paint;
 mod prediction;
+mod proof;
 mod published;
 mod spent;
 pub(crate) mod table;
@@ -22,9 +24,11 @@ use narrows_model::comparison::Outcome;
 use narrows_model::run::{Run, RunState, TrialState, Verdict};
 use narrows_model::units;
 
+pub use check::check;
 pub use diff::diff;
 pub use load_summary::{ArrivalsSummary, LoadSummary, load_summary};
 pub use prediction::predictions;
+pub use proof::proof;
 pub use thresholds::thresholds;
 
 use crate::caveats::Caveat;
@@ -78,6 +82,11 @@ pub fn outcome(outcome: &Outcome, style: Style) -> String {
     sections.join("\n")
 }
 
+/// Each objective of each variant; empty where an experiment has none.
+pub fn objectives(outcome: &Outcome, style: Style) -> String {
+    table::objectives(outcome, Paint(style.color), style.width.max(WIDTH_MIN))
+}
+
 fn header(outcome: &Outcome, paint: Paint, width: usize) -> String {
     let run = &outcome.evidence.run;
     let mut facts = vec![trials(outcome)];
@@ -102,8 +111,13 @@ fn header(outcome: &Outcome, paint: Paint, width: usize) -> String {
 
 fn trials(outcome: &Outcome) -> String {
     let trials = outcome.evidence.trials.len();
+    // A comparison may end before its last planned pair.
+    let made = outcome.evidence.trials.iter().map(|trial| trial.trial.repetition).max().unwrap_or(0);
     match outcome.evidence.run.repetitions {
         0 | 1 => plural(trials, "trial", "trials"),
+        n if made < n => {
+            format!("{} ({made} of at most {n} repetitions of each variant)", plural(trials, "trial", "trials"))
+        }
         n => format!("{} ({n} repetitions of each variant)", plural(trials, "trial", "trials")),
     }
 }

@@ -60,10 +60,42 @@ impl Reader {
         Ok(RunEvidence { trials: trials.collect::<Result<_>>()?, run })
     }
 
+    /// As [`Reader::evidence_within`], without operations and traces: what figures of the load and of CPU need, in a
+    /// fraction of the time.
+    ///
+    /// # Errors
+    /// As [`Reader::evidence`].
+    pub fn loads_within(&self, within: &TimeRange) -> Result<RunEvidence> {
+        let _call = self.begin();
+        let _snapshot = self.snapshot()?;
+        let run = self.run()?;
+        let trials = self.trials()?.into_iter().map(|trial| self.trial_load(&run, trial, within));
+        Ok(RunEvidence { trials: trials.collect::<Result<_>>()?, run })
+    }
+
+    /// The same of one trial; none where there is no such trial.
+    ///
+    /// # Errors
+    /// As [`Reader::evidence`].
+    pub fn load_of(&self, trial: i64) -> Result<Option<TrialEvidence>> {
+        let _call = self.begin();
+        let _snapshot = self.snapshot()?;
+        let run = self.run()?;
+        let found = self.trials()?.into_iter().find(|known| known.id == trial);
+        found.map(|trial| self.trial_load(&run, trial, &TimeRange::default())).transpose()
+    }
+
     fn trial_evidence(&self, run: &Run, trial: Trial, limit: TraceLimit, within: &TimeRange) -> Result<TrialEvidence> {
+        let mut evidence = self.trial_load(run, trial, within)?;
+        evidence.operations = self.query(|connection| operations_of(connection, &evidence))?;
+        evidence.traces = self.query(|connection| traces_of(connection, &evidence, limit))?;
+        Ok(evidence)
+    }
+
+    fn trial_load(&self, run: &Run, trial: Trial, within: &TimeRange) -> Result<TrialEvidence> {
         let id = trial.id;
         let counts = self.counts(id)?;
-        let mut evidence = TrialEvidence {
+        Ok(TrialEvidence {
             client_addresses: None,
             windows: within.cut(self.windows(id)?, trial.started_ns.unwrap_or_default()),
             services: self.services(id)?,
@@ -76,10 +108,7 @@ impl Reader {
             spans_thinned: counts.thinned,
             cores: run.environment.cores,
             trial,
-        };
-        evidence.operations = self.query(|connection| operations_of(connection, &evidence))?;
-        evidence.traces = self.query(|connection| traces_of(connection, &evidence, limit))?;
-        Ok(evidence)
+        })
     }
 }
 

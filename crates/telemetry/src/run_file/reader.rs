@@ -99,6 +99,16 @@ impl Reader {
         self.query(|connection| Ok(size_of(connection)?.spans))
     }
 
+    /// What was concluded under this name; none where nothing was.
+    ///
+    /// # Errors
+    /// When it is not JSON, and as for every reading.
+    pub fn conclusion(&self, key: &str) -> Result<Option<serde_json::Value>> {
+        let sql = "SELECT value FROM conclusions WHERE key = ?1";
+        let found = self.query(|connection| connection.few_rows(sql, [key], |row| row.get::<_, Json<_>>("value")))?;
+        Ok(found.into_iter().next().map(|Json(value)| value))
+    }
+
     /// How many records of a trial are in the file, and how many were refused.
     pub fn counts(&self, trial: i64) -> Result<Counts> {
         self.query(|connection| Counts::load(connection, trial))?.ok_or(Error::UnknownTrial(trial))

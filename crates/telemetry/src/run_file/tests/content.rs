@@ -1,5 +1,7 @@
 //! What was written is what is read, through the reader and through the views; ceilings hold, secrets stay out.
 
+use narrows_model::time_range::TimeRange;
+
 use super::*;
 
 #[test]
@@ -32,6 +34,13 @@ fn what_was_written_is_what_is_read() {
     assert_eq!(read.trials[1].trial, Trial { state: TrialState::Interrupted, ..trial(2) });
     assert_eq!(read.trials[0], expected.trials[0]);
     assert_eq!(read.run, expected.run);
+
+    assert_eq!(reader.conclusion("sentence").unwrap(), Some(json!("it was the store")));
+    assert_eq!(reader.conclusion("capacity").unwrap(), None);
+    let load = TrialEvidence { operations: Vec::new(), traces: Vec::new(), ..expected.trials[0].clone() };
+    assert_eq!(reader.load_of(1).unwrap().as_ref(), Some(&load));
+    assert_eq!(reader.load_of(9).unwrap(), None);
+    assert_eq!(reader.loads_within(&TimeRange::default()).unwrap().trials[0], load);
 }
 
 #[test]
