@@ -18,7 +18,7 @@
 
 mod classic;
 mod faults;
-mod files;
+pub(crate) mod files;
 mod holder;
 mod memory;
 mod names;
@@ -42,6 +42,9 @@ pub enum Batching {
     /// Each step of each instance in a commit of its own, and nothing speculated on it before.
     EachStep,
 }
+
+/// The longest frame, in bytes: 32 MiB.
+pub const FRAME_BYTES_MAX: usize = 32 << 20;
 
 /// Frames on their way to a log, one behind another in one buffer.
 #[derive(Clone, Debug, Default)]
@@ -131,7 +134,7 @@ pub trait Store: Send + Sync + 'static {
     fn release(&self, partition: PartitionId, epoch: Epoch) -> Result<(), StoreError>;
 
     /// Appends frames, the first of which gets the position `at`, and makes them durable. At most 64 MiB at a time,
-    /// frames of 1 byte to 32 MiB.
+    /// frames of 1 to [`FRAME_BYTES_MAX`] bytes.
     ///
     /// # Errors
     /// [`StoreError::Fenced`]; [`StoreError::Conflict`] if the log does not end at `at`; [`StoreError::Io`], after
