@@ -26,8 +26,8 @@ pub struct Event {
 pub struct Caller {
     /// The orchestration that waits.
     pub instance: InstanceId,
-    /// Which of its executions: continue-as-new and starting again count up.
-    pub generation: u32,
+    /// Which of its executions. No two of one identifier have the same number, also after it was purged.
+    pub generation: u64,
     /// The number of the decision that waits.
     pub id: u32,
 }
@@ -43,8 +43,9 @@ pub enum EventKind {
         name: Name,
         /// The version of its code, which stays.
         version: Version,
-        /// Counts executions of this instance from 0.
-        generation: u32,
+        /// The number of the execution: continuing as new and starting again count up. It begins with 0 if no
+        /// orchestration of the partition was ever purged, else with more than any that was.
+        generation: u64,
         /// What it is given.
         input: Payload,
         /// Who waits for it.

@@ -54,7 +54,7 @@ pub enum MessageKind {
     /// A sub-orchestration that the receiver waits for has ended.
     SubDone {
         /// The execution of the receiver that waits.
-        generation: u32,
+        generation: u64,
         /// Its decision.
         id: u32,
         /// How it ended.
@@ -81,7 +81,7 @@ pub enum MessageKind {
     /// The response to an operation.
     Operated {
         /// The execution of the receiver that waits.
-        generation: u32,
+        generation: u64,
         /// Its decision.
         id: u32,
         /// What the operation returned.
@@ -100,7 +100,7 @@ pub enum MessageKind {
     /// All entities are locked.
     Locked {
         /// The execution of the receiver that waits.
-        generation: u32,
+        generation: u64,
         /// Its decision.
         id: u32,
         /// All entities, so that they can be freed if nobody waits any more.

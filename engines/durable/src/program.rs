@@ -50,7 +50,7 @@ pub struct ActivityCall {
     /// Who called; with the two numbers below, a key that is the same whenever this call is run again.
     pub instance: InstanceId,
     /// Which execution of the instance.
-    pub generation: u32,
+    pub generation: u64,
     /// Which decision of that execution.
     pub id: u32,
 }

@@ -60,8 +60,9 @@ pub struct InstanceView {
     pub name: Name,
     /// The version of its code; 0 for entities.
     pub version: Version,
-    /// How often it has begun anew.
-    pub generation: u32,
+    /// The number of its execution: continuing as new and starting again count up. See
+    /// [`EventKind::Started`](crate::EventKind::Started).
+    pub generation: u64,
     /// What state it is in.
     pub status: Status,
     /// When it was accepted.

@@ -63,7 +63,7 @@ fn put_outside(out: &mut Vec<u8>, later: u64, kind: &EventKind, spill: &mut dyn 
             head(out, tag::STARTED, later);
             output::text(out, name.as_str());
             output::number(out, u64::from(*version));
-            output::number(out, u64::from(*generation));
+            output::number(out, *generation);
             output::payload(out, input, spill);
             output::optional(out, parent.as_ref(), output::caller);
         }
@@ -227,7 +227,7 @@ impl<'a> Events<'a> {
             tag::STARTED => EventKind::Started {
                 name: input.name()?,
                 version: input.small()?,
-                generation: input.small()?,
+                generation: input.number()?,
                 input: input.payload(fetch)?,
                 parent: input.optional(Input::caller)?,
             },

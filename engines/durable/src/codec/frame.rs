@@ -22,6 +22,7 @@ mod tag {
     pub(super) const PURGED: u8 = 10;
     pub(super) const NEXT_HANDLE: u8 = 11;
     pub(super) const NUMBERED: u8 = 12;
+    pub(super) const NEXT_GENERATION: u8 = 13;
 }
 
 /// What changed about an entity.
@@ -56,7 +57,7 @@ pub enum Entry<'a> {
         /// Which.
         handle: u64,
         /// The number of the execution that will begin.
-        generation: u32,
+        generation: u64,
     },
     /// A history grew.
     Appended {
@@ -128,6 +129,11 @@ pub enum Entry<'a> {
         /// The number.
         handle: u64,
     },
+    /// What the first execution of an identifier that is not in use is numbered from here on.
+    NextGeneration {
+        /// The number.
+        generation: u64,
+    },
 }
 
 /// Writes frames, one after another, into a buffer that it keeps.
@@ -184,8 +190,8 @@ impl FrameWriter {
     }
 
     /// [`Entry::Numbered`].
-    pub fn numbered(&mut self, handle: u64, generation: u32) {
-        output::number(self.entry(tag::NUMBERED, handle), u64::from(generation));
+    pub fn numbered(&mut self, handle: u64, generation: u64) {
+        output::number(self.entry(tag::NUMBERED, handle), generation);
     }
 
     /// [`Entry::Appended`], of events that [`put_event`](super::put_event) has written.
@@ -249,6 +255,11 @@ impl FrameWriter {
         self.entry(tag::PURGED, handle);
     }
 
+    /// [`Entry::NextGeneration`].
+    pub fn next_generation(&mut self, generation: u64) {
+        self.entry(tag::NEXT_GENERATION, generation);
+    }
+
     /// [`Entry::NextHandle`].
     pub fn next_handle(&mut self, handle: u64) {
         self.entry(tag::NEXT_HANDLE, handle);
@@ -281,7 +292,7 @@ fn entry<'a>(input: &mut Input<'a>, fetch: &mut dyn Fetch) -> Result<Entry<'a>, 
     let began = input.at();
     Ok(match input.byte()? {
         tag::CREATED => Entry::Created { handle: input.number()?, time: input.time()?, id: input.instance_text()? },
-        tag::NUMBERED => Entry::Numbered { handle: input.number()?, generation: input.small()? },
+        tag::NUMBERED => Entry::Numbered { handle: input.number()?, generation: input.number()? },
         tag::APPENDED => Entry::Appended { handle: input.number()?, events: input.slice()? },
         tag::RESTARTED => Entry::Restarted { handle: input.number()?, time: input.time()?, events: input.slice()? },
         tag::ENTITY => Entry::Entity { handle: input.number()?, delta: entity_delta(input, fetch)? },
@@ -296,6 +307,7 @@ fn entry<'a>(input: &mut Input<'a>, fetch: &mut dyn Fetch) -> Result<Entry<'a>, 
         tag::UNDEFERRED => Entry::Undeferred { number: input.number()? },
         tag::PURGED => Entry::Purged { handle: input.number()? },
         tag::NEXT_HANDLE => Entry::NextHandle { handle: input.number()? },
+        tag::NEXT_GENERATION => Entry::NextGeneration { generation: input.number()? },
         other => return Input::wrong(began, format!("{other}, expected the kind of an entry")),
     })
 }

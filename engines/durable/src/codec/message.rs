@@ -59,9 +59,9 @@ pub fn put_message(out: &mut Vec<u8>, message: &Message, spill: &mut dyn Spill) 
     }
 }
 
-fn put_result_head(out: &mut Vec<u8>, tag: u8, generation: u32, id: u32) {
+fn put_result_head(out: &mut Vec<u8>, tag: u8, generation: u64, id: u32) {
     out.push(tag);
-    output::number(out, u64::from(generation));
+    output::number(out, generation);
     output::number(out, u64::from(id));
 }
 
@@ -119,7 +119,7 @@ pub(super) fn message(input: &mut Input<'_>, fetch: &mut dyn Fetch) -> Result<Me
             reuse: reuse(input)?,
         },
         tag::SUB_DONE => {
-            MessageKind::SubDone { generation: input.small()?, id: input.small()?, result: input.result(fetch)? }
+            MessageKind::SubDone { generation: input.number()?, id: input.small()?, result: input.result(fetch)? }
         }
         tag::RAISE => MessageKind::Raise { name: input.name()?, data: input.payload(fetch)? },
         tag::OPERATE => MessageKind::Operate {
@@ -129,11 +129,11 @@ pub(super) fn message(input: &mut Input<'_>, fetch: &mut dyn Fetch) -> Result<Me
             at: input.optional(Input::time)?,
         },
         tag::OPERATED => {
-            MessageKind::Operated { generation: input.small()?, id: input.small()?, result: input.result(fetch)? }
+            MessageKind::Operated { generation: input.number()?, id: input.small()?, result: input.result(fetch)? }
         }
         tag::LOCK => lock(input)?,
         tag::LOCKED => {
-            MessageKind::Locked { generation: input.small()?, id: input.small()?, entities: input.entities()? }
+            MessageKind::Locked { generation: input.number()?, id: input.small()?, entities: input.entities()? }
         }
         tag::UNLOCK => MessageKind::Unlock { owner: input.caller()? },
         tag::TERMINATE => MessageKind::Terminate { reason: input.string()? },

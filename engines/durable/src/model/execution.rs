@@ -81,7 +81,7 @@ impl Execution {
         }
     }
 
-    fn begin(&mut self, now: Time, generation: u32, input: &Payload) -> Progress {
+    fn begin(&mut self, now: Time, generation: u64, input: &Payload) -> Progress {
         let mut state = self.shared.state_mut();
         state.now = now;
         state.generation = generation;

@@ -82,12 +82,12 @@ impl Partition {
         }
     }
 
-    fn resolve(&mut self, to: &InstanceId, generation: u32, kind: EventKind) -> bool {
+    fn resolve(&mut self, to: &InstanceId, generation: u64, kind: EventKind) -> bool {
         self.table.handle(to).is_some_and(|handle| self.feed(handle, Some(generation), kind))
     }
 
     fn start(&mut self, id: InstanceId, begin: Begin, at: Option<Time>, reuse: Reuse) -> Result<(), Error> {
-        let mut generation = 0;
+        let mut generation = self.generation_next;
         if let Some(handle) = self.table.handle(&id) {
             match self.make_room(handle, &id, &begin, reuse)? {
                 Room::Keep => return Ok(()),
@@ -115,8 +115,8 @@ impl Partition {
 
     /// Settles what happens to the instance that has the identifier already.
     fn make_room(&mut self, handle: u64, id: &InstanceId, begin: &Begin, reuse: Reuse) -> Result<Room, Error> {
-        let Some(instance) = self.table.get(handle) else { return Ok(Room::Free(0)) };
-        let generation = instance.execution().map_or(0, |execution| execution.generation.wrapping_add(1));
+        let Some(instance) = self.table.get(handle) else { return Ok(Room::Free(self.generation_next)) };
+        let generation = instance.execution().map_or(0, |execution| execution.generation + 1);
         let status = instance.status();
         // The message that was deferred until its moment has come.
         if status == Status::Pending && !self.pending.contains_key(&handle) {
@@ -267,7 +267,7 @@ impl Partition {
 
 enum Room {
     /// There is nothing of this identifier any more; this is the number of the next execution.
-    Free(u32),
+    Free(u64),
     /// It stays as it is.
     Keep,
     /// It has waited for its start, which is now.

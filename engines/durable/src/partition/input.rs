@@ -47,7 +47,7 @@ pub struct TaskKey {
     /// The number of the instance on its partition.
     pub handle: u64,
     /// Its execution.
-    pub generation: u32,
+    pub generation: u64,
     /// The decision.
     pub id: u32,
 }

@@ -100,6 +100,11 @@ pub struct Partition {
     restarts: VecDeque<u64>,
     names: recover::Names,
     waiters: HashMap<u64, Vec<Reply>>,
+    /// The number of the first execution of an identifier that is not in use. It is above those of all executions that
+    /// were purged, so that what still comes for one of them is for none of the others.
+    generation_next: u64,
+    /// As far as the log knows.
+    generation_logged: u64,
     /// Instances that are to start later, and the number of the message that will start them.
     pending: HashMap<u64, (Time, u64)>,
     activities_running: usize,
@@ -146,6 +151,8 @@ impl Partition {
             restarts: VecDeque::new(),
             names: recover::Names::default(),
             waiters: HashMap::new(),
+            generation_next: 0,
+            generation_logged: 0,
             pending: HashMap::new(),
             activities_running: 0,
             activities_waiting: VecDeque::new(),
@@ -277,6 +284,10 @@ impl Partition {
         }
         for (by, up_to) in self.outbox.newly_arrived() {
             self.frame.acknowledged(by, up_to);
+        }
+        if self.generation_next > self.generation_logged {
+            self.generation_logged = self.generation_next;
+            self.frame.next_generation(self.generation_next);
         }
         for to in 0..self.count {
             let to = PartitionId(to);

@@ -20,7 +20,7 @@ const STEP_BYTES_MAX: usize = 8 << 20;
 /// What an execution that continued as new leaves to the next.
 struct Continued {
     begin: Begin,
-    generation: u32,
+    generation: u64,
     unread: Vec<(Name, Payload)>,
 }
 
@@ -48,7 +48,7 @@ impl Partition {
     }
 
     /// Feeds an outside event to an orchestration, if that execution of it runs. Says whether the code took it.
-    pub(super) fn feed(&mut self, handle: u64, generation: Option<u32>, kind: EventKind) -> bool {
+    pub(super) fn feed(&mut self, handle: u64, generation: Option<u64>, kind: EventKind) -> bool {
         let Some(execution) = self.table.get(handle).and_then(Instance::execution) else { return false };
         let runs = matches!(execution.status, Status::Running | Status::Suspended);
         if !runs || generation.is_some_and(|generation| generation != execution.generation) {
@@ -359,6 +359,6 @@ impl Partition {
             input,
             parent: execution.parent.as_deref().cloned(),
         };
-        Some(Continued { begin, generation: execution.generation.wrapping_add(1), unread })
+        Some(Continued { begin, generation: execution.generation + 1, unread })
     }
 }

@@ -138,6 +138,10 @@ impl Partition {
                 self.table.remove(handle);
             }
             Entry::NextHandle { handle } => self.table.restore_next(handle),
+            Entry::NextGeneration { generation } => {
+                self.generation_next = self.generation_next.max(generation);
+                self.generation_logged = self.generation_next;
+            }
         }
         Ok(())
     }

@@ -130,6 +130,8 @@ impl Partition {
             return Err(Error::Conflict { instance: id.clone(), state: "is running", action: "purged" });
         }
         let subs = instance.execution().map(all_subs).unwrap_or_default();
+        let after = instance.execution().map_or(0, |execution| execution.generation + 1);
+        self.generation_next = self.generation_next.max(after);
         self.forget(handle);
         Ok(Some(subs))
     }

@@ -149,6 +149,7 @@ impl Partition {
         let mut part = FrameWriter::new();
         part.begin(self.now);
         part.next_handle(self.table.next());
+        part.next_generation(self.generation_next);
         for (partition, taken, arrived, open) in self.outbox.lanes() {
             part.consumed(partition, taken);
             part.acknowledged(partition, arrived);

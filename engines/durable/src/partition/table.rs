@@ -36,7 +36,7 @@ pub(super) enum Kind {
 pub(super) struct Execution {
     pub(super) name: Name,
     pub(super) version: Version,
-    pub(super) generation: u32,
+    pub(super) generation: u64,
     pub(super) status: Status,
     /// Whether it has ever requested a lock, or shown a status: looking for either costs a walk over the history.
     pub(super) has_locks: bool,
@@ -51,7 +51,7 @@ pub(super) struct Execution {
 
 impl Execution {
     /// One that is still to start.
-    pub(super) fn pending(generation: u32) -> Self {
+    pub(super) fn pending(generation: u64) -> Self {
         Self {
             name: Name::Static(""),
             version: 0,

@@ -18,7 +18,7 @@ pub(super) enum Due {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum What {
     Message { number: u64 },
-    Timer { handle: u64, generation: u32, id: u32 },
+    Timer { handle: u64, generation: u64, id: u32 },
 }
 
 /// Everything that waits for a moment, in order of time.
@@ -60,7 +60,7 @@ impl Timers {
     }
 
     /// Forgets all timers of an execution that has ended.
-    pub(super) fn forget(&mut self, handle: u64, generation: u32) {
+    pub(super) fn forget(&mut self, handle: u64, generation: u64) {
         for (id, at) in self.timers.remove(&handle).unwrap_or_default() {
             self.order.remove(&(at, What::Timer { handle, generation, id }));
         }

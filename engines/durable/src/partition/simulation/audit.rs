@@ -33,7 +33,7 @@ pub(super) struct Audit {
 }
 
 /// A number of an instance on its partition, and one of its executions.
-pub(super) type ExecutionKey = (u64, u32);
+pub(super) type ExecutionKey = (u64, u64);
 
 /// What the log of one partition says.
 #[derive(Default)]
@@ -41,11 +41,11 @@ struct Book {
     ids: HashMap<u64, InstanceId>,
     handles: HashMap<InstanceId, u64>,
     executions: BTreeMap<ExecutionKey, Execution>,
-    present: HashMap<u64, u32>,
+    present: HashMap<u64, u64>,
     last: HashMap<u64, Time>,
     sent: BTreeMap<PartitionId, Vec<Message>>,
     taken: BTreeMap<PartitionId, u64>,
-    ran: BTreeSet<(u64, u32, u32)>,
+    ran: BTreeSet<(u64, u64, u32)>,
 }
 
 #[derive(Default)]
