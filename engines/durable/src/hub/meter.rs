@@ -19,6 +19,7 @@ pub(super) struct Meter {
     snapshots: AtomicU64,
     snapshots_failed: AtomicU64,
     recovery_ns: AtomicU64,
+    clock_leaps: AtomicU64,
     commit_metrics: Option<CommitMetrics>,
 }
 
@@ -44,6 +45,8 @@ pub struct PartitionStats {
     pub snapshots_failed: u64,
     /// Nanoseconds that recovery took when the hub was opened.
     pub recovery_ns: u64,
+    /// How often the machine's clock leapt by more than a minute, ahead or back.
+    pub clock_leaps: u64,
 }
 
 /// A hub in figures.
@@ -75,6 +78,10 @@ impl Meter {
         }
     }
 
+    pub(super) fn clock(&self, leaps: u64) {
+        self.clock_leaps.store(leaps, Ordering::Relaxed);
+    }
+
     pub(super) fn recovered(&self, took: Duration) {
         self.recovery_ns.store(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
@@ -98,6 +105,7 @@ impl Meter {
             snapshots: self.snapshots.load(Ordering::Relaxed),
             snapshots_failed: self.snapshots_failed.load(Ordering::Relaxed),
             recovery_ns: self.recovery_ns.load(Ordering::Relaxed),
+            clock_leaps: self.clock_leaps.load(Ordering::Relaxed),
         }
     }
 }

@@ -4,6 +4,7 @@
 //! small runtime for those that wait, and one thread for snapshots.
 
 mod activities;
+pub(crate) mod clock;
 mod inbox;
 pub(crate) mod keeper;
 mod log;
@@ -19,9 +20,11 @@ mod tests_of_locks;
 #[cfg(test)]
 mod tests_of_metrics;
 
+use std::cell::RefCell;
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Barrier, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Instant;
 
 pub(crate) use inbox::Inbox;
 pub use meter::{HubStats, PartitionStats};
@@ -149,6 +152,8 @@ impl Hub {
                 activities: Arc::clone(&self.activities),
                 chores: chores.clone(),
                 meter: Arc::clone(&self.meters[at]),
+                clock: RefCell::default(),
+                begun: Instant::now(),
             };
             let go = Arc::clone(&go);
             partitions.push(thread(format!("partition-{id}"), move || shell.run(&ready, &go))?);

@@ -1,11 +1,13 @@
 //! The thread of one partition: takes inputs, drives the state machine, carries its effects out.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::error::Error;
 use crate::hub::activities::{Activities, Task};
+use crate::hub::clock::Clock;
 use crate::hub::inbox::{Closing, Inbox};
 use crate::hub::keeper::{Chore, Chores};
 use crate::hub::log::Log;
@@ -15,6 +17,9 @@ use crate::options::HubOptions;
 use crate::partition::{Effect, Input, Partition};
 use crate::program::Program;
 use crate::store::{Batching, Store, StoreError};
+
+/// How long a partition that waits for a moment sleeps without a look at the clock, which may be set meanwhile.
+const LOOK_AT_CLOCK: Duration = Duration::from_secs(1);
 
 /// Everything one partition's thread works with.
 pub(super) struct Shell {
@@ -29,6 +34,8 @@ pub(super) struct Shell {
     pub(super) activities: Arc<Activities>,
     pub(super) chores: Chores,
     pub(super) meter: Arc<Meter>,
+    pub(super) clock: RefCell<Clock>,
+    pub(super) begun: Instant,
 }
 
 /// The present moment.
@@ -38,6 +45,14 @@ pub(crate) fn now() -> Time {
 }
 
 impl Shell {
+    /// The time that the partition goes by.
+    fn now(&self) -> Time {
+        let mut clock = self.clock.borrow_mut();
+        let time = clock.read(now(), self.begun.elapsed());
+        self.meter.clock(clock.leaps());
+        time
+    }
+
     /// Recovers the partition, says so with the position where its log ends, then works until it is to stop.
     pub(super) fn run(self, ready: &SyncSender<Result<Position, StoreError>>, go: &std::sync::Barrier) {
         let mut partition =
@@ -62,7 +77,7 @@ impl Shell {
         let mut durable = partition.position();
         self.carry_out(partition, &mut tasks);
         loop {
-            let news = inbox.take(&mut inputs, durable, timeout(partition));
+            let news = inbox.take(&mut inputs, durable, self.timeout(partition));
             if news.closing == Some(Closing::AtOnce) {
                 return;
             }
@@ -82,12 +97,22 @@ impl Shell {
         }
     }
 
+    /// How long the partition may sleep if nothing comes in.
+    fn timeout(&self, partition: &Partition) -> Option<Duration> {
+        if partition.is_busy() {
+            return Some(Duration::ZERO);
+        }
+        let due = partition.next_due()?;
+        let wait = Duration::from_micros(due.0.saturating_sub(self.now().0));
+        Some(wait.min(LOOK_AT_CLOCK))
+    }
+
     fn turns(&self, partition: &mut Partition, inputs: &mut Vec<Input>, tasks: &mut Vec<Task>) {
         let mut left = inputs.drain(..).peekable();
         loop {
             let sealed = match self.batching {
-                Batching::Group => partition.turn(&mut left, now()),
-                Batching::EachStep => partition.turn(&mut left.by_ref().take(1), now()),
+                Batching::Group => partition.turn(&mut left, self.now()),
+                Batching::EachStep => partition.turn(&mut left.by_ref().take(1), self.now()),
             };
             if let Some(sealed) = sealed {
                 self.log.push(sealed);
@@ -182,13 +207,4 @@ impl Shell {
 
 fn stopped(partition: PartitionId, error: &StoreError) -> Error {
     Error::Stopped { partition, source: error.clone() }
-}
-
-/// How long the partition may sleep if nothing comes in.
-fn timeout(partition: &Partition) -> Option<Duration> {
-    if partition.is_busy() {
-        return Some(Duration::ZERO);
-    }
-    let due = partition.next_due()?;
-    Some(Duration::from_micros(due.0.saturating_sub(now().0)))
 }

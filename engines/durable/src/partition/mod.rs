@@ -167,7 +167,7 @@ impl Partition {
     /// Deals with inputs and with what is due, and writes a frame if that changed anything.
     /// Takes inputs only as long as the frame is not too large; the rest stay in `inputs`.
     pub fn turn(&mut self, inputs: &mut dyn Iterator<Item = Input>, now: Time) -> Option<Sealed<'_>> {
-        self.now = self.now.max(now);
+        self.now = self.now.followed_by(now);
         self.snapshot_step();
         self.frame.begin(self.now);
         while self.frame.len() < self.bounds.frame_bytes

@@ -82,7 +82,7 @@ impl Partition {
 
     fn step(&mut self, handle: u64, kind: EventKind) -> bool {
         let Some(instance) = self.table.get(handle) else { return false };
-        let event = Event { time: self.now.max(instance.updated), kind };
+        let event = Event { time: instance.updated.followed_by(self.now), kind };
         self.note_started(handle, &event.kind);
         let mut decisions = std::mem::take(&mut self.decisions);
         let progress = match self.ready(handle, &event.kind) {
@@ -272,7 +272,7 @@ impl Partition {
     /// Ends an execution from outside.
     pub(super) fn cut_off(&mut self, handle: u64, reason: String) {
         let Some(instance) = self.table.get(handle) else { return };
-        let time = self.now.max(instance.updated);
+        let time = instance.updated.followed_by(self.now);
         for sub in instance.execution().map(super::view::open_subs).unwrap_or_default() {
             let reason = reason.clone();
             self.send(Message { to: sub, kind: MessageKind::Terminate { reason } });
@@ -341,7 +341,7 @@ impl Partition {
         self.table.set_status(handle, Status::Pending);
         let instance = self.table.get_mut(handle)?;
         let before = instance.bytes();
-        instance.updated = time.max(instance.updated);
+        instance.updated = instance.updated.followed_by(time);
         *instance.execution_mut()? = Execution::pending(continued.generation);
         self.table.bytes = self.table.bytes + self.table.get(handle).map_or(0, Instance::bytes) - before;
         self.frame.restarted(handle, time, &[]);

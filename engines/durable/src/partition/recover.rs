@@ -43,7 +43,7 @@ impl Partition {
         let id = self.id;
         let end = store.read(id, Position(base), &mut |position, frame| {
             let place = Location::Frame { partition: id, position: position.0 };
-            now = now.max(self.apply(frame, parts.as_ref().map(|parts| (parts, position.0)), place)?);
+            now = self.apply(frame, parts.as_ref().map(|parts| (parts, position.0)), place)?;
             Ok(())
         })?;
         self.now = now;
