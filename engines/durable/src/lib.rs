@@ -94,7 +94,7 @@ pub use client::{Client, Filter, InstanceView, Page, Start, Status};
 pub use error::Error;
 pub use event::{Caller, Event, EventKind, Version};
 pub use failure::{FAILURE_MESSAGE_BYTES_MAX, Failure, FailureKind};
-pub use hub::{Hub, HubStats, PartitionStats};
+pub use hub::{Health, Hub, HubStats, PartitionStats};
 pub use ids::{EntityId, Epoch, INSTANCE_ID_BYTES_MAX, InstanceId, NAME_BYTES_MAX, Name, PartitionId, Position, Time};
 pub use message::{Message, MessageKind, Reuse};
 pub use model::{

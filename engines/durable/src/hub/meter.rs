@@ -2,10 +2,11 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::hub::metrics::CommitMetrics;
-use crate::partition::Counts;
+use crate::ids::InstanceId;
+use crate::partition::{Counts, Worksite};
 
 /// Counts of one partition, kept by its threads.
 #[derive(Debug, Default)]
@@ -20,7 +21,20 @@ pub(super) struct Meter {
     snapshots_failed: AtomicU64,
     recovery_ns: AtomicU64,
     clock_leaps: AtomicU64,
+    /// When the turn that is under way began, in nanoseconds after `begun`, and one more; 0 if none is.
+    turn_began: AtomicU64,
+    begun: Begun,
+    worksite: Worksite,
     commit_metrics: Option<CommitMetrics>,
+}
+
+#[derive(Debug)]
+struct Begun(Instant);
+
+impl Default for Begun {
+    fn default() -> Self {
+        Self(Instant::now())
+    }
 }
 
 /// A partition in figures. Everything that counts up does so since the hub was opened.
@@ -76,6 +90,34 @@ impl Meter {
         if let Some(metrics) = &self.commit_metrics {
             metrics.record(frames, bytes, took);
         }
+    }
+
+    pub(super) fn turn_begins(&self) {
+        self.turn_began.store(self.ns() + 1, Ordering::Relaxed);
+    }
+
+    pub(super) fn turn_ended(&self) {
+        self.turn_began.store(0, Ordering::Relaxed);
+    }
+
+    fn ns(&self) -> u64 {
+        u64::try_from(self.begun.0.elapsed().as_nanos()).unwrap_or(u64::MAX - 1)
+    }
+
+    /// How long the turn that is under way has lasted.
+    pub(super) fn turn_since(&self) -> Option<Duration> {
+        let began = self.turn_began.load(Ordering::Relaxed).checked_sub(1)?;
+        Some(Duration::from_nanos(self.ns().saturating_sub(began)))
+    }
+
+    /// Where the partition notes whose code it runs.
+    pub(super) fn worksite(&self) -> Worksite {
+        self.worksite.clone()
+    }
+
+    /// Whose code ran last.
+    pub(super) fn at_work(&self) -> Option<InstanceId> {
+        self.worksite.last()
     }
 
     pub(super) fn clock(&self, leaps: u64) {

@@ -5,6 +5,8 @@
 
 mod activities;
 pub(crate) mod clock;
+pub(crate) mod crossing;
+mod health;
 mod inbox;
 pub(crate) mod keeper;
 mod log;
@@ -22,11 +24,12 @@ mod tests_of_metrics;
 
 use std::cell::RefCell;
 use std::sync::mpsc::sync_channel;
-use std::sync::{Arc, Barrier, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
 pub(crate) use inbox::Inbox;
+pub use health::Health;
 pub use meter::{HubStats, PartitionStats};
 pub(crate) use shell::now;
 
@@ -36,7 +39,7 @@ use keeper::Kept;
 use log::{Log, Target};
 use meter::Meter;
 use metrics::{CommitMetrics, Watched};
-use shell::Shell;
+use shell::{Recovered, Shell};
 
 use crate::client::Client;
 use crate::codec::FORMAT;
@@ -126,7 +129,8 @@ impl Hub {
         Ok(hub)
     }
 
-    /// Starts all threads. Partitions begin to work only once all have recovered, so that an error leaves nothing done.
+    /// Starts all threads. Partitions begin to work only once all have recovered and agree, so that an error leaves
+    /// nothing done: their threads end when they are not told to go.
     fn spawn(
         &self,
         program: &Arc<dyn Program>,
@@ -135,10 +139,10 @@ impl Hub {
     ) -> Result<(), Error> {
         let (chores, chores_due) = sync_channel(keeper::WAITING_MAX);
         let count = self.epochs.len();
-        let go = Arc::new(Barrier::new(count + 1));
+        let (go, gone) = (0..count).map(|_| sync_channel(1)).collect::<(Vec<_>, Vec<_>)>();
         let (ready, recovered) = (0..count).map(|_| sync_channel(1)).collect::<(Vec<_>, Vec<_>)>();
         let mut partitions = Vec::new();
-        for (at, ready) in ready.into_iter().enumerate() {
+        for (at, (ready, gone)) in ready.into_iter().zip(gone).enumerate() {
             let id = partition(at);
             let shell = Shell {
                 id,
@@ -155,27 +159,24 @@ impl Hub {
                 clock: RefCell::default(),
                 begun: Instant::now(),
             };
-            let go = Arc::clone(&go);
-            partitions.push(thread(format!("partition-{id}"), move || shell.run(&ready, &go))?);
+            partitions.push(thread(format!("partition-{id}"), move || shell.run(ready, &gone))?);
         }
         drop(chores);
-        let ends: Vec<Result<Position, StoreError>> =
+        let all: Vec<Result<Recovered, StoreError>> =
             recovered.iter().map(|ready| ready.recv().unwrap_or_else(|_| Err(died()))).collect();
-        let ends: Result<Vec<Position>, StoreError> = ends.into_iter().collect();
-        if ends.is_err() {
-            self.inboxes.iter().for_each(|inbox| inbox.close(Closing::AtOnce));
+        let all: Vec<Recovered> = all.into_iter().collect::<Result<_, _>>()?;
+        crossing::check(&all.iter().map(|recovered| recovered.crossings.clone()).collect::<Vec<_>>())?;
+        let ends: Vec<Position> = all.iter().map(|recovered| recovered.end).collect();
+        let logs = self.spawn_logs(&ends)?;
+        for go in go {
+            // A thread that does not take it has died, which its inbox says.
+            let _ = go.send(());
         }
-        drop(recovered);
-        let logs = match &ends {
-            Ok(ends) => self.spawn_logs(ends)?,
-            Err(_) => Vec::new(),
-        };
-        go.wait();
         let keeper = self.spawn_keeper(chores_due)?;
         self.spawn_activities(options.activity_threads)?;
         let running = Running { partitions, logs, keeper, runtime };
         *self.running.lock().unwrap_or_else(PoisonError::into_inner) = Some(running);
-        ends.map(|_| ()).map_err(Error::from)
+        Ok(())
     }
 
     fn spawn_logs(&self, ends: &[Position]) -> Result<Vec<JoinHandle<()>>, Error> {
@@ -185,7 +186,14 @@ impl Hub {
             inbox.confirm(*end);
             let id = partition(at);
             let target = Target { store: Arc::clone(&self.store), partition: id, epoch: self.epochs[at], end: *end };
-            thread(format!("log-{id}"), move || log::write(&log, target, &inbox, &meter))
+            let inboxes = self.inboxes.clone();
+            thread(format!("log-{id}"), move || {
+                let written = guarded(|| log::write(&log, target, &inbox, &meter));
+                if let Err(error) = written.unwrap_or_else(|panic| Err(panicked(id, &panic))) {
+                    log.close();
+                    stop(&inboxes, id, &error);
+                }
+            })
         };
         ends.iter().enumerate().map(spawn).collect()
     }
@@ -219,6 +227,13 @@ impl Hub {
         self.client.clone()
     }
 
+    /// How each partition does, in order. A hub with one that has stopped should be closed and opened again: what needs
+    /// that partition stands still.
+    #[must_use]
+    pub fn health(&self) -> Vec<Health> {
+        self.inboxes.iter().zip(&self.meters).map(|(inbox, meter)| health::of(inbox, meter)).collect()
+    }
+
     /// The hub in figures, as of each partition's last turn.
     #[must_use]
     pub fn stats(&self) -> HubStats {
@@ -229,7 +244,8 @@ impl Hub {
     /// that are under way are left to themselves and run again when the hub is next opened. Closing twice is no error.
     ///
     /// # Errors
-    /// [`Error::Store`] if the store could not take what was left or refuses to take the partitions back.
+    /// [`Error::Stopped`] if a partition had stopped, so that not all that was taken in is durable; [`Error::Store`] if
+    /// the store refuses to take the partitions back.
     pub fn close(&self) -> Result<(), Error> {
         self.end(Closing::Orderly)
     }
@@ -255,10 +271,13 @@ impl Hub {
             let _ = thread.join();
         }
         runtime.shutdown_background();
-        for (at, epoch) in self.epochs.iter().enumerate() {
-            self.store.release(partition(at), *epoch)?;
+        let mut closed = Ok(());
+        for (at, (epoch, inbox)) in self.epochs.iter().zip(&self.inboxes).enumerate() {
+            let released = self.store.release(partition(at), *epoch).map_err(Error::from);
+            let stopped = inbox.failure().map(|source| Error::Stopped { partition: partition(at), source });
+            closed = closed.and(stopped.map_or(released, Err));
         }
-        Ok(())
+        closed
     }
 }
 
@@ -274,6 +293,30 @@ fn give_back(store: &dyn Store, epochs: &[Epoch]) {
         // The error that led here is the one to report.
         let _ = store.release(partition(at), *epoch);
     }
+}
+
+/// A partition has stopped: it responds to nobody any more, and the others learn why what they wait for will not come.
+fn stop(inboxes: &[Arc<Inbox>], partition: PartitionId, error: &StoreError) {
+    for (at, inbox) in inboxes.iter().enumerate() {
+        if at == usize::from(partition.0) {
+            inbox.fail(error.clone());
+        } else {
+            inbox.warn(partition, error.clone());
+        }
+    }
+}
+
+/// Runs something of the engine or of user code, and gives what a panic said.
+fn guarded<T>(run: impl FnOnce() -> T) -> Result<T, String> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).map_err(|panic| {
+        let text = panic.downcast_ref::<&str>().copied();
+        text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message").to_owned()
+    })
+}
+
+fn panicked(partition: PartitionId, panic: &str) -> StoreError {
+    let place = Location::Partition { partition };
+    StoreError::Io { action: "run", place, reason: format!("it panicked: {panic}"), is_full: false }
 }
 
 fn partition(at: usize) -> PartitionId {

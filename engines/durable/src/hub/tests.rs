@@ -171,6 +171,32 @@ fn large_payloads_lie_beside_the_log_and_come_back() {
     assert_eq!(view.input.decode::<String>(), Ok(text));
 }
 
+/// What comes at once, as one request or because it is due, is more than a frame holds.
+#[test]
+fn a_turn_takes_up_no_more_than_a_frame_holds() {
+    const COUNT: usize = 10;
+    let store = Arc::new(MemoryStore::new());
+    let input = Payload::encode(&"x".repeat(4 << 20)).expect("a text");
+    for at in [None, Some(Time(u64::MAX)), Some(crate::hub::now().plus(Duration::from_millis(300)))] {
+        let hub = open(&store, HubOptions { partitions: 1, spill_above_bytes: 8 << 20, ..options() });
+        let client = hub.client();
+        let name = |n: usize| format!("large-{}-{n}", at.map_or(0, |at| at.0));
+        let start = |n: usize| {
+            let start = Start::new(Name::Static("Cities")).input(input.clone()).id(name(n)).expect("an identifier");
+            at.map_or(start.clone(), |at| start.at(at))
+        };
+        block(async {
+            let started = client.start_many((0..COUNT).map(start).collect()).await.expect("taken");
+            assert!(started.iter().all(Result::is_ok), "{started:?}");
+            for n in (0..COUNT).filter(|_| at != Some(Time(u64::MAX))) {
+                let view = client.wait(&id(&name(n)), TIMEOUT).await.expect("ended");
+                assert_eq!(view.status, Status::Completed);
+            }
+        });
+        hub.close().expect("closed");
+    }
+}
+
 #[test]
 fn a_query_goes_through_all_partitions_page_by_page() {
     let store = Arc::new(MemoryStore::new());

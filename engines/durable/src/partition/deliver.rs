@@ -3,11 +3,12 @@
 use crate::client::Status;
 use crate::error::Error;
 use crate::event::{Caller, EventKind};
-use crate::failure::{Failure, FailureKind};
+use crate::failure::{Failure, FailureKind, bounded};
 use crate::ids::{EntityId, InstanceId, Name, Time};
 use crate::message::{Message, MessageKind, Reuse};
 use crate::partition::Partition;
 use crate::partition::table::{EntityState, Execution, Instance, Kind};
+use crate::partition::view::open_subs;
 use crate::payload::Payload;
 
 /// What a start requests, without the receiver.
@@ -68,12 +69,12 @@ impl Partition {
                 Ok(())
             }
             MessageKind::Raise { name, data } => self.raise(to, name, data),
-            MessageKind::Terminate { reason } => self.terminate(&to, reason),
+            MessageKind::Terminate { reason } => self.terminate(&to, bounded(reason)),
             MessageKind::Suspend { reason } => {
-                self.switch(&to, Status::Running, "suspended", EventKind::Suspended { reason })
+                self.switch(&to, Status::Running, "suspended", EventKind::Suspended { reason: bounded(reason) })
             }
             MessageKind::Resume { reason } => {
-                self.switch(&to, Status::Suspended, "resumed", EventKind::Resumed { reason })
+                self.switch(&to, Status::Suspended, "resumed", EventKind::Resumed { reason: bounded(reason) })
             }
             MessageKind::Purge => self.purge_sub(&to),
             kind @ (MessageKind::Operate { .. } | MessageKind::Lock { .. } | MessageKind::Unlock { .. }) => {
@@ -193,12 +194,31 @@ impl Partition {
                 Ok(())
             }
             Status::Running | Status::Suspended => {
+                self.check_cascade(handle, to, &reason)?;
                 self.begin_unrun(handle);
                 self.cut_off(handle, reason);
                 Ok(())
             }
             status => Err(conflict(to, status, "terminated")),
         }
+    }
+
+    /// All sub-orchestrations that an execution waits for are terminated in the frame that ends it.
+    fn check_cascade(&self, handle: u64, id: &InstanceId, reason: &str) -> Result<(), Error> {
+        let subs = self.table.get(handle).and_then(Instance::execution).map(open_subs).unwrap_or_default();
+        let (measure, reason) = (self.measure(), MessageKind::Terminate { reason: reason.to_owned() });
+        let bytes: usize =
+            subs.iter().map(|sub| measure.message(&Message { to: sub.clone(), kind: reason.clone() })).sum();
+        if bytes <= self.bounds.step_bytes {
+            return Ok(());
+        }
+        let text = format!(
+            "to terminate {id} and its {} sub-orchestrations takes {bytes} bytes, at most {} are allowed; give a shorter \
+             reason, or terminate those first",
+            subs.len(),
+            self.bounds.step_bytes
+        );
+        Err(Error::Failed(Failure::new(FailureKind::Limit, text)))
     }
 
     /// Puts a message for an entity where its next turn finds it; the entity exists from its first message on.

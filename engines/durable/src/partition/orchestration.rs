@@ -14,8 +14,8 @@ use crate::partition::{Partition, Response};
 use crate::payload::Payload;
 use crate::program::{ActivityCall, Progress};
 
-/// Bytes that one step of an orchestration may add to its history, large payloads apart.
-const STEP_BYTES_MAX: usize = 8 << 20;
+/// Decisions of one step up to which what they send is not measured: it cannot be too much.
+const DECISIONS_UNMEASURED_MAX: usize = 1024;
 
 /// What an execution that continued as new leaves to the next.
 struct Continued {
@@ -82,6 +82,7 @@ impl Partition {
 
     fn step(&mut self, handle: u64, kind: EventKind) -> bool {
         let Some(instance) = self.table.get(handle) else { return false };
+        self.worksite.enter(&instance.id);
         let event = Event { time: instance.updated.followed_by(self.now), kind };
         self.note_started(handle, &event.kind);
         let mut decisions = std::mem::take(&mut self.decisions);
@@ -98,9 +99,9 @@ impl Partition {
             return false;
         }
         self.encode(handle, &event, &decisions);
-        if self.scratch.len() > STEP_BYTES_MAX {
-            let text =
-                format!("one step decided on {} bytes, at most {STEP_BYTES_MAX} are allowed", self.scratch.len());
+        let (bytes, most) = (self.scratch.len().max(self.sent_bytes(handle, &decisions)), self.bounds.step_bytes);
+        if bytes > most {
+            let text = format!("one step decided on {bytes} bytes, at most {most} are allowed");
             decisions = vec![EventKind::Failed { failure: Failure::new(FailureKind::Limit, text) }];
             self.encode(handle, &event, &decisions);
         }
@@ -112,6 +113,15 @@ impl Partition {
         self.decisions = decisions;
         self.cursors.measure(handle);
         true
+    }
+
+    /// How much room what the decisions send takes, if it may be much.
+    fn sent_bytes(&self, handle: u64, decisions: &[EventKind]) -> usize {
+        if decisions.len() <= DECISIONS_UNMEASURED_MAX && self.scratch.len() <= self.bounds.step_bytes / 16 {
+            return 0;
+        }
+        let sender = self.table.get(handle).map_or(0, |instance| instance.id.as_str().len());
+        decisions.iter().map(|decision| self.measure().sent_by(decision, sender)).sum()
     }
 
     /// Sees to it that the cursor is there: a new one for a beginning, else by replay.
@@ -321,9 +331,15 @@ impl Partition {
     pub(super) fn restart(&mut self, handle: u64) {
         let Some(Continued { begin, unread, .. }) = self.renew(handle) else { return };
         self.begin(handle, begin);
+        let Some(to) = self.table.get(handle).map(|instance| instance.id.clone()) else { return };
         for (name, data) in unread {
-            // The generation may count on meanwhile.
-            self.feed(handle, None, EventKind::EventRaised { name, data });
+            if self.is_full() {
+                let kind = MessageKind::Raise { name, data };
+                self.defer(self.now, Message { to: to.clone(), kind });
+            } else {
+                // The generation may count on meanwhile.
+                self.feed(handle, None, EventKind::EventRaised { name, data });
+            }
         }
     }
 

@@ -20,6 +20,17 @@ pub(super) struct Outbox {
     pub(super) window: u64,
 }
 
+/// How far the ways to and from one partition have come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Crossing {
+    /// The last number given to a message for it.
+    pub(crate) sent: u64,
+    /// The last number that it is known to have taken.
+    pub(crate) arrived: u64,
+    /// The last number taken from it.
+    pub(crate) taken: u64,
+}
+
 #[derive(Debug, Default)]
 struct Lane {
     /// The last number given to a message.
@@ -176,6 +187,12 @@ impl Outbox {
             .iter()
             .enumerate()
             .map(|(at, lane)| (partition(at), lane.taken, lane.sent - lane.open.len() as u64, &lane.open))
+    }
+
+    /// How far the ways to and from each partition have come, as far as this side knows.
+    pub(super) fn crossings(&self) -> Vec<Crossing> {
+        let of = |lane: &Lane| Crossing { sent: lane.sent, arrived: lane.arrived, taken: lane.taken };
+        self.lanes.iter().map(of).collect()
     }
 
     /// How many messages are open.

@@ -49,7 +49,6 @@ impl Partition {
         self.now = now;
         self.next = end;
         self.durable = end;
-        self.snapshots.restore(parts);
         self.reopen().map_err(|what| {
             let place = Location::Frame { partition: id, position: end.0 };
             StoreError::Damaged { place, what }
@@ -178,6 +177,9 @@ impl Partition {
         let mut tasks = Vec::new();
         let mut timers = Vec::new();
         for (handle, instance) in self.table.from(0) {
+            if self.is_behind(handle) {
+                self.backlog.push_back(handle);
+            }
             let Some(execution) = instance.execution() else { continue };
             if matches!(execution.status, Status::Running | Status::Suspended) {
                 if execution.is_continuing {

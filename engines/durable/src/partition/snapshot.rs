@@ -28,8 +28,10 @@ pub struct Finished {
     pub list: Vec<u8>,
     /// The log may be cut before this.
     pub before: Position,
-    /// Blobs that nothing refers to afterwards: those of the snapshot before.
-    pub obsolete: Vec<String>,
+    /// What the names of the list and of parts begin with.
+    pub parts: String,
+    /// The parts of this snapshot; nothing refers to others afterwards.
+    pub parts_kept: Vec<String>,
     /// What the names of large payloads begin with; a number follows.
     pub payloads: String,
     /// Those with a smaller number may go,
@@ -82,8 +84,6 @@ pub(super) struct Snapshots {
     pub(super) part_bytes: usize,
     written: u64,
     run: Option<Run>,
-    /// The last one, in the store.
-    last: Option<Parts>,
 }
 
 #[derive(Debug)]
@@ -96,12 +96,16 @@ struct Run {
 }
 
 pub(super) fn list_name(partition: PartitionId) -> String {
-    format!("p{partition}/snapshot/list")
+    format!("{}list", part_prefix(partition))
+}
+
+fn part_prefix(partition: PartitionId) -> String {
+    format!("p{partition}/snapshot/")
 }
 
 impl Snapshots {
     pub(super) fn new(partition: PartitionId, after_bytes: u64) -> Self {
-        Self { partition, after_bytes, part_bytes: PART_BYTES, written: 0, run: None, last: None }
+        Self { partition, after_bytes, part_bytes: PART_BYTES, written: 0, run: None }
     }
 
     pub(super) fn written(&mut self, bytes: u64) {
@@ -112,13 +116,8 @@ impl Snapshots {
         self.run.as_ref().is_some_and(|run| !run.is_complete)
     }
 
-    /// Takes note of what recovery found.
-    pub(super) fn restore(&mut self, last: Option<Parts>) {
-        self.last = last;
-    }
-
     fn part_name(&self, base: u64, part: usize) -> String {
-        format!("p{}/snapshot/{base}-{part}", self.partition)
+        format!("{}{base}-{part}", part_prefix(self.partition))
     }
 }
 
@@ -196,14 +195,14 @@ impl Partition {
     pub(super) fn snapshot_durable(&mut self) {
         let Some(run) = self.snapshots.run.take() else { return };
         let list = serde_json::to_vec(&run.parts).unwrap_or_default();
-        let older = self.snapshots.last.replace(run.parts.clone());
         let mut payloads_kept = run.payloads_kept;
         payloads_kept.sort_unstable();
         self.effects.push(Effect::Finish(Finished {
             name: list_name(self.id),
             list,
             before: Position(run.parts.base),
-            obsolete: older.iter().flat_map(Parts::names).collect(),
+            parts: part_prefix(self.id),
+            parts_kept: run.parts.names().collect(),
             payloads: blob_prefix(self.id),
             payloads_before: run.payloads_before,
             payloads_kept,

@@ -91,6 +91,12 @@ impl Queue {
         self.messages.push_back(message);
     }
 
+    /// Puts a message before the one that is number `at`.
+    pub(super) fn insert(&mut self, at: usize, message: Message) {
+        self.bytes += message_bytes(&message);
+        self.messages.insert(at, message);
+    }
+
     pub(super) fn pop(&mut self) -> Option<Message> {
         let message = self.messages.pop_front()?;
         self.bytes -= message_bytes(&message);

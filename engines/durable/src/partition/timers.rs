@@ -37,6 +37,12 @@ impl Timers {
         self.order.first_key_value().map(|((at, _), ())| *at)
     }
 
+    /// When the earliest timer of an instance is due.
+    #[cfg(test)]
+    pub(super) fn due_of(&self, handle: u64) -> Option<Time> {
+        self.timers.get(&handle)?.iter().map(|(_, at)| *at).min()
+    }
+
     pub(super) fn len(&self) -> usize {
         self.order.len()
     }

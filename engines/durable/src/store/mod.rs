@@ -78,6 +78,19 @@ impl FrameBatch {
         self.bytes.len()
     }
 
+    /// Checks that no frame is empty or longer than stores take.
+    pub(crate) fn check(&self, place: impl FnOnce() -> Location) -> Result<(), StoreError> {
+        match self.frames().map(<[u8]>::len).find(|length| !(1..=FRAME_BYTES_MAX).contains(length)) {
+            None => Ok(()),
+            Some(length) => Err(StoreError::Io {
+                action: "append to",
+                place: place(),
+                reason: format!("a frame of {length} bytes, expected 1 to {FRAME_BYTES_MAX}"),
+                is_full: false,
+            }),
+        }
+    }
+
     /// Takes all frames out and keeps the room for new ones.
     pub fn clear(&mut self) {
         self.bytes.clear();
@@ -283,6 +296,16 @@ pub enum Location {
         /// Table and key.
         row: String,
     },
+    /// A partition as a whole.
+    Partition {
+        /// Which.
+        partition: PartitionId,
+    },
+    /// A log.
+    Log {
+        /// Its partition.
+        partition: PartitionId,
+    },
     /// A frame.
     Frame {
         /// Its partition.
@@ -298,6 +321,8 @@ impl fmt::Display for Location {
             Self::File { path, offset: Some(offset) } => write!(f, "{} at byte {offset}", path.display()),
             Self::File { path, offset: None } => write!(f, "{}", path.display()),
             Self::Row { database, row } => write!(f, "{row} of {}", database.display()),
+            Self::Partition { partition } => write!(f, "partition {partition}"),
+            Self::Log { partition } => write!(f, "the log of partition {partition}"),
             Self::Frame { partition, position } => write!(f, "frame {position} of partition {partition}"),
         }
     }

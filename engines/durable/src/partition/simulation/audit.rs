@@ -121,7 +121,8 @@ impl Audit {
         for event in Events::new(bytes, previous, &mut payloads) {
             let event = event.expect("a history of our own");
             let before = self.book(partition).last.insert(handle, event.time);
-            assert!(before <= Some(event.time), "time went back in the history of {handle} of {partition}");
+            let is_later = before.is_none_or(|before| before.followed_by(event.time) == event.time);
+            assert!(is_later, "time went back in the history of {handle} of {partition}");
             self.event(partition, handle, event.time, event.kind);
         }
     }

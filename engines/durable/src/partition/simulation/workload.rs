@@ -87,6 +87,16 @@ impl Workload {
         self.drawn(&id, kind, wish)
     }
 
+    /// The request for an orchestration that sleeps for a second, and its identifier.
+    pub(super) fn sleeper(&mut self) -> (Drawn, InstanceId) {
+        let script = Script::new("sleeper".to_owned(), vec![Step::Sleep { ms: 1_000 }]);
+        let id = InstanceId::new("sleeper").expect("an identifier");
+        let wish = Wish::Start { beginning: script.beginning() };
+        let (name, input) = (PLAY.name().into(), encode(&script));
+        let kind = MessageKind::Start { name, version: None, input, parent: None, at: None, reuse: Reuse::Never };
+        (self.drawn(&id, RequestKind::Deliver(Message { to: id.clone(), kind }), wish), id)
+    }
+
     /// The request that gives a suspended orchestration its events again.
     pub(super) fn resume(&self, id: &InstanceId) -> Drawn {
         let kind = MessageKind::Resume { reason: "it is over".to_owned() };

@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 use super::disk::{self, Disk, DiskFile};
 use super::sealed::{self, Sort};
-use super::segment::{self, End, FRAME_BYTES_MAX, FRAME_HEAD, HEAD};
+use super::segment::{self, End, FRAME_HEAD, HEAD};
 use super::spare::Spares;
 use crate::ids::{Epoch, PartitionId, Position};
-use crate::store::{FrameBatch, StoreError, Visit};
+use crate::store::{FrameBatch, Location, StoreError, Visit};
 
 /// What has to be known to append.
 #[derive(Debug)]
@@ -270,7 +270,7 @@ impl Log {
         if at.0 != ends {
             return Err(StoreError::Conflict { partition: self.partition, ends, at: at.0 });
         }
-        check_frames(&self.folder, batch)?;
+        batch.check(|| Location::File { path: self.folder.clone(), offset: None })?;
         let written = self.write(epoch, at, batch, supply);
         if let Err(error) = &written {
             self.broken = Some(error.clone());
@@ -355,15 +355,5 @@ impl Tail {
     /// Notes behind the last frame that it is on the disk. A mark that cannot be written takes nothing from that.
     fn mark(&self, partition: PartitionId, next: u64, batch: u64, epoch: u64) {
         let _ = self.file.write_at(&segment::mark(partition, next, batch, epoch), self.offset);
-    }
-}
-
-fn check_frames(folder: &Path, batch: &FrameBatch) -> Result<(), StoreError> {
-    match batch.frames().map(<[u8]>::len).find(|length| !(1..=FRAME_BYTES_MAX).contains(length)) {
-        None => Ok(()),
-        Some(length) => {
-            let error = std::io::Error::other(format!("a frame of {length} bytes, expected 1 to {FRAME_BYTES_MAX}"));
-            Err(disk::failed("append to", folder, None, &error))
-        }
     }
 }

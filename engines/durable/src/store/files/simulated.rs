@@ -225,6 +225,11 @@ impl SimulatedDisk {
         self.state().trouble = None;
     }
 
+    /// Whether the power has gone.
+    pub(crate) fn is_off(&self) -> bool {
+        self.state().is_off
+    }
+
     /// The power goes, and comes back: what was not synced is there in part.
     pub(crate) fn lose_power(&self) {
         let state = &mut *self.state();
