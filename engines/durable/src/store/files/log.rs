@@ -118,14 +118,31 @@ impl Log {
         self.owned = None;
         self.tail = None;
         match (&self.broken, self.end) {
-            (None, Some(end)) => self.note_end(end.next),
+            (None, Some(end)) => {
+                let newest = self.segments()?.pop().map_or(0, |(first, _)| first);
+                self.note_end(newest, end.next)
+            }
             _ => Ok(()),
         }
     }
 
-    /// Notes that the log has had frames up to here.
-    fn note_end(&self, next: u64) -> Result<(), StoreError> {
-        sealed::write_number(&*self.disk, &self.end_path(), Sort::End, next)
+    /// Notes that the log has had a segment that begins with frame `newest`, and frames up to `next`.
+    fn note_end(&self, newest: u64, next: u64) -> Result<(), StoreError> {
+        let bytes = [newest.to_le_bytes(), next.to_le_bytes()].concat();
+        sealed::write(&*self.disk, &self.end_path(), Sort::End, &bytes)
+    }
+
+    /// What was noted last: the first frame of the newest segment, and where the log ended.
+    fn noted_end(&self) -> Result<(u64, u64), StoreError> {
+        let path = self.end_path();
+        let Some(bytes) = sealed::read(&*self.disk, &path, Sort::End)? else { return Ok((0, 0)) };
+        let (numbers, []) = bytes.as_chunks::<8>() else {
+            return Err(disk::damaged(&path, 0, format!("{} bytes, expected 16", bytes.len())));
+        };
+        match *numbers {
+            [newest, next] => Ok((u64::from_le_bytes(newest), u64::from_le_bytes(next))),
+            _ => Err(disk::damaged(&path, 0, format!("{} bytes, expected 16", bytes.len()))),
+        }
     }
 
     /// Whether this is still the owner: nobody else has begun an epoch since, in whatever process.
@@ -232,6 +249,7 @@ impl Log {
         file.write_at(&written, 0).and_then(|()| file.sync()).map_err(|error| failed("write", error))?;
         self.disk.rename(&temporary, &path).map_err(|error| failed("rename", error))?;
         disk::sync_folder(&*self.disk, &self.folder)?;
+        self.note_end(batch.first, end.next)?;
         let tail = Tail { file, path, size, offset: written.len() as u64 };
         tail.mark(self.partition, end.next, batch.first, end.epoch);
         let moved = segment::Batch { first: batch.first, offset: HEAD as u64 };
@@ -242,7 +260,10 @@ impl Log {
 
     /// An orderly end, and each new segment, leaves a note of how far the log went.
     fn check_end(&self, end: End, last: Option<&(u64, PathBuf)>) -> Result<(), StoreError> {
-        let noted = sealed::read_number(&*self.disk, &self.end_path(), Sort::End)?.unwrap_or(0);
+        let (newest, noted) = self.noted_end()?;
+        if last.map_or(0, |(first, _)| *first) < newest {
+            return Err(disk::missing(&self.segment_path(newest), "it is missing"));
+        }
         if noted <= end.next {
             return Ok(());
         }
@@ -298,7 +319,7 @@ impl Log {
         if is_new {
             // Whoever removes the segment later is found out by the note.
             disk::sync_folder(&*self.disk, &self.folder)?;
-            self.note_end(next)?;
+            self.note_end(at.0, next)?;
         }
         let first = segment::Batch { first: at.0, offset: tail.offset };
         tail.offset += buffer.len() as u64;
