@@ -60,6 +60,15 @@ pub enum MessageKind {
         /// How it ended.
         result: Result<Payload, Failure>,
     },
+    /// An activity of the receiver, which is parked, has ended.
+    TaskDone {
+        /// The execution of the receiver that waits.
+        generation: u64,
+        /// Its decision.
+        id: u32,
+        /// How it ended.
+        result: Result<Payload, Failure>,
+    },
     /// An external event.
     Raise {
         /// Its name.

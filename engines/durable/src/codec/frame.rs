@@ -23,6 +23,45 @@ mod tag {
     pub(super) const NEXT_HANDLE: u8 = 11;
     pub(super) const NUMBERED: u8 = 12;
     pub(super) const NEXT_GENERATION: u8 = 13;
+    pub(super) const PARKED: u8 = 14;
+}
+
+/// The bytes in the middle of a state that changed: what is before and behind them stays.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Patch {
+    /// Bytes before that stay.
+    pub front: u64,
+    /// Bytes behind that stay.
+    pub back: u64,
+    /// What is between them now.
+    pub middle: Payload,
+}
+
+impl Patch {
+    /// What makes `after` of `before`, if that is much less than `after` itself.
+    #[must_use]
+    pub fn between(before: &Payload, after: &Payload) -> Option<Self> {
+        const WORTH: usize = 4;
+        let (one, other) = (before.as_bytes(), after.as_bytes());
+        let front = one.iter().zip(other).take_while(|(one, other)| one == other).count();
+        let rest = one[front..].iter().rev().zip(other[front..].iter().rev());
+        let back = rest.take_while(|(one, other)| one == other).count();
+        let middle = &other[front..other.len() - back];
+        (middle.len() < other.len() / WORTH).then(|| Self {
+            front: front as u64,
+            back: back as u64,
+            middle: Payload::from_bytes(middle.to_vec()),
+        })
+    }
+
+    /// The state after the change; `None` if `before` is too short to be the one before it.
+    #[must_use]
+    pub fn apply(&self, before: &Payload) -> Option<Payload> {
+        let bytes = before.as_bytes();
+        let (front, back) = (usize::try_from(self.front).ok()?, usize::try_from(self.back).ok()?);
+        let behind = bytes.len().checked_sub(back).filter(|behind| front <= *behind)?;
+        Some(Payload::from_bytes([&bytes[..front], self.middle.as_bytes(), &bytes[behind..]].concat()))
+    }
 }
 
 /// What changed about an entity.
@@ -32,6 +71,8 @@ pub struct EntityDelta {
     pub time: Time,
     /// Its new state: none is unchanged, `Some(None)` is gone.
     pub state: Option<Option<Payload>>,
+    /// What changed in the middle of its state, in place of a new one.
+    pub patch: Option<Patch>,
     /// How many messages were taken from the front of its queue.
     pub popped: u32,
     /// Messages put at the end of its queue, after that.
@@ -58,6 +99,13 @@ pub enum Entry<'a> {
         handle: u64,
         /// The number of the execution that will begin.
         generation: u64,
+    },
+    /// An orchestration was parked, or is not any more.
+    Parked {
+        /// Which.
+        handle: u64,
+        /// Why its code does not fit; none if it goes on.
+        reason: Option<String>,
     },
     /// A history grew.
     Appended {
@@ -194,6 +242,11 @@ impl FrameWriter {
         output::number(self.entry(tag::NUMBERED, handle), generation);
     }
 
+    /// [`Entry::Parked`].
+    pub fn parked(&mut self, handle: u64, reason: Option<&str>) {
+        output::optional(self.entry(tag::PARKED, handle), reason, output::text);
+    }
+
     /// [`Entry::Appended`], of events that [`put_event`](super::put_event) has written.
     pub fn appended(&mut self, handle: u64, events: &[u8]) {
         output::bytes(self.entry(tag::APPENDED, handle), events);
@@ -212,6 +265,11 @@ impl FrameWriter {
         output::time(out, &delta.time);
         output::optional(out, delta.state.as_ref(), |out, state| {
             output::optional(out, state.as_ref(), |out, state| output::payload(out, state, spill));
+        });
+        output::optional(out, delta.patch.as_ref(), |out, patch| {
+            output::number(out, patch.front);
+            output::number(out, patch.back);
+            output::payload(out, &patch.middle, spill);
         });
         output::number(out, u64::from(delta.popped));
         output::number(out, delta.pushed.len() as u64);
@@ -293,6 +351,7 @@ fn entry<'a>(input: &mut Input<'a>, fetch: &mut dyn Fetch) -> Result<Entry<'a>, 
     Ok(match input.byte()? {
         tag::CREATED => Entry::Created { handle: input.number()?, time: input.time()?, id: input.instance_text()? },
         tag::NUMBERED => Entry::Numbered { handle: input.number()?, generation: input.number()? },
+        tag::PARKED => Entry::Parked { handle: input.number()?, reason: input.optional(Input::string)? },
         tag::APPENDED => Entry::Appended { handle: input.number()?, events: input.slice()? },
         tag::RESTARTED => Entry::Restarted { handle: input.number()?, time: input.time()?, events: input.slice()? },
         tag::ENTITY => Entry::Entity { handle: input.number()?, delta: entity_delta(input, fetch)? },
@@ -316,6 +375,9 @@ fn entity_delta(input: &mut Input<'_>, fetch: &mut dyn Fetch) -> Result<EntityDe
     Ok(EntityDelta {
         time: input.time()?,
         state: input.optional(|input| input.optional(|input| input.payload(fetch)))?,
+        patch: input.optional(|input| {
+            Ok(Patch { front: input.number()?, back: input.number()?, middle: input.payload(fetch)? })
+        })?,
         popped: input.small()?,
         pushed: input.list(|input| message(input, fetch))?,
         lock: input.optional(|input| input.optional(Input::caller))?,

@@ -20,7 +20,11 @@ mod tests_of_faults;
 #[cfg(test)]
 mod tests_of_locks;
 #[cfg(test)]
+mod tests_of_health;
+#[cfg(test)]
 mod tests_of_metrics;
+#[cfg(test)]
+mod tests_of_mismatch;
 
 use std::cell::RefCell;
 use std::sync::mpsc::sync_channel;
@@ -271,13 +275,15 @@ impl Hub {
             let _ = thread.join();
         }
         runtime.shutdown_background();
-        let mut closed = Ok(());
-        for (at, (epoch, inbox)) in self.epochs.iter().zip(&self.inboxes).enumerate() {
-            let released = self.store.release(partition(at), *epoch).map_err(Error::from);
-            let stopped = inbox.failure().map(|source| Error::Stopped { partition: partition(at), source });
-            closed = closed.and(stopped.map_or(released, Err));
+        let mut released = Ok(());
+        for (at, epoch) in self.epochs.iter().enumerate() {
+            released = released.and(self.store.release(partition(at), *epoch));
         }
-        closed
+        let stopped = |(at, inbox): (usize, &Arc<Inbox>)| {
+            inbox.failure().map(|source| Error::Stopped { partition: partition(at), source })
+        };
+        let stopped = self.inboxes.iter().enumerate().find_map(stopped);
+        stopped.map_or(released.map_err(Error::from), Err)
     }
 }
 

@@ -35,7 +35,7 @@ impl Partition {
 
     /// Delivers a message and says why if it cannot be.
     pub(super) fn tell(&mut self, message: Message) -> Result<(), Error> {
-        let Message { to, kind } = message;
+        let Some(Message { to, kind }) = self.keep_if_parked(message) else { return Ok(()) };
         match kind {
             MessageKind::Start { name, version, input, parent, at, reuse } => {
                 self.start(to, Begin { name, version, input, parent }, at, reuse)
@@ -47,6 +47,17 @@ impl Partition {
                     match result {
                         Ok(result) => EventKind::SubCompleted { id, result },
                         Err(failure) => EventKind::SubFailed { id, failure },
+                    },
+                );
+                Ok(())
+            }
+            MessageKind::TaskDone { generation, id, result } => {
+                self.resolve(
+                    &to,
+                    generation,
+                    match result {
+                        Ok(result) => EventKind::TaskCompleted { id, result },
+                        Err(failure) => EventKind::TaskFailed { id, failure },
                     },
                 );
                 Ok(())
@@ -179,8 +190,8 @@ impl Partition {
 
     fn terminate(&mut self, to: &InstanceId, reason: String) -> Result<(), Error> {
         let handle = self.table.handle(to).ok_or_else(|| Error::NotFound(to.clone()))?;
-        let status = self.table.get(handle).map_or(Status::Entity, Instance::status);
-        match status {
+        let execution = self.table.get(handle).and_then(Instance::execution);
+        match execution.map_or(Status::Entity, |execution| execution.status) {
             Status::Pending => {
                 if let Some((_, number)) = self.pending.remove(&handle) {
                     self.frame.undeferred(number);
@@ -263,15 +274,17 @@ impl Partition {
 
     /// Whether there is room for more.
     pub(super) fn admit(&self) -> Result<(), Error> {
-        if self.table.bytes < self.bytes_max {
+        let bytes = self.table.bytes + self.outbox.bytes();
+        if bytes < self.bytes_max {
             return Ok(());
         }
-        Err(Error::Full { partition: self.id, bytes: self.table.bytes, limit: self.bytes_max })
+        Err(Error::Full { partition: self.id, bytes, limit: self.bytes_max })
     }
 
     /// Removes an instance from memory and, with this frame, from the log.
     pub(super) fn forget(&mut self, handle: u64) {
         self.cursors.remove(handle);
+        self.forget_parked(handle);
         self.frame.purged(handle);
         let Some(instance) = self.table.remove(handle) else { return };
         self.timers.forget(handle, instance.execution().map_or(0, |execution| execution.generation));
@@ -303,6 +316,7 @@ fn conflict(instance: &InstanceId, status: Status, action: &'static str) -> Erro
         Status::Failed => "has failed",
         Status::Terminated => "was terminated",
         Status::Entity => "is an entity",
+        Status::Parked => "is parked",
     };
     Error::Conflict { instance: instance.clone(), state, action }
 }

@@ -3,13 +3,14 @@
 //! Under a lock only the owner's operations run; all else waits in order until the lock is freed. Without one nothing
 //! waits, unless the frame had no room for more: then the rest goes on in the next turn.
 
-use crate::codec::EntityDelta;
+use crate::codec::{EntityDelta, Patch};
 use crate::event::Caller;
 use crate::failure::{Failure, FailureKind};
 use crate::ids::EntityId;
 use crate::message::{Message, MessageKind};
 use crate::partition::Partition;
 use crate::partition::table::{EntityState, Instance};
+use crate::payload::Payload;
 use crate::program::{EntityStep, Operation};
 
 /// Operations that run as one batch.
@@ -22,6 +23,8 @@ struct Turn {
     /// How many that waited before this turn still do.
     old: usize,
     popped: u32,
+    /// Its state before this turn.
+    before: Option<Payload>,
     batch: Vec<Operation>,
     callers: Vec<Option<Caller>>,
     is_state_changed: bool,
@@ -207,6 +210,7 @@ impl Turn {
         Self {
             id,
             old: entity.queue.len(),
+            before: entity.state.clone(),
             entity,
             popped: 0,
             batch: Vec::new(),
@@ -254,11 +258,14 @@ impl Turn {
     }
 
     fn delta(&self, now: crate::ids::Time) -> EntityDelta {
+        let states = self.before.as_ref().zip(self.entity.state.as_ref()).filter(|_| self.is_state_changed);
+        let patch = states.and_then(|(before, after)| Patch::between(before, after));
         let kept = if self.is_queue_rewritten { 0 } else { self.old };
         let popped = if self.is_queue_rewritten { u32::MAX } else { self.popped };
         EntityDelta {
             time: now,
-            state: self.is_state_changed.then(|| self.entity.state.clone()),
+            state: (self.is_state_changed && patch.is_none()).then(|| self.entity.state.clone()),
+            patch,
             popped,
             pushed: self.entity.queue.iter().skip(kept).cloned().collect(),
             lock: self.is_lock_changed.then(|| self.entity.lock.clone()),

@@ -20,6 +20,7 @@ mod input;
 mod maintain;
 mod orchestration;
 mod outbox;
+mod park;
 mod queries;
 mod recover;
 mod requests;
@@ -33,6 +34,7 @@ mod table;
 pub(crate) mod testing;
 mod timers;
 mod view;
+mod waiting;
 mod worksite;
 
 use std::collections::{HashMap, VecDeque};
@@ -49,7 +51,7 @@ use crate::error::Error;
 use crate::event::EventKind;
 use crate::ids::{PartitionId, Position, Time};
 use crate::message::Message;
-use crate::options::{HubOptions, Mode};
+use crate::options::{HubOptions, Mismatch, Mode};
 use crate::payload::Payload;
 use crate::program::{ActivityCall, Program};
 use crate::store::{Store, StoreError};
@@ -65,6 +67,7 @@ use snapshot::Snapshots;
 use spill::Spiller;
 use table::Table;
 use timers::{Due, Timers};
+use waiting::Waiting;
 
 /// What a turn has to have written, durably and in this order: blobs, then the frame.
 #[derive(Debug)]
@@ -120,9 +123,14 @@ pub struct Partition {
     /// Instances that are to start later, and the number of the message that will start them.
     pending: HashMap<u64, (Time, u64)>,
     activities_running: usize,
-    activities_waiting: VecDeque<(TaskKey, ActivityCall)>,
+    activities_waiting: Waiting,
     effects: Vec<Effect>,
     counts: Counts,
+    on_mismatch: Mismatch,
+    /// What is kept for parked orchestrations, by number and in order.
+    parked: HashMap<u64, Vec<u64>>,
+    /// Parked orchestrations whose code is to be tried.
+    retries: VecDeque<u64>,
     worksite: Worksite,
     /// Another partition that has stopped: nobody waits here any more for what may need it.
     stopped_elsewhere: Option<Error>,
@@ -173,9 +181,12 @@ impl Partition {
             generation_logged: 0,
             pending: HashMap::new(),
             activities_running: 0,
-            activities_waiting: VecDeque::new(),
+            activities_waiting: Waiting::default(),
             effects: Vec::new(),
             counts: Counts::default(),
+            on_mismatch: options.on_mismatch,
+            parked: HashMap::new(),
+            retries: VecDeque::new(),
             worksite: Worksite::default(),
             stopped_elsewhere: None,
             decisions: Vec::new(),
@@ -254,9 +265,12 @@ impl Partition {
 
     fn task_done(&mut self, task: TaskKey, result: Result<Payload, crate::failure::Failure>) {
         self.activities_running = self.activities_running.saturating_sub(1);
-        if let Some((key, call)) = self.activities_waiting.pop_front() {
+        if let Some((key, call)) = self.next_waiting() {
             self.activities_running += 1;
             self.effects.push(Effect::Run(key, call));
+        }
+        if self.is_parked(task.handle) {
+            return self.keep_result(task, result.map_err(crate::failure::Failure::bounded));
         }
         let kind = match result {
             Ok(result) => EventKind::TaskCompleted { id: task.id, result },
@@ -318,6 +332,8 @@ impl Partition {
                 self.deliver(message);
             } else if let Some(handle) = self.restarts.pop_front() {
                 self.restart(handle);
+            } else if let Some(handle) = self.retries.pop_front() {
+                self.retry(handle);
             } else if let Some(handle) = self.backlog.pop_front() {
                 self.operate(handle);
             } else {
@@ -412,7 +428,7 @@ impl Partition {
             self.activities_running += 1;
             self.effects.push(Effect::Run(key, call));
         } else {
-            self.activities_waiting.push_back((key, call));
+            self.activities_waiting.push(key);
         }
     }
 
@@ -464,7 +480,8 @@ impl Partition {
     /// Whether the next turn has something to do without any input: a snapshot that is under way, or what was put off.
     #[must_use]
     pub fn is_busy(&self) -> bool {
-        let has_put_off = !self.restarts.is_empty() || !self.held.is_empty() || !self.backlog.is_empty();
+        let has_put_off = !self.restarts.is_empty() || !self.held.is_empty();
+        let has_put_off = has_put_off || !self.backlog.is_empty() || !self.retries.is_empty();
         self.snapshots.is_under_way() || has_put_off
     }
 

@@ -88,6 +88,11 @@ impl Partition {
         let mut decisions = std::mem::take(&mut self.decisions);
         let progress = match self.ready(handle, &event.kind) {
             Ok(()) => self.cursors.get(handle).map_or(Progress::Ignored, |cursor| cursor.feed(&event, &mut decisions)),
+            Err(failure) if self.parks(&failure) => {
+                self.decisions = decisions;
+                self.park(handle, &failure, event.kind);
+                return true;
+            }
             Err(failure) => {
                 decisions.push(EventKind::Failed { failure });
                 Progress::Ended
@@ -143,6 +148,12 @@ impl Partition {
         }
         self.cursors.put(handle, cursor);
         Ok(())
+    }
+
+    /// Whether the code of a parked orchestration fits its history.
+    pub(super) fn replay_parked(&mut self, handle: u64) -> bool {
+        // Any event but the first asks for a replay.
+        self.ready(handle, &EventKind::Resumed { reason: String::new() }).is_ok()
     }
 
     /// Makes bytes of an event and the decisions it caused.
@@ -293,6 +304,7 @@ impl Partition {
     }
 
     fn end(&mut self, handle: u64, status: Status, result: Result<Payload, Failure>) {
+        self.forget_parked(handle);
         self.release_all(handle);
         self.table.set_status(handle, status);
         self.counts.ended += 1;
@@ -333,9 +345,12 @@ impl Partition {
         self.begin(handle, begin);
         let Some(to) = self.table.get(handle).map(|instance| instance.id.clone()) else { return };
         for (name, data) in unread {
-            if self.is_full() {
-                let kind = MessageKind::Raise { name, data };
-                self.defer(self.now, Message { to: to.clone(), kind });
+            let is_parked = self.is_parked(handle);
+            if is_parked || self.is_full() {
+                let message = Message { to: to.clone(), kind: MessageKind::Raise { name, data } };
+                if let Some(message) = self.keep_if_parked(message) {
+                    self.defer(self.now, message);
+                }
             } else {
                 // The generation may count on meanwhile.
                 self.feed(handle, None, EventKind::EventRaised { name, data });

@@ -5,7 +5,9 @@
 use std::collections::VecDeque;
 
 use crate::error::Error;
+use crate::failure::{Failure, FailureKind};
 use crate::ids::InstanceId;
+use crate::options::Mismatch;
 use crate::message::{Message, MessageKind};
 use crate::partition::Partition;
 use crate::partition::input::{Held, Reply, Request, RequestKind, Response, Values};
@@ -92,6 +94,14 @@ impl Partition {
         };
         if adds {
             self.admit()?;
+        }
+        if let MessageKind::Start { name, version: None, at: None, .. } = &message.kind
+            && self.on_mismatch == Mismatch::Park
+            && self.program.newest(name.as_str()).is_none()
+        {
+            // Nothing is under way that code to come could save.
+            let text = format!("there is no orchestration {:?}", name.as_str());
+            return Err(Error::Failed(Failure::new(FailureKind::Unregistered, text)));
         }
         self.tell(message)
     }

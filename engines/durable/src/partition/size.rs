@@ -17,6 +17,9 @@ pub(super) struct Measure {
 }
 
 impl Measure {
+    /// In memory, everything is in line.
+    pub(super) const IN_MEMORY: Self = Self { inline_max: usize::MAX };
+
     fn payload(self, payload: &Payload) -> usize {
         if payload.len() > self.inline_max { HEAD } else { payload.len() }
     }
@@ -36,7 +39,9 @@ impl Measure {
             MessageKind::Start { name, input, parent, .. } => {
                 name.as_str().len() + self.payload(input) + parent.as_ref().map_or(0, caller)
             }
-            MessageKind::SubDone { result, .. } | MessageKind::Operated { result, .. } => self.result(result),
+            MessageKind::SubDone { result, .. }
+            | MessageKind::TaskDone { result, .. }
+            | MessageKind::Operated { result, .. } => self.result(result),
             MessageKind::Raise { name, data } => name.as_str().len() + self.payload(data),
             MessageKind::Operate { operation, input, caller: waits, .. } => {
                 operation.as_str().len() + self.payload(input) + waits.as_ref().map_or(0, caller)

@@ -221,6 +221,13 @@ fn refer(instance: &Instance, references: &mut References) {
 }
 
 fn put_instance(part: &mut FrameWriter, handle: u64, instance: &Instance) {
+    put_kind(part, handle, instance);
+    if let Some(reason) = instance.execution().and_then(|execution| execution.parked.as_deref()) {
+        part.parked(handle, Some(reason));
+    }
+}
+
+fn put_kind(part: &mut FrameWriter, handle: u64, instance: &Instance) {
     part.created(handle, instance.created, instance.id.as_str());
     match &instance.kind {
         Kind::Orchestration(execution) if execution.history.is_empty() => {
@@ -233,6 +240,7 @@ fn put_instance(part: &mut FrameWriter, handle: u64, instance: &Instance) {
             let delta = EntityDelta {
                 time: instance.updated,
                 state: Some(entity.state.clone()),
+                patch: None,
                 popped: 0,
                 pushed: entity.queue.iter().cloned().collect(),
                 lock: Some(entity.lock.clone()),

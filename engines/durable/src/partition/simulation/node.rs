@@ -60,7 +60,7 @@ impl Setting {
 
     /// The longest frame that the store takes: what a turn may take up before it stops, and the largest single step.
     pub(super) fn frame_bytes_max(&self) -> usize {
-        self.frame_bytes + (16 << 10)
+        self.frame_bytes + (3 << 10)
     }
 
     /// A partition that has not been recovered.

@@ -21,6 +21,8 @@ pub(super) struct Tally {
     pub(super) crashes: u64,
     pub(super) stops: u64,
     pub(super) damages: u64,
+    /// Times that the hub was opened without the code of its orchestrations.
+    pub(super) misfits: u64,
     /// Those with which the hub opened, as nothing that counts was hit.
     pub(super) damages_borne: u64,
     pub(super) frames: u64,
@@ -40,6 +42,7 @@ impl Tally {
             crashes: self.crashes + other.crashes,
             stops: self.stops + other.stops,
             damages: self.damages + other.damages,
+            misfits: self.misfits + other.misfits,
             damages_borne: self.damages_borne + other.damages_borne,
             frames: self.frames + other.frames,
             snapshots: self.snapshots + other.snapshots,
@@ -53,8 +56,8 @@ impl Tally {
     }
 
     pub(super) fn has_met_everything(&self) -> bool {
-        let Self { crashes, stops, damages, snapshots, replays, orchestrations, notes, events_raised, left_unknown, .. } = *self;
-        [crashes, stops, damages, snapshots, replays, orchestrations, notes, events_raised, left_unknown]
+        let Self { crashes, stops, damages, misfits, snapshots, replays, orchestrations, notes, events_raised, left_unknown, .. } = *self;
+        [crashes, stops, damages, misfits, snapshots, replays, orchestrations, notes, events_raised, left_unknown]
             .iter()
             .all(|count| *count > 0)
     }
@@ -65,7 +68,7 @@ impl World {
     pub(super) fn rest(&mut self) {
         self.is_calm = true;
         self.wrong_by = 0;
-        if self.nodes.iter().any(|node| !node.is_up) {
+        if self.has_misfit || self.nodes.iter().any(|node| !node.is_up) {
             self.crash();
         }
         self.new_timers_are_not_late();

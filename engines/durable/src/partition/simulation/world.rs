@@ -52,6 +52,8 @@ pub(super) struct World {
     /// Whether a call of the disk was to fail since the hub was opened.
     had_trouble: bool,
     pub(super) tally: Tally,
+    /// The code is not what the histories were made with.
+    pub(super) has_misfit: bool,
     /// Nothing fails any more.
     pub(super) is_calm: bool,
     weights: Vec<usize>,
@@ -97,6 +99,7 @@ impl World {
             had_trouble: false,
             tally: Tally::default(),
             is_calm: false,
+            has_misfit: false,
             weights,
             requests: 0,
             setting,
@@ -389,6 +392,10 @@ impl World {
     }
 
     fn open(&mut self) {
+        let is_misfit = !self.is_calm && self.chance.one_in(8);
+        self.tally.misfits += u64::from(is_misfit);
+        self.program = Arc::new(if is_misfit { code::without_orchestrations() } else { code::code() });
+        self.has_misfit = is_misfit;
         self.disk.open();
         self.had_trouble = false;
         for id in (0..self.setting.partitions).map(PartitionId) {

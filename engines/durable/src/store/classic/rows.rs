@@ -98,6 +98,7 @@ impl Rows<'_> {
             ),
             Entry::Purged { handle } => self.purge(handle as i64),
             Entry::Consumed { .. } | Entry::Numbered { .. } | Entry::NextHandle { .. }
+            | Entry::Parked { .. }
             | Entry::NextGeneration { .. } => Ok(()),
         }
     }
