@@ -13,7 +13,7 @@ use crate::payload::Payload;
 pub type Version = u32;
 
 /// One event, and when it happened. Times in a history decrease only where the clock was
-    /// wrong and was set back by more than a minute.
+/// wrong and was set back by more than a minute.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Event {
     /// When it happened; decisions bear the time of the outside event before them.

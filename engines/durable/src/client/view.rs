@@ -29,8 +29,7 @@ pub enum Status {
 
 impl Status {
     /// All of them; the place is the number.
-    pub const ALL: [Self; 8] =
-        [
+    pub const ALL: [Self; 8] = [
         Self::Pending,
         Self::Running,
         Self::Suspended,

@@ -14,12 +14,15 @@ pub(crate) fn check(of: &[Vec<Crossing>]) -> Result<(), StoreError> {
         for (b, own) in ours.iter().enumerate() {
             let other = of[b][a];
             if other.taken > own.sent {
-                let what = format!("it has sent {} messages to partition {b}, which has taken {}", own.sent, other.taken);
+                let what =
+                    format!("it has sent {} messages to partition {b}, which has taken {}", own.sent, other.taken);
                 return Err(lost(a, what));
             }
             if own.arrived > other.taken {
-                let what =
-                    format!("it has taken {} messages of partition {a}, to which it has confirmed {}", other.taken, own.arrived);
+                let what = format!(
+                    "it has taken {} messages of partition {a}, to which it has confirmed {}",
+                    other.taken, own.arrived
+                );
                 return Err(lost(b, what));
             }
         }

@@ -122,7 +122,11 @@ impl Inbox {
     pub(super) fn take(&self, inputs: &mut Vec<Input>, known: Position, timeout: Option<Duration>) -> News {
         let mut state = self.lock();
         let is_quiet = |state: &State| {
-            state.inputs.is_empty() && state.durable == known && state.failed.is_none() && state.elsewhere.is_none() && state.closing.is_none()
+            state.inputs.is_empty()
+                && state.durable == known
+                && state.failed.is_none()
+                && state.elsewhere.is_none()
+                && state.closing.is_none()
         };
         if is_quiet(&state) && timeout != Some(Duration::ZERO) {
             state.is_asleep = true;

@@ -18,9 +18,9 @@ mod tests;
 #[cfg(test)]
 mod tests_of_faults;
 #[cfg(test)]
-mod tests_of_locks;
-#[cfg(test)]
 mod tests_of_health;
+#[cfg(test)]
+mod tests_of_locks;
 #[cfg(test)]
 mod tests_of_metrics;
 #[cfg(test)]
@@ -32,8 +32,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-pub(crate) use inbox::Inbox;
 pub use health::Health;
+pub(crate) use inbox::Inbox;
 pub use meter::{HubStats, PartitionStats};
 pub(crate) use shell::now;
 

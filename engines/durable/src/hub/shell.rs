@@ -12,9 +12,9 @@ use crate::hub::inbox::{Closing, Inbox};
 use crate::hub::keeper::{Chore, Chores};
 use crate::hub::log::Log;
 use crate::hub::meter::Meter;
+use crate::hub::{guarded, panicked, stop};
 use crate::ids::{PartitionId, Position, Time};
 use crate::options::HubOptions;
-use crate::hub::{guarded, panicked, stop};
 use crate::partition::{Crossing, Effect, Input, Partition};
 use crate::program::Program;
 use crate::store::{Batching, Store, StoreError};
@@ -71,7 +71,7 @@ impl Shell {
     /// a bug of the engine, is the end of this partition and of nothing else.
     pub(super) fn run(self, ready: SyncSender<Result<Recovered, StoreError>>, go: &Receiver<()>) {
         let partition = guarded(|| self.recover()).unwrap_or_else(|panic| Err(panicked(self.id, &panic)));
-        let recovered = partition.as_ref().map(|partition| Recovered::of(partition)).map_err(StoreError::clone);
+        let recovered = partition.as_ref().map(Recovered::of).map_err(StoreError::clone);
         // The receiver is gone only if opening was given up, and then this thread has nothing to do.
         let _ = ready.send(recovered);
         let (Ok(mut partition), Ok(())) = (partition, go.recv()) else { return };

@@ -28,9 +28,10 @@ fn bank() -> Registry {
         Ok::<_, Failure>(*balance)
     });
     code.activity(CHECK, |_: ActivityContext, (): ()| async { Ok::<_, Failure>(()) });
-    code.orchestration(PAY, |ctx: Ctx, amount: i64| async move {
-        ctx.entity_call(&first_account(), ADD, &amount).await
-    });
+    code.orchestration(
+        PAY,
+        |ctx: Ctx, amount: i64| async move { ctx.entity_call(&first_account(), ADD, &amount).await },
+    );
     code.orchestration(HOLD, |ctx: Ctx, (): ()| async move {
         let _guard = ctx.lock(&[first_account()]).await?;
         ctx.event(GO).await

@@ -24,9 +24,9 @@ mod park;
 mod queries;
 mod recover;
 mod requests;
-mod size;
 #[cfg(test)]
 mod simulation;
+mod size;
 mod snapshot;
 mod spill;
 mod table;
@@ -41,8 +41,8 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 pub use counts::Counts;
-pub use input::{Effect, Input, Reply, Request, RequestKind, Response, TaskKey, Values};
 use input::Held;
+pub use input::{Effect, Input, Reply, Request, RequestKind, Response, TaskKey, Values};
 pub use maintain::Change;
 pub use snapshot::Finished;
 
@@ -60,7 +60,6 @@ use bounds::Bounds;
 use cursors::Cursors;
 use gate::{Gate, Gated};
 pub(crate) use outbox::Crossing;
-pub(crate) use worksite::Worksite;
 use outbox::Outbox;
 use size::Measure;
 use snapshot::Snapshots;
@@ -68,6 +67,7 @@ use spill::Spiller;
 use table::Table;
 use timers::{Due, Timers};
 use waiting::Waiting;
+pub(crate) use worksite::Worksite;
 
 /// What a turn has to have written, durably and in this order: blobs, then the frame.
 #[derive(Debug)]

@@ -66,7 +66,9 @@ impl Partition {
             EventKind::OperationCompleted { id, result } => {
                 MessageKind::Operated { generation, id, result: Ok(result) }
             }
-            EventKind::OperationFailed { id, failure } => MessageKind::Operated { generation, id, result: Err(failure) },
+            EventKind::OperationFailed { id, failure } => {
+                MessageKind::Operated { generation, id, result: Err(failure) }
+            }
             EventKind::LockGranted { id } => {
                 let (_, entities) = open_locks(execution).into_iter().find(|(lock, _)| *lock == id)?;
                 MessageKind::Locked { generation, id, entities }

@@ -346,7 +346,8 @@ fn apply_delta(instance: &mut Instance, delta: EntityDelta) -> Result<(), CodecE
     if let Some(patch) = delta.patch {
         let before = entity.state.take().unwrap_or_default();
         let after = patch.apply(&before);
-        let wrong = || CodecError { at: 0, what: format!("a change of a state of {} bytes, expected more", before.len()) };
+        let wrong =
+            || CodecError { at: 0, what: format!("a change of a state of {} bytes, expected more", before.len()) };
         entity.state = Some(after.ok_or_else(wrong)?);
     }
     if let Some(lock) = delta.lock {

@@ -27,9 +27,7 @@ impl Measure {
     fn result(self, result: &Result<Payload, Failure>) -> usize {
         match result {
             Ok(value) => self.payload(value),
-            Err(failure) => {
-                failure.message.len() + failure.details.as_ref().map_or(0, |details| self.payload(details))
-            }
+            Err(failure) => failure.message.len() + failure.details.as_ref().map_or(0, |details| self.payload(details)),
         }
     }
 
@@ -74,10 +72,9 @@ impl Measure {
             EventKind::LockRequested { entities, .. } => HEAD + sender + all(entities),
             EventKind::LockReleased { entities, .. } => all(entities) + entities.len() * (HEAD + sender),
             // The next execution is given them again, and may have to put them off.
-            EventKind::ContinuedAsNew { unread, .. } => unread
-                .iter()
-                .map(|(name, data)| HEAD + sender + name.as_str().len() + self.payload(data))
-                .sum(),
+            EventKind::ContinuedAsNew { unread, .. } => {
+                unread.iter().map(|(name, data)| HEAD + sender + name.as_str().len() + self.payload(data)).sum()
+            }
             _ => 0,
         }
     }

@@ -65,7 +65,8 @@ impl Partition {
         let begin = self.activities_waiting.places.get(&(handle, generation)).copied().unwrap_or(0);
         let begin = if begin < execution.history.len() { begin } else { 0 };
         let found = find(instance, begin, id, &mut self.spiller.step_reader());
-        let found = if begin > 0 && found.is_none() { find(instance, 0, id, &mut self.spiller.step_reader()) } else { found };
+        let found =
+            if begin > 0 && found.is_none() { find(instance, 0, id, &mut self.spiller.step_reader()) } else { found };
         match found? {
             Ok((call, place)) => {
                 self.activities_waiting.places.insert((handle, generation), place);

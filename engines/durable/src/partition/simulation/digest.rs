@@ -34,7 +34,13 @@ fn put_instance(text: &mut String, handle: u64, instance: &Instance) {
     let _ = write!(text, "{handle} {id} from {} to {} ", created.0, updated.0);
     let _ = match kind {
         Kind::Orchestration(execution) => {
-            let marks = (&execution.parked, execution.has_locks, execution.has_status, execution.has_blobs, execution.is_continuing);
+            let marks = (
+                &execution.parked,
+                execution.has_locks,
+                execution.has_status,
+                execution.has_blobs,
+                execution.is_continuing,
+            );
             let history = &execution.history;
             writeln!(
                 text,

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use crate::hub::clock::Clock;
 use crate::ids::{PartitionId, Position};
 use crate::options::{HubOptions, Mode};
 use crate::partition::Partition;
 use crate::partition::input::Input;
 use crate::partition::simulation::chance::Chance;
-use crate::hub::clock::Clock;
 use crate::payload::Payload;
 use crate::program::Program;
 use crate::store::{Batching, Store};
@@ -101,7 +101,17 @@ impl Node {
     pub(super) fn new(id: PartitionId, partition: Partition) -> Self {
         let end_seen = partition.position();
         let (waiting, under_way, states) = (Vec::new(), Vec::new(), BTreeMap::new());
-        Self { id, partition, inbox: VecDeque::new(), waiting, under_way, end_seen, states, is_up: true, clock: Clock::default() }
+        Self {
+            id,
+            partition,
+            inbox: VecDeque::new(),
+            waiting,
+            under_way,
+            end_seen,
+            states,
+            is_up: true,
+            clock: Clock::default(),
+        }
     }
 
     /// Takes up to `most` inputs for a turn, and gives the numbers of the requests that the turn has taken.

@@ -56,7 +56,19 @@ impl Tally {
     }
 
     pub(super) fn has_met_everything(&self) -> bool {
-        let Self { crashes, stops, damages, misfits, snapshots, replays, orchestrations, notes, events_raised, left_unknown, .. } = *self;
+        let Self {
+            crashes,
+            stops,
+            damages,
+            misfits,
+            snapshots,
+            replays,
+            orchestrations,
+            notes,
+            events_raised,
+            left_unknown,
+            ..
+        } = *self;
         [crashes, stops, damages, misfits, snapshots, replays, orchestrations, notes, events_raised, left_unknown]
             .iter()
             .all(|count| *count > 0)

@@ -8,6 +8,7 @@ use tokio::sync::oneshot;
 
 use crate::client::Status;
 use crate::error::Error;
+use crate::hub::crossing;
 use crate::ids::{InstanceId, PartitionId, Position, Time};
 use crate::partition::input::{Effect, Input, Request, TaskKey};
 use crate::partition::simulation::audit::Audit;
@@ -15,13 +16,12 @@ use crate::partition::simulation::chance::{Chance, Trace};
 use crate::partition::simulation::code;
 use crate::partition::simulation::digest::digest;
 use crate::partition::simulation::disk::{Archive, Disk};
-use crate::hub::crossing;
 use crate::partition::simulation::node::{Frame, Node, Setting};
 use crate::partition::simulation::outside::{Chore, PendingRequest, Way};
 use crate::partition::simulation::verdict::Tally;
 use crate::partition::simulation::workload::{Drawn, Wish, Workload};
-use crate::program::{ActivityCall, Program};
 use crate::partition::{Crossing, Partition};
+use crate::program::{ActivityCall, Program};
 use crate::store::files::simulated::Trouble;
 use crate::store::{Batching, FrameBatch, Store, StoreError};
 

@@ -256,13 +256,7 @@ impl Store for FileStore {
 }
 
 /// The blobs below a folder. Names that do not lead to the prefix are not looked into.
-fn list(
-    disk: &dyn Disk,
-    folder: &Path,
-    above: &str,
-    prefix: &str,
-    names: &mut Vec<String>,
-) -> Result<(), StoreError> {
+fn list(disk: &dyn Disk, folder: &Path, above: &str, prefix: &str, names: &mut Vec<String>) -> Result<(), StoreError> {
     for found in disk::list(disk, folder)? {
         let name = format!("{above}{}", found.name);
         if found.is_folder {

@@ -166,8 +166,7 @@ pub(super) fn size(bytes: &[u8], partition: PartitionId, first: Position) -> Opt
 pub(super) fn holds_no_frame(bytes: &[u8], partition: PartitionId, first: Position) -> bool {
     let is_other = bytes.get(8..16) != Some(u64::from(partition.0).to_le_bytes().as_slice());
     let next = frame_at(bytes, partition, HEAD).is_none_or(|found| found.position != first.0);
-    next && (is_other
-        || acknowledged_later(bytes, partition, End::empty(first.0, 0)).is_none())
+    next && (is_other || acknowledged_later(bytes, partition, End::empty(first.0, 0)).is_none())
 }
 
 /// Gives each frame before `until` to `visit`. `epoch` is that of the frame before the segment.
@@ -290,7 +289,10 @@ mod tests {
         assert!(read(&bytes).unwrap().0.is_marked);
         bytes[at - 1] ^= 1;
         let error = read(&bytes).unwrap_err().to_string();
-        assert!(error.ends_with("no whole frame 12 stands there, but all frames before 13 are marked as written"), "{error}");
+        assert!(
+            error.ends_with("no whole frame 12 stands there, but all frames before 13 are marked as written"),
+            "{error}"
+        );
     }
 
     #[test]
