@@ -168,9 +168,16 @@ impl Hub {
         drop(chores);
         let all: Vec<Result<Recovered, StoreError>> =
             recovered.iter().map(|ready| ready.recv().unwrap_or_else(|_| Err(died()))).collect();
-        let all: Vec<Recovered> = all.into_iter().collect::<Result<_, _>>()?;
-        crossing::check(&all.iter().map(|recovered| recovered.crossings.clone()).collect::<Vec<_>>())?;
-        let ends: Vec<Position> = all.iter().map(|recovered| recovered.end).collect();
+        let ends = match agreed(all) {
+            Ok(ends) => ends,
+            Err(error) => {
+                // They have the store, which is free once they have ended.
+                drop(go);
+                partitions.into_iter().for_each(|thread| drop(thread.join()));
+                runtime.shutdown_background();
+                return Err(error.into());
+            }
+        };
         let logs = self.spawn_logs(&ends)?;
         for go in go {
             // A thread that does not take it has died, which its inbox says.
@@ -299,6 +306,13 @@ fn give_back(store: &dyn Store, epochs: &[Epoch]) {
         // The error that led here is the one to report.
         let _ = store.release(partition(at), *epoch);
     }
+}
+
+/// Where the logs end, if all partitions have recovered and none has lost what another knows of.
+fn agreed(all: Vec<Result<Recovered, StoreError>>) -> Result<Vec<Position>, StoreError> {
+    let all: Vec<Recovered> = all.into_iter().collect::<Result<_, _>>()?;
+    crossing::check(&all.iter().map(|recovered| recovered.crossings.clone()).collect::<Vec<_>>())?;
+    Ok(all.iter().map(|recovered| recovered.end).collect())
 }
 
 /// A partition has stopped: it responds to nobody any more, and the others learn why what they wait for will not come.
